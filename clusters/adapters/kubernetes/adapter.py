@@ -1,0 +1,232 @@
+"""ClusterPort for a Kubernetes API server. What is sent is in manifests, what comes back in
+translate; here is only which request makes which method true."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
+from urllib.parse import quote
+
+from clusters.adapters.kubernetes import manifests
+from clusters.adapters.kubernetes.client import APPLY_PATCH, MERGE_PATCH, Client, Json
+from clusters.adapters.kubernetes.failures import printable
+from clusters.adapters.kubernetes.names import Names
+from clusters.adapters.kubernetes.translate import Malformed, node, pod, readable
+from clusters.adapters.kubernetes.watch import watch
+from clusters.port import (
+    ClusterError,
+    ClusterVersion,
+    Fault,
+    Listing,
+    NodeReport,
+    PodReport,
+    PodRequest,
+    WatchEvent,
+)
+
+NODES = "/api/v1/nodes"
+PODS = "/api/v1/pods"
+NAMESPACES = "/api/v1/namespaces"
+MOST_PAGES = 1000
+SIMULATED = "+berth.simulator"
+
+
+class KubernetesCluster:
+    """One cluster's API under one token. Threads may share it; make it after a fork."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        names: Names,
+        page: int = 500,
+        watch_timeout_s: int = 60,
+        watch_read_timeout_s: float = 70.0,
+    ) -> None:
+        self._client = client
+        self._names = names
+        self._page = page
+        self._watch_timeout_s = watch_timeout_s
+        self._watch_read_timeout_s = watch_read_timeout_s
+        self._node: Callable[[Json], NodeReport] = partial(node, names=names)
+        self._pod: Callable[[Json], PodReport] = partial(pod, names=names)
+
+    def version(self) -> ClusterVersion:
+        version = self._client.call("GET", "/version").get("gitVersion")
+        if not isinstance(version, str):
+            raise ClusterError(Fault.MALFORMED, "The server does not say which version it is.")
+        return ClusterVersion(
+            version=printable(version, longest=60), simulated=version.endswith(SIMULATED)
+        )
+
+    def list_nodes(self) -> Listing[NodeReport]:
+        return self._list(NODES, self._node)
+
+    def list_pods(self) -> Listing[PodReport]:
+        return self._list(PODS, self._pod)
+
+    def watch_nodes(
+        self, *, resource_version: str
+    ) -> AbstractContextManager[Iterator[WatchEvent[NodeReport]]]:
+        return self._watch(NODES, self._node, resource_version)
+
+    def watch_pods(
+        self, *, resource_version: str
+    ) -> AbstractContextManager[Iterator[WatchEvent[PodReport]]]:
+        return self._watch(PODS, self._pod, resource_version)
+
+    def ensure_namespace(self, *, name: str) -> None:
+        """One that is there already has to carry our label, by which its owner agrees."""
+        path = f"{NAMESPACES}/{quote(name, safe='')}"
+        found = self._found(path)
+        if found is not None and not self._is_ours(found):
+            raise ClusterError(
+                Fault.CONFLICT,
+                f"The namespace {name} is not this installation's: it lacks the label "
+                f"{self._names.label_installation}={self._names.installation}.",
+            )
+        self._client.call(
+            "PATCH",
+            path,
+            query={"fieldManager": self._names.field_manager, "force": "true"},
+            body=manifests.namespace(name, names=self._names),
+            content_type=APPLY_PATCH,
+        )
+
+    def ensure_service(self, *, namespace: str, name: str, workload: str) -> None:
+        path = f"{NAMESPACES}/{quote(namespace, safe='')}/services"
+        body = manifests.service(
+            namespace=namespace, name=name, workload=workload, names=self._names
+        )
+        try:
+            self._client.call("POST", path, body=body)
+        except ClusterError as error:
+            if error.fault is not Fault.CONFLICT:
+                raise
+            found = self._found(f"{path}/{quote(name, safe='')}")
+            if found is None or _labels(found).get(self._names.label_workload) != workload:
+                raise
+
+    def create_pod(self, *, request: PodRequest) -> PodReport:
+        body = manifests.pod(request, names=self._names)
+        path = _pods(request.namespace)
+        try:
+            return self._report(self._client.call("POST", path, body=body))
+        except ClusterError as error:
+            if error.fault is not Fault.CONFLICT:
+                raise
+            found = self._found(_pod(request.namespace, request.name))
+            if found is None or not self._is_same(found, body):
+                raise
+            return self._report(found)
+
+    def open_gate(
+        self, *, namespace: str, name: str, uid: str, resource_version: str, hostname: str
+    ) -> PodReport:
+        body = manifests.opening(uid=uid, resource_version=resource_version, hostname=hostname)
+        return self._report(
+            self._client.call("PATCH", _pod(namespace, name), body=body, content_type=MERGE_PATCH)
+        )
+
+    def read_pod(self, *, namespace: str, name: str) -> PodReport | None:
+        found = self._found(_pod(namespace, name))
+        return None if found is None else self._report(found)
+
+    def delete_pod(self, *, namespace: str, name: str, uid: str, grace_s: int) -> None:
+        body = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "gracePeriodSeconds": grace_s,
+            "preconditions": {"uid": uid},
+        }
+        try:
+            self._client.call("DELETE", _pod(namespace, name), body=body)
+        except ClusterError as error:
+            # Gone already, or the name is another pod's by now (409).
+            if error.fault not in {Fault.NOT_FOUND, Fault.CONFLICT}:
+                raise
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _list[Report](self, path: str, translate: Callable[[Json], Report]) -> Listing[Report]:
+        """All pages of one list. A list that expired half-way is begun once more."""
+        try:
+            return self._pages(path, translate)
+        except ClusterError as error:
+            if error.fault is not Fault.EXPIRED:
+                raise
+            return self._pages(path, translate)
+
+    def _pages[Report](self, path: str, translate: Callable[[Json], Report]) -> Listing[Report]:
+        reports: list[Report] = []
+        query: dict[str, str | int] = {"limit": self._page}
+        for _ in range(MOST_PAGES):
+            answer = self._client.call("GET", path, query=query)
+            metadata, items = answer.get("metadata"), answer.get("items")
+            if not isinstance(metadata, dict) or not isinstance(items, list | None):
+                break
+            reports += readable(items or (), translate)
+            version, rest = metadata.get("resourceVersion"), metadata.get("continue")
+            if not isinstance(version, str) or not isinstance(rest, str | None):
+                break
+            if not rest:
+                return Listing(items=tuple(reports), resource_version=version)
+            query["continue"] = rest
+        raise ClusterError(Fault.MALFORMED, f"The list of {path} is no list, or never ends.")
+
+    def _watch[Report](
+        self, path: str, translate: Callable[[Json], Report], resource_version: str
+    ) -> AbstractContextManager[Iterator[WatchEvent[Report]]]:
+        return watch(
+            self._client,
+            path,
+            resource_version=resource_version,
+            translate=translate,
+            timeout_s=self._watch_timeout_s,
+            read_timeout_s=self._watch_read_timeout_s,
+        )
+
+    def _found(self, path: str) -> Json | None:
+        try:
+            return self._client.call("GET", path)
+        except ClusterError as error:
+            if error.fault is Fault.NOT_FOUND:
+                return None
+            raise
+
+    def _report(self, body: Json) -> PodReport:
+        try:
+            return self._pod(body)
+        except Malformed as error:
+            raise ClusterError(
+                Fault.MALFORMED, f"The cluster's pod makes no sense: {error}"
+            ) from None
+
+    def _is_ours(self, body: Json) -> bool:
+        return _labels(body).get(self._names.label_installation) == self._names.installation
+
+    def _is_same(self, found: Json, wanted: manifests.Json) -> bool:
+        """Whether a pod is what we would have made: its hash and each of our labels."""
+        key = self._names.annotation_hash
+        labels = _labels(found)
+        return _mapping(found, "annotations").get(key) == _mapping(wanted, "annotations")[
+            key
+        ] and all(labels.get(name) == value for name, value in _labels(wanted).items())
+
+
+def _pods(namespace: str) -> str:
+    return f"{NAMESPACES}/{quote(namespace, safe='')}/pods"
+
+
+def _pod(namespace: str, name: str) -> str:
+    return f"{_pods(namespace)}/{quote(name, safe='')}"
+
+
+def _mapping(body: Json, key: str) -> Json:
+    metadata = body.get("metadata")
+    found = metadata.get(key) if isinstance(metadata, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _labels(body: Json) -> Json:
+    return _mapping(body, "labels")

@@ -1,0 +1,163 @@
+"""One API server: a request in, parsed JSON out, or a ClusterError. Errors of HTTP end here.
+
+The official client supplies the connection pool and its TLS; its typed models and its loader of
+kubeconfigs are not used (a kubeconfig from a stranger can run commands). Retries are the caller's.
+"""
+
+import http.client
+import time
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import orjson
+import urllib3
+from kubernetes.client.configuration import Configuration
+from kubernetes.client.rest import RESTClientObject
+
+from clusters.adapters.kubernetes.failures import failure, printable
+from clusters.port import ClusterError, Fault
+
+type Json = dict[str, Any]  # Any: an object of the API, checked where it is read
+type Query = Mapping[str, str | int]
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+LARGEST_ANSWER = 64 * 1024 * 1024
+_PIECE = 1024 * 1024
+TRANSPORT = (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError)
+
+
+class Client:
+    """Requests to one server under one token. Threads may share it; make it after a fork."""
+
+    def __init__(
+        self,
+        *,
+        server: str,
+        token: str,
+        ca_pem: str | None = None,
+        connect_timeout_s: float = 3.0,
+        read_timeout_s: float = 30.0,
+    ) -> None:
+        configuration = Configuration(host=server, ca_cert_data=ca_pem)
+        configuration.proxy = None  # it was taken from the environment
+        configuration.retries = False  # the default tries three times, each with the whole limit
+        configuration.verify_ssl = True
+        configuration.connection_pool_maxsize = 32
+        self._manager = RESTClientObject(configuration).pool_manager
+        self._pool = self._manager.connection_from_url(server)
+        self._base = urlsplit(server).path.rstrip("/")
+        self._token = token
+        self._headers = {
+            "Authorization": f"Bearer {token}",
+            "Accept": JSON,
+            "User-Agent": "berth",
+        }
+        self._connect_timeout_s = connect_timeout_s
+        self._read_timeout_s = read_timeout_s
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query | None = None,
+        body: object = None,
+        content_type: str = JSON,
+    ) -> Json:
+        """The object that the server answers with. Raises ClusterError for anything else."""
+        deadline = time.monotonic() + self._connect_timeout_s + self._read_timeout_s
+        response = self._send(
+            method, path, query=query, body=body, content_type=content_type, read_timeout_s=None
+        )
+        data = self._read(response, deadline=deadline)
+        self._refuse_failure(response, data)
+        try:
+            answer = orjson.loads(data)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise ClusterError(
+                Fault.MALFORMED, f"The cluster's answer to {method} {path} is no JSON object."
+            )
+        return answer
+
+    def stream(
+        self, path: str, *, query: Query, read_timeout_s: float
+    ) -> urllib3.response.BaseHTTPResponse:
+        """An answer that goes on: the caller reads and closes it. Raises ClusterError."""
+        response = self._send("GET", path, query=query, read_timeout_s=read_timeout_s)
+        if response.status != 200:
+            deadline = time.monotonic() + self._read_timeout_s
+            self._refuse_failure(response, self._read(response, deadline=deadline))
+        return response
+
+    def close(self) -> None:
+        self._manager.clear()
+
+    def unreachable(self, error: Exception) -> ClusterError:
+        """A transport error as ours. Its text may quote what a stranger sent, never the token."""
+        said = printable(str(error).replace(self._token, "[token]"))
+        kind = type(error).__name__
+        return ClusterError(Fault.UNREACHABLE, f"The cluster does not answer ({kind}: {said})")
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Query | None = None,
+        body: object = None,
+        content_type: str = JSON,
+        read_timeout_s: float | None,
+    ) -> urllib3.response.BaseHTTPResponse:
+        headers = self._headers
+        if body is not None:
+            headers = {**headers, "Content-Type": content_type}
+        try:
+            return self._pool.urlopen(
+                method,
+                f"{self._base}{path}?{urlencode(query)}" if query else self._base + path,
+                body=None if body is None else orjson.dumps(body),
+                headers=headers,
+                retries=False,
+                redirect=False,  # a redirect could send the token elsewhere
+                timeout=urllib3.Timeout(
+                    connect=self._connect_timeout_s, read=read_timeout_s or self._read_timeout_s
+                ),
+                preload_content=False,
+            )
+        except TRANSPORT as error:
+            raise self.unreachable(error) from None
+
+    def _read(self, response: urllib3.response.BaseHTTPResponse, *, deadline: float) -> bytes:
+        """The whole body, unless it is too large or drips in too slowly."""
+        pieces: list[bytes] = []
+        size = 0
+        try:
+            while piece := response.read1(_PIECE):
+                pieces.append(piece)
+                size += len(piece)
+                if size > LARGEST_ANSWER:
+                    raise ClusterError(
+                        Fault.MALFORMED, "The cluster's answer is larger than 64 MiB."
+                    )
+                if time.monotonic() > deadline:
+                    raise ClusterError(Fault.UNREACHABLE, "The cluster's answer takes too long.")
+        except TRANSPORT as error:
+            response.close()
+            raise self.unreachable(error) from None
+        except ClusterError:
+            response.close()
+            raise
+        finally:
+            response.release_conn()
+        return b"".join(pieces)
+
+    def _refuse_failure(self, response: urllib3.response.BaseHTTPResponse, data: bytes) -> None:
+        if not 200 <= response.status < 300:
+            raise failure(
+                response.status, retry_after=response.headers.get("Retry-After"), data=data
+            )

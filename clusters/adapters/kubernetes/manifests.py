@@ -1,0 +1,143 @@
+"""Pure: a PodRequest as the pod that is sent, and the objects around it. No I/O.
+
+Pods satisfy the `restricted` Pod Security Standard, which their namespace enforces. It demands
+runAsNonRoot; most GPU images are built to run as root, and such a pod would then not start at all,
+so the user and group are set too. An image that needs root does not run under Berth.
+"""
+
+import hashlib
+from typing import Any
+
+import orjson
+
+from clusters.adapters.kubernetes.names import GPU, HOSTNAME, Names
+from clusters.port import PodRequest
+
+type Json = dict[str, Any]  # Any: an object of the API, as JSON
+
+RUN_AS = 1000
+GRACE_S = 30
+_DEVICES = "nvidia.com/"
+
+
+def pod(request: PodRequest, *, names: Names) -> Json:
+    """The pod, born with the gate, that carries the hash of everything asked of it."""
+    labels: Json = {
+        names.label_installation: names.installation,
+        names.label_workload: request.workload,
+        names.label_attempt: str(request.attempt),
+        names.label_rank: str(request.rank),
+    }
+    spec = _spec(request, names=names)
+    digest = hashlib.sha256(orjson.dumps([labels, spec], option=orjson.OPT_SORT_KEYS))
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": request.name,
+            "namespace": request.namespace,
+            "labels": labels,
+            "annotations": {names.annotation_hash: digest.hexdigest()},
+        },
+        "spec": spec,
+    }
+
+
+def _spec(request: PodRequest, *, names: Names) -> Json:
+    spec: Json = {
+        "schedulingGates": [{"name": names.gate}],
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": GRACE_S,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": RUN_AS,
+            "runAsGroup": RUN_AS,
+            "fsGroup": RUN_AS,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        # The usual taint that keeps other work off GPU nodes: what goes where is Berth's decision.
+        "tolerations": [{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}],
+        "containers": [_container(request)],
+    }
+    if request.run_time_limit_s is not None:
+        spec["activeDeadlineSeconds"] = request.run_time_limit_s
+    if request.subdomain:
+        spec["hostname"] = request.name
+        spec["subdomain"] = request.subdomain
+    return spec
+
+
+def _container(request: PodRequest) -> Json:
+    resources: Json = {
+        "cpu": f"{request.cpu_milli}m",
+        "memory": f"{request.memory_mib}Mi",
+        **{name: str(count) for name, count in request.resources},
+    }
+    env: list[Json] = [{"name": name, "value": value} for name, value in request.env]
+    if not _has_devices(request):
+        # An image may say NVIDIA_VISIBLE_DEVICES=all; without a device it must see none (T7).
+        env = [item for item in env if item["name"] != "NVIDIA_VISIBLE_DEVICES"]
+        env.append({"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"})
+    container: Json = {
+        "name": "main",
+        "image": request.image,
+        "env": env,
+        "resources": {"requests": resources, "limits": resources},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+        },
+    }
+    if request.command:
+        container["command"] = list(request.command)
+    if request.args:
+        container["args"] = list(request.args)
+    return container
+
+
+def _has_devices(request: PodRequest) -> bool:
+    return any(name.startswith(_DEVICES) and count for name, count in request.resources)
+
+
+def opening(*, uid: str, resource_version: str, hostname: str) -> Json:
+    """The merge patch that pins a pod to a node and takes its gates away, if it is still that pod
+    at that version."""
+    return {
+        "metadata": {"uid": uid, "resourceVersion": resource_version},
+        "spec": {"nodeSelector": {HOSTNAME: hostname}, "schedulingGates": None},
+    }
+
+
+def namespace(name: str, *, names: Names) -> Json:
+    """A project's namespace, which admits only what `pod` makes: nothing privileged."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {
+            "name": name,
+            "labels": {
+                names.label_installation: names.installation,
+                "pod-security.kubernetes.io/enforce": "restricted",
+            },
+        },
+    }
+
+
+def service(*, namespace: str, name: str, workload: str, names: Names) -> Json:
+    """A headless service: it gives each rank its name before any is ready."""
+    selector: Json = {
+        names.label_installation: names.installation,
+        names.label_workload: workload,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": namespace, "labels": dict(selector)},
+        "spec": {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": selector,
+        },
+    }

@@ -1,0 +1,37 @@
+"""The names Berth writes into a cluster: labels, annotation, gate, resources. No logic, no I/O."""
+
+from dataclasses import dataclass, field
+
+HOSTNAME = "kubernetes.io/hostname"
+GPU = "nvidia.com/gpu"
+GPU_SHARED = "nvidia.com/gpu.shared"
+MIG = "nvidia.com/mig-"  # and the profile, with "." for its "+"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What one installation of Berth, under one prefix, calls its own."""
+
+    prefix: str
+    installation: str
+    gate: str = field(init=False)
+    label_installation: str = field(init=False)
+    label_workload: str = field(init=False)
+    label_attempt: str = field(init=False)
+    label_rank: str = field(init=False)
+    label_geometry: str = field(init=False)
+    annotation_hash: str = field(init=False)
+    field_manager: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        for attribute, suffix in (
+            ("gate", "placed"),
+            ("label_installation", "installation"),
+            ("label_workload", "workload"),
+            ("label_attempt", "attempt"),
+            ("label_rank", "rank"),
+            ("label_geometry", "mig-geometry"),
+            ("annotation_hash", "spec-hash"),
+        ):
+            object.__setattr__(self, attribute, f"{self.prefix}/{suffix}")
+        object.__setattr__(self, "field_manager", f"berth-{self.installation}"[:128])

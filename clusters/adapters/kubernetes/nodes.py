@@ -1,0 +1,173 @@
+"""Pure: a raw Node as a NodeReport. Raises Malformed for a node that makes no sense.
+
+The labels are those of NVIDIA's GPU feature discovery: `gpu.count` counts every physical device,
+cut into MIG slices or not, and the device plugin's `nvidia.com/gpu` only the uncut ones.
+"""
+
+import re
+from collections.abc import Mapping
+from math import ceil
+
+from clusters.adapters.kubernetes.checks import (
+    Json,
+    Malformed,
+    count,
+    label_words,
+    mapping,
+    objects,
+    optional_word,
+    word,
+)
+from clusters.adapters.kubernetes.names import GPU, GPU_SHARED, HOSTNAME, MIG, Names
+from clusters.adapters.kubernetes.quantities import BadQuantity, mebibytes, milli, pieces
+from clusters.port import DeviceReport, NodeReport
+
+MOST_DEVICES = 128
+MOST_SLICES = 16 * MOST_DEVICES
+MOST_REPLICAS = 1000
+_ISOLATION = {"time-slicing": "none", "mps": "memory"}
+_PROFILE = re.compile(r"([1-9][0-9]?)g\.([1-9][0-9]{0,3})gb((?:\.[a-z]{2,8}){0,2})")
+_PRODUCT = re.compile(r"(?:NVIDIA-)?(.+?)(?:-SHARED)?(-MIG-.+)?(?:-SHARED)?")
+
+
+def node(body: Json, *, names: Names) -> NodeReport:
+    """The report of one node, its devices in the order: those in MIG mode, then the whole ones.
+
+    So a sick device, which leaves allocatable only, takes the last ordinal of its kind with it.
+    """
+    metadata, spec, status = (mapping(body, key) for key in ("metadata", "spec", "status"))
+    name = word(metadata, "name")
+    labels = label_words(metadata)
+    allocatable = mapping(status, "allocatable")
+    try:
+        gpus = _Gpus(labels, allocatable, mapping(status, "capacity"), names=names)
+        return NodeReport(
+            name=name,
+            hostname=labels.get(HOSTNAME) or name,
+            uid=word(metadata, "uid"),
+            ready=_is_ready(status),
+            schedulable=_is_schedulable(spec),
+            cpu_milli=milli(_quantity(allocatable, "cpu")),
+            memory_mib=mebibytes(_quantity(allocatable, "memory")),
+            devices=gpus.devices(),
+            share_replicas=gpus.replicas,
+            share_isolation=gpus.isolation,
+            share_resource=gpus.share_resource,
+            mig_counts=gpus.mig_counts,
+            labels=labels,
+            resource_version=optional_word(metadata, "resourceVersion"),
+        )
+    except BadQuantity as error:
+        raise Malformed(str(error)) from None
+
+
+def profile_of(resource: str) -> str:
+    """The MIG profile of a resource: "nvidia.com/mig-1g.10gb.me" -> "1g.10gb+me"; "" of others."""
+    if not resource.startswith(MIG):
+        return ""
+    match = _PROFILE.fullmatch(resource.removeprefix(MIG))
+    return f"{match[1]}g.{match[2]}gb{match[3].replace('.', '+', 1)}" if match else ""
+
+
+def model_of(product: str) -> str:
+    """A device's model as flavors name it: "NVIDIA-A100-SXM4-80GB-SHARED" -> "A100-SXM4-80GB"."""
+    match = _PRODUCT.fullmatch(product)
+    return match[1] if match else "unknown"
+
+
+class _Gpus:
+    """What a node's labels and resources say about its devices."""
+
+    def __init__(
+        self, labels: Mapping[str, str], allocatable: Json, capacity: Json, *, names: Names
+    ) -> None:
+        self._labels = labels
+        self._dynamic = labels.get(names.label_geometry) == "dynamic"
+        self.model = model_of(labels.get(f"{GPU}.product", ""))
+        self.isolation, self.replicas = self._sharing()
+        self.share_resource = GPU_SHARED
+        if self.replicas > 1 and GPU_SHARED not in capacity:
+            self.share_resource = GPU
+        resource = self.share_resource if self.replicas > 1 else GPU
+        # MIG strategy "single" shows slices under the name of whole devices: nothing to place on.
+        single = "-MIG-" in labels.get(f"{GPU}.product", "")
+        self.mig_counts = {} if self._dynamic or single else _mig_counts(allocatable)
+        self._whole = 0 if single else _devices(allocatable, resource, self.replicas)
+        self._cut = 0 if single else self._cut_up(_devices(capacity, resource, self.replicas))
+
+    def devices(self) -> tuple[DeviceReport, ...]:
+        memory_mib = count(self._labels.get(f"{GPU}.memory"), most=2**24)
+        if self._cut + self._whole > MOST_DEVICES:
+            raise Malformed(f"more than {MOST_DEVICES} devices")
+        mode = "mig-dynamic" if self._dynamic else "mig-static"
+        modes = [mode] * self._cut + ["whole"] * self._whole
+        return tuple(
+            DeviceReport(ordinal=ordinal, model=self.model, memory_mib=memory_mib, mode=mode)
+            for ordinal, mode in enumerate(modes)
+        )
+
+    def _sharing(self) -> tuple[str, int]:
+        isolation = _ISOLATION.get(self._labels.get(f"{GPU}.sharing-strategy", ""), "")
+        replicas = count(self._labels.get(f"{GPU}.replicas"), most=MOST_REPLICAS)
+        return (isolation, replicas) if isolation and replicas > 1 else ("", 1)
+
+    def _cut_up(self, whole: int) -> int:
+        """How many devices are in MIG mode: all that are counted and not advertised whole."""
+        counted = count(self._labels.get(f"{GPU}.count"), most=MOST_DEVICES)
+        if self._dynamic:
+            return max(0, counted - whole)
+        if not self.mig_counts:
+            return 0
+        return counted - whole if counted > whole else _fewest_devices(self.mig_counts)
+
+
+def _fewest_devices(mig_counts: Mapping[str, int]) -> int:
+    """Seven compute slices make a device: the least number that the slices can be cut from."""
+    slices = sum(int(profile.split("g.", 1)[0]) * held for profile, held in mig_counts.items())
+    return ceil(slices / 7)
+
+
+def _mig_counts(allocatable: Json) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for resource in allocatable:
+        profile = profile_of(resource)
+        if not profile:
+            continue
+        held = pieces(_quantity(allocatable, resource))
+        if held > MOST_SLICES:
+            raise Malformed(f"more than {MOST_SLICES} MIG slices")
+        if held:
+            counts[profile] = held
+    return counts
+
+
+def _devices(resources: Json, name: str, replicas: int) -> int:
+    """Whole devices behind a resource, a started one not counted."""
+    devices = pieces(_quantity(resources, name)) // replicas
+    if devices > MOST_DEVICES:
+        raise Malformed(f"more than {MOST_DEVICES} devices")
+    return devices
+
+
+def _quantity(resources: Json, name: str) -> str:
+    value = resources.get(name, "0")
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str):
+        raise Malformed(f"{name} is no quantity")
+    return value
+
+
+def _is_ready(status: Json) -> bool:
+    return any(
+        condition.get("type") == "Ready" and condition.get("status") == "True"
+        for condition in objects(status, "conditions")
+    )
+
+
+def _is_schedulable(spec: Json) -> bool:
+    """Not cordoned, and without a taint that Berth's pods do not tolerate."""
+    return spec.get("unschedulable") is not True and not any(
+        taint.get("effect") in {"NoSchedule", "NoExecute"} and taint.get("key") != GPU
+        for taint in objects(spec, "taints")
+    )

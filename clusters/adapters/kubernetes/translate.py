@@ -1,0 +1,187 @@
+"""Pure: a raw Pod as a PodReport, and lists of raw objects as reports."""
+
+import logging
+from collections.abc import Callable, Iterable
+
+from clusters.adapters.kubernetes.checks import (
+    Json,
+    Malformed,
+    count,
+    label_words,
+    mapping,
+    moment,
+    objects,
+    optional_word,
+    word,
+)
+from clusters.adapters.kubernetes.failures import printable
+from clusters.adapters.kubernetes.names import Names
+from clusters.adapters.kubernetes.nodes import node
+from clusters.adapters.kubernetes.quantities import BadQuantity, mebibytes, milli, pieces
+from clusters.port import PodPhase, PodReport
+
+__all__ = ["Malformed", "node", "pod", "readable"]
+
+logger = logging.getLogger(__name__)
+
+MOST_ATTEMPTS = 10**6
+MOST_RANKS = 10**6
+_ENDED = {"Succeeded": PodPhase.SUCCEEDED, "Failed": PodPhase.FAILED}
+
+
+def readable[Report](
+    bodies: Iterable[object], translate: Callable[[Json], Report]
+) -> tuple[Report, ...]:
+    """The reports of those objects that make sense; the others are logged and left out."""
+    reports: list[Report] = []
+    for body in bodies:
+        report = attempt(body, translate)
+        if report is not None:
+            reports.append(report)
+    return tuple(reports)
+
+
+def attempt[Report](body: object, translate: Callable[[Json], Report]) -> Report | None:
+    """One report, None (and a line in the log) when the object makes no sense."""
+    try:
+        if not isinstance(body, dict):
+            raise Malformed("it is no object")
+        return translate(body)
+    except Malformed as error:
+        metadata = body.get("metadata") if isinstance(body, dict) else None
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        logger.warning("left out an object named %s: %s", printable(str(name), longest=80), error)
+        return None
+
+
+def pod(body: Json, *, names: Names) -> PodReport:
+    """The report of one pod, ours or foreign."""
+    metadata, spec, status = (mapping(body, key) for key in ("metadata", "spec", "status"))
+    phase, reason = _phase(spec, status)
+    container, state = _main_container(spec, status)
+    ended = mapping(state, "terminated")
+    started_at = moment(ended or mapping(state, "running"), "startedAt")
+    installation, workload, attempt, rank = _owner(label_words(metadata), names=names)
+    resources = _requests(spec)
+    exit_code = ended.get("exitCode")
+    return PodReport(
+        namespace=word(metadata, "namespace"),
+        name=word(metadata, "name"),
+        uid=word(metadata, "uid"),
+        resource_version=word(metadata, "resourceVersion"),
+        phase=phase,
+        node=optional_word(spec, "nodeName"),
+        installation=installation,
+        workload=workload,
+        attempt=attempt,
+        rank=rank,
+        started_at=started_at,
+        finished_at=moment(ended, "finishedAt") if phase in _ENDED.values() else None,
+        exit_code=exit_code if type(exit_code) is int and abs(exit_code) < 2**31 else None,
+        reason=printable(reason or _container_reason(container, ended)),
+        deleting=metadata.get("deletionTimestamp") is not None,
+        cpu_milli=resources.pop("cpu", 0),
+        memory_mib=resources.pop("memory", 0),
+        resources=tuple(sorted(resources.items())),
+    )
+
+
+def _phase(spec: Json, status: Json) -> tuple[PodPhase, str]:
+    """The phase, and the pod's own reason for it ("" when only its container knows)."""
+    said = status.get("phase")
+    reason = _text(status, "reason")
+    if said in ("Succeeded", "Failed"):
+        return _ENDED[said], reason
+    if said == "Running":
+        return PodPhase.RUNNING, reason
+    if spec.get("nodeName"):
+        return PodPhase.SCHEDULED, reason
+    if objects(spec, "schedulingGates"):
+        return PodPhase.GATED, reason
+    for condition in objects(status, "conditions"):
+        if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
+            return PodPhase.UNSCHEDULABLE, _text(condition, "message") or "Unschedulable"
+    return PodPhase.WAITING, reason
+
+
+def _text(body: Json, key: str) -> str:
+    value = body.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _main_container(spec: Json, status: Json) -> tuple[Json, Json]:
+    """The status and the state of the pod's first container, {} while it has none."""
+    containers = objects(spec, "containers")
+    statuses = objects(status, "containerStatuses")
+    main = containers[0].get("name") if containers else None
+    found = next((item for item in statuses if item.get("name") == main), {})
+    return found, mapping(found, "state")
+
+
+def _container_reason(container: Json, ended: Json) -> str:
+    """OOMKilled and the like; why it waits (ImagePullBackOff: ...); "" when all is well."""
+    if ended:
+        reason = _text(ended, "reason")
+        return "" if reason == "Completed" else reason
+    waiting = mapping(mapping(container, "state"), "waiting")
+    reason, message = _text(waiting, "reason"), _text(waiting, "message")
+    return f"{reason}: {message}" if message else reason
+
+
+def _owner(labels: dict[str, str], *, names: Names) -> tuple[str, str, int, int]:
+    """Installation, workload, attempt, rank; workload "" unless the pod is this installation's."""
+    installation = labels.get(names.label_installation, "")
+    if installation != names.installation:
+        return installation, "", 0, 0
+    workload = labels.get(names.label_workload, "")
+    try:
+        attempt = count(labels.get(names.label_attempt), most=MOST_ATTEMPTS)
+        rank = count(labels.get(names.label_rank), most=MOST_RANKS)
+    except Malformed:
+        return installation, "", 0, 0  # nobody's: it only takes up room
+    return installation, workload, attempt, rank
+
+
+def _requests(spec: Json) -> dict[str, int]:
+    """What the pod's containers hold together: cpu in milli, memory in MiB, others in pieces.
+
+    As the scheduler counts: the sum of the containers, or the largest init container if that is
+    more; sidecars (init containers that restart) add to the sum.
+    """
+    total: dict[str, int] = {}
+    for container in objects(spec, "containers"):
+        _add(total, container)
+    for container in objects(spec, "initContainers"):
+        if container.get("restartPolicy") == "Always":
+            _add(total, container)
+    for container in objects(spec, "initContainers"):
+        for name, amount in _amounts(container):
+            total[name] = max(total.get(name, 0), amount)
+    return total
+
+
+def _add(total: dict[str, int], container: Json) -> None:
+    for name, amount in _amounts(container):
+        total[name] = total.get(name, 0) + amount
+
+
+def _amounts(container: Json) -> list[tuple[str, int]]:
+    resources = mapping(container, "resources")
+    # A limit without a request counts as the request.
+    asked = {**mapping(resources, "limits"), **mapping(resources, "requests")}
+    try:
+        return [(name, _amount(name, value)) for name, value in asked.items() if _counts(name)]
+    except BadQuantity as error:
+        raise Malformed(str(error)) from None
+
+
+def _counts(name: str) -> bool:
+    return name in ("cpu", "memory") or (name.startswith("nvidia.com/") and len(name) < 100)
+
+
+def _amount(name: str, value: object) -> int:
+    if not isinstance(value, str):
+        raise Malformed(f"{name} is no quantity")
+    if name == "cpu":
+        return milli(value, up=True)
+    return mebibytes(value, up=True) if name == "memory" else pieces(value)

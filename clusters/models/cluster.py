@@ -1,0 +1,41 @@
+"""One Kubernetes API that Berth may place work on. Its credential is not stored here."""
+
+from django.db import models
+from django.db.models import Q
+
+from controlplane.kernel.models import Row
+
+
+class ClusterState(models.TextChoices):
+    NEW = "new"  # registered, not listed yet
+    ACTIVE = "active"
+    DEGRADED = "degraded"  # silent for a minute: nothing new is placed
+    LOST = "lost"  # silent for ten: its placements are unknown, and kept
+    DRAINING = "draining"  # an operator wants nothing new here
+
+
+class Cluster(Row):
+    """`seen_at` is the last successful list or watch event. `simulated` is shown on every page.
+
+    `inventory_rev` grows with each change of its nodes or devices, so that caches know.
+    """
+
+    name = models.SlugField(max_length=40, unique=True)
+    region = models.CharField(max_length=60, blank=True)
+    state = models.CharField(max_length=10, choices=ClusterState, default=ClusterState.NEW)
+    version = models.CharField(max_length=60, blank=True)
+    simulated = models.BooleanField(default=False)
+    seen_at = models.DateTimeField(null=True, blank=True)
+    last_error = models.CharField(max_length=500, blank=True)
+    inventory_rev = models.PositiveBigIntegerField(default=0)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state__in=ClusterState.values), name="cluster_state_known"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name

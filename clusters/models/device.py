@@ -1,0 +1,80 @@
+"""A GPU of a node and the MIG slices cut on it: the geometry."""
+
+from django.contrib.postgres.constraints import ExclusionConstraint
+from django.contrib.postgres.fields import IntegerRangeField, RangeOperators
+from django.db import models
+from django.db.models import Q
+
+from clusters.models.node import Node
+from controlplane.kernel.models import Row
+
+
+class DeviceMode(models.TextChoices):
+    """As `scheduler.core.snapshot.DeviceMode`; a test holds the two together."""
+
+    WHOLE = "whole"
+    MIG_STATIC = "mig-static"
+    MIG_DYNAMIC = "mig-dynamic"
+
+
+class Device(Row):
+    """One physical GPU; with the device plugin `uuid` is "" and the row is a count token of its
+    node.
+
+    `usable` is False when the device is sick or no longer allocatable; a vanished one gets
+    `gone_at`.
+    """
+
+    node = models.ForeignKey(Node, on_delete=models.PROTECT, related_name="devices")
+    ordinal = models.PositiveSmallIntegerField()
+    model = models.CharField(max_length=80)
+    memory_mib = models.BigIntegerField()
+    mode = models.CharField(max_length=12, choices=DeviceMode, default=DeviceMode.WHOLE)
+    uuid = models.CharField(max_length=80, blank=True)
+    usable = models.BooleanField(default=True)
+    gone_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["node", "ordinal"], name="device_ordinal_once_a_node"),
+            models.UniqueConstraint(
+                fields=["uuid"], condition=~Q(uuid=""), name="device_uuid_once"
+            ),
+            models.CheckConstraint(
+                condition=Q(mode__in=DeviceMode.values), name="device_mode_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(memory_mib__gte=0), name="device_memory_not_negative"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.node_id}/{self.ordinal}"
+
+
+class DeviceSlice(Row):
+    """One MIG instance: [start, end) of the device's eight memory slices."""
+
+    device = models.ForeignKey(Device, on_delete=models.PROTECT, related_name="slices")
+    profile = models.CharField(max_length=20)
+    span = IntegerRangeField()
+    gone_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            ExclusionConstraint(
+                name="device_slices_apart",
+                expressions=[
+                    ("device", RangeOperators.EQUAL),
+                    ("span", RangeOperators.OVERLAPS),
+                ],
+                condition=Q(gone_at__isnull=True),
+            ),
+            models.CheckConstraint(
+                condition=Q(span__contained_by=(0, 8)) & Q(span__isempty=False),
+                name="device_slice_on_axis",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.profile}@{self.span.lower}"

@@ -1,0 +1,48 @@
+"""A machine of a cluster, as its API last showed it."""
+
+from django.db import models
+from django.db.models import Q
+
+from clusters.models.cluster import Cluster
+from controlplane.kernel.models import Row
+
+
+class Node(Row):
+    """Amounts are allocatable. `foreign_*` is what pods that are not ours hold there.
+
+    A node that vanished keeps its row, with `gone_at`.
+    """
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="nodes")
+    name = models.CharField(max_length=253)
+    hostname = models.CharField(max_length=253)
+    ready = models.BooleanField(default=False)
+    schedulable = models.BooleanField(default=True)
+    cpu_milli = models.BigIntegerField()
+    memory_mib = models.BigIntegerField()
+    foreign_cpu_milli = models.BigIntegerField(default=0)
+    foreign_memory_mib = models.BigIntegerField(default=0)
+    share_replicas = models.PositiveIntegerField(default=1)
+    share_isolation = models.CharField(max_length=8, blank=True)
+    share_resource = models.CharField(max_length=80, blank=True)
+    labels = models.JSONField(default=dict)
+    gone_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["cluster", "name"], name="node_name_once_a_cluster"),
+            models.CheckConstraint(
+                condition=Q(cpu_milli__gte=0)
+                & Q(memory_mib__gte=0)
+                & Q(foreign_cpu_milli__gte=0)
+                & Q(foreign_memory_mib__gte=0),
+                name="node_amounts_not_negative",
+            ),
+            models.CheckConstraint(
+                condition=Q(share_replicas__gte=1, share_replicas__lte=1000),
+                name="node_share_replicas_in_range",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name

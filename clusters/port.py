@@ -1,0 +1,244 @@
+"""What Berth needs of a cluster: one Protocol and its frozen reports. No back end, no Django.
+
+Every method may raise ClusterError and nothing else; no call outlasts its time limit. Reports are
+untrusted input: the shell matches uid, attempt and cluster before it believes one.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+
+class Fault(StrEnum):
+    """What went wrong, as far as the caller has to tell cases apart."""
+
+    UNREACHABLE = (
+        "unreachable"  # no connection, or a time-out: the call may or may not have worked
+    )
+    THROTTLED = "throttled"  # 429
+    SERVER = "server"  # 5xx
+    UNAUTHORIZED = "unauthorized"  # 401: the credential is not accepted
+    FORBIDDEN = "forbidden"  # 403: a right is missing; the message names the verb and resource
+    NOT_FOUND = "not-found"  # 404
+    CONFLICT = "conflict"  # 409, 412 or a precondition's 422: read again, then decide
+    EXPIRED = "expired"  # 410: list again
+    INVALID = "invalid"  # 400, 422: the object will never be accepted as it is
+    MALFORMED = "malformed"  # the answer is not what the API promises
+
+
+RETRYABLE = frozenset({Fault.UNREACHABLE, Fault.THROTTLED, Fault.SERVER, Fault.MALFORMED})
+
+
+class ClusterError(Exception):
+    """A call failed. `retry_after_s` repeats the server's wish, None when it named none."""
+
+    def __init__(self, fault: Fault, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.fault = fault
+        self.retry_after_s = retry_after_s
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same call may work later without any change by us."""
+        return self.fault in RETRYABLE
+
+
+@dataclass(frozen=True, slots=True)
+class SliceReport:
+    """One MIG instance: memory slices [start, end) of its device."""
+
+    profile: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceReport:
+    """One device of a node. With the device plugin `uuid` is "": the ordinal is a count token.
+
+    `mode` is whole, mig-static or mig-dynamic as in `core.snapshot.DeviceMode`.
+    """
+
+    ordinal: int
+    model: str
+    memory_mib: int
+    mode: str = "whole"
+    slices: tuple[SliceReport, ...] = ()
+    uuid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReport:
+    """One machine as its API shows it.
+
+    `hostname` is the value of kubernetes.io/hostname, which a placement selects. `share_replicas`
+    is into how many shares each whole device is cut (1: not shared) and `share_isolation` what
+    keeps them apart ("none" for time-slicing, "memory" for MPS or HAMi, "" when not shared); a
+    share is asked for as one `share_resource`. `mig_counts` is how many slices of each MIG profile
+    a node of mig-static devices advertises; which device holds which is left to the reader.
+    """
+
+    name: str
+    hostname: str
+    uid: str
+    ready: bool
+    schedulable: bool
+    cpu_milli: int
+    memory_mib: int
+    devices: tuple[DeviceReport, ...] = ()
+    share_replicas: int = 1
+    share_isolation: str = ""
+    share_resource: str = "nvidia.com/gpu.shared"
+    mig_counts: Mapping[str, int] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    resource_version: str = ""
+
+
+class PodPhase(StrEnum):
+    GATED = "gated"  # born, its gate not open
+    WAITING = "waiting"  # open, not bound to its node yet
+    UNSCHEDULABLE = "unschedulable"  # open, and the cluster's scheduler refuses it
+    SCHEDULED = "scheduled"  # bound to its node, not running
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class PodReport:
+    """One pod. `workload` "" marks a foreign pod, of which only node, phase, cpu, memory and the
+    extended `resources` (devices, slices) that it holds count.
+
+    started_at and finished_at are its container's own times, None while not so. `reason` is the
+    cluster's word: OOMKilled, Evicted, NodeLost, the scheduler's sentence when unschedulable.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    phase: PodPhase
+    node: str = ""
+    installation: str = ""
+    workload: str = ""
+    attempt: int = 0
+    rank: int = 0
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    exit_code: int | None = None
+    reason: str = ""
+    deleting: bool = False
+    cpu_milli: int = 0
+    memory_mib: int = 0
+    resources: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PodRequest:
+    """A pod to be born gated. `name` is deterministic ({workload}-{attempt}-{rank}), so that a
+    second request for it is a no-op. `resources` are extended resources with their counts.
+
+    `subdomain` names the gang's headless service, "" for a single pod.
+    """
+
+    namespace: str
+    name: str
+    workload: str
+    attempt: int
+    rank: int
+    image: str
+    command: tuple[str, ...]
+    args: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]
+    cpu_milli: int
+    memory_mib: int
+    resources: tuple[tuple[str, int], ...] = ()
+    run_time_limit_s: int | None = None
+    subdomain: str = ""
+
+
+class Change(StrEnum):
+    UPSERT = "upsert"
+    DELETE = "delete"  # `report` is the last state seen
+    BOOKMARK = "bookmark"  # nothing changed; `report` is None
+
+
+@dataclass(frozen=True, slots=True)
+class Listing[Report]:
+    """A whole list at one resourceVersion, from which a watch may begin."""
+
+    items: tuple[Report, ...]
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent[Report]:
+    change: Change
+    report: Report | None
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterVersion:
+    version: str
+    simulated: bool
+
+
+class ClusterPort(Protocol):
+    """One cluster. Instances may be used by several threads; make them after a fork, not
+    before."""
+
+    def version(self) -> ClusterVersion: ...
+
+    def list_nodes(self) -> Listing[NodeReport]: ...
+
+    def list_pods(self) -> Listing[PodReport]:
+        """Ours and foreign ones."""
+        ...
+
+    def watch_nodes(
+        self, *, resource_version: str
+    ) -> AbstractContextManager[Iterator[WatchEvent[NodeReport]]]:
+        """Changes after that version until the server or a read time-out ends the stream.
+
+        Raises ClusterError(EXPIRED) when the version is too old: list again.
+        """
+        ...
+
+    def watch_pods(
+        self, *, resource_version: str
+    ) -> AbstractContextManager[Iterator[WatchEvent[PodReport]]]: ...
+
+    def ensure_namespace(self, *, name: str) -> None:
+        """Server-side apply: makes it or leaves it as it should be."""
+        ...
+
+    def ensure_service(self, *, namespace: str, name: str, workload: str) -> None:
+        """The headless service of a gang, for its rendezvous names."""
+        ...
+
+    def create_pod(self, *, request: PodRequest) -> PodReport:
+        """The pod, born gated. One that is there already with the same labels and spec hash is
+        returned as it is; another of that name raises ClusterError(CONFLICT)."""
+        ...
+
+    def open_gate(
+        self, *, namespace: str, name: str, uid: str, resource_version: str, hostname: str
+    ) -> PodReport:
+        """Pin the pod to the node and remove the gate, in one patch bound to uid and version.
+
+        Raises ClusterError(CONFLICT) when either differs (409, or 422 for the uid), NOT_FOUND when
+        it is gone.
+        """
+        ...
+
+    def read_pod(self, *, namespace: str, name: str) -> PodReport | None: ...
+
+    def delete_pod(self, *, namespace: str, name: str, uid: str, grace_s: int) -> None:
+        """Ask for its end. Gone already, or another pod of that name: nothing to do, no error."""
+        ...
+
+    def close(self) -> None: ...

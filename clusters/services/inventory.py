@@ -1,0 +1,203 @@
+"""Cluster reports → rows: nodes, devices and their slices. A vanished one is marked, never
+deleted."""
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+
+from django.db import transaction
+from django.db.backends.postgresql.psycopg_any import NumericRange
+from django.db.models import F
+
+from clusters.models import Cluster, Device, DeviceMode, DeviceSlice, Node
+from clusters.port import NodeReport
+
+logger = logging.getLogger(__name__)
+
+type Layout = Sequence[Sequence[tuple[str, int, int]]]
+"""A device's slices as (profile, start, end), one inner sequence a device."""
+
+type Arrange = Callable[[str, Mapping[str, int], int], Layout]
+"""(model, slices of each profile, devices) → where they lie; raises ValueError when impossible."""
+
+
+def sync(
+    *,
+    cluster: Cluster,
+    reports: Iterable[NodeReport],
+    gone: Iterable[str] = (),
+    complete: bool,
+    arrange: Arrange,
+    at: datetime,
+) -> bool:
+    """Make the rows as the reports say; True when anything changed.
+
+    `complete` means that the reports are all nodes there are: others are marked gone. `gone` names
+    nodes whose deletion was seen. A node that comes back gets its row back.
+    """
+    by_name = {report.name: report for report in reports}
+    with transaction.atomic():
+        # One writer at a time for a cluster's inventory.
+        Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
+        rows = {
+            node.name: node
+            for node in Node.objects.filter(cluster=cluster)
+            if complete or node.name in by_name or node.name in set(gone)
+        }
+        changed = _sync_nodes(cluster, by_name, rows)
+        missing = {name for name in rows if name not in by_name} if complete else set(gone)
+        vanished = Node.objects.filter(
+            cluster=cluster, name__in=missing, gone_at__isnull=True
+        ).update(gone_at=at, ready=False)
+        changed |= bool(vanished)
+        changed |= _sync_devices(by_name, rows, arrange, at)
+        if changed:
+            Cluster.objects.filter(pk=cluster.pk).update(inventory_rev=F("inventory_rev") + 1)
+    return changed
+
+
+_NODE_FIELDS = (
+    "hostname",
+    "ready",
+    "schedulable",
+    "cpu_milli",
+    "memory_mib",
+    "share_replicas",
+    "share_isolation",
+    "share_resource",
+    "labels",
+)
+
+
+def _sync_nodes(
+    cluster: Cluster, reports: Mapping[str, NodeReport], rows: dict[str, Node]
+) -> bool:
+    new, edited = [], []
+    for name, report in reports.items():
+        wanted = {field: getattr(report, field) for field in _NODE_FIELDS}
+        wanted["labels"] = dict(report.labels)
+        node = rows.get(name)
+        if node is None:
+            rows[name] = Node(cluster=cluster, name=name, **wanted)
+            new.append(rows[name])
+        elif node.gone_at is not None or any(
+            getattr(node, field) != value for field, value in wanted.items()
+        ):
+            for field, value in wanted.items():
+                setattr(node, field, value)
+            node.gone_at = None
+            edited.append(node)
+    Node.objects.bulk_create(new, batch_size=1000)
+    Node.objects.bulk_update(edited, [*_NODE_FIELDS, "gone_at"], batch_size=200)
+    return bool(new or edited)
+
+
+_DEVICE_FIELDS = ("model", "memory_mib", "mode", "uuid", "usable")
+
+
+def _sync_devices(
+    reports: Mapping[str, NodeReport], nodes: Mapping[str, Node], arrange: Arrange, at: datetime
+) -> bool:
+    ids = [nodes[name].pk for name in reports]
+    rows: dict[object, dict[int, Device]] = {}
+    for device in Device.objects.filter(node_id__in=ids):
+        rows.setdefault(device.node_id, {})[device.ordinal] = device
+    new: list[Device] = []
+    edited: list[Device] = []
+    lost: list[Device] = []
+    for name, report in reports.items():
+        existing = rows.setdefault(nodes[name].pk, {})
+        for seen in report.devices:
+            wanted = {
+                "model": seen.model,
+                "memory_mib": seen.memory_mib,
+                "mode": seen.mode,
+                "uuid": seen.uuid,
+                "usable": True,
+            }
+            known = existing.get(seen.ordinal)
+            if known is None:
+                known = Device(node=nodes[name], ordinal=seen.ordinal, **wanted)
+                existing[seen.ordinal] = known
+                new.append(known)
+            elif known.gone_at is not None or any(
+                getattr(known, field) != value for field, value in wanted.items()
+            ):
+                for field, value in wanted.items():
+                    setattr(known, field, value)
+                known.gone_at = None
+                edited.append(known)
+        shown = {seen.ordinal for seen in report.devices}
+        for ordinal, device in existing.items():
+            if ordinal not in shown and device.gone_at is None:
+                device.gone_at, device.usable = at, False
+                lost.append(device)
+    Device.objects.bulk_create(new, batch_size=2000)
+    Device.objects.bulk_update(edited, [*_DEVICE_FIELDS, "gone_at"], batch_size=200)
+    Device.objects.bulk_update(lost, ["gone_at", "usable"], batch_size=200)
+    changed = _sync_slices(reports, nodes, rows, arrange, at)
+    return bool(new or edited or lost or changed)
+
+
+def _sync_slices(
+    reports: Mapping[str, NodeReport],
+    nodes: Mapping[str, Node],
+    devices: Mapping[object, Mapping[int, Device]],
+    arrange: Arrange,
+    at: datetime,
+) -> bool:
+    """Keep the slices of nodes whose counts did not change: where they lie is our own choice."""
+    cut = {
+        name: [
+            device
+            for _, device in sorted(devices[nodes[name].pk].items())
+            if device.mode == DeviceMode.MIG_STATIC and device.gone_at is None
+        ]
+        for name in reports
+    }
+    live: dict[object, list[DeviceSlice]] = {}
+    for row in DeviceSlice.objects.filter(
+        device__node_id__in=[nodes[name].pk for name in reports], gone_at__isnull=True
+    ).select_related("device"):
+        live.setdefault(row.device.node_id, []).append(row)
+    new, lost = [], []
+    for name, report in reports.items():
+        existing = live.get(nodes[name].pk, [])
+        wanted = Counter({k: n for k, n in report.mig_counts.items() if n}) if cut[name] else {}
+        if Counter(row.profile for row in existing) == Counter(wanted):
+            continue
+        lost += [row.pk for row in existing]
+        if not wanted:
+            continue
+        try:
+            layout = arrange(cut[name][0].model, wanted, len(cut[name]))
+        except ValueError as error:  # a node that claims the impossible harms only itself
+            logger.warning("node %s: its MIG slices can't be laid out: %s", name, error)
+            continue
+        new += [
+            DeviceSlice(device=device, profile=profile, span=NumericRange(start, end))
+            for device, slices in zip(cut[name], layout, strict=True)
+            for profile, start, end in slices
+        ]
+    DeviceSlice.objects.filter(pk__in=lost).update(gone_at=at)
+    DeviceSlice.objects.bulk_create(new, batch_size=2000)
+    return bool(new or lost)
+
+
+def sync_foreign(*, cluster: Cluster, held: Mapping[str, tuple[int, int]]) -> bool:
+    """Store what foreign pods hold, node name → (cpu_milli, memory_mib); True when it changed."""
+    edited = []
+    for node in Node.objects.filter(cluster=cluster, gone_at__isnull=True):
+        cpu_milli, memory_mib = held.get(node.name, (0, 0))
+        if (node.foreign_cpu_milli, node.foreign_memory_mib) != (cpu_milli, memory_mib):
+            node.foreign_cpu_milli, node.foreign_memory_mib = cpu_milli, memory_mib
+            edited.append(node)
+    if not edited:
+        return False
+    with transaction.atomic():
+        Node.objects.bulk_update(
+            edited, ["foreign_cpu_milli", "foreign_memory_mib"], batch_size=500
+        )
+        Cluster.objects.filter(pk=cluster.pk).update(inventory_rev=F("inventory_rev") + 1)
+    return True

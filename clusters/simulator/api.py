@@ -1,0 +1,173 @@
+"""Paths and verbs of the API: which request does what. Plain calls; nothing here waits."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import orjson
+
+from clusters.simulator.answers import (
+    Json,
+    Refusal,
+    already_exists,
+    bad_request,
+    not_found,
+)
+from clusters.simulator.cluster import Cluster, namespace, object_of
+from clusters.simulator.lists import Lists
+from clusters.simulator.store import RESOURCES
+
+VERSION = {
+    "major": "1",
+    "minor": "36",
+    "gitVersion": "v1.36.3+berth.simulator",
+    "platform": "linux/amd64",
+}
+MERGE_PATCH, APPLY_PATCH = "application/merge-patch+json", "application/apply-patch+yaml"
+_VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete", "PUT": "update"}
+_CLUSTERED = {"nodes", "namespaces"}
+
+
+class Target(NamedTuple):
+    """What a path names. `name` is "" for a whole collection."""
+
+    resource: str
+    namespace: str = ""
+    name: str = ""
+
+
+def target(path: str) -> Target | None:
+    """None for a path that is not simulated."""
+    match path.strip("/").split("/"):
+        case ["api", "v1", ("nodes" | "namespaces") as resource, name]:
+            return Target(resource, name=name)
+        case ["api", "v1", resource] if resource in RESOURCES:
+            return Target(resource)
+        case ["api", "v1", "namespaces", space, resource, *rest] if len(rest) < 2:
+            if resource in RESOURCES and resource not in _CLUSTERED:
+                return Target(resource, space, rest[0] if rest else "")
+    return None
+
+
+def verb(method: str, what: Target, query: dict[str, str]) -> str:
+    """As RBAC names it: get, list, watch, create, patch, delete."""
+    if method != "GET":
+        return _VERBS.get(method, method.lower())
+    if query.get("watch") in ("1", "true"):
+        return "watch"
+    return "get" if what.name else "list"
+
+
+class Api:
+    """The verbs, on one cluster."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.lists = Lists(cluster.store)
+        self._cluster = cluster
+        self._store = cluster.store
+        self._verbs: dict[str, Callable[[Target, dict[str, str], Json, str], bytes]] = {
+            "get": self._get,
+            "list": self._list,
+            "create": self._create,
+            "patch": self._patch,
+            "delete": self._delete,
+        }
+
+    def answer(
+        self, verb: str, what: Target, query: dict[str, str], data: bytes, content_type: str
+    ) -> bytes:
+        """The object's JSON. Raises Refusal."""
+        act = self._verbs.get(verb)
+        if act is None:
+            raise Refusal(
+                405, "MethodNotAllowed", "the server does not allow this method on the resource"
+            )
+        return act(what, query, object_of(data) if data else {}, content_type)
+
+    def _get(self, what: Target, query: dict[str, str], body: Json, content_type: str) -> bytes:
+        entry = self._store.tables[what.resource].get(_key(what))
+        if entry is None:
+            not_found(what.resource, what.name)
+        return entry.raw
+
+    def _list(self, what: Target, query: dict[str, str], body: Json, content_type: str) -> bytes:
+        return self.lists.answer(what.resource, what.namespace, query)
+
+    def _create(self, what: Target, query: dict[str, str], body: Json, content_type: str) -> bytes:
+        if what.resource == "pods":
+            return self._cluster.pods.create(what.namespace, body)
+        name = (body.get("metadata") or {}).get("name")
+        if not isinstance(name, str) or what.name:
+            bad_request("name is required")
+        what = what._replace(name=name)
+        if self._store.find(what.resource, _key(what)) is not None:
+            already_exists(what.resource, name)
+        if what.resource == "nodes":
+            return self._cluster.add_node(name, body)
+        return self._put(what, body)
+
+    def _patch(self, what: Target, query: dict[str, str], body: Json, content_type: str) -> bytes:
+        if content_type == APPLY_PATCH and what.resource != "pods" and what.name:
+            if not query.get("fieldManager"):
+                bad_request("PatchOptions.meta.k8s.io is invalid: fieldManager: Required value")
+            return self._put(what, body)
+        if content_type != MERGE_PATCH or what.resource != "pods" or not what.name:
+            raise Refusal(
+                415,
+                "UnsupportedMediaType",
+                "the body of the request was in an unknown format - accepted media types include: "
+                f"{MERGE_PATCH}, {APPLY_PATCH}",
+            )
+        return self._cluster.pods.patch(what.namespace, what.name, body)
+
+    def _delete(self, what: Target, query: dict[str, str], body: Json, content_type: str) -> bytes:
+        if what.resource == "nodes" and what.name:
+            return self._cluster.delete_node(what.name)
+        if what.resource != "pods" or not what.name:
+            raise Refusal(405, "MethodNotAllowed", "only single pods and nodes are deleted here")
+        options = dict(body)
+        if "gracePeriodSeconds" in query:
+            options["gracePeriodSeconds"] = int(query["gracePeriodSeconds"])
+        return self._cluster.pods.delete(what.namespace, what.name, options)
+
+    def _put(self, what: Target, body: Json) -> bytes:
+        """Server-side apply, without field managers: what is applied is set, the rest stays.
+
+        Nothing is written when nothing would change.
+        """
+        if what.namespace and self._store.find("namespaces", what.namespace) is None:
+            not_found("namespaces", what.namespace)
+        found = self._store.find(what.resource, _key(what))
+        if found is None:
+            found = _fresh(what)
+        before = orjson.dumps(found)
+        metadata = body.get("metadata") or {}
+        for field in ("labels", "annotations"):
+            if field in metadata:
+                found["metadata"][field] = {
+                    **(found["metadata"].get(field) or {}),
+                    **metadata[field],
+                }
+        if "spec" in body:
+            found["spec"] = {**(found.get("spec") or {}), **body["spec"]}
+        entry = self._store.tables[what.resource].get(_key(what))
+        if entry is not None and orjson.dumps(found) == before:
+            return entry.raw
+        return self._store.put(what.resource, _key(what), found)
+
+
+def _key(what: Target) -> str:
+    return f"{what.namespace}/{what.name}" if what.namespace else what.name
+
+
+def _fresh(what: Target) -> Json:
+    if what.resource == "namespaces":
+        return namespace(what.name)
+    return {
+        "kind": RESOURCES[what.resource],
+        "apiVersion": "v1",
+        "metadata": {
+            "name": what.name,
+            "namespace": what.namespace,
+            "uid": f"{what.resource}-{what.namespace}-{what.name}",
+        },
+    }

@@ -1,0 +1,1 @@
+"""Composition root (settings, urls, celery, portal) and shared kernel."""

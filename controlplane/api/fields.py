@@ -1,0 +1,141 @@
+"""Strict input fields: a JSON value of the right type or a 400. Nothing is coerced, nothing ignored."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.utils.dateparse import parse_datetime
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from controlplane.kernel import text
+
+BIGINT_MAX = 2**63 - 1
+
+
+class StrictSerializer(serializers.Serializer[Any]):  # Any: it makes dicts
+    """Takes an object; each member that it does not know is a problem of its own."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:  # Any: JSON values
+        if not isinstance(data, Mapping):
+            raise serializers.ValidationError(
+                {"non_field_errors": ["An object is wanted."]}, code="wrong-type"
+            )
+        unknown = {
+            str(name): [
+                serializers.ErrorDetail("There is no such field.", code="unknown-field")
+            ]
+            for name in data
+            if name not in self.fields
+        }
+        if unknown:
+            raise serializers.ValidationError(unknown)
+        value: dict[str, Any] = super().to_internal_value(data)  # Any: as the fields say
+        return value
+
+
+class Integer(serializers.IntegerField):
+    """A JSON integer: no string, no 1.0, no true."""
+
+    default_error_messages = {"wrong-type": "A whole number is wanted."}
+
+    def __init__(self, *, low: int = 0, high: int = BIGINT_MAX, **kwargs: Any) -> None:
+        super().__init__(min_value=low, max_value=high, **kwargs)
+
+    def to_internal_value(self, data: Any) -> int:  # Any: a JSON value
+        if type(data) is not int:  # bool is an int in Python, not in JSON
+            self.fail("wrong-type")
+        value: int = data
+        return value
+
+
+class Boolean(serializers.BooleanField):
+    """true or false, nothing that looks like them."""
+
+    default_error_messages = {"wrong-type": "true or false is wanted."}
+
+    def to_internal_value(self, data: Any) -> bool:  # Any: a JSON value
+        if not isinstance(data, bool):
+            self.fail("wrong-type")
+        return bool(data)
+
+
+class Text(serializers.CharField):
+    """A JSON string without control or bidirectional characters; `lines` permits line feeds and tabs."""
+
+    default_error_messages = {
+        "wrong-type": "A string is wanted.",
+        "bad-character": "{fault}: not accepted here.",
+    }
+
+    def __init__(self, *, lines: bool = False, **kwargs: Any) -> None:
+        self.lines = lines
+        super().__init__(**kwargs)
+
+    def run_validation(self, data: Any = serializers.empty) -> Any:  # Any: a JSON value
+        if data is not serializers.empty and data is not None and not isinstance(data, str):
+            self.fail("wrong-type")
+        if isinstance(data, str):
+            fault = text.fault(data, lines=self.lines)
+            if fault:
+                self.fail("bad-character", fault=fault)
+        return super().run_validation(data)
+
+
+class Id(serializers.UUIDField):
+    """A UUID as a string."""
+
+    default_error_messages = {"invalid": "A UUID is wanted."}
+
+    def to_internal_value(self, data: Any) -> UUID:  # Any: a JSON value
+        if not isinstance(data, str) or len(data) != 36:
+            self.fail("invalid", value="")
+        value: UUID = super().to_internal_value(data)
+        return value
+
+
+@extend_schema_field({"type": "string", "format": "date-time"})
+class Moment(serializers.Field[datetime, Any, str, Any]):
+    """An RFC 3339 moment with a zone."""
+
+    default_error_messages = {"invalid": "A moment with a zone is wanted: 2026-11-21T09:00:00Z."}
+
+    def to_internal_value(self, data: Any) -> datetime:  # Any: a JSON value
+        try:
+            moment = parse_datetime(data) if isinstance(data, str) and len(data) < 40 else None
+        except ValueError:
+            moment = None
+        if moment is None or moment.tzinfo is None or not 1970 < moment.year < 9000:
+            self.fail("invalid")
+        return moment
+
+    def to_representation(self, value: datetime) -> str:
+        return value.isoformat()
+
+
+class Words(serializers.Field[tuple[str, ...], Any, str, Any]):
+    """A query parameter that holds some of a closed set: `state=PENDING,RUNNING`."""
+
+    default_error_messages = {"invalid": "{word!r} is none of: {choices}."}
+
+    def __init__(self, *, choices: list[str], **kwargs: Any) -> None:
+        self.choices = choices
+        super().__init__(**kwargs)
+
+    def to_internal_value(self, data: Any) -> tuple[str, ...]:  # Any: a query's text
+        words = tuple(str(data).split(","))
+        for word in words:
+            if word not in self.choices:
+                self.fail("invalid", word=word[:40], choices=", ".join(self.choices))
+        return words
+
+    def to_representation(self, value: tuple[str, ...]) -> str:
+        return ",".join(value)
+
+
+def pointers_to_query(details: Any) -> Iterator[tuple[str, str, str]]:  # Any: DRF's details
+    """(parameter, code, message) of each fault in a query."""
+    for name, found in details.items():
+        for each in found:
+            yield name, str(each["code"]).replace("_", "-"), str(each["message"])

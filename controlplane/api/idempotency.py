@@ -1,0 +1,101 @@
+"""Idempotency-Key: the answer to a POST is kept for a day, in the transaction that made the object.
+
+An error keeps nothing, so the same key may be used again once the request is right.
+"""
+
+import hashlib
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+from django.db import connection, transaction
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.models import IdempotencyKey
+from controlplane.api.render import dumps
+from controlplane.kernel.errors import AppError, Conflict, Invalid
+
+HEADER = "Idempotency-Key"
+KEPT = timedelta(hours=24)
+_MAX_KEY = 200
+_SWEPT = 20
+"""Expired rows that each keyed request takes away: more than it adds."""
+
+
+class KeyReused(AppError):
+    default_code = "key-reused"
+
+
+class InFlight(Conflict):
+    default_code = "in-flight"
+
+
+def once(
+    request: Request,
+    *,
+    principal: str,
+    at: datetime,
+    status: int,
+    make: Callable[[], Any],  # Any: JSON values
+) -> Response:
+    """Run `make` and answer with what it returns, or give the answer kept under the request's key.
+
+    Raises Invalid for a key that is none, InFlight while the first request with the key is still
+    running, KeyReused when the key came with another body.
+    """
+    key = request.headers.get(HEADER)
+    if key is None:
+        return Response(make(), status=status)
+    if not 1 <= len(key) <= _MAX_KEY or not key.isascii() or not key.isprintable():
+        raise Invalid(
+            f"{HEADER} has to be 1 to {_MAX_KEY} printable ASCII characters.",
+            pointer=f"#{HEADER}",
+        )
+    digest = hashlib.sha256(request._request.body).hexdigest()
+    route = f"{request.method} {request.path}"
+    with transaction.atomic():
+        _lock(f"{principal}\0{route}\0{key}")
+        kept = IdempotencyKey.objects.filter(principal=principal, route=route, key=key).first()
+        if kept is not None and kept.created_at <= at - KEPT:
+            kept.delete()
+            kept = None
+        if kept is not None:
+            if kept.digest != digest:
+                raise KeyReused("This key came with another body before.", pointer=f"#{HEADER}")
+            return Response(
+                kept.answer, status=kept.status, headers={"Idempotency-Replayed": "true"}
+            )
+        answer = make()
+        IdempotencyKey.objects.create(
+            principal=principal,
+            route=route,
+            key=key,
+            digest=digest,
+            status=status,
+            answer=orjson.loads(dumps(answer)),
+            created_at=at,
+        )
+        _sweep(at)
+    return Response(answer, status=status)
+
+
+def _lock(name: str) -> None:
+    """Hold `name` until the transaction ends. Raises InFlight when another transaction holds it."""
+    number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [number])
+        (held,) = cursor.fetchone()
+    if not held:
+        raise InFlight("The first request with this key is still being worked on.")
+
+
+def _sweep(at: datetime) -> None:
+    old = (
+        IdempotencyKey.objects.select_for_update(skip_locked=True)
+        .filter(created_at__lte=at - KEPT)
+        .order_by("created_at")
+        .values("id")[:_SWEPT]
+    )
+    IdempotencyKey.objects.filter(id__in=old).delete()

@@ -1,0 +1,61 @@
+"""JSON in and out, by orjson: strict UTF-8, no NaN, a bounded body."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import IO, Any
+
+import orjson
+from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
+from rest_framework.exceptions import ParseError
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import BaseRenderer
+
+
+def _default(value: object) -> object:
+    if isinstance(value, Decimal):
+        return str(value)  # money is never a float
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def dumps(data: Any) -> bytes:  # Any: JSON values, UUID, datetime, Decimal
+    """JSON with times in UTC as `…Z` and decimals as strings."""
+    return orjson.dumps(data, default=_default, option=orjson.OPT_UTC_Z)
+
+
+class OrjsonRenderer(BaseRenderer):
+    media_type = "application/json"
+    format = "json"
+    charset = None
+    render_style = "binary"
+
+    def render(
+        self,
+        data: Any,  # Any: JSON values
+        accepted_media_type: str | None = None,
+        renderer_context: Mapping[str, Any] | None = None,  # Any: DRF's context
+    ) -> bytes:
+        return b"" if data is None else dumps(data)
+
+
+class OrjsonParser(BaseParser):
+    """Raises ParseError for anything but JSON, RequestDataTooBig past the limit, before parsing."""
+
+    media_type = "application/json"
+
+    def parse(
+        self,
+        stream: IO[Any],  # Any: bytes
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,  # Any: DRF's context
+    ) -> Any:  # Any: JSON values
+        limit = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        body = stream.read(limit + 1)
+        if len(body) > limit:
+            raise RequestDataTooBig
+        try:
+            return orjson.loads(body)
+        except orjson.JSONDecodeError as error:
+            raise ParseError(f"The body is not JSON: {error}.") from error

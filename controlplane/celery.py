@@ -1,0 +1,41 @@
+"""The Celery app: queues by purpose and the static beat schedule. No task bodies here."""
+
+import os
+
+from celery import Celery
+from kombu import Queue
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings.dev")
+
+from django.conf import settings  # the environment names the settings first
+
+from controlplane.kernel import hints
+
+app = Celery("berth")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks(["scheduler"])
+
+app.conf.task_queues = [Queue("schedule"), Queue("dispatch"), Queue("periodic")]
+app.conf.task_routes = {
+    hints.CYCLE: {"queue": "schedule"},
+    hints.DISPATCH: {"queue": "dispatch"},
+    hints.DISPATCH_CLUSTER: {"queue": "dispatch"},
+    "scheduler.*": {"queue": "periodic"},
+}
+# reliability 4.5: one visibility time-out, longer than the hard limit, in all three places.
+app.conf.visibility_timeout = 120
+app.conf.result_backend_transport_options = {"visibility_timeout": 120}
+
+
+def _tick(task: str, every_s: float) -> dict[str, object]:
+    """A periodic task whose missed runs expire instead of piling up."""
+    return {"task": task, "schedule": every_s, "options": {"expires": max(every_s, 1)}}
+
+
+app.conf.beat_schedule = {
+    "cycle": _tick(hints.CYCLE, settings.BERTH_CYCLE_S),
+    "dispatch": _tick(hints.DISPATCH, 5),
+    "meter": _tick("scheduler.meter", settings.BERTH_METER_S),
+    "forecast": _tick("scheduler.forecast", settings.BERTH_FORECAST_S),
+    "watch clusters": _tick("scheduler.check_clusters", 15),
+}

@@ -1,0 +1,42 @@
+"""The demo's one-off work in one process, because each further one imports Django again.
+
+What must not live here: the seed itself (manage.py seed_demo), or any long-running part.
+"""
+
+import hashlib
+import os
+from pathlib import Path
+
+import django
+
+
+def main() -> None:
+    """Migrate, collect the static files if they changed, seed. Each step may run again."""
+    django.setup()
+    from django.core.management import call_command  # needs the apps
+
+    call_command("migrate", verbosity=0, interactive=False)
+    _collect()
+    call_command("seed_demo", tokens=os.environ["BERTH_DEMO_TOKENS"])
+
+
+def _collect() -> None:
+    """Hashing and compressing takes seconds, so only what changed since last time is worth it."""
+    from django.conf import settings
+    from django.contrib.staticfiles.finders import get_finders
+    from django.core.management import call_command
+
+    digest = hashlib.sha256()
+    for finder in get_finders():
+        for path, storage in finder.list([]):
+            found = Path(storage.path(path)).stat()
+            digest.update(f"{path}\0{found.st_size}\0{found.st_mtime_ns}\n".encode())
+    stamp = Path(settings.STATIC_ROOT) / ".collected"
+    if stamp.exists() and stamp.read_text() == digest.hexdigest():
+        return
+    call_command("collectstatic", verbosity=0, interactive=False, clear=True)
+    stamp.write_text(digest.hexdigest())
+
+
+if __name__ == "__main__":
+    main()

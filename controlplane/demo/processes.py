@@ -1,0 +1,114 @@
+"""The processes of the demo: one table, in order of their start.
+
+What must not live here: starting them.
+"""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from controlplane.demo.folder import Folder
+from controlplane.demo.ports import HOST
+
+_PYTHON = (sys.executable,)
+_MANAGE = (*_PYTHON, "manage.py")
+_CELERY = (*_PYTHON, "-m", "celery", "-A", "controlplane")
+# Each worker is alone: what it would learn from others costs a second at the start.
+_WORKER = ("--without-gossip", "--without-mingle", "-l", "WARNING")
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One child. It is ready when GET `health` on `port` answers 200; "" means once started."""
+
+    name: str
+    command: tuple[str, ...]
+    port: int = 0
+    health: str = ""
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A simulated cluster: its layout, where it listens, the token it asks for."""
+
+    name: str
+    layout: str
+    port: int
+    token: str
+
+    @property
+    def server(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What differs between two demos on one machine."""
+
+    folder: Folder
+    port: int
+    clusters: tuple[Cluster, ...]
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}/"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`bootstrap` runs to its end while `first` starts; the `rest` follows it."""
+
+    first: tuple[Service, ...]
+    bootstrap: Service
+    rest: tuple[Service, ...]
+
+
+CLUSTERS = (("north", "demo-north"), ("south", "demo-south"))  # name, layout
+
+
+def table(place: Place) -> Table:
+    """Everything that makes up Berth, apart from PostgreSQL and Valkey."""
+    return Table(
+        first=tuple(_simulator(place, cluster) for cluster in place.clusters),
+        bootstrap=Service("bootstrap", (*_PYTHON, "-m", "controlplane.demo.bootstrap")),
+        rest=(
+            _web(place),
+            _worker("schedule", processes=1),
+            _worker("dispatch", processes=2),
+            Service("watcher", (*_MANAGE, "watch_clusters")),
+            _worker("periodic", processes=1),
+            Service("beat", (*_CELERY, "beat", "-l", "WARNING", "-s", str(place.folder.beat))),
+        ),
+    )
+
+
+def _simulator(place: Place, cluster: Cluster) -> Service:
+    return Service(
+        cluster.name,
+        (
+            *_PYTHON, "-m", "clusters.simulator", "--name", cluster.name, "--port", str(cluster.port),
+            "--layout", cluster.layout, "--state", str(place.folder.simulator_state(cluster.name)),
+        ),
+        environ={"BERTH_SIMULATOR_TOKEN": cluster.token},
+    )  # fmt: skip
+
+
+def _web(place: Place) -> Service:
+    return Service(
+        "web",
+        (
+            *_PYTHON, "-m", "uvicorn", "controlplane.asgi:application", "--host", HOST,
+            "--port", str(place.port), "--lifespan", "off", "--timeout-graceful-shutdown", "3",
+            "--log-level", "warning", "--no-access-log",
+        ),
+        port=place.port,
+        health="/healthz",
+    )  # fmt: skip
+
+
+def _worker(queue: str, *, processes: int) -> Service:
+    return Service(
+        queue,
+        (*_CELERY, "worker", "-Q", queue, "-c", str(processes), "-n", f"{queue}@berth", *_WORKER),
+    )

@@ -1,0 +1,132 @@
+"""What machines ask: is the process up, can it serve, what are its numbers. Names of Kubernetes probes."""
+
+import redis
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.models import Count
+from django.db.models.functions import Now
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from prometheus_client.registry import Collector
+from collections.abc import Iterable
+
+from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated
+
+from controlplane.api import errors
+from controlplane.api.auth import actor_of, token_of
+from controlplane.kernel.errors import AppError
+from scheduler.core.lifecycle import TERMINAL, State
+from scheduler.models import Operation, SchedulerLease, Workload
+from tenants import access
+from tenants.access import Action
+
+
+@never_cache
+@require_safe
+def healthz(request: HttpRequest) -> HttpResponse:
+    """The process answers. Nothing it depends on is asked: a restart would not cure that."""
+    return HttpResponse("ok\n", content_type="text/plain")
+
+
+@never_cache
+@require_safe
+def readyz(request: HttpRequest) -> HttpResponse:
+    """503 while the database does not answer. Redis is told but decides nothing: without it Berth is
+    only slower."""
+    database = _database_answers()
+    body = {"database": _word(database), "redis": _word(_redis_answers())}
+    return JsonResponse(body, status=200 if database else 503)
+
+
+def _word(answers: bool) -> str:
+    return "ok" if answers else "no answer"
+
+
+def _database_answers() -> bool:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError:
+        return False
+    return True
+
+
+def _redis_answers() -> bool:
+    try:
+        client = redis.Redis.from_url(
+            settings.REDIS_URL, socket_timeout=1, socket_connect_timeout=1
+        )
+        with client:
+            client.ping()
+    except (redis.RedisError, OSError):
+        return False
+    return True
+
+
+class Counts(Collector):
+    """Numbers from the database, at scrape time. Labels are states and shard ids, never names."""
+
+    def collect(self) -> Iterable[Metric]:
+        workloads = GaugeMetricFamily(
+            "berth_workloads", "Workloads that have not ended, by state.", labels=["state"]
+        )
+        live = Workload.objects.exclude(state__in=sorted(TERMINAL))
+        counted = {
+            row["state"]: row["count"]
+            for row in live.order_by().values("state").annotate(count=Count("id"))
+        }
+        for state in State:
+            if state not in TERMINAL:
+                workloads.add_metric([state.value], counted.get(state.value, 0))
+        yield workloads
+        lease = GaugeMetricFamily(
+            "berth_scheduler_lease_left_seconds",
+            "Seconds until the lease of a shard's scheduler ends; negative: nobody plans.",
+            labels=["shard"],
+        )
+        epoch = GaugeMetricFamily(
+            "berth_scheduler_lease_epoch", "How often the lease changed hands.", labels=["shard"]
+        )
+        for row in SchedulerLease.objects.annotate(read_at=Now()):
+            lease.add_metric([row.shard], (row.expires_at - row.read_at).total_seconds())
+            epoch.add_metric([row.shard], row.epoch)
+        yield lease
+        yield epoch
+        due = Operation.objects.filter(done_at__isnull=True, due_at__lte=Now()).count()
+        yield GaugeMetricFamily(
+            "berth_operations_due", "Outbox rows whose time has come and that are not done.", due
+        )
+
+
+_registry = CollectorRegistry(auto_describe=False)
+_registry.register(Counts())
+
+
+@never_cache
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """For a token or session with a fleet-wide role: totals over all tenants are not for tenants."""
+    try:
+        access.authorize_fleet(_actor(request), Action.VIEW)
+    except (AuthenticationFailed, NotAuthenticated):
+        error = AppError("Send a token of a fleet-wide role.", code="not-signed-in")
+        answer = errors.answer(error, status=401, request=request)
+        answer["WWW-Authenticate"] = 'Bearer realm="berth"'
+        return answer
+    except AppError as error:
+        return errors.answer(error, status=403, request=request)
+    return HttpResponse(generate_latest(_registry), content_type=CONTENT_TYPE_LATEST)
+
+
+def _actor(request: HttpRequest) -> access.Actor:
+    scheme, _, credential = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != "bearer":
+        return actor_of(request)
+    token = token_of(credential.strip())
+    if token is None:
+        raise AuthenticationFailed
+    return access.actor_for(user=token.user, token=token)

@@ -1,0 +1,22 @@
+"""Named crash points: `crash("D3")` is a no-op unless a test armed that point by BERTH_CRASH.
+
+The names are those of the fault programme: A submit, B plan, D dispatch, O observe, E evict,
+M meter, X cancel. BERTH_CRASH="D3" kills this process (SIGKILL, no clean-up) at its first pass;
+"D3:4" at its fourth.
+"""
+
+import os
+import signal
+
+_point, _, _count = os.environ.get("BERTH_CRASH", "").partition(":")
+_left = int(_count or 1)
+
+
+def crash(point: str) -> None:
+    """Die here if this point is armed. In production the comparison with "" is all it costs."""
+    global _left
+    if point != _point:
+        return
+    _left -= 1
+    if _left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,51 @@
+"""Hints: a Celery task sent by name once the transaction commits. Best effort: beat is the
+guarantee.
+
+A hint that is still waiting in its queue is not sent again, so a burst of submits costs one cycle.
+"""
+
+import logging
+from functools import cache
+
+import redis
+from celery import current_app
+from django.conf import settings
+from django.db import transaction
+
+logger = logging.getLogger(__name__)
+
+CYCLE = "scheduler.run_cycle"
+DISPATCH = "scheduler.dispatch"
+DISPATCH_CLUSTER = "scheduler.dispatch_cluster"
+
+
+@cache
+def _redis() -> redis.Redis:
+    return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=1, socket_connect_timeout=1)
+
+
+def _key(task: str, arguments: dict[str, str]) -> str:
+    return ":".join(["berth:hint", task, *arguments.values()])
+
+
+def hint(task: str) -> None:
+    """Ask for `task` soon, after the current transaction commits. Never raises."""
+    transaction.on_commit(lambda: send(task))
+
+
+def send(task: str, **arguments: str) -> None:
+    """Send the hint now unless one is waiting. A broker that is down is logged, never raised."""
+    try:
+        # The key outlives a lost message by 5 s at most; beat covers that gap.
+        if _redis().set(_key(task, arguments), 1, nx=True, ex=5):
+            current_app.send_task(task, kwargs=arguments, retry=False)
+    except Exception:  # any broker fault: the hint is only latency
+        logger.warning("hint %s not sent; the periodic run will do the work", task, exc_info=True)
+
+
+def taken(task: str, **arguments: str) -> None:
+    """The task has begun: a hint from now on needs another run. Never raises."""
+    try:
+        _redis().delete(_key(task, arguments))
+    except redis.RedisError:
+        logger.warning("hint key of %s not cleared", task)

@@ -1,0 +1,100 @@
+"""What a view answers to a browser and to htmx: a page, one of its fragments, or "unchanged".
+
+What must not live here: who may see what (that is `tenants.access`), and any page.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from hashlib import blake2b
+from typing import Any, Concatenate
+from zoneinfo import ZoneInfo
+
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.cache import patch_vary_headers
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+from django_htmx.http import HttpResponseClientRedirect
+
+from controlplane.kernel.errors import NotAllowed, NotFound
+
+ZONE_COOKIE = "berth_tz"
+"""Set by app.js: the browser's IANA time zone."""
+
+type View[**P] = Callable[Concatenate[HttpRequest, P], HttpResponse]
+
+
+def page[**P](*methods: str) -> Callable[[View[P]], View[P]]:
+    """A view for signed-in users, in their own time zone, never cached.
+
+    NotFound becomes the 404 page and NotAllowed the 403 page; what a view can say better it
+    catches itself.
+    """
+
+    def decorate(view: View[P]) -> View[P]:
+        @wraps(view)
+        def wrapped(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+            with timezone.override(_zone(request)):
+                try:
+                    return view(request, *args, **kwargs)
+                except NotFound as error:
+                    raise Http404(error.message) from error
+                except NotAllowed as error:
+                    raise PermissionDenied(error.message) from error
+
+        guarded = require_http_methods(methods)(login_required(never_cache(wrapped)))
+        return guarded
+
+    return decorate
+
+
+def _zone(request: HttpRequest) -> ZoneInfo:
+    """The browser's zone, UTC when it is unknown or made up."""
+    name = request.COOKIES.get(ZONE_COOKIE, "UTC")
+    try:
+        # Some keys are folders of the zone database, others try to leave it.
+        return ZoneInfo(name)
+    except (OSError, ValueError):
+        return ZoneInfo("UTC")
+
+
+def is_fragment(request: HttpRequest) -> bool:
+    """Whether htmx asks for a part of the page."""
+    return request.headers.get("HX-Request") == "true"
+
+
+def revision(*facts: object) -> str:
+    """A short name of what a block shows; equal facts have equal names. Facts need a full repr."""
+    return blake2b(repr(facts).encode(), digest_size=8).hexdigest()
+
+
+def unchanged(request: HttpRequest, rev: str) -> HttpResponse | None:
+    """204 when a poll (`?rev=`) has this revision on its page already, else None."""
+    if is_fragment(request) and request.GET.get("rev") == rev:
+        return HttpResponse(status=204)
+    return None
+
+
+def partial(
+    request: HttpRequest,
+    template: str,
+    fragment: str,
+    context: Mapping[str, Any],  # Any: what a template shows
+    *,
+    status: int = 200,
+) -> HttpResponse:
+    """The page, or that fragment of it when htmx asks. Both come from the one template."""
+    name = f"{template}#{fragment}" if is_fragment(request) else template
+    response = render(request, name, dict(context), status=status)
+    patch_vary_headers(response, ["HX-Request"])
+    return response
+
+
+def go(request: HttpRequest, url: str) -> HttpResponse:
+    """To that page after a POST that worked: as htmx wants it, else a 303."""
+    if is_fragment(request):
+        return HttpResponseClientRedirect(url)
+    return HttpResponse(status=303, headers={"Location": url})

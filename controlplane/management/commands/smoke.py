@@ -1,0 +1,69 @@
+"""`manage.py smoke`: starts Berth apart, does what a user would do, stops; exits with the verdict.
+
+What must not live here: the steps (controlplane/demo/smoke.py).
+"""
+
+import os
+import shutil
+import sys
+from collections import deque
+from typing import Any, TextIO
+
+from django.core.management.base import BaseCommand
+
+from controlplane.demo import ports
+from controlplane.demo.folder import Folder
+from controlplane.demo.processes import Service
+from controlplane.demo.run import Demo
+from controlplane.demo.terminal import OURS, Terminal
+from controlplane.embedded.place import temporary
+from controlplane.embedded.process import StartFailed, server_account
+
+STEPS = "smoke"
+_KEPT_LINES = 60
+
+
+class _Quiet(Terminal):
+    """Shows our own lines and those of the steps; keeps the last of the rest for a failure."""
+
+    def __init__(self, out: TextIO) -> None:
+        super().__init__(out)
+        self.kept: deque[tuple[str, str]] = deque(maxlen=_KEPT_LINES)
+
+    def say(self, text: str, who: str = OURS) -> None:
+        if who == STEPS:
+            self.plain(text)
+        elif who == OURS:
+            super().say(text, who)
+        else:
+            self.kept.append((text, who))
+
+    def show_kept(self) -> None:
+        for text, who in self.kept:
+            super().say(text, who)
+
+
+class Command(BaseCommand):
+    help = "Start Berth apart, submit work through its API, print the figures; 0 if all went well."
+    requires_system_checks = ()
+
+    def handle(self, *_: Any, **__: Any) -> None:  # Any: argparse's values
+        terminal = _Quiet(sys.stdout)
+        status: int | None = 1
+        scratch, lock = temporary("smoke", server_account())
+        try:
+            folder = Folder.open(scratch / "data")
+            demo = Demo(folder=folder, terminal=terminal, port=ports.free())
+            module = (sys.executable, "-m", "controlplane.demo.smoke")
+            steps = Service(STEPS, (*module, demo.place.url, str(folder.tokens)))
+            status = demo.during(lambda: demo.run(steps))
+        except StartFailed as error:
+            print(f"smoke: {error.message}", file=sys.stderr)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+            os.close(lock)
+        if status != 0:
+            terminal.show_kept()
+            terminal.say("smoke failed")
+            raise SystemExit(1)
+        terminal.say("smoke passed")

@@ -1,0 +1,1 @@
+"""Settings: all in base, from the environment; dev, test and prod only override."""

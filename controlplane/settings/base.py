@@ -1,0 +1,166 @@
+"""Every setting of Berth, read from the environment. The table in README.md is made of these
+names.
+
+What must not live here: secrets with a usable default, logic, anything read from a file in the
+tree.
+"""
+
+import os
+from pathlib import Path
+
+from django.utils.csp import CSP
+
+from controlplane.settings.env import database, flag, integer, words
+
+BASE_DIR = Path(__file__).resolve().parents[2]
+
+# --- identity and web ---
+SECRET_KEY = os.environ.get("BERTH_SECRET_KEY", "")
+DEBUG = False
+ALLOWED_HOSTS = words("BERTH_ALLOWED_HOSTS", "localhost 127.0.0.1")
+CSRF_TRUSTED_ORIGINS = words("BERTH_TRUSTED_ORIGINS", "")
+ROOT_URLCONF = "controlplane.urls"
+ASGI_APPLICATION = "controlplane.asgi.application"
+AUTH_USER_MODEL = "tenants.User"
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "home"
+LOGOUT_REDIRECT_URL = "login"
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_AGE = integer("BERTH_SESSION_S", 12 * 3600)
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024  # reliability 4.6: bodies up to 1 MiB
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "django_htmx",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
+    "controlplane",
+    "controlplane.audit",
+    "controlplane.api",
+    "clusters",
+    "tenants",
+    "scheduler",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+]
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "controlplane.portal.context.shell",
+            ]
+        },
+    }
+]
+SECURE_CSP = {
+    "default-src": [CSP.SELF],
+    "img-src": [CSP.SELF, "data:"],
+    "style-src": [CSP.SELF],
+    "script-src": [CSP.SELF],
+    "connect-src": [CSP.SELF],
+    "object-src": [CSP.NONE],
+    "base-uri": [CSP.NONE],
+    "form-action": [CSP.SELF],
+    "frame-ancestors": [CSP.NONE],
+}
+X_FRAME_OPTIONS = "DENY"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+
+# --- data ---
+DATABASES = {"default": database("DATABASE_URL", "postgresql:///berth")}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+REDIS_URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.redis.RedisCache",
+        "LOCATION": REDIS_URL,
+    }
+}
+STATIC_URL = "static/"
+STATIC_ROOT = Path(os.environ.get("BERTH_STATIC_ROOT", BASE_DIR / "staticfiles"))
+STATICFILES_DIRS = [BASE_DIR / "controlplane" / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+
+# --- time and language ---
+USE_TZ = True
+TIME_ZONE = "UTC"
+USE_I18N = False
+
+# --- Celery: reliability 4.5 says why each value is what it is ---
+CELERY_BROKER_URL = os.environ.get("CELERY_BROKER_URL", REDIS_URL)
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 120}
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_SERIALIZER = "json"
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_ACKS_LATE = True
+CELERY_TASK_REJECT_ON_WORKER_LOST = True
+CELERY_TASK_SOFT_TIME_LIMIT = 20
+CELERY_TASK_TIME_LIMIT = 30
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_TIMEZONE = "UTC"
+CELERY_ENABLE_UTC = True
+CELERY_TASK_DEFAULT_QUEUE = "default"
+
+# --- Berth ---
+BERTH_PREFIX = os.environ.get("BERTH_PREFIX", "berth.dev")  # labels, annotations, scheduling gate
+BERTH_INSTALLATION = os.environ.get("BERTH_INSTALLATION", "berth")  # whose pods are ours
+BERTH_CREDENTIALS_DIR = Path(
+    os.environ.get("BERTH_CREDENTIALS_DIR", BASE_DIR / ".dev/credentials")
+)
+BERTH_CURRENCY = os.environ.get("BERTH_CURRENCY", "EUR")
+BERTH_CYCLE_S = integer("BERTH_CYCLE_S", 2)  # the periodic scheduling cycle, in seconds
+BERTH_LEASE_S = integer("BERTH_LEASE_S", 15)
+BERTH_METER_S = integer("BERTH_METER_S", 60)  # how often usage becomes charges
+BERTH_FORECAST_S = integer("BERTH_FORECAST_S", 60)  # how often wait estimates are made
+BERTH_DEMO = flag("BERTH_DEMO", default=False)
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "controlplane.api.auth.TokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_RENDERER_CLASSES": ["controlplane.api.render.OrjsonRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["controlplane.api.render.OrjsonParser"],
+    "EXCEPTION_HANDLER": "controlplane.api.errors.problem",
+    "DEFAULT_PAGINATION_CLASS": "controlplane.api.pagination.Keyset",
+    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Berth API",
+    "DESCRIPTION": "Tenants, quotas, clusters, workloads and spend of shared GPUs.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+}

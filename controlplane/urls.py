@@ -1,0 +1,65 @@
+"""Every path of Berth: pages at the root, the API below /api/v1/, probes, the read-only back office."""
+
+from importlib.util import find_spec
+
+from django.contrib import admin
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, URLResolver, include, path
+from django.views import defaults
+
+from controlplane import health
+from controlplane.api import errors
+from controlplane.kernel.errors import AppError, Invalid, NotAllowed, NotFound
+
+_API = "/api/"
+
+
+def _pages(*modules: str) -> list[URLPattern | URLResolver]:
+    return [path("", include(module)) for module in modules if find_spec(module)]
+
+
+api = [
+    path("", include("controlplane.api.urls")),
+    path("", include("tenants.web.api_urls")),
+    path("", include("clusters.web.api_urls")),
+    path("", include("scheduler.web.api_urls")),
+]
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("healthz", health.healthz, name="healthz"),
+    path("readyz", health.readyz, name="readyz"),
+    path("metrics", health.metrics, name="metrics"),
+    path("api/v1/", include((api, "api"))),
+    path("admin/", admin.site.urls),
+    *_pages(
+        "controlplane.portal.urls",
+        "scheduler.web.urls",
+        "tenants.web.urls",
+        "clusters.web.urls",
+    ),
+]
+
+
+def _refusal(error: AppError, status: int, request: HttpRequest) -> HttpResponse | None:
+    if request.path.startswith(_API):
+        return errors.answer(error, status=status, request=request)
+    return None
+
+
+def handler400(request: HttpRequest, exception: Exception) -> HttpResponse:
+    error = Invalid("The request is malformed.", code="malformed")
+    return _refusal(error, 400, request) or defaults.bad_request(request, exception)
+
+
+def handler403(request: HttpRequest, exception: Exception) -> HttpResponse:
+    error = NotAllowed("This is not permitted.")
+    return _refusal(error, 403, request) or defaults.permission_denied(request, exception)
+
+
+def handler404(request: HttpRequest, exception: Exception) -> HttpResponse:
+    error = NotFound("There is nothing at this path.")
+    return _refusal(error, 404, request) or defaults.page_not_found(request, exception)
+
+
+def handler500(request: HttpRequest) -> HttpResponse:
+    error = AppError("An error in Berth; its log says more.", code="internal")
+    return _refusal(error, 500, request) or defaults.server_error(request)

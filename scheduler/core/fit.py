@@ -1,0 +1,209 @@
+"""Does this pod fit on this node? The one test that planner and applier share.
+
+The planner keeps a `Room` for each node of its draft; the applier asks `fits` with fresh rows. Quota
+is not asked here, nor whether the cluster takes new work.
+"""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import Protocol
+
+from scheduler.core import mig
+from scheduler.core.plan import Place
+from scheduler.core.snapshot import (
+    DeviceMode,
+    DeviceView,
+    FlavorKind,
+    FlavorView,
+    NodeView,
+    SliceView,
+)
+from scheduler.core.units import ONE_MILLI, WHOLE_DEVICE, DeviceId, FlavorId, NodeId, Span
+
+FULL = (1 << ONE_MILLI) - 1
+"""All thousandths of a device, as bits."""
+
+
+class Misfit(StrEnum):
+    """Why a pod does not fit on a node."""
+
+    UNKNOWN_FLAVOR = "unknown-flavor"
+    WRONG_NODE = "wrong-node"  # the place names another node
+    NODE_UNUSABLE = "node-unusable"
+    CPU = "cpu"
+    MEMORY = "memory"
+    AMOUNT = "amount"  # the charged amount is not what the spans hold
+    UNKNOWN_DEVICE = "unknown-device"
+    DEVICE_UNUSABLE = "device-unusable"
+    MODEL = "model"
+    MODE = "mode"  # a slice of a whole device, a whole device of one in MIG mode, and so on
+    ISOLATION = "isolation"  # the device is not shared, or not with what the flavor promises
+    ILLEGAL_SPAN = "illegal-span"
+    SPAN_TAKEN = "span-taken"
+
+
+class Holds(Protocol):
+    """What takes room on a node: a `Place` planned now or a `HeldView` placed before."""
+
+    @property
+    def node(self) -> NodeId: ...
+    @property
+    def flavor(self) -> FlavorId: ...
+    @property
+    def cpu_milli(self) -> int: ...
+    @property
+    def memory_mib(self) -> int: ...
+    @property
+    def spans(self) -> tuple[tuple[DeviceId, Span], ...]: ...
+
+
+class Room:
+    """What is free on one node. Mutable. `devices` are in order of their ordinals.
+
+    `taken` has the bits in use of each device; `media` those with their media engines in use.
+    cpu_milli and memory_mib are what is free, negative when more is held than the node has. A device
+    on which two holders overlap is contradictory and takes nothing new: it is in `broken`. `rank` is
+    the node's place in an index, -1 without one.
+    """
+
+    __slots__ = ("broken", "cpu_milli", "devices", "media", "memory_mib", "node", "rank", "taken")
+
+    def __init__(self, *, node: NodeView) -> None:
+        self.node = node
+        self.rank = -1
+        self.cpu_milli = node.cpu_milli
+        self.memory_mib = node.memory_mib
+        ordered = sorted(node.devices, key=lambda d: (d.ordinal, d.id))
+        self.devices: dict[DeviceId, DeviceView] = {d.id: d for d in ordered}
+        self.taken: dict[DeviceId, int] = dict.fromkeys(self.devices, 0)
+        self.media: set[DeviceId] = set()
+        self.broken: set[DeviceId] = set()
+
+    def copy(self) -> "Room":
+        """A room of its own for a trial; in no index."""
+        twin = Room(node=self.node)
+        twin.cpu_milli, twin.memory_mib = self.cpu_milli, self.memory_mib
+        twin.taken = dict(self.taken)
+        twin.media, twin.broken = set(self.media), set(self.broken)
+        return twin
+
+    def take(self, *, holder: Holds, flavor: FlavorView | None) -> None:
+        """Let it in without asking. Spans on devices that the node no longer has are passed over."""
+        self.cpu_milli -= holder.cpu_milli
+        self.memory_mib -= holder.memory_mib
+        for device, span in holder.spans:
+            bits = mig.mask(span)
+            before = self.taken.get(device)
+            if before is None:
+                continue
+            if before & bits:
+                self.broken.add(device)
+            self.taken[device] = before | bits
+            if flavor is not None and flavor.profile.endswith(mig.MEDIA):
+                self.media.add(device)
+
+    def give(self, *, holder: Holds, flavor: FlavorView | None) -> None:
+        """Undo `take` of the same holder, exactly unless its device is broken (and stays so)."""
+        self.cpu_milli += holder.cpu_milli
+        self.memory_mib += holder.memory_mib
+        for device, span in holder.spans:
+            before = self.taken.get(device)
+            if before is None:
+                continue
+            self.taken[device] = before & ~mig.mask(span)
+            if flavor is not None and flavor.profile.endswith(mig.MEDIA):
+                self.media.discard(device)
+
+    def misfit(self, *, place: Place, flavor: FlavorView) -> Misfit | None:
+        """Why `place` does not fit beside what is in; None when it does."""
+        if place.node != self.node.id:
+            return Misfit.WRONG_NODE
+        if not self.node.usable:
+            return Misfit.NODE_UNUSABLE
+        if place.cpu_milli > self.cpu_milli:
+            return Misfit.CPU
+        if place.memory_mib > self.memory_mib:
+            return Misfit.MEMORY
+        if place.amount_milli != _amount_held(place, flavor):
+            return Misfit.AMOUNT
+        return self._misfit_of_spans(place, flavor)
+
+    def _misfit_of_spans(self, place: Place, flavor: FlavorView) -> Misfit | None:
+        own: dict[DeviceId, int] = {}
+        for device_id, span in place.spans:
+            device = self.devices.get(device_id)
+            if device is None:
+                return Misfit.UNKNOWN_DEVICE
+            if not device.usable or device_id in self.broken:
+                return Misfit.DEVICE_UNUSABLE
+            if device.model != flavor.model:
+                return Misfit.MODEL
+            wrong = _wrong_span(device, span, flavor)
+            if wrong is not None:
+                return wrong
+            bits = mig.mask(span)
+            if (self.taken[device_id] | own.get(device_id, 0)) & bits:
+                return Misfit.SPAN_TAKEN
+            if flavor.profile.endswith(mig.MEDIA) and device.mode is DeviceMode.MIG_DYNAMIC:
+                if device_id in self.media or device_id in own:
+                    return Misfit.SPAN_TAKEN
+            own[device_id] = own.get(device_id, 0) | bits
+        if flavor.kind is FlavorKind.SHARE and len(own) > 1:
+            return Misfit.ILLEGAL_SPAN
+        return None
+
+
+def misfit(
+    *,
+    node: NodeView,
+    held: Iterable[Holds],
+    place: Place,
+    flavors: Mapping[FlavorId, FlavorView],
+) -> Misfit | None:
+    """Why `place` does not fit on `node` beside all of `held`; None when it does.
+
+    `held` is everything that still holds room on the node: placements whose release has not been
+    seen, and places of the same gang that were let in before this one.
+    """
+    flavor = flavors.get(place.flavor)
+    if flavor is None:
+        return Misfit.UNKNOWN_FLAVOR
+    room = Room(node=node)
+    for holder in held:
+        room.take(holder=holder, flavor=flavors.get(holder.flavor))
+    return room.misfit(place=place, flavor=flavor)
+
+
+def fits(
+    *,
+    node: NodeView,
+    held: Iterable[Holds],
+    place: Place,
+    flavors: Mapping[FlavorId, FlavorView],
+) -> bool:
+    """Whether `place` fits on `node` beside all of `held`; see `misfit`."""
+    return misfit(node=node, held=held, place=place, flavors=flavors) is None
+
+
+def _amount_held(place: Place, flavor: FlavorView) -> int:
+    if flavor.kind is FlavorKind.CPU:
+        return -1 if place.spans else place.cpu_milli
+    if flavor.kind is FlavorKind.SHARE:
+        return sum(span.width for _, span in place.spans) or -1
+    return len(place.spans) * ONE_MILLI or -1
+
+
+def _wrong_span(device: DeviceView, span: Span, flavor: FlavorView) -> Misfit | None:
+    if flavor.kind is FlavorKind.MIG:
+        if device.mode is DeviceMode.MIG_STATIC:
+            legal = SliceView(flavor.profile, span) in device.slices
+        elif device.mode is DeviceMode.MIG_DYNAMIC:
+            legal = span in mig.legal_spans(model=device.model, profile=flavor.profile)
+        else:
+            return Misfit.MODE
+        return None if legal else Misfit.ILLEGAL_SPAN
+    if device.mode is not DeviceMode.WHOLE:
+        return Misfit.MODE
+    if flavor.kind is FlavorKind.WHOLE:
+        return None if span == WHOLE_DEVICE else Misfit.ILLEGAL_SPAN
+    return None if device.shares is flavor.isolation else Misfit.ISOLATION

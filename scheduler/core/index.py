@@ -1,0 +1,227 @@
+"""Where is room? Nodes by what is free on them, so that a search touches the few that matter.
+
+A pool is a sorted list of (level, free cores, rank) of nodes. What the level counts depends on the
+pool; the rank numbers nodes by cluster, name and id, so that every tie has one answer:
+fewest left over, then tightest in cores, then first by name. (With random ties the same rules pack
+worse by several percent: shared GPUs, Weng et al., "Beware of Fragmentation", USENIX ATC 2023.)
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import NamedTuple
+
+from scheduler.core import mig
+from scheduler.core.fit import Room
+from scheduler.core.snapshot import DeviceMode, FlavorKind, FlavorView, Isolation
+from scheduler.core.units import ONE_MILLI, ClusterId, DeviceId, FlavorId
+
+Entry = tuple[int, int, int]
+
+
+class Free(StrEnum):
+    """What a pool's level counts on a node."""
+
+    CPU = "cpu"  # nothing: 0 for a node without devices, else 1 + empty devices
+    EMPTY = "empty"  # devices with nothing on them
+    PART = "part"  # free thousandths of one shared device; an entry a device
+    SLICES = "slices"  # free slices of the profile
+    MASK = "mask"  # bits in use of one device that is cut on demand; an entry a device
+
+
+class Key(NamedTuple):
+    """What a pool is about."""
+
+    cluster: ClusterId
+    free: Free
+    model: str = ""
+    profile: str = ""
+    shares: Isolation | None = None
+
+
+class Pool:
+    """The nodes of one kind, sorted by what is free. `total` sums the levels (cores for CPU)."""
+
+    __slots__ = ("entries", "free", "key", "total")
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        self.free = key.free
+        self.entries: list[Entry] = []
+        self.total = 0
+
+    def add(self, entry: Entry) -> None:
+        insort(self.entries, entry)
+        self.total += self._measure(entry)
+
+    def discard(self, entry: Entry) -> None:
+        del self.entries[bisect_left(self.entries, entry)]
+        self.total -= self._measure(entry)
+
+    def fill(self, entries: list[Entry]) -> None:
+        self.entries = sorted(entries)
+        self.total = sum(self._measure(entry) for entry in entries)
+
+    def ranks(self, level: int, cpu_milli: int) -> Iterator[int]:
+        """Nodes with at least that level and cores, least left over first."""
+        entries = self.entries
+        at = bisect_left(entries, (level, cpu_milli))
+        while at < len(entries):
+            level, cpu, rank = entries[at]
+            if cpu < cpu_milli:
+                at = bisect_left(entries, (level, cpu_milli), at)
+            else:
+                yield rank
+                at += 1
+
+    def ranks_at(self, level: int, cpu_milli: int) -> Iterator[int]:
+        """Nodes of exactly that level with at least those cores, tightest first."""
+        entries = self.entries
+        at = bisect_left(entries, (level, cpu_milli))
+        while at < len(entries) and entries[at][0] == level:
+            yield entries[at][2]
+            at += 1
+
+    def levels(self) -> Iterator[tuple[int, int]]:
+        """Each level present, ascending, and how many entries have it."""
+        at = 0
+        while at < len(self.entries):
+            level = self.entries[at][0]
+            beyond = bisect_left(self.entries, (level + 1,), at)
+            yield level, beyond - at
+            at = beyond
+
+    def largest(self) -> int:
+        """The highest level of one node; the most free cores (`_milli`) for a pool of kind CPU."""
+        if self.free is Free.CPU:
+            return max((cpu for _, cpu, _ in self.entries), default=0)
+        return self.entries[-1][0] if self.entries else 0
+
+    def _measure(self, entry: Entry) -> int:
+        return max(0, entry[1]) if self.free is Free.CPU else entry[0]
+
+
+class _Slot(NamedTuple):
+    """One usable device: the pools that it can stand in."""
+
+    device: DeviceId
+    mode: DeviceMode
+    whole: Pool
+    part: Pool | None
+    slices: tuple[tuple[Pool, int], ...]
+
+
+class Index:
+    """Pools over the rooms of a draft; `refresh` a room after each change."""
+
+    __slots__ = ("_entries", "_of_flavor", "_pools", "_slots", "rooms")
+
+    def __init__(self, *, rooms: Iterable[tuple[ClusterId, Room]]) -> None:
+        """`rooms` in rank order; those that take nothing new are left out by the caller."""
+        self.rooms: list[Room] = []
+        self._slots: list[tuple[Pool, tuple[_Slot, ...]]] = []
+        self._entries: list[list[tuple[Pool, Entry]]] = []
+        self._pools: dict[Key, Pool] = {}
+        self._of_flavor: dict[tuple[ClusterId, FlavorId], tuple[Pool, ...]] = {}
+        filling: dict[Pool, list[Entry]] = {}
+        for cluster, room in rooms:
+            room.rank = len(self.rooms)
+            self.rooms.append(room)
+            self._slots.append((self._pool(Key(cluster, Free.CPU)), self._slots_of(cluster, room)))
+            entries = self._levels(room)
+            self._entries.append(entries)
+            for pool, entry in entries:
+                filling.setdefault(pool, []).append(entry)
+        for pool, listed in filling.items():
+            pool.fill(listed)
+
+    def refresh(self, room: Room) -> None:
+        """The room has changed."""
+        rank = room.rank
+        if rank < 0:
+            return
+        new = self._levels(room)
+        for pool, entry in self._entries[rank]:
+            pool.discard(entry)
+        for pool, entry in new:
+            pool.add(entry)
+        self._entries[rank] = new
+
+    def pools_for(self, *, cluster: ClusterId, flavor: FlavorView) -> tuple[Pool, ...]:
+        """Where pods of the flavor may go in the cluster, preferred first."""
+        found = self._of_flavor.get((cluster, flavor.id))
+        if found is None:
+            found = tuple(self._pool(key) for key in _keys(cluster, flavor))
+            self._of_flavor[cluster, flavor.id] = found
+        return found
+
+    def pools(self) -> dict[Key, tuple[Entry, ...]]:
+        """Everything there is, without empty pools."""
+        return {key: tuple(p.entries) for key, p in self._pools.items() if p.entries}
+
+    def _pool(self, key: Key) -> Pool:
+        found = self._pools.get(key)
+        if found is None:
+            found = self._pools[key] = Pool(key)
+        return found
+
+    def _slots_of(self, cluster: ClusterId, room: Room) -> tuple[_Slot, ...]:
+        slots = []
+        for device in room.devices.values():
+            if not device.usable:
+                continue
+            model = device.model
+            shares = device.shares if device.mode is DeviceMode.WHOLE else None
+            free = Free.MASK if device.mode is DeviceMode.MIG_DYNAMIC else Free.EMPTY
+            part = self._pool(Key(cluster, Free.PART, model, shares=shares)) if shares else None
+            slices = tuple(
+                (self._pool(Key(cluster, Free.SLICES, model, piece.profile)), mig.mask(piece.span))
+                for piece in device.slices
+            )
+            whole = self._pool(Key(cluster, free, model, shares=shares))
+            slots.append(_Slot(device.id, device.mode, whole, part, slices))
+        return tuple(slots)
+
+    def _levels(self, room: Room) -> list[tuple[Pool, Entry]]:
+        cpu_pool, slots = self._slots[room.rank]
+        cpu, rank, taken, broken = room.cpu_milli, room.rank, room.taken, room.broken
+        levels: list[tuple[Pool, Entry]] = []
+        counts: dict[Pool, int] = {}
+        empty_devices = 0
+        for device, mode, whole, part, slices in slots:
+            if broken and device in broken:
+                continue
+            bits = taken[device]
+            if not bits:
+                empty_devices += 1
+            if mode is DeviceMode.WHOLE:
+                if not bits:
+                    counts[whole] = counts.get(whole, 0) + 1
+                elif part is not None and (left := ONE_MILLI - bits.bit_count()):
+                    levels.append((part, (left, cpu, rank)))
+            elif mode is DeviceMode.MIG_DYNAMIC:
+                levels.append((whole, (bits, cpu, rank)))
+            else:
+                for pool, slice_bits in slices:
+                    if not slice_bits & bits:
+                        counts[pool] = counts.get(pool, 0) + 1
+        for pool, level in counts.items():
+            levels.append((pool, (level, cpu, rank)))
+        levels.append((cpu_pool, (1 + empty_devices if slots else 0, cpu, rank)))
+        return levels
+
+
+def _keys(cluster: ClusterId, flavor: FlavorView) -> list[Key]:
+    model = flavor.model
+    if flavor.kind is FlavorKind.CPU:
+        return [Key(cluster, Free.CPU)]
+    if flavor.kind is FlavorKind.WHOLE:
+        # Devices that can't be shared first: the others are kept for shares.
+        return [Key(cluster, Free.EMPTY, model, shares=s) for s in (None, *Isolation)]
+    if flavor.kind is FlavorKind.SHARE:
+        shares = flavor.isolation
+        return [Key(cluster, free, model, shares=shares) for free in (Free.PART, Free.EMPTY)]
+    return [
+        Key(cluster, Free.SLICES, model, flavor.profile),
+        Key(cluster, Free.MASK, model),
+    ]

@@ -1,0 +1,100 @@
+"""What a workload asks for, worked out once for all workloads that ask for the same."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+
+from scheduler.core.quota import amount_milli
+from scheduler.core.snapshot import FlavorKind, FlavorView, PendingView, PodSetView
+from scheduler.core.units import ONE_MILLI, ClusterId, FlavorId
+
+MOST_OPTIONS = 64
+"""Combinations of flavors that are tried for one workload, in the order that it accepts them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Option:
+    """One accepted flavor for each pod set, and what the least start is charged of each flavor.
+
+    `needs` is in thousandths, ascending by flavor. Belongs to one request: equal to itself alone.
+    """
+
+    flavors: tuple[FlavorView, ...]
+    needs: tuple[tuple[FlavorId, int], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """A class of identical requests: workloads that differ in name, project and priority only.
+
+    `options` has the preferred flavors first; () when none exists that suits. `clusters` () accepts
+    any. `order` is that in which the pod sets are placed, largest first. `count` is all its pods.
+    """
+
+    options: tuple[Option, ...]
+    clusters: tuple[ClusterId, ...]
+    order: tuple[int, ...]
+    count: int
+
+    def accepts(self, cluster: ClusterId) -> bool:
+        return not self.clusters or cluster in self.clusters
+
+
+class Requests:
+    """The classes met so far; one `Request` object for each."""
+
+    def __init__(self, *, flavors: Mapping[FlavorId, FlavorView]) -> None:
+        self._flavors = flavors
+        self._known: dict[tuple[object, ...], Request] = {}
+
+    def of(self, pending: PendingView) -> Request:
+        """The class of the workload."""
+        shape = (
+            tuple(
+                (s.count, s.min_count, s.cpu_milli, s.memory_mib, s.gpu_count, s.gpu_milli,
+                 s.flavors)
+                for s in pending.pod_sets
+            ),
+            pending.clusters,
+        )  # fmt: skip
+        found = self._known.get(shape)
+        if found is None:
+            found = self._known[shape] = self._request(pending)
+        return found
+
+    def _request(self, pending: PendingView) -> Request:
+        pod_sets = pending.pod_sets
+        accepted = [
+            [self._flavors[f] for f in pod_set.flavors if self._suits(f, pod_set)]
+            for pod_set in pod_sets
+        ]
+        combined = islice(product(*accepted), MOST_OPTIONS)
+        options = tuple(Option(c, _needs(pod_sets, c)) for c in combined if c)
+        order = sorted(range(len(pod_sets)), key=lambda i: _size(pod_sets[i], i))
+        count = sum(pod_set.count for pod_set in pod_sets)
+        return Request(options, pending.clusters, tuple(order), count)
+
+    def _suits(self, flavor_id: FlavorId, pod_set: PodSetView) -> bool:
+        flavor = self._flavors.get(flavor_id)
+        if flavor is None:
+            return False
+        if not pod_set.gpu_count:
+            return flavor.kind is FlavorKind.CPU
+        if flavor.kind is FlavorKind.SHARE:
+            return pod_set.gpu_count == 1 and 0 < pod_set.gpu_milli <= ONE_MILLI
+        return flavor.kind is not FlavorKind.CPU and pod_set.gpu_milli == ONE_MILLI
+
+
+def _needs(
+    pod_sets: Sequence[PodSetView], flavors: Sequence[FlavorView]
+) -> tuple[tuple[FlavorId, int], ...]:
+    needs: dict[FlavorId, int] = {}
+    for pod_set, flavor in zip(pod_sets, flavors, strict=True):
+        least = pod_set.min_count * amount_milli(pod_set=pod_set)
+        needs[flavor.id] = needs.get(flavor.id, 0) + least
+    return tuple(sorted(needs.items()))
+
+
+def _size(pod_set: PodSetView, i: int) -> tuple[int, ...]:
+    gpus = pod_set.gpu_count * pod_set.gpu_milli
+    return -gpus, -pod_set.cpu_milli, -pod_set.memory_mib, i

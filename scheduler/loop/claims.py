@@ -1,0 +1,184 @@
+"""Claims on attempts with due operations: who acts on which, timed by the database alone."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from django.db import connection, transaction
+
+from scheduler.models import Attempt, OperationKind, Placement
+
+CLAIM_S = 60
+"""Longer than a worker's hard time limit, so that no claim is held by two at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """What dispatch needs of one placement. `peers` are the gang's pods, itself included."""
+
+    placement_id: UUID
+    workload_id: UUID
+    attempt: int
+    rank: int
+    peers: int
+    namespace: str
+    name: str
+    uid: str
+    hostname: str
+    image: str
+    command: tuple[str, ...]
+    args: tuple[str, ...]
+    env: tuple[tuple[str, str], ...]
+    cpu_milli: int
+    memory_mib: int
+    flavor_kind: str
+    profile: str
+    gpu_count: int
+    gpu_milli: int
+    share_replicas: int
+    share_resource: str
+    run_time_limit_s: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    id: UUID
+    workload_id: UUID
+    project_id: UUID
+    namespace: str
+    stopping: bool
+    pods: tuple[Pod, ...] = field(repr=False)
+
+
+# The claim is on the attempt's own row: a worker that loses the race for the row lock sees the
+# winner's claim when it re-reads the row, and passes on.
+_CLAIM = """
+UPDATE scheduler_attempt SET claim = %(token)s,
+    claimed_until = clock_timestamp() + %(length)s * interval '1 second'
+WHERE id IN (
+    SELECT a.id FROM scheduler_attempt a
+    WHERE a.cluster_id = %(cluster)s
+      AND (a.claimed_until IS NULL OR a.claimed_until < clock_timestamp())
+      AND EXISTS (SELECT 1 FROM scheduler_operation o WHERE o.attempt_id = a.id
+                  AND o.done_at IS NULL AND o.due_at <= clock_timestamp())
+    ORDER BY a.id LIMIT %(limit)s FOR UPDATE OF a SKIP LOCKED)
+RETURNING id
+"""
+
+
+def claim(*, cluster_id: UUID, token: UUID, limit: int) -> list[Claimed]:
+    """Up to `limit` attempts of the cluster with something due, oldest first, now ours."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            _CLAIM, {"token": token, "length": CLAIM_S, "cluster": cluster_id, "limit": limit}
+        )
+        ids = [row[0] for row in cursor.fetchall()]
+    if not ids:
+        return []
+    pods = _pods(ids)
+    attempts = (
+        Attempt.objects.filter(id__in=ids)
+        .select_related("workload__project")
+        .prefetch_related("operations")
+        .order_by("id")
+    )
+    return [
+        Claimed(
+            attempt.id,
+            attempt.workload_id,
+            attempt.workload.project_id,
+            attempt.workload.project.namespace,
+            any(o.kind == OperationKind.STOP for o in attempt.operations.all()),
+            tuple(pods[attempt.id]),
+        )
+        for attempt in attempts
+    ]
+
+
+def _pods(attempts: Sequence[UUID]) -> dict[UUID, list[Pod]]:
+    found: dict[UUID, list[Pod]] = defaultdict(list)
+    rows = (
+        Placement.objects.filter(attempt_id__in=attempts, released_at__isnull=True)
+        .select_related("attempt", "pod_set", "node", "flavor", "workload__project")
+        .order_by("attempt_id", "rank")
+    )
+    peers: dict[UUID, int] = defaultdict(int)
+    for row in rows:
+        peers[row.attempt_id] += 1
+    for row in rows:
+        found[row.attempt_id].append(
+            Pod(
+                placement_id=row.id,
+                workload_id=row.workload_id,
+                attempt=row.attempt.number,
+                rank=row.rank,
+                peers=peers[row.attempt_id],
+                namespace=row.workload.project.namespace,
+                name=row.pod_name,
+                uid=row.pod_uid,
+                hostname=row.node.hostname,
+                image=row.pod_set.image,
+                command=tuple(row.pod_set.command),
+                args=tuple(row.pod_set.args),
+                env=tuple(sorted(row.pod_set.env.items())),
+                cpu_milli=row.cpu_milli,
+                memory_mib=row.memory_mib,
+                flavor_kind=row.flavor.kind,
+                profile=row.flavor.profile,
+                gpu_count=row.pod_set.gpu_count,
+                gpu_milli=row.pod_set.gpu_milli,
+                share_replicas=row.node.share_replicas,
+                share_resource=row.node.share_resource,
+                run_time_limit_s=row.workload.run_time_limit_s,
+            )
+        )
+    return found
+
+
+def still_mine(*, attempts: Sequence[Claimed], token: UUID) -> frozenset[UUID]:
+    """Those that are claimed by `token` and that nobody wants stopped meanwhile."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT a.id FROM scheduler_attempt a WHERE a.id = ANY(%s) AND a.claim = %s"
+            " AND a.claimed_until > clock_timestamp() AND a.ended_at IS NULL AND NOT EXISTS"
+            " (SELECT 1 FROM scheduler_operation o WHERE o.attempt_id = a.id AND o.kind = 'stop')",
+            [[attempt.id for attempt in attempts], token],
+        )
+        return frozenset(row[0] for row in cursor.fetchall())
+
+
+def close(*, attempts: Sequence[UUID], kinds: Sequence[OperationKind], token: UUID) -> None:
+    """Operations of these kinds are done. A stop that came while starting stays due."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE scheduler_operation o SET done_at = clock_timestamp() FROM scheduler_attempt a"
+            " WHERE a.id = o.attempt_id AND a.id = ANY(%s) AND a.claim = %s AND o.done_at IS NULL"
+            " AND o.kind = ANY(%s)",
+            [list(attempts), token, [kind.value for kind in kinds]],
+        )
+    _let_go(attempts, token)
+
+
+def postpone(
+    *, attempts: Sequence[UUID], why: str, token: UUID, after_s: float | None = None
+) -> None:
+    """Try again later: after `after_s`, or 1, 2, 4 … 60 s by the number of failures."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE scheduler_operation o SET failures = o.failures + 1, last_error = %s,"
+            " due_at = clock_timestamp() + interval '1 second'"
+            " * coalesce(%s, least(60, power(2, o.failures))) FROM scheduler_attempt a"
+            " WHERE a.id = o.attempt_id AND a.id = ANY(%s) AND a.claim = %s AND o.done_at IS NULL",
+            [why[:500], after_s, list(attempts), token],
+        )
+    _let_go(attempts, token)
+
+
+def _let_go(attempts: Sequence[UUID], token: UUID) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE scheduler_attempt SET claim = NULL, claimed_until = NULL"
+            " WHERE id = ANY(%s) AND claim = %s",
+            [list(attempts), token],
+        )

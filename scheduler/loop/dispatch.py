@@ -1,0 +1,287 @@
+"""Placements → cluster: carries out the outbox. No network inside a transaction, no decision.
+
+An attempt is claimed whole, so start and stop of one gang never run at once. Starting is
+two-phase: create every pod gated, store its uid, then open the gates; a pod whose uid is not
+stored is never opened, so a retry or a late duplicate can't start work twice (P3).
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from uuid import UUID, uuid4
+
+from django.db import connection, transaction
+
+from clusters.port import ClusterError, ClusterPort, Fault, PodPhase, PodReport
+from controlplane.kernel.crash import crash
+from scheduler.core.lifecycle import State
+from scheduler.loop import observe
+from scheduler.loop.claims import Claimed, Pod, claim, close, postpone, still_mine
+from scheduler.loop.requests import pod_request, service_name
+from scheduler.loop.retry import give_up
+from scheduler.models import OperationKind
+from scheduler.services.transition import Step, transition
+
+logger = logging.getLogger(__name__)
+
+ACTOR = "system:dispatcher"
+THREADS = 8
+BATCH = 60
+GRACE_S = 10
+# What no retry can mend: the attempt is given up and the workload tried again from the start.
+_HOPELESS = {Fault.INVALID, Fault.FORBIDDEN, Fault.CONFLICT}
+
+type Answer = PodReport | ClusterError
+
+
+def dispatch(*, port: ClusterPort, cluster_id: UUID, at: Callable[[], datetime]) -> int:
+    """Carry out one batch of this cluster's due operations; how many attempts were taken on."""
+    token = uuid4()
+    claimed = claim(cluster_id=cluster_id, token=token, limit=BATCH)
+    crash("D1")
+    if not claimed:
+        return 0
+    with ThreadPoolExecutor(THREADS) as pool:
+        hand = _Hand(port, pool, token, at)
+        stops = [attempt for attempt in claimed if attempt.stopping]
+        starts = [attempt for attempt in claimed if not attempt.stopping]
+        hand.start(starts)
+        hand.stop(stops)
+    return len(claimed)
+
+
+class _Hand:
+    """One batch's way through the phases."""
+
+    def __init__(
+        self,
+        port: ClusterPort,
+        pool: ThreadPoolExecutor,
+        token: UUID,
+        at: Callable[[], datetime],
+    ) -> None:
+        self._port = port
+        self._pool = pool
+        self._token = token
+        self._at = at
+
+    def start(self, attempts: Sequence[Claimed]) -> None:
+        attempts = self._prepare(attempts)
+        born = self._all([pod for attempt in attempts for pod in attempt.pods], self._create)
+        crash("D2")
+        attempts = self._sort_out(attempts, born)
+        crash("D3")
+        _store_uids(
+            {pod.placement_id: report.uid for pod, report in _reports(attempts, born)},
+            token=self._token,
+        )
+        crash("D4")
+        # Between creating and opening the workload may have been cancelled or preempted.
+        mine = still_mine(attempts=attempts, token=self._token)
+        attempts = [attempt for attempt in attempts if attempt.id in mine]
+        versions = {pod.placement_id: report for pod, report in _reports(attempts, born)}
+        opened = self._all(
+            [pod for attempt in attempts for pod in attempt.pods],
+            lambda pod: self._open(pod, versions[pod.placement_id]),
+        )
+        crash("D5")
+        attempts = self._sort_out(attempts, opened)
+        self._close_started(attempts)
+
+    def stop(self, attempts: Sequence[Claimed]) -> None:
+        """Ask for the pods' end; what never came to be is settled at once."""
+        pods = [pod for attempt in attempts for pod in attempt.pods]
+        asked = self._map(self._delete, pods)
+        answers = {pod.placement_id: answer for pod, answer in zip(pods, asked, strict=True)}
+        done, never_born = [], []
+        for attempt in attempts:
+            errors = [
+                answer
+                for pod in attempt.pods
+                if isinstance(answer := answers[pod.placement_id], ClusterError)
+            ]
+            if errors:
+                postpone(attempts=[attempt.id], why=str(errors[0]), token=self._token)
+                continue
+            done.append(attempt)
+            never_born += [
+                pod.placement_id for pod in attempt.pods if answers[pod.placement_id] is False
+            ]
+        crash("E2")
+        with transaction.atomic():
+            close(
+                attempts=[attempt.id for attempt in done],
+                kinds=[OperationKind.START, OperationKind.STOP],
+                token=self._token,
+            )
+            at = self._at()
+            observe.record(
+                facts=[
+                    observe.Fact(
+                        id, ended_at=at, succeeded=False, reason="NeverStarted", released=True
+                    )
+                    for id in never_born
+                ],
+                at=at,
+            )
+            observe.settle(attempts=[attempt.id for attempt in done], at=at)
+
+    # --- the calls, each for one pod ---
+
+    def _create(self, pod: Pod) -> PodReport:
+        return self._port.create_pod(request=pod_request(pod))
+
+    def _open(self, pod: Pod, born: PodReport) -> PodReport:
+        if born.phase != PodPhase.GATED:
+            return born  # opened by an earlier try
+        return self._port.open_gate(
+            namespace=pod.namespace,
+            name=pod.name,
+            uid=born.uid,
+            resource_version=born.resource_version,
+            hostname=pod.hostname,
+        )
+
+    def _delete(self, pod: Pod) -> bool:
+        """False when the pod never was: nothing to wait for."""
+        uid = pod.uid
+        if not uid:
+            found = self._port.read_pod(namespace=pod.namespace, name=pod.name)
+            if found is None:
+                return False
+            uid = found.uid
+            _store_uids({pod.placement_id: uid}, token=self._token)
+        self._port.delete_pod(namespace=pod.namespace, name=pod.name, uid=uid, grace_s=GRACE_S)
+        return True
+
+    # --- helpers ---
+
+    def _prepare(self, attempts: Sequence[Claimed]) -> list[Claimed]:
+        """Namespaces and the gangs' services, before any pod."""
+        ready = []
+        for attempt in attempts:
+            try:
+                self._port.ensure_namespace(name=attempt.namespace)
+                if len(attempt.pods) > 1:
+                    self._port.ensure_service(
+                        namespace=attempt.namespace,
+                        name=service_name(attempt.workload_id),
+                        workload=str(attempt.workload_id),
+                    )
+                ready.append(attempt)
+            except ClusterError as error:
+                self._fail(attempt, error)
+        return ready
+
+    def _map[T](self, call: Callable[[Pod], T], pods: Sequence[Pod]) -> list[T | ClusterError]:
+        def safely(pod: Pod) -> T | ClusterError:
+            try:
+                return call(pod)
+            except ClusterError as error:
+                return error
+
+        return list(self._pool.map(safely, pods))
+
+    def _all(self, pods: Sequence[Pod], call: Callable[[Pod], PodReport]) -> dict[UUID, Answer]:
+        return {
+            pod.placement_id: answer
+            for pod, answer in zip(pods, self._map(call, pods), strict=True)
+        }
+
+    def _sort_out(self, attempts: Sequence[Claimed], answers: dict[UUID, Answer]) -> list[Claimed]:
+        """The attempts whose every pod answered well; the others are postponed or given up."""
+        well = []
+        for attempt in attempts:
+            errors = [
+                answer
+                for pod in attempt.pods
+                if isinstance(answer := answers[pod.placement_id], ClusterError)
+            ]
+            strangers = [
+                pod
+                for pod in attempt.pods
+                if isinstance(answer := answers[pod.placement_id], PodReport)
+                and pod.uid not in ("", answer.uid)
+            ]
+            if errors:
+                # The worst decides: a hopeless pod makes the whole gang hopeless.
+                self._fail(attempt, min(errors, key=lambda error: error.fault not in _HOPELESS))
+            elif strangers:
+                why = "a pod was replaced by another of its name"
+                self._give_up(attempt, why)
+                postpone(attempts=[attempt.id], why=why, token=self._token)
+            else:
+                well.append(attempt)
+        return well
+
+    def _fail(self, attempt: Claimed, error: ClusterError) -> None:
+        logger.warning("attempt %s: %s: %s", attempt.id, error.fault, error)
+        if error.fault in _HOPELESS:
+            self._give_up(attempt, f"the cluster refused it: {error}")
+        postpone(
+            attempts=[attempt.id],
+            why=str(error),
+            token=self._token,
+            after_s=error.retry_after_s,
+        )
+
+    def _give_up(self, attempt: Claimed, why: str) -> None:
+        give_up(
+            attempt_id=attempt.id,
+            workload_id=attempt.workload_id,
+            project_id=attempt.project_id,
+            why=why,
+            actor=ACTOR,
+            at=self._at(),
+        )
+
+    def _close_started(self, attempts: Sequence[Claimed]) -> None:
+        at = self._at()
+        with transaction.atomic():
+            crash("D6")
+            _mark_opened([pod.placement_id for a in attempts for pod in a.pods], at)
+            transition(
+                [Step(a.workload_id, a.project_id, State.ADMITTED, State.BOUND) for a in attempts],
+                actor=ACTOR,
+                actor_name="dispatcher",
+                at=at,
+            )
+            close(
+                attempts=[attempt.id for attempt in attempts],
+                kinds=[OperationKind.START],
+                token=self._token,
+            )
+
+
+def _reports(
+    attempts: Sequence[Claimed], answers: dict[UUID, Answer]
+) -> list[tuple[Pod, PodReport]]:
+    return [
+        (pod, answer)
+        for attempt in attempts
+        for pod in attempt.pods
+        if isinstance(answer := answers[pod.placement_id], PodReport)
+    ]
+
+
+def _store_uids(uids: dict[UUID, str], *, token: UUID) -> None:
+    """Only while the claim is ours and no other uid is stored."""
+    if not uids:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE scheduler_placement p SET pod_uid = u.uid"
+            " FROM unnest(%s::uuid[], %s::text[]) AS u(id, uid), scheduler_attempt a"
+            " WHERE p.id = u.id AND p.pod_uid = '' AND a.id = p.attempt_id AND a.claim = %s",
+            [list(uids), list(uids.values()), token],
+        )
+
+
+def _mark_opened(placements: Sequence[UUID], at: datetime) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE scheduler_placement SET opened_at = %s"
+            " WHERE id = ANY(%s) AND opened_at IS NULL AND pod_uid <> ''",
+            [at, list(placements)],
+        )

@@ -1,0 +1,85 @@
+"""Placements → usage intervals: what was held from its pod's start to its end, each moment once.
+
+An interval is closed when the pod ends, and at full hours while it runs.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+from django.db.models import F, Q, QuerySet
+
+from clusters.models import ClusterState
+from controlplane.kernel.crash import crash
+from scheduler.models import Placement
+from tenants.models import UsageInterval
+from tenants.services import ledger
+
+LAG = timedelta(minutes=2)
+"""How long after a full hour it is closed: by then a pod's end within the hour has been seen."""
+
+
+def close(*, placements: Iterable[UUID]) -> None:
+    """Meter these placements to their end. In the caller's transaction, which ended them."""
+    _meter(
+        Placement.objects.filter(id__in=list(placements), started_at__isnull=False),
+        until=None,
+    )
+
+
+def tick(*, at: datetime, speed: float = 1.0) -> int:
+    """Close the last full hour of all that runs on clusters heard of, and charge what got a rate;
+    how many placements were metered."""
+    settled = at - LAG * speed
+    hour = settled.replace(minute=0, second=0, microsecond=0)
+    # In small transactions: each locks its rows against observe.
+    due = list(
+        Placement.objects.filter(
+            Q(metered_until__lt=hour) | Q(metered_until__isnull=True),
+            attempt__cluster__state=ClusterState.ACTIVE,
+            started_at__lt=hour,
+            ended_at__isnull=True,
+            released_at__isnull=True,
+        ).values_list("id", flat=True)
+    )
+    for start in range(0, len(due), 500):
+        with transaction.atomic():
+            running = Placement.objects.filter(
+                id__in=due[start : start + 500], ended_at__isnull=True
+            )
+            _meter(running, until=hour)
+            crash("M1")
+    ledger.charge_unpriced()
+    return len(due)
+
+
+def _meter(placements: QuerySet[Placement], *, until: datetime | None) -> None:
+    rows = list(
+        placements.select_for_update(of=("self",), no_key=True)
+        .select_related("workload", "attempt")
+        .order_by("id")
+    )
+    usages, metered = [], []
+    for row in rows:
+        start = row.metered_until or row.started_at
+        end = row.ended_at if until is None else until
+        if start is None or end is None or end <= start:
+            continue
+        usages.append(
+            UsageInterval(
+                project_id=row.workload.project_id,
+                flavor_id=row.flavor_id,
+                cluster_id=row.attempt.cluster_id,
+                user_id=row.workload.submitted_by_id,
+                placement_id=row.id,
+                workload_id=row.workload_id,
+                amount_milli=row.amount_milli,
+                during=DateTimeTZRange(start, end),
+            )
+        )
+        metered.append(row.id)
+    ledger.record(usages)
+    cut = F("ended_at") if until is None else until
+    Placement.objects.filter(id__in=metered).update(metered_until=cut)

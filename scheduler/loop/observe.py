@@ -1,0 +1,308 @@
+"""Cluster reports → rows: what pods have come to, what that frees, what it means for workloads.
+
+Level-triggered: a report is compared with the placement it is about, so the same report twice, or
+an old one, changes nothing. The only place that releases placements.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import F
+
+from clusters.port import PodPhase, PodReport
+from controlplane.kernel import hints
+from controlplane.kernel.crash import crash
+from scheduler.core.lifecycle import State
+from scheduler.loop import meter
+from scheduler.loop.progress import Progress, verdict
+from scheduler.models import Attempt, Operation, OperationKind, Workload
+from scheduler.services.transition import Step, transition
+from tenants.services import usage
+
+logger = logging.getLogger(__name__)
+
+ACTOR = "system:observer"
+PAUSE = timedelta(seconds=10)
+"""Between a lost attempt and the next, in the installation's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What is now known of a placement's pod. None leaves a column as it is."""
+
+    placement_id: UUID
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    succeeded: bool | None = None
+    exit_code: int | None = None
+    reason: str = ""
+    released: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Live:
+    id: UUID
+    pod_uid: str
+    created_at: datetime
+    started_at: datetime | None
+
+
+def pods(
+    *, cluster_id: UUID, reports: Sequence[PodReport], gone: Iterable[str], at: datetime
+) -> int:
+    """Take in pods as reported, and the uids of pods seen gone; how many placements changed.
+
+    A report counts only for the placement of this cluster with its workload, attempt, rank and
+    uid.
+    """
+    gone_uids = set(gone)
+    ours = [report for report in reports if _is_ours(report)]
+    live = _live(cluster_id, ours)
+    facts = [
+        fact
+        for report in ours
+        if (placement := live.get((report.workload, report.attempt, report.rank)))
+        and placement.pod_uid == report.uid
+        and (fact := _fact(report, placement, gone=report.uid in gone_uids, at=at))
+    ]
+    return record(facts=facts, at=at)
+
+
+def expected(*, cluster_id: UUID) -> dict[str, tuple[UUID, datetime | None]]:
+    """Uids of pods that should be there, with placement and start: to be read before a list."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT p.pod_uid, p.id, p.started_at FROM scheduler_placement p"
+            " JOIN scheduler_attempt a ON a.id = p.attempt_id"
+            " WHERE a.cluster_id = %s AND p.released_at IS NULL AND p.pod_uid <> ''",
+            [cluster_id],
+        )
+        return {uid: (id, started_at) for uid, id, started_at in cursor.fetchall()}
+
+
+def listed(
+    *,
+    cluster_id: UUID,
+    reports: Sequence[PodReport],
+    expected: Mapping[str, tuple[UUID, datetime | None]],
+    at: datetime,
+) -> int:
+    """Take in a complete list; of what was `expected` before it began, what is not in it is
+    gone."""
+    present = {report.uid for report in reports}
+    missing = [known for uid, known in expected.items() if uid not in present]
+    changed = record(facts=[_gone(id, started_at, at) for id, started_at in missing], at=at)
+    return changed + pods(cluster_id=cluster_id, reports=reports, gone=(), at=at)
+
+
+def _is_ours(report: PodReport) -> bool:
+    if report.installation != settings.BERTH_INSTALLATION or not report.workload:
+        return False
+    try:
+        UUID(report.workload)
+    except ValueError:  # a forged or foreign label harms nobody
+        return False
+    return True
+
+
+def _live(cluster_id: UUID, reports: Sequence[PodReport]) -> Mapping[tuple[str, int, int], _Live]:
+    """Unreleased placements by (workload as its label says, attempt, rank)."""
+    labels = {UUID(report.workload): report.workload for report in reports}
+    if not labels:
+        return {}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT a.workload_id, a.number, p.rank, p.id, p.pod_uid, p.created_at, p.started_at"
+            " FROM scheduler_placement p JOIN scheduler_attempt a ON a.id = p.attempt_id"
+            " WHERE a.cluster_id = %s AND a.workload_id = ANY(%s) AND p.released_at IS NULL",
+            [cluster_id, list(labels)],
+        )
+        return {
+            (labels[workload], number, rank): _Live(*rest)
+            for workload, number, rank, *rest in cursor.fetchall()
+        }
+
+
+def _fact(report: PodReport, placement: _Live, *, gone: bool, at: datetime) -> Fact | None:
+    """None when the report tells nothing that counts."""
+    # A cluster's clock may be off: nothing starts before it was placed or after it was seen.
+    started = _within(report.started_at, placement.created_at, at)
+    ended = _within(report.finished_at, started or placement.created_at, at)
+    if report.phase in {PodPhase.SUCCEEDED, PodPhase.FAILED}:
+        return Fact(
+            placement.id,
+            started_at=started,
+            ended_at=ended or at,
+            succeeded=report.phase == PodPhase.SUCCEEDED,
+            exit_code=report.exit_code,
+            reason=report.reason,
+            released=True,
+        )
+    if gone:
+        return _gone(placement.id, placement.started_at or started, at)
+    if report.phase == PodPhase.RUNNING and placement.started_at is None:
+        return Fact(placement.id, started_at=started or at)
+    return None
+
+
+def _within(moment: datetime | None, earliest: datetime, latest: datetime) -> datetime | None:
+    return None if moment is None else min(max(moment, earliest), latest)
+
+
+def _gone(placement_id: UUID, started_at: datetime | None, at: datetime) -> Fact:
+    return Fact(
+        placement_id,
+        started_at=started_at,
+        ended_at=at,
+        succeeded=False,
+        reason="PodGone",
+        released=True,
+    )
+
+
+_RECORD = """
+UPDATE scheduler_placement p SET
+    started_at = coalesce(p.started_at, f.started_at),
+    ended_at = greatest(f.ended_at, p.started_at, p.metered_until),
+    succeeded = f.succeeded,
+    exit_code = f.exit_code,
+    end_reason = f.reason,
+    released_at = CASE WHEN f.released THEN %s END
+FROM unnest(%s::uuid[], %s::timestamptz[], %s::timestamptz[], %s::bool[], %s::int[], %s::text[],
+            %s::bool[]) AS f(id, started_at, ended_at, succeeded, exit_code, reason, released)
+WHERE p.id = f.id AND p.released_at IS NULL
+RETURNING p.id, p.attempt_id, f.released
+"""
+
+
+def record(*, facts: Sequence[Fact], at: datetime) -> int:
+    """Store facts and what follows from them, in one transaction; how many placements changed."""
+    if not facts:
+        return 0
+    facts = list({fact.placement_id: fact for fact in facts}.values())
+    crash("O1")
+    with transaction.atomic():
+        usage.lock(_held([fact.placement_id for fact in facts if fact.released]))
+        with connection.cursor() as cursor:
+            cursor.execute(
+                _RECORD,
+                [
+                    at,
+                    [fact.placement_id for fact in facts],
+                    [fact.started_at for fact in facts],
+                    [fact.ended_at for fact in facts],
+                    [fact.succeeded for fact in facts],
+                    [fact.exit_code for fact in facts],
+                    [fact.reason[:200] for fact in facts],
+                    [fact.released for fact in facts],
+                ],
+            )
+            changed = cursor.fetchall()
+        released = [id for id, _, freed in changed if freed]
+        _release(released, at)
+        settle(attempts={attempt for _, attempt, _ in changed}, at=at)
+        if released:
+            hints.hint(hints.CYCLE)
+        crash("E4")
+    crash("O2")
+    return len(changed)
+
+
+def _held(placements: Sequence[UUID]) -> dict[tuple[UUID, UUID], int]:
+    """What these placements hold of their quotas, as negative amounts."""
+    amounts: Counter[tuple[UUID, UUID]] = Counter()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT w.project_id, p.flavor_id, p.amount_milli FROM scheduler_placement p"
+            " JOIN scheduler_workload w ON w.id = p.workload_id WHERE p.id = ANY(%s)",
+            [list(placements)],
+        )
+        for project, flavor, amount in cursor.fetchall():
+            amounts[project, flavor] -= amount
+    return dict(amounts)
+
+
+def _release(placements: Sequence[UUID], at: datetime) -> None:
+    if not placements:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE scheduler_placementspan SET released_at = %s"
+            " WHERE placement_id = ANY(%s) AND released_at IS NULL",
+            [at, list(placements)],
+        )
+    usage.add(_held(placements))
+    meter.close(placements=placements)
+
+
+_PROGRESS = """
+SELECT a.id, a.workload_id, w.project_id, w.state, w.failures, a.trouble,
+       count(*), count(p.started_at), count(p.released_at),
+       count(*) FILTER (WHERE p.succeeded), count(*) FILTER (WHERE NOT p.succeeded),
+       array_agg(DISTINCT p.end_reason) FILTER (WHERE NOT p.succeeded),
+       max(p.exit_code), max(p.started_at), max(p.ended_at)
+FROM scheduler_attempt a
+JOIN scheduler_workload w ON w.id = a.workload_id
+JOIN scheduler_placement p ON p.attempt_id = a.id
+WHERE a.id = ANY(%s) AND a.ended_at IS NULL
+GROUP BY a.id, a.workload_id, w.project_id, w.state, w.failures, a.trouble
+ORDER BY a.workload_id
+"""
+
+
+def settle(*, attempts: Iterable[UUID], at: datetime) -> None:
+    """Draw the conclusions for these attempts' workloads. In the caller's transaction."""
+    ids = list(attempts)
+    # Two observers of one gang's pods may not both think that the other's pod still runs.
+    list(Attempt.objects.filter(id__in=ids).order_by("id").select_for_update(no_key=True))
+    with connection.cursor() as cursor:
+        cursor.execute(_PROGRESS, [ids])
+        rows = [Progress.of(row) for row in cursor.fetchall()]
+    conclusions = [(row, found) for row in rows if (found := verdict(row, at=at))]
+    moves = [(row, found) for row, found in conclusions if found.after is not None]
+    moved = transition(
+        [
+            Step(row.workload_id, row.project_id, row.state, found.after, found.why, at=found.at)
+            for row, found in moves
+            if found.after is not None
+        ],
+        actor=ACTOR,
+        actor_name="observer",
+        at=at,
+    )
+    for row, found in moves:
+        if row.workload_id in moved and found.outcome:
+            Attempt.objects.filter(id=row.attempt_id, ended_at__isnull=True).update(
+                ended_at=at, outcome=found.outcome
+            )
+    again = [row.workload_id for row, found in moves if found.after == State.PENDING]
+    if again:
+        hints.hint(hints.CYCLE)
+    _count_failures(
+        [row.workload_id for row, found in moves if found.failed and row.workload_id in moved], at
+    )
+    _stop([row.attempt_id for row, found in conclusions if found.stop])
+
+
+def _count_failures(workloads: Sequence[UUID], at: datetime) -> None:
+    """One more failed try each, and a pause before the next."""
+    if workloads:
+        Workload.objects.filter(id__in=workloads).update(
+            failures=F("failures") + 1, not_before=at + PAUSE
+        )
+
+
+def _stop(attempts: Sequence[UUID]) -> None:
+    """Ask for the end of what is left of broken gangs."""
+    if attempts:
+        Operation.objects.bulk_create(
+            [Operation(attempt_id=id, kind=OperationKind.STOP) for id in attempts],
+            ignore_conflicts=True,
+        )
+        hints.hint(hints.DISPATCH)

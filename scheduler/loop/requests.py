@@ -1,0 +1,60 @@
+"""A placement → the pod that a cluster is asked for. Pure."""
+
+from uuid import UUID
+
+from clusters.port import PodRequest
+from scheduler.core.snapshot import FlavorKind
+from scheduler.loop.claims import Pod
+
+GPU = "nvidia.com/gpu"
+RENDEZVOUS_PORT = 29500
+
+
+def service_name(workload_id: UUID) -> str:
+    """The headless service under which a gang's pods find each other."""
+    return f"w{workload_id.hex}"
+
+
+def pod_request(pod: Pod) -> PodRequest:
+    """The pod as the cluster's own vocabulary has it; a gang's pods get rendezvous variables."""
+    gang = pod.peers > 1
+    subdomain = service_name(pod.workload_id) if gang else ""
+    env = dict(pod.env)
+    if gang:
+        first = pod.name.removesuffix(f"-{pod.rank}") + "-0"
+        env |= {
+            "MASTER_ADDR": f"{first}.{subdomain}.{pod.namespace}.svc",
+            "MASTER_PORT": str(RENDEZVOUS_PORT),
+            "WORLD_SIZE": str(pod.peers),
+            "RANK": str(pod.rank),
+        }
+    return PodRequest(
+        namespace=pod.namespace,
+        name=pod.name,
+        workload=str(pod.workload_id),
+        attempt=pod.attempt,
+        rank=pod.rank,
+        image=pod.image,
+        command=pod.command,
+        args=pod.args,
+        env=tuple(sorted(env.items())),
+        cpu_milli=pod.cpu_milli,
+        memory_mib=pod.memory_mib,
+        resources=_resources(pod),
+        run_time_limit_s=pod.run_time_limit_s,
+        subdomain=subdomain,
+    )
+
+
+def _resources(pod: Pod) -> tuple[tuple[str, int], ...]:
+    """On a node whose devices are cut into replicas, a whole device is all of its replicas."""
+    kind = FlavorKind(pod.flavor_kind)
+    if kind is FlavorKind.CPU:
+        return ()
+    if kind is FlavorKind.MIG:
+        # The device plugin writes "1g.10gb+me" as mig-1g.10gb.me.
+        return ((f"nvidia.com/mig-{pod.profile.replace('+', '.')}", pod.gpu_count),)
+    if pod.share_replicas == 1:
+        return ((GPU, pod.gpu_count),)
+    replicas = -(-pod.gpu_count * pod.gpu_milli * pod.share_replicas // 1000)
+    return ((pod.share_resource, replicas),)

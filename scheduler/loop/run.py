@@ -1,0 +1,81 @@
+"""One scheduling cycle: lease, load, plan, apply, record.
+
+Ideally a cycle maps the rows of one moment to the rows of the next. It departs from that in two
+ways: what the rows refuse by the time it is applied waits for the next cycle, and what a plan
+would admit beyond `Policy.max_admits` does too, with a hint for another cycle at once.
+"""
+
+import logging
+from datetime import datetime
+from time import perf_counter
+
+from controlplane.kernel import hints
+from controlplane.kernel.crash import crash
+from scheduler.core.cycle import plan
+from scheduler.core.plan import Plan
+from scheduler.core.policy import Policy
+from scheduler.loop import lease as leases
+from scheduler.loop.apply import Outcome, apply
+from scheduler.loop.load import load
+from scheduler.models import CycleRecord
+
+logger = logging.getLogger(__name__)
+
+SHARD = "fleet"
+"""All capacity is one cohort so far, hence one shard."""
+
+
+def run_cycle(
+    *, at: datetime, speed: float = 1.0, policy: Policy | None = None
+) -> CycleRecord | None:
+    """Plan and apply once. None when another worker holds the lease, or nothing waits."""
+    policy = policy or Policy()
+    lease = leases.acquire(shard=SHARD)
+    if lease is None:
+        return None
+    try:
+        begun = perf_counter()
+        loaded = load(at=at)
+        crash("B2")
+        if not loaded.snapshot.pending:
+            return None
+        loaded_at = perf_counter()
+        decided = plan(loaded.snapshot, policy)
+        leases.renew(lease)
+        planned_at = perf_counter()
+        outcome = apply(lease=lease, loaded=loaded, plan=decided, at=at, speed=speed)
+        applied_at = perf_counter()
+    except leases.Fenced as fenced:
+        logger.warning("cycle dropped: %s", fenced.message)
+        return None
+    finally:
+        leases.release(lease)
+    if len(decided.admits) >= policy.max_admits:
+        hints.send(hints.CYCLE)
+    return CycleRecord.objects.create(
+        shard=lease.shard,
+        epoch=lease.epoch,
+        at=at,
+        pending_count=len(loaded.snapshot.pending),
+        holding_count=len(loaded.snapshot.holding),
+        admitted_count=len(outcome.admitted),
+        refused_count=len(outcome.refused),
+        preempted_count=len(outcome.preempted),
+        load_ms=_ms(loaded_at - begun),
+        plan_ms=_ms(planned_at - loaded_at),
+        apply_ms=_ms(applied_at - planned_at),
+        plan=_summary(decided, outcome),
+    )
+
+
+def _ms(seconds: float) -> int:
+    return round(seconds * 1000)
+
+
+def _summary(decided: Plan, outcome: Outcome) -> dict[str, object]:
+    """The decisions that changed something; holds are on the workloads themselves."""
+    return {
+        "admits": [[admit.workload, admit.cluster, len(admit.places)] for admit in decided.admits],
+        "refused": list(outcome.refused),
+        "preempts": [[p.victim, p.preemptor, p.rule] for p in decided.preempts],
+    }

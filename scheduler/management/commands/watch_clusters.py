@@ -1,0 +1,70 @@
+"""`manage.py watch_clusters`: follows every registered cluster until it is told to stop."""
+
+import logging
+import signal
+import threading
+import time
+from typing import Any
+from uuid import UUID
+
+from django.core.management.base import BaseCommand
+from django.db import OperationalError, connection
+
+from clusters import registry
+from clusters.models import Cluster
+from clusters.services import clusters
+from controlplane.kernel import clock
+from scheduler.loop.watch import Watch
+
+logger = logging.getLogger(__name__)
+
+LOOK_S = 2.0
+"""How soon a newly registered cluster is followed."""
+
+
+class Command(BaseCommand):
+    help = "Follow every registered cluster: nodes, pods and how they change."
+
+    def handle(self, **_: Any) -> None:  # Any: Django's options
+        stop = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        followed: dict[UUID, threading.Thread] = {}
+        while not stop.is_set():
+            try:
+                found = list(Cluster.objects.all())
+            except OperationalError:
+                logger.exception("the database does not answer")
+                connection.close()
+                found = []
+            for cluster in found:
+                if cluster.id not in followed:
+                    thread = threading.Thread(target=follow, args=[cluster, stop], daemon=True)
+                    followed[cluster.id] = thread
+                    thread.start()
+            stop.wait(LOOK_S)
+
+
+def follow(cluster: Cluster, stop: threading.Event) -> None:
+    """Watch one cluster for ever, beginning anew with a growing pause when the watch breaks."""
+    pause_s = 0.25
+    while not stop.is_set():
+        begun = time.monotonic()
+        try:
+            port = registry.connect(cluster.name)
+            Watch(cluster=cluster, port=port, at=clock.now, stop=stop).run()
+        except Exception as error:  # the edge of a thread; the cluster's page shows it
+            logger.warning("watch of %s broke: %s", cluster.name, error, exc_info=True)
+            _note(cluster, error)
+        finally:
+            connection.close()
+        lasted = time.monotonic() - begun
+        pause_s = 0.5 if lasted > 60 else min(pause_s * 2, 30)
+        stop.wait(pause_s)
+
+
+def _note(cluster: Cluster, error: Exception) -> None:
+    try:
+        clusters.failed(cluster=cluster, why=str(error))
+    except OperationalError:
+        logger.exception("the database does not answer")

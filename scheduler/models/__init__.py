@@ -1,0 +1,24 @@
+"""Workloads, where they run, and what was decided: one aggregate a file."""
+
+from scheduler.models.cycle import CycleRecord, SchedulerLease
+from scheduler.models.estimate import Estimate
+from scheduler.models.operation import Operation, OperationKind
+from scheduler.models.placement import Attempt, AttemptOutcome, Placement, PlacementSpan
+from scheduler.models.workload import PodSet, PodSetFlavor, Workload, WorkloadEvent, WorkloadState
+
+__all__ = [
+    "Attempt",
+    "AttemptOutcome",
+    "CycleRecord",
+    "Estimate",
+    "Operation",
+    "OperationKind",
+    "Placement",
+    "PlacementSpan",
+    "PodSet",
+    "PodSetFlavor",
+    "SchedulerLease",
+    "Workload",
+    "WorkloadEvent",
+    "WorkloadState",
+]

@@ -1,0 +1,39 @@
+"""Who may plan, and what each cycle decided."""
+
+from django.db import models
+
+from controlplane.kernel.models import Row
+
+
+class SchedulerLease(models.Model):
+    """One row a shard. `epoch` is the fencing number; times are the database's (reliability
+    4.2)."""
+
+    shard = models.CharField(max_length=40, primary_key=True)
+    epoch = models.BigIntegerField(default=0)
+    holder = models.CharField(max_length=100, blank=True)
+    expires_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.shard}@{self.epoch}"
+
+
+class CycleRecord(Row):
+    """One load-decide-apply. Durations in milliseconds; `plan` holds the decisions that were
+    new."""
+
+    shard = models.CharField(max_length=40)
+    epoch = models.BigIntegerField()
+    at = models.DateTimeField()
+    pending_count = models.PositiveIntegerField()
+    holding_count = models.PositiveIntegerField()
+    admitted_count = models.PositiveIntegerField()
+    refused_count = models.PositiveIntegerField()
+    preempted_count = models.PositiveIntegerField()
+    load_ms = models.PositiveIntegerField()
+    plan_ms = models.PositiveIntegerField()
+    apply_ms = models.PositiveIntegerField()
+    plan = models.JSONField(default=dict)
+
+    def __str__(self) -> str:
+        return f"{self.shard} {self.at}"

@@ -1,0 +1,150 @@
+"""Attempts and where their pods are: the rows that hold capacity."""
+
+from django.contrib.postgres.constraints import ExclusionConstraint
+from django.contrib.postgres.fields import IntegerRangeField, RangeOperators
+from django.db import models
+from django.db.models import F, Q
+
+from clusters.models import Cluster, Device, Flavor, Node
+from controlplane.kernel.models import Row
+from scheduler.models.workload import PodSet, Workload
+
+
+class AttemptOutcome(models.TextChoices):
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"  # the work itself failed
+    PREEMPTED = "preempted"
+    CANCELLED = "cancelled"
+    LOST = "lost"  # node or cluster trouble: tried again
+
+
+class Attempt(Row):
+    """One try at running a workload, in one cluster. At most one is live.
+
+    `trouble` says why the cluster did not take it; such an attempt ends as LOST and is tried
+    again.
+
+    `claim` is the token of the worker that carries out its operations until `claimed_until`
+    (database clock).
+    """
+
+    workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="attempts")
+    number = models.PositiveIntegerField()
+    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="attempts")
+    epoch = models.BigIntegerField()
+    created_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+    outcome = models.CharField(max_length=10, choices=AttemptOutcome, blank=True)
+    trouble = models.CharField(max_length=500, blank=True)
+    claim = models.UUIDField(null=True, blank=True)
+    claimed_until = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["workload", "number"], name="attempt_number_once"),
+            models.UniqueConstraint(
+                fields=["workload"], condition=Q(ended_at__isnull=True), name="attempt_one_live"
+            ),
+            models.CheckConstraint(
+                condition=Q(outcome="", ended_at__isnull=True)
+                | Q(outcome__in=AttemptOutcome.values, ended_at__isnull=False),
+                name="attempt_outcome_at_end",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.workload_id}-{self.number}"
+
+
+class Placement(Row):
+    """One pod of an attempt on one node. It holds capacity until `released_at`.
+
+    Written by apply (the row), dispatch (pod_uid, opened_at) and observe (the rest). `released_at`
+    is set only when the pod is seen terminal or gone, never when its deletion was asked.
+    `metered_until` is how far its held time has become usage intervals.
+    """
+
+    workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="placements")
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="placements")
+    pod_set = models.ForeignKey(PodSet, on_delete=models.CASCADE, related_name="placements")
+    rank = models.PositiveIntegerField()
+    node = models.ForeignKey(Node, on_delete=models.PROTECT, related_name="placements")
+    flavor = models.ForeignKey(Flavor, on_delete=models.PROTECT, related_name="placements")
+    amount_milli = models.BigIntegerField()
+    cpu_milli = models.BigIntegerField()
+    memory_mib = models.BigIntegerField()
+    pod_name = models.CharField(max_length=63)
+    pod_uid = models.CharField(max_length=64, blank=True)
+    created_at = models.DateTimeField()
+    opened_at = models.DateTimeField(null=True, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    exit_code = models.IntegerField(null=True, blank=True)
+    end_reason = models.CharField(max_length=200, blank=True)
+    succeeded = models.BooleanField(null=True, blank=True)
+    released_at = models.DateTimeField(null=True, blank=True)
+    metered_until = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["attempt", "rank"], name="placement_rank_once"),
+            models.CheckConstraint(
+                condition=Q(amount_milli__gt=0) & Q(cpu_milli__gt=0) & Q(memory_mib__gt=0),
+                name="placement_amounts_positive",
+            ),
+            models.CheckConstraint(
+                condition=Q(opened_at__isnull=True) | ~Q(pod_uid=""),
+                name="placement_opened_has_uid",
+            ),
+            models.CheckConstraint(
+                condition=Q(ended_at__isnull=True)
+                | Q(started_at__isnull=True)
+                | Q(ended_at__gte=F("started_at")),
+                name="placement_ends_after_start",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["node"], condition=Q(released_at__isnull=True), name="placement_live"
+            ),
+            models.Index(
+                fields=["id"],
+                condition=Q(started_at__isnull=False)
+                & (Q(metered_until__isnull=True) | Q(ended_at__isnull=True)
+                   | Q(metered_until__lt=F("ended_at"))),
+                name="placement_unmetered",
+            ),
+        ]  # fmt: skip
+
+    access_path = "workload__project"
+
+    def __str__(self) -> str:
+        return self.pod_name
+
+
+class PlacementSpan(Row):
+    """[start, end) of one device that a placement holds: the wall against double-booking (P1)."""
+
+    placement = models.ForeignKey(Placement, on_delete=models.CASCADE, related_name="spans")
+    device = models.ForeignKey(Device, on_delete=models.PROTECT, related_name="spans")
+    span = IntegerRangeField()
+    released_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            ExclusionConstraint(
+                name="span_held_once",
+                expressions=[
+                    ("device", RangeOperators.EQUAL),
+                    ("span", RangeOperators.OVERLAPS),
+                ],
+                condition=Q(released_at__isnull=True),
+            ),
+            models.CheckConstraint(
+                condition=Q(span__contained_by=(0, 1000)) & Q(span__isempty=False),
+                name="span_on_axis",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.device_id} {self.span}"

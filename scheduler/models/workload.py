@@ -1,0 +1,159 @@
+"""What a user submits, and its timeline."""
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import F, Q
+
+from clusters.models import Cluster, Flavor
+from controlplane.kernel.models import Row
+from scheduler.core.lifecycle import TERMINAL, State
+from tenants.models import Project
+
+WorkloadState = models.TextChoices("WorkloadState", {s.name: s.value for s in State})  # type: ignore[misc]  # the states have one home, core.lifecycle
+
+
+class Workload(Row):
+    """Only `services.transition` changes `state`, by compare-and-set on `state` and `version`.
+
+    `reason` is why it waits: {"code": …, "numbers": {…}, "text": …}, written by each cycle at
+    `reason_at`. `not_before` holds a retry back.
+    """
+
+    project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="workloads")
+    submitted_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="workloads"
+    )
+    name = models.CharField(max_length=100)
+    state = models.CharField(max_length=10, default=State.PENDING.value)
+    version = models.PositiveIntegerField(default=1)
+    priority_class = models.CharField(max_length=20)
+    priority = models.IntegerField()
+    preemptible = models.BooleanField(default=True)
+    run_time_limit_s = models.PositiveIntegerField(null=True, blank=True)
+    labels = models.JSONField(default=dict)
+    clusters = models.ManyToManyField(Cluster, blank=True, related_name="+")
+    submitted_at = models.DateTimeField()
+    admitted_at = models.DateTimeField(null=True, blank=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    not_before = models.DateTimeField(null=True, blank=True)
+    failures = models.PositiveSmallIntegerField(default=0)
+    reason = models.JSONField(null=True, blank=True)
+    reason_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state__in=[s.value for s in State]), name="workload_state_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(state__in=sorted(TERMINAL), ended_at__isnull=False)
+                | (~Q(state__in=sorted(TERMINAL)) & Q(ended_at__isnull=True)),
+                name="workload_ended_iff_terminal",
+            ),
+            models.CheckConstraint(
+                condition=Q(run_time_limit_s__isnull=True) | Q(run_time_limit_s__gte=1),
+                name="workload_limit_positive",
+            ),
+            models.CheckConstraint(
+                condition=Q(priority__gte=-1000, priority__lte=1000),
+                name="workload_priority_in_range",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["id"],
+                condition=~Q(state__in=sorted(TERMINAL)),
+                name="workload_live",
+            ),
+            models.Index(fields=["project", "id"], name="workload_by_project"),
+        ]
+
+    access_path = "project"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class PodSet(Row):
+    """A group of like pods. Bounds as `core.snapshot.PodSetView` explains them."""
+
+    workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="pod_sets")
+    position = models.PositiveSmallIntegerField()
+    name = models.CharField(max_length=40)
+    count = models.PositiveIntegerField()
+    min_count = models.PositiveIntegerField()
+    cpu_milli = models.BigIntegerField()
+    memory_mib = models.BigIntegerField()
+    gpu_count = models.PositiveSmallIntegerField()
+    gpu_milli = models.PositiveSmallIntegerField(default=1000)
+    image = models.CharField(max_length=300)
+    command = ArrayField(models.CharField(max_length=4096), default=list)
+    args = ArrayField(models.CharField(max_length=4096), default=list)
+    env = models.JSONField(default=dict)
+    flavors = models.ManyToManyField(Flavor, through="PodSetFlavor", related_name="+")
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["workload", "position"], name="pod_set_position_once"),
+            models.UniqueConstraint(fields=["workload", "name"], name="pod_set_name_once"),
+            models.CheckConstraint(
+                condition=Q(count__gte=1, count__lte=4096)
+                & Q(min_count__gte=1, min_count__lte=F("count")),
+                name="pod_set_counts_in_range",
+            ),
+            models.CheckConstraint(
+                condition=Q(cpu_milli__gte=1, cpu_milli__lte=4096000)
+                & Q(memory_mib__gte=1, memory_mib__lte=64 * 1024 * 1024),
+                name="pod_set_cpu_memory_in_range",
+            ),
+            models.CheckConstraint(
+                condition=Q(gpu_count__lte=64)
+                & Q(gpu_milli__gte=1, gpu_milli__lte=1000)
+                & (Q(gpu_milli=1000) | Q(gpu_count=1)),
+                name="pod_set_gpus_in_range",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class PodSetFlavor(Row):
+    """A flavor that a pod set accepts, in order."""
+
+    pod_set = models.ForeignKey(PodSet, on_delete=models.CASCADE, related_name="accepted")
+    flavor = models.ForeignKey(Flavor, on_delete=models.PROTECT, related_name="+")
+    position = models.PositiveSmallIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["pod_set", "position"], name="accepted_position_once"),
+            models.UniqueConstraint(fields=["pod_set", "flavor"], name="accepted_flavor_once"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.position} {self.flavor_id}"
+
+
+class WorkloadEvent(Row):
+    """One line of a workload's timeline, for its readers. Append-only by trigger.
+
+    `kind` is `state` for transitions (before → after), else a word such as `preempted-by`.
+    """
+
+    workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="events")
+    at = models.DateTimeField()
+    kind = models.CharField(max_length=30)
+    before = models.CharField(max_length=10, blank=True)
+    after = models.CharField(max_length=10, blank=True)
+    message = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["workload", "id"], name="event_by_workload")]
+
+    access_path = "workload__project"
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.before}→{self.after}"

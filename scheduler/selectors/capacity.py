@@ -1,0 +1,171 @@
+"""What of each flavor exists and is free now, by cluster. Facts of the fleet, without whose work
+it is.
+
+What must not live here: quota, prices, and any decision where something goes (that is core's).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db import connection
+
+from clusters.models import Cluster, ClusterState, DeviceMode, Flavor, FlavorKind
+from scheduler.core import mig
+from scheduler.core.units import ONE_MILLI
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """One flavor in one cluster, in thousandths of the flavor.
+
+    `total_milli` counts usable nodes and devices. What a flavor has free may be free for another
+    one too: a device cut on demand is offered to each of its profiles. `usable` is False while the
+    cluster takes nothing new.
+    """
+
+    flavor_id: UUID
+    cluster_id: UUID
+    total_milli: int
+    free_milli: int
+    usable: bool
+
+
+# The mask of a device's taken memory slices; only a device on the eight-slice axis has one.
+_DEVICES = """
+WITH live AS (
+    SELECT device_id,
+           sum(upper(span) - lower(span)) AS width,
+           sum(CASE WHEN upper(span) <= 8
+                    THEN ((1 << (upper(span) - lower(span))) - 1) << lower(span) ELSE 0 END) AS
+                    mask
+    FROM scheduler_placementspan WHERE released_at IS NULL GROUP BY device_id
+)
+SELECT n.cluster_id, d.model, d.mode,
+       n.share_isolation,
+       CASE WHEN d.mode = 'mig-dynamic' THEN coalesce(l.mask, 0) ELSE 0 END,
+       count(*), count(*) FILTER (WHERE l.device_id IS NULL), sum(1000 - coalesce(l.width, 0))
+FROM clusters_device d
+JOIN clusters_node n ON n.id = d.node_id
+LEFT JOIN live l ON l.device_id = d.id
+WHERE d.usable AND d.gone_at IS NULL AND n.gone_at IS NULL AND n.ready AND n.schedulable
+GROUP BY 1, 2, 3, 4, 5
+"""
+_SLICES = """
+SELECT n.cluster_id, d.model, s.profile, count(*),
+       count(*) FILTER (WHERE NOT EXISTS (
+           SELECT 1 FROM scheduler_placementspan p
+           WHERE p.device_id = s.device_id AND p.released_at IS NULL AND p.span && s.span))
+FROM clusters_deviceslice s
+JOIN clusters_device d ON d.id = s.device_id
+JOIN clusters_node n ON n.id = d.node_id
+WHERE s.gone_at IS NULL AND d.mode = 'mig-static'
+  AND d.usable AND d.gone_at IS NULL AND n.gone_at IS NULL AND n.ready AND n.schedulable
+GROUP BY 1, 2, 3
+"""
+_CORES = """
+SELECT n.cluster_id, sum(greatest(0, n.cpu_milli - n.foreign_cpu_milli))::bigint,
+       sum(greatest(0, n.cpu_milli - n.foreign_cpu_milli - coalesce(h.cpu_milli, 0)))::bigint
+FROM clusters_node n
+LEFT JOIN (SELECT node_id, sum(cpu_milli) AS cpu_milli FROM scheduler_placement
+           WHERE released_at IS NULL GROUP BY node_id) h ON h.node_id = n.id
+WHERE n.gone_at IS NULL AND n.ready AND n.schedulable
+GROUP BY 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Devices:
+    """Alike devices of one cluster: how many, how many are empty, free thousandths over all."""
+
+    model: str
+    mode: str
+    shares: str
+    mask: int
+    count: int
+    empty: int
+    free_milli: int
+
+
+def by_flavor_and_cluster(*, flavors: Iterable[Flavor] | None = None) -> list[Capacity]:
+    """Every pair in which the cluster has any of the flavor. Four queries, or five without
+    `flavors`."""
+    states = dict(Cluster.objects.values_list("id", "state"))
+    devices: dict[UUID, list[_Devices]] = {}
+    for cluster_id, *facts in _rows(_DEVICES):
+        devices.setdefault(cluster_id, []).append(_Devices(*facts))
+    slices = {(c, model, profile): (n, free) for c, model, profile, n, free in _rows(_SLICES)}
+    cores = {cluster_id: (total, free) for cluster_id, total, free in _rows(_CORES)}
+    found = []
+    for flavor in Flavor.objects.all() if flavors is None else flavors:
+        for cluster_id, state in states.items():
+            total, free = _amounts(
+                flavor,
+                devices=devices.get(cluster_id, ()),
+                slices=slices.get((cluster_id, flavor.model, flavor.profile), (0, 0)),
+                cores=cores.get(cluster_id, (0, 0)),
+            )
+            if total:
+                usable = state == ClusterState.ACTIVE
+                found.append(Capacity(flavor.id, cluster_id, total, free, usable))
+    return found
+
+
+def by_flavor(capacities: Iterable[Capacity]) -> Mapping[UUID, tuple[int, int]]:
+    """Flavor → (total, free) in thousandths over the clusters that take new work."""
+    sums: dict[UUID, tuple[int, int]] = {}
+    for one in capacities:
+        if one.usable:
+            total, free = sums.get(one.flavor_id, (0, 0))
+            sums[one.flavor_id] = total + one.total_milli, free + one.free_milli
+    return sums
+
+
+def _rows(sql: str) -> list[tuple[object, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return list(cursor.fetchall())
+
+
+def _amounts(
+    flavor: Flavor,
+    *,
+    devices: Iterable[_Devices],
+    slices: tuple[int, int],
+    cores: tuple[int, int],
+) -> tuple[int, int]:
+    """(total, free) in thousandths of the flavor."""
+    if flavor.kind == FlavorKind.CPU:
+        return cores
+    alike = [group for group in devices if group.model == flavor.model]
+    if flavor.kind == FlavorKind.MIG:
+        cut = [group for group in alike if group.mode == DeviceMode.MIG_DYNAMIC]
+        total = slices[0] + sum(group.count * _fitting(flavor, 0) for group in cut)
+        free = slices[1] + sum(group.count * _fitting(flavor, group.mask) for group in cut)
+        return total * ONE_MILLI, free * ONE_MILLI
+    whole = [group for group in alike if group.mode == DeviceMode.WHOLE]
+    if flavor.kind == FlavorKind.WHOLE:
+        return (
+            sum(group.count for group in whole) * ONE_MILLI,
+            sum(group.empty for group in whole) * ONE_MILLI,
+        )
+    shared = [group for group in whole if group.shares == flavor.isolation]
+    return (
+        sum(group.count for group in shared) * ONE_MILLI,
+        sum(group.free_milli for group in shared),
+    )
+
+
+def _fitting(flavor: Flavor, taken: int) -> int:
+    """How many slices of the profile one such device could still hold if it held nothing else."""
+    profile = mig.profile(model=flavor.model, name=flavor.profile)
+    if profile is None:
+        return 0
+    count = 0
+    # Spans of one profile are equally wide and sorted by start, so taking the first that fits is
+    # best.
+    for span in mig.legal_spans(model=flavor.model, profile=flavor.profile):
+        if not mig.mask(span) & taken:
+            taken |= mig.mask(span)
+            count += 1
+    return min(count, profile.at_most)

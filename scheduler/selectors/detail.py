@@ -1,0 +1,247 @@
+"""One workload, whole: its timeline, why it waits, where it runs, what it cost.
+
+What must not live here: permission to act on it; the page asks `tenants.access`.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID
+
+from django.db.models import Sum
+
+from clusters.models import DeviceMode
+from scheduler.core.units import ONE_MILLI
+from scheduler.models import Attempt, Placement, PlacementSpan, PodSet, Workload, WorkloadEvent
+from scheduler.selectors import accrual, listing
+from scheduler.selectors.accrual import Running
+from scheduler.selectors.listing import Asked, Line
+from tenants.models import Charge
+from tenants.selectors.prices import Prices
+
+MIG_AXIS = 8
+PODS_SHOWN = 64
+EVENTS_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A line of the timeline. `lasted_s` is how long the state that it began lasted, None if it
+    still does or the line began none."""
+
+    at: datetime
+    state: str
+    kind: str
+    text: str
+    lasted_s: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """[start, end) of a device. `exact` is False with the device plugin: the kubelet picks which
+    of the node's devices it is, so the ordinal is a count token."""
+
+    ordinal: int
+    model: str
+    axis: int
+    start: int
+    end: int
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """One pod of an attempt."""
+
+    name: str
+    rank: int
+    node: str
+    flavor: str
+    amount_milli: int
+    started_at: datetime | None
+    ended_at: datetime | None
+    exit_code: int | None
+    end_reason: str
+    succeeded: bool | None
+    held: tuple[Held, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One attempt with its first pods by rank; `pod_count` is all of them."""
+
+    number: int
+    cluster: str
+    simulated: bool
+    cluster_state: str
+    cluster_seen_at: datetime | None
+    created_at: datetime
+    ended_at: datetime | None
+    outcome: str
+    pod_count: int
+    pods: tuple[Pod, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A pod set as it was asked for. Values of its environment are not shown: they may be
+    secrets."""
+
+    name: str
+    asked: Asked
+    image: str
+    command: tuple[str, ...]
+    env_names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """`charged` is in the ledger; `running` is an estimate of what is not yet."""
+
+    charged: Decimal
+    running: Running | None
+
+    @property
+    def total(self) -> Decimal:
+        return self.charged + (self.running.amount if self.running else Decimal(0))
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """`cost` is None for those who may not see spend."""
+
+    line: Line
+    run_time_limit_s: int | None
+    not_before: datetime | None
+    reason_code: str
+    reason_numbers: tuple[tuple[str, str], ...]
+    clusters: tuple[str, ...]
+    groups: tuple[Group, ...]
+    events: tuple[Event, ...]
+    tries: tuple[Try, ...]
+    cost: Cost | None
+
+
+def detail(*, workload: Workload, prices: Prices | None, at: datetime) -> Detail:
+    """Everything the page shows of a workload that the caller may see, in at most 14 queries.
+
+    `prices` None leaves the cost out.
+    """
+    line = listing.lines(rows=Workload.objects.filter(id=workload.id))[0]
+    reason = workload.reason or {}
+    return Detail(
+        line=line,
+        run_time_limit_s=workload.run_time_limit_s,
+        not_before=workload.not_before,
+        reason_code=reason.get("code", "") if line.why else "",
+        reason_numbers=tuple(
+            (key, str(value)) for key, value in sorted(reason.get("numbers", {}).items())
+        )
+        if line.why
+        else (),
+        clusters=tuple(workload.clusters.order_by("name").values_list("name", flat=True)),
+        groups=_groups(workload, line.asked),
+        events=_events(workload),
+        tries=_tries(workload),
+        cost=None if prices is None else _cost(workload, prices, at),
+    )
+
+
+def _groups(workload: Workload, asked: Sequence[Asked]) -> tuple[Group, ...]:
+    sets = PodSet.objects.filter(workload=workload).order_by("position")
+    return tuple(
+        Group(
+            name=one.name,
+            asked=asks,
+            image=one.image,
+            command=(*one.command, *one.args),
+            env_names=tuple(sorted(one.env)),
+        )
+        for one, asks in zip(sets, asked, strict=True)
+    )
+
+
+def _events(workload: Workload) -> tuple[Event, ...]:
+    """The newest, newest first."""
+    rows = list(WorkloadEvent.objects.filter(workload=workload).order_by("-id")[:EVENTS_SHOWN])
+    found = []
+    following: datetime | None = None
+    for row in rows:
+        moved = row.kind == "state"
+        lasted = int((following - row.at).total_seconds()) if moved and following else None
+        found.append(Event(row.at, row.after or row.before, row.kind, row.message, lasted))
+        if moved:
+            following = row.at
+    return tuple(found)
+
+
+def _tries(workload: Workload) -> tuple[Try, ...]:
+    """All attempts, newest first; only the newest with its pods."""
+    rows = list(Attempt.objects.filter(workload=workload).select_related("cluster"))
+    rows.sort(key=lambda row: -row.number)
+    newest = rows[0] if rows else None
+    pods = _pods(newest) if newest else ()
+    count = Placement.objects.filter(attempt=newest).count() if newest else 0
+    return tuple(
+        Try(
+            number=row.number,
+            cluster=row.cluster.name,
+            simulated=row.cluster.simulated,
+            cluster_state=row.cluster.state,
+            cluster_seen_at=row.cluster.seen_at,
+            created_at=row.created_at,
+            ended_at=row.ended_at,
+            outcome=row.outcome,
+            pod_count=count if row is newest else 0,
+            pods=pods if row is newest else (),
+        )
+        for row in rows
+    )
+
+
+def _pods(attempt: Attempt) -> tuple[Pod, ...]:
+    rows = list(
+        Placement.objects.filter(attempt=attempt)
+        .select_related("node", "flavor")
+        .order_by("rank")[:PODS_SHOWN]
+    )
+    spans = _spans([row.id for row in rows])
+    return tuple(
+        Pod(
+            name=row.pod_name,
+            rank=row.rank,
+            node=row.node.name,
+            flavor=row.flavor.name,
+            amount_milli=row.amount_milli,
+            started_at=row.started_at,
+            ended_at=row.ended_at,
+            exit_code=row.exit_code,
+            end_reason=row.end_reason,
+            succeeded=row.succeeded,
+            held=spans.get(row.id, ()),
+        )
+        for row in rows
+    )
+
+
+def _spans(placements: Iterable[UUID]) -> dict[UUID, tuple[Held, ...]]:
+    found: dict[UUID, tuple[Held, ...]] = {}
+    rows = PlacementSpan.objects.filter(placement_id__in=list(placements)).select_related("device")
+    for row in sorted(rows, key=lambda row: (row.device.ordinal, row.span.lower)):
+        held = Held(
+            ordinal=row.device.ordinal,
+            model=row.device.model,
+            axis=ONE_MILLI if row.device.mode == DeviceMode.WHOLE else MIG_AXIS,
+            start=row.span.lower,
+            end=row.span.upper,
+            exact=bool(row.device.uuid),
+        )
+        found[row.placement_id] = (*found.get(row.placement_id, ()), held)
+    return found
+
+
+def _cost(workload: Workload, prices: Prices, at: datetime) -> Cost:
+    charged = Charge.objects.filter(workload_id=workload.id).aggregate(sum=Sum("amount"))["sum"]
+    running = accrual.of_workload(workload_id=workload.id, prices=prices, at=at)
+    return Cost(charged or Decimal(0), running)

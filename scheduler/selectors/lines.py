@@ -1,0 +1,126 @@
+"""Who waits, in which order, as pages show it: own projects line by line, all others as one
+sum."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.db.models import Count, F, Q, Sum, Window
+from django.db.models.functions import RowNumber
+
+from scheduler.core.lifecycle import HOLDING, State
+from scheduler.models import PodSet, Workload
+from scheduler.selectors import listing
+from scheduler.selectors.listing import Line
+from scheduler.selectors.queues import ORDER
+from tenants import access
+from tenants.access import Actor
+from tenants.models import Project
+
+SHOWN = 20
+"""Workloads listed of each project; the rest is counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Workloads and what they ask for in thousandths of devices or slices."""
+
+    count: int
+    devices_milli: int
+
+    def __add__(self, other: "Load") -> "Load":
+        return Load(self.count + other.count, self.devices_milli + other.devices_milli)
+
+
+NOTHING = Load(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A project's pending work, first in line first; `lines` are the first SHOWN of `waiting`."""
+
+    project_id: UUID
+    project: str
+    tenant: str
+    waiting: Load
+    active: Load
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Queues:
+    """`elsewhere` sums up what the actor does not see, without names."""
+
+    queues: tuple[Queue, ...]
+    elsewhere_waiting: Load
+    elsewhere_active: Load
+
+
+def queues(*, actor: Actor, project: UUID | None = None) -> Queues:
+    """Every project the actor sees that has live work, or just that one. Eight queries."""
+    waiting, active = _loads()
+    seen = {
+        p.id: p
+        for p in access.for_actor(Project.objects.all(), actor=actor).select_related("tenant")
+    }
+    wanted = [
+        p for p in seen.values() if (p.id in waiting or p.id in active) and project in (None, p.id)
+    ]
+    wanted.sort(key=lambda p: (p.tenant.name, p.name, str(p.id)))
+    lines = _first_lines([p.id for p in wanted if p.id in waiting])
+    return Queues(
+        queues=tuple(
+            Queue(
+                project_id=p.id,
+                project=p.name,
+                tenant=p.tenant.name,
+                waiting=waiting.get(p.id, NOTHING),
+                active=active.get(p.id, NOTHING),
+                lines=lines.get(p.id, ()),
+            )
+            for p in wanted
+        ),
+        elsewhere_waiting=sum((v for k, v in waiting.items() if k not in seen), NOTHING),
+        elsewhere_active=sum((v for k, v in active.items() if k not in seen), NOTHING),
+    )
+
+
+def _loads() -> tuple[dict[UUID, Load], dict[UUID, Load]]:
+    """Project → what waits and what holds capacity, over the fleet."""
+    pending = Q(workload__state=State.PENDING)
+    asked = F("count") * F("gpu_count") * F("gpu_milli")
+    rows = (
+        PodSet.objects.filter(pending | Q(workload__state__in=sorted(HOLDING)))
+        .values("workload__project_id")
+        .annotate(
+            waiting=Count("workload_id", filter=pending, distinct=True),
+            waiting_milli=Sum(asked, filter=pending, default=0),
+            active=Count("workload_id", filter=~pending, distinct=True),
+            active_milli=Sum(asked, filter=~pending, default=0),
+        )
+    )
+    waiting, active = {}, {}
+    for row in rows:
+        project = row["workload__project_id"]
+        if row["waiting"]:
+            waiting[project] = Load(row["waiting"], row["waiting_milli"])
+        if row["active"]:
+            active[project] = Load(row["active"], row["active_milli"])
+    return waiting, active
+
+
+def _first_lines(projects: list[UUID]) -> dict[UUID, tuple[Line, ...]]:
+    """The head of each queue."""
+    order = [F(name[1:]).desc() if name[0] == "-" else F(name).asc() for name in ORDER]
+    ranked = (
+        Workload.objects.filter(state=State.PENDING, project_id__in=projects)
+        .annotate(place=Window(RowNumber(), partition_by="project_id", order_by=order))
+        .filter(place__lte=SHOWN)
+    )
+    places = dict(ranked.values_list("id", "place"))
+    found: dict[UUID, list[Line]] = {}
+    for line in listing.lines(rows=Workload.objects.filter(id__in=list(places))):
+        found.setdefault(line.project_id, []).append(line)
+    return {
+        project: tuple(sorted(lines, key=lambda line: places[line.id]))
+        for project, lines in found.items()
+    }

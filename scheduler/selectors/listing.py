@@ -1,0 +1,229 @@
+"""Lists of workloads for pages: what an actor sees, newest first, a page at a time."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from scheduler.core.lifecycle import HOLDING, TERMINAL, State
+from scheduler.models import Attempt, Estimate, PodSet, PodSetFlavor, Workload
+from tenants import access
+from tenants.access import Actor
+
+PAGE = 25
+GROUPS: Mapping[str, frozenset[State]] = {
+    "waiting": frozenset({State.PENDING}),
+    "active": HOLDING,
+    "ended": TERMINAL,
+}
+"""What a list may be narrowed to, besides one exact state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One pod set in a line. `flavors` are names in the order of acceptance."""
+
+    count: int
+    min_count: int
+    gpu_count: int
+    gpu_milli: int
+    cpu_milli: int
+    memory_mib: int
+    flavors: tuple[str, ...]
+
+    @property
+    def devices_milli(self) -> int:
+        """What all its pods ask for, in thousandths of a device or slice; 0 for CPU-only work."""
+        return self.count * self.gpu_count * self.gpu_milli
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """The newest estimate of a start. Both seconds None: it was tried and had no basis."""
+
+    as_of: datetime
+    p50_s: int | None
+    p90_s: int | None
+    basis: str
+    passes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A workload in a list. `why` and `forecast` are set while it waits, `cluster` while it
+    holds."""
+
+    id: UUID
+    name: str
+    state: str
+    project: str
+    project_id: UUID
+    tenant: str
+    submitted_by: str
+    priority_class: str
+    preemptible: bool
+    submitted_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    why: str
+    why_at: datetime | None
+    asked: tuple[Asked, ...]
+    cluster: str
+    forecast: Forecast | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """`newer` and `older` are the ids to go on from, None at the ends. `arrived` counts rows that
+    came after the first one shown."""
+
+    lines: tuple[Line, ...]
+    newer: UUID | None
+    older: UUID | None
+    arrived: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowed:
+    """What to list. `state` is "", a group or a state; `mine` keeps the actor's own."""
+
+    state: str = ""
+    project: UUID | None = None
+    mine: bool = False
+
+
+def narrowed(*, actor: Actor, by: Narrowed) -> QuerySet[Workload]:
+    """The workloads the actor sees that match."""
+    rows = access.for_actor(Workload.objects.all(), actor=actor)
+    if by.state:
+        states = GROUPS.get(by.state, frozenset({by.state}))
+        rows = rows.filter(state__in=sorted(states))
+    if by.project is not None:
+        rows = rows.filter(project_id=by.project)
+    if by.mine:
+        rows = rows.filter(submitted_by=actor.user)
+    return rows
+
+
+def page(
+    *,
+    actor: Actor,
+    by: Narrowed,
+    before: UUID | None = None,
+    after: UUID | None = None,
+    first: UUID | None = None,
+    limit: int = PAGE,
+) -> Page:
+    """One page, newest first: the rows older than `before`, or newer than `after`.
+
+    `first` is the newest row of a page that is on a screen already: later ones are only counted.
+    """
+    rows = narrowed(actor=actor, by=by)
+    shown = rows.filter(id__lte=first) if first else rows
+    if after is not None:
+        found = list(
+            shown.filter(id__gt=after).order_by("id").values_list("id", flat=True)[: limit + 1]
+        )
+        more_newer, more_older = len(found) > limit, True
+        ids = found[:limit][::-1]
+    else:
+        older = shown.filter(id__lt=before) if before else shown
+        found = list(older.order_by("-id").values_list("id", flat=True)[: limit + 1])
+        more_newer, more_older = before is not None, len(found) > limit
+        ids = found[:limit]
+    return Page(
+        lines=lines(rows=rows.filter(id__in=ids).order_by("-id")),
+        newer=ids[0] if ids and more_newer else None,
+        older=ids[-1] if ids and more_older else None,
+        arrived=rows.filter(id__gt=first).count() if first else 0,
+    )
+
+
+def lines(*, rows: QuerySet[Workload]) -> tuple[Line, ...]:
+    """Those workloads, in their order. Five queries, however many rows."""
+    found = list(rows.select_related("project__tenant", "submitted_by"))
+    ids = [workload.id for workload in found]
+    asks = asked(ids)
+    where = places([w.id for w in found if w.state in HOLDING])
+    expected = forecasts([w.id for w in found if w.state == State.PENDING])
+    return tuple(
+        Line(
+            id=w.id,
+            name=w.name,
+            state=w.state,
+            project=w.project.name,
+            project_id=w.project_id,
+            tenant=w.project.tenant.name,
+            submitted_by=w.submitted_by.get_username(),
+            priority_class=w.priority_class,
+            preemptible=w.preemptible,
+            submitted_at=w.submitted_at,
+            started_at=w.started_at,
+            ended_at=w.ended_at,
+            why=(w.reason or {}).get("text", "") if w.state == State.PENDING else "",
+            why_at=w.reason_at,
+            asked=asks.get(w.id, ()),
+            cluster=where.get(w.id, ""),
+            forecast=expected.get(w.id),
+        )
+        for w in found
+    )
+
+
+def asked(workloads: Iterable[UUID]) -> Mapping[UUID, tuple[Asked, ...]]:
+    """The pod sets of each workload, in order. Two queries."""
+    sets = list(PodSet.objects.filter(workload_id__in=list(workloads)).order_by("position"))
+    names: dict[UUID, list[str]] = {}
+    for pod_set, name in (
+        PodSetFlavor.objects.filter(pod_set_id__in=[s.id for s in sets])
+        .order_by("position")
+        .values_list("pod_set_id", "flavor__name")
+    ):
+        names.setdefault(pod_set, []).append(name)
+    found: dict[UUID, list[Asked]] = {}
+    for one in sets:
+        found.setdefault(one.workload_id, []).append(
+            Asked(
+                count=one.count,
+                min_count=one.min_count,
+                gpu_count=one.gpu_count,
+                gpu_milli=one.gpu_milli,
+                cpu_milli=one.cpu_milli,
+                memory_mib=one.memory_mib,
+                flavors=tuple(names.get(one.id, ())),
+            )
+        )
+    return {workload: tuple(listed) for workload, listed in found.items()}
+
+
+def places(workloads: Sequence[UUID]) -> Mapping[UUID, str]:
+    """Workload → the cluster of its live attempt."""
+    if not workloads:
+        return {}
+    return dict(
+        Attempt.objects.filter(workload_id__in=workloads, ended_at__isnull=True).values_list(
+            "workload_id", "cluster__name"
+        )
+    )
+
+
+def forecasts(workloads: Sequence[UUID]) -> Mapping[UUID, Forecast]:
+    """Workload → its newest estimate, where there is one."""
+    if not workloads:
+        return {}
+    newest = (
+        Estimate.objects.filter(workload_id__in=workloads)
+        .order_by("workload_id", "-as_of")
+        .distinct("workload_id")
+    )
+    return {e.workload_id: Forecast(e.as_of, e.p50_s, e.p90_s, e.basis, e.passes) for e in newest}
+
+
+def waiting_or_running(*, actor: Actor, limit: int) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
+    """(what holds capacity, what waits): the newest of each, for the home page."""
+    rows = access.for_actor(Workload.objects.all(), actor=actor)
+    active = lines(rows=rows.filter(Q(state__in=sorted(HOLDING))).order_by("-id")[:limit])
+    pending = lines(rows=rows.filter(state=State.PENDING).order_by("-id")[:limit])
+    return active, pending

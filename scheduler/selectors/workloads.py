@@ -1,0 +1,123 @@
+"""Reading workloads, as far as an actor may see. One page costs a fixed number of queries."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import BigIntegerField, Count, F, OuterRef, Prefetch, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce, JSONObject
+
+from scheduler.core.lifecycle import TERMINAL
+from scheduler.models import (
+    Estimate,
+    Placement,
+    PlacementSpan,
+    PodSet,
+    PodSetFlavor,
+    Workload,
+    WorkloadEvent,
+)
+from tenants import access
+from tenants.access import Actor
+
+MAX_PLACEMENTS = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What a list is narrowed to; None is everything. `until` is exclusive."""
+
+    project_id: UUID | None = None
+    states: Sequence[str] | None = None
+    name: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    submitted_by_id: UUID | None = None
+
+
+def workloads(*, actor: Actor, filters: Filters = Filters()) -> QuerySet[Workload]:  # noqa: B008  # frozen
+    """The actor's visible workloads with what a list shows of each. Order them by -id.
+
+    Raises NotFound for a project that the actor does not see.
+    """
+    if filters.project_id is not None:
+        access.project_or_404(actor, filters.project_id)
+    rows = access.for_actor(Workload.objects.all(), actor=actor)
+    if filters.project_id is not None:
+        rows = rows.filter(project_id=filters.project_id)
+    if filters.states is not None:
+        rows = rows.filter(state__in=filters.states)
+    if filters.name is not None:
+        rows = rows.filter(name=filters.name)
+    if filters.since is not None:
+        rows = rows.filter(submitted_at__gte=filters.since)
+    if filters.until is not None:
+        rows = rows.filter(submitted_at__lt=filters.until)
+    if filters.submitted_by_id is not None:
+        rows = rows.filter(submitted_by_id=filters.submitted_by_id)
+    return summarised(rows)
+
+
+def workload(*, actor: Actor, id: UUID) -> Workload:
+    """One workload with all of its parts. Raises NotFound."""
+    rows = summarised(Workload.objects.select_related("project")).prefetch_related(
+        "clusters",
+        Prefetch(
+            "placements",
+            Placement.objects.select_related("attempt", "node__cluster", "flavor", "pod_set")
+            .prefetch_related(
+                Prefetch("spans", PlacementSpan.objects.select_related("device").order_by("id"))
+            )
+            .order_by("-attempt__number", "rank")[:MAX_PLACEMENTS],
+        ),
+    )
+    return access.get_or_404(rows, actor=actor, id=id)
+
+
+def events(*, actor: Actor, workload_id: UUID) -> QuerySet[WorkloadEvent]:
+    """Its timeline; order it by id. Raises NotFound for the workload."""
+    found = access.get_or_404(Workload.objects.all(), actor=actor, id=workload_id)
+    return WorkloadEvent.objects.filter(workload=found)
+
+
+def summarised(rows: QuerySet[Workload]) -> QuerySet[Workload]:
+    """With `latest` (its newest estimate as a dict, or None), its submitter and its pod sets."""
+    newest = Estimate.objects.filter(workload=OuterRef("pk")).order_by("-as_of")
+    return (
+        rows.select_related("submitted_by")
+        .annotate(
+            latest=Subquery(
+                newest.values(
+                    made=JSONObject(p50_s="p50_s", p90_s="p90_s", as_of="as_of", basis="basis")
+                )[:1]
+            )
+        )
+        .prefetch_related(
+            Prefetch("pod_sets", PodSet.objects.order_by("position")),
+            Prefetch(
+                "pod_sets__accepted",
+                PodSetFlavor.objects.select_related("flavor").order_by("position"),
+            ),
+        )
+    )
+
+
+def held_milli(*, actor: Actor, project_id: UUID) -> Mapping[str, int]:
+    """What live placements of the project hold, in thousandths by flavor name."""
+    rows = (
+        access.for_actor(Placement.objects.filter(released_at__isnull=True), actor=actor)
+        .filter(workload__project_id=project_id)
+        .values(name=F("flavor__name"))
+        .annotate(held=Coalesce(Sum("amount_milli"), 0, output_field=BigIntegerField()))
+    )
+    return {row["name"]: row["held"] for row in rows}
+
+
+def states(*, actor: Actor, project_id: UUID | None = None) -> Mapping[str, int]:
+    """How many live workloads are in each state; ended ones are not counted."""
+    rows = access.for_actor(Workload.objects.exclude(state__in=sorted(TERMINAL)), actor=actor)
+    if project_id is not None:
+        rows = rows.filter(project_id=project_id)
+    counted = rows.order_by().values("state").annotate(count=Count("id"))
+    return {row["state"]: row["count"] for row in counted}

@@ -1,0 +1,224 @@
+"""What users do with workloads: submit and cancel. Each is one transaction with its audit rows."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+
+from clusters.models import Cluster, Flavor, FlavorKind
+from controlplane.audit import services as audit
+from controlplane.kernel import hints
+from controlplane.kernel.crash import crash
+from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, Problem
+from scheduler.core.lifecycle import TERMINAL, State
+from scheduler.models import (
+    Attempt,
+    Operation,
+    OperationKind,
+    PodSet,
+    PodSetFlavor,
+    Workload,
+    WorkloadEvent,
+)
+from scheduler.services import admissibility
+from scheduler.services.specs import MAX_PENDING, PRIORITY_CLASSES, PodSetSpec, WorkloadSpec
+from scheduler.services.transition import Step, transition
+from tenants import access
+from tenants.access import Action, Actor
+from tenants.models import Project
+
+
+class QueueFull(Invalid):
+    default_code = "queue-full"
+
+
+def submit(
+    *, actor: Actor, project: Project, specs: Sequence[WorkloadSpec], at: datetime
+) -> list[Workload]:
+    """Store the workloads as PENDING, all or none, in the order given.
+
+    Raises NotFound or NotAllowed for the project, Invalid (pointers begin with the spec's index)
+    when a flavor or cluster is unknown or a request could never start, with the numbers.
+    """
+    access.authorize(actor, Action.SUBMIT, project=project)
+    with transaction.atomic():
+        flavors = {flavor.name: flavor for flavor in Flavor.objects.all()}
+        clusters = {cluster.name: cluster for cluster in Cluster.objects.all()}
+        problems = [
+            problem
+            for index, spec in enumerate(specs)
+            for problem in _unknown_names(f"/{index}", spec, flavors, clusters)
+        ]
+        if not problems:
+            problems = admissibility.problems(
+                project=project, specs=specs, flavors=flavors, clusters=clusters, at=at
+            )
+        if problems:
+            raise Invalid(problems[0].message, code=problems[0].code, problems=tuple(problems))
+        pending = Workload.objects.filter(project=project, state=State.PENDING).count()
+        if pending + len(specs) > MAX_PENDING:
+            raise QueueFull(
+                f"{project.name} has {pending} pending workloads; with {len(specs)} more it would "
+                f"pass the limit of {MAX_PENDING}."
+            )
+        workloads = _insert(actor, project, specs, flavors, clusters, at)
+        audit.record(
+            actor=actor.label,
+            actor_name=actor.name,
+            at=at,
+            entries=[
+                audit.Entry(
+                    action="workload.submit",
+                    target_type="workload",
+                    target_id=workload.id,
+                    tenant_id=project.tenant_id,
+                    project_id=project.id,
+                    after={"name": workload.name, "state": workload.state},
+                )
+                for workload in workloads
+            ],
+        )
+        hints.hint(hints.CYCLE)
+        crash("A1")
+    crash("A2")
+    return workloads
+
+
+def _unknown_names(
+    root: str, spec: WorkloadSpec, flavors: Mapping[str, Flavor], clusters: Mapping[str, Cluster]
+) -> list[Problem]:
+    problems = []
+    for index, name in enumerate(spec.clusters):
+        if name not in clusters:
+            problems.append(
+                Problem(
+                    pointer=f"{root}/clusters/{index}",
+                    code="unknown-cluster",
+                    message=f"There is no cluster {name!r}; known: {', '.join(sorted(clusters))}.",
+                )
+            )
+    for position, pod_set in enumerate(spec.pod_sets):
+        for index, name in enumerate(pod_set.flavors):
+            problem = _flavor_problem(pod_set, flavors.get(name), name, sorted(flavors))
+            if problem:
+                code, message = problem
+                pointer = f"{root}/pod_sets/{position}/flavors/{index}"
+                problems.append(Problem(pointer=pointer, code=code, message=message))
+    return problems
+
+
+def _flavor_problem(
+    pod_set: PodSetSpec, flavor: Flavor | None, name: str, known: list[str]
+) -> tuple[str, str] | None:
+    if flavor is None:
+        return "unknown-flavor", f"There is no flavor {name!r}; known: {', '.join(known)}."
+    if (flavor.kind == FlavorKind.CPU) != (pod_set.gpu_count == 0):
+        wish = "a CPU flavor" if pod_set.gpu_count == 0 else "a GPU flavor"
+        return (
+            "wrong-flavor",
+            f"{name} does not go with gpu_count {pod_set.gpu_count}: name {wish}.",
+        )
+    if pod_set.gpu_milli != 1000 and flavor.kind != FlavorKind.SHARE:
+        return (
+            "wrong-flavor",
+            f"{name} is given whole; gpu_milli {pod_set.gpu_milli} needs a share flavor.",
+        )
+    return None
+
+
+def _insert(
+    actor: Actor,
+    project: Project,
+    specs: Sequence[WorkloadSpec],
+    flavors: Mapping[str, Flavor],
+    clusters: Mapping[str, Cluster],
+    at: datetime,
+) -> list[Workload]:
+    workloads = [
+        Workload(
+            project=project,
+            submitted_by=actor.user,
+            name=spec.name,
+            priority_class=spec.priority_class,
+            priority=PRIORITY_CLASSES[spec.priority_class],
+            preemptible=spec.preemptible,
+            run_time_limit_s=spec.run_time_limit_s,
+            labels=dict(spec.labels),
+            submitted_at=at,
+        )
+        for spec in specs
+    ]
+    pod_sets, accepted, places, events = [], [], [], []
+    for workload, spec in zip(workloads, specs, strict=True):
+        events.append(
+            WorkloadEvent(workload=workload, at=at, kind="state", after=State.PENDING.value)
+        )
+        places += [
+            Workload.clusters.through(workload_id=workload.id, cluster_id=clusters[name].id)
+            for name in spec.clusters
+        ]
+        for position, asked in enumerate(spec.pod_sets):
+            pod_set = PodSet(
+                workload=workload,
+                position=position,
+                name=asked.name,
+                count=asked.count,
+                min_count=asked.min_count,
+                cpu_milli=asked.cpu_milli,
+                memory_mib=asked.memory_mib,
+                gpu_count=asked.gpu_count,
+                gpu_milli=asked.gpu_milli,
+                image=asked.image,
+                command=list(asked.command),
+                args=list(asked.args),
+                env=dict(asked.env),
+            )
+            pod_sets.append(pod_set)
+            accepted += [
+                PodSetFlavor(pod_set=pod_set, flavor=flavors[name], position=index)
+                for index, name in enumerate(asked.flavors)
+            ]
+    Workload.objects.bulk_create(workloads)
+    PodSet.objects.bulk_create(pod_sets)
+    PodSetFlavor.objects.bulk_create(accepted)
+    Workload.clusters.through.objects.bulk_create(places)
+    WorkloadEvent.objects.bulk_create(events)
+    return workloads
+
+
+def cancel(*, actor: Actor, workload: Workload, at: datetime) -> Workload:
+    """Stop it: at once when it waits, else once its pods are seen gone (CANCELLING until then).
+
+    Cancelling what is already on its way out changes nothing. Raises NotAllowed, or Conflict when
+    it has ended or moved meanwhile.
+    """
+    access.authorize(actor, Action.VIEW, project=workload.project)
+    own = workload.submitted_by_id == actor.user.id
+    needed = Action.SUBMIT if own else Action.CANCEL
+    if not access.allowed(actor, needed, project=workload.project):
+        raise NotAllowed("Only its submitter, an owner or an operator may cancel this workload.")
+    with transaction.atomic():
+        state = State(workload.state)
+        if state == State.CANCELLING:
+            return workload
+        if state in TERMINAL:
+            raise Conflict(f"{workload.name} has ended already ({state}).")
+        after = State.CANCELLED if state == State.PENDING else State.CANCELLING
+        step = Step(workload.id, workload.project_id, state, after, f"cancelled by {actor.name}")
+        if not transition([step], actor=actor.label, actor_name=actor.name, at=at):
+            raise Conflict(f"{workload.name} changed meanwhile; look again.")
+        if after == State.CANCELLING:
+            stop_attempts(workload_ids=[workload.id])
+    workload.refresh_from_db()
+    return workload
+
+
+def stop_attempts(*, workload_ids: Sequence[UUID]) -> None:
+    """Ask the clusters to end the live attempts' pods. In the caller's transaction."""
+    attempts = Attempt.objects.filter(workload_id__in=workload_ids, ended_at__isnull=True)
+    Operation.objects.bulk_create(
+        [Operation(attempt=attempt, kind=OperationKind.STOP) for attempt in attempts],
+        ignore_conflicts=True,
+    )
+    hints.hint(hints.DISPATCH)

@@ -1,0 +1,182 @@
+"""The scheduler's endpoints. Each reads its input, calls one service or selector, shapes the answer."""
+
+from typing import Any
+from uuid import UUID
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.pagination import Keyset
+from controlplane.api.schema import operation
+from controlplane.api.views import ApiView
+from scheduler.selectors import queues
+from scheduler.selectors import workloads as selectors
+from scheduler.services import workloads as services
+from scheduler.services.specs import WorkloadSpec
+from scheduler.web import serializers, shapes
+from scheduler.web.serializers import parse_batch, parse_submission, refusal
+from controlplane.kernel.errors import Invalid, Problem
+from tenants import access
+
+
+class WorkloadsApi(ApiView):
+    pagination_class = Keyset
+
+    @operation(
+        "workloads_list",
+        tag="workloads",
+        summary="Workloads of your projects, the newest first",
+        answers={200: serializers.WorkloadOut(many=True)},
+        query=serializers.WorkloadsQuery,
+    )
+    def get(self, request: Request) -> Response:
+        asked = self.query(serializers.WorkloadsQuery)
+        filters = selectors.Filters(
+            project_id=asked.get("project"),
+            states=asked.get("state"),
+            name=asked.get("name"),
+            since=asked.get("since"),
+            until=asked.get("until"),
+            submitted_by_id=self.actor.user.id if asked.get("mine") == "true" else None,
+        )
+        return self.page(
+            selectors.workloads(actor=self.actor, filters=filters),
+            order=["-id"],
+            shape=lambda rows: [shapes.workload(row) for row in rows],
+        )
+
+    @operation(
+        "workloads_submit",
+        tag="workloads",
+        summary="Submit a workload",
+        takes=serializers.WorkloadIn,
+        answers={201: serializers.SubmittedOut},
+        problems=(404, 409),
+        keyed=True,
+    )
+    def post(self, request: Request) -> Response:
+        def make() -> shapes.Out:
+            project_id, spec = parse_submission(request.data)
+            return self.submit(project_id, [spec], root="")[0]
+
+        return self.once(make)
+
+    def submit(self, project_id: UUID, specs: list[WorkloadSpec], *, root: str) -> list[shapes.Out]:
+        """Store the workloads; the service's pointers (/<index>/…) are moved below `root`."""
+        project = access.project_or_404(self.actor, project_id)
+        try:
+            made = services.submit(actor=self.actor, project=project, specs=specs, at=self.at)
+        except Invalid as error:
+            raise moved(error, root=root) from error
+        return shapes.submitted(made)
+
+
+class BatchApi(WorkloadsApi):
+    """POST only: the list is at /workloads."""
+
+    pagination_class = None
+    http_method_names = ["post", "options"]
+
+    @operation(
+        "workloads_submit_batch",
+        tag="workloads",
+        summary="Submit up to 500 workloads, all or none",
+        takes=serializers.BatchIn,
+        answers={201: serializers.BatchOut},
+        problems=(404, 409),
+        keyed=True,
+    )
+    def post(self, request: Request) -> Response:
+        def make() -> dict[str, Any]:  # Any: JSON values
+            project_id, specs = parse_batch(request.data)
+            return {"items": self.submit(project_id, specs, root="/workloads")}
+
+        return self.once(make)
+
+
+def moved(error: Invalid, *, root: str) -> Invalid:
+    """The same refusal, told in terms of the body: without a root the index of the one spec goes."""
+    found = []
+    for problem in error.problems:
+        pointer = problem.pointer
+        if pointer:
+            pointer = f"{root}{pointer}" if root else f"/{pointer.lstrip('/').partition('/')[2]}"
+        found.append(Problem(pointer=pointer, code=problem.code, message=problem.message))
+    refused = refusal(found)
+    refused.code = error.code
+    refused.extra = error.extra
+    return refused
+
+
+class WorkloadApi(ApiView):
+    @operation(
+        "workloads_get",
+        tag="workloads",
+        summary="One workload with its pod sets and placements",
+        answers={200: serializers.WorkloadDetailOut},
+        problems=(404,),
+    )
+    def get(self, request: Request, id: UUID) -> Response:
+        self.query()
+        return Response(shapes.detail(selectors.workload(actor=self.actor, id=id)))
+
+
+class CancelApi(ApiView):
+    @operation(
+        "workloads_cancel",
+        tag="workloads",
+        summary="Stop a workload",
+        answers={200: serializers.SubmittedOut},
+        problems=(404, 409),
+        keyed=True,
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        self.no_body()
+
+        def make() -> shapes.Out:
+            row = access.get_or_404(
+                services.Workload.objects.select_related("project"), actor=self.actor, id=id
+            )
+            stopped = services.cancel(actor=self.actor, workload=row, at=self.at)
+            return shapes.submitted([stopped])[0]
+
+        return self.once(make, status=200)
+
+
+class EventsApi(ApiView):
+    pagination_class = Keyset
+
+    @operation(
+        "workloads_events",
+        tag="workloads",
+        summary="A workload's timeline, the oldest first",
+        answers={200: serializers.EventOut(many=True)},
+        problems=(404,),
+    )
+    def get(self, request: Request, id: UUID) -> Response:
+        self.query()
+        return self.page(
+            selectors.events(actor=self.actor, workload_id=id),
+            order=["id"],
+            shape=lambda rows: [shapes.event(row) for row in rows],
+        )
+
+
+class QueueApi(ApiView):
+    pagination_class = Keyset
+
+    @operation(
+        "queue_get",
+        tag="queue",
+        summary="What waits in a project, in the planner's order",
+        answers={200: serializers.QueuedOut(many=True)},
+        problems=(404,),
+    )
+    def get(self, request: Request, project_id: UUID) -> Response:
+        self.query()
+        continued = "cursor" in request.query_params
+        return self.page(
+            queues.queue(actor=self.actor, project_id=project_id),
+            order=queues.ORDER,
+            shape=lambda rows: shapes.queued(rows, continued=continued),
+        )

@@ -1,0 +1,220 @@
+"""The submit form. It makes the mapping that `serializers.parse` reads, and shows that parser's and
+the service's problems beside the fields; what it checks itself is only what has to be converted.
+"""
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django import forms
+
+from clusters.models import FlavorKind
+from controlplane.kernel.errors import Problem
+from scheduler.selectors.offers import Offer, by_name
+from scheduler.services import specs
+from tenants.models import Project
+
+LIMIT_UNITS = {"minutes": 60, "hours": 3600, "days": 86_400}
+POD_SET = "main"
+_PLACES: Sequence[tuple[str, str]] = (
+    (r"/name", "name"),
+    (r"/priority_class", "priority_class"),
+    (r"/preemptible", "preemptible"),
+    (r"/run_time_limit_s", "limit"),
+    (r"/clusters\b.*", "clusters"),
+    (r"/pod_sets/0/count", "count"),
+    (r"/pod_sets/0/min_count", "min_count"),
+    (r"/pod_sets/0/cpu_milli", "cpu"),
+    (r"/pod_sets/0/memory_mib", "memory_gib"),
+    (r"/pod_sets/0/gpu_count", "gpus"),
+    (r"/pod_sets/0/gpu_milli", "share_milli"),
+    (r"/pod_sets/0/flavors/1", "second"),
+    (r"/pod_sets/0/flavors/2", "third"),
+    (r"/pod_sets/0/flavors\b.*", "flavor"),
+    (r"/pod_sets/0/image", "image"),
+    (r"/pod_sets/0/(command|args)\b.*", "command"),
+    (r"/pod_sets/0/env\b.*", "env"),
+)
+"""Where in a submission (behind the spec's index, if any) each field of the form lies."""
+
+
+class SubmitForm(forms.Form):
+    """One workload with one pod set. `specification` is what it says; call it after `is_valid`."""
+
+    project = forms.ChoiceField()
+    name = forms.CharField(max_length=100, initial="")
+    flavor = forms.ChoiceField(widget=forms.RadioSelect)
+    second = forms.ChoiceField(label="If that is full, also accept", required=False)
+    third = forms.ChoiceField(label="and then", required=False)
+    count = forms.IntegerField(
+        label="Pods", initial=1, min_value=1, max_value=specs.MAX_PODS,
+        help_text="More than one is a gang: they start together or not at all.",
+    )  # fmt: skip
+    min_count = forms.IntegerField(
+        label="Start with at least", required=False, min_value=1, max_value=specs.MAX_PODS,
+        help_text="Pods. Empty: all of them.",
+    )  # fmt: skip
+    gpus = forms.IntegerField(
+        label="GPUs or slices per pod", initial=1, min_value=1,
+        max_value=specs.MAX_GPUS_PER_POD, required=False,
+    )  # fmt: skip
+    share_milli = forms.IntegerField(
+        label="Share of a GPU per pod", initial=500, min_value=1, max_value=1000, required=False,
+        help_text="In thousandths: 250 is a quarter.",
+    )  # fmt: skip
+    cpu = forms.DecimalField(
+        label="CPU cores per pod", initial=Decimal(4), min_value=Decimal("0.001"),
+        max_value=Decimal(4096), decimal_places=3,
+    )  # fmt: skip
+    memory_gib = forms.DecimalField(
+        label="Memory per pod, GiB", initial=Decimal(16), min_value=Decimal("0.001"),
+        max_value=Decimal(65_536), decimal_places=3,
+    )  # fmt: skip
+    image = forms.CharField(max_length=300)
+    command = forms.CharField(
+        label="Command line", required=False, max_length=8192, strip=True,
+        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
+        help_text="Empty runs the image's own. Quotes work as in a shell; nothing is expanded.",
+    )  # fmt: skip
+    env = forms.CharField(
+        label="Environment", required=False, max_length=100_000,
+        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
+        help_text="NAME=value, one a line. No secrets: members of the project can read them by API.",
+    )  # fmt: skip
+    limit = forms.DecimalField(
+        label="Run-time limit", required=False, min_value=Decimal("0.01"),
+        max_value=Decimal(129_600), decimal_places=2,
+        help_text="Stopped after that. A limit also makes start estimates better.",
+    )  # fmt: skip
+    limit_unit = forms.ChoiceField(
+        label="Unit of the limit", choices=[(unit, unit) for unit in LIMIT_UNITS], initial="hours"
+    )
+    priority_class = forms.ChoiceField(
+        label="Priority", initial="normal",
+        choices=[(name, name.capitalize()) for name in specs.PRIORITY_CLASSES],
+    )  # fmt: skip
+    preemptible = forms.BooleanField(
+        required=False, initial=True, label="May be preempted and started again later",
+        help_text="Needed to borrow what other projects leave unused.",
+    )  # fmt: skip
+    clusters = forms.MultipleChoiceField(
+        required=False, widget=forms.CheckboxSelectMultiple, label="Clusters",
+        help_text="None ticked: any of them.",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        data: Any = None,  # Any: Django's QueryDict or None
+        *,
+        projects: Iterable[Project],
+        offers: Sequence[Offer],
+        clusters: Iterable[str],
+        initial: dict[str, object] | None = None,
+    ) -> None:
+        super().__init__(data, initial=initial)
+        self.offers = offers
+        names = [(offer.name, offer.name) for offer in offers]
+        self._choices("project", [(str(p.id), f"{p.tenant.name} / {p.name}") for p in projects])
+        self._choices("flavor", names)
+        self._choices("second", [("", "nothing else"), *names])
+        self._choices("third", [("", "nothing else"), *names])
+        self._choices("clusters", [(name, name) for name in clusters])
+        self.fields["flavor"].error_messages["required"] = "Choose a flavor."
+
+    def _choices(self, field: str, choices: list[tuple[str, str]]) -> None:
+        chosen = self.fields[field]
+        assert isinstance(chosen, forms.ChoiceField)  # noqa: S101  # for the type checker
+        chosen.choices = choices
+
+    @property
+    def chosen(self) -> Offer | None:
+        """The preferred flavor as far as it is known: posted, else initial."""
+        return by_name(self.offers, str(self["flavor"].value() or ""))
+
+    @property
+    def project_id(self) -> UUID:
+        return UUID(self.cleaned_data["project"])
+
+    def clean_command(self) -> list[str]:
+        try:
+            return shlex.split(self.cleaned_data["command"])
+        except ValueError as error:
+            raise forms.ValidationError(f"A quote is not closed ({error}).") from error
+
+    def clean_env(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for number, line in enumerate(self.cleaned_data["env"].splitlines(), start=1):
+            if not line.strip():
+                continue
+            name, equals, value = line.partition("=")
+            if not equals:
+                raise forms.ValidationError(f"Line {number} has no “=”: NAME=value is wanted.")
+            if name.strip() in found:
+                raise forms.ValidationError(f"Line {number} sets {name.strip()} again.")
+            found[name.strip()] = value
+        return found
+
+    def clean(self) -> dict[str, Any]:  # Any: cleaned values
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        offer = by_name(self.offers, cleaned.get("flavor", ""))
+        kind = offer.kind if offer else ""
+        if kind == FlavorKind.SHARE and not cleaned.get("share_milli"):
+            self._missing("share_milli")
+        if kind in {FlavorKind.WHOLE, FlavorKind.MIG} and not cleaned.get("gpus"):
+            self._missing("gpus")
+        return cleaned
+
+    def _missing(self, field: str) -> None:
+        if field not in self.errors:
+            self.add_error(field, "This flavor needs a number here.")
+
+    def specification(self) -> dict[str, Any]:  # Any: JSON values
+        """The mapping that `serializers.parse` reads."""
+        cleaned = self.cleaned_data
+        offer = by_name(self.offers, cleaned["flavor"])
+        kind = offer.kind if offer else FlavorKind.WHOLE
+        pod_set: dict[str, Any] = {
+            "name": POD_SET,
+            "count": cleaned["count"],
+            "cpu_milli": int(cleaned["cpu"] * 1000),
+            "memory_mib": int(cleaned["memory_gib"] * 1024),
+            "gpu_count": {FlavorKind.CPU: 0, FlavorKind.SHARE: 1}.get(
+                FlavorKind(kind), cleaned["gpus"]
+            ),
+            "flavors": [
+                name for name in (cleaned["flavor"], cleaned["second"], cleaned["third"]) if name
+            ],
+            "image": cleaned["image"],
+            "command": cleaned["command"],
+            "env": cleaned["env"],
+        }
+        if kind == FlavorKind.SHARE:
+            pod_set["gpu_milli"] = cleaned["share_milli"]
+        if cleaned["min_count"]:
+            pod_set["min_count"] = cleaned["min_count"]
+        limit = cleaned["limit"]
+        unit_s = LIMIT_UNITS[cleaned["limit_unit"]]
+        return {
+            "name": cleaned["name"],
+            "priority_class": cleaned["priority_class"],
+            "preemptible": cleaned["preemptible"],
+            "run_time_limit_s": None if limit is None else max(1, int(limit * unit_s)),
+            "clusters": cleaned["clusters"],
+            "pod_sets": [pod_set],
+        }
+
+    def show(self, problems: Iterable[Problem]) -> None:
+        """Put each problem beside the field that it is about, else above the form."""
+        for problem in problems:
+            field = field_of(problem.pointer)
+            if field is None or not self.has_error(field, problem.code):
+                self.add_error(field, forms.ValidationError(problem.message, code=problem.code))
+
+
+def field_of(pointer: str) -> str | None:
+    """The form's field at a pointer into a submission, None for what it has no field for."""
+    path = re.sub(r"^/\d+(?=/|$)", "", pointer)
+    return next((field for pattern, field in _PLACES if re.fullmatch(pattern, path)), None)

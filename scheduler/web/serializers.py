@@ -1,0 +1,294 @@
+"""What the scheduler's endpoints take and give. `parse` is the one way in for a submission: the API,
+the portal's form and the CLI's body all go through it."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from drf_spectacular.utils import extend_schema_serializer
+from rest_framework import serializers
+
+from controlplane.api.fields import Boolean, Id, Integer, Moment, StrictSerializer, Text, Words
+from controlplane.kernel.errors import Invalid, Problem
+from scheduler.core.lifecycle import State
+from scheduler.services import specs
+from scheduler.services.specs import WorkloadSpec
+from scheduler.web import submission
+from scheduler.web.submission import Json
+
+MAX_BATCH = 500
+
+
+def parse(data: Json) -> WorkloadSpec:
+    """A submission without its project as a spec. Raises Invalid with every fault by its pointer."""
+    spec, found = submission.read(data)
+    if spec is None:
+        raise refusal(found)
+    return spec
+
+
+def parse_submission(data: Json) -> tuple[UUID, WorkloadSpec]:
+    """The body of POST /workloads: (project, spec). Raises Invalid."""
+    if not isinstance(data, dict):
+        raise refusal([Problem(pointer="", code="wrong-type", message="An object is wanted.")])
+    rest = {name: value for name, value in data.items() if name != "project"}
+    project, found = _project(data)
+    spec, faults = submission.read(rest)
+    if spec is None or project is None:
+        raise refusal(found + faults)
+    return project, spec
+
+
+def parse_batch(data: Json) -> tuple[UUID, list[WorkloadSpec]]:
+    """The body of POST /workloads/batch: (project, specs). Raises Invalid."""
+    if not isinstance(data, dict):
+        raise refusal([Problem(pointer="", code="wrong-type", message="An object is wanted.")])
+    project, found = _project(data)
+    found += [
+        Problem(pointer=f"/{name}", code="unknown-field", message="There is no such field.")
+        for name in data
+        if name not in {"project", "workloads"}
+    ]
+    items = data.get("workloads")
+    if not isinstance(items, list) or not 1 <= len(items) <= MAX_BATCH:
+        message = f"A list of 1 to {MAX_BATCH} workloads is wanted."
+        raise refusal([*found, Problem(pointer="/workloads", code="invalid", message=message)])
+    parsed = []
+    for index, item in enumerate(items):
+        spec, faults = submission.read(item, f"/workloads/{index}")
+        found += faults
+        if spec is not None:
+            parsed.append(spec)
+    if found or project is None:
+        raise refusal(found)
+    return project, parsed
+
+
+def _project(data: Mapping[str, Json]) -> tuple[UUID | None, list[Problem]]:
+    value = data.get("project")
+    try:
+        if isinstance(value, str) and len(value) == 36:
+            return UUID(value), []
+    except ValueError:
+        pass
+    code = "required" if "project" not in data else "wrong-type"
+    return None, [Problem(pointer="/project", code=code, message="A project's id is wanted.")]
+
+
+def refusal(found: list[Problem]) -> Invalid:
+    """One error for all of `found`; an answer names at most 50 of them."""
+    first = found[0]
+    where = f"{first.pointer}: " if first.pointer else ""
+    rest = f" And {len(found) - 1} more." if len(found) > 1 else ""
+    return Invalid(f"{where}{first.message}{rest}", problems=tuple(found[:50]))
+
+
+class PodSetIn(StrictSerializer):
+    """A group of like pods. Description only: `submission` reads it."""
+
+    name = serializers.RegexField(rf"^{submission.POD_SET_NAME.pattern}$", max_length=40)
+    count = Integer(low=1, high=specs.MAX_PODS, required=False, default=1)
+    min_count = Integer(
+        low=1,
+        high=specs.MAX_PODS,
+        required=False,
+        help_text="How many start together or not at all; by default all of them.",
+    )
+    cpu_milli = Integer(low=1, high=specs.MAX_CPU_MILLI, help_text="Thousandths of a core, a pod.")
+    memory_mib = Integer(low=1, high=specs.MAX_MEMORY_MIB)
+    gpu_count = Integer(
+        low=0, high=specs.MAX_GPUS_PER_POD, help_text="GPUs or MIG slices a pod; 0 is CPU work."
+    )
+    gpu_milli = Integer(
+        low=1,
+        high=1000,
+        required=False,
+        default=1000,
+        help_text="Below 1000, with gpu_count 1 and share flavors: thousandths of one GPU.",
+    )
+    flavors = serializers.ListField(
+        child=serializers.CharField(max_length=63),
+        min_length=1,
+        max_length=submission.MAX_FLAVORS,
+        help_text="Accepted flavors by name, the preferred one first.",
+    )
+    image = serializers.RegexField(rf"^{submission.IMAGE.pattern}$", max_length=300)
+    command = serializers.ListField(
+        child=serializers.CharField(max_length=submission.MAX_WORD, allow_blank=True),
+        required=False,
+        max_length=submission.MAX_WORDS,
+    )
+    args = serializers.ListField(
+        child=serializers.CharField(max_length=submission.MAX_WORD, allow_blank=True),
+        required=False,
+        max_length=submission.MAX_WORDS,
+    )
+    env = serializers.DictField(
+        child=serializers.CharField(max_length=submission.MAX_ENV_VALUE, allow_blank=True),
+        required=False,
+        help_text="NVIDIA_* and the rendezvous names that Berth sets are refused.",
+    )
+
+
+class SpecIn(StrictSerializer):
+    """A workload without its project. Description only: `submission` reads it."""
+
+    name = Text(max_length=submission.MAX_NAME)
+    priority_class = serializers.ChoiceField(
+        choices=list(specs.PRIORITY_CLASSES), required=False, default="normal"
+    )
+    preemptible = Boolean(required=False, default=True)
+    run_time_limit_s = Integer(low=1, high=specs.MAX_RUN_TIME_S, required=False, allow_null=True)
+    clusters = serializers.ListField(
+        child=serializers.CharField(max_length=63),
+        required=False,
+        max_length=submission.MAX_CLUSTERS,
+        help_text="Accepted clusters by name; left out or empty accepts any.",
+    )
+    labels = serializers.DictField(child=serializers.CharField(max_length=63), required=False)
+    pod_sets = PodSetIn(many=True, min_length=1, max_length=specs.MAX_POD_SETS)
+
+
+class WorkloadIn(SpecIn):
+    project = Id()
+
+    @staticmethod
+    def parse(data: Json) -> WorkloadSpec:
+        """As the module's `parse`."""
+        return parse(data)
+
+
+class BatchIn(StrictSerializer):
+    project = Id()
+    workloads = SpecIn(many=True, min_length=1, max_length=MAX_BATCH)
+
+
+class SubmittedOut(serializers.Serializer[Any]):  # Any: plain rows
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    state = serializers.ChoiceField(choices=[state.value for state in State])
+
+
+class BatchOut(serializers.Serializer[Any]):  # Any: plain rows
+    items = SubmittedOut(many=True)
+
+
+class ReasonOut(serializers.Serializer[Any]):  # Any: plain rows
+    """Why it waits."""
+
+    code = serializers.CharField()
+    numbers = serializers.DictField()
+    text = serializers.CharField()
+
+
+@extend_schema_serializer(component_name="EstimateOut")
+class EstimateOut(serializers.Serializer[Any]):  # Any: plain rows
+    """Seconds from `as_of` to the start, half and nine in ten times; both null: no basis."""
+
+    p50_s = serializers.IntegerField(allow_null=True)
+    p90_s = serializers.IntegerField(allow_null=True)
+    as_of = serializers.DateTimeField()
+    basis = serializers.CharField()
+
+
+class PodSetOut(serializers.Serializer[Any]):  # Any: plain rows
+    name = serializers.CharField()
+    count = serializers.IntegerField()
+    min_count = serializers.IntegerField()
+    cpu_milli = serializers.IntegerField()
+    memory_mib = serializers.IntegerField()
+    gpu_count = serializers.IntegerField()
+    gpu_milli = serializers.IntegerField()
+    flavors = serializers.ListField(child=serializers.CharField())
+    image = serializers.CharField()
+    command = serializers.ListField(child=serializers.CharField())
+    args = serializers.ListField(child=serializers.CharField())
+    env = serializers.DictField(child=serializers.CharField())
+
+
+class PlacementOut(serializers.Serializer[Any]):  # Any: plain rows
+    """One pod on one node. `spans` are parts of devices: memory slices with MIG, else thousandths."""
+
+    id = serializers.UUIDField()
+    attempt = serializers.IntegerField()
+    rank = serializers.IntegerField()
+    pod_set = serializers.CharField()
+    pod_name = serializers.CharField()
+    cluster = serializers.CharField()
+    node = serializers.CharField()
+    flavor = serializers.CharField()
+    amount_milli = serializers.IntegerField()
+    spans = serializers.ListField(child=serializers.DictField())
+    started_at = serializers.DateTimeField(allow_null=True)
+    ended_at = serializers.DateTimeField(allow_null=True)
+    released_at = serializers.DateTimeField(allow_null=True)
+    exit_code = serializers.IntegerField(allow_null=True)
+    end_reason = serializers.CharField(allow_blank=True)
+
+
+class WorkloadOut(serializers.Serializer[Any]):  # Any: plain rows
+    id = serializers.UUIDField()
+    project = serializers.UUIDField()
+    name = serializers.CharField()
+    state = serializers.ChoiceField(choices=[state.value for state in State])
+    version = serializers.IntegerField()
+    priority_class = serializers.CharField()
+    preemptible = serializers.BooleanField()
+    run_time_limit_s = serializers.IntegerField(allow_null=True)
+    submitted_by = serializers.CharField()
+    submitted_at = serializers.DateTimeField()
+    admitted_at = serializers.DateTimeField(allow_null=True)
+    started_at = serializers.DateTimeField(allow_null=True)
+    ended_at = serializers.DateTimeField(allow_null=True)
+    pods = serializers.IntegerField()
+    gpus = serializers.IntegerField(help_text="GPUs or slices, over all pods.")
+    flavors = serializers.ListField(child=serializers.CharField())
+    reason = ReasonOut(allow_null=True)
+    reason_at = serializers.DateTimeField(allow_null=True)
+    estimate = EstimateOut(allow_null=True)
+
+
+class WorkloadDetailOut(WorkloadOut):
+    clusters = serializers.ListField(child=serializers.CharField())
+    labels = serializers.DictField(child=serializers.CharField())
+    pod_sets = PodSetOut(many=True)
+    placements = PlacementOut(many=True, help_text="The newest first, at most 4,096.")
+
+
+class QueuedOut(serializers.Serializer[Any]):  # Any: plain rows
+    position = serializers.IntegerField(help_text="From 1, in this project's queue.")
+    workload = serializers.UUIDField()
+    name = serializers.CharField()
+    priority_class = serializers.CharField()
+    submitted_by = serializers.CharField()
+    submitted_at = serializers.DateTimeField()
+    pods = serializers.IntegerField()
+    gpus = serializers.IntegerField()
+    flavors = serializers.ListField(child=serializers.CharField())
+    reason = ReasonOut(allow_null=True)
+    reason_at = serializers.DateTimeField(allow_null=True)
+    estimate = EstimateOut(allow_null=True)
+
+
+class EventOut(serializers.Serializer[Any]):  # Any: plain rows
+    id = serializers.UUIDField()
+    at = serializers.DateTimeField()
+    kind = serializers.CharField()
+    before = serializers.CharField(allow_blank=True)
+    after = serializers.CharField(allow_blank=True)
+    message = serializers.CharField(allow_blank=True)
+
+
+class WorkloadsQuery(StrictSerializer):
+    project = Id(required=False)
+    state = Words(
+        choices=[state.value for state in State],
+        required=False,
+        help_text="One state or several, with commas between.",
+    )
+    name = Text(required=False, max_length=submission.MAX_NAME, help_text="Exactly this name.")
+    since = Moment(required=False, help_text="Submitted at or after.")
+    until = Moment(required=False, help_text="Submitted before.")
+    mine = serializers.ChoiceField(
+        choices=["true", "false"], required=False, help_text="Only what the caller submitted."
+    )

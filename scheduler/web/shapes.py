@@ -1,0 +1,150 @@
+"""Rows as the plain JSON that the serializers describe. A test holds the two together."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from scheduler.models import Placement, PodSet, Workload, WorkloadEvent
+from scheduler.selectors import queues
+
+type Out = dict[str, Any]  # Any: JSON values, UUID, datetime
+
+
+def submitted(rows: Iterable[Workload]) -> list[Out]:
+    return [{"id": row.id, "name": row.name, "state": row.state} for row in rows]
+
+
+def workload(row: Workload) -> Out:
+    """A row of `selectors.workloads`."""
+    pod_sets = list(row.pod_sets.all())
+    return {
+        "id": row.id,
+        "project": row.project_id,
+        "name": row.name,
+        "state": row.state,
+        "version": row.version,
+        "priority_class": row.priority_class,
+        "preemptible": row.preemptible,
+        "run_time_limit_s": row.run_time_limit_s,
+        "submitted_by": row.submitted_by.get_username(),
+        "submitted_at": row.submitted_at,
+        "admitted_at": row.admitted_at,
+        "started_at": row.started_at,
+        "ended_at": row.ended_at,
+        **_wish(pod_sets),
+        "reason": row.reason,
+        "reason_at": row.reason_at,
+        "estimate": estimate(row),
+    }
+
+
+def detail(row: Workload) -> Out:
+    return {
+        **workload(row),
+        "clusters": [cluster.name for cluster in row.clusters.all()],
+        "labels": row.labels,
+        "pod_sets": [_pod_set(each) for each in row.pod_sets.all()],
+        "placements": [_placement(each) for each in row.placements.all()],
+    }
+
+
+def queued(rows: list[Workload], *, continued: bool) -> list[Out]:
+    """A page of a queue with positions; `continued` says that rows stand before it."""
+    first = queues.position_of(rows[0]) if rows and continued else 1
+    return [
+        {
+            "position": position,
+            "workload": row.id,
+            "name": row.name,
+            "priority_class": row.priority_class,
+            "submitted_by": row.submitted_by.get_username(),
+            "submitted_at": row.submitted_at,
+            **_wish(list(row.pod_sets.all())),
+            "reason": row.reason,
+            "reason_at": row.reason_at,
+            "estimate": estimate(row),
+        }
+        for position, row in enumerate(rows, first)
+    ]
+
+
+def event(row: WorkloadEvent) -> Out:
+    return {
+        "id": row.id,
+        "at": row.at,
+        "kind": row.kind,
+        "before": row.before,
+        "after": row.after,
+        "message": row.message,
+    }
+
+
+def estimate(row: Workload) -> Out | None:
+    """The newest estimate of a row with `latest`, None when none was made."""
+    latest: Out | None = getattr(row, "latest")  # noqa: B009  # an annotation, unknown to the class
+    if latest is None:
+        return None
+    as_of = latest["as_of"]
+    moment = datetime.fromisoformat(as_of) if isinstance(as_of, str) else as_of
+    return {**latest, "as_of": moment if moment.tzinfo else moment.replace(tzinfo=UTC)}
+
+
+def expected(row: Workload) -> tuple[datetime, datetime | None] | None:
+    """When it probably starts: (half of the times by then, nine in ten by then)."""
+    made = estimate(row)
+    if made is None or made["p50_s"] is None:
+        return None
+    late = made["p90_s"]
+    return (
+        made["as_of"] + timedelta(seconds=made["p50_s"]),
+        None if late is None else made["as_of"] + timedelta(seconds=late),
+    )
+
+
+def _wish(pod_sets: list[PodSet]) -> Out:
+    names = [each.flavor.name for pod_set in pod_sets for each in pod_set.accepted.all()]
+    return {
+        "pods": sum(pod_set.count for pod_set in pod_sets),
+        "gpus": sum(pod_set.count * pod_set.gpu_count for pod_set in pod_sets),
+        "flavors": list(dict.fromkeys(names)),
+    }
+
+
+def _pod_set(row: PodSet) -> Out:
+    return {
+        "name": row.name,
+        "count": row.count,
+        "min_count": row.min_count,
+        "cpu_milli": row.cpu_milli,
+        "memory_mib": row.memory_mib,
+        "gpu_count": row.gpu_count,
+        "gpu_milli": row.gpu_milli,
+        "flavors": [each.flavor.name for each in row.accepted.all()],
+        "image": row.image,
+        "command": row.command,
+        "args": row.args,
+        "env": row.env,
+    }
+
+
+def _placement(row: Placement) -> Out:
+    return {
+        "id": row.id,
+        "attempt": row.attempt.number,
+        "rank": row.rank,
+        "pod_set": row.pod_set.name,
+        "pod_name": row.pod_name,
+        "cluster": row.node.cluster.name,
+        "node": row.node.name,
+        "flavor": row.flavor.name,
+        "amount_milli": row.amount_milli,
+        "spans": [
+            {"device": each.device.ordinal, "start": each.span.lower, "end": each.span.upper}
+            for each in row.spans.all()
+        ],
+        "started_at": row.started_at,
+        "ended_at": row.ended_at,
+        "released_at": row.released_at,
+        "exit_code": row.exit_code,
+        "end_reason": row.end_reason,
+    }

@@ -1,0 +1,192 @@
+"""The one parser of a submission: JSON values to a WorkloadSpec, or every fault with its pointer.
+
+Plain functions: a batch has up to 500 of these, and nested serializers cost ten times as much. The
+serializers describe the same fields for OpenAPI; a test holds the two together.
+"""
+
+import re
+from collections.abc import Mapping
+
+from django.conf import settings
+
+from controlplane.kernel import text
+from controlplane.kernel.errors import Problem
+from scheduler.services import specs
+from scheduler.services.specs import PodSetSpec, WorkloadSpec
+from scheduler.web.reading import MISSING, Faults, Json, shown
+
+MAX_NAME = 100
+MAX_CLUSTERS = 32
+MAX_FLAVORS = 16
+MAX_WORDS = 256
+MAX_WORD = 4096
+MAX_ENV_VALUE = 8192
+MAX_LABELS = 32
+POD_SET_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
+PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,299}")
+ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+LABEL_KEY = re.compile(
+    r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?", re.ASCII
+)
+LABEL_VALUE = re.compile(r"([A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?)?", re.ASCII)
+RESERVED_DOMAINS = ("kubernetes.io", "k8s.io", "nvidia.com")
+"""Label prefixes, next to Berth's own, that only Berth and the cluster may set."""
+RENDEZVOUS = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "NODE_RANK"})
+"""Environment that Berth itself gives to a gang's pods."""
+
+_WORKLOAD = frozenset(
+    {"name", "priority_class", "preemptible", "run_time_limit_s", "clusters", "labels", "pod_sets"}
+)
+_POD_SET = frozenset(
+    {"name", "count", "min_count", "cpu_milli", "memory_mib", "gpu_count", "gpu_milli", "flavors",
+     "image", "command", "args", "env"}
+)  # fmt: skip
+
+
+def read(data: Json, root: str = "") -> tuple[WorkloadSpec | None, list[Problem]]:
+    """The spec, or None and everything that is wrong, pointers below `root`."""
+    faults = Faults()
+    if not isinstance(data, dict):
+        faults.add(root, "wrong-type", "An object is wanted.")
+        return None, faults.found
+    faults.unknown(data, _WORKLOAD, root)
+    name = _name(data, root, faults)
+    priority_class = data.get("priority_class", "normal")
+    if not isinstance(priority_class, str) or priority_class not in specs.PRIORITY_CLASSES:
+        known = ", ".join(specs.PRIORITY_CLASSES)
+        faults.add(f"{root}/priority_class", "invalid", f"One of {known} is wanted.")
+    preemptible = data.get("preemptible", True)
+    if not isinstance(preemptible, bool):
+        faults.add(f"{root}/preemptible", "wrong-type", "true or false is wanted.")
+    limit_s = None
+    if data.get("run_time_limit_s") is not None:
+        limit_s = faults.integer(
+            data, "run_time_limit_s", root, 1, specs.MAX_RUN_TIME_S, default=None
+        )
+    clusters = faults.items(data, "clusters", root, MAX_CLUSTERS, _plain_fault)
+    faults.once(clusters, f"{root}/clusters")
+    labels = faults.mapping(data, "labels", root, MAX_LABELS, _label_fault)
+    pod_sets = _pod_sets(data, root, faults)
+    if faults.found:
+        return None, faults.found
+    return (
+        WorkloadSpec(
+            name=name,
+            pod_sets=pod_sets,
+            priority_class=priority_class,
+            preemptible=preemptible,
+            run_time_limit_s=limit_s,
+            clusters=clusters,
+            labels=labels,
+        ),
+        [],
+    )
+
+
+def _name(data: Mapping[str, Json], root: str, faults: Faults) -> str:
+    value = data.get("name", MISSING)
+    pointer = f"{root}/name"
+    if value is MISSING:
+        faults.add(pointer, "required", "This field is required.")
+    elif not isinstance(value, str):
+        faults.add(pointer, "wrong-type", "A string is wanted.")
+    elif fault := text.fault(value):
+        faults.add(pointer, "bad-character", f"{fault}: not accepted in a name.")
+    elif not 1 <= len(value.strip()) <= MAX_NAME:
+        faults.add(pointer, "invalid", f"A name has 1 to {MAX_NAME} characters.")
+    else:
+        return value.strip()
+    return ""
+
+
+def _pod_sets(data: Mapping[str, Json], root: str, faults: Faults) -> tuple[PodSetSpec, ...]:
+    value = data.get("pod_sets", MISSING)
+    pointer = f"{root}/pod_sets"
+    if value is MISSING:
+        faults.add(pointer, "required", "This field is required.")
+    elif not isinstance(value, list):
+        faults.add(pointer, "wrong-type", "A list is wanted.")
+    elif not 1 <= len(value) <= specs.MAX_POD_SETS:
+        faults.add(pointer, "invalid", f"There have to be 1 to {specs.MAX_POD_SETS} pod sets.")
+    else:
+        found = [_pod_set(item, f"{pointer}/{index}", faults) for index, item in enumerate(value)]
+        pod_sets = tuple(pod_set for pod_set in found if pod_set is not None)
+        if len(pod_sets) == len(value):
+            faults.once(tuple(pod_set.name for pod_set in pod_sets), pointer)
+            pods = sum(pod_set.count for pod_set in pod_sets)
+            if pods > specs.MAX_PODS:
+                faults.add(
+                    pointer, "out-of-range", f"{pods} pods in sum; at most {specs.MAX_PODS}."
+                )
+        return pod_sets
+    return ()
+
+
+def _pod_set(data: Json, root: str, faults: Faults) -> PodSetSpec | None:
+    if not isinstance(data, dict):
+        faults.add(root, "wrong-type", "An object is wanted.")
+        return None
+    before = len(faults.found)
+    faults.unknown(data, _POD_SET, root)
+    name = faults.string(
+        data, "name", root, POD_SET_NAME, "1 to 40 of a-z, 0-9 and -, like a Kubernetes name"
+    )
+    count = faults.integer(data, "count", root, 1, specs.MAX_PODS, 1) or 0
+    min_count = faults.integer(data, "min_count", root, 1, specs.MAX_PODS, count or 1) or 0
+    if count and min_count > count:
+        faults.add(f"{root}/min_count", "out-of-range", f"{min_count} is more than count, {count}.")
+    cpu_milli = faults.integer(data, "cpu_milli", root, 1, specs.MAX_CPU_MILLI, None) or 0
+    memory_mib = faults.integer(data, "memory_mib", root, 1, specs.MAX_MEMORY_MIB, None) or 0
+    gpu_count = faults.integer(data, "gpu_count", root, 0, specs.MAX_GPUS_PER_POD, None) or 0
+    gpu_milli = faults.integer(data, "gpu_milli", root, 1, 1000, 1000) or 0
+    if gpu_milli != 1000 and gpu_count != 1:
+        faults.add(f"{root}/gpu_milli", "invalid", "A share of a GPU needs gpu_count 1.")
+    flavors = faults.items(data, "flavors", root, MAX_FLAVORS, _plain_fault)
+    if not flavors and len(faults.found) == before:
+        faults.add(f"{root}/flavors", "required", "At least one flavor is wanted.")
+    faults.once(flavors, f"{root}/flavors")
+    image = faults.string(data, "image", root, IMAGE, "an image reference of up to 300 characters")
+    command = faults.items(data, "command", root, MAX_WORDS, _word_fault)
+    args = faults.items(data, "args", root, MAX_WORDS, _word_fault)
+    env = faults.mapping(data, "env", root, specs.MAX_ENV, _env_fault)
+    if len(faults.found) != before:
+        return None
+    return PodSetSpec(
+        name, count, min_count, cpu_milli, memory_mib, gpu_count, gpu_milli, flavors, image,
+        command, args, env,
+    )  # fmt: skip
+
+
+def _plain_fault(value: str) -> str | None:
+    return None if PLAIN_NAME.fullmatch(value) else f"{shown(value)} is not a name of this kind."
+
+
+def _word_fault(value: str) -> str | None:
+    if len(value) > MAX_WORD:
+        return f"{len(value)} characters are too many; at most {MAX_WORD}."
+    return "NUL is not accepted here." if "\0" in value else None
+
+
+def _env_fault(name: str, value: str) -> tuple[str, str] | None:
+    if not ENV_NAME.fullmatch(name):
+        return "invalid", f"{shown(name)} is not a name of letters, digits and underscores."
+    if name.upper().startswith("NVIDIA_"):
+        return "reserved-env", f"{name} is refused: which GPUs a pod sees is not its own choice."
+    if name in RENDEZVOUS:
+        return "reserved-env", f"{name} is refused: Berth sets it for each pod of a gang."
+    if len(value) > MAX_ENV_VALUE:
+        return "invalid", f"{len(value)} characters are too many; at most {MAX_ENV_VALUE}."
+    return ("invalid", "NUL is not accepted here.") if "\0" in value else None
+
+
+def _label_fault(key: str, value: str) -> tuple[str, str] | None:
+    if len(key) > 316 or not LABEL_KEY.fullmatch(key):
+        return "invalid", f"{shown(key)} is not a label key as Kubernetes knows them."
+    domain = key.rpartition("/")[0]
+    for reserved in (settings.BERTH_PREFIX, *RESERVED_DOMAINS):
+        if domain == reserved or domain.endswith(f".{reserved}"):
+            return "reserved-label", f"Labels of {reserved} are set by Berth and the cluster only."
+    if not LABEL_VALUE.fullmatch(value):
+        return "invalid", f"{shown(value)} is not a label value as Kubernetes knows them."
+    return None

@@ -1,0 +1,252 @@
+"""The only door to tenants' objects: what each role may do, and what each actor may see.
+
+A row is visible when the actor holds any role at its project, at a tenant above it, or fleet-wide.
+What is not visible is NotFound, never NotAllowed: an outsider learns nothing. Models that belong
+to a project name the way there in `access_path` ("project", "workload__project"; "" is the row
+itself).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from uuid import UUID
+
+from django.db.models import Model, Q, QuerySet
+
+from controlplane.kernel.errors import NotAllowed, NotFound
+from tenants.models import Member, Project, Role, Scope, Tenant, Token, User
+
+
+class Action(StrEnum):
+    VIEW = "view"
+    SUBMIT = "submit"
+    CANCEL = "cancel"  # anybody's workload; members always cancel their own
+    REQUEST_QUOTA = "request-quota"
+    DECIDE_REQUEST = "decide-request"
+    EDIT_QUOTA = "edit-quota"
+    MANAGE_MEMBERS = "manage-members"
+    VIEW_SPEND = "view-spend"
+    VIEW_AUDIT = "view-audit"
+    OPERATE = "operate"  # clusters, flavors, rates: fleet-wide only
+
+
+_ALL = frozenset(Action)
+ROLE_ACTIONS: dict[Role, frozenset[Action]] = {
+    Role.OWNER: _ALL - {Action.OPERATE, Action.DECIDE_REQUEST, Action.EDIT_QUOTA},
+    Role.APPROVER: frozenset(
+        {Action.VIEW, Action.DECIDE_REQUEST, Action.VIEW_SPEND, Action.VIEW_AUDIT}
+    ),
+    Role.OPERATOR: frozenset(
+        {Action.VIEW, Action.CANCEL, Action.EDIT_QUOTA, Action.VIEW_SPEND, Action.VIEW_AUDIT,
+         Action.OPERATE}
+    ),
+    Role.MEMBER: frozenset(
+        {Action.VIEW, Action.SUBMIT, Action.REQUEST_QUOTA, Action.VIEW_SPEND}
+    ),
+    Role.VIEWER: frozenset({Action.VIEW}),
+}  # fmt: skip
+# What a token may do at most, by scope, next to VIEW. DECIDE_REQUEST and MANAGE_MEMBERS are in
+# none: a token never approves.
+SCOPE_ACTIONS: dict[Scope, frozenset[Action]] = {
+    Scope.READ: frozenset({Action.VIEW_SPEND, Action.VIEW_AUDIT}),
+    Scope.SUBMIT: frozenset({Action.SUBMIT, Action.CANCEL}),
+    Scope.QUOTA: frozenset({Action.REQUEST_QUOTA}),
+    Scope.OPERATE: frozenset({Action.OPERATE, Action.EDIT_QUOTA}),
+}
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Who acts: a user, perhaps through a token. Roles are read once an actor, so once a
+    request."""
+
+    user: User
+    token: Token | None = None
+    memberships: tuple[Member, ...] = field(default=(), repr=False)
+
+    @property
+    def label(self) -> str:
+        """As audit rows name it."""
+        return f"token:{self.token.id}" if self.token else f"user:{self.user.id}"
+
+    @property
+    def name(self) -> str:
+        return self.user.get_username()
+
+    @cached_property
+    def ceiling(self) -> frozenset[Action]:
+        """All that the way of signing in permits, whatever the roles."""
+        if self.token is None:
+            return _ALL
+        granted = (SCOPE_ACTIONS[Scope(scope)] for scope in self.token.scopes)
+        return frozenset({Action.VIEW}).union(*granted)
+
+    @cached_property
+    def fleet_roles(self) -> frozenset[Role]:
+        return frozenset(
+            Role(m.role) for m in self.memberships if m.tenant_id is None and m.project_id is None
+        )
+
+    @cached_property
+    def tenant_parents(self) -> dict[UUID, UUID | None]:
+        """The whole tenant tree, child → parent: a few hundred rows, one query an actor."""
+        return dict(Tenant.objects.values_list("id", "parent_id"))
+
+    def tenants_above(self, tenant_id: UUID | None) -> Iterable[UUID]:
+        """The tenant and all its ancestors."""
+        while tenant_id is not None:
+            yield tenant_id
+            tenant_id = self.tenant_parents.get(tenant_id)
+
+    def roles_at(self, *, tenant_id: UUID, project_id: UUID | None = None) -> frozenset[Role]:
+        """The roles held at that place: its own, inherited and fleet-wide."""
+        above = set(self.tenants_above(tenant_id))
+        return self.fleet_roles | {
+            Role(m.role)
+            for m in self.memberships
+            if (m.tenant_id is not None and m.tenant_id in above)
+            or (m.project_id is not None and m.project_id == project_id)
+        }
+
+    def visible_tenants(self, action: Action = Action.VIEW) -> frozenset[UUID]:
+        """Tenants at or below a membership that permits `action`. Unused for fleet-wide roles."""
+        mine = {
+            m.tenant_id
+            for m in self.memberships
+            if m.tenant_id is not None and action in ROLE_ACTIONS[Role(m.role)]
+        }
+        if not mine:
+            return frozenset()
+        return frozenset(
+            tenant
+            for tenant in self.tenant_parents
+            if not mine.isdisjoint(self.tenants_above(tenant))
+        )
+
+    def permits_everywhere(self, action: Action) -> bool:
+        """Whether a fleet-wide role permits `action`."""
+        return any(action in ROLE_ACTIONS[role] for role in self.fleet_roles)
+
+
+def actor_for(*, user: User, token: Token | None = None) -> Actor:
+    """The actor behind a request. A token that is bound to a project sees nothing else."""
+    return Actor(user, token, tuple(Member.objects.filter(user=user)))
+
+
+def visible_projects(actor: Actor, action: Action = Action.VIEW) -> Q:
+    """The condition on Project rows in which this actor may do `action`."""
+    if action not in actor.ceiling:
+        return Q(id__in=())
+    if actor.permits_everywhere(action):
+        seen = Q()
+    else:
+        own = [
+            m.project_id
+            for m in actor.memberships
+            if m.project_id is not None and action in ROLE_ACTIONS[Role(m.role)]
+        ]
+        seen = Q(tenant_id__in=actor.visible_tenants(action)) | Q(id__in=own)
+    if actor.token is not None and actor.token.project_id is not None:
+        seen &= Q(id=actor.token.project_id)
+    return seen
+
+
+def for_actor[M: Model](
+    queryset: QuerySet[M], *, actor: Actor, action: Action = Action.VIEW
+) -> QuerySet[M]:
+    """Only the rows in whose project the actor may do `action`, by default see.
+
+    Raises TypeError for a model without `access_path`: an unscoped query is a defect.
+    """
+    if queryset.model is Project:
+        return queryset.filter(visible_projects(actor, action))
+    path = getattr(queryset.model, "access_path", None)
+    if path is None:
+        raise TypeError(f"{queryset.model.__name__} has no access_path")
+    bound = actor.token is not None and actor.token.project_id is not None
+    if not bound and action in actor.ceiling and actor.permits_everywhere(action):
+        return queryset
+    projects = Project.objects.filter(visible_projects(actor, action)).values("id")
+    return queryset.filter(**{f"{path}__in": projects})
+
+
+def tenants_for_actor(actor: Actor) -> QuerySet[Tenant]:
+    """Tenants the actor has a role in, and those above a project of theirs."""
+    bound = actor.token is not None and actor.token.project_id is not None
+    if actor.fleet_roles and not bound:
+        return Tenant.objects.all()
+    tenants = Project.objects.filter(visible_projects(actor)).values_list("tenant_id", flat=True)
+    seen = set() if bound else set(actor.visible_tenants())
+    for tenant in tenants:
+        seen.update(actor.tenants_above(tenant))
+    return Tenant.objects.filter(id__in=seen)
+
+
+def allowed(actor: Actor, action: Action, *, project: Project) -> bool:
+    """Whether the actor may do this in that project."""
+    if action not in actor.ceiling:
+        return False
+    token = actor.token
+    if token is not None and token.project_id not in (None, project.id):
+        return False
+    roles = actor.roles_at(tenant_id=project.tenant_id, project_id=project.id)
+    return any(action in ROLE_ACTIONS[role] for role in roles)
+
+
+def authorize(actor: Actor, action: Action, *, project: Project) -> None:
+    """Raises NotFound when the actor can't even see the project, NotAllowed when only not this."""
+    if not allowed(actor, Action.VIEW, project=project):
+        raise NotFound("There is no such project.")
+    if not allowed(actor, action, project=project):
+        raise NotAllowed(f"Your role in {project.name} does not permit: {action.value}.")
+
+
+def authorize_fleet(actor: Actor, action: Action) -> None:
+    """For what belongs to no tenant: clusters, flavors, rates. Raises NotAllowed."""
+    bound = actor.token is not None and actor.token.project_id is not None
+    if (
+        bound
+        or action not in actor.ceiling
+        or not any(action in ROLE_ACTIONS[role] for role in actor.fleet_roles)
+    ):
+        raise NotAllowed(f"This needs a fleet-wide role that permits: {action.value}.")
+
+
+def project_or_404(actor: Actor, project_id: UUID) -> Project:
+    """The project, if the actor sees it. Raises NotFound, the same for foreign and missing ids."""
+    project = for_actor(Project.objects.filter(id=project_id), actor=actor).first()
+    if project is None:
+        raise NotFound("There is no such project.")
+    return project
+
+
+def get_or_404[M: Model](queryset: QuerySet[M], *, actor: Actor, id: UUID) -> M:
+    """One row by id, if the actor sees it. Raises NotFound."""
+    row = for_actor(queryset, actor=actor).filter(pk=id).first()
+    if row is None:
+        name = queryset.model._meta.verbose_name
+        raise NotFound(f"There is no such {name}.")
+    return row
+
+
+def authorize_tenant(actor: Actor, action: Action, *, tenant: Tenant) -> None:
+    """For what belongs to a tenant itself: its projects, its members.
+
+    Raises NotFound when the actor can't even see the tenant, NotAllowed when only not this.
+    """
+    if not tenants_for_actor(actor).filter(id=tenant.id).exists():
+        raise NotFound("There is no such tenant.")
+    bound = actor.token is not None and actor.token.project_id is not None
+    roles = actor.roles_at(tenant_id=tenant.id)
+    permitted = any(action in ROLE_ACTIONS[role] for role in roles)
+    if bound or action not in actor.ceiling or not permitted:
+        raise NotAllowed(f"Your role in {tenant.name} does not permit: {action.value}.")
+
+
+def tenant_or_404(actor: Actor, tenant_id: UUID) -> Tenant:
+    """The tenant, if the actor sees it. Raises NotFound."""
+    tenant = tenants_for_actor(actor).filter(id=tenant_id).first()
+    if tenant is None:
+        raise NotFound("There is no such tenant.")
+    return tenant

@@ -1,0 +1,78 @@
+"""Reading tenants, projects, members and tokens, as far as an actor may see."""
+
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from controlplane.kernel.errors import NotFound
+from tenants import access
+from tenants.access import Action, Actor
+from tenants.models import Member, Project, Role, Tenant, Token
+
+
+def tenants(*, actor: Actor) -> QuerySet[Tenant]:
+    """Tenants the actor has a role in, and those above a project of theirs; order them by id."""
+    return access.tenants_for_actor(actor)
+
+
+def projects(
+    *, actor: Actor, tenant_id: UUID | None = None, action: Action = Action.VIEW
+) -> QuerySet[Project]:
+    """Projects in which the actor may do `action`, with their tenants; order them by id.
+
+    `tenant_id` narrows it to one tenant's own. Raises NotFound for a tenant the actor does not see.
+    """
+    rows = access.for_actor(Project.objects.select_related("tenant"), actor=actor, action=action)
+    if tenant_id is not None:
+        rows = rows.filter(tenant=access.tenant_or_404(actor, tenant_id))
+    return rows
+
+
+def project(*, actor: Actor, id: UUID) -> Project:
+    """One project with its tenant. Raises NotFound."""
+    rows = Project.objects.select_related("tenant")
+    found = access.for_actor(rows, actor=actor).filter(id=id).first()
+    return found or access.project_or_404(actor, id)
+
+
+def roles(*, actor: Actor, project: Project) -> list[Role]:
+    """What the actor is in that project, inherited roles included."""
+    return sorted(actor.roles_at(tenant_id=project.tenant_id, project_id=project.id))
+
+
+def members(*, actor: Actor, project: Project) -> QuerySet[Member]:
+    """Who has a role at the project or at a tenant above it, except fleet-wide; order them by id.
+
+    Raises NotFound when the actor does not see the project.
+    """
+    access.authorize(actor, Action.VIEW, project=project)
+    above = list(actor.tenants_above(project.tenant_id))
+    return Member.objects.filter(Q(project=project) | Q(tenant_id__in=above)).select_related(
+        "user", "tenant", "project"
+    )
+
+
+def member(*, actor: Actor, id: UUID) -> Member:
+    """One membership at a place the actor sees. Raises NotFound."""
+    seen = access.for_actor(Project.objects.all(), actor=actor).values("id")
+    places = Q(project_id__in=seen) | Q(tenant__in=access.tenants_for_actor(actor).values("id"))
+    if actor.fleet_roles:
+        places |= Q(project__isnull=True, tenant__isnull=True)
+    rows = Member.objects.select_related("user", "tenant", "project")
+    found = rows.filter(places, id=id).first()
+    if found is None:
+        raise NotFound("There is no such member.")
+    return found
+
+
+def tokens(*, actor: Actor) -> QuerySet[Token]:
+    """The actor's own tokens, revoked and expired ones too; order them by -id."""
+    return Token.objects.filter(user=actor.user).select_related("project")
+
+
+def token(*, actor: Actor, id: UUID) -> Token:
+    """One of the actor's own. Raises NotFound."""
+    found = tokens(actor=actor).filter(id=id).first()
+    if found is None:
+        raise NotFound("There is no such token.")
+    return found

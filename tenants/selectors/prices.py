@@ -1,0 +1,52 @@
+"""Prices as they are at a moment. What must not live here: charges, which keep the rate they had."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID
+
+from tenants.models import Rate
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Per whole unit of the flavor and hour. `cluster_id` None is any cluster without its own."""
+
+    flavor_id: UUID
+    cluster_id: UUID | None
+    per_hour: Decimal
+    currency: str
+
+
+@dataclass(frozen=True)
+class Prices:
+    """All rates that hold at one moment."""
+
+    rows: tuple[Price, ...]
+
+    def of(self, *, flavor_id: UUID, cluster_id: UUID | None) -> Price | None:
+        """The cluster's own price, else the one for any cluster, else None: nothing is charged yet."""
+        found = {row.cluster_id: row for row in self.rows if row.flavor_id == flavor_id}
+        return found.get(cluster_id) or found.get(None)
+
+    def span(self, *, flavor_id: UUID, clusters: Iterable[UUID]) -> tuple[Price, Price] | None:
+        """The lowest and the highest price over those clusters, None when none has one."""
+        found = [
+            price
+            for cluster in clusters
+            if (price := self.of(flavor_id=flavor_id, cluster_id=cluster))
+        ]
+        if not found:
+            anywhere = self.of(flavor_id=flavor_id, cluster_id=None)
+            return (anywhere, anywhere) if anywhere else None
+        ordered = sorted(found, key=lambda price: price.per_hour)
+        return ordered[0], ordered[-1]
+
+
+def at_moment(*, at: datetime) -> Prices:
+    """One query. Rates are public within an installation: everybody may see what things cost."""
+    rows = Rate.objects.filter(during__contains=at).order_by("id")
+    return Prices(
+        tuple(Price(r.flavor_id, r.cluster_id, r.price_per_hour, r.currency) for r in rows)
+    )

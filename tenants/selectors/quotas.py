@@ -1,0 +1,57 @@
+"""Reading quotas and the requests for more, as far as an actor may see."""
+
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from tenants import access
+from tenants.access import Action, Actor
+from tenants.models import Quota, QuotaRequest
+
+
+def quotas(
+    *, actor: Actor, project_id: UUID | None = None, flavor: str | None = None
+) -> QuerySet[Quota]:
+    """Quotas with project and flavor; order them by id. Raises NotFound for the project."""
+    rows = Quota.objects.select_related("project", "flavor")
+    return _narrowed(rows, actor=actor, project_id=project_id, flavor=flavor)
+
+
+def requests(
+    *,
+    actor: Actor,
+    project_id: UUID | None = None,
+    flavor: str | None = None,
+    decisions: tuple[str, ...] | None = None,
+) -> QuerySet[QuotaRequest]:
+    """Requests with what a list shows; order them by -id. `decisions` may hold "" for undecided.
+
+    Raises NotFound for the project.
+    """
+    rows = QuotaRequest.objects.select_related(
+        "project__tenant", "flavor", "requested_by", "decided_by"
+    )
+    rows = _narrowed(rows, actor=actor, project_id=project_id, flavor=flavor)
+    return rows if decisions is None else rows.filter(decision__in=decisions)
+
+
+def request(*, actor: Actor, id: UUID) -> QuotaRequest:
+    """One request. Raises NotFound."""
+    return access.get_or_404(requests(actor=actor), actor=actor, id=id)
+
+
+def to_decide(*, actor: Actor) -> QuerySet[QuotaRequest]:
+    """Undecided requests that the actor may decide: never their own. Order them by id."""
+    rows = QuotaRequest.objects.select_related("project__tenant", "flavor", "requested_by")
+    rows = access.for_actor(rows, actor=actor, action=Action.DECIDE_REQUEST)
+    return rows.filter(decision="").exclude(requested_by=actor.user)
+
+
+def _narrowed[M: (Quota, QuotaRequest)](
+    rows: QuerySet[M], *, actor: Actor, project_id: UUID | None, flavor: str | None
+) -> QuerySet[M]:
+    if project_id is not None:
+        rows = rows.filter(project=access.project_or_404(actor, project_id))
+    if flavor is not None:
+        rows = rows.filter(flavor__name=flavor)
+    return access.for_actor(rows, actor=actor)

@@ -1,0 +1,127 @@
+"""Reading usage, charges and rates, as far as an actor may see. Money is Decimal, never a float."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from uuid import UUID
+
+from django.db.models import QuerySet, Sum
+from django.db.models.functions import TruncDate
+
+from tenants import access
+from tenants.access import Action, Actor
+from tenants.models import Charge, Project, Rate, UsageInterval
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What is asked for; None is everything. `since` is inclusive, `until` exclusive."""
+
+    project_id: UUID | None = None
+    flavor: str | None = None
+    workload_id: UUID | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+ALL = Filters()
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Charges of one day (UTC), project, flavor and currency, summed."""
+
+    day: date
+    project_id: UUID
+    project: str
+    flavor: str
+    currency: str
+    amount: Decimal
+
+
+def usage(*, actor: Actor, filters: Filters = ALL) -> QuerySet[UsageInterval]:
+    """Closed intervals whose time meets the filter's; order them by id.
+
+    Raises NotFound or NotAllowed for the project.
+    """
+    rows = UsageInterval.objects.select_related("project", "flavor", "cluster", "user")
+    rows = _permitted(rows, actor=actor, project_id=filters.project_id)
+    if filters.flavor is not None:
+        rows = rows.filter(flavor__name=filters.flavor)
+    if filters.workload_id is not None:
+        rows = rows.filter(workload_id=filters.workload_id)
+    if filters.since is not None or filters.until is not None:
+        rows = rows.filter(during__overlap=(filters.since, filters.until))
+    return rows
+
+
+def charges(*, actor: Actor, filters: Filters = ALL) -> QuerySet[Charge]:
+    """Charges of usage that ended in the filter's time; order them by id. Raises as `usage`."""
+    rows = Charge.objects.select_related("project", "flavor")
+    rows = _permitted(rows, actor=actor, project_id=filters.project_id)
+    if filters.flavor is not None:
+        rows = rows.filter(flavor__name=filters.flavor)
+    if filters.workload_id is not None:
+        rows = rows.filter(workload_id=filters.workload_id)
+    if filters.since is not None:
+        rows = rows.filter(ended_at__gte=filters.since)
+    if filters.until is not None:
+        rows = rows.filter(ended_at__lt=filters.until)
+    return rows
+
+
+def by_day(*, actor: Actor, filters: Filters = ALL) -> Sequence[Spent]:
+    """Spend a day, project and flavor, in that order. One query; raises as `usage`."""
+    rows = (
+        charges(actor=actor, filters=filters)
+        .select_related(None)
+        .annotate(day=TruncDate("ended_at"))
+        .values("day", "project_id", "project__name", "flavor__name", "currency")
+        .annotate(spent=Sum("amount"))
+        .order_by("day", "project__name", "project_id", "flavor__name", "currency")
+    )
+    return [
+        Spent(
+            row["day"],
+            row["project_id"],
+            row["project__name"],
+            row["flavor__name"],
+            row["currency"],
+            row["spent"],
+        )
+        for row in rows
+    ]
+
+
+def total(*, actor: Actor, filters: Filters = ALL) -> dict[str, Decimal]:
+    """Spend by currency. One query; raises as `usage`."""
+    rows = (
+        charges(actor=actor, filters=filters)
+        .select_related(None)
+        .order_by()
+        .values("currency")
+        .annotate(spent=Sum("amount"))
+    )
+    return {row["currency"]: row["spent"] for row in rows}
+
+
+def rates(*, flavor: str | None = None, at: datetime | None = None) -> QuerySet[Rate]:
+    """Prices, which everybody may read; `at` keeps those in force then. Order them by id."""
+    rows = Rate.objects.select_related("flavor", "cluster")
+    if flavor is not None:
+        rows = rows.filter(flavor__name=flavor)
+    if at is not None:
+        rows = rows.filter(during__contains=at)
+    return rows
+
+
+def _permitted[M: (UsageInterval, Charge)](
+    rows: QuerySet[M], *, actor: Actor, project_id: UUID | None
+) -> QuerySet[M]:
+    """Rows of projects whose spend the actor may see; asked for one, a refusal is told."""
+    if project_id is not None:
+        project: Project = access.project_or_404(actor, project_id)
+        access.authorize(actor, Action.VIEW_SPEND, project=project)
+        rows = rows.filter(project=project)
+    return access.for_actor(rows, actor=actor, action=Action.VIEW_SPEND)

@@ -1,0 +1,139 @@
+"""Setting how much of a flavor a project may hold. Live: the next cycle sees the new amount."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import F
+
+from clusters.models import Flavor
+from controlplane.audit import services as audit
+from controlplane.kernel import hints
+from controlplane.kernel.errors import Conflict, Invalid
+from tenants import access
+from tenants.access import Action, Actor
+from tenants.models import Project, Quota
+
+MAX_MILLI = 10**12
+
+
+class VersionMismatch(Conflict):
+    default_code = "version-mismatch"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amounts:
+    """In thousandths of the flavor; a limit of None is no limit."""
+
+    nominal_milli: int
+    borrowing_limit_milli: int | None = None
+    lending_limit_milli: int | None = None
+
+
+def set_quota(
+    *,
+    actor: Actor,
+    project: Project,
+    flavor: Flavor,
+    amounts: Amounts,
+    at: datetime,
+    version: int | None = None,
+) -> Quota:
+    """Make the project's quota of `flavor` be `amounts`, as an operator.
+
+    Lowering it below what is used takes nothing back: it only admits nothing more. `version` is the
+    one the caller saw, 0 for none yet; None overwrites whatever is there.
+    Raises NotFound or NotAllowed for the project, Invalid for an amount out of range,
+    VersionMismatch when somebody edited the quota meanwhile.
+    """
+    access.authorize(actor, Action.EDIT_QUOTA, project=project)
+    _check(amounts)
+    with transaction.atomic():
+        quota, before = _write(project, flavor, amounts, version)
+        record(actor, quota, before, action="quota.set", at=at)
+        hints.hint(hints.CYCLE)
+    return quota
+
+
+def raise_nominal(
+    *, actor: Actor, project: Project, flavor: Flavor, nominal_milli: int, at: datetime
+) -> Quota:
+    """A granted request: only nominal changes. In the caller's transaction, who has authorised it."""
+    known = Quota.objects.filter(project=project, flavor=flavor).first()
+    amounts = Amounts(
+        nominal_milli=nominal_milli,
+        borrowing_limit_milli=known.borrowing_limit_milli if known else 0,
+        lending_limit_milli=known.lending_limit_milli if known else None,
+    )
+    _check(amounts)
+    quota, before = _write(project, flavor, amounts, version=None)
+    record(actor, quota, before, action="quota.grant", at=at)
+    hints.hint(hints.CYCLE)
+    return quota
+
+
+def _check(amounts: Amounts) -> None:
+    given = {
+        "nominal_milli": amounts.nominal_milli,
+        "borrowing_limit_milli": amounts.borrowing_limit_milli,
+        "lending_limit_milli": amounts.lending_limit_milli,
+    }
+    for name, value in given.items():
+        if value is not None and not 0 <= value <= MAX_MILLI:
+            raise Invalid(
+                f"{value} is not between 0 and {MAX_MILLI}.",
+                pointer=f"/{name}",
+                code="out-of-range",
+            )
+
+
+def _write(
+    project: Project, flavor: Flavor, amounts: Amounts, version: int | None
+) -> tuple[Quota, Quota | None]:
+    """The new row and, if there was one, the old. Never touches used_milli."""
+    before = Quota.objects.select_for_update().filter(project=project, flavor=flavor).first()
+    seen = before.version if before else 0
+    if version is not None and version != seen:
+        raise VersionMismatch(f"The quota is at version {seen} by now, not {version}.")
+    values = {
+        "nominal_milli": amounts.nominal_milli,
+        "borrowing_limit_milli": amounts.borrowing_limit_milli,
+        "lending_limit_milli": amounts.lending_limit_milli,
+    }
+    quota, made = Quota.objects.get_or_create(project=project, flavor=flavor, defaults=values)
+    if not made:
+        Quota.objects.filter(id=quota.id).update(version=F("version") + 1, **values)
+        quota.refresh_from_db()
+    return quota, before
+
+
+def record(
+    actor: Actor, quota: Quota, before: Quota | None, *, action: str, at: datetime
+) -> None:
+    """The audit row of a change, in the caller's transaction."""
+    audit.record(
+        actor=actor.label,
+        actor_name=actor.name,
+        at=at,
+        entries=[
+            audit.Entry(
+                action=action,
+                target_type="quota",
+                target_id=quota.id,
+                tenant_id=quota.project.tenant_id,
+                project_id=quota.project_id,
+                before=_fields(before) if before else {},
+                after=_fields(quota),
+            )
+        ],
+    )
+
+
+def _fields(quota: Quota) -> dict[str, object]:
+    return {
+        "flavor": str(quota.flavor_id),
+        "nominal_milli": quota.nominal_milli,
+        "borrowing_limit_milli": quota.borrowing_limit_milli,
+        "lending_limit_milli": quota.lending_limit_milli,
+        "version": quota.version,
+    }

@@ -1,0 +1,104 @@
+"""API tokens: made, shown once, revoked. Only the SHA-256 of the secret is kept."""
+
+import hashlib
+import secrets
+from collections.abc import Collection
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from controlplane.audit import services as audit
+from controlplane.kernel import text
+from controlplane.kernel.errors import Invalid, NotAllowed, NotFound
+from tenants.access import Actor
+from tenants.models import Project, Scope, Token
+
+PREFIX = "berth_"
+"""Secret scanners find it by this."""
+SECRET_BYTES = 32
+MAX_AGE = timedelta(days=90)
+MAX_LIVE = 50
+"""Live tokens a user may have."""
+
+
+def issue(
+    *,
+    actor: Actor,
+    name: str,
+    scopes: Collection[Scope],
+    at: datetime,
+    project: Project | None = None,
+    lifetime: timedelta = MAX_AGE,
+) -> tuple[Token, str]:
+    """A new token of the actor and its text, which can't be had again.
+
+    It may never do more than its user, and only what `scopes` name; `project`, which the caller has
+    checked the actor sees, narrows it to that one. Raises NotAllowed for an actor who is a token
+    themselves, Invalid for a name, scope or lifetime that is none.
+    """
+    if actor.token is not None:
+        raise NotAllowed("A token can't issue tokens; sign in on the portal.")
+    name = name.strip()
+    fault = text.fault(name)
+    if fault or not 1 <= len(name) <= 100:
+        raise Invalid(
+            f"{fault}: not accepted in a name." if fault else "A name has 1 to 100 characters.",
+            pointer="/name",
+            code="bad-character" if fault else "invalid",
+        )
+    if not scopes:
+        raise Invalid("At least one scope is wanted.", pointer="/scopes", code="required")
+    if not timedelta(minutes=1) <= lifetime <= MAX_AGE:
+        raise Invalid(
+            f"A token lives up to {MAX_AGE.days} days.", pointer="/expires_in_s", code="out-of-range"
+        )
+    if Token.objects.filter(user=actor.user, revoked_at=None, expires_at__gt=at).count() >= MAX_LIVE:
+        raise Invalid(f"You have {MAX_LIVE} live tokens; revoke one first.")
+    secret = secrets.token_hex(SECRET_BYTES)
+    with transaction.atomic():
+        token = Token.objects.create(
+            user=actor.user,
+            project=project,
+            name=name,
+            digest=digest_of(secret),
+            scopes=sorted({Scope(scope).value for scope in scopes}),
+            created_at=at,
+            expires_at=at + lifetime,
+        )
+        _record(actor, token, "token.issue", at)
+    return token, f"{PREFIX}{token.id.hex}_{secret}"
+
+
+def revoke(*, actor: Actor, token: Token, at: datetime) -> None:
+    """End it at once; ending it twice changes nothing. Raises NotFound for somebody else's token,
+    NotAllowed for an actor who is a token themselves."""
+    if token.user_id != actor.user.id:
+        raise NotFound("There is no such token.")
+    if actor.token is not None:
+        raise NotAllowed("A token can't revoke tokens; sign in on the portal.")
+    with transaction.atomic():
+        if Token.objects.filter(id=token.id, revoked_at=None).update(revoked_at=at):
+            _record(actor, token, "token.revoke", at)
+
+
+def digest_of(secret: str) -> str:
+    """As it is stored. The secret has 256 random bits, so one round of SHA-256 is enough."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _record(actor: Actor, token: Token, action: str, at: datetime) -> None:
+    audit.record(
+        actor=actor.label,
+        actor_name=actor.name,
+        at=at,
+        entries=[
+            audit.Entry(
+                action=action,
+                target_type="token",
+                target_id=token.id,
+                tenant_id=token.project.tenant_id if token.project else None,
+                project_id=token.project_id,
+                after={"name": token.name, "scopes": token.scopes},
+            )
+        ],
+    )

@@ -1,0 +1,100 @@
+"""The cast: who is who in every test.
+
+Vision Lab owns Detection and Segmentation; Speech Lab owns Dialogue. ada owns Vision Lab, ben is a
+member of Detection, vik a viewer of Vision Lab, cleo a member of Dialogue. oz operates the fleet, pia
+approves for it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from rest_framework.test import APIClient
+
+from tenants.models import Project, Role, Tenant, User
+from tests import factories
+
+
+@dataclass(frozen=True)
+class Cast:
+    vision: Tenant
+    speech: Tenant
+    detection: Project
+    segmentation: Project
+    dialogue: Project
+    ada: User
+    ben: User
+    cleo: User
+    oz: User
+    pia: User
+    vik: User
+
+
+@pytest.fixture
+def cast(db: None) -> Cast:
+    vision = factories.tenant("Vision Lab")
+    speech = factories.tenant("Speech Lab")
+    detection = factories.project(vision, "Detection")
+    segmentation = factories.project(vision, "Segmentation")
+    dialogue = factories.project(speech, "Dialogue")
+    ada, ben, cleo, oz, pia, vik = (
+        factories.user(name) for name in ("ada", "ben", "cleo", "oz", "pia", "vik")
+    )
+    factories.member(ada, Role.OWNER, at=vision)
+    factories.member(ben, Role.MEMBER, at=detection)
+    factories.member(vik, Role.VIEWER, at=vision)
+    factories.member(cleo, Role.MEMBER, at=dialogue)
+    factories.member(oz, Role.OPERATOR)
+    factories.member(pia, Role.APPROVER)
+    return Cast(
+        vision, speech, detection, segmentation, dialogue, ada, ben, cleo, oz, pia, vik
+    )
+
+
+@pytest.fixture
+def ada(cast: Cast) -> User:
+    """Owner of Vision Lab."""
+    return cast.ada
+
+
+@pytest.fixture
+def ben(cast: Cast) -> User:
+    """Member of Detection, a project of Vision Lab."""
+    return cast.ben
+
+
+@pytest.fixture
+def cleo(cast: Cast) -> User:
+    """Outsider: member of Speech Lab's Dialogue."""
+    return cast.cleo
+
+
+@pytest.fixture
+def oz(cast: Cast) -> User:
+    """Operator of the whole fleet."""
+    return cast.oz
+
+
+@pytest.fixture
+def pia(cast: Cast) -> User:
+    """Approver for the whole fleet."""
+    return cast.pia
+
+
+@pytest.fixture
+def vik(cast: Cast) -> User:
+    """Viewer of Vision Lab."""
+    return cast.vik
+
+
+@pytest.fixture
+def api() -> Callable[[User | None], APIClient]:
+    """A client of the API, signed in as that user by session (CSRF checks off)."""
+
+    def client(user: User | None) -> APIClient:
+        made = APIClient(raise_request_exception=True)
+        if user is not None:
+            made.force_login(user)
+        return made
+
+    return client

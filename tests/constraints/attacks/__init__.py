@@ -1,0 +1,12 @@
+"""The table of attacks: for each wall, at least one statement it has to refuse."""
+
+from tests.constraints.attacks import clusters, house, ledger, runs, tenants, workloads
+
+ATTACKS = (
+    *house.ATTACKS,
+    *clusters.ATTACKS,
+    *tenants.ATTACKS,
+    *ledger.ATTACKS,
+    *workloads.ATTACKS,
+    *runs.ATTACKS,
+)

@@ -1,0 +1,128 @@
+"""Attacks on what hardware exists."""
+
+from clusters.models import Cluster, Device, DeviceSlice, Flavor, FlavorKind, Isolation, Node
+from tests.constraints.attack import Attack, negative
+from tests.constraints.moves import Sql, Statement, change, copy, update
+from tests.constraints.rows import NOON, make
+
+MIG = {"kind": FlavorKind.MIG, "profile": "1g.10gb"}
+CPU = {"kind": FlavorKind.CPU, "model": ""}
+SHARE = {"kind": FlavorKind.SHARE, "isolation": Isolation.NONE}
+
+
+def _slice_returns() -> Statement:
+    gone = make(DeviceSlice, gone_at=NOON)
+    make(DeviceSlice, device=gone.device)
+    return update(gone, gone_at=None)
+
+
+CLUSTERS = (
+    Attack("cluster_state_known", "a cluster is haunted", change(Cluster, state="haunted")),
+    Attack("clusters_cluster_name_key", "two clusters have one name", copy(Cluster)),
+    negative("clusters_cluster_inventory_rev_check", Cluster, "inventory_rev"),
+)
+
+NODES = (
+    Attack("node_name_once_a_cluster", "a node is listed twice", copy(Node)),
+    *(
+        Attack("node_amounts_not_negative", f"{column} is negative", change(Node, **{column: -1}))
+        for column in ("cpu_milli", "memory_mib", "foreign_cpu_milli", "foreign_memory_mib")
+    ),
+    Attack("node_share_replicas_in_range", "a GPU has no share", change(Node, share_replicas=0)),
+    Attack(
+        "node_share_replicas_in_range",
+        "a GPU is cut finer than a thousandth",
+        change(Node, share_replicas=1001),
+    ),
+    negative(
+        "clusters_node_share_replicas_check",
+        Node,
+        "share_replicas",
+        "node_share_replicas_in_range",
+    ),
+)
+
+DEVICES = (
+    Attack(
+        "device_ordinal_once_a_node",
+        "two devices are the node's first",
+        copy(Device, {"uuid": "GPU-1"}, uuid="GPU-2"),
+    ),
+    Attack(
+        "device_uuid_once", "one GPU is two devices", copy(Device, {"uuid": "GPU-1"}, ordinal=2)
+    ),
+    Attack("device_mode_known", "a device is in no known mode", change(Device, mode="quantum")),
+    Attack("device_memory_not_negative", "memory is owed", change(Device, memory_mib=-1)),
+    negative("clusters_device_ordinal_check", Device, "ordinal"),
+    Attack(
+        "device_slices_apart",
+        "two MIG instances share a memory slice",
+        copy(DeviceSlice, span="[3,5)"),
+    ),
+    Attack(
+        "device_slices_apart",
+        "a vanished instance returns to a taken place",
+        _slice_returns,
+    ),
+    Attack(
+        "device_slice_on_axis",
+        "an instance reaches past slice 7",
+        change(DeviceSlice, span="[4,9)"),
+    ),
+    Attack(
+        "device_slice_on_axis",
+        "an instance begins before slice 0",
+        change(DeviceSlice, span="[-1,4)"),
+    ),
+    Attack("device_slice_on_axis", "an instance is empty", change(DeviceSlice, span="empty")),
+    Attack("device_slice_on_axis", "an instance has no end", change(DeviceSlice, span="[0,)")),
+)
+
+FLAVORS = (
+    Attack(
+        "clusters_flavor_name_key",
+        "two flavors have one name",
+        copy(Flavor, model="another"),
+    ),
+    Attack("flavor_meaning_once", "one thing has two flavors", copy(Flavor, name="another")),
+    Attack(
+        "flavor_kind_known",
+        "a flavor is of no known kind",
+        change(Flavor, kind="tpu"),
+    ),
+    Attack(
+        "flavor_kind_known",
+        "a share has no known isolation",
+        change(Flavor, SHARE, isolation="hope"),
+    ),
+    Attack("flavor_profile_for_mig_only", "MIG has no profile", change(Flavor, MIG, profile="")),
+    Attack(
+        "flavor_profile_for_mig_only",
+        "a whole GPU has a profile",
+        change(Flavor, profile="1g.10gb"),
+    ),
+    Attack("flavor_model_unless_cpu", "a GPU has no model", change(Flavor, model="")),
+    Attack(
+        "flavor_model_unless_cpu", "a CPU has a GPU's model", change(Flavor, CPU, model="H100")
+    ),
+    Attack(
+        "flavor_share_isolation",
+        "a share claims hardware isolation",
+        change(Flavor, SHARE, isolation="hardware"),
+    ),
+    Attack(
+        "flavor_share_isolation", "a whole GPU is not isolated", change(Flavor, isolation="none")
+    ),
+    *(
+        Attack("flavor_name_plain", f"a flavor's name {what}", change(Flavor, name=name))
+        for what, name in (
+            ("is empty", ""),
+            ("ends in a dot", "h100."),
+            ("has capitals", "H100"),
+            ("has a second line", Sql("E'h100\\nx'")),
+            ("runs right to left", "h100\u202e"),
+        )
+    ),
+)
+
+ATTACKS = CLUSTERS + NODES + DEVICES + FLAVORS

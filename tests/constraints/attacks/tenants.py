@@ -1,0 +1,232 @@
+"""Attacks on who may use how much: the tree, members, tokens, quotas and requests."""
+
+from clusters.models import Flavor
+from tenants.models import Member, Project, Quota, QuotaRequest, Tenant, Token, User
+from tests.constraints.attack import Attack, negative
+from tests.constraints.moves import Sql, Statement, change, copy, insert_like, update
+from tests.constraints.rows import NOON, make
+
+
+def _cycle_of_three() -> Statement:
+    top = make(Tenant)
+    middle = make(Tenant, parent=top)
+    return update(top, parent_id=make(Tenant, parent=middle).pk)
+
+
+def _cycle_deeper_than_a_hundred() -> Statement:
+    """Two trees of 60 levels, one hung below the other, and the top hung below the lowest."""
+    upper, lower = _chain(60), _chain(60)
+    Tenant.objects.filter(pk=lower[0].pk).update(parent=upper[-1])
+    return update(upper[0], parent_id=lower[-1].pk)
+
+
+def _chain(levels: int) -> list[Tenant]:
+    chain = [make(Tenant)]
+    while len(chain) < levels:
+        chain.append(make(Tenant, parent=chain[-1]))
+    return chain
+
+
+def _other_use_on_insert(**amounts: int | None) -> Statement:
+    """A second project's quota of the flavor, with the rest as in the first."""
+    quota = make(Quota, nominal_milli=1000)
+    return insert_like(quota, project_id=make(Project).pk, **amounts)
+
+
+def _neighbour_lends(lent: int) -> Statement:
+    """Two projects of 1,000 each; the second wants more than its own and what it is lent."""
+    flavor = make(Flavor)
+    make(Quota, flavor=flavor, nominal_milli=1000, lending_limit_milli=lent)
+    second = make(Quota, flavor=flavor, nominal_milli=1000)
+    return update(second, used_milli=1001 + lent)
+
+
+def _grows_after_a_cut() -> Statement:
+    quota = make(Quota, nominal_milli=1000, borrowing_limit_milli=0, used_milli=1000)
+    Quota.objects.filter(pk=quota.pk).update(nominal_milli=10)
+    return update(quota, used_milli=1001)
+
+
+def _second_person() -> object:
+    return make(User).pk
+
+
+def _granted(**columns: object) -> Statement:
+    """Somebody else's grant of a request, with one thing wrong."""
+    decision = {
+        "decision": "granted",
+        "decided_by_id": _second_person,
+        "decided_at": NOON,
+        "granted_milli": 1,
+    }
+    return update(make(QuotaRequest), **decision | columns)
+
+
+TREE = (
+    Attack(
+        "tenant_not_its_own_parent",
+        "a tenant is its own parent",
+        change(Tenant, parent_id=Sql("id")),
+        behind=("tenant_no_cycle",),
+    ),
+    Attack("tenant_no_cycle", "a tenant is its own great-grandchild", _cycle_of_three),
+    Attack("tenant_no_cycle", "a very deep tree bites its tail", _cycle_deeper_than_a_hundred),
+    Attack("tenants_tenant_slug_key", "two tenants have one slug", copy(Tenant)),
+    Attack("tenant_weight_in_range", "a tenant weighs nothing", change(Tenant, weight=0)),
+    Attack("tenant_weight_in_range", "a tenant outweighs all", change(Tenant, weight=1001)),
+    negative("tenants_tenant_weight_check", Tenant, "weight", "tenant_weight_in_range"),
+    Attack(
+        "project_slug_once_a_tenant", "two projects have one slug", copy(Project, namespace="n-2")
+    ),
+    Attack(
+        "tenants_project_namespace_key", "two projects have one namespace", copy(Project, slug="b")
+    ),
+    *(
+        Attack("project_namespace_plain", f"a namespace {what}", change(Project, namespace=name))
+        for what, name in (
+            ("is empty", ""),
+            ("begins with a dash", "-team"),
+            ("is two", "a/b"),
+            ("has a second line", Sql("E'team\\nkube-system'")),
+        )
+    ),
+    Attack("project_weight_in_range", "a project weighs nothing", change(Project, weight=0)),
+    Attack("project_weight_in_range", "a project outweighs all", change(Project, weight=1001)),
+    negative("tenants_project_weight_check", Project, "weight", "project_weight_in_range"),
+)
+
+PEOPLE = (
+    Attack(
+        "member_of_one_scope",
+        "a role is in a tenant and a project at once",
+        change(Member, {"project": lambda: make(Project)}, tenant_id=lambda: make(Tenant).pk),
+    ),
+    Attack("member_role_known", "a role is of nobody's making", change(Member, role="god")),
+    Attack("member_role_once", "a fleet-wide role is held twice", copy(Member)),
+    Attack(
+        "member_role_once",
+        "a project's role is held twice",
+        copy(Member, {"project": lambda: make(Project)}),
+    ),
+    Attack("token_scopes_known", "a token may do anything", change(Token, scopes=["root"])),
+    Attack("token_scopes_known", "a token has an unnamed scope", change(Token, scopes=[None])),
+    Attack("token_scopes_known", "a token is for nothing", change(Token, scopes=Sql("'{}'"))),
+    Attack(
+        "token_expires_later",
+        "a token ends before it begins",
+        change(Token, expires_at=Sql("created_at")),
+    ),
+    Attack("tenants_token_digest_key", "one secret opens two tokens", copy(Token)),
+    Attack("tenants_user_username_key", "two people share a name", copy(User)),
+    Attack(
+        "tenants_user_groups_user_id_group_id_ef9ea837_uniq",
+        "a person is in a group twice",
+        copy(User.groups.through),
+    ),
+    Attack(
+        "tenants_user_user_permis_user_id_permission_id_e7cb44b9_uniq",
+        "a person has a permission twice",
+        copy(User.user_permissions.through),
+    ),
+)
+
+QUOTAS = (
+    Attack("quota_once_a_project_and_flavor", "a project has two quotas of a flavor", copy(Quota)),
+    Attack("quota_amounts_in_range", "nominal is negative", change(Quota, nominal_milli=-1)),
+    Attack(
+        "quota_amounts_in_range",
+        "nominal is so large that sums may overflow",
+        change(Quota, nominal_milli=10**12 + 1),
+    ),
+    Attack("quota_amounts_in_range", "use is negative", change(Quota, used_milli=-1)),
+    Attack(
+        "quota_amounts_in_range",
+        "the borrowing limit is negative",
+        change(Quota, borrowing_limit_milli=-1),
+    ),
+    Attack(
+        "quota_amounts_in_range",
+        "the lending limit is negative",
+        change(Quota, lending_limit_milli=-1),
+    ),
+    negative("tenants_quota_version_check", Quota, "version"),
+    Attack(
+        "quota_within_limits_on_update",
+        "use grows past nominal and borrowing",
+        change(
+            Quota,
+            {"nominal_milli": 1000, "borrowing_limit_milli": 500, "used_milli": 1000},
+            used_milli=1501,
+        ),
+        error="quota_within_limit",
+    ),
+    Attack(
+        "quota_within_limits_on_update",
+        "use that is over after a cut grows by a thousandth",
+        _grows_after_a_cut,
+        error="quota_within_limit",
+    ),
+    Attack(
+        "quota_within_limits_on_update",
+        "a project borrows what nobody has",
+        lambda: _neighbour_lends(1000),
+        error="quota_within_fleet",
+    ),
+    Attack(
+        "quota_within_limits_on_update",
+        "a project borrows what its neighbour does not lend",
+        lambda: _neighbour_lends(0),
+        error="quota_within_fleet",
+    ),
+    Attack(
+        "quota_within_limits_on_insert",
+        "a quota is born over its limit",
+        lambda: _other_use_on_insert(used_milli=1002, borrowing_limit_milli=1),
+        error="quota_within_limit",
+    ),
+    Attack(
+        "quota_within_limits_on_insert",
+        "a quota is born with more than the fleet has",
+        lambda: _other_use_on_insert(used_milli=2001),
+        error="quota_within_fleet",
+    ),
+)
+
+REQUESTS = (
+    Attack("request_amount_in_range", "less than nothing", change(QuotaRequest, nominal_milli=-1)),
+    Attack(
+        "request_amount_in_range", "too much to add up", change(QuotaRequest, nominal_milli=10**13)
+    ),
+    Attack(
+        "request_decided_by_someone_else",
+        "its requester grants it",
+        lambda: _granted(decided_by_id=Sql("requested_by_id")),
+    ),
+    Attack("request_decision_whole", "nobody granted it", lambda: _granted(decided_by_id=None)),
+    Attack("request_decision_whole", "it was granted never", lambda: _granted(decided_at=None)),
+    Attack(
+        "request_decision_whole",
+        "it is undecided, by somebody",
+        lambda: _granted(decision="", granted_milli=None),
+    ),
+    Attack(
+        "request_decision_whole",
+        "the answer is perhaps",
+        lambda: _granted(decision="perhaps", granted_milli=None),
+    ),
+    Attack(
+        "request_grant_has_amount", "a grant has no amount", lambda: _granted(granted_milli=None)
+    ),
+    Attack(
+        "request_grant_has_amount",
+        "a denial has an amount",
+        lambda: _granted(decision="denied", note="no"),
+    ),
+    Attack(
+        "request_denial_has_note",
+        "a denial is not explained",
+        lambda: _granted(decision="denied", granted_milli=None),
+    ),
+)
+
+ATTACKS = TREE + PEOPLE + QUOTAS + REQUESTS

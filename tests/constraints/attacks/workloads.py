@@ -1,0 +1,112 @@
+"""Attacks on what users submit, its timeline and its estimates."""
+
+from scheduler.core.lifecycle import TERMINAL
+from scheduler.models import Estimate, PodSet, PodSetFlavor, Workload, WorkloadEvent
+from tests.constraints.attack import Attack, negative
+from tests.constraints.moves import Statement, change, copy, insert_like, remove
+from tests.constraints.rows import NOON, make
+
+
+def _second_choice_of_one_rank() -> Statement:
+    first = make(PodSetFlavor)
+    other = make(PodSetFlavor)
+    return insert_like(first, flavor_id=other.flavor_id)
+
+
+WORKLOADS = (
+    Attack("workload_state_known", "a workload is asleep", change(Workload, state="ASLEEP")),
+    *(
+        Attack(
+            "workload_ended_iff_terminal",
+            f"a workload is {state} and has not ended",
+            change(Workload, state=str(state)),
+        )
+        for state in sorted(TERMINAL)
+    ),
+    Attack(
+        "workload_ended_iff_terminal",
+        "a pending workload has ended",
+        change(Workload, ended_at=NOON),
+    ),
+    Attack("workload_limit_positive", "a run has no time", change(Workload, run_time_limit_s=0)),
+    negative(
+        "scheduler_workload_run_time_limit_s_check",
+        Workload,
+        "run_time_limit_s",
+        "workload_limit_positive",
+    ),
+    Attack("workload_priority_in_range", "it goes before all", change(Workload, priority=1001)),
+    Attack("workload_priority_in_range", "it goes after all", change(Workload, priority=-1001)),
+    negative("scheduler_workload_version_check", Workload, "version"),
+    negative("scheduler_workload_failures_check", Workload, "failures"),
+    negative("scheduler_workload_position_check", Workload, "position"),
+    Attack(
+        "scheduler_workload_clust_workload_id_cluster_id_a3b364ea_uniq",
+        "a workload accepts a cluster twice",
+        copy(Workload.clusters.through),
+    ),
+    Attack("event_append_only", "the timeline is rewritten", change(WorkloadEvent, message="x")),
+    Attack("event_append_only", "the timeline has a hole", remove(WorkloadEvent)),
+)
+
+POD_SETS = (
+    Attack("pod_set_position_once", "two pod sets are the first", copy(PodSet, name="b")),
+    Attack("pod_set_name_once", "two pod sets have one name", copy(PodSet, position=9)),
+    Attack("pod_set_counts_in_range", "there is no pod", change(PodSet, count=0, min_count=0)),
+    Attack("pod_set_counts_in_range", "there are too many pods", change(PodSet, count=4097)),
+    Attack("pod_set_counts_in_range", "it starts with no pod", change(PodSet, min_count=0)),
+    Attack(
+        "pod_set_counts_in_range", "it needs more pods than it has", change(PodSet, min_count=2)
+    ),
+    *(
+        Attack(
+            "pod_set_cpu_memory_in_range",
+            f"{column} is {amount}",
+            change(PodSet, **{column: amount}),
+        )
+        for column, amount in (
+            ("cpu_milli", 0),
+            ("cpu_milli", 4_096_001),
+            ("memory_mib", 0),
+            ("memory_mib", 64 * 1024 * 1024 + 1),
+        )
+    ),
+    Attack("pod_set_gpus_in_range", "a pod has 65 GPUs", change(PodSet, gpu_count=65)),
+    Attack("pod_set_gpus_in_range", "a share is of nothing", change(PodSet, gpu_milli=0)),
+    Attack("pod_set_gpus_in_range", "a share is over 1", change(PodSet, gpu_milli=1001)),
+    Attack(
+        "pod_set_gpus_in_range",
+        "a share is of two GPUs",
+        change(PodSet, gpu_milli=500, gpu_count=2),
+    ),
+    negative("scheduler_podset_count_check", PodSet, "count", "pod_set_counts_in_range"),
+    negative("scheduler_podset_min_count_check", PodSet, "min_count", "pod_set_counts_in_range"),
+    negative("scheduler_podset_gpu_count_check", PodSet, "gpu_count"),
+    negative("scheduler_podset_gpu_milli_check", PodSet, "gpu_milli", "pod_set_gpus_in_range"),
+    negative("scheduler_podset_position_check", PodSet, "position"),
+    Attack("accepted_flavor_once", "a flavor is accepted twice", copy(PodSetFlavor, position=9)),
+    Attack(
+        "accepted_position_once", "two flavors are the first choice", _second_choice_of_one_rank
+    ),
+    negative("scheduler_podsetflavor_position_check", PodSetFlavor, "position"),
+)
+
+ESTIMATES = (
+    Attack("estimate_once_a_moment", "a moment has two forecasts", copy(Estimate)),
+    Attack(
+        "estimate_in_order",
+        "the late forecast is the earlier one",
+        change(Estimate, p50_s=60, p90_s=59),
+    ),
+    Attack("estimate_in_order", "a late forecast stands alone", change(Estimate, p90_s=60)),
+    negative("scheduler_estimate_p50_s_check", Estimate, "p50_s"),
+    Attack(
+        "scheduler_estimate_p90_s_check",
+        "p90_s is negative",
+        change(Estimate, p90_s=-1),
+        behind=("estimate_in_order",),
+    ),
+    negative("scheduler_estimate_passes_check", Estimate, "passes"),
+)
+
+ATTACKS = WORKLOADS + POD_SETS + ESTIMATES

@@ -1,0 +1,109 @@
+"""The walls under concurrency: real threads, connections and transactions."""
+
+from collections import Counter
+from functools import partial
+
+import pytest
+from django.db.models import F, Sum
+
+from clusters.models import DeviceSlice, Flavor
+from scheduler.models import Placement, PlacementSpan
+from tenants.models import Quota, Tenant
+from tests.constraints.moves import Sql, Statement, insert_like, update
+from tests.constraints.racing import race
+from tests.constraints.rows import NOON, make
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+CHECK, EXCLUSION, DEADLOCK, SERIALIZATION = "23514", "23P01", "40P01", "40001"
+THREADS = 8
+ROUNDS = 12
+READ_COMMITTED = "READ COMMITTED"
+ISOLATIONS = pytest.mark.parametrize(
+    "isolation", [READ_COMMITTED, "REPEATABLE READ", "SERIALIZABLE"]
+)
+
+
+def _quotas(*, nominal: int, borrowing: int | None) -> list[Quota]:
+    flavor = make(Flavor)
+    return [
+        make(Quota, flavor=flavor, nominal_milli=nominal, borrowing_limit_milli=borrowing)
+        for _ in range(4)
+    ]
+
+
+def _grow(quota: Quota) -> Statement:
+    return update(quota, used_milli=Sql("used_milli + 1000"))
+
+
+def test_eight_writers_never_take_a_project_past_its_limit_nor_the_fleet_past_its_capacity() -> (
+    None
+):
+    quotas = _quotas(nominal=4000, borrowing=3000)
+    answers: Counter[str] = Counter()
+    for _ in range(ROUNDS):
+        answers.update(race([partial(_grow, quotas[n % 4]) for n in range(THREADS)]))
+    used = dict(Quota.objects.values_list("id", "used_milli"))
+    assert max(used.values()) <= 4000 + 3000
+    # Neither more nor less: what the walls let through adds up to the last thousandth.
+    assert sum(used.values()) == 4 * 4000 == answers[""] * 1000
+    assert answers.keys() == {"", CHECK}
+
+
+@ISOLATIONS
+def test_two_projects_never_borrow_the_same_idle_quota(isolation: str) -> None:
+    for _ in range(ROUNDS):
+        lender, *borrowers = _quotas(nominal=1000, borrowing=None)
+        Quota.objects.filter(flavor=lender.flavor).exclude(id=lender.id).update(used_milli=1000)
+        race([partial(_grow, quota) for quota in borrowers], isolation=isolation)
+        held = Quota.objects.filter(flavor=lender.flavor).aggregate(all=Sum("used_milli"))["all"]
+        assert held == 4000 or (held < 4000 and isolation != READ_COMMITTED)
+
+
+@ISOLATIONS
+def test_of_two_overlapping_spans_exactly_one_commits(isolation: str) -> None:
+    for _ in range(ROUNDS):
+        first = make(PlacementSpan, released_at=NOON)
+        second = make(Placement)
+        answers = race(
+            [
+                partial(insert_like, first, released_at=None),
+                partial(
+                    insert_like, first, placement_id=second.pk, span="[3,5)", released_at=None
+                ),
+            ],
+            isolation=isolation,
+        )
+        assert sorted(answers)[0] == ""
+        assert sorted(answers)[1] in {EXCLUSION, DEADLOCK, SERIALIZATION}
+        assert PlacementSpan.objects.filter(device=first.device, released_at=None).count() == 1
+
+
+def test_spans_that_only_touch_both_commit() -> None:
+    first = make(PlacementSpan, released_at=NOON)
+    answers = race(
+        [
+            partial(insert_like, first, span="[0,4)", released_at=None),
+            partial(insert_like, first, span="[4,8)", released_at=None),
+        ]
+    )
+    assert answers == ["", ""]
+
+
+def test_of_two_overlapping_slices_exactly_one_commits() -> None:
+    gone = make(DeviceSlice, gone_at=NOON)
+    answers = race([partial(insert_like, gone, gone_at=None) for _ in range(2)])
+    assert sorted(answers)[0] == ""
+    assert sorted(answers)[1] in {EXCLUSION, DEADLOCK, SERIALIZATION}
+
+
+@ISOLATIONS
+def test_two_moves_never_make_a_cycle_together(isolation: str) -> None:
+    """Each move is legal alone: a under b, and b under a."""
+    for _ in range(ROUNDS):
+        a, b = make(Tenant), make(Tenant)
+        race(
+            [partial(update, a, parent_id=b.pk), partial(update, b, parent_id=a.pk)],
+            isolation=isolation,
+        )
+        assert not Tenant.objects.filter(id=a.id, parent__parent=F("id")).exists()

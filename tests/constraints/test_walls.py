@@ -1,0 +1,36 @@
+"""Each wall refuses its attacks by name, without it they go through, and each wall is attacked."""
+
+import pytest
+
+from tests.constraints.attack import Attack
+from tests.constraints.attacks import ATTACKS
+from tests.constraints.catalog import Wall, walls
+
+pytestmark = pytest.mark.django_db
+
+every_attack = pytest.mark.parametrize("attack", ATTACKS, ids=str)
+
+
+def _walls(names: tuple[str, ...]) -> list[Wall]:
+    found = walls()
+    assert not (missing := set(names) - found.keys()), f"the database lacks {missing}"
+    return [found[name] for name in names]
+
+
+@every_attack
+def test_a_wall_refuses(attack: Attack) -> None:
+    assert attack.run(down=_walls(attack.behind)) == (attack.error or attack.wall)
+
+
+@every_attack
+def test_nothing_but_that_wall_refuses(attack: Attack) -> None:
+    """Whoever removes the wall sees a test fail, because no other wall hides its absence."""
+    assert attack.run(down=_walls((*attack.behind, attack.wall))) == ""
+
+
+def test_every_wall_is_attacked_and_every_attack_has_a_wall() -> None:
+    assert sorted({attack.wall for attack in ATTACKS}) == sorted(walls())
+
+
+def test_no_two_attacks_have_one_name() -> None:
+    assert len({str(attack) for attack in ATTACKS}) == len(ATTACKS)

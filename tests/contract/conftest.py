@@ -1,0 +1,84 @@
+"""`stage`: each contract test plays on the simulator and on a real Kubernetes control plane."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.contract.stage import Stage
+from tests.kube.api import Json
+from tests.kube.control_plane import ControlPlane
+from tests.kube.fixtures import control_plane
+from tests.simulation import Simulator, simulation
+
+__all__ = ["control_plane", "stage"]
+
+
+@pytest.fixture(scope="session")
+def simulated() -> Iterator[Simulator]:
+    with simulation(bookmark_s=1.0) as running:
+        yield running
+
+
+@pytest.fixture(
+    params=[
+        "simulator",
+        pytest.param("kubernetes", marks=[pytest.mark.kube, pytest.mark.xdist_group("kube")]),
+    ]
+)
+def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
+    if request.param == "simulator":
+        with _on_simulator(request.getfixturevalue("simulated")) as played:
+            yield played
+    else:
+        with _on_kubernetes(request.getfixturevalue("control_plane")) as played:
+            yield played
+
+
+@contextmanager
+def _on_simulator(simulator: Simulator) -> Iterator[Stage]:
+    def without_right() -> str:
+        simulator.fault(kind="forbid", verb="create", resource="pods")
+        return simulator.token
+
+    stage = Stage(
+        server=simulator.server,
+        ca_pem=None,
+        token=simulator.token,
+        admin=simulator.call,
+        without_right=without_right,
+        simulated=True,
+    )
+    try:
+        yield stage
+    finally:
+        simulator.heal()
+        stage.close()
+
+
+@contextmanager
+def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
+    def admin(method: str, path: str, body: object = None) -> Json:
+        assert body is None or isinstance(body, dict)
+        return kube.admin.do(method, path, body)
+
+    def without_right() -> str:
+        accounts = "/api/v1/namespaces/kube-system/serviceaccounts"
+        name = f"nobody-{stage.namespace}"
+        admin("POST", accounts, {"metadata": {"name": name}})
+        ask = {"spec": {"expirationSeconds": 3600}}
+        answer = admin("POST", f"{accounts}/{name}/token", ask)
+        return str(answer["status"]["token"])
+
+    stage = Stage(
+        server=kube.server,
+        ca_pem=kube.ca_pem,
+        token=kube.berth_token,
+        admin=admin,
+        without_right=without_right,
+        simulated=False,
+    )
+    try:
+        yield stage
+    finally:
+        stage.close()

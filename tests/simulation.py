@@ -1,0 +1,163 @@
+"""A simulated cluster for tests: in a thread of this process or as a process of its own.
+
+    def test_it(simulator):
+        cluster = simulator.connect()          # a ClusterPort
+        simulator.fault(kind="throttle", verb="create", resource="pods", seconds=2)
+
+Import `simulator` into a conftest.py to use it as a fixture; `simulation(...)` starts one by hand.
+"""
+
+import os
+import secrets
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import urllib3
+
+from clusters.adapters.kubernetes.adapter import KubernetesCluster
+from clusters.adapters.kubernetes.client import Client
+from clusters.adapters.kubernetes.names import Names
+from clusters.simulator.server import TOKEN, Options, Server, listening
+from tests.kube.waiting import eventually
+
+INSTALLATION = "berth"
+PREFIX = "berth.dev"
+
+
+@dataclass
+class Simulator:
+    """A running simulated cluster: where it is, and what can be done to it."""
+
+    server: str
+    token: str
+    _http: urllib3.PoolManager = field(default_factory=lambda: urllib3.PoolManager(retries=False))
+
+    def connect(
+        self,
+        *,
+        installation: str = INSTALLATION,
+        token: str | None = None,
+        page: int = 500,
+        read_timeout_s: float = 5.0,
+        watch_timeout_s: int = 60,
+        watch_read_timeout_s: float = 70.0,
+    ) -> KubernetesCluster:
+        """The real adapter on it."""
+        return KubernetesCluster(
+            Client(server=self.server, token=token or self.token, read_timeout_s=read_timeout_s),
+            names=Names(prefix=PREFIX, installation=installation),
+            page=page,
+            watch_timeout_s=watch_timeout_s,
+            watch_read_timeout_s=watch_read_timeout_s,
+        )
+
+    def call(self, method: str, path: str, body: object = None) -> Any:  # Any: JSON
+        """A request as an administrator; raises AssertionError when it is refused."""
+        answer = self._http.request(
+            method,
+            self.server + path,
+            body=None if body is None else orjson.dumps(body),
+            headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
+            timeout=10,
+        )
+        assert answer.status < 300, answer.data
+        return orjson.loads(answer.data)
+
+    def fault(self, **fault: object) -> Any:  # Any: JSON
+        """Inject one (see clusters/simulator/faults.py), or act on a machine: lose-node,
+        return-node, delete-node, cordon-node, set-allocatable, skew-clocks, forget-history."""
+        return self.call("POST", "/_simulator/faults", fault)
+
+    def heal(self) -> None:
+        """No more faults of requests and watches."""
+        self.call("DELETE", "/_simulator/faults")
+
+    def stats(self) -> Any:  # Any: JSON
+        return self.call("GET", "/_simulator/stats")
+
+    def write_credential(self, folder: Path, name: str) -> None:
+        """What `clusters.registry.connect(name)` reads with BERTH_CREDENTIALS_DIR = folder."""
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = folder / f"{name}.json"
+        path.touch(mode=0o600)
+        path.write_bytes(orjson.dumps({"server": self.server, "token": self.token}))
+
+
+@contextmanager
+def simulation(
+    *,
+    layout: str = "demo-north",
+    nodes: Path | None = None,
+    state: Path | None = None,
+    speed: float | None = None,
+    start_delay_s: float = 0.01,
+    window: int = 10_000,
+    bookmark_s: float = 10.0,
+) -> Iterator[Simulator]:
+    """A simulated cluster in a thread of this process."""
+    options = Options(
+        port=0,
+        layout=layout,
+        nodes=nodes,
+        state=state,
+        speed=speed,
+        start_delay_s=start_delay_s,
+        prefix=PREFIX,
+        window=window,
+        bookmark_s=bookmark_s,
+    )
+    token = secrets.token_urlsafe(24)
+    server = Server(options, token=token)
+    socket = listening(0)
+    port = socket.getsockname()[1]
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)
+    thread.start()
+    try:
+        eventually("the simulator serves", lambda: server.started)
+        yield Simulator(f"http://127.0.0.1:{port}", token)
+    finally:
+        server.should_exit = True
+        thread.join(timeout=10)
+
+
+@contextmanager
+def simulator_process(*arguments: str, env: dict[str, str] | None = None) -> Iterator[Simulator]:
+    """A simulated cluster as a process of its own, with the options of `simulate_cluster`."""
+    with listening(0) as free:
+        port = free.getsockname()[1]
+    token = secrets.token_urlsafe(24)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "clusters.simulator", "--port", str(port), *arguments],
+        env={**os.environ, **(env or {}), TOKEN: token},
+    )
+    simulator = Simulator(f"http://127.0.0.1:{port}", token)
+    try:
+        eventually("the simulator answers", lambda: _answers(simulator, process), within_s=30)
+        yield simulator
+    finally:
+        process.terminate()
+        process.wait(timeout=20)
+
+
+def _answers(simulator: Simulator, process: "subprocess.Popen[bytes]") -> bool:
+    assert process.poll() is None, "the simulator ended at once"
+    try:
+        simulator.stats()
+    except urllib3.exceptions.HTTPError:
+        return False
+    return True
+
+
+@pytest.fixture
+def simulator() -> Iterator[Simulator]:
+    """A fresh cluster of the layout demo-north, whose pods start after 10 ms."""
+    with simulation() as running:
+        yield running
