@@ -296,6 +296,8 @@ def _span_words(holding: Holding, axis: int) -> str:
 def _span_text(holding: Holding, axis: int) -> str:
     if holding.start == 0 and holding.end == axis:
         return "the whole device"
+    if axis <= MIG_AXIS and holding.end - holding.start == 1:
+        return f"slice {holding.start} of {axis}"
     if axis <= MIG_AXIS:
         return f"slices {holding.start}-{holding.end - 1} of {axis}"
     return f"{_number((holding.end - holding.start) / axis)} of it"

@@ -24,7 +24,7 @@ function recall(key) {
   }
 }
 
-// --- theme: auto -> light -> dark -> auto ---
+// Theme: auto -> light -> dark -> auto.
 
 const THEMES = ["auto", "light", "dark"];
 
@@ -44,7 +44,7 @@ function switchTheme() {
   showTheme();
 }
 
-// --- keyboard: one key at a time, off by choice (WCAG 2.1.4), never while typing ---
+// Keyboard: one key at a time, off by choice (WCAG 2.1.4), never while typing.
 
 let afterG = 0;
 
@@ -91,7 +91,7 @@ function onKey(event) {
   }
 }
 
-// --- polling: slower in a hidden tab, back-off after failures, age shown when the data is old ---
+// Polling: slower in a hidden tab, back-off after failures, age shown when the data is old.
 
 const polls = new WeakMap(); // element -> {failures, notBefore, asked}
 let freshAt = new Date();
@@ -178,7 +178,7 @@ function pollNow() {
   }
 }
 
-// --- menus, dialogs, small buttons ---
+// Menus, dialogs, small buttons.
 
 function onClick(event) {
   const button = event.target.closest("[data-theme-toggle], [data-open], [data-close], [data-copy]");

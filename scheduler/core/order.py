@@ -2,60 +2,135 @@
 
 Within a project: priority, then submission, then id. Between heads:
   1. heads that stay within their project's nominal quota before heads that would borrow: what is
-     guaranteed is never kept waiting by what is lent, whatever the priorities (as in Kueue); without
-     this, a borrower of high priority and an owner who reclaims would evict each other for ever
+     guaranteed is not kept waiting by what is lent, whatever the priorities (as in Kueue); else a
+     borrower of high priority and an owner who reclaims would evict each other for ever
   2. higher priority
   3. lower share of the tenant, then of the project, of what they borrow
   4. earlier submission, then id
-Shares only grow while a plan admits, so a head's stored key is at most too good: it is checked when
-it comes up, and put back if it was.
+Identical requests of one project queue behind each other: when one does not fit, its like are
+closed with it and cost nothing more. Shares only grow while a plan admits, so the stored key of a
+head is at most too good: it is checked when it comes up, and put back if it was.
 """
 
-from collections.abc import Callable, Iterable
-from heapq import heapify, heappop, heapreplace
+from collections.abc import Callable, Iterable, Mapping
+from heapq import heapify, heappop, heappush, heapreplace
 
+from scheduler.core.request import Request
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import PendingView
-from scheduler.core.units import ProjectId
+from scheduler.core.units import ProjectId, WorkloadId
 
+Borrows = Callable[[ProjectId, Request], bool]
+"""Whether a request would take the project beyond nominal, as of now."""
+
+_InProject = tuple[int, int, str]
 _Key = tuple[bool, int, int, int, int, str]
 
 
+class _Like:
+    """The workloads of one project with one request, the next one last."""
+
+    __slots__ = ("request", "waiting")
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.waiting: list[PendingView] = []
+
+
 class Heads:
-    """Hands out the next workload until none is left."""
+    """Hands out workloads, each once, until none is left that is not closed.
+
+    After `reopen` those that were handed out or closed and not `done` come up again.
+    """
 
     def __init__(
         self,
         *,
         pending: Iterable[PendingView],
+        requests: Mapping[WorkloadId, Request],
         shares: Shares,
-        borrows: Callable[[PendingView], bool],
+        borrows: Borrows,
     ) -> None:
-        """`borrows` says whether a workload would take its project beyond nominal, as of now."""
         self._shares = shares
         self._borrows = borrows
-        self._queues: dict[ProjectId, list[PendingView]] = {}
+        likes: dict[tuple[ProjectId, Request], _Like] = {}
         for waiting in pending:
-            self._queues.setdefault(waiting.project, []).append(waiting)
-        for queue in self._queues.values():
-            queue.sort(key=lambda w: (-w.priority, w.submitted_at, w.id), reverse=True)
-        self._heap = [(self._key(queue[-1]), project) for project, queue in self._queues.items()]
-        heapify(self._heap)
+            request = requests[waiting.id]
+            like = likes.get((waiting.project, request))
+            if like is None:
+                like = likes[waiting.project, request] = _Like(request)
+            like.waiting.append(waiting)
+        for like in likes.values():
+            like.waiting.sort(key=place_in_queue, reverse=True)
+        self._likes = [(project, like) for (project, _), like in likes.items()]
+        self._skipped: list[tuple[ProjectId, _Like, PendingView]] = []
+        self._current: tuple[ProjectId, _Like, PendingView] | None = None
+        self._fill()
 
     def next(self) -> PendingView | None:
-        """The head that comes first now; None when all have been handed out."""
+        """The head that comes first now; None when all have been handed out or closed."""
+        self._current = None
         while self._heap:
             stored, project = self._heap[0]
             queue = self._queues[project]
             if not queue:
                 heappop(self._heap)
                 continue
-            key = self._key(queue[-1])
-            if key == stored:
-                return queue.pop()
-            heapreplace(self._heap, (key, project))
+            like = queue[0][1]
+            key = self._key(project, like)
+            if key != stored:
+                heapreplace(self._heap, (key, project))
+                continue
+            head = like.waiting.pop()
+            if like.waiting:
+                heapreplace(queue, (place_in_queue(like.waiting[-1]), like))
+            else:
+                heappop(queue)
+            self._current = project, like, head
+            return head
         return None
 
-    def _key(self, head: PendingView) -> _Key:
-        tenant, own = self._shares.of(project=head.project)
-        return self._borrows(head), -head.priority, tenant, own, head.submitted_at, head.id
+    def close(self) -> list[PendingView]:
+        """Take the like of the workload handed out last out of the race; returns them, in order."""
+        if self._current is None:
+            return []
+        project, like, _ = self._current
+        queue = self._queues[project]
+        if like.waiting:
+            queue[:] = [item for item in queue if item[1] is not like]
+            heapify(queue)
+        return like.waiting[::-1]
+
+    def keep(self) -> None:
+        """The workload handed out last comes up again after `reopen`."""
+        if self._current is not None:
+            self._skipped.append(self._current)
+
+    def reopen(self) -> None:
+        """Another round over all that is left: closed, or kept."""
+        for _, like, head in self._skipped:
+            like.waiting.append(head)
+        for _, like, _ in self._skipped:
+            like.waiting.sort(key=place_in_queue, reverse=True)
+        self._skipped.clear()
+        self._likes = [(project, like) for project, like in self._likes if like.waiting]
+        self._fill()
+
+    def _fill(self) -> None:
+        self._queues: dict[ProjectId, list[tuple[_InProject, _Like]]] = {}
+        for project, like in self._likes:
+            queue = self._queues.setdefault(project, [])
+            heappush(queue, (place_in_queue(like.waiting[-1]), like))
+        self._heap = [(self._key(p, queue[0][1]), p) for p, queue in self._queues.items()]
+        heapify(self._heap)
+
+    def _key(self, project: ProjectId, like: _Like) -> _Key:
+        head = like.waiting[-1]
+        tenant, own = self._shares.of(project=project)
+        borrows = self._borrows(project, like.request)
+        return borrows, -head.priority, tenant, own, head.submitted_at, head.id
+
+
+def place_in_queue(pending: PendingView) -> _InProject:
+    """The sort key of a workload in its project's queue."""
+    return -pending.priority, pending.submitted_at, pending.id

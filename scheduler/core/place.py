@@ -97,7 +97,8 @@ def place_gang(
         for _ in range(pending.pod_sets[i].count - pending.pod_sets[i].min_count):
             if spare.get(flavor, 0) - gang.charged(flavor) < amount or not gang.put(i, None):
                 break
-    return gang.places()
+    places = gang.places()
+    return places or None
 
 
 class _Gang:

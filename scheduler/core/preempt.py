@@ -120,6 +120,8 @@ def find(
     """
     for option in request.options:
         victims = candidates.victims(pending=pending, option=option, book=soon.book)
+        if not _quota_could_do(pending.project, option, victims, soon.book):
+            continue
         clusters = clusters_for(draft=soon, request=request, option=option)
         best: tuple[int, list[Harm], ClusterId] | None = None
         for cluster in clusters:
@@ -134,6 +136,19 @@ def find(
         if best is not None:
             return _Search(soon, pending, request, option, best[2], victims, most_victims).run()
     return None
+
+
+def _quota_could_do(
+    project: ProjectId, option: Option, victims: Sequence[Victim], book: Book
+) -> bool:
+    """Whether the quota would do if all victims went: a quick no."""
+    for flavor, asked in option.needs:
+        available = book.available(project=project, flavor=flavor)
+        if available is None:
+            return False
+        if available + sum(victim.amounts.get(flavor, 0) for victim in victims) < asked:
+            return False
+    return True
 
 
 def _harm(victim: Victim) -> Harm:

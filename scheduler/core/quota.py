@@ -29,19 +29,20 @@ class Book:
     without a quota row for a flavor may use none of it.
     """
 
-    __slots__ = ("_committed", "_nominal", "_quotas", "_used")
+    __slots__ = ("_committed", "_kept", "_nominal", "_quotas", "_used")
 
     def __init__(self, *, queues: Iterable[QueueView]) -> None:
         self._quotas: dict[tuple[ProjectId, FlavorId], QuotaView] = {}
         self._used: dict[tuple[ProjectId, FlavorId], int] = {}
         self._nominal: dict[FlavorId, int] = {}
-        self._committed: dict[FlavorId, int] = {}
+        self._kept: dict[FlavorId, int] = {}
         for queue in queues:
             for quota in queue.quotas:
                 self._quotas[queue.project, quota.flavor] = quota
         for (_, flavor), quota in self._quotas.items():
             self._nominal[flavor] = self._nominal.get(flavor, 0) + quota.nominal_milli
-            self._committed[flavor] = self._committed.get(flavor, 0) + _kept(quota)
+            self._kept[flavor] = self._kept.get(flavor, 0) + _kept(quota)
+        self._committed = dict(self._kept)
 
     def charge(self, *, project: ProjectId, flavor: FlavorId, amount_milli: int) -> None:
         """Add to usage; a negative amount gives back. Checks nothing: ask `available` first."""
@@ -78,12 +79,7 @@ class Book:
         quota = self._quotas.get((project, flavor))
         if quota is None:
             return None
-        kept_by_others = sum(
-            _kept(other)
-            for (owner, of), other in self._quotas.items()
-            if of == flavor and owner != project
-        )
-        most = self._nominal[flavor] - kept_by_others
+        most = self._nominal[flavor] - (self._kept[flavor] - _kept(quota))
         if quota.borrowing_limit_milli is None:
             return most
         return min(most, quota.nominal_milli + quota.borrowing_limit_milli)

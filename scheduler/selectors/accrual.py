@@ -15,7 +15,7 @@ from django.db.models.functions import Coalesce
 
 from scheduler.models import Placement
 from tenants import access, pricing
-from tenants.access import Actor
+from tenants.access import Action, Actor
 from tenants.selectors.prices import Prices
 
 
@@ -35,8 +35,8 @@ class Running:
 
 
 def by_project_and_flavor(*, actor: Actor, prices: Prices, at: datetime) -> list[Running]:
-    """For the projects the actor sees. One query."""
-    rows = access.for_actor(Placement.objects.all(), actor=actor)
+    """For the projects whose spend the actor may see. One query."""
+    rows = access.for_actor(Placement.objects.all(), actor=actor, action=Action.VIEW_SPEND)
     return _running(rows, prices=prices, at=at)
 
 

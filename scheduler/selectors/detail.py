@@ -3,7 +3,7 @@
 What must not live here: permission to act on it; the page asks `tenants.access`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db.models import Sum
 
 from clusters.models import DeviceMode
+from scheduler.core.reasons import in_units
 from scheduler.core.units import ONE_MILLI
 from scheduler.models import Attempt, Placement, PlacementSpan, PodSet, Workload, WorkloadEvent
 from scheduler.selectors import accrual, listing
@@ -21,6 +22,7 @@ from tenants.models import Charge
 from tenants.selectors.prices import Prices
 
 MIG_AXIS = 8
+_UNITS = {"count": "", "s": " s", "mib": " MiB"}
 PODS_SHOWN = 64
 EVENTS_SHOWN = 200
 
@@ -135,17 +137,27 @@ def detail(*, workload: Workload, prices: Prices | None, at: datetime) -> Detail
         run_time_limit_s=workload.run_time_limit_s,
         not_before=workload.not_before,
         reason_code=reason.get("code", "") if line.why else "",
-        reason_numbers=tuple(
-            (key, str(value)) for key, value in sorted(reason.get("numbers", {}).items())
-        )
-        if line.why
-        else (),
+        reason_numbers=_numbers(reason.get("numbers", {})) if line.why else (),
         clusters=tuple(workload.clusters.order_by("name").values_list("name", flat=True)),
         groups=_groups(workload, line.asked),
         events=_events(workload),
         tries=_tries(workload),
         cost=None if prices is None else _cost(workload, prices, at),
     )
+
+
+def _numbers(numbers: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    """A reason's numbers as (words, value with its unit), by the words."""
+    found = []
+    for key, value in numbers.items():
+        name, _, suffix = key.rpartition("_")
+        if suffix == "milli":
+            found.append((name, in_units(int(str(value)))))
+        elif suffix in {"count", "s", "mib"}:
+            found.append((name, f"{value}{_UNITS[suffix]}"))
+        else:
+            found.append((key, str(value)))
+    return tuple(sorted((words.replace("_", " "), value) for words, value in found))
 
 
 def _groups(workload: Workload, asked: Sequence[Asked]) -> tuple[Group, ...]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from uuid import UUID
 
-from clusters.models import Cluster, ClusterState, Flavor, FlavorKind
+from clusters.models import Cluster, ClusterState, Flavor, FlavorKind, Isolation
 from scheduler.selectors import capacity
 from tenants.selectors.prices import Prices
 
@@ -50,6 +50,13 @@ class Offer:
     def unit(self) -> str:
         return UNITS[FlavorKind(self.kind)]
 
+    @property
+    def isolation_text(self) -> str:
+        """What keeps its neighbours apart, in words."""
+        if self.kind == FlavorKind.SHARE:
+            return SHARED[Isolation(self.isolation)]
+        return APART[FlavorKind(self.kind)]
+
 
 UNITS = {
     FlavorKind.WHOLE: "GPU",
@@ -58,6 +65,16 @@ UNITS = {
     FlavorKind.CPU: "core",
 }
 """What one unit of a flavor is called, and priced as."""
+APART = {
+    FlavorKind.WHOLE: "Whole GPU, nothing shared",
+    FlavorKind.MIG: "Hardware slice: own memory and compute",
+    FlavorKind.CPU: "No GPU",
+}
+SHARED = {
+    Isolation.NONE: "None: neighbours take turns and share its memory",
+    Isolation.MEMORY: "Memory limits only: a fault hits the neighbours too",
+    Isolation.HARDWARE: "Hardware",
+}
 
 
 def offers(*, prices: Prices) -> tuple[Offer, ...]:

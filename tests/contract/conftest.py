@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from tests.contract.stage import Stage
+from tests.kube import processes
 from tests.kube.api import Json
 from tests.kube.control_plane import ControlPlane
 from tests.kube.fixtures import control_plane
+from tests.kube.waiting import eventually
 from tests.simulation import Simulator, simulation
 
 __all__ = ["control_plane", "stage"]
@@ -47,6 +50,7 @@ def _on_simulator(simulator: Simulator) -> Iterator[Stage]:
         token=simulator.token,
         admin=simulator.call,
         without_right=without_right,
+        lose_history=lambda: simulator.fault(kind="forget-history"),
         simulated=True,
     )
     try:
@@ -76,9 +80,21 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
         token=kube.berth_token,
         admin=admin,
         without_right=without_right,
+        lose_history=lambda: restart_api_server(kube),
         simulated=False,
     )
     try:
         yield stage
     finally:
         stage.close()
+
+
+def restart_api_server(kube: ControlPlane) -> None:
+    """Its watch caches begin anew: what happened before can no longer be watched."""
+    [old] = [part for part in kube._parts if part.name == "kube-apiserver"]
+    processes.stop([old])
+    assert isinstance(old.process.args, list)
+    binary, *flags = map(str, old.process.args)
+    fresh = processes.start(Path(binary), flags, old.log.parent, old.ready_url)
+    kube._parts[kube._parts.index(old)] = fresh
+    eventually("the API server is ready again", fresh.is_ready, within_s=60)

@@ -27,13 +27,15 @@ class Admin(Protocol):
 
 @dataclass
 class Stage:
-    """`without_right` gives the credential of somebody who may do nothing."""
+    """`without_right` gives the credential of somebody who may do nothing; `lose_history` makes
+    the server forget every change up to now."""
 
     server: str
     ca_pem: str | None
     token: str
     admin: Admin
     without_right: Callable[[], str]
+    lose_history: Callable[[], None]
     simulated: bool
     namespace: str = ""
     nodes: list[str] = field(default_factory=list)

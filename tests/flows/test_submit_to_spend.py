@@ -6,9 +6,11 @@ from decimal import Decimal
 import pytest
 
 from controlplane.audit.models import AuditEvent
+from controlplane.kernel.clock import now
 from controlplane.kernel.errors import Invalid
 from scheduler.core.lifecycle import State
 from scheduler.models import Placement, PlacementSpan, Workload, WorkloadEvent
+from scheduler.services import workloads
 from tenants.models import Charge, Quota, UsageInterval
 from tests.flows.world import World, spec
 
@@ -92,12 +94,8 @@ def test_one_failed_pod_ends_its_gang(world: World) -> None:
 
 
 def test_a_cancelled_run_gives_everything_back_once_its_pods_are_gone(world: World) -> None:
-    from scheduler.services import workloads
-
     [workload] = world.submit(spec(command=("sleep", "600")))
     world.until_state(workload, State.RUNNING)
-    from controlplane.kernel.clock import now
-
     cancelled = workloads.cancel(actor=world.ada, workload=workload, at=now())
     assert cancelled.state == State.CANCELLING
     assert PlacementSpan.objects.filter(released_at__isnull=True).exists()
@@ -119,15 +117,20 @@ def test_higher_priority_in_the_project_preempts_and_the_victim_runs_again(world
     ]
 
 
-def test_a_guarantee_is_taken_back_from_who_borrows_it(world: World) -> None:
-    world.quota(world.vision, "h100", 16)
-    world.quota(world.speech, "h100", 16)
-    [borrower] = world.submit(spec("h100", gpus=8, count=4, command=("sleep", "600")))
-    world.until_state(borrower, State.RUNNING)
-    [owner] = world.submit(spec("h100", gpus=8, count=2), project=world.speech)
-    world.until_state(owner, State.SUCCEEDED)
-    event = WorkloadEvent.objects.get(workload=borrower, after="PREEMPTING")
+def test_a_guarantee_is_taken_back_from_what_was_borrowed_of_it(world: World) -> None:
+    long = ("sleep", "600")
+    [own, borrowed] = world.submit(
+        spec("h100", gpus=8, count=2, command=long, name="own"),
+        spec("h100", gpus=8, count=2, command=long, name="borrowed"),
+    )
+    world.until_state(own, State.RUNNING)
+    world.until_state(borrowed, State.RUNNING)
+    [guaranteed] = world.submit(spec("h100", gpus=8, count=2), project=world.speech)
+    world.until_state(guaranteed, State.SUCCEEDED)
+    event = WorkloadEvent.objects.get(after="PREEMPTING")
     assert "borrowed" in event.message
+    assert event.workload.submitted_by.username == "ada"
+    assert Workload.objects.filter(state=State.RUNNING).exists()
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,7 @@ def test_free_counts_parts_and_leaves_out_what_is_stranded_or_sick() -> None:
     view = device_map.device_map(id="m", title="Map", clusters=fleet(*devices))
     assert view.clusters[0].free == "2.12 of 4 GPUs free"
     assert view.looks == ("stranded", "unhealthy")
-    assert [row.span for row in view.rows] == ["slices 0-3 of 8", "slices 7-7 of 8", "0.25 of it"]
+    assert [row.span for row in view.rows] == ["slices 0-3 of 8", "slice 7 of 8", "0.25 of it"]
 
 
 def test_colours_follow_the_given_owners_whoever_is_on_the_map() -> None:
