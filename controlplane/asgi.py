@@ -1,8 +1,9 @@
-"""The ASGI application, behind a wall against large bodies: nothing past the limit is ever stored."""
+"""The ASGI application, behind a wall against large bodies: nothing past the limit is ever
+stored."""
 
 import os
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from typing import Any, cast
 
 from django.core.asgi import get_asgi_application
 
@@ -14,7 +15,8 @@ type Send = Callable[[Message], Awaitable[None]]
 type App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 DRAINED_BYTES = 32 * 1024 * 1024
-"""How much of a refused body is read and dropped, so that a client hears the answer, not a reset."""
+"""How much of a refused body is read and dropped, so that a client hears the answer, not a
+reset."""
 
 
 def body_limit(app: App, *, limit: int) -> App:
@@ -79,7 +81,7 @@ def _application() -> App:
     django = get_asgi_application()
     from django.conf import settings
 
-    return body_limit(django, limit=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+    return body_limit(cast(App, django), limit=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
 
 
 application = _application()

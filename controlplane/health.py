@@ -1,4 +1,7 @@
-"""What machines ask: is the process up, can it serve, what are its numbers. Names of Kubernetes probes."""
+"""What machines ask: is the process up, can it serve, what are its numbers. Names of Kubernetes
+probes."""
+
+from collections.abc import Iterable
 
 import redis
 from django.conf import settings
@@ -12,8 +15,6 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
-from collections.abc import Iterable
-
 from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated
 
 from controlplane.api import errors
@@ -35,8 +36,8 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """503 while the database does not answer. Redis is told but decides nothing: without it Berth is
-    only slower."""
+    """503 while the database does not answer. Redis is told but decides nothing: without it
+    Berth is only slower."""
     database = _database_answers()
     body = {"database": _word(database), "redis": _word(_redis_answers())}
     return JsonResponse(body, status=200 if database else 503)
@@ -109,7 +110,8 @@ _registry.register(Counts())
 @never_cache
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """For a token or session with a fleet-wide role: totals over all tenants are not for tenants."""
+    """For a token or session with a fleet-wide role: totals over all tenants are not for
+    tenants."""
     try:
         access.authorize_fleet(_actor(request), Action.VIEW)
     except (AuthenticationFailed, NotAuthenticated):

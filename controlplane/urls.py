@@ -1,4 +1,5 @@
-"""Every path of Berth: pages at the root, the API below /api/v1/, probes, the read-only back office."""
+"""Every path of Berth: pages at the root, the API below /api/v1/, probes, the read-only back
+office."""
 
 from importlib.util import find_spec
 

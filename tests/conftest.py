@@ -1,8 +1,8 @@
 """The cast: who is who in every test.
 
 Vision Lab owns Detection and Segmentation; Speech Lab owns Dialogue. ada owns Vision Lab, ben is a
-member of Detection, vik a viewer of Vision Lab, cleo a member of Dialogue. oz operates the fleet, pia
-approves for it.
+member of Detection, vik a viewer of Vision Lab, cleo a member of Dialogue. oz operates the
+fleet, pia approves for it.
 """
 
 from collections.abc import Callable
@@ -46,9 +46,7 @@ def cast(db: None) -> Cast:
     factories.member(cleo, Role.MEMBER, at=dialogue)
     factories.member(oz, Role.OPERATOR)
     factories.member(pia, Role.APPROVER)
-    return Cast(
-        vision, speech, detection, segmentation, dialogue, ada, ben, cleo, oz, pia, vik
-    )
+    return Cast(vision, speech, detection, segmentation, dialogue, ada, ben, cleo, oz, pia, vik)
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
-"""Rows for tests: plain functions, no random data. Every default is the smallest thing that is legal."""
+"""Rows for tests: plain functions, no random data. Every default is the smallest thing that is
+legal."""
 
 import hashlib
 import itertools
@@ -148,9 +149,7 @@ def quota(of: Project, what: Flavor, nominal_milli: int = 8000, **fields: Any) -
 
 def rate(of: Flavor, price: str = "2.50", **fields: Any) -> Rate:
     fields.setdefault("during", DateTimeTZRange(AT - timedelta(days=365), None))
-    return Rate.objects.create(
-        flavor=of, price_per_hour=Decimal(price), currency="EUR", **fields
-    )
+    return Rate.objects.create(flavor=of, price_per_hour=Decimal(price), currency="EUR", **fields)
 
 
 def quota_request(of: Project, what: Flavor, by: User, **fields: Any) -> QuotaRequest:
@@ -171,7 +170,7 @@ def workload(
 ) -> Workload:
     """A workload with one pod set, in `state` (no placements: see `place`)."""
     fields = {"priority_class": "normal", "submitted_at": AT} | fields
-    fields.setdefault("priority", PRIORITY_CLASSES[fields["priority_class"]])
+    fields.setdefault("priority", PRIORITY_CLASSES[str(fields["priority_class"])])
     if state in TERMINAL:
         fields.setdefault("ended_at", AT + timedelta(hours=1))
     made = Workload.objects.create(

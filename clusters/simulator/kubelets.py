@@ -125,7 +125,8 @@ class Kubelets:
             run.timer.cancel()
         run.act, run.late, run.ends_at = self._end, False, ends_at
         left_s = (ends_at - moments.now()).total_seconds()
-        self._set_timer(key, run, moments.real_seconds(left_s))
+        # Timers may fire a little early, and an end must not be told before it has come.
+        self._set_timer(key, run, moments.real_seconds(left_s) + 0.001)
 
     def _set_timer(self, key: str, run: Run, delay_s: float) -> None:
         loop = asyncio.get_running_loop()

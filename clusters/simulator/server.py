@@ -57,6 +57,7 @@ class Server(uvicorn.Server):
         )
         self.app = App(self.cluster, token=token, bookmark_s=options.bookmark_s)
         self._saved_revision = 0
+        self._one_save = asyncio.Lock()
         super().__init__(
             uvicorn.Config(
                 self.app,
@@ -81,20 +82,21 @@ class Server(uvicorn.Server):
             await super().serve(sockets)
         finally:
             saving.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await saving
-            self._save(self.cluster.state())
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.app.watches.close()
         await super().shutdown(sockets)
+        # Not after `serve`: uvicorn ends that by raising the signal once more.
+        async with self._one_save:
+            self._save(self.cluster.state())
 
     async def _save_now_and_then(self) -> None:
         while True:
             await asyncio.sleep(SAVE_EACH_S)
             if self.options.state and self.cluster.store.revision != self._saved_revision:
-                self._saved_revision = self.cluster.store.revision
-                await asyncio.to_thread(self._save, self.cluster.state())
+                async with self._one_save:
+                    self._saved_revision = self.cluster.store.revision
+                    await asyncio.to_thread(self._save, self.cluster.state())
 
     def _save(self, state: bytes) -> None:
         """Replace the state file in one step; a full disk costs the state, not the server."""
@@ -103,6 +105,7 @@ class Server(uvicorn.Server):
             return
         try:
             fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
+            fresh.touch(mode=0o600)
             fresh.write_bytes(state)
             fresh.replace(path)
         except OSError as error:
@@ -158,11 +161,15 @@ def run(arguments: dict[str, object]) -> int:
     try:
         options = Options(**fields, prefix=prefix)  # type: ignore[arg-type]  # argparse's types
         server = Server(options, token=token)
+        bound = listening(options.port)
     except (layouts.BadLayout, OSError) as error:
         print(f"simulate_cluster: {error}", file=sys.stderr)
         return 2
-    with _few_collections():
-        server.run(sockets=[listening(options.port)])
+    host, port = bound.getsockname()
+    machines = len(server.cluster.store.tables["nodes"])
+    print(f"{options.name}: {machines} simulated machines on http://{host}:{port}", flush=True)
+    with _few_collections(), contextlib.suppress(KeyboardInterrupt):
+        server.run(sockets=[bound])
     return 0
 
 

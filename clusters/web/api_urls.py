@@ -1,5 +1,13 @@
-"""Paths of the clusters endpoints, below /api/v1/."""
+"""Paths of the clusters' endpoints, below /api/v1/."""
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from clusters.web import api
+
+urlpatterns = [
+    path("clusters", api.ClustersApi.as_view(), name="clusters"),
+    path("clusters/<uuid:id>", api.ClusterApi.as_view(), name="cluster"),
+    path("nodes", api.NodesApi.as_view(), name="nodes"),
+    path("devices", api.DevicesApi.as_view(), name="devices"),
+    path("flavors", api.FlavorsApi.as_view(), name="flavors"),
+]

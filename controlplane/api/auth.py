@@ -65,7 +65,8 @@ def actor_of(request: Request | HttpRequest) -> access.Actor:
     """
     plain = request._request if isinstance(request, Request) else request
     user = request.user
-    token = request.auth if isinstance(request, Request) else None
+    auth: object = request.auth if isinstance(request, Request) else None
+    token = auth if isinstance(auth, Token) else None
     known = getattr(plain, "_berth_actor", None)
     if isinstance(known, access.Actor) and known.user == user and known.token == token:
         return known

@@ -1,4 +1,5 @@
-"""The one map from errors to answers: RFC 9457 problem documents. No view catches what this maps."""
+"""The one map from errors to answers: RFC 9457 problem documents. No view catches what this
+maps."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -36,7 +37,8 @@ _STATUS: Mapping[type[AppError], int] = {
 
 
 def problem(exc: Exception, context: Mapping[str, Any]) -> Response:  # Any: DRF's context
-    """DRF's exception handler. Nothing of an unexpected error reaches the caller; the log has it."""
+    """DRF's exception handler. Nothing of an unexpected error reaches the caller; the log has
+    it."""
     request = context["request"]
     translated = _translate(exc)
     if translated is None:
@@ -138,7 +140,9 @@ def _from_drf(exc: exceptions.APIException) -> tuple[AppError, int]:
     return AppError(detail, code=code), exc.status_code
 
 
-def flatten(details: Any, pointer: str = "") -> Iterator[Problem]:  # Any: DRF nests lists and dicts
+def flatten(
+    details: Any, pointer: str = ""
+) -> Iterator[Problem]:  # Any: DRF nests lists and dicts
     """DRF's nested details as one Problem a field at fault, with JSON pointers."""
     match details:
         case {"message": str(message), "code": str(code)}:
@@ -148,7 +152,9 @@ def flatten(details: Any, pointer: str = "") -> Iterator[Problem]:  # Any: DRF n
                 own = name == "non_field_errors"
                 yield from flatten(nested, pointer if own else f"{pointer}/{escape(str(name))}")
         case list():
-            leaves = all(isinstance(item, dict) and set(item) == {"message", "code"} for item in details)
+            leaves = all(
+                isinstance(item, dict) and set(item) == {"message", "code"} for item in details
+            )
             for index, nested in enumerate(details):
                 yield from flatten(nested, pointer if leaves else f"{pointer}/{index}")
 

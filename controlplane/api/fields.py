@@ -1,4 +1,5 @@
-"""Strict input fields: a JSON value of the right type or a 400. Nothing is coerced, nothing ignored."""
+"""Strict input fields: a JSON value of the right type or a 400. Nothing is coerced, nothing
+ignored."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -23,9 +24,7 @@ class StrictSerializer(serializers.Serializer[Any]):  # Any: it makes dicts
                 {"non_field_errors": ["An object is wanted."]}, code="wrong-type"
             )
         unknown = {
-            str(name): [
-                serializers.ErrorDetail("There is no such field.", code="unknown-field")
-            ]
+            str(name): [serializers.ErrorDetail("There is no such field.", code="unknown-field")]
             for name in data
             if name not in self.fields
         }
@@ -62,7 +61,8 @@ class Boolean(serializers.BooleanField):
 
 
 class Text(serializers.CharField):
-    """A JSON string without control or bidirectional characters; `lines` permits line feeds and tabs."""
+    """A JSON string without control or bidirectional characters; `lines` permits line feeds and
+    tabs."""
 
     default_error_messages = {
         "wrong-type": "A string is wanted.",
@@ -114,6 +114,7 @@ class Moment(serializers.Field[datetime, Any, str, Any]):
         return value.isoformat()
 
 
+@extend_schema_field({"type": "string"})
 class Words(serializers.Field[tuple[str, ...], Any, str, Any]):
     """A query parameter that holds some of a closed set: `state=PENDING,RUNNING`."""
 

@@ -1,4 +1,5 @@
-"""Idempotency-Key: the answer to a POST is kept for a day, in the transaction that made the object.
+"""Idempotency-Key: the answer to a POST is kept for a day, in the transaction that made the
+object.
 
 An error keeps nothing, so the same key may be used again once the request is right.
 """
@@ -82,7 +83,8 @@ def once(
 
 
 def _lock(name: str) -> None:
-    """Hold `name` until the transaction ends. Raises InFlight when another transaction holds it."""
+    """Hold `name` until the transaction ends. Raises InFlight when another transaction holds
+    it."""
     number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [number])

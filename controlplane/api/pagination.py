@@ -1,4 +1,5 @@
-"""Keyset pages: a cursor names the last row seen, so that pages stay right while rows come and go."""
+"""Keyset pages: a cursor names the last row seen, so that pages stay right while rows come and
+go."""
 
 import base64
 import binascii
@@ -9,7 +10,7 @@ from uuid import UUID
 
 import orjson
 from django.core.exceptions import ValidationError
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Field, Model, Q, QuerySet
 from rest_framework.pagination import BasePagination
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -19,11 +20,12 @@ from rest_framework.views import APIView
 from controlplane.kernel.errors import Invalid
 
 LIMIT, MAX_LIMIT = 50, 200
-_MAX_CURSOR = 500
+MAX_CURSOR = 500
 
 
 class Keyset(BasePagination):
-    """`?cursor=&limit=`; `Link: <…>; rel="next"`; never a total. The order ends in a unique field."""
+    """`?cursor=&limit=`; `Link: <…>; rel="next"`; never a total. The order ends in a unique
+    field."""
 
     def __init__(self, *order: str) -> None:
         self.order = order or ("id",)
@@ -31,7 +33,7 @@ class Keyset(BasePagination):
         self.started = False
         """Whether this page continues an earlier one."""
 
-    def paginate_queryset[M: Model](
+    def paginate_queryset[M: Model](  # type: ignore[override]  # lists are not paged here
         self, queryset: QuerySet[M], request: Request, view: APIView | None = None
     ) -> list[M]:
         """One page of rows. Raises Invalid for a limit or cursor that is none of ours."""
@@ -50,15 +52,17 @@ class Keyset(BasePagination):
         raise NotImplementedError("ApiView.page answers")
 
     def _values(self, model: type[Model], cursor: str) -> list[Any]:  # Any: as the fields' types
-        fault = Invalid("The cursor is none that a list gave.", pointer="?cursor", code="bad-cursor")
-        if len(cursor) > _MAX_CURSOR:
+        fault = Invalid(
+            "The cursor is none that a list gave.", pointer="?cursor", code="bad-cursor"
+        )
+        if len(cursor) > MAX_CURSOR:
             raise fault
         try:
             padded = cursor + "=" * (-len(cursor) % 4)
             values = orjson.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
             if not isinstance(values, list) or len(values) != len(self.order) or None in values:
                 raise fault
-            fields = [model._meta.get_field(name.lstrip("-")) for name in self.order]
+            fields = [_field(model, name) for name in self.order]
             return [field.to_python(value) for field, value in zip(fields, values, strict=True)]
         except (ValueError, TypeError, binascii.Error, ValidationError) as error:
             raise fault from error
@@ -76,29 +80,6 @@ class Keyset(BasePagination):
                 "as_of": {"type": "string", "format": "date-time"},
             },
         }
-
-    def get_schema_operation_parameters(self, view: APIView) -> list[dict[str, Any]]:  # Any: JSON
-        return [
-            {
-                "name": "cursor",
-                "in": "query",
-                "required": False,
-                "description": "`next` of the page before.",
-                "schema": {"type": "string", "maxLength": _MAX_CURSOR},
-            },
-            {
-                "name": "limit",
-                "in": "query",
-                "required": False,
-                "description": "How many rows at most.",
-                "schema": {
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": MAX_LIMIT,
-                    "default": LIMIT,
-                },
-            },
-        ]
 
 
 def next_link(request: Request, cursor: str) -> str:
@@ -130,6 +111,13 @@ def _limit(text: str | None) -> int:
 def _value(row: Model, field: str) -> object:
     value = getattr(row, field.lstrip("-"))
     return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _field(model: type[Model], name: str) -> "Field[Any, Any]":  # Any: of any type
+    field = model._meta.get_field(name.lstrip("-"))
+    if not isinstance(field, Field):
+        raise TypeError(f"{name} is no column of {model.__name__}")
+    return field
 
 
 def _encode(values: list[object]) -> str:

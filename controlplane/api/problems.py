@@ -1,4 +1,5 @@
-"""The kinds of problem the API tells of: a stable code, a title, and what to do about it. Data only."""
+"""The kinds of problem the API tells of: a stable code, a title, and what to do about it. Data
+only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,7 +30,8 @@ KINDS: Mapping[str, Kind] = {
         "Nobody is signed in", "Sign in on the portal, or send `Authorization: Bearer <token>`."
     ),
     "bad-token": Kind(
-        "The token is not valid", "It is unknown, expired or revoked: make a new one on the portal."
+        "The token is not valid",
+        "It is unknown, expired or revoked: make a new one on the portal.",
     ),
     "not-allowed": Kind(
         "Not permitted", "Your role, or your token's scopes, do not permit this; ask an owner."

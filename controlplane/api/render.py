@@ -41,7 +41,8 @@ class OrjsonRenderer(BaseRenderer):
 
 
 class OrjsonParser(BaseParser):
-    """Raises ParseError for anything but JSON, RequestDataTooBig past the limit, before parsing."""
+    """Raises ParseError for anything but JSON, RequestDataTooBig past the limit, before
+    parsing."""
 
     media_type = "application/json"
 

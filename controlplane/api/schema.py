@@ -10,6 +10,7 @@ from rest_framework import serializers
 
 from controlplane.api.errors import MEDIA_TYPE
 from controlplane.api.idempotency import HEADER
+from controlplane.api.pagination import LIMIT, MAX_CURSOR, MAX_LIMIT
 
 type Out = Any  # a serializer class or instance, as drf-spectacular takes them
 
@@ -31,7 +32,7 @@ class ProblemOut(serializers.Serializer[Any]):  # Any: description only
     detail = serializers.CharField()
     instance = serializers.CharField()
     code = serializers.CharField(help_text="Stable; one of the documented kinds.")
-    errors = FaultOut(many=True)
+    errors = FaultOut(many=True)  # type: ignore[assignment]  # DRF takes declared fields off the class
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]  # untyped base
@@ -57,6 +58,18 @@ _KEY = OpenApiParameter(
     OpenApiParameter.HEADER,
     description="1 to 200 printable ASCII characters; the answer is kept for 24 hours.",
 )
+_PAGE = [
+    OpenApiParameter(
+        "cursor",
+        {"type": "string", "maxLength": MAX_CURSOR},
+        description="`next` of the page before.",
+    ),
+    OpenApiParameter(
+        "limit",
+        {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": LIMIT},
+        description="How many rows at most.",
+    ),
+]
 
 
 def operation(
@@ -81,6 +94,8 @@ def operation(
         for status in sorted(statuses)
     }
     parameters = [*([query] if query is not None else []), *([_KEY] if keyed else [])]
+    if any(isinstance(answer, serializers.ListSerializer) for answer in answers.values()):
+        parameters += _PAGE
     decorator: Callable[[Any], Any] = extend_schema(
         operation_id=operation_id,
         tags=[tag],
@@ -97,7 +112,8 @@ class SchemaView(SpectacularAPIView):
 
 
 class DocsView(SpectacularSwaggerSplitView):
-    """The browsable page. Its template has no inline style, so the policy stays as strict as elsewhere."""
+    """The browsable page. Its template has no inline style, so the policy stays as strict as
+    elsewhere."""
 
     template_name = "api/docs.html"
     url_name = "api:schema"

@@ -24,8 +24,21 @@ from tenants.access import Actor
 _PAGING = frozenset({"cursor", "limit"})
 
 
+def many[M: Model](
+    serializer: type[Serializer[Any]],  # Any: rows
+) -> Callable[[list[M]], Sequence[Mapping[str, Any]]]:  # Any: JSON values
+    """The shape of a list whose rows `serializer` describes."""
+
+    def shape(rows: list[M]) -> Sequence[Mapping[str, Any]]:  # Any: JSON values
+        shaped: Sequence[Mapping[str, Any]] = list(serializer(rows, many=True).data)
+        return shaped
+
+    return shape
+
+
 class ApiView(APIView):
-    """One resource. Methods read `self.actor` and `self.at`, call one service or selector, answer."""
+    # One resource. Methods read `self.actor` and `self.at`, call one service or selector, answer.
+    # (A comment: a docstring would stand at every operation of the API's description.)
 
     pagination_class: type[Keyset] | None = None
     """Set on views whose GET is a list, for the API's description."""
@@ -51,7 +64,9 @@ class ApiView(APIView):
     def actor(self) -> Actor:
         return actor_of(self.request)
 
-    def body(self, serializer: type[BaseSerializer[Any]]) -> dict[str, Any]:  # Any: validated input
+    def body(
+        self, serializer: type[BaseSerializer[Any]]
+    ) -> dict[str, Any]:  # Any: validated input
         """The body as `serializer` understands it. Raises DRF's ValidationError."""
         bound = serializer(data=self.request.data)
         bound.is_valid(raise_exception=True)
@@ -63,13 +78,17 @@ class ApiView(APIView):
         if self.request._request.body not in {b"", b"{}"}:
             raise Invalid("This takes no body.", code="unknown-field")
 
-    def query(self, serializer: type[Serializer[Any]] | None = None) -> dict[str, Any]:  # Any: input
+    def query(
+        self, serializer: type[Serializer[Any]] | None = None
+    ) -> dict[str, Any]:  # Any: input
         """The query parameters; every one that `serializer` does not name is refused."""
         given = self.request.query_params
         fields = serializer().fields if serializer else {}
         known = set(fields) | (_PAGING if self.pagination_class else frozenset())
         found = [
-            Problem(pointer=f"?{name}", code="unknown-parameter", message="There is no such filter.")
+            Problem(
+                pointer=f"?{name}", code="unknown-parameter", message="There is no such filter."
+            )
             for name in given
             if name not in known
         ]
@@ -112,9 +131,7 @@ class ApiView(APIView):
         headers = {}
         if next_cursor:
             headers["Link"] = f'<{next_link(self.request, next_cursor)}>; rel="next"'
-        return Response(
-            {"items": items, "next": next_cursor, "as_of": self.at}, headers=headers
-        )
+        return Response({"items": items, "next": next_cursor, "as_of": self.at}, headers=headers)
 
     def once(self, make: Callable[[], Any], *, status: int = 201) -> Response:  # Any: JSON values
         """Answer a POST, at most once for each Idempotency-Key."""

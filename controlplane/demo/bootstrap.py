@@ -26,7 +26,7 @@ def _collect() -> None:
     from django.contrib.staticfiles.finders import get_finders
     from django.core.management import call_command
 
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(settings.STORAGES["staticfiles"]["BACKEND"].encode())
     for finder in get_finders():
         for path, storage in finder.list([]):
             found = Path(storage.path(path)).stat()

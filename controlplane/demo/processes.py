@@ -5,16 +5,18 @@ What must not live here: starting them.
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from controlplane.demo.folder import Folder
 from controlplane.demo.ports import HOST
 
 _PYTHON = (sys.executable,)
 _MANAGE = (*_PYTHON, "manage.py")
-_CELERY = (*_PYTHON, "-m", "celery", "-A", "controlplane")
+_CELERY = (*_PYTHON, "-m", "celery", "-A", "controlplane", "-q")
 # Each worker is alone: what it would learn from others costs a second at the start.
 _WORKER = ("--without-gossip", "--without-mingle", "-l", "WARNING")
+# Said as root, where the demo is as private as for anyone; a real installation still hears it.
+_NO_ROOT_WARNING = {"PYTHONWARNINGS": "ignore:You're running the worker with superuser"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`bootstrap` runs to its end while `first` starts; the `rest` follows it."""
+    """`bootstrap` runs to its end while `first` starts; the `rest` follows in its order.
+
+    A service with a health check has to answer before the next is started: what comes after the
+    web pages must not compete with them for the processor.
+    """
 
     first: tuple[Service, ...]
     bootstrap: Service
@@ -68,13 +74,20 @@ CLUSTERS = (("north", "demo-north"), ("south", "demo-south"))  # name, layout
 
 
 def table(place: Place) -> Table:
-    """Everything that makes up Berth, apart from PostgreSQL and Valkey."""
+    """Everything that makes up Berth, apart from PostgreSQL and Valkey, and people at work."""
+    activity = Service("activity", (*_MANAGE, "demo_activity"))
+    idle = idle_table(place)
+    return replace(idle, rest=(*idle.rest, activity))
+
+
+def idle_table(place: Place) -> Table:
+    """The same with nobody at work."""
     return Table(
         first=tuple(_simulator(place, cluster) for cluster in place.clusters),
         bootstrap=Service("bootstrap", (*_PYTHON, "-m", "controlplane.demo.bootstrap")),
         rest=(
-            _web(place),
             _worker("schedule", processes=1),
+            _web(place),
             _worker("dispatch", processes=2),
             Service("watcher", (*_MANAGE, "watch_clusters")),
             _worker("periodic", processes=1),
@@ -87,8 +100,9 @@ def _simulator(place: Place, cluster: Cluster) -> Service:
     return Service(
         cluster.name,
         (
-            *_PYTHON, "-m", "clusters.simulator", "--name", cluster.name, "--port", str(cluster.port),
-            "--layout", cluster.layout, "--state", str(place.folder.simulator_state(cluster.name)),
+            *_PYTHON, "-m", "clusters.simulator", "--name", cluster.name,
+            "--port", str(cluster.port), "--layout", cluster.layout,
+            "--state", str(place.folder.simulator_state(cluster.name)),
         ),
         environ={"BERTH_SIMULATOR_TOKEN": cluster.token},
     )  # fmt: skip
@@ -111,4 +125,5 @@ def _worker(queue: str, *, processes: int) -> Service:
     return Service(
         queue,
         (*_CELERY, "worker", "-Q", queue, "-c", str(processes), "-n", f"{queue}@berth", *_WORKER),
+        environ=_NO_ROOT_WARNING,
     )

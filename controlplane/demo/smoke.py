@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from urllib.parse import urlencode, urlsplit
 
 _STARTS_WITHIN_S = 60.0
 _ENDS_WITHIN_S = 120.0
-_CHARGED_WITHIN_S = 60.0
+_CHARGED_WITHIN_S = 120.0
 _POLL_S = 0.1
+_RUNS_S = 5
 _STARTED = ("RUNNING", "SUCCEEDED")
 _OVER = ("SUCCEEDED", "FAILED", "CANCELLED")
 
@@ -30,13 +32,19 @@ class Failed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """One workload to submit: who, what, on how many GPUs."""
+    """One workload to submit: who, to which project, what, on how many GPUs."""
 
     user: str
+    project: str
     name: str
     pods: int
     gpus_per_pod: int
     flavor: str
+
+    @property
+    def unit_seconds(self) -> int:
+        """What it holds at least, in whole units of the flavor times seconds."""
+        return self.pods * self.gpus_per_pod * _RUNS_S
 
     def body(self, project: str) -> Json:
         return {
@@ -57,7 +65,7 @@ class Submission:
                     "gpu_milli": 1000,
                     "flavors": [self.flavor],
                     "image": "busybox",
-                    "command": ["sleep", "20"],
+                    "command": ["sleep", str(_RUNS_S)],
                     "args": [],
                     "env": {},
                 }
@@ -66,8 +74,8 @@ class Submission:
 
 
 SUBMISSIONS = (
-    Submission(user="ben", name="smoke-mig", pods=1, gpus_per_pod=1, flavor="a100-80gb.1g.10gb"),
-    Submission(user="cleo", name="smoke-gang", pods=2, gpus_per_pod=8, flavor="h100-80gb"),
+    Submission("ben", "segmentation", "smoke-mig", 1, 1, "a100-80gb.1g.10gb"),
+    Submission("cleo", "pretraining", "smoke-gang", 2, 8, "h100-80gb"),
 )
 
 
@@ -85,28 +93,25 @@ class Api:
         return self._ask("POST", path, json.dumps(body), expect=201)
 
     def every(self, path: str, **query: str) -> list[Json]:
-        """All rows of a list, following its pages."""
+        """All rows of a list, following its cursors."""
         rows: list[Json] = []
         page = self.get(path, **query)
         while True:
-            rows += page["results"]
-            if not page.get("next"):
+            rows += page["items"]
+            if not page["next"]:
                 return rows
-            target = urlsplit(page["next"])
-            page = self._ask("GET", f"{target.path}?{target.query}", None, expect=200, prefix="")
+            page = self.get(path, **query, cursor=page["next"])
 
-    def _ask(
-        self, method: str, path: str, body: str | None, *, expect: int, prefix: str = "/api/v1/"
-    ) -> Json:
+    def _ask(self, method: str, path: str, body: str | None, *, expect: int) -> Json:
         connection = http.client.HTTPConnection(self._host, timeout=30)
         try:
-            connection.request(method, prefix + path, body, self._headers)
+            connection.request(method, f"/api/v1/{path}", body, self._headers)
             answer = connection.getresponse()
             text = answer.read().decode(errors="replace")
         finally:
             connection.close()
         if answer.status != expect:
-            raise Failed(f"{method} {prefix}{path} answered {answer.status}: {text[:500]}")
+            raise Failed(f"{method} {path} answered {answer.status}: {text[:500]}")
         found: Json = json.loads(text)
         return found
 
@@ -117,30 +122,45 @@ class Run:
 
     wanted: Submission
     api: Api
-    project: str
     id: str
     submitted_at: float  # monotonic
     running_s: float = 0.0
     over_s: float = 0.0
+    held: Decimal = Decimal(0)  # whole units of the flavor times seconds
     charged: Decimal = Decimal(0)
+    currency: str = ""
 
     def state(self) -> str:
-        return str(self.api.get(f"workloads/{self.id}")["state"]).upper()
+        return str(self.api.get(f"workloads/{self.id}")["state"])
+
+    def nodes(self) -> str:
+        """Where it ran."""
+        placements = self.api.get(f"workloads/{self.id}")["placements"]
+        return ", ".join(sorted({f"{row['cluster']}/{row['node']}" for row in placements}))
+
+    def read_spend(self) -> None:
+        """Fill in what was held and charged so far."""
+        self.held = Decimal(0)
+        for row in self.api.every("usage", workload=self.id):
+            length = datetime.fromisoformat(row["end"]) - datetime.fromisoformat(row["start"])
+            self.held += row["amount_milli"] * Decimal(str(length.total_seconds())) / 1000
+        rows = self.api.every("charges", workload=self.id)
+        self.charged = sum((Decimal(row["amount"]) for row in rows), Decimal(0))
+        self.currency = rows[0]["currency"] if rows else ""
 
 
 def submit(url: str, tokens: Mapping[str, str], wanted: Submission) -> Run:
-    """Submit to its user's first project."""
+    """Submit to the user's project of that name."""
     api = Api(url, tokens[wanted.user])
-    projects = api.every("projects")
-    if not projects:
-        raise Failed(f"{wanted.user} sees no project")
-    project = str(projects[0]["id"])
-    answer = api.post("workloads", wanted.body(project))
-    return Run(wanted, api, project, str(answer["id"]), time.monotonic())
+    projects = {row["slug"]: row["id"] for row in api.every("projects")}
+    if wanted.project not in projects:
+        raise Failed(f"{wanted.user} does not see the project {wanted.project}")
+    answer = api.post("workloads", wanted.body(projects[wanted.project]))
+    return Run(wanted, api, str(answer["id"]), time.monotonic())
 
 
 def follow(runs: Sequence[Run]) -> None:
-    """Wait until each run has started, then ended, then was charged."""
+    """Wait until each run has started, then ended, then was charged for all it held."""
 
     def started(run: Run) -> bool:
         state = run.state()
@@ -158,11 +178,8 @@ def follow(runs: Sequence[Run]) -> None:
         return state == "SUCCEEDED"
 
     def charged(run: Run) -> bool:
-        rows = run.api.every("charges", project=run.project)
-        run.charged = sum(
-            (Decimal(row["amount"]) for row in rows if row["workload"] == run.id), Decimal(0)
-        )
-        return run.charged > 0
+        run.read_spend()
+        return run.held >= run.wanted.unit_seconds and run.charged > 0
 
     _each(runs, started, "start", _STARTS_WITHIN_S)
     _each(runs, ended, "end", _ENDS_WITHIN_S)
@@ -179,17 +196,39 @@ def _each(runs: Sequence[Run], done: Callable[[Run], bool], what: str, within_s:
         time.sleep(_POLL_S)
 
 
+def check_prices(runs: Sequence[Run]) -> None:
+    """Raise Failed unless each charge is what was held, at the price list's price."""
+    for run in runs:
+        rates = run.api.every("rates", flavor=run.wanted.flavor)
+        due = run.held / 3600 * Decimal(rates[0]["price_per_hour"])
+        if abs(due - run.charged) > Decimal("0.0001"):
+            raise Failed(f"{run.wanted.name} was charged {run.charged}, and {due:.6f} is due")
+
+
 def figures(runs: Sequence[Run]) -> str:
     """The table to print."""
-    rows = [("workload", "user", "pods x GPUs", "submit to running", "to its end", "charged")]
+    heads = (
+        "workload",
+        "user",
+        "GPUs",
+        "flavor",
+        "running after",
+        "over after",
+        "GPU-s",
+        "charge",
+    )
+    rows = [(*heads, "where")]
     rows += [
         (
             run.wanted.name,
             run.wanted.user,
-            f"{run.wanted.pods} x {run.wanted.gpus_per_pod} {run.wanted.flavor}",
+            f"{run.wanted.pods} x {run.wanted.gpus_per_pod}",
+            run.wanted.flavor,
             f"{run.running_s:.2f} s",
             f"{run.over_s:.2f} s",
-            f"{run.charged}",
+            f"{run.held:.1f}",
+            f"{run.charged} {run.currency}",
+            run.nodes(),
         )
         for run in runs
     ]
@@ -205,10 +244,11 @@ def main(url: str, tokens_file: str) -> int:
     try:
         runs = [submit(url, tokens, wanted) for wanted in SUBMISSIONS]
         follow(runs)
+        check_prices(runs)
+        print(figures(runs))
     except Failed as error:
         print(f"smoke: {error}")
         return 1
-    print(figures(runs))
     return 0
 
 

@@ -163,4 +163,10 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "ENUM_NAME_OVERRIDES": {
+        "WorkloadState": "scheduler.core.lifecycle.State",
+        "ClusterState": "clusters.web.serializers.CLUSTER_STATES",
+        "Role": "tenants.web.serializers.ROLES",
+    },
 }

@@ -3,8 +3,9 @@
 The ideal: take the workload that is next in order; start it where it fits best, within its quota;
 if it does not fit, evict whom the rules allow; else hold it with the reason; repeat. The
 departures: a workload that is held does not keep later ones from starting (its place in order
-counts when capacity comes free); once a class of identical requests of a project was held, its like
-are held for the same reason unseen; and after `policy.max_admits` the rest waits for the next plan.
+counts when capacity comes free); once a class of identical requests of a project was held, its
+like are held for the same reason unseen; and after `policy.max_admits` the rest waits for the next
+plan.
 """
 
 from collections.abc import Iterator
@@ -58,7 +59,7 @@ class _Cycle:
         requests = Requests(flavors=self._now.flavors)
         of = {pending.id: requests.of(pending) for pending in self._snapshot.pending}
         heads = Heads(
-            pending=[pending for pending in self._snapshot.pending if not self._too_early(pending)],
+            pending=[p for p in self._snapshot.pending if not self._too_early(p)],
             requests=of,
             shares=self._shares,
             borrows=self._admission.borrows,

@@ -1,4 +1,4 @@
-"""A mutable what-if copy of the fleet: rooms, usage and index, moved together and taken back exactly.
+"""A mutable what-if copy of the fleet: rooms, usage and index, moved together, taken back exactly.
 
 A what-if is an operation log that is cut off again, as in KAI's `Statement`: nothing is copied.
 """
@@ -18,7 +18,8 @@ class Draft:
     """The fleet with some workloads in it.
 
     What is held on a node or device that the snapshot lacks is charged to its project and takes no
-    room. Clusters and nodes that are not usable keep what they hold and are in no pool of the index.
+    room. Clusters and nodes that are not usable keep what they hold and are in no pool of the
+    index.
     """
 
     __slots__ = ("_log", "book", "clusters", "flavors", "index", "rooms")

@@ -1,7 +1,7 @@
 """Does this pod fit on this node? The one test that planner and applier share.
 
-The planner keeps a `Room` for each node of its draft; the applier asks `fits` with fresh rows. Quota
-is not asked here, nor whether the cluster takes new work.
+The planner keeps a `Room` for each node of its draft; the applier asks `fits` with fresh rows.
+Quota is not asked here, nor whether the cluster takes new work.
 """
 
 from collections.abc import Iterable, Mapping
@@ -61,9 +61,9 @@ class Room:
     """What is free on one node. Mutable. `devices` are in order of their ordinals.
 
     `taken` has the bits in use of each device; `media` those with their media engines in use.
-    cpu_milli and memory_mib are what is free, negative when more is held than the node has. A device
-    on which two holders overlap is contradictory and takes nothing new: it is in `broken`. `rank` is
-    the node's place in an index, -1 without one.
+    cpu_milli and memory_mib are what is free, negative when more is held than the node has. A
+    device on which two holders overlap is contradictory and takes nothing new: it is in `broken`.
+    `rank` is the node's place in an index, -1 without one.
     """
 
     __slots__ = ("broken", "cpu_milli", "devices", "media", "memory_mib", "node", "rank", "taken")
@@ -88,7 +88,7 @@ class Room:
         return twin
 
     def take(self, *, holder: Holds, flavor: FlavorView | None) -> None:
-        """Let it in without asking. Spans on devices that the node no longer has are passed over."""
+        """Let it in without asking. Spans on devices that the node has lost are passed over."""
         self.cpu_milli -= holder.cpu_milli
         self.memory_mib -= holder.memory_mib
         for device, span in holder.spans:
@@ -144,9 +144,8 @@ class Room:
             bits = mig.mask(span)
             if (self.taken[device_id] | own.get(device_id, 0)) & bits:
                 return Misfit.SPAN_TAKEN
-            if flavor.profile.endswith(mig.MEDIA) and device.mode is DeviceMode.MIG_DYNAMIC:
-                if device_id in self.media or device_id in own:
-                    return Misfit.SPAN_TAKEN
+            if _wants_media(device, flavor) and (device_id in self.media or device_id in own):
+                return Misfit.SPAN_TAKEN
             own[device_id] = own.get(device_id, 0) | bits
         if flavor.kind is FlavorKind.SHARE and len(own) > 1:
             return Misfit.ILLEGAL_SPAN
@@ -191,6 +190,11 @@ def _amount_held(place: Place, flavor: FlavorView) -> int:
     if flavor.kind is FlavorKind.SHARE:
         return sum(span.width for _, span in place.spans) or -1
     return len(place.spans) * ONE_MILLI or -1
+
+
+def _wants_media(device: DeviceView, flavor: FlavorView) -> bool:
+    """Whether the flavor wants the media engines of a device that is cut on demand."""
+    return device.mode is DeviceMode.MIG_DYNAMIC and flavor.profile.endswith(mig.MEDIA)
 
 
 def _wrong_span(device: DeviceView, span: Span, flavor: FlavorView) -> Misfit | None:

@@ -1,4 +1,4 @@
-"""The states of a workload and the transitions between them. Pure; `services.transition` applies it."""
+"""The states of a workload and the steps between them. Pure; `services.transition` applies it."""
 
 from enum import StrEnum
 

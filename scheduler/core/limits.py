@@ -1,4 +1,4 @@
-"""What could ever start, whatever is free now: asked at submission, and to say why something waits."""
+"""What could ever start, whatever is free now: asked at submission, and to say why work waits."""
 
 from scheduler.core import draft as drafts
 from scheduler.core.draft import Draft
@@ -14,10 +14,10 @@ HOPELESS = frozenset(
 
 
 def never_admissible(snapshot: Snapshot, pending: PendingView) -> Reason | None:
-    """Why the workload could not start even in an idle fleet with every node well; None if it could.
+    """Why the workload could not start even in an idle fleet, every node well; None if it could.
 
-    For the moment of submission: what gets a reason here would wait until hardware or quota change.
-    With several accepted flavors it is the reason of the most preferred one that exists.
+    For the moment of submission: what gets a reason here would wait until hardware or quota
+    change. With several accepted flavors it is the reason of the most preferred one that exists.
     """
     return Limits(snapshot).reason(pending)
 
@@ -119,7 +119,7 @@ class Limits:
 def room_numbers(
     *, draft: Draft, pending: PendingView, request: Request, option: Option
 ) -> dict[str, int | str]:
-    """What the least start asks of its scarcest flavor, and the most that one cluster has of it."""
+    """What the least start asks of its scarcest flavor, and the most that a cluster has of it."""
     clusters = clusters_for(draft=draft, request=request, option=option)
     kinds = {flavor.id: flavor for flavor in option.flavors}
     free = {

@@ -2,8 +2,8 @@
 
 Source: NVIDIA Multi-Instance GPU User Guide, "Supported MIG Profiles", and the placements that
 `nvidia-smi mig -lgipp` lists ({starts}:size, in memory slices). All seven-slice boards (Ampere to
-Blackwell) list the same starts; their profiles differ in the memory in the name alone. Profile names
-of boards that the guide leaves out are those of NVIDIA's mig-parted.
+Blackwell) list the same starts; their profiles differ in the memory in the name alone. Profile
+names of boards that the guide leaves out are those of NVIDIA's mig-parted.
 """
 
 import re
@@ -127,9 +127,9 @@ def board(*, model: str) -> Board | None:
     """The board behind a model name; None when it has no MIG or its memory can't be told.
 
     Takes the names of GPU feature discovery (`nvidia.com/gpu.product`: NVIDIA-A100-SXM4-80GB,
-    NVIDIA-H100-80GB-HBM3, NVIDIA-H100-NVL, NVIDIA-GH200-480GB, NVIDIA-H200, NVIDIA-B200, …, also with
-    its suffixes -SHARED and -MIG-1g.10gb) and the names of `BOARDS`, in any case. A bare "A100" is
-    None: 40 or 80 GB decides its profiles.
+    NVIDIA-H100-80GB-HBM3, NVIDIA-H100-NVL, NVIDIA-GH200-480GB, NVIDIA-H200, NVIDIA-B200, …, also
+    with its suffixes -SHARED and -MIG-1g.10gb) and the names of `BOARDS`, in any case. A bare
+    "A100" is None: 40 or 80 GB decides its profiles.
     """
     return _board(model)
 
@@ -212,9 +212,9 @@ def arrange(
 ) -> tuple[tuple[tuple[str, Span], ...], ...]:
     """Slices (profile, span) for each of `devices` alike devices, in which `counts` slices lie.
 
-    `counts` is what a node advertises per profile; the result has exactly those. A node's devices are
-    cut alike where the counts allow it; else devices are filled one after another. The search is
-    exact. Raises `ImpossibleLayout`, also for a profile that the model does not have.
+    `counts` is what a node advertises per profile; the result has exactly those. A node's devices
+    are cut alike where the counts allow it; else devices are filled one after another. The search
+    is exact. Raises `ImpossibleLayout`, also for a profile that the model does not have.
     """
     wanted = []
     for name, count in sorted(counts.items()):
@@ -267,18 +267,14 @@ def _cut_each(
     return fill(total, devices)
 
 
-def _maximal(
-    parts: tuple[Profile, ...], left: tuple[int, ...]
-) -> Iterator[tuple[int, ...]]:
+def _maximal(parts: tuple[Profile, ...], left: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     """Each choice of at most `left` of the parts that fits one device and can't be added to."""
     most = tuple(min(n, part.at_most) for n, part in zip(left, parts, strict=True))
 
     def choose(prefix: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         if len(prefix) == len(parts):
             more = (
-                (*prefix[:i], n + 1, *prefix[i + 1 :])
-                for i, n in enumerate(prefix)
-                if n < most[i]
+                (*prefix[:i], n + 1, *prefix[i + 1 :]) for i, n in enumerate(prefix) if n < most[i]
             )
             if all(_layout(parts, bigger) is None for bigger in more):
                 yield prefix

@@ -38,10 +38,7 @@ class _Like:
 
 
 class Heads:
-    """Hands out workloads, each once, until none is left that is not closed.
-
-    After `reopen` those that were handed out or closed and not `done` come up again.
-    """
+    """Hands out workloads, each once, until none is left that is not closed."""
 
     def __init__(
         self,
@@ -63,7 +60,7 @@ class Heads:
         for like in likes.values():
             like.waiting.sort(key=place_in_queue, reverse=True)
         self._likes = [(project, like) for (project, _), like in likes.items()]
-        self._skipped: list[tuple[ProjectId, _Like, PendingView]] = []
+        self._closed: list[tuple[_Like, PendingView]] = []
         self._current: tuple[ProjectId, _Like, PendingView] | None = None
         self._fill()
 
@@ -91,28 +88,26 @@ class Heads:
         return None
 
     def close(self) -> list[PendingView]:
-        """Take the like of the workload handed out last out of the race; returns them, in order."""
+        """The workload handed out last did not start: neither will its like, which are returned.
+
+        They come up again after `reopen`, in order.
+        """
         if self._current is None:
             return []
-        project, like, _ = self._current
+        project, like, head = self._current
+        self._closed.append((like, head))
+        if not like.waiting:
+            return []
         queue = self._queues[project]
-        if like.waiting:
-            queue[:] = [item for item in queue if item[1] is not like]
-            heapify(queue)
+        queue[:] = [item for item in queue if item[1] is not like]
+        heapify(queue)
         return like.waiting[::-1]
 
-    def keep(self) -> None:
-        """The workload handed out last comes up again after `reopen`."""
-        if self._current is not None:
-            self._skipped.append(self._current)
-
     def reopen(self) -> None:
-        """Another round over all that is left: closed, or kept."""
-        for _, like, head in self._skipped:
+        """Another round, over all that was closed."""
+        for like, head in self._closed:
             like.waiting.append(head)
-        for _, like, _ in self._skipped:
-            like.waiting.sort(key=place_in_queue, reverse=True)
-        self._skipped.clear()
+        self._closed.clear()
         self._likes = [(project, like) for project, like in self._likes if like.waiting]
         self._fill()
 

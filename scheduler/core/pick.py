@@ -13,7 +13,6 @@ from scheduler.core.snapshot import (
     DeviceView,
     FlavorKind,
     FlavorView,
-    Isolation,
     PodSetView,
 )
 from scheduler.core.units import ONE_MILLI, WHOLE_DEVICE, DeviceId, Span
@@ -35,9 +34,9 @@ def pick(*, room: Room, pod_set: PodSetView, flavor: FlavorView) -> Spans | None
 
 def _usable(room: Room, mode: DeviceMode, flavor: FlavorView) -> Iterator[DeviceView]:
     for device in room.devices.values():
-        if device.mode is mode and device.model == flavor.model and device.usable:
-            if device.id not in room.broken:
-                yield device
+        suits = device.mode is mode and device.model == flavor.model
+        if suits and device.usable and device.id not in room.broken:
+            yield device
 
 
 def _whole(room: Room, count: int, flavor: FlavorView) -> Spans | None:

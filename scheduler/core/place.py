@@ -1,10 +1,10 @@
-"""Where the pods of a workload go: best fit for one pod, all or nothing for a gang, in one cluster.
+"""Where pods go: best fit for one pod, all or nothing for a gang, in one cluster.
 
-Ties never stand open: fewest left over, then tightest in cores, then first by node name. Pods without
-GPUs go to nodes without devices first, then to nodes with the fewest empty devices. A share goes to
-the fullest device that still holds it; a slice that is cut on demand to where it costs the fewest
-legal starts. Placing pod after pod is exact for gangs of like pods; a gang of unlike pods is placed
-largest first and may miss a packing.
+Ties never stand open: fewest left over, then tightest in cores, then first by node name. Pods
+without GPUs go to nodes without devices first, then to nodes with the fewest empty devices. A
+share goes to the fullest device that still holds it; a slice that is cut on demand to where it
+costs the fewest legal starts. Placing pod after pod is exact for gangs of like pods; a gang of
+unlike pods is placed largest first and may miss a packing.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -78,11 +78,11 @@ def place_gang(
     spare: Mapping[FlavorId, int],
     make_room: MakeRoom | None = None,
 ) -> tuple[Place, ...] | None:
-    """Put the workload into `draft` and return its places by rank; None leaves the draft as it was.
+    """Put the workload into `draft`: its places by rank; None leaves the draft as it was.
 
-    At least `min_count` of each pod set start, then as many up to `count` as fit in the room and in
-    `spare`, the quota left per flavor (in thousandths, the least start not yet taken off). When a pod
-    of the least start finds no place, `make_room` is asked to free one.
+    At least `min_count` of each pod set start, then as many up to `count` as fit in the room and
+    in `spare`, the quota left per flavor (in thousandths, the least start not yet taken off). When
+    a pod of the least start finds no place, `make_room` is asked to free one.
     """
     mark = draft.checkpoint()
     gang = _Gang(draft, pending, option, cluster)

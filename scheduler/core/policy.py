@@ -7,8 +7,8 @@ from dataclasses import dataclass
 class Policy:
     """The knobs of one plan.
 
-    `preemption` off: nothing is ever taken back. `max_victims` bounds the workloads evicted for one
-    preemptor. `max_admits` bounds one cycle's admissions, so that its transaction stays short.
+    `preemption` off: nothing is ever taken back. `max_victims` bounds the workloads evicted for
+    one preemptor. `max_admits` bounds one cycle's admissions, so that its transaction stays short.
     """
 
     preemption: bool = True

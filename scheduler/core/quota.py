@@ -58,8 +58,8 @@ class Book:
     def available(self, *, project: ProjectId, flavor: FlavorId) -> int | None:
         """How much more the project may take now; None without a quota row.
 
-        Negative after a quota cut: running work is left alone, and nothing is admitted until enough
-        of it has ended. Zero or negative also while others use what this project lends.
+        Negative after a quota cut: running work is left alone, and nothing is admitted until
+        enough of it has ended. Zero or negative also while others use what this project lends.
         """
         quota = self._quotas.get((project, flavor))
         if quota is None:
@@ -75,7 +75,7 @@ class Book:
         return min(free, quota.nominal_milli + quota.borrowing_limit_milli - used)
 
     def ceiling(self, *, project: ProjectId, flavor: FlavorId) -> int | None:
-        """The most the project could hold if nobody else used anything; None without a quota row."""
+        """The most the project could hold if nobody else used any; None without a quota row."""
         quota = self._quotas.get((project, flavor))
         if quota is None:
             return None

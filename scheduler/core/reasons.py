@@ -1,4 +1,4 @@
-"""Why a workload is not placed, and why one is preempted: closed enums, with numbers, as values."""
+"""Why a workload is not placed, and why one is preempted: closed enums with numbers, as values."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,7 +16,7 @@ class ReasonCode(StrEnum):
     NO_FREE_CAPACITY = "no-free-capacity"  # the accepted clusters are full
     WAITING_FOR_PREEMPTION = "waiting-for-preemption"  # victims are being evicted for it
     BEHIND = "behind"  # the same queue's head comes first
-    CLUSTER_UNAVAILABLE = "cluster-unavailable"  # every accepted cluster is lost, degraded or draining
+    CLUSTER_UNAVAILABLE = "cluster-unavailable"  # accepted clusters lost, degraded, draining
     BACKOFF = "backoff"  # a failed start is retried later
 
 
@@ -36,103 +36,72 @@ class Reason:
     numbers: tuple[tuple[str, int | str], ...] = ()
 
 
+_SENTENCES: dict[ReasonCode, str] = {
+    ReasonCode.NEVER_ADMISSIBLE: (
+        "{asked} asked; the project may hold at most {most} {flavor}"
+        " ({nominal} nominal + {borrowable} borrowed)."
+    ),
+    ReasonCode.NO_MATCHING_FLAVOR: "No accepted cluster has {flavor}.",
+    ReasonCode.EXCEEDS_CAPACITY: (
+        "Larger than the hardware: {shape} asked, {asked} in all; even empty, one cluster has"
+        " {free} and one node {largest_free}."
+    ),
+    ReasonCode.QUOTA_USED: (
+        "{asked} asked and {used} in use; the project may hold at most {most} {flavor}"
+        " ({nominal} nominal + {borrowable} borrowed)."
+    ),
+    ReasonCode.COHORT_USED: (
+        "{asked} {flavor} asked and {available} to be had: the project uses {used} of {nominal}"
+        " nominal, and the others leave no more to borrow."
+    ),
+    ReasonCode.NO_FIT: (
+        "{asked} {flavor} asked and {free} free, but not where it fits: {shape} asked; the most"
+        " free on one node is {largest_free}."
+    ),
+    ReasonCode.NO_FREE_CAPACITY: "{asked} {flavor} asked, {free} free in one cluster.",
+    ReasonCode.WAITING_FOR_PREEMPTION: (
+        "Waits for {coming} {flavor}; workloads being evicted for it now: {victims}."
+    ),
+    ReasonCode.BEHIND: "Other workloads start first ({admitted} in this cycle); it is next then.",
+    ReasonCode.CLUSTER_UNAVAILABLE: (
+        "Accepted clusters that are lost, degraded or draining: {clusters}; no other is accepted."
+    ),
+    ReasonCode.BACKOFF: "The last start failed; it is tried again in {retry_in} s.",
+}
+_NO_QUOTA = "{asked} asked; the project has no quota of {flavor}."
+_NO_FLAVOR = "No accepted flavor exists on an accepted cluster."
+
+
 def describe(reason: Reason) -> str:
-    """One sentence in English with the numbers; amounts in devices, slices or cores."""
-    n = _Numbers(reason.numbers)
-    match reason.code:
-        case ReasonCode.NEVER_ADMISSIBLE:
-            return _never(n)
-        case ReasonCode.NO_MATCHING_FLAVOR:
-            if n.has("flavor"):
-                return f"No accepted cluster has {n.flavor}."
-            return "No accepted flavor exists on an accepted cluster."
-        case ReasonCode.EXCEEDS_CAPACITY:
-            return (
-                f"Larger than the hardware: {n.pods} asked, {n.amount('asked')} in all; even empty,"
-                f" one cluster has {n.amount('free')} and one node {n.amount('largest_free')}."
-            )
-        case ReasonCode.QUOTA_USED:
-            return (
-                f"{n.amount('asked')} asked and {n.amount('used')} in use; the project may hold at"
-                f" most {n.most} {n.flavor} ({n.limits})."
-            )
-        case ReasonCode.COHORT_USED:
-            return (
-                f"{n.amount('asked')} {n.flavor} asked and {n.amount('available')} to be had: the"
-                f" project uses {n.amount('used')} of {n.amount('nominal')} nominal, and the others"
-                " leave no more to borrow."
-            )
-        case ReasonCode.NO_FIT:
-            return (
-                f"{n.amount('asked')} {n.flavor} asked and {n.amount('free')} free, but not where"
-                f" it fits: {n.pods} asked; the most free on one node is"
-                f" {n.amount('largest_free')}."
-            )
-        case ReasonCode.NO_FREE_CAPACITY:
-            return f"{n.amount('asked')} {n.flavor} asked, {n.amount('free')} free in one cluster."
-        case ReasonCode.WAITING_FOR_PREEMPTION:
-            return f"Waits for {n.amount('coming')} {n.flavor}: {n.waiting}."
-        case ReasonCode.BEHIND:
-            return f"{n.count('admitted')} other workloads start first; it is looked at again then."
-        case ReasonCode.CLUSTER_UNAVAILABLE:
-            return f"{n.count('clusters')} accepted clusters are lost, degraded or draining."
-        case ReasonCode.BACKOFF:
-            return f"The last start failed; it is tried again in {n.seconds('retry_in')} s."
+    """One sentence in English with the numbers; amounts in devices, slices or cores.
+
+    A number that the reason lacks reads as 0.
+    """
+    words = _Words()
+    milli = {name: value for name, value in reason.numbers if isinstance(value, int)}
+    for name, value in reason.numbers:
+        plain, _, unit = name.rpartition("_")
+        words[plain or name] = in_units(int(value)) if unit == "milli" else str(value)
+    most = milli.get("nominal_milli", 0) + milli.get("borrowable_milli", 0)
+    words["most"] = in_units(most)
+    words["shape"] = _shape(milli, words["pod"], words["pod_cpu"])
+    sentence = _SENTENCES[reason.code]
+    if reason.code is ReasonCode.NEVER_ADMISSIBLE and not most:
+        sentence = _NO_QUOTA
+    if reason.code is ReasonCode.NO_MATCHING_FLAVOR and "flavor" not in words:
+        sentence = _NO_FLAVOR
+    return sentence.format_map(words)
 
 
-class _Numbers:
-    """A reason's numbers as words. What is missing reads as 0."""
-
-    def __init__(self, numbers: tuple[tuple[str, int | str], ...]) -> None:
-        self._of = dict(numbers)
-        self.flavor = str(self._of.get("flavor", "of the flavor"))
-
-    def has(self, name: str) -> bool:
-        return name in self._of
-
-    def milli(self, name: str) -> int:
-        return int(self._of.get(f"{name}_milli", 0))
-
-    def amount(self, name: str) -> str:
-        return in_units(self.milli(name))
-
-    def count(self, name: str) -> int:
-        return int(self._of.get(f"{name}_count", 0))
-
-    def seconds(self, name: str) -> int:
-        return int(self._of.get(f"{name}_s", 0))
-
-    @property
-    def most(self) -> str:
-        return in_units(self.milli("nominal") + self.milli("borrowable"))
-
-    @property
-    def limits(self) -> str:
-        return f"{self.amount('nominal')} nominal + {self.amount('borrowable')} borrowed"
-
-    @property
-    def pods(self) -> str:
-        count = self.count("pods")
-        memory_gib = int(self._of.get("pod_memory_mib", 0)) / 1024
-        return (
-            f"{count} {'pod' if count == 1 else 'pods'} of up to {self.amount('pod')}"
-            f" {self.flavor}, {self.amount('pod_cpu')} cores and {memory_gib:g} GiB"
-        )
-
-    @property
-    def waiting(self) -> str:
-        count = self.count("victims")
-        if not count:
-            return "work that is ending gives them back"
-        return f"{count} {'workload is' if count == 1 else 'workloads are'} being evicted for it"
+class _Words(dict[str, str]):
+    def __missing__(self, name: str) -> str:
+        return "the flavor" if name == "flavor" else "0"
 
 
-def _never(n: _Numbers) -> str:
-    if not n.milli("nominal") + n.milli("borrowable"):
-        return f"{n.amount('asked')} asked; the project has no quota of {n.flavor}."
-    return (
-        f"{n.amount('asked')} asked; the project may hold at most {n.most} {n.flavor} ({n.limits})."
-    )
+def _shape(milli: dict[str, int], pod: str, cores: str) -> str:
+    count, memory_gib = milli.get("pods_count", 0), milli.get("pod_memory_mib", 0) / 1024
+    pods = "1 pod of" if count == 1 else f"{count} pods of up to"
+    return f"{pods} {pod} with {cores} cores and {memory_gib:g} GiB"
 
 
 def in_units(milli: int) -> str:

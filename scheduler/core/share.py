@@ -1,8 +1,8 @@
 """Fair share: how far a project, and its tenant, is over what it is guaranteed.
 
-Dominant share (Ghodsi et al., "Dominant Resource Fairness", NSDI 2011), of what is borrowed only, as
-in Kueue's fair sharing (KEP-1714): the largest, over flavors, of what is used beyond nominal as a
-part of the fleet's nominal, divided by the weight. Whoever has less comes first.
+Dominant share (Ghodsi et al., "Dominant Resource Fairness", NSDI 2011), of what is borrowed only,
+as in Kueue's fair sharing (KEP-1714): the largest, over flavors, of what is used beyond nominal as
+a part of the fleet's nominal, divided by the weight. Whoever has less comes first.
 """
 
 from collections.abc import Iterable
@@ -44,7 +44,7 @@ class Shares:
             self.charge(project=project, flavor=flavor, amount_milli=amount)
 
     def of(self, *, project: ProjectId) -> tuple[int, int]:
-        """(tenant's share, project's share); 0 is within the guarantee. (0, 0) for an unknown one."""
+        """(tenant's share, project's share); 0 is within the guarantee, or an unknown project."""
         tenant = self._tenant.get(project)
         if tenant is None:
             return 0, 0

@@ -64,7 +64,7 @@ class SliceView:
 
 @dataclass(frozen=True, slots=True)
 class DeviceView:
-    """One device. `shares` names the isolation its node's shares give, None when it can't be shared.
+    """One device. `shares` names the isolation that its shares give, None when it can't be shared.
 
     A device that is not `usable` (sick, or gone from allocatable) takes nothing new.
     """
@@ -124,8 +124,9 @@ class QueueView:
 class PodSetView:
     """`count` like pods, of which `min_count` start together or none does.
 
-    gpu_count 0 is CPU-only work (its flavors are of kind CPU). gpu_milli is 1000, or, with gpu_count
-    1 and SHARE flavors, the thousandths of one device. `flavors` are accepted in that order.
+    gpu_count 0 is CPU-only work (its flavors are of kind CPU). gpu_milli is 1000, or, with
+    gpu_count 1 and SHARE flavors, the thousandths of one device. `flavors` are accepted in that
+    order.
     """
 
     id: PodSetId

@@ -1,7 +1,7 @@
 """Ids, spans and amounts: the value types of the core.
 
-An amount of a flavor is an int in thousandths (`_milli`): 1000 is one whole device, one MIG slice or
-one CPU core; 250 is a quarter share of a device. Integers only, so sums are exact in any order.
+An amount of a flavor is an int in thousandths (`_milli`): 1000 is one whole device, one MIG slice
+or one CPU core; 250 is a quarter share of a device. Integers only, so sums are exact in any order.
 """
 
 from dataclasses import dataclass
@@ -25,9 +25,9 @@ ONE_MILLI = 1000
 class Span:
     """[start, end) on a device's axis.
 
-    The axis of a MIG device counts memory slices, 0 to 8 (NVML's "placement"); the axis of any other
-    device counts thousandths of it, 0 to 1000, so that a whole device is Span(0, 1000) and shares
-    lie side by side.
+    The axis of a MIG device counts memory slices, 0 to 8 (NVML's "placement"); the axis of any
+    other device counts thousandths of it, 0 to 1000, so that a whole device is Span(0, 1000) and
+    shares lie side by side.
     """
 
     start: int

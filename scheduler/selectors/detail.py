@@ -3,6 +3,7 @@
 What must not live here: permission to act on it; the page asks `tenants.access`.
 """
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -38,6 +39,11 @@ class Event:
     text: str
     lasted_s: int | None
 
+    @property
+    def title(self) -> str:
+        """Words of its own for what is no change of state; a state has its words elsewhere."""
+        return "" if self.kind == "state" else self.kind.replace("-", " ").capitalize()
+
 
 @dataclass(frozen=True, slots=True)
 class Held:
@@ -50,6 +56,17 @@ class Held:
     start: int
     end: int
     exact: bool
+
+    @property
+    def text(self) -> str:
+        """Which part of the device: "all of it", "memory slices 2-3 of 8", "0.25 of it"."""
+        if (self.start, self.end) == (0, self.axis):
+            return "all of it"
+        if self.axis == MIG_AXIS:
+            last = self.end - 1
+            which = f"slice {last}" if self.start == last else f"slices {self.start}-{last}"
+            return f"memory {which} of {MIG_AXIS}"
+        return f"{in_units(self.end - self.start)} of it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +101,11 @@ class Try:
     pod_count: int
     pods: tuple[Pod, ...] = ()
 
+    @property
+    def counted(self) -> bool:
+        """Whether any device shown is a count token."""
+        return any(not held.exact for pod in self.pods for held in pod.held)
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -95,6 +117,14 @@ class Group:
     image: str
     command: tuple[str, ...]
     env_names: tuple[str, ...]
+
+    @property
+    def command_line(self) -> str:
+        return shlex.join(self.command)
+
+    @property
+    def memory_gib(self) -> str:
+        return f"{self.asked.memory_mib / 1024:.4g}"
 
 
 @dataclass(frozen=True, slots=True)

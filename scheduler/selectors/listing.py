@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
+from scheduler.core.estimate import HORIZON_S, Basis
 from scheduler.core.lifecycle import HOLDING, TERMINAL, State
+from scheduler.core.reasons import in_units
+from scheduler.core.units import ONE_MILLI
 from scheduler.models import Attempt, Estimate, PodSet, PodSetFlavor, Workload
 from tenants import access
 from tenants.access import Actor
@@ -19,6 +22,12 @@ GROUPS: Mapping[str, frozenset[State]] = {
     "ended": TERMINAL,
 }
 """What a list may be narrowed to, besides one exact state."""
+BASES: Mapping[str, str] = {
+    Basis.PLAN: "on the plan made now",
+    Basis.HISTORY: "on how long finished work of the projects ran",
+    Basis.LIMIT: "partly on declared run-time limits",
+}
+"""What an estimate rests on, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,18 @@ class Asked:
         """What all its pods ask for, in thousandths of a device or slice; 0 for CPU-only work."""
         return self.count * self.gpu_count * self.gpu_milli
 
+    @property
+    def each(self) -> str:
+        """What one pod asks for of its preferred flavor: "2 h100-80gb", "0.25 a10-share", "8 cpu"."""
+        flavor = self.flavors[0] if self.flavors else "GPU"
+        milli = self.gpu_count * self.gpu_milli or self.cpu_milli
+        return flavor if milli == ONE_MILLI and self.gpu_count else f"{in_units(milli)} {flavor}"
+
+    @property
+    def text(self) -> str:
+        """The same for all pods: "4 × 2 h100-80gb"."""
+        return f"{self.count:,} × {self.each}" if self.count > 1 else self.each
+
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
@@ -48,6 +69,15 @@ class Forecast:
     p90_s: int | None
     basis: str
     passes: int
+
+    @property
+    def bound_s(self) -> int | None:
+        """p90_s, or the horizon of the simulation where nine in ten starts lie beyond it."""
+        return HORIZON_S if self.p90_s is None and self.p50_s is not None else self.p90_s
+
+    @property
+    def basis_text(self) -> str:
+        return BASES.get(self.basis, f"on {self.basis}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +102,15 @@ class Line:
     asked: tuple[Asked, ...]
     cluster: str
     forecast: Forecast | None
+
+    @property
+    def ran(self) -> timedelta | None:
+        """From start to end, None for what has not done both."""
+        return self.ended_at - self.started_at if self.started_at and self.ended_at else None
+
+    @property
+    def asks(self) -> str:
+        return ", ".join(one.text for one in self.asked)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ class Filters:
     submitted_by_id: UUID | None = None
 
 
-def workloads(*, actor: Actor, filters: Filters = Filters()) -> QuerySet[Workload]:  # noqa: B008  # frozen
+def workloads(*, actor: Actor, filters: Filters = Filters()) -> QuerySet[Workload]:  # frozen
     """The actor's visible workloads with what a list shows of each. Order them by -id.
 
     Raises NotFound for a project that the actor does not see.

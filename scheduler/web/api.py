@@ -1,4 +1,5 @@
-"""The scheduler's endpoints. Each reads its input, calls one service or selector, shapes the answer."""
+"""The scheduler's endpoints. Each reads its input, calls one service or selector, shapes the
+answer."""
 
 from typing import Any
 from uuid import UUID
@@ -9,14 +10,27 @@ from rest_framework.response import Response
 from controlplane.api.pagination import Keyset
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView
+from controlplane.kernel.errors import Invalid, Problem
+from scheduler.models import Workload
 from scheduler.selectors import queues
 from scheduler.selectors import workloads as selectors
 from scheduler.services import workloads as services
 from scheduler.services.specs import WorkloadSpec
 from scheduler.web import serializers, shapes
 from scheduler.web.serializers import parse_batch, parse_submission, refusal
-from controlplane.kernel.errors import Invalid, Problem
 from tenants import access
+
+
+def submit(
+    view: ApiView, project_id: UUID, specs: list[WorkloadSpec], *, root: str
+) -> list[shapes.Out]:
+    """Store the workloads; the service's pointers (/<index>/…) are moved below `root`."""
+    project = access.project_or_404(view.actor, project_id)
+    try:
+        made = services.submit(actor=view.actor, project=project, specs=specs, at=view.at)
+    except Invalid as error:
+        raise moved(error, root=root) from error
+    return shapes.submitted(made)
 
 
 class WorkloadsApi(ApiView):
@@ -57,26 +71,12 @@ class WorkloadsApi(ApiView):
     def post(self, request: Request) -> Response:
         def make() -> shapes.Out:
             project_id, spec = parse_submission(request.data)
-            return self.submit(project_id, [spec], root="")[0]
+            return submit(self, project_id, [spec], root="")[0]
 
         return self.once(make)
 
-    def submit(self, project_id: UUID, specs: list[WorkloadSpec], *, root: str) -> list[shapes.Out]:
-        """Store the workloads; the service's pointers (/<index>/…) are moved below `root`."""
-        project = access.project_or_404(self.actor, project_id)
-        try:
-            made = services.submit(actor=self.actor, project=project, specs=specs, at=self.at)
-        except Invalid as error:
-            raise moved(error, root=root) from error
-        return shapes.submitted(made)
 
-
-class BatchApi(WorkloadsApi):
-    """POST only: the list is at /workloads."""
-
-    pagination_class = None
-    http_method_names = ["post", "options"]
-
+class BatchApi(ApiView):
     @operation(
         "workloads_submit_batch",
         tag="workloads",
@@ -89,13 +89,14 @@ class BatchApi(WorkloadsApi):
     def post(self, request: Request) -> Response:
         def make() -> dict[str, Any]:  # Any: JSON values
             project_id, specs = parse_batch(request.data)
-            return {"items": self.submit(project_id, specs, root="/workloads")}
+            return {"items": submit(self, project_id, specs, root="/workloads")}
 
         return self.once(make)
 
 
 def moved(error: Invalid, *, root: str) -> Invalid:
-    """The same refusal, told in terms of the body: without a root the index of the one spec goes."""
+    """The same refusal, told in terms of the body: without a root the index of the one spec
+    goes."""
     found = []
     for problem in error.problems:
         pointer = problem.pointer
@@ -135,7 +136,7 @@ class CancelApi(ApiView):
 
         def make() -> shapes.Out:
             row = access.get_or_404(
-                services.Workload.objects.select_related("project"), actor=self.actor, id=id
+                Workload.objects.select_related("project"), actor=self.actor, id=id
             )
             stopped = services.cancel(actor=self.actor, workload=row, at=self.at)
             return shapes.submitted([stopped])[0]

@@ -30,7 +30,13 @@ class Faults:
                 self.add(pointer, "unknown-field", "There is no such field.")
 
     def integer(
-        self, data: Mapping[str, Json], key: str, root: str, low: int, high: int, default: int | None
+        self,
+        data: Mapping[str, Json],
+        key: str,
+        root: str,
+        low: int,
+        high: int,
+        default: int | None,
     ) -> int | None:
         """`default` None: the field is required."""
         value = data.get(key, MISSING)

@@ -1,5 +1,5 @@
-"""What the scheduler's endpoints take and give. `parse` is the one way in for a submission: the API,
-the portal's form and the CLI's body all go through it."""
+"""What the scheduler's endpoints take and give. `parse` is the one way in for a submission: the
+API, the portal's form and the CLI's body all go through it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,13 +14,14 @@ from scheduler.core.lifecycle import State
 from scheduler.services import specs
 from scheduler.services.specs import WorkloadSpec
 from scheduler.web import submission
-from scheduler.web.submission import Json
+from scheduler.web.reading import Json
 
 MAX_BATCH = 500
 
 
 def parse(data: Json) -> WorkloadSpec:
-    """A submission without its project as a spec. Raises Invalid with every fault by its pointer."""
+    """A submission without its project as a spec. Raises Invalid with every fault by its
+    pointer."""
     spec, found = submission.read(data)
     if spec is None:
         raise refusal(found)
@@ -146,7 +147,9 @@ class SpecIn(StrictSerializer):
         help_text="Accepted clusters by name; left out or empty accepts any.",
     )
     labels = serializers.DictField(child=serializers.CharField(max_length=63), required=False)
-    pod_sets = PodSetIn(many=True, min_length=1, max_length=specs.MAX_POD_SETS)
+    pod_sets: serializers.BaseSerializer[Any] = serializers.ListSerializer(  # Any: rows
+        child=PodSetIn(), min_length=1, max_length=specs.MAX_POD_SETS
+    )
 
 
 class WorkloadIn(SpecIn):
@@ -160,7 +163,9 @@ class WorkloadIn(SpecIn):
 
 class BatchIn(StrictSerializer):
     project = Id()
-    workloads = SpecIn(many=True, min_length=1, max_length=MAX_BATCH)
+    workloads: serializers.BaseSerializer[Any] = serializers.ListSerializer(  # Any: rows
+        child=SpecIn(), min_length=1, max_length=MAX_BATCH
+    )
 
 
 class SubmittedOut(serializers.Serializer[Any]):  # Any: plain rows
@@ -207,7 +212,8 @@ class PodSetOut(serializers.Serializer[Any]):  # Any: plain rows
 
 
 class PlacementOut(serializers.Serializer[Any]):  # Any: plain rows
-    """One pod on one node. `spans` are parts of devices: memory slices with MIG, else thousandths."""
+    """One pod on one node. `spans` are parts of devices: memory slices with MIG, else
+    thousandths."""
 
     id = serializers.UUIDField()
     attempt = serializers.IntegerField()

@@ -135,7 +135,9 @@ def _pod_set(data: Json, root: str, faults: Faults) -> PodSetSpec | None:
     count = faults.integer(data, "count", root, 1, specs.MAX_PODS, 1) or 0
     min_count = faults.integer(data, "min_count", root, 1, specs.MAX_PODS, count or 1) or 0
     if count and min_count > count:
-        faults.add(f"{root}/min_count", "out-of-range", f"{min_count} is more than count, {count}.")
+        faults.add(
+            f"{root}/min_count", "out-of-range", f"{min_count} is more than count, {count}."
+        )
     cpu_milli = faults.integer(data, "cpu_milli", root, 1, specs.MAX_CPU_MILLI, None) or 0
     memory_mib = faults.integer(data, "memory_mib", root, 1, specs.MAX_MEMORY_MIB, None) or 0
     gpu_count = faults.integer(data, "gpu_count", root, 0, specs.MAX_GPUS_PER_POD, None) or 0

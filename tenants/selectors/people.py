@@ -20,7 +20,8 @@ def projects(
 ) -> QuerySet[Project]:
     """Projects in which the actor may do `action`, with their tenants; order them by id.
 
-    `tenant_id` narrows it to one tenant's own. Raises NotFound for a tenant the actor does not see.
+    `tenant_id` narrows it to one tenant's own. Raises NotFound for a tenant the actor does not
+    see.
     """
     rows = access.for_actor(Project.objects.select_related("tenant"), actor=actor, action=action)
     if tenant_id is not None:

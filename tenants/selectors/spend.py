@@ -1,4 +1,5 @@
-"""Reading usage, charges and rates, as far as an actor may see. Money is Decimal, never a float."""
+"""Reading usage, charges and rates, as far as an actor may see. Money is Decimal, never a
+float."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

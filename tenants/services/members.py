@@ -1,6 +1,7 @@
 """Granting and taking roles. Nobody grants more than they hold at that place."""
 
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 
@@ -17,8 +18,8 @@ type Place = Project | Tenant | None
 def grant(*, actor: Actor, user: User, role: Role, place: Place, at: datetime) -> Member:
     """Give `user` a role at `place`; an existing one is left as it is.
 
-    Raises NotFound when the actor does not see the place, NotAllowed when they may not manage members
-    there or the role permits what they may not do themselves.
+    Raises NotFound when the actor does not see the place, NotAllowed when they may not manage
+    members there or the role permits what they may not do themselves.
     """
     _authorize(actor, place)
     missing = access.ROLE_ACTIONS[role] - _held(actor, place)
@@ -28,12 +29,13 @@ def grant(*, actor: Actor, user: User, role: Role, place: Place, at: datetime) -
     with transaction.atomic():
         member, made = Member.objects.get_or_create(user=user, role=role, **_scope(place))
         if made:
-            _record(actor, "member.grant", member, place, at)
+            _record(actor, "member.grant", member, at)
     return member
 
 
 def revoke(*, actor: Actor, member: Member, at: datetime) -> None:
-    """Take a role back. Raises as `grant`, and Conflict for the last owner of a tenant or fleet."""
+    """Take a role back. Raises as `grant`, and Conflict for the last owner of a tenant or
+    fleet."""
     place: Place = member.project or member.tenant
     _authorize(actor, place)
     if access.ROLE_ACTIONS[Role(member.role)] - _held(actor, place):
@@ -46,7 +48,7 @@ def revoke(*, actor: Actor, member: Member, at: datetime) -> None:
         deleted, _ = Member.objects.filter(id=member.id).delete()
         if not deleted:
             raise NotFound("There is no such member.")
-        _record(actor, "member.revoke", member, place, at)
+        _record(actor, "member.revoke", member, at)
 
 
 def _authorize(actor: Actor, place: Place) -> None:
@@ -71,14 +73,14 @@ def _held(actor: Actor, place: Place) -> frozenset[Action]:
     return frozenset().union(*(access.ROLE_ACTIONS[role] for role in roles))
 
 
-def _scope(place: Place) -> dict[str, Tenant | Project | None]:
+def _scope(place: Place) -> dict[str, Any]:  # Any: arguments of a lookup
     return {
         "tenant": place if isinstance(place, Tenant) else None,
         "project": place if isinstance(place, Project) else None,
     }
 
 
-def _record(actor: Actor, action: str, member: Member, place: Place, at: datetime) -> None:
+def _record(actor: Actor, action: str, member: Member, at: datetime) -> None:
     audit.record(
         actor=actor.label,
         actor_name=actor.name,
@@ -88,8 +90,8 @@ def _record(actor: Actor, action: str, member: Member, place: Place, at: datetim
                 action=action,
                 target_type="member",
                 target_id=member.id,
-                tenant_id=place.tenant_id if isinstance(place, Project) else place and place.id,
-                project_id=place.id if isinstance(place, Project) else None,
+                tenant_id=member.project.tenant_id if member.project else member.tenant_id,
+                project_id=member.project_id,
                 after={"user": str(member.user_id), "role": member.role},
             )
         ],

@@ -6,8 +6,8 @@ from datetime import datetime
 from django.db import IntegrityError, transaction
 
 from controlplane.audit import services as audit
-from controlplane.kernel.errors import Conflict, Invalid
 from controlplane.kernel import text
+from controlplane.kernel.errors import Conflict, Invalid
 from tenants import access
 from tenants.access import Actor
 from tenants.models import Project, Tenant
@@ -21,8 +21,8 @@ def create(
 ) -> Project:
     """A project of `tenant`, for those who manage its members. Its namespace is server-made.
 
-    Raises NotFound when the actor does not see the tenant, NotAllowed when only not this, Invalid for
-    a name or slug that is none, Conflict when the tenant has that slug already.
+    Raises NotFound when the actor does not see the tenant, NotAllowed when only not this,
+    Invalid for a name or slug that is none, Conflict when the tenant has that slug already.
     """
     access.authorize_tenant(actor, access.Action.MANAGE_MEMBERS, tenant=tenant)
     name = name.strip()

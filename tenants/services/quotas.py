@@ -41,8 +41,8 @@ def set_quota(
 ) -> Quota:
     """Make the project's quota of `flavor` be `amounts`, as an operator.
 
-    Lowering it below what is used takes nothing back: it only admits nothing more. `version` is the
-    one the caller saw, 0 for none yet; None overwrites whatever is there.
+    Lowering it below what is used takes nothing back: it only admits nothing more. `version` is
+    the one the caller saw, 0 for none yet; None overwrites whatever is there.
     Raises NotFound or NotAllowed for the project, Invalid for an amount out of range,
     VersionMismatch when somebody edited the quota meanwhile.
     """
@@ -58,7 +58,8 @@ def set_quota(
 def raise_nominal(
     *, actor: Actor, project: Project, flavor: Flavor, nominal_milli: int, at: datetime
 ) -> Quota:
-    """A granted request: only nominal changes. In the caller's transaction, who has authorised it."""
+    """A granted request: only nominal changes. In the caller's transaction, who has authorised
+    it."""
     known = Quota.objects.filter(project=project, flavor=flavor).first()
     amounts = Amounts(
         nominal_milli=nominal_milli,
@@ -107,9 +108,7 @@ def _write(
     return quota, before
 
 
-def record(
-    actor: Actor, quota: Quota, before: Quota | None, *, action: str, at: datetime
-) -> None:
+def record(actor: Actor, quota: Quota, before: Quota | None, *, action: str, at: datetime) -> None:
     """The audit row of a change, in the caller's transaction."""
     audit.record(
         actor=actor.label,

@@ -22,7 +22,7 @@ class SelfApproval(NotAllowed):
     default_code = "self-approval"
 
 
-def open(  # noqa: A001  # a verb read through its module: requests.open
+def open(  # a verb read through its module: requests.open
     *,
     actor: Actor,
     project: Project,

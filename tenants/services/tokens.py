@@ -32,9 +32,9 @@ def issue(
 ) -> tuple[Token, str]:
     """A new token of the actor and its text, which can't be had again.
 
-    It may never do more than its user, and only what `scopes` name; `project`, which the caller has
-    checked the actor sees, narrows it to that one. Raises NotAllowed for an actor who is a token
-    themselves, Invalid for a name, scope or lifetime that is none.
+    It may never do more than its user, and only what `scopes` name; `project`, which the caller
+    has checked the actor sees, narrows it to that one. Raises NotAllowed for an actor who is a
+    token themselves, Invalid for a name, scope or lifetime that is none.
     """
     if actor.token is not None:
         raise NotAllowed("A token can't issue tokens; sign in on the portal.")
@@ -50,9 +50,14 @@ def issue(
         raise Invalid("At least one scope is wanted.", pointer="/scopes", code="required")
     if not timedelta(minutes=1) <= lifetime <= MAX_AGE:
         raise Invalid(
-            f"A token lives up to {MAX_AGE.days} days.", pointer="/expires_in_s", code="out-of-range"
+            f"A token lives up to {MAX_AGE.days} days.",
+            pointer="/expires_in_s",
+            code="out-of-range",
         )
-    if Token.objects.filter(user=actor.user, revoked_at=None, expires_at__gt=at).count() >= MAX_LIVE:
+    if (
+        Token.objects.filter(user=actor.user, revoked_at=None, expires_at__gt=at).count()
+        >= MAX_LIVE
+    ):
         raise Invalid(f"You have {MAX_LIVE} live tokens; revoke one first.")
     secret = secrets.token_hex(SECRET_BYTES)
     with transaction.atomic():

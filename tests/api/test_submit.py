@@ -1,7 +1,6 @@
 """POST /workloads and /workloads/batch: what is stored, and what a refusal says."""
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from rest_framework.test import APIClient
@@ -21,7 +20,9 @@ def fleet(cast: Cast) -> None:
 
 
 def test_it_stores_a_pending_workload(api: Api, cast: Cast) -> None:
-    answer = api(cast.ben).post("/api/v1/workloads", factories.submission(cast.detection), format="json")
+    answer = api(cast.ben).post(
+        "/api/v1/workloads", factories.submission(cast.detection), format="json"
+    )
     assert answer.status_code == 201, answer.content
     row = Workload.objects.get()
     assert answer.json() == {"id": str(row.id), "name": "train", "state": "PENDING"}

@@ -39,14 +39,14 @@ def _grow(quota: Quota) -> Statement:
 def test_eight_writers_never_take_a_project_past_its_limit_nor_the_fleet_past_its_capacity() -> (
     None
 ):
-    quotas = _quotas(nominal=4000, borrowing=3000)
+    quotas = _quotas(nominal=3250, borrowing=3000)
     answers: Counter[str] = Counter()
     for _ in range(ROUNDS):
         answers.update(race([partial(_grow, quotas[n % 4]) for n in range(THREADS)]))
     used = dict(Quota.objects.values_list("id", "used_milli"))
-    assert max(used.values()) <= 4000 + 3000
+    assert max(used.values()) <= 3250 + 3000
     # Neither more nor less: what the walls let through adds up to the last thousandth.
-    assert sum(used.values()) == 4 * 4000 == answers[""] * 1000
+    assert sum(used.values()) == 4 * 3250 == answers[""] * 1000
     assert answers.keys() == {"", CHECK}
 
 
@@ -62,7 +62,7 @@ def test_two_projects_never_borrow_the_same_idle_quota(isolation: str) -> None:
 
 @ISOLATIONS
 def test_of_two_overlapping_spans_exactly_one_commits(isolation: str) -> None:
-    for _ in range(ROUNDS):
+    for _ in range(4):  # each may wait a second for PostgreSQL to break a deadlock
         first = make(PlacementSpan, released_at=NOON)
         second = make(Placement)
         answers = race(

@@ -18,6 +18,8 @@ from controlplane.embedded.backing import Backing
 from controlplane.embedded.postgres import THROWAWAY, Postgres, runnable, wheel
 from controlplane.embedded.process import StartFailed, server_account
 
+VAR_TMP = Path("/var/tmp")  # noqa: S108  the place is the point
+
 
 @pytest.fixture
 def scratch() -> Iterator[Path]:
@@ -118,7 +120,7 @@ def test_as_root_a_wheel_that_nobody_can_reach_is_run_from_a_copy(scratch: Path)
         assert binaries.is_relative_to(hidden)
         return
     copy = binaries.parents[2]
-    assert copy.parent == Path("/var/tmp")
+    assert copy.parent == VAR_TMP
     assert stat.S_IMODE(copy.stat().st_mode) == 0o755
     assert copy.stat().st_uid == 0
     assert stat.S_IMODE(hidden.stat().st_mode) == 0o700
@@ -134,7 +136,7 @@ def test_as_root_data_under_a_closed_home_lies_in_a_private_place(scratch: Path)
     if server_account() is None:
         assert found == home / "project" / "data" / "postgres"
         return
-    assert found.parent.parent == Path("/var/tmp")
+    assert found.parent.parent == VAR_TMP
     assert found.parent.name.startswith("berth-")
     assert stat.S_IMODE(found.parent.stat().st_mode) == 0o711
     assert folder.postgres == found

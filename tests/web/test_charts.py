@@ -7,9 +7,9 @@ from xml.etree import ElementTree
 import pytest
 from django.template.loader import render_to_string
 
-from controlplane.portal import charts, device_map
-from controlplane.portal.charts import Series
-from controlplane.portal.device_map import Cluster, Device, Holding, Node
+from controlplane.kernel import charts, device_map
+from controlplane.kernel.charts import Series
+from controlplane.kernel.device_map import Cluster, Device, Holding, Node
 
 
 def euro(value: Decimal) -> str:

@@ -13,7 +13,7 @@ from django.core.management.base import BaseCommand
 
 from controlplane.demo import ports
 from controlplane.demo.folder import Folder
-from controlplane.demo.processes import Service
+from controlplane.demo.processes import Service, idle_table
 from controlplane.demo.run import Demo
 from controlplane.demo.terminal import OURS, Terminal
 from controlplane.embedded.place import temporary
@@ -53,7 +53,7 @@ class Command(BaseCommand):
         scratch, lock = temporary("smoke", server_account())
         try:
             folder = Folder.open(scratch / "data")
-            demo = Demo(folder=folder, terminal=terminal, port=ports.free())
+            demo = Demo(folder=folder, terminal=terminal, port=ports.free(), tables=idle_table)
             module = (sys.executable, "-m", "controlplane.demo.smoke")
             steps = Service(STEPS, (*module, demo.place.url, str(folder.tokens)))
             status = demo.during(lambda: demo.run(steps))

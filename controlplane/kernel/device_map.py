@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from controlplane.portal.charts import TONES, percent
+from controlplane.kernel.charts import TONES, percent
 
 MIG_AXIS = 8
 DETAIL_DEVICES = 512

@@ -1,0 +1,64 @@
+"""Reading hardware. It belongs to no tenant: everybody signed in may know what exists, not who
+uses it."""
+
+from uuid import UUID
+
+from django.db.models import Count, Prefetch, Q, QuerySet
+
+from clusters.models import Cluster, Device, DeviceSlice, Flavor, Node
+from controlplane.kernel.errors import NotFound
+
+_PRESENT = Q(gone_at__isnull=True)
+
+
+def clusters() -> QuerySet[Cluster]:
+    """Every cluster with `node_count` and `device_count` of what is there; order them by id."""
+    nodes = Q(nodes__gone_at__isnull=True)
+    return Cluster.objects.annotate(
+        node_count=Count("nodes", filter=nodes, distinct=True),
+        device_count=Count(
+            "nodes__devices", filter=nodes & Q(nodes__devices__gone_at__isnull=True), distinct=True
+        ),
+    )
+
+
+def cluster(*, id: UUID) -> Cluster:
+    """One cluster as `clusters` gives it. Raises NotFound."""
+    found = clusters().filter(id=id).first()
+    if found is None:
+        raise NotFound("There is no such cluster.")
+    return found
+
+
+def nodes(*, cluster: str | None = None, name: str | None = None) -> QuerySet[Node]:
+    """Present nodes with their cluster and `device_count`; order them by id."""
+    rows = Node.objects.filter(_PRESENT).select_related("cluster")
+    if cluster is not None:
+        rows = rows.filter(cluster__name=cluster)
+    if name is not None:
+        rows = rows.filter(name=name)
+    return rows.annotate(device_count=Count("devices", filter=Q(devices__gone_at__isnull=True)))
+
+
+def devices(
+    *, cluster: str | None = None, node_id: UUID | None = None, model: str | None = None
+) -> QuerySet[Device]:
+    """Present devices with node, cluster and, as `present_slices`, their MIG slices; order by
+    id."""
+    rows = Device.objects.filter(_PRESENT, node__gone_at__isnull=True)
+    if cluster is not None:
+        rows = rows.filter(node__cluster__name=cluster)
+    if node_id is not None:
+        rows = rows.filter(node_id=node_id)
+    if model is not None:
+        rows = rows.filter(model=model)
+    slices = DeviceSlice.objects.filter(_PRESENT).order_by("span")
+    return rows.select_related("node__cluster").prefetch_related(
+        Prefetch("slices", slices, to_attr="present_slices")
+    )
+
+
+def flavors(*, kind: str | None = None) -> QuerySet[Flavor]:
+    """Every flavor; order them by id."""
+    rows = Flavor.objects.all()
+    return rows if kind is None else rows.filter(kind=kind)

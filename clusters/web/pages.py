@@ -1,0 +1,146 @@
+"""Clusters: what each has and what is free, and the map of one with who holds which span."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from clusters.models import Flavor, FlavorKind
+from controlplane.api.auth import actor_of
+from controlplane.kernel import clock
+from controlplane.kernel.htmx import page, partial, revision, unchanged
+from controlplane.kernel import device_map as maps
+from controlplane.kernel.device_map import DeviceMap, Holding
+from scheduler.selectors import capacity, hardware
+from scheduler.selectors.capacity import Capacity
+from scheduler.selectors.hardware import DeviceFacts, Facts, NodeFacts, SpanHeld
+from tenants.access import Actor
+
+OTHERS = "Other tenants"
+_ORDER = (FlavorKind.WHOLE, FlavorKind.MIG, FlavorKind.SHARE, FlavorKind.CPU)
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """One flavor in a cluster."""
+
+    flavor: str
+    total_milli: int
+    free_milli: int
+
+    @property
+    def used_milli(self) -> int:
+        return self.total_milli - self.free_milli
+
+
+@page("GET", "HEAD")
+def cluster_list(request: HttpRequest) -> HttpResponse:
+    """Every cluster: hardware is no tenant's secret, who uses it is."""
+    actor_of(request)
+    facts = hardware.clusters()
+    totals = _totals()
+    rev = revision(facts, totals, clock.now().replace(second=0, microsecond=0))
+    same = unchanged(request, rev)
+    if same is not None:
+        return same
+    context = {"clusters": [(one, totals.get(one.id, ())) for one in facts], "rev": rev}
+    return partial(request, "clusters/cluster_list.html", "clusters", context)
+
+
+@page("GET", "HEAD")
+def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
+    """One cluster with its map; `?node=` shows that node alone, in detail."""
+    actor = actor_of(request)
+    [facts] = hardware.clusters(name=name)
+    chosen = request.GET.get("node") or None
+    nodes = hardware.nodes(actor=actor, cluster_id=facts.id, node=chosen)
+    totals = _totals().get(facts.id, ())
+    rev = revision(facts, nodes, totals, clock.now().replace(second=0, microsecond=0))
+    same = unchanged(request, rev)
+    if same is not None:
+        return same
+    context = {
+        "cluster": facts,
+        "totals": totals,
+        "map": _map(actor, facts, nodes),
+        "node": chosen,
+        "counted": any(not device.exact for node in nodes for device in node.devices),
+        "plain_nodes": [node for node in nodes if not node.devices],
+        "rev": rev,
+    }
+    return partial(request, "clusters/cluster_detail.html", "cluster", context)
+
+
+def _totals() -> dict[UUID, tuple[Total, ...]]:
+    """Cluster → its flavors, whole GPUs first."""
+    flavors = {flavor.id: flavor for flavor in Flavor.objects.all()}
+    found: dict[UUID, list[Capacity]] = {}
+    for one in capacity.by_flavor_and_cluster(flavors=list(flavors.values())):
+        found.setdefault(one.cluster_id, []).append(one)
+
+    def order(one: Capacity) -> tuple[int, int, str]:
+        flavor = flavors[one.flavor_id]
+        return _ORDER.index(FlavorKind(flavor.kind)), -flavor.memory_mib, flavor.name
+
+    return {
+        cluster: tuple(
+            Total(flavors[one.flavor_id].name, one.total_milli, one.free_milli)
+            for one in sorted(listed, key=order)
+        )
+        for cluster, listed in found.items()
+    }
+
+
+def _map(actor: Actor, facts: Facts, nodes: Sequence[NodeFacts]) -> DeviceMap:
+    by_tenant = bool(actor.fleet_roles)
+    address = reverse("cluster-detail", args=[facts.name])
+    shown = [node for node in nodes if node.devices]
+    return maps.device_map(
+        id="map",
+        title=f"GPUs of {facts.name}",
+        clusters=[
+            maps.Cluster(
+                name=facts.name,
+                nodes=[
+                    maps.Node(
+                        name=node.name,
+                        model=_models(node.devices),
+                        devices=[_device(device, by_tenant=by_tenant) for device in node.devices],
+                        state=node.state,
+                        url=f"{address}?node={node.name}",
+                    )
+                    for node in shown
+                ],
+                state="" if facts.state == "active" else facts.state,
+            )
+        ],
+    )
+
+
+def _models(devices: Iterable[DeviceFacts]) -> str:
+    return ", ".join(dict.fromkeys(device.model for device in devices))
+
+
+def _device(device: DeviceFacts, *, by_tenant: bool) -> maps.Device:
+    return maps.Device(
+        name=str(device.ordinal),
+        axis=device.axis,
+        holdings=[_holding(held, by_tenant=by_tenant) for held in device.held],
+        healthy=device.healthy,
+    )
+
+
+def _holding(held: SpanHeld, *, by_tenant: bool) -> Holding:
+    """Operators tell tenants apart, others their own projects."""
+    if held.workload_id is None:
+        return Holding(held.start, held.end, OTHERS)
+    return Holding(
+        held.start,
+        held.end,
+        held.tenant if by_tenant else held.project,
+        held.state,
+        label=held.workload,
+        url=reverse("workload-detail", args=[held.workload_id]),
+    )

@@ -1,0 +1,129 @@
+"""Requests for quota: everybody's own, and the answer by those who may give one."""
+
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from controlplane.api.auth import actor_of
+from controlplane.kernel import clock
+from controlplane.kernel.errors import AppError, Conflict, Invalid, NotAllowed
+from controlplane.kernel.htmx import go, page, partial, revision, unchanged
+from scheduler.core.reasons import in_units
+from scheduler.web.pages import id_in, minute
+from tenants import access
+from tenants.access import Action, Actor
+from tenants.models import Project, QuotaRequest
+from tenants.selectors import tree
+from tenants.services import quotas, requests
+
+
+class DecisionForm(forms.Form):
+    """Grant, perhaps another amount, or deny. Amounts in whole units of the flavor."""
+
+    decision = forms.ChoiceField(choices=[("grant", "Grant"), ("deny", "Deny")])
+    amount = forms.DecimalField(
+        required=False, min_value=Decimal(0), max_value=Decimal(quotas.MAX_MILLI) / 1000,
+        decimal_places=3, label="Amount",
+    )  # fmt: skip
+    note = forms.CharField(
+        required=False, max_length=requests.MAX_TEXT, label="Note",
+        widget=forms.Textarea(attrs={"rows": 2}),
+    )  # fmt: skip
+
+    def __init__(self, data: Any = None, *, asked_milli: int) -> None:  # Any: a QueryDict or None
+        super().__init__(data, initial={"amount": in_units(asked_milli)})
+        self.asked_milli = asked_milli
+
+    @property
+    def granted_milli(self) -> int:
+        amount: Decimal | None = self.cleaned_data["amount"]
+        return self.asked_milli if amount is None else int(amount * 1000)
+
+    def clean(self) -> dict[str, Any]:  # Any: cleaned values
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        trimmed = "amount" in cleaned and self.granted_milli < self.asked_milli
+        denied = cleaned.get("decision") == "deny"
+        if (denied or trimmed) and not cleaned.get("note") and "note" not in self.errors:
+            what = "it is denied" if denied else "it is less than asked"
+            self.add_error("note", f"Say why {what}.")
+        return cleaned
+
+
+@page("GET", "HEAD")
+def request_list(request: HttpRequest) -> HttpResponse:
+    """Open requests, then the answered ones, of all projects that the actor sees."""
+    return _list(request, actor_of(request))
+
+
+def _list(
+    request: HttpRequest,
+    actor: Actor,
+    *,
+    at_fault: UUID | None = None,
+    form: DecisionForm | None = None,
+    refusal: AppError | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    waiting = tree.open_requests(actor=actor)
+    decided, older = tree.decided_requests(actor=actor, before=id_in(request.GET, "before"))
+    rev = revision(waiting, decided, minute(clock.now()))
+    same = None if status != 200 else unchanged(request, rev)
+    if same is not None:
+        return same
+    context = {
+        "waiting": [
+            (wish, form if wish.id == at_fault and form else DecisionForm(asked_milli=wish.nominal_milli))
+            for wish in waiting
+        ],
+        "decided": decided,
+        "older_url": f"{reverse('request-list')}?before={older}" if older else "",
+        "before": request.GET.get("before", ""),
+        "may_request": access.for_actor(
+            Project.objects.all(), actor=actor, action=Action.REQUEST_QUOTA
+        ).exists(),
+        "to_decide": sum(1 for wish in waiting if wish.may_decide),
+        "refusal": refusal.message if refusal else "",
+        "at_fault": at_fault,
+        "rev": rev,
+    }
+    return partial(request, "portal/request_list.html", "requests", context, status=status)
+
+
+@page("POST")
+def request_decide(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Grant or deny. What is refused is told on the list, with the reason."""
+    actor = actor_of(request)
+    wish = access.get_or_404(
+        QuotaRequest.objects.select_related("project", "flavor"), actor=actor, id=id
+    )
+    form = DecisionForm(request.POST, asked_milli=wish.nominal_milli)
+    if not form.is_valid():
+        return _list(request, actor, at_fault=id, form=form, status=422)
+    try:
+        told = _decide(actor, wish, form)
+    except Invalid as error:
+        form.add_error("note", error.message)
+        return _list(request, actor, at_fault=id, form=form, status=422)
+    except NotAllowed as error:
+        return _list(request, actor, refusal=error, status=403)
+    except Conflict as error:
+        return _list(request, actor, refusal=error, status=409)
+    messages.success(request, told)
+    return go(request, reverse("request-list"))
+
+
+def _decide(actor: Actor, wish: QuotaRequest, form: DecisionForm) -> str:
+    """Call the service; what happened, in words."""
+    at, note = clock.now(), form.cleaned_data["note"]
+    name = f"{wish.project.name}'s request for {wish.flavor.name}"
+    if form.cleaned_data["decision"] == "deny":
+        requests.deny(actor=actor, request=wish, note=note, at=at)
+        return f"{name} is denied."
+    milli = form.granted_milli
+    requests.grant(actor=actor, request=wish, note=note, granted_milli=milli, at=at)
+    return f"{wish.project.name} may hold {in_units(milli)} {wish.flavor.name} from now on."

@@ -1,0 +1,105 @@
+"""The first page: what runs, what waits and until when, what was spent, what is to be decided."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+
+from controlplane.api.auth import actor_of
+from controlplane.kernel import clock
+from controlplane.kernel.htmx import page, partial, revision, unchanged
+from scheduler.core.lifecycle import HOLDING, State
+from scheduler.selectors import accrual, hardware, listing, workloads
+from scheduler.selectors.hardware import Facts
+from scheduler.selectors.listing import Line
+from tenants import access
+from tenants.access import Action, Actor
+from tenants.models import Project
+from tenants.selectors import burn, prices, tree
+from tenants.selectors.tree import Wish
+
+SHOWN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """Since the start of the local month; `running` and `per_hour` are estimates at today's prices."""
+
+    since: datetime
+    charged: Decimal
+    running: Decimal
+    per_hour: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """The page's facts. `spending` is None without a role that sees any; `wishes` are requests that
+    the actor may decide; `clusters` those not active."""
+
+    running_count: int
+    starting_count: int
+    waiting_count: int
+    active: tuple[Line, ...]
+    waiting: tuple[Line, ...]
+    spending: Spending | None
+    wishes: tuple[Wish, ...]
+    own_wishes: int
+    clusters: tuple[Facts, ...]
+    project_count: int
+
+
+@page("GET", "HEAD")
+def home(request: HttpRequest) -> HttpResponse:
+    """For everybody; what it shows follows the roles."""
+    actor = actor_of(request)
+    at = clock.now().replace(second=0, microsecond=0)
+    board = _board(actor, at)
+    rev = revision(board, at)
+    same = unchanged(request, rev)
+    if same is not None:
+        return same
+    context = {
+        "board": board,
+        "rev": rev,
+        "may_submit": access.for_actor(
+            Project.objects.all(), actor=actor, action=Action.SUBMIT
+        ).exists(),
+    }
+    return partial(request, "portal/home.html", "board", context)
+
+
+def _board(actor: Actor, at: datetime) -> Board:
+    counts = workloads.states(actor=actor)
+    active, waiting = listing.waiting_or_running(actor=actor, limit=SHOWN)
+    open_wishes = tree.open_requests(actor=actor)
+    running = counts.get(State.RUNNING, 0)
+    return Board(
+        running_count=running,
+        starting_count=sum(counts.get(state, 0) for state in HOLDING) - running,
+        waiting_count=counts.get(State.PENDING, 0),
+        active=active,
+        waiting=waiting,
+        spending=_spending(actor, at),
+        wishes=tuple(wish for wish in open_wishes if wish.may_decide)[:SHOWN],
+        own_wishes=sum(1 for wish in open_wishes if wish.own),
+        clusters=tuple(one for one in hardware.clusters() if one.state != "active"),
+        project_count=access.for_actor(Project.objects.all(), actor=actor).count(),
+    )
+
+
+def _spending(actor: Actor, at: datetime) -> Spending | None:
+    seen = access.for_actor(Project.objects.all(), actor=actor, action=Action.VIEW_SPEND)
+    if not seen.exists():
+        return None
+    since = burn.month_start(at=at, zone=timezone.get_current_timezone())
+    parts = accrual.by_project_and_flavor(
+        actor=actor, prices=prices.at_moment(at=at), at=at
+    )
+    return Spending(
+        since=since,
+        charged=burn.total(actor=actor, since=since),
+        running=sum((part.amount for part in parts), Decimal(0)),
+        per_hour=sum((part.per_hour for part in parts), Decimal(0)),
+    )

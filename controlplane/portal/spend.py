@@ -1,0 +1,138 @@
+"""What was spent, by project and flavor and day, and apart from it what running work has cost since."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+
+from clusters.models import Flavor
+from controlplane.api.auth import actor_of
+from controlplane.kernel import clock
+from controlplane.kernel.errors import NotFound
+from controlplane.kernel.htmx import page, partial, revision, unchanged
+from controlplane.kernel.charts import Series, StackedBars, stacked_bars
+from controlplane.templatetags.berth import money
+from scheduler.selectors import accrual
+from scheduler.web.pages import id_in, minute
+from tenants.models import Project
+from tenants.selectors import burn, prices
+from tenants.selectors.burn import Spent
+
+PERIODS = (7, 30, 90)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A project and a flavor: charged in the period, and running unmetered."""
+
+    project: str
+    flavor: str
+    charged: Decimal
+    running: Decimal
+    per_hour: Decimal
+
+
+@page("GET", "HEAD")
+def spend(request: HttpRequest) -> HttpResponse:
+    """Of the projects whose spend the actor may see: others are not counted anywhere here."""
+    actor = actor_of(request)
+    zone, at = timezone.get_current_timezone(), minute(clock.now())
+    period = _period(request.GET.get("days", "30"))
+    chosen = id_in(request.GET, "project")
+    projects = burn.projects(actor=actor)
+    if chosen is not None and chosen not in projects:
+        raise NotFound("There is no such project.")
+    days = burn.days(at=at, count=period, zone=zone)
+    month = burn.month_start(at=at, zone=zone)
+    since = min(month, datetime.combine(days[0], time(), zone))
+    spent = [
+        one
+        for one in burn.by_day(actor=actor, since=since, zone=zone)
+        if chosen in (None, one.project_id)
+    ]
+    running = [
+        one
+        for one in accrual.by_project_and_flavor(
+            actor=actor, prices=prices.at_moment(at=at), at=at
+        )
+        if chosen in (None, one.project_id)
+    ]
+    rev = revision(spent, running, period, chosen)
+    same = unchanged(request, rev)
+    if same is not None:
+        return same
+    names = _names(projects)
+    in_period = [one for one in spent if one.day >= days[0]]
+    context = {
+        "rev": rev,
+        "month": month,
+        "month_total": sum((one.amount for one in spent if one.day >= month.date()), Decimal(0)),
+        "period_total": sum((one.amount for one in in_period), Decimal(0)),
+        "running_total": sum((one.amount for one in running), Decimal(0)),
+        "per_hour": sum((one.per_hour for one in running), Decimal(0)),
+        "unpriced": any(not one.priced for one in running),
+        "by_flavor": _chart("by-flavor", "By flavor", in_period, days, None),
+        "by_project": _chart("by-project", "By project", in_period, days, names),
+        "rows": _rows(in_period, running, names),
+        "period": period,
+        "periods": PERIODS,
+        "project": chosen,
+        "projects": sorted(projects.values(), key=lambda p: (p.tenant.name, p.name)),
+        "at": at,
+    }
+    return partial(request, "portal/spend.html", "figures", context)
+
+
+def _period(text: str) -> int:
+    if text not in {str(days) for days in PERIODS}:
+        raise NotFound("There is no such period.")
+    return int(text)
+
+
+def _names(projects: Mapping[UUID, Project]) -> Mapping[UUID, str]:
+    """With the tenant where a project's name alone is not enough."""
+    plain = [project.name for project in projects.values()]
+    return {
+        id: project.name if plain.count(project.name) == 1 else f"{project.tenant.name} / {project.name}"
+        for id, project in projects.items()
+    }
+
+
+def _chart(
+    id: str,
+    title: str,
+    spent: Sequence[Spent],
+    days: Sequence[date],
+    by: Mapping[UUID, str] | None,
+) -> StackedBars:
+    return stacked_bars(
+        id=id,
+        title=title,
+        labels=[f"{day.day} {day:%b}" for day in days],
+        series=[Series(name, values) for name, values in burn.stacked(spent, by=by, days=days)],
+        unit=money,
+    )
+
+
+def _rows(
+    spent: Sequence[Spent], running: Sequence[accrual.Running], names: Mapping[UUID, str]
+) -> list[Row]:
+    """The largest first."""
+    sums: dict[tuple[str, str], list[Decimal]] = {}
+    for one in spent:
+        sums.setdefault((names[one.project_id], one.flavor), [Decimal(0)] * 3)[0] += one.amount
+    flavors = dict(
+        Flavor.objects.filter(id__in={part.flavor_id for part in running}).values_list("id", "name")
+    )
+    for part in running:
+        held = sums.setdefault(
+            (names[part.project_id], flavors[part.flavor_id]), [Decimal(0)] * 3
+        )
+        held[1] += part.amount
+        held[2] += part.per_hour
+    rows = [Row(*key, *values) for key, values in sums.items()]
+    return sorted(rows, key=lambda row: (-row.charged - row.running, row.project, row.flavor))

@@ -1,0 +1,174 @@
+"""Can this workload start now, and if not, why? The part that plan, dry run and estimate share."""
+
+from scheduler.core.draft import Draft
+from scheduler.core.limits import Limits, because, most_useful, room_numbers
+from scheduler.core.place import clusters_for, place_gang
+from scheduler.core.plan import Admit, Place
+from scheduler.core.reasons import Reason, ReasonCode
+from scheduler.core.request import Option, Request
+from scheduler.core.share import Shares
+from scheduler.core.snapshot import PendingView, Snapshot
+from scheduler.core.units import ClusterId, FlavorId, ProjectId
+
+
+class Admission:
+    """Starts workloads in `draft`, one after another, each where it fits best.
+
+    `promised`, when there is one, has what others wait for: nothing may start against it, and what
+    starts is put there too.
+    """
+
+    def __init__(self, *, snapshot: Snapshot, draft: Draft, shares: Shares) -> None:
+        self.draft = draft
+        self.promised: Draft | None = None
+        self._snapshot = snapshot
+        self._shares = shares
+        self._limits = Limits(snapshot)
+        self._full: dict[Option, Reason | None] = {}
+
+    def reopen(self) -> None:
+        """Capacity has come free: what did not fit may fit now."""
+        self._full.clear()
+
+    def start(self, *, pending: PendingView, request: Request) -> Admit | None:
+        """Start it in the draft with the first option that fits; None when none does."""
+        for option in request.options:
+            if option in self._full:
+                continue
+            spare = self._spare(pending.project, option)
+            if spare is None:
+                continue
+            found = self._place(pending, request, option, spare)
+            if found is not None:
+                self._commit(pending, found[1])
+                return Admit(pending.id, *found)
+            self._full[option] = None
+        return None
+
+    def borrows(self, project: ProjectId, request: Request) -> bool:
+        """Whether the preferred option would take the project over nominal."""
+        if not request.options:
+            return True
+        book = self.draft.book
+        for flavor, asked in request.options[0].needs:
+            used = book.used(project=project, flavor=flavor)
+            if used + asked > book.nominal(project=project, flavor=flavor):
+                return True
+        return False
+
+    def why_not(self, *, pending: PendingView, request: Request) -> Reason:
+        """Why `start` gave None just now."""
+        reasons = []
+        for option in request.options:
+            reason = self._why_no_quota(pending.project, option)
+            if reason is None:
+                reason = self._full.get(option)
+            if reason is None:
+                reason = self._full[option] = self._why_no_room(pending, request, option)
+            reasons.append(reason)
+        return most_useful(reasons)
+
+    def _available(self, project: ProjectId, flavor: FlavorId) -> int | None:
+        available = self.draft.book.available(project=project, flavor=flavor)
+        if self.promised is None or available is None:
+            return available
+        promised = self.promised.book.available(project=project, flavor=flavor)
+        return min(available, promised or 0)
+
+    def _spare(self, project: ProjectId, option: Option) -> dict[FlavorId, int] | None:
+        """The quota left per flavor; None when that is not enough for the least start."""
+        spare: dict[FlavorId, int] = {}
+        for flavor, asked in option.needs:
+            available = self._available(project, flavor)
+            if available is None or available < asked:
+                return None
+            spare[flavor] = available
+        return spare
+
+    def _place(
+        self, pending: PendingView, request: Request, option: Option, spare: dict[FlavorId, int]
+    ) -> tuple[ClusterId, tuple[Place, ...]] | None:
+        """The fullest cluster that takes all of it, else the one where most of it starts."""
+        clusters = clusters_for(draft=self.draft, request=request, option=option)
+        most: tuple[int, ClusterId] | None = None
+        for cluster in clusters:
+            mark = self.draft.checkpoint()
+            places = self._gang(pending, request, option, cluster, spare)
+            if places is None:
+                continue
+            if len(places) == request.count or len(clusters) == 1:
+                return cluster, places
+            self.draft.rollback(mark)
+            if most is None or len(places) > most[0]:
+                most = len(places), cluster
+        if most is None:
+            return None
+        again = self._gang(pending, request, option, most[1], spare)
+        return (most[1], again) if again else None
+
+    def _gang(
+        self,
+        pending: PendingView,
+        request: Request,
+        option: Option,
+        cluster: ClusterId,
+        spare: dict[FlavorId, int],
+    ) -> tuple[Place, ...] | None:
+        return place_gang(
+            draft=self.draft,
+            pending=pending,
+            request=request,
+            option=option,
+            cluster=cluster,
+            spare=spare,
+        )
+
+    def _commit(self, pending: PendingView, places: tuple[Place, ...]) -> None:
+        for place in places:
+            self._shares.charge(
+                project=pending.project, flavor=place.flavor, amount_milli=place.amount_milli
+            )
+            if self.promised is not None:
+                self.promised.add(project=pending.project, holder=place)
+
+    def _why_no_quota(self, project: ProjectId, option: Option) -> Reason | None:
+        book = self.draft.book
+        for flavor, asked in option.needs:
+            available = self._available(project, flavor)
+            if available is not None and available >= asked:
+                continue
+            limit = book.borrowing_limit(project=project, flavor=flavor)
+            nominal = book.nominal(project=project, flavor=flavor)
+            used = book.used(project=project, flavor=flavor)
+            ceiling = book.ceiling(project=project, flavor=flavor) or 0
+            code = ReasonCode.COHORT_USED
+            if asked > ceiling:
+                code = ReasonCode.NEVER_ADMISSIBLE
+            elif limit is not None and used + asked > nominal + limit:
+                code = ReasonCode.QUOTA_USED
+            return because(
+                code,
+                asked_milli=asked,
+                available_milli=max(0, available or 0),
+                borrowable_milli=max(0, ceiling - nominal),
+                flavor=self.draft.flavors[flavor].name,
+                nominal_milli=nominal,
+                used_milli=used,
+            )
+        return None
+
+    def _why_no_room(self, pending: PendingView, request: Request, option: Option) -> Reason:
+        if not any(request.accepts(cluster) for cluster in self.draft.clusters):
+            return self._why_no_cluster(request)
+        hopeless = self._limits.of_capacity(pending=pending, request=request, option=option)
+        if hopeless is not None:
+            return hopeless
+        numbers = room_numbers(draft=self.draft, pending=pending, request=request, option=option)
+        short = int(numbers["free_milli"]) < int(numbers["asked_milli"])
+        return because(ReasonCode.NO_FREE_CAPACITY if short else ReasonCode.NO_FIT, **numbers)
+
+    def _why_no_cluster(self, request: Request) -> Reason:
+        accepted = sum(1 for cluster in self._snapshot.clusters if request.accepts(cluster.id))
+        if not accepted:
+            return because(ReasonCode.NO_MATCHING_FLAVOR, clusters_count=0)
+        return because(ReasonCode.CLUSTER_UNAVAILABLE, clusters_count=accepted)

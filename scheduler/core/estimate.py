@@ -1,0 +1,273 @@
+"""When will it start? The plan itself, simulated forward with sampled ends of what runs.
+
+First cut: nothing new arrives, nothing is evicted after the plan made now, and run times are drawn
+one by one from what the project's finished work took, given that it has run as long already.
+
+Time goes in rounds: ends are seen together at the end of a step, which grows from a second to a
+part of the time that has passed (1/32, coarser when many classes wait). A start is told as the end
+of its step, so it is at most that part too late.
+
+Cost: in each pass, each start and end of work moves the draft twice (some 20 us each), and each
+round asks each class of identical requests once (some 5 us): at most MOST_ROUNDS rounds and about
+MOST_QUESTIONS questions. Of a queue longer than MOST_PENDING only the first in order are
+simulated; the others get no basis.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from heapq import heappop, heappush
+from zlib import crc32
+
+from scheduler.core.admission import Admission
+from scheduler.core.cycle import plan
+from scheduler.core.draft import Draft
+from scheduler.core.order import Heads
+from scheduler.core.plan import Place
+from scheduler.core.policy import Policy
+from scheduler.core.request import Requests
+from scheduler.core.share import Shares
+from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot
+from scheduler.core.units import ProjectId, WorkloadId
+
+HORIZON_S = 14 * 24 * 3600
+MOST_PENDING = 2000
+MOST_PASSES = 200
+MOST_ROUNDS = 400
+MOST_QUESTIONS = 200_000
+
+
+class Basis(StrEnum):
+    """The weakest thing that a forecast rests on."""
+
+    PLAN = "plan"  # it starts in the plan made now, or on what is being given back
+    HISTORY = "history"  # ends drawn from finished work of the projects
+    LIMIT = "limit"  # some ends are declared run-time limits
+    NONE = "none"  # no end is known, it starts in too few passes, or the queue is too long
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Seconds from the snapshot until it starts in half, and in nine tenths, of the passes.
+
+    None when it starts in fewer passes than that within HORIZON_S; both None without a basis.
+    """
+
+    workload: WorkloadId
+    p50_s: int | None
+    p90_s: int | None
+    basis: Basis
+
+
+def forecast(
+    *,
+    snapshot: Snapshot,
+    policy: Policy,
+    run_times: Mapping[ProjectId, tuple[int, ...]],
+    passes: int,
+    seed: int,
+) -> tuple[Forecast, ...]:
+    """A forecast for each pending workload, ascending by id. The same arguments, the same answer.
+
+    `run_times` are seconds that the project's finished work ran, in any order. `passes` beyond
+    MOST_PASSES are not made.
+    """
+    simulation = _Simulation(snapshot, policy, run_times)
+    starts = [simulation.run(_mix(seed, nth)) for nth in range(min(passes, MOST_PASSES))]
+    return tuple(
+        _summary(pending.id, [found.get(pending.id) for found in starts])
+        for pending in sorted(snapshot.pending, key=lambda p: p.id)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    in_s: int
+    basis: Basis
+
+
+_ORDER = tuple(Basis)
+_MASK = (1 << 64) - 1
+_ROUNDS_EACH = 12
+"""Rounds to the horizon, for each part of the fineness: steps grow as now_s // fineness."""
+
+
+def _summary(workload: WorkloadId, starts: list[_Start | None]) -> Forecast:
+    found = sorted(start.in_s for start in starts if start is not None)
+    p50, p90 = (_quantile(found, len(starts), tenths) for tenths in (5, 9))
+    if p50 is None:
+        return Forecast(workload, None, None, Basis.NONE)
+    weakest = max((start.basis for start in starts if start is not None), key=_weakness)
+    return Forecast(workload, p50, p90, weakest)
+
+
+def _quantile(ascending: list[int], of: int, tenths: int) -> int | None:
+    """Nearest rank among `of` values, those missing being later than any."""
+    nth = -(-of * tenths // 10) - 1
+    return ascending[nth] if 0 <= nth < len(ascending) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What runs in a simulation, since `since_s` (negative: before it began)."""
+
+    id: WorkloadId
+    project: ProjectId
+    since_s: int
+    limit_s: int | None
+    held: Sequence[Place | HeldView]
+
+
+class _Simulation:
+    """One draft, rolled back after each pass."""
+
+    def __init__(
+        self, snapshot: Snapshot, policy: Policy, run_times: Mapping[ProjectId, tuple[int, ...]]
+    ) -> None:
+        self._snapshot = snapshot
+        self._history = {project: sorted(times) for project, times in run_times.items()}
+        made = plan(snapshot, policy)
+        admitted = {admit.workload: admit.places for admit in made.admits}
+        evicted = {preempt.victim for preempt in made.preempts}
+        staying = [h for h in snapshot.holding if not h.releasing and h.id not in evicted]
+        waiting = [p for p in snapshot.pending if p.id not in admitted]
+        waiting += [_again(h) for h in snapshot.holding if h.id in evicted and h.pod_sets]
+        self._draft = Draft(snapshot=snapshot, holding=staying)
+        self._running = [_running(held, snapshot.at) for held in staying]
+        for pending in snapshot.pending:
+            places = admitted.get(pending.id, ())
+            for place in places:
+                self._draft.add(project=pending.project, holder=place)
+            if places:
+                self._running.append(_started(pending, 0, places))
+        self._now = {workload: _Start(0, Basis.PLAN) for workload in admitted}
+        requests = Requests(flavors=self._draft.flavors)
+        self._requests = {pending.id: requests.of(pending) for pending in waiting}
+        self._waiting = self._first(waiting)
+        classes = {(p.project, self._requests[p.id]) for p in self._waiting}
+        affordable = min(MOST_ROUNDS, MOST_QUESTIONS // max(1, len(classes)))
+        self._fineness = next((n for n in (32, 16, 8, 4) if n * _ROUNDS_EACH <= affordable), 2)
+
+    def run(self, seed: int) -> dict[WorkloadId, _Start]:
+        """One pass: when each workload starts, of those that do within the horizon."""
+        mark = self._draft.checkpoint()
+        shares = Shares(queues=self._snapshot.queues, book=self._draft.book)
+        heads, admission = self._queue(self._waiting, shares)
+        ends = _Ends(self._history, seed)
+        for run in self._running:
+            ends.add(run, 0)
+        starts, now_s, basis = dict(self._now), 0, Basis.PLAN
+        while True:
+            while (pending := heads.next()) is not None:
+                admit = admission.start(pending=pending, request=self._requests[pending.id])
+                if admit is None:
+                    heads.close()
+                    continue
+                ends.add(_started(pending, now_s, admit.places), now_s)
+                too_early_s = pending.not_before - self._snapshot.at
+                starts[pending.id] = _Start(max(now_s, too_early_s), basis)
+            after_s = ends.next_s()
+            if after_s is None or len(starts) == len(self._now) + len(self._waiting):
+                break
+            now_s = max(after_s, now_s + max(1, now_s // self._fineness))
+            if now_s > HORIZON_S:
+                break
+            for run, of in ends.until(now_s):
+                basis = max(basis, of, key=_weakness)
+                self._end(run, shares)
+            admission.reopen()
+            heads.reopen()
+        self._draft.rollback(mark)
+        return starts
+
+    def _first(self, waiting: list[PendingView]) -> list[PendingView]:
+        """As many as can be afforded, in the order of the queue now."""
+        if len(waiting) <= MOST_PENDING:
+            return waiting
+        shares = Shares(queues=self._snapshot.queues, book=self._draft.book)
+        heads, _ = self._queue(waiting, shares)
+        return [p for _ in range(MOST_PENDING) if (p := heads.next()) is not None]
+
+    def _queue(self, waiting: list[PendingView], shares: Shares) -> tuple[Heads, Admission]:
+        admission = Admission(snapshot=self._snapshot, draft=self._draft, shares=shares)
+        heads = Heads(
+            pending=waiting, requests=self._requests, shares=shares, borrows=admission.borrows
+        )
+        return heads, admission
+
+    def _end(self, run: _Run, shares: Shares) -> None:
+        for held in run.held:
+            self._draft.remove(project=run.project, holder=held)
+            shares.charge(project=run.project, flavor=held.flavor, amount_milli=-held.amount_milli)
+
+
+class _Ends:
+    """When what runs will end, drawn as it starts."""
+
+    def __init__(self, history: Mapping[ProjectId, list[int]], seed: int) -> None:
+        self._history = history
+        self._seed = seed
+        self._heap: list[tuple[int, int, _Run, Basis]] = []
+        self._count = 0
+
+    def add(self, run: _Run, now_s: int) -> None:
+        """Draw its run time, given that it has run until `now_s`; without any it never ends."""
+        drawn = self._run_time(run, now_s - run.since_s)
+        if drawn is not None:
+            self._count += 1
+            end_s = max(now_s, run.since_s + drawn[0])
+            heappush(self._heap, (end_s, self._count, run, drawn[1]))
+
+    def next_s(self) -> int | None:
+        return self._heap[0][0] if self._heap else None
+
+    def until(self, now_s: int) -> Iterator[tuple[_Run, Basis]]:
+        while self._heap and self._heap[0][0] <= now_s:
+            _, _, run, basis = heappop(self._heap)
+            yield run, basis
+
+    def _run_time(self, run: _Run, elapsed_s: int) -> tuple[int, Basis] | None:
+        history = self._history.get(run.project, [])
+        longer = bisect_right(history, elapsed_s)
+        if longer < len(history):
+            drawn = _mix(self._seed, crc32(run.id.encode())) % (len(history) - longer)
+            seconds = history[longer + drawn]
+            if run.limit_s is not None and run.limit_s < seconds:
+                return run.limit_s, Basis.LIMIT
+            return seconds, Basis.HISTORY
+        return None if run.limit_s is None else (run.limit_s, Basis.LIMIT)
+
+
+def _running(held: HoldingView, at: int) -> _Run:
+    since_s = 0 if held.started_at is None else min(0, held.started_at - at)
+    return _Run(held.id, held.project, since_s, held.run_time_limit_s, held.placements)
+
+
+def _started(pending: PendingView, now_s: int, places: Sequence[Place]) -> _Run:
+    return _Run(pending.id, pending.project, now_s, pending.run_time_limit_s, places)
+
+
+def _again(victim: HoldingView) -> PendingView:
+    """A victim back in its queue."""
+    return PendingView(
+        id=victim.id,
+        project=victim.project,
+        priority=victim.priority,
+        preemptible=victim.preemptible,
+        submitted_at=victim.admitted_at,
+        pod_sets=victim.pod_sets,
+        run_time_limit_s=victim.run_time_limit_s,
+    )
+
+
+def _weakness(basis: Basis) -> int:
+    return _ORDER.index(basis)
+
+
+def _mix(seed: int, n: int) -> int:
+    """64 bits from two numbers: splitmix64 (Steele, Lea, Flood, OOPSLA 2014)."""
+    z = (seed + (n + 1) * 0x9E3779B97F4A7C15) & _MASK
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+    return z ^ (z >> 31)

@@ -1,0 +1,289 @@
+"""What must hold of every plan, checked apart from the code that made it.
+
+Tests ask this of random snapshots; production asks it before a plan is applied. It knows the rules
+and the tables of MIG, and shares no arithmetic with the planner.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from scheduler.core import mig
+from scheduler.core.plan import Admit, Place, Plan
+from scheduler.core.reasons import PreemptRule, ReasonCode
+from scheduler.core.snapshot import (
+    DeviceMode,
+    DeviceView,
+    FlavorKind,
+    FlavorView,
+    HeldView,
+    PendingView,
+    PodSetView,
+    Snapshot,
+)
+from scheduler.core.units import ONE_MILLI, DeviceId, FlavorId, ProjectId, Span, WorkloadId
+
+
+def violations(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
+    """One sentence for each broken law, ascending; () for a lawful plan.
+
+    What a snapshot breaks already (two holders on one span, usage over a quota that was cut) is
+    not told unless the plan adds to it.
+    """
+    found = {
+        *_decided_once(snapshot, plan),
+        *_gangs(snapshot, plan),
+        *_rooms(snapshot, plan),
+        *_quotas(snapshot, plan),
+        *_evictions(snapshot, plan),
+    }
+    return tuple(sorted(found))
+
+
+def _decided_once(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
+    decided = Counter([a.workload for a in plan.admits] + [h.workload for h in plan.holds])
+    pending = {p.id: p for p in snapshot.pending}
+    for workload in pending.keys() - decided.keys():
+        yield f"pending {workload} is not decided"
+    for workload, times in decided.items():
+        if workload not in pending:
+            yield f"{workload} is decided and not pending"
+        elif times > 1:
+            yield f"{workload} is decided {times} times"
+    positions: dict[ProjectId, list[int]] = {}
+    for hold in plan.holds:
+        if hold.workload in pending:
+            positions.setdefault(pending[hold.workload].project, []).append(hold.position)
+    for project, numbers in positions.items():
+        if sorted(numbers) != list(range(1, len(numbers) + 1)):
+            yield f"positions in the queue of {project} have gaps or repeat"
+
+
+def _gangs(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
+    pending = {p.id: p for p in snapshot.pending}
+    clusters = {c.id: c for c in snapshot.clusters}
+    nodes = {c.id: {n.id for n in c.nodes} for c in snapshot.clusters}
+    for admit in plan.admits:
+        waiting, cluster = pending.get(admit.workload), clusters.get(admit.cluster)
+        if waiting is None:
+            continue
+        if cluster is None or not cluster.usable:
+            yield f"{waiting.id} starts in cluster {admit.cluster}, which takes nothing new"
+        if waiting.clusters and admit.cluster not in waiting.clusters:
+            yield f"{waiting.id} starts in cluster {admit.cluster}, which it does not accept"
+        if waiting.not_before > snapshot.at:
+            yield f"{waiting.id} starts before it may"
+        if not {p.node for p in admit.places} <= nodes.get(admit.cluster, set()):
+            yield f"{waiting.id} is placed outside of cluster {admit.cluster}"
+        yield from _gang(waiting, admit)
+
+
+def _gang(waiting: PendingView, admit: Admit) -> Iterator[str]:
+    if [p.rank for p in admit.places] != list(range(len(admit.places))) or not admit.places:
+        yield f"the ranks of {waiting.id} do not count from 0"
+    at = 0
+    for pod_set in waiting.pod_sets:
+        count = sum(1 for p in admit.places if p.pod_set == pod_set.id)
+        of_set = admit.places[at : at + count]
+        at += count
+        if not pod_set.min_count <= count <= pod_set.count:
+            yield f"{waiting.id} starts {count} pods of {pod_set.id}"
+        if {p.pod_set for p in of_set} - {pod_set.id}:
+            yield f"the ranks of {waiting.id} do not follow its pod sets"
+        if len({p.flavor for p in of_set}) > 1:
+            yield f"the pods of {pod_set.id} have several flavors"
+        if any(not _as_asked(place, pod_set) for place in of_set):
+            yield f"a pod of {pod_set.id} does not get what it asks for"
+    if at != len(admit.places):
+        yield f"{waiting.id} starts pods of unknown pod sets"
+
+
+def _as_asked(place: Place, pod_set: PodSetView) -> bool:
+    amount = pod_set.gpu_count * pod_set.gpu_milli if pod_set.gpu_count else pod_set.cpu_milli
+    return (
+        place.flavor in pod_set.flavors
+        and place.amount_milli == amount
+        and place.cpu_milli == pod_set.cpu_milli
+        and place.memory_mib == pod_set.memory_mib
+    )
+
+
+def _rooms(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
+    """No span twice, legal spans only, no more cores and memory than there are."""
+    flavors = {f.id: f for f in snapshot.flavors}
+    devices = {d.id: d for c in snapshot.clusters for n in c.nodes for d in n.devices}
+    placed = [place for admit in plan.admits for place in admit.places]
+    held = [p for holding in snapshot.holding for p in holding.placements]
+    for place in placed:
+        flavor = flavors.get(place.flavor)
+        if flavor is None:
+            yield f"a pod of {place.pod_set} has the unknown flavor {place.flavor}"
+        else:
+            yield from _spans(place, flavor, devices)
+    taken: dict[DeviceId, list[tuple[Span, bool]]] = {}
+    for new, holders in ((True, placed), (False, held)):
+        for holder in holders:
+            for device, span in holder.spans:
+                taken.setdefault(device, []).append((span, new))
+    for device, spans in taken.items():
+        yield from _overlaps(device, sorted(spans))
+    yield from _media(snapshot, [*placed, *held], placed)
+    yield from _cores_and_memory(snapshot, placed, held)
+
+
+def _overlaps(device: DeviceId, spans: list[tuple[Span, bool]]) -> Iterator[str]:
+    furthest, of_new = 0, False
+    for span, new in spans:
+        if span.start < furthest and (new or of_new):
+            yield f"two holders overlap on device {device} at {span.start}"
+        if span.end > furthest:
+            furthest, of_new = span.end, new
+
+
+def _spans(place: Place, flavor: FlavorView, devices: dict[DeviceId, DeviceView]) -> Iterator[str]:
+    where = f"a pod of {place.pod_set} on node {place.node}"
+    widths = sum(span.width for _, span in place.spans)
+    if flavor.kind is FlavorKind.CPU:
+        right = not place.spans
+    elif flavor.kind is FlavorKind.SHARE:
+        right = widths == place.amount_milli and len({d for d, _ in place.spans}) == 1
+    else:
+        right = len(place.spans) * ONE_MILLI == place.amount_milli
+    if not right:
+        yield f"{where} has other spans than it is charged for"
+    for device_id, span in place.spans:
+        device = devices.get(device_id)
+        if device is None or not device.usable:
+            yield f"{where} is on device {device_id}, which takes nothing new"
+        elif device.model != flavor.model or not _legal(device, flavor, span):
+            yield f"{where} has an illegal span {span.start}-{span.end} on device {device_id}"
+
+
+def _legal(device: DeviceView, flavor: FlavorView, span: Span) -> bool:
+    if flavor.kind is FlavorKind.MIG:
+        if device.mode is DeviceMode.MIG_STATIC:
+            return any(s.profile == flavor.profile and s.span == span for s in device.slices)
+        legal = mig.legal_spans(model=device.model, profile=flavor.profile)
+        return device.mode is DeviceMode.MIG_DYNAMIC and span in legal
+    if device.mode is not DeviceMode.WHOLE:
+        return False
+    if flavor.kind is FlavorKind.WHOLE:
+        return (span.start, span.end) == (0, ONE_MILLI)
+    return device.shares is flavor.isolation
+
+
+def _media(
+    snapshot: Snapshot, holders: Iterable[Place | HeldView], placed: Iterable[Place]
+) -> Iterator[str]:
+    """At most one slice with media engines on a device that is cut on demand."""
+    media = {f.id for f in snapshot.flavors if f.profile.endswith(mig.MEDIA)}
+    dynamic = {
+        d.id
+        for c in snapshot.clusters
+        for n in c.nodes
+        for d in n.devices
+        if d.mode is DeviceMode.MIG_DYNAMIC
+    }
+    new = {d for place in placed if place.flavor in media for d, _ in place.spans}
+    counts = Counter(d for holder in holders if holder.flavor in media for d, _ in holder.spans)
+    for device, count in counts.items():
+        if count > 1 and device in dynamic and device in new:
+            yield f"device {device} has {count} slices with media engines"
+
+
+def _cores_and_memory(
+    snapshot: Snapshot, placed: Iterable[Place], held: Iterable[HeldView]
+) -> Iterator[str]:
+    touched = {place.node for place in placed}
+    cores: Counter[str] = Counter()
+    memory: Counter[str] = Counter()
+    holders: list[Place | HeldView] = [*placed, *held]
+    for holder in holders:
+        cores[holder.node] += holder.cpu_milli
+        memory[holder.node] += holder.memory_mib
+    for cluster in snapshot.clusters:
+        for node in cluster.nodes:
+            if node.id not in touched:
+                continue
+            if not node.usable:
+                yield f"node {node.id} takes nothing new"
+            if cores[node.id] > node.cpu_milli or memory[node.id] > node.memory_mib:
+                yield f"node {node.id} has too few cores or too little memory"
+
+
+def _quotas(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
+    projects = {p.id: p.project for p in snapshot.pending}
+    used, new = _usage(snapshot), Counter[tuple[ProjectId, FlavorId]]()
+    for admit in plan.admits:
+        for place in admit.places:
+            if admit.workload in projects:
+                new[projects[admit.workload], place.flavor] += place.amount_milli
+    total: Counter[FlavorId] = Counter()
+    claimed: Counter[FlavorId] = Counter()
+    rows = {(q.project, quota.flavor): quota for q in snapshot.queues for quota in q.quotas}
+    for key in rows.keys() | used.keys() | new.keys():
+        quota = rows.get(key)
+        amount, nominal = used[key] + new[key], quota.nominal_milli if quota else 0
+        borrow = quota.borrowing_limit_milli if quota else 0
+        if new[key] and borrow is not None and amount > nominal + borrow:
+            yield f"project {key[0]} holds {amount} of {key[1]}, over nominal and borrowing"
+        lent = nominal if quota is None else quota.lending_limit_milli
+        kept = 0 if lent is None else max(0, nominal - lent)
+        total[key[1]] += nominal
+        claimed[key[1]] += max(amount, kept)
+    for flavor in {flavor for (_, flavor), amount in new.items() if amount}:
+        if claimed[flavor] > total[flavor]:
+            yield f"{claimed[flavor]} of {flavor} is claimed, {total[flavor]} is nominal"
+
+
+def _usage(snapshot: Snapshot) -> Counter[tuple[ProjectId, FlavorId]]:
+    used: Counter[tuple[ProjectId, FlavorId]] = Counter()
+    for holding in snapshot.holding:
+        for placement in holding.placements:
+            used[holding.project, placement.flavor] += placement.amount_milli
+    return used
+
+
+def _evictions(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
+    pending = {p.id: p for p in snapshot.pending}
+    holding = {h.id: h for h in snapshot.holding}
+    waits = {h.workload for h in plan.holds if h.reason.code is ReasonCode.WAITING_FOR_PREEMPTION}
+    for evicted, times in Counter(p.victim for p in plan.preempts).items():
+        if times > 1:
+            yield f"{evicted} is evicted {times} times"
+    for preempt in plan.preempts:
+        victim, by = holding.get(preempt.victim), pending.get(preempt.preemptor)
+        if victim is None or by is None or by.id not in waits:
+            yield f"{preempt.victim} is evicted for {preempt.preemptor}, which does not wait"
+            continue
+        if not victim.preemptible or victim.releasing:
+            yield f"{victim.id} may not be evicted"
+        own = victim.project == by.project
+        if preempt.rule is PreemptRule.PRIORITY and not (own and victim.priority < by.priority):
+            yield f"{victim.id} is evicted by priority and is not of lower priority there"
+        if preempt.rule is PreemptRule.RECLAIM and own:
+            yield f"{victim.id} is reclaimed by its own project"
+    yield from _below_nominal(snapshot, plan, waits)
+
+
+def _below_nominal(snapshot: Snapshot, plan: Plan, waits: set[WorkloadId]) -> Iterator[str]:
+    """Reclaim leaves a project at nominal in one flavor, at least, that the preemptor accepts."""
+    pending = {p.id: p for p in snapshot.pending}
+    holding = {h.id: h for h in snapshot.holding}
+    left = _usage(snapshot)
+    for admit in plan.admits:
+        for place in admit.places:
+            left[pending[admit.workload].project, place.flavor] += place.amount_milli
+    nominal = {(q.project, n.flavor): n.nominal_milli for q in snapshot.queues for n in q.quotas}
+    reclaimed = [p for p in plan.preempts if p.rule is PreemptRule.RECLAIM and p.victim in holding]
+    for preempt in reclaimed:
+        for placement in holding[preempt.victim].placements:
+            left[holding[preempt.victim].project, placement.flavor] -= placement.amount_milli
+    waiting_projects = {pending[w].project for w in waits if w in pending}
+    for preempt in reclaimed:
+        victim, by = holding[preempt.victim], pending.get(preempt.preemptor)
+        if by is None or victim.project in waiting_projects:
+            continue
+        accepted = {f for pod_set in by.pod_sets for f in pod_set.flavors}
+        shared = accepted & {p.flavor for p in victim.placements}
+        if all(left[victim.project, f] < nominal.get((victim.project, f), 0) for f in shared):
+            yield f"{victim.id} is reclaimed below the nominal quota of {victim.project}"

@@ -1,0 +1,185 @@
+"""Pages of workloads: the list, one of them, cancelling it. Submitting is in `submit_pages`, the queue
+in `queue_pages`.
+
+Each view parses, calls a selector or service, and renders.
+"""
+
+from datetime import datetime
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.urls import reverse
+
+from controlplane.api.auth import actor_of
+from controlplane.kernel import clock
+from controlplane.kernel.errors import Conflict, NotAllowed, NotFound
+from controlplane.kernel.htmx import go, page, partial, revision, unchanged
+from scheduler.core.lifecycle import TERMINAL, State
+from scheduler.models import Workload
+from scheduler.selectors import detail as details
+from scheduler.selectors import listing
+from scheduler.selectors.listing import Narrowed
+from scheduler.selectors.queues import position_of
+from scheduler.services import workloads
+from tenants import access
+from tenants.access import Action, Actor
+from tenants.models import Project
+from tenants.selectors import prices
+
+STATES = (
+    ("", "All"),
+    ("waiting", "Waiting"),
+    ("active", "Starting and running"),
+    ("ended", "Ended"),
+    (State.FAILED.value, "Failed"),
+)
+"""What the list can be narrowed to, and how that is called."""
+
+
+@page("GET", "HEAD")
+def workload_list(request: HttpRequest) -> HttpResponse:
+    """What the actor sees, newest first; `?rev=` with `first=` counts what came later."""
+    actor = actor_of(request)
+    by = narrowed_by(request.GET)
+    listed = listing.page(
+        actor=actor,
+        by=by,
+        before=id_in(request.GET, "before"),
+        after=id_in(request.GET, "after"),
+        first=id_in(request.GET, "first"),
+    )
+    rev = revision(listed, minute(clock.now()))
+    same = unchanged(request, rev)
+    if same is not None:
+        return same
+    here = request.GET.copy()
+    for name in ("rev", "first"):
+        here.pop(name, None)
+    context = {
+        "page": listed,
+        "by": by,
+        "states": STATES,
+        "projects": projects_seen(actor),
+        "may_submit": may_submit(actor),
+        "rev": rev,
+        "query": here.urlencode(),
+        "first": listed.lines[0].id if listed.lines and "after" not in here else "",
+        "newest_url": _with(here, before=None, after=None),
+        "newer_url": _with(here, before=None, after=listed.newer) if listed.newer else "",
+        "older_url": _with(here, after=None, before=listed.older) if listed.older else "",
+    }
+    return partial(request, "scheduler/workload_list.html", "rows", context)
+
+
+@page("GET", "HEAD")
+def workload_detail(request: HttpRequest, id: UUID) -> HttpResponse:
+    """One workload; polls while it lives."""
+    actor = actor_of(request)
+    return _detail_page(request, actor, workload_seen(actor, id))
+
+
+def _detail_page(
+    request: HttpRequest, actor: Actor, workload: Workload, *, refusal: str = "", status: int = 200
+) -> HttpResponse:
+    at = minute(clock.now())
+    sees_cost = access.allowed(actor, Action.VIEW_SPEND, project=workload.project)
+    shown = details.detail(
+        workload=workload, prices=prices.at_moment(at=at) if sees_cost else None, at=at
+    )
+    live = workload.state not in TERMINAL
+    place = position_of(workload) if workload.state == State.PENDING else None
+    rev = revision(shown, place, at if live else None)
+    same = None if refusal else unchanged(request, rev)
+    if same is not None:
+        return same
+    context = {
+        "workload": workload,
+        "detail": shown,
+        "place": place,
+        "live": live,
+        "rev": rev,
+        "may_cancel": may_cancel(actor, workload),
+        "refusal": refusal,
+    }
+    return partial(request, "scheduler/workload_detail.html", "body", context, status=status)
+
+
+@page("POST")
+def workload_cancel(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Stop it. A refusal is told on its page."""
+    actor = actor_of(request)
+    workload = workload_seen(actor, id)
+    try:
+        workload = workloads.cancel(actor=actor, workload=workload, at=clock.now())
+    except Conflict as error:
+        workload.refresh_from_db()
+        return _detail_page(request, actor, workload, refusal=error.message, status=409)
+    except NotAllowed as error:
+        return _detail_page(request, actor, workload, refusal=error.message, status=403)
+    if workload.state == State.CANCELLED:
+        messages.success(request, f"{workload.name} is cancelled.")
+    else:
+        messages.info(request, f"{workload.name} is being stopped.")
+    return go(request, reverse("workload-detail", args=[workload.id]))
+
+
+def workload_seen(actor: Actor, id: UUID) -> Workload:
+    """Raises NotFound, the same for foreign and missing ids."""
+    rows = Workload.objects.select_related("project__tenant", "submitted_by")
+    return access.get_or_404(rows, actor=actor, id=id)
+
+
+def may_cancel(actor: Actor, workload: Workload) -> bool:
+    """Whether the cancel button has a use: as `workloads.cancel` decides."""
+    if workload.state in TERMINAL or workload.state == State.CANCELLING:
+        return False
+    own = workload.submitted_by_id == actor.user.id
+    needed = Action.SUBMIT if own else Action.CANCEL
+    return access.allowed(actor, needed, project=workload.project)
+
+
+def may_submit(actor: Actor) -> bool:
+    """Whether there is any project that the actor may submit to."""
+    rows = access.for_actor(Project.objects.all(), actor=actor, action=Action.SUBMIT)
+    return rows.exists()
+
+
+def projects_seen(actor: Actor) -> list[Project]:
+    rows = access.for_actor(Project.objects.select_related("tenant"), actor=actor)
+    return list(rows.order_by("tenant__name", "name"))
+
+
+def narrowed_by(query: QueryDict) -> Narrowed:
+    """The filters of a list. Raises NotFound for values that no link of ours has."""
+    state = query.get("state", "")
+    if state not in listing.GROUPS and state not in {"", *State}:
+        raise NotFound("There is no such state.")
+    return Narrowed(
+        state=state, project=id_in(query, "project"), mine=query.get("mine") == "1"
+    )
+
+
+def id_in(query: QueryDict, name: str) -> UUID | None:
+    """The id in a query parameter, None when it is left out. Raises NotFound for anything else."""
+    value = query.get(name, "")
+    try:
+        return UUID(value) if value else None
+    except ValueError:
+        raise NotFound(f"{name} has to be an id.") from None
+
+
+def minute(at: datetime) -> datetime:
+    """Its minute: what ages on a page is shown anew once a minute."""
+    return at.replace(second=0, microsecond=0)
+
+
+def _with(query: QueryDict, **changes: UUID | None) -> str:
+    """The list's own address with these parameters set, or taken away."""
+    changed = query.copy()
+    for name, value in changes.items():
+        changed.pop(name, None)
+        if value is not None:
+            changed[name] = str(value)
+    path = reverse("workload-list")
+    return f"{path}?{changed.urlencode()}" if changed else path

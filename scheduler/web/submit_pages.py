@@ -1,0 +1,166 @@
+"""The submit page: a form that any browser can send, and the estimate beside it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.urls import reverse
+
+from clusters.models import Cluster, FlavorKind
+from controlplane.api.auth import actor_of
+from controlplane.kernel import clock
+from controlplane.kernel.errors import Invalid
+from controlplane.kernel.htmx import go, is_fragment, page, partial
+from scheduler.selectors import offers as offering
+from scheduler.selectors.offers import Offer, by_name
+from scheduler.services import workloads
+from scheduler.web import serializers
+from scheduler.web.forms import LIMIT_UNITS, SubmitForm
+from tenants import access
+from tenants.access import Action, Actor
+from tenants.models import Project, Quota
+from tenants.selectors import prices
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """What the form as it stands would hold and cost. Amounts in thousandths of the offer's unit.
+
+    `most` is the price of the whole run-time limit, None without one or without a price.
+    """
+
+    offer: Offer
+    amount_milli: int
+    per_hour: Decimal | None
+    most: Decimal | None
+    quota: Quota | None
+
+    @property
+    def free_now(self) -> bool:
+        return self.amount_milli <= self.offer.free_milli
+
+    @property
+    def beyond_milli(self) -> int:
+        """By how much it would pass the project's nominal quota: that has to be borrowed."""
+        if self.quota is None:
+            return 0
+        after = self.quota.used_milli + self.amount_milli
+        return max(0, after - max(self.quota.nominal_milli, self.quota.used_milli))
+
+
+@page("GET", "HEAD", "POST")
+def workload_submit(request: HttpRequest) -> HttpResponse:
+    """GET is the form, or its estimate when htmx asks; POST stores the workload or answers 422."""
+    actor = actor_of(request)
+    at = clock.now()
+    projects = _projects(actor)
+    offers = offering.offers(prices=prices.at_moment(at=at))
+    if request.method != "POST":
+        if is_fragment(request):
+            return _render(request, _form(None, projects, offers), request.GET)
+        return _render(request, _form(None, projects, offers, _initial(request.GET)), request.GET)
+    form = _form(request.POST, projects, offers)
+    if form.is_valid():
+        try:
+            spec = serializers.parse(form.specification())
+            project = access.project_or_404(actor, form.project_id)
+            [made] = workloads.submit(actor=actor, project=project, specs=[spec], at=at)
+        except Invalid as error:
+            form.show(error.problems)
+        else:
+            messages.success(request, f"{made.name} is in the queue.")
+            return go(request, reverse("workload-detail", args=[made.id]))
+    return _render(request, form, request.POST, status=422)
+
+
+def _form(
+    data: QueryDict | None,
+    projects: Sequence[Project],
+    offers: Sequence[Offer],
+    initial: dict[str, object] | None = None,
+) -> SubmitForm:
+    names = Cluster.objects.order_by("name").values_list("name", flat=True)
+    first = next((offer.name for offer in offers if offer.free_milli), None)
+    start: dict[str, object] = {"flavor": first or (offers[0].name if offers else "")}
+    if len(projects) == 1:
+        start["project"] = str(projects[0].id)
+    return SubmitForm(
+        data, projects=projects, offers=offers, clusters=names, initial=start | (initial or {})
+    )
+
+
+def _initial(query: QueryDict) -> dict[str, object]:
+    """What a link to the form may fill in."""
+    return {name: query[name] for name in ("project", "flavor", "count", "gpus") if name in query}
+
+
+def _render(
+    request: HttpRequest, form: SubmitForm, query: QueryDict, *, status: int = 200
+) -> HttpResponse:
+    values = query if is_fragment(request) or form.is_bound else _defaults(form)
+    context = {
+        "form": form,
+        "sum": _sum(form, values),
+        "nowhere": [offer for offer in form.offers if not offer.places],
+        "choices": [offer for offer in form.offers if offer.places],
+        "chosen": form["flavor"].value(),
+    }
+    fragment = "form" if form.is_bound else "estimate"
+    return partial(request, "scheduler/workload_submit.html", fragment, context, status=status)
+
+
+def _defaults(form: SubmitForm) -> QueryDict:
+    values = QueryDict(mutable=True)
+    for field in form:
+        values[field.name] = str(field.value() or "")
+    return values
+
+
+def _projects(actor: Actor) -> list[Project]:
+    """Those that the actor may submit to."""
+    rows = access.for_actor(
+        Project.objects.select_related("tenant"), actor=actor, action=Action.SUBMIT
+    )
+    return list(rows.order_by("tenant__name", "name"))
+
+
+def _sum(form: SubmitForm, values: QueryDict) -> Sum | None:
+    """None while no flavor is chosen. Fields that are not numbers yet count as their least."""
+    offer = by_name(form.offers, values.get("flavor", ""))
+    if offer is None:
+        return None
+    count = _number(values, "count", Decimal(1))
+    each_milli = {
+        FlavorKind.CPU: _number(values, "cpu", Decimal("0.001")) * 1000,
+        FlavorKind.SHARE: _number(values, "share_milli", Decimal(1)),
+    }.get(FlavorKind(offer.kind), _number(values, "gpus", Decimal(1)) * 1000)
+    amount_milli = int(count * each_milli)
+    per_hour = None if offer.high is None else offer.high * amount_milli / 1000
+    limit = _number(values, "limit", Decimal(0))
+    unit_s = LIMIT_UNITS.get(values.get("limit_unit", ""), 3600)
+    return Sum(
+        offer=offer,
+        amount_milli=amount_milli,
+        per_hour=per_hour,
+        most=per_hour * limit * unit_s / 3600 if per_hour is not None and limit else None,
+        quota=_quota(form, offer, values.get("project", "")),
+    )
+
+
+def _number(values: QueryDict, name: str, least: Decimal) -> Decimal:
+    try:
+        found = Decimal(values.get(name, ""))
+    except InvalidOperation:
+        return least
+    return found if least <= found <= 1_000_000 else least
+
+
+def _quota(form: SubmitForm, offer: Offer, project: str) -> Quota | None:
+    """The quota of a project that the form offers, of that flavor."""
+    offered = dict(form["project"].field.choices)
+    if project not in offered:
+        return None
+    return Quota.objects.filter(project_id=UUID(project), flavor_id=offer.id).first()

@@ -1,0 +1,244 @@
+"""Endpoints about people and places: me, tenants, projects, members, tokens."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.idempotency import HEADER
+from controlplane.api.pagination import Keyset
+from controlplane.api.schema import operation
+from controlplane.api.views import ApiView, many
+from controlplane.kernel.errors import Invalid
+from tenants import access
+from tenants.models import Role, Scope, User
+from tenants.selectors import people
+from tenants.services import members, projects, tokens
+from tenants.web import serializers as s
+
+type Out = dict[str, Any]  # Any: JSON values
+
+
+class MeApi(ApiView):
+    @operation("me_get", tag="me", summary="Who is asking", answers={200: s.MeOut})
+    def get(self, request: Request) -> Response:
+        self.query()
+        actor = self.actor
+        me = {
+            "id": actor.user.id,
+            "username": actor.user.get_username(),
+            "memberships": actor.memberships,
+            "token": actor.token,
+        }
+        return Response(s.MeOut(me).data)
+
+
+class TenantsApi(ApiView):
+    pagination_class = Keyset
+
+    @operation(
+        "tenants_list",
+        tag="tenants",
+        summary="Tenants you have a role in, and those above your projects",
+        answers={200: s.TenantOut(many=True)},
+    )
+    def get(self, request: Request) -> Response:
+        self.query()
+        return self.page(
+            people.tenants(actor=self.actor),
+            order=["id"],
+            shape=many(s.TenantOut),
+        )
+
+
+class TenantApi(ApiView):
+    @operation(
+        "tenants_get",
+        tag="tenants",
+        summary="One tenant",
+        answers={200: s.TenantOut},
+        problems=(404,),
+    )
+    def get(self, request: Request, id: UUID) -> Response:
+        self.query()
+        return Response(s.TenantOut(access.tenant_or_404(self.actor, id)).data)
+
+
+class ProjectsApi(ApiView):
+    pagination_class = Keyset
+
+    @operation(
+        "projects_list",
+        tag="projects",
+        summary="Projects you see",
+        answers={200: s.ProjectOut(many=True)},
+        query=s.ProjectsQuery,
+        problems=(404,),
+    )
+    def get(self, request: Request) -> Response:
+        asked = self.query(s.ProjectsQuery)
+        return self.page(
+            people.projects(actor=self.actor, tenant_id=asked.get("tenant")),
+            order=["id"],
+            shape=many(s.ProjectOut),
+        )
+
+    @operation(
+        "projects_create",
+        tag="projects",
+        summary="Make a project in a tenant you own",
+        takes=s.ProjectIn,
+        answers={201: s.ProjectOut},
+        problems=(404, 409),
+        keyed=True,
+    )
+    def post(self, request: Request) -> Response:
+        def make() -> Out:
+            body = self.body(s.ProjectIn)
+            project = projects.create(
+                actor=self.actor,
+                tenant=access.tenant_or_404(self.actor, body["tenant"]),
+                name=body["name"],
+                slug=body["slug"],
+                weight=body["weight"],
+                at=self.at,
+            )
+            return s.ProjectOut(project).data
+
+        return self.once(make)
+
+
+class ProjectApi(ApiView):
+    @operation(
+        "projects_get",
+        tag="projects",
+        summary="One project and your roles in it",
+        answers={200: s.ProjectDetailOut},
+        problems=(404,),
+    )
+    def get(self, request: Request, id: UUID) -> Response:
+        self.query()
+        project = people.project(actor=self.actor, id=id)
+        roles = people.roles(actor=self.actor, project=project)
+        return Response({**s.ProjectOut(project).data, "roles": roles})
+
+
+class MembersApi(ApiView):
+    pagination_class = Keyset
+
+    @operation(
+        "members_list",
+        tag="members",
+        summary="Who has a role at a project, or at a tenant above it",
+        answers={200: s.MemberOut(many=True)},
+        query=s.MembersQuery,
+        problems=(404,),
+    )
+    def get(self, request: Request) -> Response:
+        asked = self.query(s.MembersQuery)
+        project = access.project_or_404(self.actor, asked["project"])
+        return self.page(
+            people.members(actor=self.actor, project=project),
+            order=["id"],
+            shape=many(s.MemberOut),
+        )
+
+    @operation(
+        "members_grant",
+        tag="members",
+        summary="Give a role that you hold yourself (session only)",
+        takes=s.MemberIn,
+        answers={201: s.MemberOut},
+        problems=(404,),
+        keyed=True,
+    )
+    def post(self, request: Request) -> Response:
+        def make() -> Out:
+            body = self.body(s.MemberIn)
+            place: members.Place = (
+                access.project_or_404(self.actor, body["project"])
+                if "project" in body
+                else access.tenant_or_404(self.actor, body["tenant"])
+            )
+            user = User.objects.filter(username=body["user"], is_active=True).first()
+            if user is None:
+                raise Invalid("There is no such user.", pointer="/user", code="unknown-user")
+            role = Role(body["role"])
+            member = members.grant(actor=self.actor, user=user, role=role, place=place, at=self.at)
+            return s.MemberOut(member).data
+
+        return self.once(make)
+
+
+class MemberApi(ApiView):
+    @operation(
+        "members_revoke",
+        tag="members",
+        summary="Take a role back (session only)",
+        answers={204: None},
+        problems=(404, 409),
+    )
+    def delete(self, request: Request, id: UUID) -> Response:
+        member = people.member(actor=self.actor, id=id)
+        members.revoke(actor=self.actor, member=member, at=self.at)
+        return Response(status=204)
+
+
+class TokensApi(ApiView):
+    pagination_class = Keyset
+
+    @operation(
+        "tokens_list",
+        tag="tokens",
+        summary="Your tokens, never their secrets",
+        answers={200: s.TokenOut(many=True)},
+    )
+    def get(self, request: Request) -> Response:
+        self.query()
+        return self.page(
+            people.tokens(actor=self.actor),
+            order=["-id"],
+            shape=many(s.TokenOut),
+        )
+
+    @operation(
+        "tokens_issue",
+        tag="tokens",
+        summary="Make a token (session only)",
+        takes=s.TokenIn,
+        answers={201: s.TokenIssuedOut},
+        problems=(404,),
+    )
+    def post(self, request: Request) -> Response:
+        if HEADER in request.headers:
+            # The kept answer would hold the secret.
+            raise Invalid(
+                "A token's secret is shown once, so it can't be kept.", pointer=f"#{HEADER}"
+            )
+        body = self.body(s.TokenIn)
+        wanted = body.get("project")
+        token, text = tokens.issue(
+            actor=self.actor,
+            name=body["name"],
+            scopes={Scope(scope) for scope in body["scopes"]},
+            project=access.project_or_404(self.actor, wanted) if wanted else None,
+            lifetime=timedelta(seconds=body["expires_in_s"]),
+            at=self.at,
+        )
+        return Response({**s.TokenOut(token).data, "token": text}, status=201)
+
+
+class TokenApi(ApiView):
+    @operation(
+        "tokens_revoke",
+        tag="tokens",
+        summary="End a token (session only)",
+        answers={204: None},
+        problems=(404,),
+    )
+    def delete(self, request: Request, id: UUID) -> Response:
+        token = people.token(actor=self.actor, id=id)
+        tokens.revoke(actor=self.actor, token=token, at=self.at)
+        return Response(status=204)

@@ -1,0 +1,122 @@
+"""Quota: the tree with what is used of it, and the form that asks for more."""
+
+from dataclasses import dataclass
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from clusters.models import Flavor
+from controlplane.api.auth import actor_of
+from controlplane.kernel import clock
+from controlplane.kernel.errors import Invalid
+from controlplane.kernel.htmx import go, page, partial, revision, unchanged
+from controlplane.kernel.charts import Bullet, bullet
+from scheduler.core.reasons import in_units
+from tenants import access
+from tenants.access import Action, Actor
+from tenants.models import Project
+from tenants.selectors import tree
+from tenants.selectors.tree import Amounts, Branch
+from tenants.services import requests
+from tenants.web.forms import RequestForm
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The projects of one tenant; `path` is where it hangs in the tree."""
+
+    path: tuple[str, ...]
+    branches: tuple[tuple[Branch, tuple[tuple[Amounts, Bullet], ...]], ...]
+
+
+@page("GET", "HEAD")
+def quota_list(request: HttpRequest) -> HttpResponse:
+    """Every project the actor sees, with a bar for each flavor that it has quota of."""
+    actor = actor_of(request)
+    branches = tree.branches(actor=actor)
+    rev = revision(branches)
+    same = unchanged(request, rev)
+    if same is not None:
+        return same
+    context = {
+        "groups": _groups(branches),
+        "may_request": any(branch.may_request for branch in branches),
+        "rev": rev,
+    }
+    return partial(request, "tenants/quota_list.html", "tree", context)
+
+
+def _groups(branches: tuple[Branch, ...]) -> list[Group]:
+    paths = dict.fromkeys(branch.path for branch in branches)
+    return [
+        Group(path, tuple((b, _bullets(b)) for b in branches if b.path == path)) for path in paths
+    ]
+
+
+def _bullets(branch: Branch) -> tuple[tuple[Amounts, Bullet], ...]:
+    return tuple(
+        (
+            quota,
+            bullet(
+                id=f"b-{branch.id}-{quota.flavor_id}",
+                title=quota.flavor,
+                used=quota.used_milli,
+                nominal=quota.nominal_milli,
+                borrowing_limit=quota.borrowing_limit_milli,
+                unit=in_units,
+            ),
+        )
+        for quota in branch.quotas
+    )
+
+
+@page("GET", "HEAD", "POST")
+def request_new(request: HttpRequest) -> HttpResponse:
+    """Ask for quota; 422 with the form when it can't be asked like that."""
+    actor = actor_of(request)
+    projects = _projects(actor)
+    flavors = list(Flavor.objects.order_by("name"))
+    if request.method != "POST":
+        start: dict[str, object] = {name: request.GET.get(name) for name in ("project", "flavor")}
+        if len(projects) == 1:
+            start["project"] = str(projects[0].id)
+        form = RequestForm(projects=projects, flavors=flavors, initial=start)
+        return _form_page(request, form, projects)
+    form = RequestForm(request.POST, projects=projects, flavors=flavors)
+    if form.is_valid():
+        try:
+            wish = requests.open(
+                actor=actor,
+                project=access.project_or_404(actor, form.project_id),
+                flavor=next(f for f in flavors if f.name == form.cleaned_data["flavor"]),
+                nominal_milli=form.nominal_milli,
+                reason=form.cleaned_data["reason"],
+                at=clock.now(),
+            )
+        except Invalid as error:
+            form.show(error.problems)
+        else:
+            messages.success(
+                request, f"Asked for {in_units(wish.nominal_milli)} {wish.flavor.name}."
+            )
+            return go(request, reverse("request-list"))
+    return _form_page(request, form, projects, status=422)
+
+
+def _form_page(
+    request: HttpRequest, form: RequestForm, projects: list[Project], *, status: int = 200
+) -> HttpResponse:
+    held = tree.by_project(projects)
+    context = {
+        "form": form,
+        "projects": [(project, held.get(project.id, ())) for project in projects],
+    }
+    return partial(request, "tenants/request_new.html", "form", context, status=status)
+
+
+def _projects(actor: Actor) -> list[Project]:
+    rows = access.for_actor(
+        Project.objects.select_related("tenant"), actor=actor, action=Action.REQUEST_QUOTA
+    )
+    return list(rows.order_by("tenant__name", "name"))

@@ -1,0 +1,262 @@
+"""Endpoints about amounts and money: quotas, requests for more, rates, usage, charges."""
+
+from typing import Any
+from uuid import UUID
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from clusters.models import Flavor
+from controlplane.api.pagination import Keyset
+from controlplane.api.schema import operation
+from controlplane.api.views import ApiView, many
+from controlplane.kernel.errors import Invalid
+from tenants import access
+from tenants.selectors import quotas as selectors
+from tenants.selectors import spend
+from tenants.services import quotas, requests
+from tenants.web import serializers as s
+
+type Out = dict[str, Any]  # Any: JSON values
+
+
+def _flavor(name: str) -> Flavor:
+    flavor = Flavor.objects.filter(name=name).first()
+    if flavor is None:
+        raise Invalid("There is no such flavor.", pointer="/flavor", code="unknown-flavor")
+    return flavor
+
+
+class QuotasApi(ApiView):
+    pagination_class = Keyset
+
+    @operation(
+        "quotas_list",
+        tag="quotas",
+        summary="Quotas of your projects",
+        answers={200: s.QuotaOut(many=True)},
+        query=s.QuotasQuery,
+        problems=(404,),
+    )
+    def get(self, request: Request) -> Response:
+        asked = self.query(s.QuotasQuery)
+        return self.page(
+            selectors.quotas(
+                actor=self.actor, project_id=asked.get("project"), flavor=asked.get("flavor")
+            ),
+            order=["id"],
+            shape=many(s.QuotaOut),
+        )
+
+    @operation(
+        "quotas_set",
+        tag="quotas",
+        summary="Set a project's quota of a flavor (operators)",
+        takes=s.QuotaIn,
+        answers={200: s.QuotaOut},
+        problems=(404, 409),
+        keyed=True,
+    )
+    def post(self, request: Request) -> Response:
+        def make() -> Out:
+            body = self.body(s.QuotaIn)
+            quota = quotas.set_quota(
+                actor=self.actor,
+                project=access.project_or_404(self.actor, body["project"]),
+                flavor=_flavor(body["flavor"]),
+                amounts=quotas.Amounts(
+                    nominal_milli=body["nominal_milli"],
+                    borrowing_limit_milli=body["borrowing_limit_milli"],
+                    lending_limit_milli=body["lending_limit_milli"],
+                ),
+                version=body["version"],
+                at=self.at,
+            )
+            return s.QuotaOut(quota).data
+
+        return self.once(make, status=200)
+
+
+class QuotaRequestsApi(ApiView):
+    pagination_class = Keyset
+
+    @operation(
+        "quota_requests_list",
+        tag="quota requests",
+        summary="Requests for quota, the newest first",
+        answers={200: s.QuotaRequestOut(many=True)},
+        query=s.QuotaRequestsQuery,
+        problems=(404,),
+    )
+    def get(self, request: Request) -> Response:
+        asked = self.query(s.QuotaRequestsQuery)
+        state = asked.get("state")
+        decisions = tuple("" if word == "open" else word for word in state) if state else None
+        return self.page(
+            selectors.requests(
+                actor=self.actor,
+                project_id=asked.get("project"),
+                flavor=asked.get("flavor"),
+                decisions=decisions,
+            ),
+            order=["-id"],
+            shape=many(s.QuotaRequestOut),
+        )
+
+    @operation(
+        "quota_requests_open",
+        tag="quota requests",
+        summary="Ask for quota",
+        takes=s.QuotaRequestIn,
+        answers={201: s.QuotaRequestOut},
+        problems=(404,),
+        keyed=True,
+    )
+    def post(self, request: Request) -> Response:
+        def make() -> Out:
+            body = self.body(s.QuotaRequestIn)
+            opened = requests.open(
+                actor=self.actor,
+                project=access.project_or_404(self.actor, body["project"]),
+                flavor=_flavor(body["flavor"]),
+                nominal_milli=body["nominal_milli"],
+                reason=body["reason"],
+                at=self.at,
+            )
+            return s.QuotaRequestOut(opened).data
+
+        return self.once(make)
+
+
+class QuotaRequestApi(ApiView):
+    @operation(
+        "quota_requests_get",
+        tag="quota requests",
+        summary="One request for quota",
+        answers={200: s.QuotaRequestOut},
+        problems=(404,),
+    )
+    def get(self, request: Request, id: UUID) -> Response:
+        self.query()
+        return Response(s.QuotaRequestOut(selectors.request(actor=self.actor, id=id)).data)
+
+
+class GrantApi(ApiView):
+    session_only = True
+
+    @operation(
+        "quota_requests_grant",
+        tag="quota requests",
+        summary="Grant a request (approvers, session only)",
+        takes=s.GrantIn,
+        answers={200: s.QuotaRequestOut},
+        problems=(404, 409),
+        keyed=True,
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        def make() -> Out:
+            body = self.body(s.GrantIn)
+            granted = requests.grant(
+                actor=self.actor,
+                request=selectors.request(actor=self.actor, id=id),
+                note=body["note"],
+                granted_milli=body.get("granted_milli"),
+                at=self.at,
+            )
+            return s.QuotaRequestOut(granted).data
+
+        return self.once(make, status=200)
+
+
+class DenyApi(ApiView):
+    session_only = True
+
+    @operation(
+        "quota_requests_deny",
+        tag="quota requests",
+        summary="Deny a request with a note (approvers, session only)",
+        takes=s.DenyIn,
+        answers={200: s.QuotaRequestOut},
+        problems=(404, 409),
+        keyed=True,
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        def make() -> Out:
+            denied = requests.deny(
+                actor=self.actor,
+                request=selectors.request(actor=self.actor, id=id),
+                note=self.body(s.DenyIn)["note"],
+                at=self.at,
+            )
+            return s.QuotaRequestOut(denied).data
+
+        return self.once(make, status=200)
+
+
+class RatesApi(ApiView):
+    pagination_class = Keyset
+
+    @operation(
+        "rates_list",
+        tag="spend",
+        summary="Prices of flavors",
+        answers={200: s.RateOut(many=True)},
+        query=s.RatesQuery,
+    )
+    def get(self, request: Request) -> Response:
+        asked = self.query(s.RatesQuery)
+        return self.page(
+            spend.rates(flavor=asked.get("flavor"), at=asked.get("at")),
+            order=["id"],
+            shape=many(s.RateOut),
+        )
+
+
+def _spend_filters(asked: dict[str, Any]) -> spend.Filters:  # Any: validated input
+    return spend.Filters(
+        project_id=asked.get("project"),
+        flavor=asked.get("flavor"),
+        workload_id=asked.get("workload"),
+        since=asked.get("since"),
+        until=asked.get("until"),
+    )
+
+
+class UsageApi(ApiView):
+    pagination_class = Keyset
+
+    @operation(
+        "usage_list",
+        tag="spend",
+        summary="What was held, interval by interval",
+        answers={200: s.UsageOut(many=True)},
+        query=s.SpendQuery,
+        problems=(404,),
+    )
+    def get(self, request: Request) -> Response:
+        filters = _spend_filters(self.query(s.SpendQuery))
+        return self.page(
+            spend.usage(actor=self.actor, filters=filters),
+            order=["id"],
+            shape=many(s.UsageOut),
+        )
+
+
+class ChargesApi(ApiView):
+    pagination_class = Keyset
+
+    @operation(
+        "charges_list",
+        tag="spend",
+        summary="What it cost, charge by charge",
+        answers={200: s.ChargeOut(many=True)},
+        query=s.SpendQuery,
+        problems=(404,),
+    )
+    def get(self, request: Request) -> Response:
+        filters = _spend_filters(self.query(s.SpendQuery))
+        return self.page(
+            spend.charges(actor=self.actor, filters=filters),
+            order=["id"],
+            shape=many(s.ChargeOut),
+        )

@@ -1,0 +1,246 @@
+"""What the tenants' endpoints take and give: explicit fields, nothing mapped from models."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from controlplane.api.fields import Id, Integer, Moment, StrictSerializer, Text, Words
+from tenants.models import Decision, Role, Scope
+from tenants.services.quotas import MAX_MILLI
+from tenants.services.requests import MAX_TEXT
+from tenants.services.tokens import MAX_AGE
+
+type Rows = Any  # plain rows
+
+ROLES = [role.value for role in Role]
+_SCOPES = [scope.value for scope in Scope]
+_MAX_AGE_S = int(MAX_AGE.total_seconds())
+
+
+class TenantOut(serializers.Serializer[Rows]):
+    id = serializers.UUIDField()
+    parent = serializers.UUIDField(  # type: ignore[assignment]  # DRF takes it off the class
+        allow_null=True, source="parent_id"
+    )
+    name = serializers.CharField()
+    slug = serializers.CharField()
+    weight = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+
+
+class ProjectOut(serializers.Serializer[Rows]):
+    id = serializers.UUIDField()
+    tenant = serializers.UUIDField(source="tenant_id")
+    tenant_name = serializers.CharField(source="tenant.name")
+    name = serializers.CharField()
+    slug = serializers.CharField()
+    namespace = serializers.CharField()
+    weight = serializers.IntegerField()
+    created_at = serializers.DateTimeField()
+
+
+class ProjectDetailOut(ProjectOut):
+    roles = serializers.ListField(
+        child=serializers.ChoiceField(choices=ROLES),
+        help_text="Yours there, with inherited ones.",
+    )
+
+
+class ProjectIn(StrictSerializer):
+    tenant = Id()
+    name = Text(max_length=100)
+    slug = serializers.RegexField(r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$")
+    weight = Integer(low=1, high=1000, required=False, default=1)
+
+
+class ProjectsQuery(StrictSerializer):
+    tenant = Id(required=False)
+
+
+class MemberOut(serializers.Serializer[Rows]):
+    """`tenant` and `project` both null: a role in the whole fleet."""
+
+    id = serializers.UUIDField()
+    user = serializers.CharField(source="user.username")
+    role = serializers.ChoiceField(choices=ROLES)
+    tenant = serializers.UUIDField(allow_null=True, source="tenant_id")
+    project = serializers.UUIDField(allow_null=True, source="project_id")
+
+
+class MemberIn(StrictSerializer):
+    """`project` or `tenant`, not both."""
+
+    user = Text(max_length=150, help_text="User name.")
+    role = serializers.ChoiceField(choices=ROLES)
+    project = Id(required=False)
+    tenant = Id(required=False)
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:  # Any: validated input
+        if ("project" in attrs) == ("tenant" in attrs):
+            raise serializers.ValidationError("Name a project or a tenant, one of the two.")
+        return attrs
+
+
+class MembersQuery(StrictSerializer):
+    project = Id()
+
+
+class TokenOut(serializers.Serializer[Rows]):
+    id = serializers.UUIDField()
+    name = serializers.CharField()
+    scopes = serializers.ListField(child=serializers.ChoiceField(choices=_SCOPES))
+    project = serializers.UUIDField(allow_null=True, source="project_id")
+    created_at = serializers.DateTimeField()
+    expires_at = serializers.DateTimeField()
+    last_used_at = serializers.DateTimeField(allow_null=True)
+    revoked_at = serializers.DateTimeField(allow_null=True)
+
+
+class TokenIssuedOut(TokenOut):
+    token = serializers.CharField(help_text="Shown this once; only a hash is kept.")
+
+
+class TokenIn(StrictSerializer):
+    name = Text(max_length=100)
+    scopes = serializers.ListField(
+        child=serializers.ChoiceField(choices=_SCOPES), min_length=1, max_length=len(_SCOPES)
+    )
+    project = Id(required=False, allow_null=True, help_text="Narrows the token to this project.")
+    expires_in_s = Integer(low=60, high=_MAX_AGE_S, required=False, default=_MAX_AGE_S)
+
+
+class QuotaOut(serializers.Serializer[Rows]):
+    """Amounts in thousandths of the flavor; a null limit is no limit."""
+
+    id = serializers.UUIDField()
+    project = serializers.UUIDField(source="project_id")
+    flavor = serializers.CharField(source="flavor.name")
+    nominal_milli = serializers.IntegerField()
+    borrowing_limit_milli = serializers.IntegerField(allow_null=True)
+    lending_limit_milli = serializers.IntegerField(allow_null=True)
+    used_milli = serializers.IntegerField()
+    version = serializers.IntegerField()
+
+
+class QuotaIn(StrictSerializer):
+    project = Id()
+    flavor = Text(max_length=63)
+    nominal_milli = Integer(high=MAX_MILLI)
+    borrowing_limit_milli = Integer(high=MAX_MILLI, allow_null=True)
+    lending_limit_milli = Integer(high=MAX_MILLI, allow_null=True)
+    version = Integer(
+        high=2**31 - 1, help_text="The version you saw, 0 where there is no quota yet."
+    )
+
+
+class QuotasQuery(StrictSerializer):
+    project = Id(required=False)
+    flavor = Text(required=False, max_length=63)
+
+
+class QuotaRequestOut(serializers.Serializer[Rows]):
+    id = serializers.UUIDField()
+    project = serializers.UUIDField(source="project_id")
+    project_name = serializers.CharField(source="project.name")
+    flavor = serializers.CharField(source="flavor.name")
+    nominal_milli = serializers.IntegerField()
+    reason = serializers.CharField()
+    requested_by = serializers.CharField(source="requested_by.username")
+    requested_at = serializers.DateTimeField()
+    decision = serializers.ChoiceField(
+        choices=Decision.values, allow_blank=True, help_text="Empty while nobody has decided."
+    )
+    decided_by = serializers.CharField(source="decided_by.username", allow_null=True, default=None)
+    decided_at = serializers.DateTimeField(allow_null=True)
+    note = serializers.CharField(allow_blank=True)
+    granted_milli = serializers.IntegerField(allow_null=True)
+
+
+class QuotaRequestIn(StrictSerializer):
+    project = Id()
+    flavor = Text(max_length=63)
+    nominal_milli = Integer(high=MAX_MILLI, help_text="What the nominal quota should become.")
+    reason = Text(max_length=MAX_TEXT, lines=True)
+
+
+class GrantIn(StrictSerializer):
+    note = Text(max_length=MAX_TEXT, lines=True, required=False, default="", allow_blank=True)
+    granted_milli = Integer(
+        high=MAX_MILLI, required=False, allow_null=True, help_text="Instead of what was asked."
+    )
+
+
+class DenyIn(StrictSerializer):
+    note = Text(max_length=MAX_TEXT, lines=True)
+
+
+class QuotaRequestsQuery(QuotasQuery):
+    state = Words(choices=["open", *Decision.values], required=False)
+
+
+class RateOut(serializers.Serializer[Rows]):
+    """Price of a whole unit of the flavor for an hour; a null cluster is any."""
+
+    id = serializers.UUIDField()
+    flavor = serializers.CharField(source="flavor.name")
+    cluster = serializers.CharField(source="cluster.name", allow_null=True, default=None)
+    price_per_hour = serializers.DecimalField(max_digits=12, decimal_places=6)
+    currency = serializers.CharField()
+    valid_from = serializers.DateTimeField(source="during.lower", allow_null=True)
+    valid_until = serializers.DateTimeField(source="during.upper", allow_null=True)
+
+
+class RatesQuery(StrictSerializer):
+    flavor = Text(required=False, max_length=63)
+    at = Moment(required=False, help_text="Only prices in force then.")
+
+
+class UsageOut(serializers.Serializer[Rows]):
+    """Thousandths of a flavor held over the half-open [start, end)."""
+
+    id = serializers.UUIDField()
+    project = serializers.UUIDField(source="project_id")
+    flavor = serializers.CharField(source="flavor.name")
+    cluster = serializers.CharField(source="cluster.name")
+    user = serializers.CharField(source="user.username")
+    workload = serializers.UUIDField(source="workload_id")
+    placement = serializers.UUIDField(source="placement_id")
+    amount_milli = serializers.IntegerField()
+    start = serializers.DateTimeField(source="during.lower")
+    end = serializers.DateTimeField(source="during.upper")
+
+
+class ChargeOut(serializers.Serializer[Rows]):
+    """A price of usage. A correction names the charge it corrects, and may be negative."""
+
+    id = serializers.UUIDField()
+    usage = serializers.UUIDField(source="usage_id")
+    project = serializers.UUIDField(source="project_id")
+    flavor = serializers.CharField(source="flavor.name")
+    workload = serializers.UUIDField(source="workload_id")
+    rate = serializers.UUIDField(source="rate_id")
+    amount = serializers.DecimalField(max_digits=18, decimal_places=6)
+    currency = serializers.CharField()
+    ended_at = serializers.DateTimeField()
+    corrects = serializers.UUIDField(source="corrects_id", allow_null=True)
+
+
+class SpendQuery(QuotasQuery):
+    workload = Id(required=False)
+    since = Moment(required=False)
+    until = Moment(required=False)
+
+
+class MembershipOut(serializers.Serializer[Rows]):
+    role = serializers.ChoiceField(choices=ROLES)
+    tenant = serializers.UUIDField(allow_null=True, source="tenant_id")
+    project = serializers.UUIDField(allow_null=True, source="project_id")
+
+
+class MeOut(serializers.Serializer[Rows]):
+    """Who asks; `token` is null for a session."""
+
+    id = serializers.UUIDField()
+    username = serializers.CharField()
+    memberships = MembershipOut(many=True)
+    token = TokenOut(allow_null=True)
