@@ -6,6 +6,7 @@ stored is never opened, so a retry or a late duplicate can't start work twice (P
 """
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -32,6 +33,9 @@ GRACE_S = 10
 # What no retry can mend: the attempt is given up and the workload tried again from the start.
 _HOPELESS = {Fault.INVALID, Fault.FORBIDDEN, Fault.CONFLICT}
 
+NAMESPACE_S = 600.0
+"""How long a namespace that was ensured is trusted to be there."""
+
 type Answer = PodReport | ClusterError
 
 
@@ -43,12 +47,16 @@ def dispatch(*, port: ClusterPort, cluster_id: UUID, at: Callable[[], datetime])
     if not claimed:
         return 0
     with ThreadPoolExecutor(THREADS) as pool:
-        hand = _Hand(port, pool, token, at)
+        hand = _Hand(port, cluster_id, pool, token, at)
         stops = [attempt for attempt in claimed if attempt.stopping]
         starts = [attempt for attempt in claimed if not attempt.stopping]
         hand.start(starts)
         hand.stop(stops)
     return len(claimed)
+
+
+# When this process last ensured a namespace, by cluster and name.
+_namespaces: dict[tuple[UUID, str], float] = {}
 
 
 class _Hand:
@@ -57,11 +65,14 @@ class _Hand:
     def __init__(
         self,
         port: ClusterPort,
+        cluster_id: UUID,
         pool: ThreadPoolExecutor,
         token: UUID,
         at: Callable[[], datetime],
     ) -> None:
         self._port = port
+        self._cluster_id = cluster_id
+        self._down: ClusterError | None = None
         self._pool = pool
         self._token = token
         self._at = at
@@ -162,22 +173,45 @@ class _Hand:
         ready = []
         for attempt in attempts:
             try:
-                self._port.ensure_namespace(name=attempt.namespace)
+                self._ensure_namespace(attempt.namespace)
                 if len(attempt.pods) > 1:
-                    self._port.ensure_service(
-                        namespace=attempt.namespace,
-                        name=service_name(attempt.workload_id),
-                        workload=str(attempt.workload_id),
-                    )
+                    self._ensure_service(attempt)
                 ready.append(attempt)
             except ClusterError as error:
                 self._fail(attempt, error)
         return ready
 
+    def _ensure_namespace(self, name: str) -> None:
+        key = self._cluster_id, name
+        if time.monotonic() - _namespaces.get(key, -NAMESPACE_S) < NAMESPACE_S:
+            return
+        self._reach(lambda: self._port.ensure_namespace(name=name))
+        _namespaces[key] = time.monotonic()
+
+    def _ensure_service(self, attempt: Claimed) -> None:
+        self._reach(
+            lambda: self._port.ensure_service(
+                namespace=attempt.namespace,
+                name=service_name(attempt.workload_id),
+                workload=str(attempt.workload_id),
+            )
+        )
+
+    def _reach[T](self, call: Callable[[], T]) -> T:
+        """The call, unless this batch has seen that the cluster can't be reached."""
+        if self._down is not None:
+            raise self._down
+        try:
+            return call()
+        except ClusterError as error:
+            if error.fault is Fault.UNREACHABLE:
+                self._down = error
+            raise
+
     def _map[T](self, call: Callable[[Pod], T], pods: Sequence[Pod]) -> list[T | ClusterError]:
         def safely(pod: Pod) -> T | ClusterError:
             try:
-                return call(pod)
+                return self._reach(lambda: call(pod))
             except ClusterError as error:
                 return error
 
@@ -217,6 +251,8 @@ class _Hand:
 
     def _fail(self, attempt: Claimed, error: ClusterError) -> None:
         logger.warning("attempt %s: %s: %s", attempt.id, error.fault, error)
+        if error.fault is Fault.NOT_FOUND:  # perhaps its namespace
+            _namespaces.pop((self._cluster_id, attempt.namespace), None)
         if error.fault in _HOPELESS:
             self._give_up(attempt, f"the cluster refused it: {error}")
         postpone(

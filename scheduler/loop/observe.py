@@ -169,7 +169,8 @@ def _gone(placement_id: UUID, started_at: datetime | None, at: datetime) -> Fact
 _RECORD = """
 UPDATE scheduler_placement p SET
     started_at = coalesce(p.started_at, f.started_at),
-    ended_at = greatest(f.ended_at, p.started_at, p.metered_until),
+    ended_at = CASE WHEN f.ended_at IS NOT NULL
+                    THEN greatest(f.ended_at, p.started_at, p.metered_until) END,
     succeeded = f.succeeded,
     exit_code = f.exit_code,
     end_reason = f.reason,

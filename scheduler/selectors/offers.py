@@ -51,6 +51,10 @@ class Offer:
         return UNITS[FlavorKind(self.kind)]
 
     @property
+    def memory_gib(self) -> str:
+        return f"{self.memory_mib / 1024:.3g}"
+
+    @property
     def isolation_text(self) -> str:
         """What keeps its neighbours apart, in words."""
         if self.kind == FlavorKind.SHARE:

@@ -19,6 +19,9 @@ from tenants.models import Project
 
 LIMIT_UNITS = {"minutes": 60, "hours": 3600, "days": 86_400}
 POD_SET = "main"
+SUMMED = ("project", "count", "gpus", "share_milli", "cpu", "limit", "limit_unit")
+"""The fields, next to the flavor, that the price follows from: only these go into the address of the
+estimate, so no command or environment ends in a log."""
 _PLACES: Sequence[tuple[str, str]] = (
     (r"/name", "name"),
     (r"/priority_class", "priority_class"),
@@ -122,6 +125,8 @@ class SubmitForm(forms.Form):
         self._choices("second", [("", "nothing else"), *names])
         self._choices("third", [("", "nothing else"), *names])
         self._choices("clusters", [(name, name) for name in clusters])
+        for name in SUMMED:
+            self.fields[name].widget.attrs["data-sum"] = True
         self.fields["flavor"].error_messages["required"] = "Choose a flavor."
 
     def _choices(self, field: str, choices: list[tuple[str, str]]) -> None:

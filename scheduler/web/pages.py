@@ -155,9 +155,7 @@ def narrowed_by(query: QueryDict) -> Narrowed:
     state = query.get("state", "")
     if state not in listing.GROUPS and state not in {"", *State}:
         raise NotFound("There is no such state.")
-    return Narrowed(
-        state=state, project=id_in(query, "project"), mine=query.get("mine") == "1"
-    )
+    return Narrowed(state=state, project=id_in(query, "project"), mine=query.get("mine") == "1")
 
 
 def id_in(query: QueryDict, name: str) -> UUID | None:
