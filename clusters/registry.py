@@ -17,7 +17,7 @@ from clusters.port import ClusterPort
 
 LARGEST_FILE = 64 * 1024
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-_TOKEN = re.compile(r"[\x21-\x7e]{1,16384}")
+_TOKEN = re.compile(r"[\x21-\x7e]{16,16384}")
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 _FIELDS = {"server", "token", "ca"}
 
@@ -64,8 +64,9 @@ def _credential(name: str) -> tuple[str, str, str | None]:
         raise BadCredential(f"{name[:70]!r} is no cluster name: use a-z, 0-9 and -.")
     path = Path(settings.BERTH_CREDENTIALS_DIR) / f"{name}.json"
     refuse = _Refusal(path)
+    contents = _private_contents(path, refuse)
     try:
-        fields = orjson.loads(_private_text(path, refuse))
+        fields = orjson.loads(contents)
     except ValueError:
         refuse("is no JSON")
     if not isinstance(fields, dict):
@@ -76,7 +77,7 @@ def _credential(name: str) -> tuple[str, str, str | None]:
     if not isinstance(server, str) or not isinstance(token, str):
         refuse('needs a "server" and a "token", both text')
     if not _TOKEN.fullmatch(token):
-        refuse("has a token with blanks or odd characters, or none")
+        refuse("needs a token of at least 16 characters without blanks")
     if ca_pem is not None and not (isinstance(ca_pem, str) and "BEGIN CERTIFICATE" in ca_pem):
         refuse('has a "ca" that is no PEM certificate')
     _check_server(server, refuse)
@@ -91,7 +92,7 @@ class _Refusal:
         raise BadCredential(f"The credential file {self._path.name} {why}.") from None
 
 
-def _private_text(path: Path, refuse: _Refusal) -> bytes:
+def _private_contents(path: Path, refuse: _Refusal) -> bytes:
     """The contents of a plain file that only its owner may read."""
     try:
         with path.open("rb") as file:

@@ -1,8 +1,6 @@
 """Every path of Berth: pages at the root, the API below /api/v1/, probes, the read-only back
 office."""
 
-from importlib.util import find_spec
-
 from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, URLResolver, include, path
@@ -13,10 +11,6 @@ from controlplane.api import errors
 from controlplane.kernel.errors import AppError, Invalid, NotAllowed, NotFound
 
 _API = "/api/"
-
-
-def _pages(*modules: str) -> list[URLPattern | URLResolver]:
-    return [path("", include(module)) for module in modules if find_spec(module)]
 
 
 api = [
@@ -31,12 +25,10 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("metrics", health.metrics, name="metrics"),
     path("api/v1/", include((api, "api"))),
     path("admin/", admin.site.urls),
-    *_pages(
-        "controlplane.portal.urls",
-        "scheduler.web.urls",
-        "tenants.web.urls",
-        "clusters.web.urls",
-    ),
+    path("", include("controlplane.portal.urls")),
+    path("", include("scheduler.web.urls")),
+    path("", include("tenants.web.urls")),
+    path("", include("clusters.web.urls")),
 ]
 
 

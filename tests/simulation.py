@@ -12,7 +12,7 @@ import secrets
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +38,7 @@ class Simulator:
 
     server: str
     token: str
+    stop: Callable[[], None] = lambda: None
     _http: urllib3.PoolManager = field(default_factory=lambda: urllib3.PoolManager(retries=False))
 
     def connect(
@@ -120,12 +121,17 @@ def simulation(
     port = socket.getsockname()[1]
     thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]}, daemon=True)
     thread.start()
-    try:
-        eventually("the simulator serves", lambda: server.started)
-        yield Simulator(f"http://127.0.0.1:{port}", token)
-    finally:
+
+    def stop() -> None:
         server.should_exit = True
         thread.join(timeout=10)
+        assert not thread.is_alive(), "the simulator does not stop"
+
+    try:
+        eventually("the simulator serves", lambda: server.started)
+        yield Simulator(f"http://127.0.0.1:{port}", token, stop)
+    finally:
+        stop()
 
 
 @contextmanager

@@ -47,7 +47,10 @@ class Fault:
         """Raises Refusal (400) when a field is unknown or of the wrong type."""
         try:
             fields = {key: value for key, value in body.items() if key != "id"}
-            return cls(**{**fields, "kind": Kind(fields.get("kind", ""))})
+            kind = Kind(fields.get("kind", ""))
+            if kind is Kind.STALE_LIST:
+                fields["verb"] = "list"
+            return cls(**{**fields, "kind": kind})
         except (ValueError, TypeError) as error:
             bad_request(f"no such fault: {error}")
 

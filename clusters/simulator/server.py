@@ -162,8 +162,14 @@ def run(arguments: dict[str, object]) -> int:
         options = Options(**fields, prefix=prefix)  # type: ignore[arg-type]  # argparse's types
         server = Server(options, token=token)
         bound = listening(options.port)
-    except (layouts.BadLayout, OSError) as error:
+    except layouts.BadLayout as error:
         print(f"simulate_cluster: {error}", file=sys.stderr)
+        return 2
+    except OSError as error:
+        print(
+            f"simulate_cluster: {error.filename or options.port}: {error.strerror}.",
+            file=sys.stderr,
+        )
         return 2
     host, port = bound.getsockname()
     machines = len(server.cluster.store.tables["nodes"])

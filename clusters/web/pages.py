@@ -10,9 +10,9 @@ from django.urls import reverse
 from clusters.models import Flavor, FlavorKind
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
-from controlplane.kernel.htmx import page, partial, revision, unchanged
 from controlplane.kernel import device_map as maps
 from controlplane.kernel.device_map import DeviceMap, Holding
+from controlplane.kernel.htmx import page, partial, revision, unchanged
 from scheduler.selectors import capacity, hardware
 from scheduler.selectors.capacity import Capacity
 from scheduler.selectors.hardware import DeviceFacts, Facts, NodeFacts, SpanHeld

@@ -1,55 +1,302 @@
-"""A plain Kubernetes Job or Pod manifest as the body of a submission, or line by line why not. Pure.
+"""A plain Kubernetes Job or Pod manifest as a submission, or line by line why not. Pure.
 
-Only what is listed here is taken; everything else is named with its line. Nothing is dropped in
-silence: a manifest that converts means the same under Berth.
+Only what is listed here is taken, everything else is named with its line, and nothing is dropped
+in silence: what converts means the same under Berth.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
-import yaml
+from controlplane.cli import refusals
+from controlplane.cli.document import Node, Refusal, Refused, load
+from controlplane.cli.quantities import cpu_milli, memory_mib, quantity
 
-from controlplane.cli.quantities import BadQuantity, cpu_milli, memory_mib, whole
-
-type Json = dict[str, Any]  # Any: JSON values
-
-MAX_BYTES = 64 * 1024
+PRIORITIES = ("low", "normal", "high", "urgent")
+RESERVED_ENV = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "NODE_RANK"})
+"""As scheduler.web.submission; a test holds the two together."""
 _GPU = "nvidia.com/gpu"
-_MIG = re.compile(r"nvidia\.com/mig-([0-9]+g\.[0-9]+gb)(\.me|\.all|\.gfx)?")
-_SHARED = "nvidia.com/gpu.shared"
+_MIG = re.compile(r"nvidia\.com/mig-([0-9]+g\.[0-9]+gb(?:\.me)?)")
+_KINDS = {("batch/v1", "Job"), ("v1", "Pod")}
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
-    """`line` counts from 1; `field` is the path in the manifest."""
+class Manifest:
+    """`body` is a submission but for its project and flavors. `profile` is the MIG profile that it
+    asks for, "" for whole GPUs; it says nothing when `gpus`, a pod's, is 0.
+    """
 
-    line: int
-    field: str
-    why: str
-
-    def __str__(self) -> str:
-        return f"line {self.line}: {self.field}: {self.why}"
-
-
-class Refused(Exception):
-    """The manifest can't be taken; every reason, by line."""
-
-    def __init__(self, refusals: list[Refusal]) -> None:
-        super().__init__("\n".join(map(str, refusals)))
-        self.refusals = refusals
+    body: dict[str, Any]  # Any: JSON values
+    profile: str
+    gpus: int
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What the manifest asks for in GPUs: `profile` is "" for whole GPUs, None for CPU work."""
+def read(text: bytes) -> Manifest:
+    """Raises Refused with every reason by its line."""
+    root = load(text)
+    reader = _Reader()
+    manifest = reader.manifest(root)
+    if manifest is None or reader.found:
+        raise Refused(reader.found)
+    return manifest
 
-    profile: str | None
-    count: int
+
+class _Reader:
+    """Notes every refusal; its methods return what could be read all the same."""
+
+    def __init__(self) -> None:
+        self.found: list[Refusal] = []
+
+    def refuse(self, node: Node, why: str, name: str = "") -> None:
+        self.found.append(Refusal(node.line, node.below(name) if name else node.path, why))
+
+    def fields(
+        self, node: Node | None, known: set[str], refused: Mapping[str, str]
+    ) -> dict[str, Node]:
+        """The known fields of a mapping; the others are refused, by their own reason if they
+        have one.
+
+        An empty known field counts as left out.
+        """
+        if node is None:
+            return {}
+        if not isinstance(node.value, dict):
+            self.refuse(node, f"a mapping is wanted, not {node.kind}")
+            return {}
+        for name, child in node.value.items():
+            if name not in known:
+                self._refuse_field(child, refused.get(name))
+        return {
+            name: child
+            for name, child in node.value.items()
+            if name in known and child.value is not None
+        }
+
+    def _refuse_field(self, node: Node, why: str | None) -> None:
+        """Name the parts of `volumes` and `securityContext` too: they are what people look for."""
+        name = node.path.rpartition(".")[2]
+        parts = node.value if isinstance(node.value, list) else [node]
+        inner = [
+            child
+            for part in parts
+            if name in refusals.OPENED and isinstance(part.value, dict)
+            for key, child in part.value.items()
+            if key != "name"
+        ]
+        if not inner:
+            self.refuse(node, why or refusals.UNKNOWN)
+        for child in inner:
+            key = child.path.rpartition(".")[2]
+            self.refuse(child, refusals.INNER.get(key) or why or refusals.UNKNOWN)
+
+    def text(self, node: Node | None, missing: Node | None = None, name: str = "") -> str:
+        """A string. `missing` is the mapping that has to have it."""
+        if node is None:
+            if missing is not None:
+                self.refuse(missing, "this field is required", name)
+            return ""
+        if not isinstance(node.value, str):
+            self.refuse(node, f"text is wanted, not {node.kind}; put it in quotes")
+            return ""
+        return node.value
+
+    def whole(self, node: Node | None, default: int, low: int = 1) -> int:
+        if node is None:
+            return default
+        if type(node.value) is not int or node.value < low:
+            self.refuse(node, f"a whole number of at least {low} is wanted")
+            return default
+        return node.value
+
+    def texts(self, node: Node | None) -> list[str]:
+        if node is None:
+            return []
+        if not isinstance(node.value, list):
+            self.refuse(node, f"a list is wanted, not {node.kind}")
+            return []
+        return [self.text(item) for item in node.value]
+
+    def manifest(self, root: Node) -> Manifest | None:
+        if not isinstance(root.value, dict):
+            self.refuse(root, "a Job or a Pod is wanted")
+            return None
+        version, kind = root.value.get("apiVersion"), root.value.get("kind")
+        if (version and version.value, kind and kind.value) not in _KINDS:
+            at = kind or version or root
+            self.refuse(at, "only a Job of batch/v1 or a Pod of v1 is accepted")
+            return None
+        top = self.fields(root, {"apiVersion", "kind", "metadata", "spec"}, refusals.TOP)
+        name, labels = self.metadata(top.get("metadata"), root)
+        if "spec" not in top:
+            self.refuse(root, "this field is required", "spec")
+            return None
+        if kind is not None and kind.value == "Job":
+            return self.job(top["spec"], name, labels)
+        return self.pod(top["spec"], name, labels, count=1, limit_s=None)
+
+    def metadata(self, node: Node | None, root: Node | None) -> tuple[str, dict[str, str]]:
+        """Name and labels. `root` None: a template, whose name does not matter."""
+        known = {"name", "labels"} if root is not None else {"labels"}
+        fields = self.fields(node, known, refusals.METADATA)
+        name = ""
+        if root is not None:
+            name = self.text(fields.get("name"), missing=node or root, name="name")
+        labels = fields.get("labels")
+        if labels is None:
+            return name, {}
+        if not isinstance(labels.value, dict):
+            self.refuse(labels, f"a mapping is wanted, not {labels.kind}")
+            return name, {}
+        return name, {key: self.text(child) for key, child in labels.value.items()}
+
+    def job(self, spec: Node, name: str, labels: dict[str, str]) -> Manifest | None:
+        fields = self.fields(spec, refusals.JOB_TAKEN, refusals.JOB)
+        parallelism = self.whole(fields.get("parallelism"), 1)
+        completions = self.whole(fields.get("completions"), 1)
+        if completions != parallelism:
+            at = fields.get("completions") or fields["parallelism"]
+            self.refuse(
+                at,
+                f"{completions} completions with parallelism {parallelism}: all pods of a "
+                "workload run at once, so the two have to be equal",
+            )
+        retries = fields.get("backoffLimit")
+        if retries is not None and retries.value != 0:
+            self.refuse(retries, "Berth does not run failed work again: say 0")
+        mode = fields.get("completionMode")
+        if mode is not None and mode.value != "NonIndexed":
+            self.refuse(mode, "only NonIndexed; a pod finds its number in RANK")
+        limit = fields.get("activeDeadlineSeconds")
+        limit_s = self.whole(limit, 0) or None
+        template = fields.get("template")
+        if template is None:
+            self.refuse(spec, "this field is required", "template")
+            return None
+        parts = self.fields(template, {"metadata", "spec"}, {})
+        _, own = self.metadata(parts.get("metadata"), None)
+        for key in sorted(own.keys() & labels.keys()):
+            if own[key] != labels[key]:
+                self.refuse(parts["metadata"], f"label {key} differs from the Job's", "labels")
+        if "spec" not in parts:
+            self.refuse(template, "this field is required", "spec")
+            return None
+        return self.pod(parts["spec"], name, labels | own, count=parallelism, limit_s=limit_s)
+
+    def pod(
+        self, spec: Node, name: str, labels: dict[str, str], *, count: int, limit_s: int | None
+    ) -> Manifest | None:
+        fields = self.fields(spec, refusals.POD_TAKEN, refusals.POD)
+        policy = fields.get("restartPolicy")
+        if policy is None or policy.value != "Never":
+            self.refuse(policy or spec, "Berth does not restart containers: say Never",
+                        "" if policy else "restartPolicy")  # fmt: skip
+        own_limit_s = self.whole(fields.get("activeDeadlineSeconds"), 0) or None
+        limits = [each for each in (limit_s, own_limit_s) if each is not None]
+        priority = fields.get("priorityClassName")
+        if priority is not None and priority.value not in PRIORITIES:
+            self.refuse(priority, f"one of {', '.join(PRIORITIES)} is wanted")
+        containers = fields.get("containers")
+        if containers is None or not isinstance(containers.value, list) or not containers.value:
+            self.refuse(containers or spec, "one container is wanted",
+                        "" if containers else "containers")  # fmt: skip
+            return None
+        for extra in containers.value[1:]:
+            self.refuse(extra, "a second container: only one a pod is accepted")
+        pod_set, profile = self.container(containers.value[0])
+        body: dict[str, Any] = {
+            "name": name,
+            "pod_sets": [{"name": "main", "count": count} | pod_set],
+        }
+        if labels:
+            body["labels"] = labels
+        if limits:
+            body["run_time_limit_s"] = min(limits)
+        if priority is not None:
+            body["priority_class"] = priority.value
+        return Manifest(body, profile, pod_set["gpu_count"])
+
+    def container(self, node: Node) -> tuple[dict[str, Any], str]:  # Any: JSON values
+        """A pod set without name, count and flavors, and the MIG profile."""
+        fields = self.fields(node, refusals.CONTAINER_TAKEN, refusals.CONTAINER)
+        self.text(fields.get("name"), missing=node, name="name")
+        pod_set: dict[str, Any] = {
+            "image": self.text(fields.get("image"), missing=node, name="image")
+        }
+        for key in ("command", "args"):
+            if key in fields:
+                pod_set[key] = self.texts(fields[key])
+        if "env" in fields:
+            pod_set["env"] = self.env(fields["env"])
+        amounts, profile = self.resources(fields.get("resources"), node)
+        return pod_set | amounts, profile
+
+    def env(self, node: Node) -> dict[str, str]:
+        values: dict[str, str] = {}
+        if not isinstance(node.value, list):
+            self.refuse(node, f"a list is wanted, not {node.kind}")
+            return values
+        for item in node.value:
+            fields = self.fields(item, {"name", "value"}, refusals.ENV)
+            name = self.text(fields.get("name"), missing=item, name="name")
+            if name.upper().startswith("NVIDIA_"):
+                self.refuse(item, f"{name}: which GPUs a pod sees is not its own choice")
+            elif name in RESERVED_ENV:
+                self.refuse(item, f"{name}: Berth sets it for each pod")
+            elif name in values:
+                self.refuse(item, f"{name} stands here twice")
+            values[name] = self.text(fields.get("value"))
+        return values
+
+    def resources(self, node: Node | None, container: Node) -> tuple[dict[str, int], str]:
+        fields = self.fields(node, {"limits", "requests"}, refusals.RESOURCES)
+        limits = self.amounts(fields.get("limits"))
+        requests = self.amounts(fields.get("requests"))
+        for name, (at, amount) in requests.items():
+            if name not in limits or limits[name][1] != amount:
+                self.refuse(at, "a request has to equal its limit")
+        wished = [name for name in limits if name == _GPU or _MIG.fullmatch(name)]
+        for name, (at, _) in limits.items():
+            if name not in {"cpu", "memory", *wished}:
+                self.refuse(at, refusals.RESOURCE)
+        for name in wished[1:]:
+            self.refuse(limits[name][0], "a second kind of GPU: one a pod is accepted")
+        for name in ("cpu", "memory"):
+            if name not in limits:
+                self.refuse(node or container, "this limit is required", _path(node, name))
+        gpus, profile = 0, ""
+        if wished:
+            at, amount = limits[wished[0]]
+            if amount.denominator != 1 or amount < 1:
+                self.refuse(at, "a whole number of at least 1 is wanted")
+            gpus = int(amount)
+            mig = _MIG.fullmatch(wished[0])
+            profile = mig.group(1) if mig else ""
+        none = container, Fraction(0)
+        sizes = {
+            "cpu_milli": cpu_milli(limits.get("cpu", none)[1]),
+            "memory_mib": memory_mib(limits.get("memory", none)[1]),
+            "gpu_count": gpus,
+        }
+        return sizes, profile
+
+    def amounts(self, node: Node | None) -> dict[str, tuple[Node, Fraction]]:
+        if node is None:
+            return {}
+        if not isinstance(node.value, dict):
+            self.refuse(node, f"a mapping is wanted, not {node.kind}")
+            return {}
+        found = {}
+        for name, child in node.value.items():
+            value = child.value
+            amount = quantity(value) if isinstance(value, str | int | float) else None
+            if amount is None:
+                self.refuse(child, "a quantity is wanted: 500m, 4, 16Gi")
+            else:
+                found[name] = child, amount
+        return found
 
 
-def convert(
-    text: str | bytes, *, project: str, flavors: tuple[str, ...], flavor_for: Callable[[Found], tuple[str, ...]]
-) -> Json:
-    raise NotImplementedError
+def _path(resources: Node | None, name: str) -> str:
+    return f"limits.{name}" if resources is not None else f"resources.limits.{name}"

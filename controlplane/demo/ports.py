@@ -36,7 +36,12 @@ def taken(port: int) -> bool:
 
 
 def choose(wanted: int | None) -> tuple[int, str]:
-    """The web port, and what to tell about it: a default gives way, one asked for does not."""
+    """The web port, and what to tell about it: a default gives way, one asked for does not.
+
+    0 asks for any free one.
+    """
+    if wanted == 0:
+        return free(), ""
     if wanted is not None:
         if taken(wanted):
             raise StartFailed(f"Port {wanted} is taken; choose another with --port.")

@@ -159,6 +159,15 @@ def submit(url: str, tokens: Mapping[str, str], wanted: Submission) -> Run:
     return Run(wanted, api, str(answer["id"]), time.monotonic())
 
 
+def await_devices(api: Api) -> None:
+    """Wait until each cluster's devices are known; before that nothing can be asked for."""
+    deadline = time.monotonic() + _STARTS_WITHIN_S
+    while waiting := [row["name"] for row in api.every("clusters") if not row["device_count"]]:
+        if time.monotonic() > deadline:
+            raise Failed(f"no devices within {_STARTS_WITHIN_S:.0f} s in: {', '.join(waiting)}")
+        time.sleep(_POLL_S)
+
+
 def follow(runs: Sequence[Run]) -> None:
     """Wait until each run has started, then ended, then was charged for all it held."""
 
@@ -242,6 +251,7 @@ def figures(runs: Sequence[Run]) -> str:
 def main(url: str, tokens_file: str) -> int:
     tokens: dict[str, str] = json.loads(Path(tokens_file).read_text())
     try:
+        await_devices(Api(url, tokens[SUBMISSIONS[0].user]))
         runs = [submit(url, tokens, wanted) for wanted in SUBMISSIONS]
         follow(runs)
         check_prices(runs)

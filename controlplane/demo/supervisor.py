@@ -21,7 +21,7 @@ from controlplane.embedded.process import StartFailed, signal_group, spawn
 
 _LONGEST_BACKOFF_S = 30.0
 _STEADY_S = 30.0  # a child that ran this long starts anew in counting its failures
-_PATIENCE_S = 10.0  # between TERM and KILL; killing loses nothing, it is only less tidy
+PATIENCE_S = 10.0  # between TERM and KILL; killing loses nothing, it is only less tidy
 
 
 class Stopped(Exception):
@@ -138,7 +138,7 @@ class Supervisor:
     def stop(self) -> None:
         """End all children, then the servers; a second request kills instead of asking."""
         before = self._requests
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + PATIENCE_S
         for child in self._children:
             child.backoff.due_at = 0.0
             if child.process.poll() is None:

@@ -77,7 +77,12 @@ def _list(
         return same
     context = {
         "waiting": [
-            (wish, form if wish.id == at_fault and form else DecisionForm(asked_milli=wish.nominal_milli))
+            (
+                wish,
+                form
+                if wish.id == at_fault and form
+                else DecisionForm(asked_milli=wish.nominal_milli),
+            )
             for wish in waiting
         ],
         "decided": decided,

@@ -25,7 +25,7 @@ SHOWN = 6
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """Since the start of the local month; `running` and `per_hour` are estimates at today's prices."""
+    """Since the start of the local month; `running` and `per_hour` are estimates."""
 
     since: datetime
     charged: Decimal
@@ -35,8 +35,8 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The page's facts. `spending` is None without a role that sees any; `wishes` are requests that
-    the actor may decide; `clusters` those not active."""
+    """The page's facts. `spending` is None without a role that sees any; `wishes` are requests
+    that the actor may decide; `clusters` those not active."""
 
     running_count: int
     starting_count: int
@@ -94,9 +94,7 @@ def _spending(actor: Actor, at: datetime) -> Spending | None:
     if not seen.exists():
         return None
     since = burn.month_start(at=at, zone=timezone.get_current_timezone())
-    parts = accrual.by_project_and_flavor(
-        actor=actor, prices=prices.at_moment(at=at), at=at
-    )
+    parts = accrual.by_project_and_flavor(actor=actor, prices=prices.at_moment(at=at), at=at)
     return Spending(
         since=since,
         charged=burn.total(actor=actor, since=since),

@@ -1,4 +1,4 @@
-"""What was spent, by project and flavor and day, and apart from it what running work has cost since."""
+"""What was spent by project, flavor and day; apart from it, what running work has cost since."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from django.utils import timezone
 from clusters.models import Flavor
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
+from controlplane.kernel.charts import Series, StackedBars, stacked_bars
 from controlplane.kernel.errors import NotFound
 from controlplane.kernel.htmx import page, partial, revision, unchanged
-from controlplane.kernel.charts import Series, StackedBars, stacked_bars
 from controlplane.templatetags.berth import money
 from scheduler.selectors import accrual
 from scheduler.web.pages import id_in, minute
@@ -97,7 +97,9 @@ def _names(projects: Mapping[UUID, Project]) -> Mapping[UUID, str]:
     """With the tenant where a project's name alone is not enough."""
     plain = [project.name for project in projects.values()]
     return {
-        id: project.name if plain.count(project.name) == 1 else f"{project.tenant.name} / {project.name}"
+        id: project.name
+        if plain.count(project.name) == 1
+        else f"{project.tenant.name} / {project.name}"
         for id, project in projects.items()
     }
 
@@ -126,12 +128,12 @@ def _rows(
     for one in spent:
         sums.setdefault((names[one.project_id], one.flavor), [Decimal(0)] * 3)[0] += one.amount
     flavors = dict(
-        Flavor.objects.filter(id__in={part.flavor_id for part in running}).values_list("id", "name")
+        Flavor.objects.filter(id__in={part.flavor_id for part in running}).values_list(
+            "id", "name"
+        )
     )
     for part in running:
-        held = sums.setdefault(
-            (names[part.project_id], flavors[part.flavor_id]), [Decimal(0)] * 3
-        )
+        held = sums.setdefault((names[part.project_id], flavors[part.flavor_id]), [Decimal(0)] * 3)
         held[1] += part.amount
         held[2] += part.per_hour
     rows = [Row(*key, *values) for key, values in sums.items()]

@@ -113,6 +113,18 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 USE_I18N = False
 
+# --- logs: to standard error, one line an event ---
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {
+        "handlers": ["stderr"],
+        "level": os.environ.get("BERTH_LOG_LEVEL", "INFO"),
+    },
+}
+
 # --- Celery: reliability 4.5 says why each value is what it is ---
 CELERY_BROKER_URL = os.environ.get("CELERY_BROKER_URL", REDIS_URL)
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
@@ -121,7 +133,6 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_ACKS_LATE = True
-CELERY_TASK_REJECT_ON_WORKER_LOST = True
 CELERY_TASK_SOFT_TIME_LIMIT = 20
 CELERY_TASK_TIME_LIMIT = 30
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1

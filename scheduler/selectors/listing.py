@@ -16,6 +16,7 @@ from tenants import access
 from tenants.access import Actor
 
 PAGE = 25
+TIMES = "\N{MULTIPLICATION SIGN}"
 GROUPS: Mapping[str, frozenset[State]] = {
     "waiting": frozenset({State.PENDING}),
     "active": HOLDING,
@@ -49,15 +50,15 @@ class Asked:
 
     @property
     def each(self) -> str:
-        """What one pod asks for of its preferred flavor: "2 h100-80gb", "0.25 a10-share", "8 cpu"."""
+        """What one pod asks for of its first flavor: "2 h100-80gb", "0.25 a10-share", "8 cpu"."""
         flavor = self.flavors[0] if self.flavors else "GPU"
         milli = self.gpu_count * self.gpu_milli or self.cpu_milli
         return flavor if milli == ONE_MILLI and self.gpu_count else f"{in_units(milli)} {flavor}"
 
     @property
     def text(self) -> str:
-        """The same for all pods: "4 × 2 h100-80gb"."""
-        return f"{self.count:,} × {self.each}" if self.count > 1 else self.each
+        """The same for all pods, with their number in front."""
+        return f"{self.count:,} {TIMES} {self.each}" if self.count > 1 else self.each
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
-"""The submit form. It makes the mapping that `serializers.parse` reads, and shows that parser's and
-the service's problems beside the fields; what it checks itself is only what has to be converted.
+"""The submit form. It makes the mapping that `serializers.parse` reads, and shows the problems of
+that parser and of the service beside its fields; it checks only what it has to convert itself.
 """
 
 import re
@@ -20,8 +20,8 @@ from tenants.models import Project
 LIMIT_UNITS = {"minutes": 60, "hours": 3600, "days": 86_400}
 POD_SET = "main"
 SUMMED = ("project", "count", "gpus", "share_milli", "cpu", "limit", "limit_unit")
-"""The fields, next to the flavor, that the price follows from: only these go into the address of the
-estimate, so no command or environment ends in a log."""
+"""The fields, next to the flavor, that the price follows from. Only these go into the address of
+the estimate, so that no command or environment ends in a log."""
 _PLACES: Sequence[tuple[str, str]] = (
     (r"/name", "name"),
     (r"/priority_class", "priority_class"),
@@ -85,7 +85,7 @@ class SubmitForm(forms.Form):
     env = forms.CharField(
         label="Environment", required=False, max_length=100_000,
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
-        help_text="NAME=value, one a line. No secrets: members of the project can read them by API.",
+        help_text="NAME=value, one a line. No secrets: the project's members can read it by API.",
     )  # fmt: skip
     limit = forms.DecimalField(
         label="Run-time limit", required=False, min_value=Decimal("0.01"),
@@ -120,7 +120,9 @@ class SubmitForm(forms.Form):
         super().__init__(data, initial=initial)
         self.offers = offers
         names = [(offer.name, offer.name) for offer in offers]
-        self._choices("project", [(str(p.id), f"{p.tenant.name} / {p.name}") for p in projects])
+        places = {str(project.id): f"{project.tenant.name} / {project.name}" for project in projects}
+        self.project_ids = frozenset(places)
+        self._choices("project", list(places.items()))
         self._choices("flavor", names)
         self._choices("second", [("", "nothing else"), *names])
         self._choices("third", [("", "nothing else"), *names])

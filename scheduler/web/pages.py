@@ -1,7 +1,5 @@
-"""Pages of workloads: the list, one of them, cancelling it. Submitting is in `submit_pages`, the queue
-in `queue_pages`.
-
-Each view parses, calls a selector or service, and renders.
+"""Pages of workloads: the list, one of them, cancelling it. `submit_pages` and `queue_pages` have
+the others. Each view parses, calls a selector or service, and renders.
 """
 
 from datetime import datetime

@@ -160,7 +160,6 @@ def _number(values: QueryDict, name: str, least: Decimal) -> Decimal:
 
 def _quota(form: SubmitForm, offer: Offer, project: str) -> Quota | None:
     """The quota of a project that the form offers, of that flavor."""
-    offered = dict(form["project"].field.choices)
-    if project not in offered:
+    if project not in form.project_ids:
         return None
     return Quota.objects.filter(project_id=UUID(project), flavor_id=offer.id).first()

@@ -1,4 +1,4 @@
-"""Prices as they are at a moment. What must not live here: charges, which keep the rate they had."""
+"""Prices as they are at a moment. What must not live here: charges, which keep their rate."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Prices:
     rows: tuple[Price, ...]
 
     def of(self, *, flavor_id: UUID, cluster_id: UUID | None) -> Price | None:
-        """The cluster's own price, else the one for any cluster, else None: nothing is charged yet."""
+        """The cluster's own price, else the one for any cluster, else None: not charged yet."""
         found = {row.cluster_id: row for row in self.rows if row.flavor_id == flavor_id}
         return found.get(cluster_id) or found.get(None)
 

@@ -27,7 +27,7 @@ class Amounts:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A project with its quotas by flavor. `path` are the tenants above it, the organisation first."""
+    """A project with its quotas by flavor. `path` are the tenants above it, from the top."""
 
     id: UUID
     name: str

@@ -23,7 +23,7 @@ class RequestForm(forms.Form):
     amount = forms.DecimalField(
         label="New nominal quota", min_value=Decimal(0),
         max_value=Decimal(quotas.MAX_MILLI) / 1000, decimal_places=3,
-        help_text="The whole amount it should become, not what is to be added: GPUs, slices or cores.",
+        help_text="What it should become in all, not what to add: GPUs, slices or cores.",
     )  # fmt: skip
     reason = forms.CharField(
         max_length=requests.MAX_TEXT, widget=forms.Textarea(attrs={"rows": 4}),

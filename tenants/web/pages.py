@@ -9,9 +9,9 @@ from django.urls import reverse
 from clusters.models import Flavor
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
+from controlplane.kernel.charts import Bullet, bullet
 from controlplane.kernel.errors import Invalid
 from controlplane.kernel.htmx import go, page, partial, revision, unchanged
-from controlplane.kernel.charts import Bullet, bullet
 from scheduler.core.reasons import in_units
 from tenants import access
 from tenants.access import Action, Actor

@@ -99,6 +99,7 @@ def test_any_other_server_is_refused(write: Write, server: str, why: str) -> Non
         ({"tokenFile": "/etc/shadow"}, "unknown fields"),
         ({"proxy-url": "http://x"}, "unknown fields"),
         ({"token": ""}, "token"),
+        ({"token": "short"}, "at least 16"),
         ({"token": f"{TOKEN}\n"}, "token"),
         ({"token": f"{TOKEN}\r\nX-Evil: 1"}, "token"),
         ({"token": None}, '"token"'),

@@ -8,7 +8,7 @@ from django.db import models
 from controlplane.kernel.ids import uuid7
 from tests.constraints.rows import Values, make, settled
 
-type Statement = tuple[str, Sequence[object]]
+type Statement = tuple[str, Sequence[Any]]  # Any: what psycopg adapts
 type Move = Callable[[], Statement]
 
 

@@ -20,10 +20,13 @@ _WORKER = """
 import pathlib, signal, subprocess, sys, os
 from controlplane.embedded.process import dies_with_parent
 note = pathlib.Path(sys.argv[1]) / "starts.txt"
-arm = dies_with_parent(signal.SIGKILL) if sys.argv[2] == "loyal" else None
+arm = dies_with_parent(signal.SIGKILL) if sys.argv[2] != "disloyal" else None
 with note.open("a") as file:
     file.write(f"{os.getpid()}\\n")
 print("started", flush=True)
+if sys.argv[2] == "deaf":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    print("deaf", flush=True)
 sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
 subprocess.Popen(sleep, preexec_fn=arm).wait()
 """

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import stat
+import time
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,6 +17,7 @@ import pytest
 
 from controlplane.demo import ports
 from controlplane.demo.processes import CLUSTERS
+from controlplane.demo.supervisor import PATIENCE_S
 from tests.demo.conftest import Start
 from tests.demo.running import alive, descendants, wait_until
 
@@ -38,6 +40,18 @@ def test_ctrl_c_during_the_start_leaves_no_process(start: Start) -> None:
     assert demo.ask_to_end() == 0
     assert "Berth is ready" not in demo.said
     assert descendants(demo.process.pid) == set()
+
+
+def test_a_second_ctrl_c_does_not_wait_for_a_child_that_will_not_end(start: Start) -> None:
+    demo = start(kin="deaf").ready()
+    wait_until(lambda: "worker       | deaf" in demo.said, "a child that ignores TERM")
+    below = descendants(demo.process.pid)
+    demo.process.send_signal(signal.SIGINT)
+    wait_until(lambda: "last words" in demo.said, "the others' end")
+    began = time.monotonic()
+    assert demo.ask_to_end() == 0
+    assert time.monotonic() - began < PATIENCE_S / 2
+    assert alive(below) == set()
 
 
 def test_a_killed_supervisor_leaves_no_orphans_and_the_data_is_good(start: Start) -> None:

@@ -99,9 +99,13 @@ class Client:
 
     def unreachable(self, error: Exception) -> ClusterError:
         """A transport error as ours. Its text may quote what a stranger sent, never the token."""
-        said = printable(str(error).replace(self._token, "[token]"))
+        said = printable(self.redacted(str(error).encode()).decode())
         kind = type(error).__name__
         return ClusterError(Fault.UNREACHABLE, f"The cluster does not answer ({kind}: {said})")
+
+    def redacted(self, data: bytes) -> bytes:
+        """What a server said, without our token, should it have quoted that."""
+        return data.replace(self._token.encode(), b"[token]")
 
     def _send(
         self,
@@ -158,6 +162,5 @@ class Client:
 
     def _refuse_failure(self, response: urllib3.response.BaseHTTPResponse, data: bytes) -> None:
         if not 200 <= response.status < 300:
-            raise failure(
-                response.status, retry_after=response.headers.get("Retry-After"), data=data
-            )
+            retry_after = response.headers.get("Retry-After")
+            raise failure(response.status, retry_after=retry_after, data=self.redacted(data))

@@ -46,7 +46,7 @@ def watch[Report](
     }
     response = client.stream(path, query=query, read_timeout_s=read_timeout_s)
     try:
-        yield _events(_lines(response), translate)
+        yield _events(_lines(response), translate, client.redacted)
     finally:
         response.close()
 
@@ -71,13 +71,14 @@ def _lines(response: urllib3.response.BaseHTTPResponse) -> Iterator[bytes]:
 def _events[Report](
     lines: Iterator[bytes],
     translate: Callable[[dict[str, Any]], Report],  # Any: JSON of the API
+    redacted: Callable[[bytes], bytes],
 ) -> Iterator[WatchEvent[Report]]:
     for line in lines:
         if not line:
             continue
         kind, body = _parsed(line)
         if kind == "ERROR":
-            raise _error(body)
+            raise _error(_parsed(redacted(line))[1])
         metadata = body.get("metadata")
         version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
         if not isinstance(version, str) or len(version) > 64:

@@ -11,7 +11,6 @@ from typing import Any, TextIO
 
 from django.core.management.base import BaseCommand
 
-from controlplane.demo import ports
 from controlplane.demo.folder import Folder
 from controlplane.demo.processes import Service, idle_table
 from controlplane.demo.run import Demo
@@ -53,7 +52,7 @@ class Command(BaseCommand):
         scratch, lock = temporary("smoke", server_account())
         try:
             folder = Folder.open(scratch / "data")
-            demo = Demo(folder=folder, terminal=terminal, port=ports.free(), tables=idle_table)
+            demo = Demo(folder=folder, terminal=terminal, port=0, tables=idle_table)
             module = (sys.executable, "-m", "controlplane.demo.smoke")
             steps = Service(STEPS, (*module, demo.place.url, str(folder.tokens)))
             status = demo.during(lambda: demo.run(steps))

@@ -1,0 +1,37 @@
+"""`berth`: the command line. Commands load when they are called, so that the rest stays quick."""
+
+from importlib import import_module
+
+import click
+
+COMMANDS = {
+    "submit": "controlplane.cli.remote:submit",
+    "get": "controlplane.cli.remote:get",
+    "queue": "controlplane.cli.remote:queue",
+    "cancel": "controlplane.cli.remote:cancel",
+}
+"""Name → module:attribute."""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command only to run it or to show its help."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted({*COMMANDS, *super().list_commands(ctx)})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        where = COMMANDS.get(cmd_name)
+        if where is None:
+            return super().get_command(ctx, cmd_name)
+        module, _, name = where.partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="berth", prog_name="berth")
+def main() -> None:
+    """Berth: shared GPUs across Kubernetes clusters.
+
+    Give the server by --server or BERTH_SERVER, the token by BERTH_TOKEN (or --token).
+    """

@@ -1,0 +1,200 @@
+"""Commands that talk to a Berth server: submit, get, queue, cancel. No Django in here."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+from uuid import UUID
+
+import click
+
+from controlplane.cli import manifest
+from controlplane.cli.client import Client
+from controlplane.cli.document import MAX_BYTES, Refused
+from controlplane.cli.flavors import choose
+
+type Json = Any  # JSON values
+
+
+def remote[**P, R](command: Callable[P, R]) -> Callable[P, R]:
+    """The options of every command that needs a server."""
+    options = [
+        click.option("--server", envvar="BERTH_SERVER", required=True, help="Or BERTH_SERVER."),
+        click.option("--token", envvar="BERTH_TOKEN", required=True, help="Or BERTH_TOKEN."),
+        click.option(
+            "-o", "--output", type=click.Choice(["table", "json"]), default="table",
+            show_default=True,
+        ),
+    ]  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.option("-f", "--file", "source", type=click.File("rb"), required=True, help="- is stdin.")
+@click.option("--project", required=True, help="Id or slug.")
+@click.option("--flavor", "flavors", multiple=True, help="Accepted flavor; repeat in your order.")
+@click.option("--cluster", "clusters", multiple=True, help="Accepted cluster; any when left out.")
+@click.option("--priority", type=click.Choice(manifest.PRIORITIES))
+@click.option("--not-preemptible", is_flag=True)
+@click.option("--dry-run", is_flag=True, help="Print what would be sent.")
+@remote
+def submit(
+    *,
+    source: BinaryIO,
+    project: str,
+    flavors: tuple[str, ...],
+    clusters: tuple[str, ...],
+    priority: str | None,
+    not_preemptible: bool,
+    dry_run: bool,
+    server: str,
+    token: str,
+    output: str,
+) -> None:
+    """Submit a plain Kubernetes Job or Pod manifest as a workload.
+
+    What Berth does not accept of it is named line by line, and then nothing is submitted.
+    """
+    name = getattr(source, "name", "manifest")
+    try:
+        read = manifest.read(source.read(MAX_BYTES + 1))
+    except Refused as error:
+        lines = "\n".join(f"{Path(name).name}: {each}" for each in error.refusals)
+        raise click.ClickException(f"the manifest is not accepted:\n{lines}") from error
+    client = Client(server=server, token=token)
+    body = {"project": project_id(client, project), **read.body}
+    body["pod_sets"][0]["flavors"] = choose(read, list(client.items("flavors")), flavors)
+    if clusters:
+        body["clusters"] = list(clusters)
+    if priority:
+        body["priority_class"] = priority
+    if not_preemptible:
+        body["preemptible"] = False
+    if dry_run:
+        _print_json(body)
+        return
+    made = client.post("workloads", body=body)
+    if output == "json":
+        _print_json(made)
+    else:
+        click.echo(f"workload {made['id']} {made['state']}")
+
+
+@click.command()
+@click.argument("workload", required=False)
+@click.option("--project", help="Id or slug.")
+@click.option("--state", help="One or several, with commas between.")
+@click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
+@remote
+def get(
+    *,
+    workload: str | None,
+    project: str | None,
+    state: str | None,
+    limit: int,
+    server: str,
+    token: str,
+    output: str,
+) -> None:
+    """Show one workload, or the newest ones."""
+    client = Client(server=server, token=token)
+    if workload is not None:
+        found = client.get("workloads", workload)
+        rows = [found]
+    else:
+        wanted = project_id(client, project) if project else None
+        found = client.get("workloads", project=wanted, state=state, limit=str(limit))
+        rows = found["items"]
+    if output == "json":
+        _print_json(found)
+        return
+    _print_table(
+        ["ID", "NAME", "STATE", "GPUS", "FLAVORS", "SUBMITTED", "WHY"],
+        [
+            [row["id"], row["name"], row["state"], row["gpus"], ",".join(row["flavors"]),
+             row["submitted_at"], _why(row)]
+            for row in rows
+        ],
+    )  # fmt: skip
+
+
+@click.command()
+@click.option("--project", required=True, help="Id or slug.")
+@click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
+@remote
+def queue(*, project: str, limit: int, server: str, token: str, output: str) -> None:
+    """Show what waits in a project, in order, and why."""
+    client = Client(server=server, token=token)
+    found = client.get("queues", project_id(client, project), limit=str(limit))
+    if output == "json":
+        _print_json(found)
+        return
+    _print_table(
+        ["#", "WORKLOAD", "NAME", "GPUS", "STARTS IN", "WHY"],
+        [
+            [row["position"], row["workload"], row["name"], row["gpus"], _starts(row), _why(row)]
+            for row in found["items"]
+        ],
+    )
+
+
+@click.command()
+@click.argument("workload")
+@remote
+def cancel(*, workload: str, server: str, token: str, output: str) -> None:
+    """Stop a workload."""
+    made = Client(server=server, token=token).post("workloads", workload, "cancel")
+    if output == "json":
+        _print_json(made)
+    else:
+        click.echo(f"workload {made['id']} {made['state']}")
+
+
+def project_id(client: Client, wanted: str) -> str:
+    """The id of a project given by id or slug (`tenant/project` when two tenants share it)."""
+    try:
+        return str(UUID(wanted))
+    except ValueError:
+        pass
+    tenant, _, slug = wanted.rpartition("/")
+    tenants = {row["id"]: row["slug"] for row in client.items("tenants")} if tenant else {}
+    found = [
+        row["id"]
+        for row in client.items("projects")
+        if row["slug"] == slug and (not tenant or tenants.get(row["tenant"]) == tenant)
+    ]
+    if len(found) != 1:
+        why = "There is no project" if not found else "Several tenants have a project"
+        raise click.UsageError(f"{why} {wanted!r}; give its id, or tenant/project.")
+    return str(found[0])
+
+
+def _why(row: Json) -> str:
+    return row["reason"]["text"] if row["reason"] else ""
+
+
+def _starts(row: Json) -> str:
+    made = row["estimate"]
+    if not made or made["p50_s"] is None:
+        return "no basis"
+    late = f"-{made['p90_s'] // 60}" if made["p90_s"] is not None else "+"
+    return f"{made['p50_s'] // 60}{late} min"
+
+
+def _print_json(value: Json) -> None:
+    click.echo(json.dumps(value, indent=2))
+
+
+def _print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Columns as wide as their content; what a server sends can't steer the terminal."""
+    cells = [list(head)] + [[_plain(value) for value in row] for row in rows]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
+    for row in cells:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        click.echo(line.rstrip())
+
+
+def _plain(value: object) -> str:
+    return "".join(letter if letter.isprintable() else "?" for letter in str(value))

@@ -1,0 +1,329 @@
+"""Small fleets in a few words: `snapshot(nodes=[node("n1", gpus=8)], queues=[queue("a", h100=4)])`.
+
+Names are ids. A flavor is known by its name; amounts are in whole devices, slices or cores.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from scheduler.core.cycle import plan
+from scheduler.core.plan import Admit, Hold, Place, Plan
+from scheduler.core.policy import Policy
+from scheduler.core.reasons import ReasonCode
+from scheduler.core.snapshot import (
+    ClusterView,
+    DeviceMode,
+    DeviceView,
+    FlavorKind,
+    FlavorView,
+    HeldView,
+    HoldingView,
+    Isolation,
+    NodeView,
+    PendingView,
+    PodSetView,
+    QueueView,
+    QuotaView,
+    SliceView,
+    Snapshot,
+)
+from scheduler.core.units import (
+    ONE_MILLI,
+    WHOLE_DEVICE,
+    ClusterId,
+    DeviceId,
+    FlavorId,
+    NodeId,
+    PlacementId,
+    PodSetId,
+    ProjectId,
+    Span,
+    TenantId,
+    WorkloadId,
+)
+
+H100 = "NVIDIA-H100-80GB-HBM3"
+A30 = "NVIDIA-A30"
+T4 = "Tesla-T4"
+AT = 1_000_000
+
+
+def _flavor(name: str, kind: FlavorKind, model: str = "", profile: str = "") -> FlavorView:
+    return FlavorView(FlavorId(name), name, kind, model, profile)
+
+
+FLAVORS = (
+    _flavor("h100", FlavorKind.WHOLE, H100),
+    _flavor("1g", FlavorKind.MIG, H100, "1g.10gb"),
+    _flavor("1gme", FlavorKind.MIG, H100, "1g.10gb+me"),
+    _flavor("2g", FlavorKind.MIG, H100, "2g.20gb"),
+    _flavor("3g", FlavorKind.MIG, H100, "3g.40gb"),
+    _flavor("7g", FlavorKind.MIG, H100, "7g.80gb"),
+    _flavor("a30", FlavorKind.WHOLE, A30),
+    _flavor("t4", FlavorKind.WHOLE, T4),
+    FlavorView(FlavorId("t4share"), "t4share", FlavorKind.SHARE, T4, isolation=Isolation.MEMORY),
+    FlavorView(FlavorId("t4slot"), "t4slot", FlavorKind.SHARE, T4, isolation=Isolation.NONE),
+    _flavor("cpu", FlavorKind.CPU),
+)
+BY_NAME = {flavor.id: flavor for flavor in FLAVORS}
+
+
+def device(
+    name: str,
+    model: str = H100,
+    *,
+    cut: Sequence[tuple[str, int, int]] = (),
+    dynamic: bool = False,
+    shares: Isolation | None = None,
+    usable: bool = True,
+) -> DeviceView:
+    """`cut` lists its slices as (profile, start, end); "n1/3" is number 3 of n1."""
+    mode = DeviceMode.MIG_STATIC if cut else DeviceMode.WHOLE
+    return DeviceView(
+        DeviceId(name),
+        int(name.rsplit("/", 1)[-1]),
+        model,
+        DeviceMode.MIG_DYNAMIC if dynamic else mode,
+        tuple(SliceView(profile, Span(start, end)) for profile, start, end in cut),
+        shares,
+        usable,
+    )
+
+
+def node(
+    name: str,
+    gpus: int = 0,
+    model: str = H100,
+    *,
+    cores: int = 64,
+    memory_gib: int = 512,
+    dynamic: bool = False,
+    cut: Sequence[tuple[str, int, int]] = (),
+    shares: Isolation | None = None,
+    usable: bool = True,
+) -> NodeView:
+    return NodeView(
+        NodeId(name),
+        name,
+        cores * 1000,
+        memory_gib * 1024,
+        tuple(
+            device(f"{name}/{i}", model, cut=cut, dynamic=dynamic, shares=shares)
+            for i in range(gpus)
+        ),
+        usable,
+    )
+
+
+def cluster(name: str, nodes: Iterable[NodeView], *, usable: bool = True) -> ClusterView:
+    return ClusterView(ClusterId(name), name, tuple(nodes), usable)
+
+
+@dataclass(frozen=True)
+class Quota:
+    nominal: float
+    borrow: float | None = 0
+    lend: float | None = None
+
+
+def milli(amount: float) -> int:
+    return round(amount * ONE_MILLI)
+
+
+def queue(
+    project: str, *, tenant: str = "", weight: int = 1, **quotas: float | Quota
+) -> QueueView:
+    """Keywords are flavors, `_1g` for one that starts with a digit; a bare number is nominal."""
+    rows = []
+    for flavor, given in quotas.items():
+        quota = given if isinstance(given, Quota) else Quota(given)
+        rows.append(
+            QuotaView(
+                FlavorId(flavor.lstrip("_")),
+                milli(quota.nominal),
+                None if quota.borrow is None else milli(quota.borrow),
+                None if quota.lend is None else milli(quota.lend),
+            )
+        )
+    return QueueView(ProjectId(project), TenantId(tenant or project), weight, tuple(rows))
+
+
+def pods(
+    count: int = 1,
+    *,
+    gpus: int = 1,
+    flavors: str = "h100",
+    share: float = 1,
+    least: int | None = None,
+    cores: float = 1,
+    memory_gib: float = 1,
+    name: str = "main",
+) -> PodSetView:
+    """`flavors` are accepted in the order given, separated by blanks."""
+    return PodSetView(
+        PodSetId(name),
+        count,
+        count if least is None else least,
+        milli(cores),
+        round(memory_gib * 1024),
+        gpus,
+        milli(share),
+        tuple(FlavorId(flavor) for flavor in flavors.split()),
+    )
+
+
+def cpu_pods(count: int = 1, *, cores: float = 1, name: str = "main") -> PodSetView:
+    return pods(count, gpus=0, flavors="cpu", cores=cores, name=name)
+
+
+def job(
+    name: str,
+    project: str = "a",
+    *pod_sets: PodSetView,
+    priority: int = 0,
+    submitted_at: int = 0,
+    clusters: str = "",
+    not_before: int = 0,
+    limit_s: int | None = None,
+) -> PendingView:
+    named = [replace(p, id=PodSetId(f"{name}.{p.id}")) for p in pod_sets or (pods(),)]
+    return PendingView(
+        WorkloadId(name),
+        ProjectId(project),
+        priority,
+        True,
+        submitted_at,
+        tuple(named),
+        limit_s,
+        tuple(ClusterId(c) for c in clusters.split()),
+        not_before,
+    )
+
+
+def runs(
+    name: str,
+    project: str,
+    *where: str,
+    flavor: str = "h100",
+    span: tuple[int, int] | None = None,
+    cores: float = 1,
+    amount: float = 1,
+    priority: int = 0,
+    preemptible: bool = True,
+    since_s: int | None = 0,
+    releasing: bool = False,
+    limit_s: int | None = None,
+    in_cluster: str = "c1",
+) -> HoldingView:
+    """Work that holds whole devices ("n1/0"), a span of each, or cores of a node ("n1")."""
+    held = []
+    for i, device_or_node in enumerate(where):
+        on, _, ordinal = device_or_node.partition("/")
+        spans = ((DeviceId(device_or_node), Span(*span) if span else WHOLE_DEVICE),)
+        held.append(
+            HeldView(
+                PlacementId(f"{name}-{i}"),
+                PodSetId(f"{name}.main"),
+                NodeId(on),
+                FlavorId(flavor),
+                milli(amount if ordinal else cores),
+                milli(cores),
+                1024,
+                spans if ordinal else (),
+            )
+        )
+    started_at = None if since_s is None else AT - since_s
+    return HoldingView(
+        WorkloadId(name),
+        ProjectId(project),
+        ClusterId(in_cluster),
+        priority,
+        preemptible,
+        AT - (since_s or 0),
+        tuple(held),
+        started_at,
+        limit_s,
+        releasing,
+    )
+
+
+def snapshot(
+    *,
+    nodes: Iterable[NodeView] = (),
+    clusters: Iterable[ClusterView] = (),
+    queues: Iterable[QueueView] = (),
+    pending: Iterable[PendingView] = (),
+    holding: Iterable[HoldingView] = (),
+) -> Snapshot:
+    """`nodes` make up the one cluster "c1"."""
+    fleet = tuple(clusters) or (cluster("c1", nodes),)
+    return Snapshot(AT, FLAVORS, fleet, tuple(queues), tuple(pending), tuple(holding))
+
+
+def holds(admit: Admit, of: PendingView, *, since_s: int = 0) -> HoldingView:
+    """What an admitted workload holds from then on."""
+    return HoldingView(
+        of.id,
+        of.project,
+        admit.cluster,
+        of.priority,
+        of.preemptible,
+        AT - since_s,
+        tuple(
+            HeldView(
+                PlacementId(f"{of.id}-{p.rank}"),
+                p.pod_set,
+                p.node,
+                p.flavor,
+                p.amount_milli,
+                p.cpu_milli,
+                p.memory_mib,
+                p.spans,
+            )
+            for p in admit.places
+        ),
+        AT - since_s,
+        of.run_time_limit_s,
+        pod_sets=of.pod_sets,
+    )
+
+
+class Outcome:
+    """A plan, to be asked by name."""
+
+    def __init__(self, made: Plan) -> None:
+        self.plan = made
+        self.admits = {a.workload: a for a in made.admits}
+        self.holds = {h.workload: h for h in made.holds}
+
+    def started(self) -> list[str]:
+        """In the order in which they were admitted."""
+        return [a.workload for a in self.plan.admits]
+
+    def places(self, name: str) -> tuple[Place, ...]:
+        return self.admits[WorkloadId(name)].places
+
+    def nodes(self, name: str) -> list[str]:
+        return [p.node for p in self.places(name)]
+
+    def spans(self, name: str) -> list[tuple[str, int, int]]:
+        return [(d, s.start, s.end) for p in self.places(name) for d, s in p.spans]
+
+    def hold(self, name: str) -> Hold:
+        return self.holds[WorkloadId(name)]
+
+    def reason(self, name: str) -> ReasonCode:
+        return self.hold(name).reason.code
+
+    def numbers(self, name: str) -> dict[str, int | str]:
+        return dict(self.hold(name).reason.numbers)
+
+    def victims(self) -> list[tuple[str, str, str]]:
+        """(victim, preemptor, rule)"""
+        return sorted((p.victim, p.preemptor, p.rule.value) for p in self.plan.preempts)
+
+
+def decide(
+    of: Snapshot, *, preemption: bool = True, max_victims: int = 16, max_admits: int = 2000
+) -> Outcome:
+    return Outcome(plan(of, Policy(preemption, max_victims, max_admits)))

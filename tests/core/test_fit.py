@@ -1,0 +1,259 @@
+"""One pod on one node: what the planner and the applier both ask."""
+
+from dataclasses import replace
+
+import pytest
+
+from scheduler.core.fit import Misfit, Room, fits, misfit
+from scheduler.core.plan import Place
+from scheduler.core.snapshot import HeldView, Isolation, NodeView
+from scheduler.core.units import DeviceId, FlavorId, NodeId, PodSetId, Span
+from tests.core.build import A30, BY_NAME, T4, device, node, runs
+
+CUT = (("3g.40gb", 4, 8), ("1g.10gb", 0, 1), ("1g.10gb", 1, 2))
+WHOLE = node("n1", gpus=2, cores=8, memory_gib=8)
+STATIC = node("n1", gpus=1, cut=CUT)
+DYNAMIC = node("n1", gpus=1, dynamic=True)
+SHARED = node("n1", gpus=2, model=T4, shares=Isolation.MEMORY)
+
+
+def place(
+    flavor: str,
+    *spans: tuple[int, int, int],
+    amount: int | None = None,
+    cores: int = 1,
+    memory_gib: int = 1,
+    on: str = "n1",
+) -> Place:
+    """Spans are (device number, start, end)."""
+    whole = 1000 * len(spans) or cores * 1000
+    return Place(
+        PodSetId("main"),
+        0,
+        NodeId(on),
+        FlavorId(flavor),
+        whole if amount is None else amount,
+        cores * 1000,
+        memory_gib * 1024,
+        tuple((DeviceId(f"n1/{d}"), Span(start, end)) for d, start, end in spans),
+    )
+
+
+def held(*holders: tuple[str, tuple[int, int], str]) -> list[HeldView]:
+    return [
+        placement
+        for device_id, span, flavor in holders
+        for placement in runs("r", "a", device_id, flavor=flavor, span=span).placements
+    ]
+
+
+@pytest.mark.parametrize(
+    ("on", "wanted", "beside", "expected"),
+    [
+        pytest.param(WHOLE, place("h100", (0, 0, 1000)), [], None, id="a whole device"),
+        pytest.param(
+            WHOLE, place("h100", (0, 0, 1000), (1, 0, 1000)), [], None, id="two whole devices"
+        ),
+        pytest.param(
+            WHOLE,
+            place("h100", (0, 0, 1000)),
+            held(("n1/0", (0, 1000), "h100")),
+            Misfit.SPAN_TAKEN,
+            id="a device that is held",
+        ),
+        pytest.param(
+            WHOLE,
+            place("h100", (0, 0, 1000), (0, 0, 1000)),
+            [],
+            Misfit.SPAN_TAKEN,
+            id="the same device twice",
+        ),
+        pytest.param(
+            WHOLE, place("h100", (0, 0, 500)), [], Misfit.ILLEGAL_SPAN, id="half a whole device"
+        ),
+        pytest.param(
+            WHOLE, place("h100", (5, 0, 1000)), [], Misfit.UNKNOWN_DEVICE, id="no such device"
+        ),
+        pytest.param(WHOLE, place("t4", (0, 0, 1000)), [], Misfit.MODEL, id="another model"),
+        pytest.param(
+            WHOLE, place("none", (0, 0, 1000)), [], Misfit.UNKNOWN_FLAVOR, id="no such flavor"
+        ),
+        pytest.param(
+            WHOLE, place("1g", (0, 0, 1)), [], Misfit.MODE, id="a slice of a device without MIG"
+        ),
+        pytest.param(
+            WHOLE,
+            place("h100", (0, 0, 1000), amount=2000),
+            [],
+            Misfit.AMOUNT,
+            id="charged for more than it holds",
+        ),
+        pytest.param(WHOLE, place("h100"), [], Misfit.AMOUNT, id="a GPU pod without a device"),
+        pytest.param(
+            WHOLE, place("h100", (0, 0, 1000), cores=9), [], Misfit.CPU, id="too many cores"
+        ),
+        pytest.param(
+            WHOLE,
+            place("h100", (0, 0, 1000), memory_gib=9),
+            [],
+            Misfit.MEMORY,
+            id="too much memory",
+        ),
+        pytest.param(
+            WHOLE,
+            place("cpu", cores=8),
+            held(("n1/0", (0, 1000), "h100")),
+            Misfit.CPU,
+            id="cores that another pod holds",
+        ),
+        pytest.param(WHOLE, place("cpu", cores=8), [], None, id="all cores"),
+        pytest.param(
+            WHOLE,
+            place("cpu", (0, 0, 1000), cores=1),
+            [],
+            Misfit.AMOUNT,
+            id="a CPU flavor with a device",
+        ),
+        pytest.param(
+            WHOLE, place("h100", (0, 0, 1000), on="n2"), [], Misfit.WRONG_NODE, id="another node"
+        ),
+        pytest.param(
+            replace(WHOLE, usable=False),
+            place("h100", (0, 0, 1000)),
+            [],
+            Misfit.NODE_UNUSABLE,
+            id="a node that takes nothing new",
+        ),
+        pytest.param(
+            replace(WHOLE, devices=(device("n1/0", usable=False),)),
+            place("h100", (0, 0, 1000)),
+            [],
+            Misfit.DEVICE_UNUSABLE,
+            id="a sick device",
+        ),
+        pytest.param(
+            WHOLE,
+            place("h100", (0, 0, 1000)),
+            held(("n1/0", (0, 500), "h100"), ("n1/0", (400, 600), "h100")),
+            Misfit.DEVICE_UNUSABLE,
+            id="a device on which two holders overlap already",
+        ),
+        pytest.param(STATIC, place("1g", (0, 1, 2)), [], None, id="a slice that exists"),
+        pytest.param(
+            STATIC,
+            place("1g", (0, 2, 3)),
+            [],
+            Misfit.ILLEGAL_SPAN,
+            id="a slice that was not cut",
+        ),
+        pytest.param(
+            STATIC,
+            place("1g", (0, 0, 1)),
+            held(("n1/0", (0, 1), "1g")),
+            Misfit.SPAN_TAKEN,
+            id="a slice that is held",
+        ),
+        pytest.param(
+            STATIC, place("1g", (0, 0, 1), (0, 1, 2)), [], None, id="two slices of one device"
+        ),
+        pytest.param(
+            STATIC, place("h100", (0, 0, 1000)), [], Misfit.MODE, id="a cut device as a whole"
+        ),
+        pytest.param(DYNAMIC, place("3g", (0, 4, 8)), [], None, id="a new slice at a legal start"),
+        pytest.param(
+            DYNAMIC,
+            place("3g", (0, 2, 6)),
+            [],
+            Misfit.ILLEGAL_SPAN,
+            id="a new slice at an illegal start",
+        ),
+        pytest.param(
+            DYNAMIC,
+            place("3g", (0, 4, 8)),
+            held(("n1/0", (6, 7), "1g")),
+            Misfit.SPAN_TAKEN,
+            id="a new slice over an old one",
+        ),
+        pytest.param(
+            DYNAMIC,
+            place("1gme", (0, 1, 2)),
+            held(("n1/0", (0, 1), "1gme")),
+            Misfit.SPAN_TAKEN,
+            id="media engines that are in use",
+        ),
+        pytest.param(
+            DYNAMIC,
+            place("1gme", (0, 1, 2)),
+            held(("n1/0", (0, 1), "1g")),
+            None,
+            id="media engines beside a plain slice",
+        ),
+        pytest.param(
+            SHARED, place("t4share", (0, 0, 250), amount=250), [], None, id="a quarter of a device"
+        ),
+        pytest.param(
+            SHARED,
+            place("t4share", (0, 0, 100), (0, 300, 400), amount=200),
+            held(("n1/0", (100, 300), "t4share")),
+            None,
+            id="a share around what is held",
+        ),
+        pytest.param(
+            SHARED,
+            place("t4share", (0, 0, 100), (1, 0, 100), amount=200),
+            [],
+            Misfit.ILLEGAL_SPAN,
+            id="a share over two devices",
+        ),
+        pytest.param(
+            SHARED,
+            place("t4slot", (0, 0, 250), amount=250),
+            [],
+            Misfit.ISOLATION,
+            id="a share with less isolation than the node gives",
+        ),
+        pytest.param(
+            node("n1", gpus=1, model=T4),
+            place("t4share", (0, 0, 250), amount=250),
+            [],
+            Misfit.ISOLATION,
+            id="a share of a device that is not shared",
+        ),
+        pytest.param(
+            SHARED,
+            place("t4", (0, 0, 1000)),
+            held(("n1/0", (0, 100), "t4share")),
+            Misfit.SPAN_TAKEN,
+            id="a whole device that is shared out in part",
+        ),
+        pytest.param(
+            SHARED, place("t4", (1, 0, 1000)), [], None, id="a whole device that may be shared"
+        ),
+    ],
+)
+def test_a_pod_on_a_node(
+    on: NodeView, wanted: Place, beside: list[HeldView], expected: Misfit | None
+) -> None:
+    assert misfit(node=on, held=beside, place=wanted, flavors=BY_NAME) == expected
+    assert fits(node=on, held=beside, place=wanted, flavors=BY_NAME) is (expected is None)
+
+
+def test_places_of_a_gang_count_beside_each_other() -> None:
+    first, second = place("h100", (0, 0, 1000)), place("h100", (0, 0, 1000))
+    assert not fits(node=WHOLE, held=[first], place=second, flavors=BY_NAME)
+
+
+def test_what_is_held_on_a_device_that_is_gone_takes_cores_only() -> None:
+    gone = held(("n1/7", (0, 1000), "h100"))
+    assert fits(node=WHOLE, held=gone, place=place("h100", (0, 0, 1000)), flavors=BY_NAME)
+    assert not fits(node=WHOLE, held=gone, place=place("cpu", cores=8), flavors=BY_NAME)
+
+
+def test_a_room_gives_back_exactly_what_was_taken() -> None:
+    room = Room(node=replace(DYNAMIC, devices=(*DYNAMIC.devices, device("n1/1", A30))))
+    wanted = place("1gme", (0, 3, 4))
+    before = room.cpu_milli, room.memory_mib, dict(room.taken), set(room.media)
+    room.take(holder=wanted, flavor=BY_NAME[FlavorId("1gme")])
+    assert (room.cpu_milli, room.memory_mib, room.taken, room.media) != before
+    room.give(holder=wanted, flavor=BY_NAME[FlavorId("1gme")])
+    assert (room.cpu_milli, room.memory_mib, room.taken, room.media) == before
