@@ -135,23 +135,24 @@ def from_csv(path: Path, *, prefix: str) -> list[Json]:
         rows = list(csv.DictReader(file))
     if not rows or not {"sn", "cpu_milli", "memory_mib", "gpu", "model"} <= rows[0].keys():
         raise BadLayout(f"{path.name} lacks one of the columns sn,cpu_milli,memory_mib,gpu,model.")
-    return [
-        node(
-            Pool(
-                name=row["sn"],
-                count=1,
-                cpu_milli=int(row["cpu_milli"]),
-                memory_mib=int(row["memory_mib"]),
-                gpus=int(row["gpu"]),
-                product=row["model"],
-                replicas=SHARES if int(row["gpu"]) else 1,
-                pods=1000,
-            ),
-            row["sn"],
-            prefix=prefix,
-        )
-        for row in rows
-    ]
+    try:
+        return [node(_machine(row), row["sn"], prefix=prefix) for row in rows]
+    except (ValueError, TypeError) as error:
+        raise BadLayout(f"{path.name} has a row that is no machine: {error}.") from None
+
+
+def _machine(row: Mapping[str, str]) -> Pool:
+    gpus = int(row["gpu"])
+    return Pool(
+        name=row["sn"],
+        count=1,
+        cpu_milli=int(row["cpu_milli"]),
+        memory_mib=int(row["memory_mib"]),
+        gpus=gpus,
+        product=row["model"],
+        replicas=SHARES if gpus else 1,
+        pods=1000,
+    )
 
 
 def nodes(pools: Iterable[Pool], *, prefix: str) -> list[Json]:

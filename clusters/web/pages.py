@@ -18,7 +18,7 @@ from scheduler.selectors.capacity import Capacity
 from scheduler.selectors.hardware import DeviceFacts, Facts, NodeFacts, SpanHeld
 from tenants.access import Actor
 
-OTHERS = "Other tenants"
+OTHERS = "Others"
 _ORDER = (FlavorKind.WHOLE, FlavorKind.MIG, FlavorKind.SHARE, FlavorKind.CPU)
 
 

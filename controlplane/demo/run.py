@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +25,8 @@ _READY_S = 120.0
 
 
 class Demo:
-    """One running Berth. `tables` may be replaced by a test's stand-ins."""
+    """One running Berth. `tables` may be replaced by a test's stand-ins, and `clusters`, (name,
+    layout) of each, by others."""
 
     def __init__(
         self,
@@ -34,15 +35,16 @@ class Demo:
         terminal: Terminal,
         port: int | None,
         tables: Callable[[Place], Table] = table,
+        clusters: Sequence[tuple[str, str]] = CLUSTERS,
     ) -> None:
         self.folder = folder
         self.terminal = terminal
         chosen, remark = ports.choose(port)
-        clusters = tuple(
+        made = tuple(
             Cluster(name=name, layout=layout, port=ports.free(), token=secrets.token_urlsafe(24))
-            for name, layout in CLUSTERS
+            for name, layout in clusters
         )
-        self.place = Place(folder=folder, port=chosen, clusters=clusters)
+        self.place = Place(folder=folder, port=chosen, clusters=made)
         self.supervisor = Supervisor(terminal=terminal, cwd=PROJECT)
         self._table = tables(self.place)
         self._began = time.monotonic()

@@ -11,6 +11,7 @@ import secrets
 import shutil
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from controlplane.embedded.process import Account, StartFailed
 # A socket's path may have 103 bytes on macOS and 107 on Linux; names below take up to 45.
 _LONGEST_BASE = 55
 _LOCK = "lock"
+_YOUNG_S = 60.0
 
 
 def reachable(path: Path, account: Account | None) -> bool:
@@ -98,7 +100,8 @@ def _sweep(old: Path) -> None:
         found = old.lstat()
         if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
             return
-        if not (old / _LOCK).exists():  # just being made by another start
+        young = time.time() - found.st_mtime < _YOUNG_S
+        if young and not (old / _LOCK).exists():  # just being made by another start
             return
         handle = claim(old)
         if handle is not None:

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -151,7 +152,7 @@ def _rows[Row](
             raise
         except (ValueError, csv.Error) as error:
             raise BadTrace(f"{path.name}, line {reader.line_num}: {error}.") from None
-        except (OSError, EOFError) as error:
+        except (OSError, EOFError, zlib.error) as error:
             raise BadTrace(f"{path.name} can't be read: {error}.") from None
     if empty:
         raise BadTrace(f"{path.name} has no rows.")

@@ -1,5 +1,7 @@
 """Can this workload start now, and if not, why? The part that plan, dry run and estimate share."""
 
+from collections.abc import Callable
+
 from scheduler.core.draft import Draft
 from scheduler.core.limits import Limits, because, most_useful, room_numbers
 from scheduler.core.place import clusters_for, place_gang
@@ -11,6 +13,9 @@ from scheduler.core.snapshot import PendingView, Snapshot
 from scheduler.core.units import ClusterId, FlavorId, ProjectId
 
 
+GivesWay = Callable[[ProjectId, FlavorId, int], int]
+
+
 class Admission:
     """Starts workloads in `draft`, one after another, each where it fits best.
 
@@ -18,8 +23,17 @@ class Admission:
     starts is put there too.
     """
 
-    def __init__(self, *, snapshot: Snapshot, draft: Draft, shares: Shares) -> None:
+    def __init__(
+        self,
+        *,
+        snapshot: Snapshot,
+        draft: Draft,
+        shares: Shares,
+        gives_way: GivesWay | None = None,
+    ) -> None:
+        """`gives_way`: what of a project's use would leave for work of a priority."""
         self.draft = draft
+        self._gives_way = gives_way
         self.promised: Draft | None = None
         self._snapshot = snapshot
         self._shares = shares
@@ -45,14 +59,17 @@ class Admission:
             self._full[option] = None
         return None
 
-    def borrows(self, project: ProjectId, request: Request) -> bool:
-        """Whether the preferred option would take the project over nominal."""
+    def borrows(self, project: ProjectId, request: Request, priority: int) -> bool:
+        """Whether the preferred option takes the project over nominal, less what gives way."""
         if not request.options:
             return True
         book = self.draft.book
         for flavor, asked in request.options[0].needs:
-            used = book.used(project=project, flavor=flavor)
-            if used + asked > book.nominal(project=project, flavor=flavor):
+            over = book.used(project=project, flavor=flavor) + asked
+            over -= book.nominal(project=project, flavor=flavor)
+            if over > 0 and self._gives_way is not None:
+                over -= self._gives_way(project, flavor, priority)
+            if over > 0:
                 return True
         return False
 

@@ -48,9 +48,14 @@ class _Cycle:
         self._policy = policy
         self._now = Draft(snapshot=snapshot, holding=snapshot.holding)
         self._shares = Shares(queues=snapshot.queues, book=self._now.book)
-        self._admission = Admission(snapshot=snapshot, draft=self._now, shares=self._shares)
         self._releasing = any(held.releasing for held in snapshot.holding)
         self._candidates = preempt.Candidates(holding=snapshot.holding, at=snapshot.at)
+        self._admission = Admission(
+            snapshot=snapshot,
+            draft=self._now,
+            shares=self._shares,
+            gives_way=self._candidates.gives_way if policy.preemption else None,
+        )
         self._admits: list[Admit] = []
         self._preempts: list[Preempt] = []
         self._held: dict[ProjectId, list[tuple[PendingView, Reason]]] = {}

@@ -155,9 +155,10 @@ class Index:
             self._of_flavor[cluster, flavor.id] = found
         return found
 
-    def pools(self) -> dict[Key, tuple[Entry, ...]]:
-        """Everything there is, without empty pools."""
-        return {key: tuple(p.entries) for key, p in self._pools.items() if p.entries}
+    def pools(self) -> dict[Key, tuple[int, tuple[Entry, ...]]]:
+        """The total and the entries of each pool that has any."""
+        pools = self._pools.items()
+        return {key: (p.total, tuple(p.entries)) for key, p in pools if p.entries}
 
     def _pool(self, key: Key) -> Pool:
         found = self._pools.get(key)

@@ -1,9 +1,10 @@
 """Who is next: each project's queue has a head, and the heads are compared.
 
 Within a project: priority, then submission, then id. Between heads:
-  1. heads that stay within their project's nominal quota before heads that would borrow: what is
-     guaranteed is not kept waiting by what is lent, whatever the priorities (as in Kueue); else a
-     borrower of high priority and an owner who reclaims would evict each other for ever
+  1. heads that stay within their project's nominal quota (once what gives way to them is gone)
+     before heads that would borrow: what is guaranteed is not kept waiting by what is lent,
+     whatever the priorities, as in Kueue; else a borrower of high priority and an owner who
+     reclaims would evict each other for ever
   2. higher priority
   3. lower share of the tenant, then of the project, of what they borrow
   4. earlier submission, then id
@@ -20,8 +21,8 @@ from scheduler.core.share import Shares
 from scheduler.core.snapshot import PendingView
 from scheduler.core.units import ProjectId, WorkloadId
 
-Borrows = Callable[[ProjectId, Request], bool]
-"""Whether a request would take the project beyond nominal, as of now."""
+Borrows = Callable[[ProjectId, Request, int], bool]
+"""Whether a request of a priority would take the project beyond nominal, as of now."""
 
 _InProject = tuple[int, int, str]
 _Key = tuple[bool, int, int, int, int, str]
@@ -122,7 +123,7 @@ class Heads:
     def _key(self, project: ProjectId, like: _Like) -> _Key:
         head = like.waiting[-1]
         tenant, own = self._shares.of(project=project)
-        borrows = self._borrows(project, like.request)
+        borrows = self._borrows(project, like.request, head.priority)
         return borrows, -head.priority, tenant, own, head.submitted_at, head.id
 
 

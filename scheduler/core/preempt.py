@@ -13,7 +13,7 @@ id. The search is greedy: pod by pod the cheapest node, then quota, then victims
 to be needed are let go.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 
@@ -61,9 +61,30 @@ class Candidates:
     def __init__(self, *, holding: Iterable[HoldingView], at: int) -> None:
         self._at = at
         self._of: dict[ProjectId, dict[WorkloadId, HoldingView]] = {}
+        self._giving: dict[tuple[ProjectId, FlavorId], list[tuple[bool, int, int]]] = {}
         for held in holding:
             if held.preemptible and not held.releasing:
                 self._of.setdefault(held.project, {})[held.id] = held
+            if held.preemptible or held.releasing:
+                for placement in held.placements:
+                    way = not held.releasing, held.priority, placement.amount_milli
+                    self._giving.setdefault((held.project, placement.flavor), []).append(way)
+        self._gives: dict[tuple[ProjectId, FlavorId, int], int] = {}
+
+    def gives_way(self, project: ProjectId, flavor: FlavorId, priority: int) -> int:
+        """What of the project's own use is leaving, or would leave for work of that priority.
+
+        As of the snapshot, in thousandths.
+        """
+        key = project, flavor, priority
+        found = self._gives.get(key)
+        if found is None:
+            found = self._gives[key] = sum(
+                amount
+                for stays, of, amount in self._giving.get((project, flavor), ())
+                if not stays or of < priority
+            )
+        return found
 
     def forget(self, victim: Victim) -> None:
         """It is being evicted: not there for anyone else."""
@@ -76,7 +97,7 @@ class Candidates:
             return True
         return any(
             project != pending.project and held and _over(book, project, flavor) > 0
-            for flavor in _reclaimable(pending.project, option, book)
+            for flavor in _reclaimable(pending.project, option, book, {})
             for project, held in self._of.items()
         )
 
@@ -87,7 +108,11 @@ class Candidates:
             for held in self._of.get(pending.project, {}).values()
             if held.priority < pending.priority
         ]
-        flavors = _reclaimable(pending.project, option, book)
+        own: dict[FlavorId, int] = {}
+        for victim in found:
+            for flavor, amount in victim.amounts.items():
+                own[flavor] = own.get(flavor, 0) + amount
+        flavors = _reclaimable(pending.project, option, book, own)
         for project, of_project in self._of.items():
             over = {flavor for flavor in flavors if _over(book, project, flavor) > 0}
             if project != pending.project and over:
@@ -160,9 +185,15 @@ def _over(book: Book, project: ProjectId, flavor: FlavorId) -> int:
     return used - book.nominal(project=project, flavor=flavor)
 
 
-def _reclaimable(project: ProjectId, option: Option, book: Book) -> list[FlavorId]:
-    """The flavors in which the least start keeps the project within nominal."""
-    return [f for f, asked in option.needs if asked and _over(book, project, f) + asked <= 0]
+def _reclaimable(
+    project: ProjectId, option: Option, book: Book, own: Mapping[FlavorId, int]
+) -> list[FlavorId]:
+    """The flavors in which the least start, less `own` victims, stays within nominal."""
+    return [
+        flavor
+        for flavor, asked in option.needs
+        if asked and _over(book, project, flavor) + asked <= own.get(flavor, 0)
+    ]
 
 
 _Cost = tuple[tuple[bool, int, int, int, int], tuple[Victim, ...]]
@@ -187,7 +218,7 @@ class _Search:
         self._request = request
         self._option = option
         self._cluster = cluster
-        self._reclaimed = _reclaimable(pending.project, option, soon.book)
+        self._asked = [flavor for flavor, asked in option.needs if asked]
         self._left = {victim.holding.id: victim for victim in victims}
         self._taken: list[Victim] = []
         self._most = most_victims
@@ -220,16 +251,18 @@ class _Search:
     def _free_quota(self, flavor: FlavorId) -> bool:
         """Evict until what has been charged to the workload's project is lawful."""
         book, project = self._soon.book, self._pending.project
-        while (book.available(project=project, flavor=flavor) or 0) < 0:
+        while not self._is_lawful(flavor):
             limit = book.borrowing_limit(project=project, flavor=flavor)
-            own = limit is not None and _over(book, project, flavor) > limit
+            own = self._over_by_reclaim(flavor) or (
+                limit is not None and _over(book, project, flavor) > limit
+            )
             victim = next(
                 (
                     v
                     for v in self._left.values()
                     if flavor in v.amounts
                     and self._lawful(v, ())
-                    and not (own and v.rule is PreemptRule.RECLAIM)
+                    and (v.rule is PreemptRule.PRIORITY or not own)
                 ),
                 None,
             )
@@ -248,19 +281,25 @@ class _Search:
                 self._soon.remove(project=self._pending.project, holder=place)
             for placement in victim.holding.placements:
                 self._soon.add(project=victim.holding.project, holder=placement)
+            self._taken.remove(victim)
             again = self._place(evicting=False)
-            if again is not None and self._is_lawful():
+            if again is not None and all(self._is_lawful(f) for f, _ in self._option.needs):
                 places = again
-                self._taken.remove(victim)
             else:
+                self._taken.append(victim)
                 self._soon.rollback(mark)
         return Wait(places, tuple(sorted(self._taken, key=_harm)))
 
-    def _is_lawful(self) -> bool:
-        book, project = self._soon.book, self._pending.project
-        return all(
-            (book.available(project=project, flavor=flavor) or 0) >= 0
-            for flavor, _ in self._option.needs
+    def _is_lawful(self, flavor: FlavorId) -> bool:
+        """Whether the project may hold what it has now been charged."""
+        left = self._soon.book.available(project=self._pending.project, flavor=flavor)
+        return (left or 0) >= 0 and not self._over_by_reclaim(flavor)
+
+    def _over_by_reclaim(self, flavor: FlavorId) -> bool:
+        """Whether others give back the flavor for a project that is itself over nominal."""
+        return _over(self._soon.book, self._pending.project, flavor) > 0 and any(
+            victim.rule is PreemptRule.RECLAIM and flavor in victim.amounts
+            for victim in self._taken
         )
 
     def _evict(self, victim: Victim) -> None:
@@ -274,7 +313,7 @@ class _Search:
         if victim.rule is PreemptRule.PRIORITY:
             return True
         project = victim.holding.project
-        for flavor in self._reclaimed:
+        for flavor in self._asked:
             gone = victim.amounts.get(flavor, 0)
             if gone:
                 gone += sum(

@@ -37,14 +37,15 @@ WITH live AS (
     SELECT device_id,
            sum(upper(span) - lower(span)) AS width,
            sum(CASE WHEN upper(span) <= 8
-                    THEN ((1 << (upper(span) - lower(span))) - 1) << lower(span) ELSE 0 END) AS
-                    mask
+                    THEN ((1 << (upper(span) - lower(span))) - 1) << lower(span)
+                    ELSE 0 END) AS mask
     FROM scheduler_placementspan WHERE released_at IS NULL GROUP BY device_id
 )
 SELECT n.cluster_id, d.model, d.mode,
        n.share_isolation,
-       CASE WHEN d.mode = 'mig-dynamic' THEN coalesce(l.mask, 0) ELSE 0 END,
-       count(*), count(*) FILTER (WHERE l.device_id IS NULL), sum(1000 - coalesce(l.width, 0))
+       CASE WHEN d.mode = 'mig-dynamic' THEN coalesce(l.mask, 0)::int ELSE 0 END,
+       count(*), count(*) FILTER (WHERE l.device_id IS NULL),
+       sum(1000 - coalesce(l.width, 0))::bigint
 FROM clusters_device d
 JOIN clusters_node n ON n.id = d.node_id
 LEFT JOIN live l ON l.device_id = d.id

@@ -58,15 +58,18 @@ class Held:
     exact: bool
 
     @property
+    def whole(self) -> bool:
+        return (self.start, self.end) == (0, self.axis)
+
+    @property
     def text(self) -> str:
-        """Which part of the device: "all of it", "memory slices 2-3 of 8", "0.25 of it"."""
-        if (self.start, self.end) == (0, self.axis):
-            return "all of it"
+        """Which part of which device: "GPU 3, memory slices 2-3 of 8", "GPU 3, 0.25 of it"."""
+        name = f"GPU {self.ordinal}"
+        if self.whole:
+            return f"{name}, whole"
         if self.axis == MIG_AXIS:
-            last = self.end - 1
-            which = f"slice {last}" if self.start == last else f"slices {self.start}-{last}"
-            return f"memory {which} of {MIG_AXIS}"
-        return f"{in_units(self.end - self.start)} of it"
+            return f"{name}, memory {_ranges('slice', range(self.start, self.end))} of {MIG_AXIS}"
+        return f"{name}, {in_units(self.end - self.start)} of it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,15 @@ class Pod:
     end_reason: str
     succeeded: bool | None
     held: tuple[Held, ...]
+
+    @property
+    def held_texts(self) -> tuple[str, ...]:
+        """A line for all whole devices together, then one for each part of a device."""
+        whole = [held.ordinal for held in self.held if held.whole]
+        parts = tuple(held.text for held in self.held if not held.whole)
+        if not whole:
+            return parts
+        return (f"{_ranges('GPU', whole)}, whole", *parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +186,19 @@ def detail(*, workload: Workload, prices: Prices | None, at: datetime) -> Detail
         tries=_tries(workload),
         cost=None if prices is None else _cost(workload, prices, at),
     )
+
+
+def _ranges(word: str, numbers: Iterable[int]) -> str:
+    """ "GPU 3", "GPUs 0-3, 6": ascending numbers with runs joined."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    text = ", ".join("-".join(map(str, run)) for run in runs)
+    single = len(runs) == 1 and len(runs[0]) == 1
+    return f"{word} {text}" if single else f"{word}s {text}"
 
 
 def _numbers(numbers: Mapping[str, object]) -> tuple[tuple[str, str], ...]:

@@ -83,8 +83,8 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A workload in a list. `why` and `forecast` are set while it waits, `cluster` while it
-    holds."""
+    """A workload in a list. `why` and `forecast` are set while it waits, `cluster` is where it ran
+    last, or runs, when it does not wait."""
 
     id: UUID
     name: str
@@ -186,7 +186,7 @@ def lines(*, rows: QuerySet[Workload]) -> tuple[Line, ...]:
     found = list(rows.select_related("project__tenant", "submitted_by"))
     ids = [workload.id for workload in found]
     asks = asked(ids)
-    where = places([w.id for w in found if w.state in HOLDING])
+    where = places([w.id for w in found if w.state != State.PENDING])
     expected = forecasts([w.id for w in found if w.state == State.PENDING])
     return tuple(
         Line(
@@ -239,13 +239,14 @@ def asked(workloads: Iterable[UUID]) -> Mapping[UUID, tuple[Asked, ...]]:
 
 
 def places(workloads: Sequence[UUID]) -> Mapping[UUID, str]:
-    """Workload → the cluster of its live attempt."""
+    """Workload → the cluster of its newest attempt."""
     if not workloads:
         return {}
     return dict(
-        Attempt.objects.filter(workload_id__in=workloads, ended_at__isnull=True).values_list(
-            "workload_id", "cluster__name"
-        )
+        Attempt.objects.filter(workload_id__in=workloads)
+        .order_by("workload_id", "-number")
+        .distinct("workload_id")
+        .values_list("workload_id", "cluster__name")
     )
 
 

@@ -60,19 +60,22 @@ def workloads(*, actor: Actor, filters: Filters = Filters()) -> QuerySet[Workloa
 
 
 def workload(*, actor: Actor, id: UUID) -> Workload:
-    """One workload with all of its parts. Raises NotFound."""
-    rows = summarised(Workload.objects.select_related("project")).prefetch_related(
-        "clusters",
-        Prefetch(
-            "placements",
-            Placement.objects.select_related("attempt", "node__cluster", "flavor", "pod_set")
-            .prefetch_related(
-                Prefetch("spans", PlacementSpan.objects.select_related("device").order_by("id"))
-            )
-            .order_by("-attempt__number", "rank")[:MAX_PLACEMENTS],
-        ),
-    )
+    """One workload with its project, clusters and pod sets. Raises NotFound."""
+    rows = summarised(Workload.objects.select_related("project")).prefetch_related("clusters")
     return access.get_or_404(rows, actor=actor, id=id)
+
+
+def placements(*, actor: Actor, workload_id: UUID) -> QuerySet[Placement]:
+    """Its placements with node, flavor and spans, the newest attempt's first, at most
+    MAX_PLACEMENTS."""
+    spans = PlacementSpan.objects.select_related("device").order_by("id")
+    rows = (
+        Placement.objects.filter(workload_id=workload_id)
+        .select_related("attempt", "node__cluster", "flavor", "pod_set")
+        .prefetch_related(Prefetch("spans", spans))
+        .order_by("-attempt__number", "rank")
+    )
+    return access.for_actor(rows, actor=actor)[:MAX_PLACEMENTS]
 
 
 def events(*, actor: Actor, workload_id: UUID) -> QuerySet[WorkloadEvent]:

@@ -119,7 +119,9 @@ class WorkloadApi(ApiView):
     )
     def get(self, request: Request, id: UUID) -> Response:
         self.query()
-        return Response(shapes.detail(selectors.workload(actor=self.actor, id=id)))
+        row = selectors.workload(actor=self.actor, id=id)
+        placements = selectors.placements(actor=self.actor, workload_id=row.id)
+        return Response(shapes.detail(row, placements))
 
 
 class CancelApi(ApiView):

@@ -38,13 +38,13 @@ def workload(row: Workload) -> Out:
     }
 
 
-def detail(row: Workload) -> Out:
+def detail(row: Workload, placements: Iterable[Placement]) -> Out:
     return {
         **workload(row),
         "clusters": [cluster.name for cluster in row.clusters.all()],
         "labels": row.labels,
         "pod_sets": [_pod_set(each) for each in row.pod_sets.all()],
-        "placements": [_placement(each) for each in row.placements.all()],
+        "placements": [_placement(each) for each in placements],
     }
 
 

@@ -7,7 +7,6 @@ What must not live here: what one test alone needs (tests/factories.py has the p
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from decimal import Decimal
 from uuid import UUID
 
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
@@ -15,15 +14,18 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from clusters.models import Cluster, ClusterState, Device, DeviceMode, Flavor, FlavorKind, Node
 from controlplane.kernel.ids import uuid7
 from scheduler.core.lifecycle import State
+from scheduler.core.reasons import Reason, ReasonCode, describe
 from scheduler.models import (
     Attempt,
     Estimate,
     Placement,
     PlacementSpan,
     PodSet,
+    PodSetFlavor,
     Workload,
     WorkloadEvent,
 )
+from scheduler.services.specs import PRIORITY_CLASSES
 from tenants import pricing
 from tenants.models import Charge, Decision, Project, Quota, Rate, Role, UsageInterval, User
 from tests import factories
@@ -162,6 +164,10 @@ def _rate(flavor: Flavor, price: str, at: datetime) -> Rate:
     return factories.rate(flavor, price, during=during)
 
 
+def reason(code: ReasonCode, **numbers: int | str) -> Reason:
+    return Reason(code, tuple(sorted(numbers.items())))
+
+
 @dataclass
 class Stage:
     at: datetime
@@ -193,39 +199,40 @@ class Stage:
                   nodes=("south-shared-1",), span=(0, 250), minutes=71)  # fmt: skip
         self.runs("label-cleaning", "ben", "Detection", "cpu", gpus=0, nodes=("south-cpu-1",),
                   minutes=15)  # fmt: skip
-        self.waits("dino-pretrain-32", "ada", "Detection", "h100-80gb", pods=1, gpus=8,
-                   priority="high", text="8 asked and 16 in use; the project may hold at most 24"
-                   " h100-80gb (16 nominal + 8 borrowed).", code="no-free-capacity",
-                   numbers={"asked_milli": 8000, "free_milli": 5000, "largest_free_milli": 5000,
-                            "pods_count": 1}, p50=41, p90=86)  # fmt: skip
-        self.waits("detr-sweep-08", "ben", "Detection", "h100-3g.40gb",
-                   text="1 asked and 2 in use; the project may hold at most 2 h100-3g.40gb"
-                   " (2 nominal + 0 borrowed).", code="quota-used",
-                   numbers={"asked_milli": 1000, "used_milli": 2000, "nominal_milli": 2000},
-                   p50=9, p90=33)  # fmt: skip
-        self.waits("detr-sweep-09", "ben", "Detection", "h100-3g.40gb", code="behind",
-                   text="1 other workloads start first; it is looked at again then.",
-                   numbers={"admitted_count": 1}, priority="low")  # fmt: skip
-        self.waits("moe-router-scan", "cleo", "Pretraining", "h100-80gb", pods=4, gpus=8,
-                   code="exceeds-capacity", text="32 h100-80gb asked, 9 free in one cluster.",
-                   numbers={"asked_milli": 32000, "free_milli": 9000}, p50=560, p90=1700)  # fmt: skip
+        self.waits("dino-pretrain-32", "ada", "Detection", "h100-80gb", gpus=8, priority="high",
+                   why=reason(ReasonCode.NO_FIT, flavor="h100-80gb", asked_milli=8000,
+                              free_milli=9000, largest_free_milli=7000, pods_count=1,
+                              pod_milli=8000, pod_cpu_milli=8000, pod_memory_mib=16_384),
+                   p50=41, p90=86)  # fmt: skip
+        self.waits("detr-sweep-08", "ben", "Detection", "h100-3g.40gb", p50=9, p90=33,
+                   why=reason(ReasonCode.QUOTA_USED, flavor="h100-3g.40gb", asked_milli=1000,
+                              used_milli=2000, nominal_milli=2000, borrowable_milli=0))  # fmt: skip
+        self.waits("detr-sweep-09", "ben", "Detection", "h100-3g.40gb", priority="low",
+                   why=reason(ReasonCode.BEHIND, admitted_count=2))  # fmt: skip
+        self.waits("moe-router-scan", "cleo", "Pretraining", "h100-80gb", pods=2, gpus=8,
+                   why=reason(ReasonCode.COHORT_USED, flavor="h100-80gb", asked_milli=16_000,
+                              available_milli=4000, used_milli=4000, nominal_milli=8000),
+                   p50=560, p90=1700)  # fmt: skip
         for number in range(14):
             self.ended(number)
         return gang
 
-    def make(self, name: str, by: str, project: str, flavor: str, **fields: object) -> Workload:
-        limit_s = fields.pop("limit_s", 6 * 3600)
-        priority = str(fields.pop("priority", "normal"))
-        made = factories.workload(
-            self.projects[project], self.people[by], [self.flavors[flavor]], name,
-            priority_class=priority, run_time_limit_s=limit_s, **fields,  # type: ignore[arg-type]  # as the factory takes them
+    def make(
+        self, name: str, by: str, project: str, flavor: str, *, pods: int = 1, gpus: int = 1,
+        priority: str = "normal", **fields: object,
+    ) -> Workload:  # fmt: skip
+        made = Workload.objects.create(
+            project=self.projects[project], submitted_by=self.people[by], name=name,
+            priority_class=priority, priority=PRIORITY_CLASSES[priority],
+            run_time_limit_s=6 * 3600, **fields,
         )  # fmt: skip
-        PodSet.objects.filter(workload=made).update(
+        pod_set = PodSet.objects.create(
+            workload=made, position=0, name="main", count=pods, min_count=pods, cpu_milli=8000,
+            memory_mib=65_536, gpu_count=gpus, env={"HF_HOME": "/cache", "SEED": "7"},
             image="registry.example.org/vision/train:2.8.1",
             command=["torchrun", "--nproc-per-node=8", "train.py", "--config", "large.yaml"],
-            env={"HF_HOME": "/cache", "SEED": "7"},
-            cpu_milli=8000,
-        )
+        )  # fmt: skip
+        PodSetFlavor.objects.create(pod_set=pod_set, flavor=self.flavors[flavor], position=0)
         return made
 
     def runs(
@@ -270,17 +277,15 @@ class Stage:
                 gpus -= 1
 
     def waits(
-        self, name: str, by: str, project: str, flavor: str, *, text: str, code: str,
-        numbers: dict[str, int], pods: int = 1, gpus: int = 1, priority: str = "normal",
-        p50: int | None = None, p90: int | None = None,
+        self, name: str, by: str, project: str, flavor: str, *, why: Reason, pods: int = 1,
+        gpus: int = 1, priority: str = "normal", p50: int | None = None, p90: int | None = None,
     ) -> None:  # fmt: skip
         """`p50` and `p90` in minutes; None is no basis."""
-        made = self.make(
-            name, by, project, flavor, pods=pods, gpus=gpus, priority=priority,
-            submitted_at=self.at - timedelta(minutes=25),
-            reason={"code": code, "text": text, "numbers": numbers}, reason_at=self.at,
-        )  # fmt: skip
-        self.tell(made, [], self.at)
+        submitted_at = self.at - timedelta(minutes=25)
+        told = {"code": why.code, "text": describe(why), "numbers": dict(why.numbers)}
+        made = self.make(name, by, project, flavor, pods=pods, gpus=gpus, priority=priority,
+                         submitted_at=submitted_at, reason=told, reason_at=self.at)  # fmt: skip
+        self.tell(made, [(0, "PENDING", "")], submitted_at)
         Estimate.objects.create(
             workload=made, as_of=self.at, p50_s=p50 and p50 * 60, p90_s=p90 and p90 * 60,
             basis="history" if p50 else "none", passes=20,
@@ -305,14 +310,11 @@ class Stage:
         self, made: Workload, moves: Sequence[tuple[int, str, str]], start: datetime
     ) -> None:
         """A timeline: seconds from `start`, the state that began, a message."""
-        if not moves:
-            moves = [(-25 * 60, "PENDING", "")]
         before = ""
-        # The factory's own first event is at another time and can't be changed: it stays the oldest.
-        for seconds, after, message in moves[1:]:
+        for seconds, after, message in moves:
             WorkloadEvent.objects.create(
                 workload=made, at=start + timedelta(seconds=seconds), kind="state",
-                before=before or "PENDING", after=after, message=message,
+                before=before, after=after, message=message,
             )  # fmt: skip
             before = after
 
@@ -370,6 +372,3 @@ def _requests(stage: Stage) -> None:
          decided_at=stage.at - timedelta(hours=100),
          note="The CPU nodes are shared with Climate until March.")  # fmt: skip
 
-
-def total_of(rows: Sequence[Charge]) -> Decimal:
-    return sum((row.amount for row in rows), Decimal(0))

@@ -53,21 +53,26 @@ class Scripted:
 
 
 @contextmanager
-def scripted(make: Callable[[Scripted], Act]) -> Iterator[Scripted]:
-    """A server on loopback that does the same on each connection."""
+def scripted(make: Callable[[Scripted], Act], *, tls: bool = False) -> Iterator[Scripted]:
+    """A server on loopback that does the same on each connection.
+
+    With `tls` it begins at once, in place of an answer to the client's greeting.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = Scripted(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        scheme = "https" if tls else "http"
+        server = Scripted(f"{scheme}://127.0.0.1:{listener.getsockname()[1]}")
         act = make(server)
 
         def serve(connection: socket.socket) -> None:
             with connection, suppress(OSError):
                 head = b""
-                while b"\r\n\r\n" not in head:
+                while not tls and b"\r\n\r\n" not in head:
                     piece = connection.recv(65536)
                     if not piece:
                         return
                     head += piece
-                server.requests.append(head.decode())
+                if not tls:
+                    server.requests.append(head.decode())
                 act(connection)
 
         def accept() -> None:

@@ -128,10 +128,19 @@ def test_a_server_that_never_answers_is_given_up_in_time_and_asked_once() -> Non
         assert len(server.requests) == 1
 
 
-def test_an_answer_that_drips_is_given_up_in_time() -> None:
+@pytest.mark.parametrize(
+    ("scheme", "beginning"),
+    [
+        ("http", b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"),
+        ("http", b"HTTP/1.1 200 OK\r\nX-Long: "),
+        ("http", b""),
+        ("https", b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc\x03\x03"),
+    ],
+)
+def test_an_answer_that_drips_is_given_up_in_time(scheme: str, beginning: bytes) -> None:
     def drip(server: Scripted) -> Act:
         def act(connection: socket.socket) -> None:
-            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+            connection.sendall(beginning)
             for _ in repeat(None):
                 if server.ended.wait(0.02):
                     return
@@ -139,7 +148,7 @@ def test_an_answer_that_drips_is_given_up_in_time() -> None:
 
         return act
 
-    with scripted(drip) as server:
+    with scripted(drip, tls=scheme == "https") as server:
         client = Client(server=server.url, token=TOKEN, connect_timeout_s=0.2, read_timeout_s=0.3)
         started = time.monotonic()
         with pytest.raises(ClusterError) as raised:

@@ -85,6 +85,8 @@ def test_a_json_layout_lists_pools(tmp_path: Path) -> None:
         ("layout.json", '[{"colour": "red"}]'),
         ("nodes.csv", "a,b\n1,2\n"),
         ("nodes.csv", ""),
+        ("nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\nn-0,many,1,0,\n"),
+        ("nodes.csv", "sn,cpu_milli,memory_mib,gpu,model\nn-0\n"),
     ],
 )
 def test_a_bad_layout_is_refused_in_a_sentence(

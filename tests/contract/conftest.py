@@ -68,13 +68,13 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
 
     def without_right() -> str:
         accounts = "/api/v1/namespaces/kube-system/serviceaccounts"
-        name = f"nobody-{stage.namespace}"
+        name = f"nobody-{played.namespace}"
         admin("POST", accounts, {"metadata": {"name": name}})
         ask = {"spec": {"expirationSeconds": 3600}}
         answer = admin("POST", f"{accounts}/{name}/token", ask)
         return str(answer["status"]["token"])
 
-    stage = Stage(
+    played = Stage(
         server=kube.server,
         ca_pem=kube.ca_pem,
         token=kube.berth_token,
@@ -84,9 +84,9 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
         simulated=False,
     )
     try:
-        yield stage
+        yield played
     finally:
-        stage.close()
+        played.close()
 
 
 def restart_api_server(kube: ControlPlane) -> None:

@@ -253,14 +253,17 @@ def test_a_watch_resumes_after_the_last_version_it_was_given(stage: Stage) -> No
 
 
 def test_a_watch_ends_in_time_and_its_bookmarks_carry_its_version_on(stage: Stage) -> None:
-    port = stage.connect(watch_s=4)  # a real server sends one two seconds before the end
+    stage.add_node()
+    port = stage.connect(watch_s=4)  # a real server sends a bookmark two seconds before the end
     listed = port.list_nodes().resource_version
-    stage.port.create_pod(request=stage.request())
-    with port.watch_nodes(resource_version=listed) as events:
-        bookmarks = [event for event in events if event.change is Change.BOOKMARK]
-    assert bookmarks
-    assert all(event.report is None for event in bookmarks)
-    assert int(bookmarks[-1].resource_version) >= int(listed)
+
+    def bookmarks() -> list[WatchEvent[NodeReport]]:
+        with port.watch_nodes(resource_version=listed) as events:
+            return [event for event in events if event.change is Change.BOOKMARK]
+
+    seen = eventually("a watch of four seconds carries a bookmark", bookmarks)
+    assert all(event.report is None for event in seen)
+    assert int(seen[-1].resource_version) >= int(listed)
     port.close()
 
 

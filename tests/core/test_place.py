@@ -160,7 +160,7 @@ def test_whole_devices_and_cores_go_to(
             id="a share over several holes of one device",
         ),
         pytest.param(
-            [t4("n1"), t4("n2", 1)],
+            [t4("n1", 3), t4("n2", 1)],
             [("n1/0", 0, 900)],
             (0.5,),
             [("n2/0", 0, 500)],
@@ -243,7 +243,7 @@ def test_shares_go_to(
             [node("n1", gpus=1, dynamic=True)],
             [],
             pods(7, gpus=1, flavors="1g"),
-            [("n1/0", s, s + 1) for s in (6, 4, 5, 2, 3, 0, 1)],
+            [("n1/0", s, s + 1) for s in (6, 4, 5, 0, 1, 2, 3)],
             id="seven slices of one device",
         ),
         pytest.param(

@@ -55,8 +55,8 @@ def small(name: str, project: str = "a", on: str = "n1/0", **kwargs: int) -> Hol
             id="nobody who is not preemptible",
         ),
         pytest.param(
-            [queue("a", h100=2), queue("b", h100=2)],
-            [runs("theirs", "b", "n1/0", "n1/1")],
+            [queue("a", h100=2), queue("b", h100=6)],
+            [runs("r1", "b", "n1/0", "n1/1"), runs("r2", "b", "n2/0", "n2/1", "n2/2", "n2/3")],
             job("w", "a", pods(gpus=2), priority=9),
             [],
             id="nobody within nominal, whatever the priority",
@@ -156,7 +156,7 @@ def test_a_gang_of_victims_goes_as_a_whole_and_counts_once() -> None:
 
 
 def test_victims_that_turn_out_not_to_be_needed_stay() -> None:
-    """Quota needs two devices back; the cheapest two small ones are let go for one large."""
+    """The small one would make room but not quota; the pair makes both, so the small one stays."""
     holding = [
         small("p", on="n1/0", since_s=1),
         runs("pair", "a", "n2/0", "n2/1", since_s=2),
@@ -166,7 +166,7 @@ def test_victims_that_turn_out_not_to_be_needed_stay() -> None:
     made = decide(
         snapshot(nodes=nodes, queues=[queue("a", h100=3)], holding=holding, pending=[waiting])
     )
-    assert [victim for victim, _, _ in made.victims()] == ["p"]
+    assert [victim for victim, _, _ in made.victims()] == ["pair"]
 
 
 def test_no_more_victims_than_the_policy_allows() -> None:

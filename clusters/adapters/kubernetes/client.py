@@ -15,6 +15,11 @@ import urllib3
 from kubernetes.client.configuration import Configuration
 from kubernetes.client.rest import RESTClientObject
 
+from clusters.adapters.kubernetes.deadlines import (
+    GuardedConnection,
+    GuardedTlsConnection,
+    Watchdog,
+)
 from clusters.adapters.kubernetes.failures import failure, printable
 from clusters.port import ClusterError, Fault
 
@@ -48,6 +53,11 @@ class Client:
         configuration.connection_pool_maxsize = 32
         self._manager = RESTClientObject(configuration).pool_manager
         self._pool = self._manager.connection_from_url(server)
+        self._watchdog = Watchdog(connect_timeout_s + read_timeout_s)
+        self._pool.conn_kw["watchdog"] = self._watchdog
+        self._pool.ConnectionCls = (
+            GuardedTlsConnection if self._pool.scheme == "https" else GuardedConnection
+        )
         self._base = urlsplit(server).path.rstrip("/")
         self._token = token
         self._headers = {
@@ -96,6 +106,7 @@ class Client:
 
     def close(self) -> None:
         self._manager.clear()
+        self._watchdog.close()
 
     def unreachable(self, error: Exception) -> ClusterError:
         """A transport error as ours. Its text may quote what a stranger sent, never the token."""

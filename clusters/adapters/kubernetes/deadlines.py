@@ -1,0 +1,114 @@
+"""Connections that a server can't hold by dripping: each step has a limit as a whole.
+
+A socket's own time-out begins anew with each byte, so a head sent byte by byte would last for
+ever. What must not live here: anything that knows what is sent.
+"""
+
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.response import HTTPResponse
+
+
+@dataclass(slots=True)
+class _Step:
+    deadline: float
+    connection: "GuardedConnection | None"
+
+
+class Watchdog:
+    """Breaks the connection of each step that takes longer than `limit_s`.
+
+    One thread for all connections, started with the first step.
+    """
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._steps: deque[_Step] = deque()  # all have the same limit, so the oldest ends first
+        self._news = threading.Event()
+        self._closed = False
+        self._thread: threading.Thread | None = None
+
+    @contextmanager
+    def watching(self, connection: "GuardedConnection") -> Iterator[None]:
+        step = _Step(time.monotonic() + self._limit_s, connection)
+        self._steps.append(step)
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="deadlines", daemon=True)
+            self._thread.start()
+        self._news.set()
+        try:
+            yield
+        finally:
+            step.connection = None
+
+    def close(self) -> None:
+        self._closed = True
+        self._news.set()
+
+    def _run(self) -> None:
+        while not self._closed:
+            if not self._steps:
+                self._news.clear()
+                if not self._steps:
+                    self._news.wait()
+                continue
+            step = self._steps[0]
+            left_s = step.deadline - time.monotonic()
+            if step.connection is not None and left_s > 0:
+                time.sleep(left_s)
+                continue
+            self._steps.popleft()
+            if (connection := step.connection) is not None:
+                connection.hang_up()
+
+
+class GuardedConnection(HTTPConnection):
+    """Connecting and waiting for the head of an answer are watched."""
+
+    def __init__(self, *args: Any, watchdog: Watchdog, **kwargs: Any) -> None:  # Any: urllib3's
+        super().__init__(*args, **kwargs)
+        self._watchdog = watchdog
+        self._line: socket.socket | None = None
+        self._hung_up = False
+
+    def connect(self) -> None:
+        with self._watchdog.watching(self):
+            super().connect()
+
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as urllib3 itself
+        with self._watchdog.watching(self):
+            response = super().getresponse()
+        if self._hung_up:  # a head that was cut can pass for a whole one
+            raise TimeoutError("the answer's head takes too long")
+        return response
+
+    def hang_up(self) -> None:
+        """From another thread: whoever reads meets the end of the stream."""
+        self._hung_up = True
+        if (line := self._line) is not None:
+            with suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        super().close()
+        if (line := self._line) is not None:
+            self._line = None
+            line.close()
+
+    def _new_conn(self) -> socket.socket:
+        connected = super()._new_conn()
+        # TLS takes the socket away from this object; its double still reaches the connection.
+        self._line = connected.dup()
+        return connected
+
+
+class GuardedTlsConnection(GuardedConnection, HTTPSConnection):
+    """The same over TLS, handshake included."""

@@ -1,0 +1,186 @@
+"""Who may do what, route by route: the one table that the access matrix is checked against.
+
+A row is (method, route) → the statuses of world.COLUMNS, in their order. A route of the URLconf
+without a row fails the suite, and so does a method that a route answers without having a row.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests import factories
+from tests.api.world import World
+
+type Body = Callable[[World], Mapping[str, Any]]  # Any: JSON values
+
+
+@dataclass(frozen=True)
+class Row:
+    """`ids` names what of the world stands for each argument of the route; `query` follows it.
+
+    `form`: the body is sent as a form, as a page's is.
+    """
+
+    expect: str
+    ids: Mapping[str, str] = field(default_factory=dict)
+    body: Body | None = None
+    query: Callable[[World], str] = lambda world: ""
+    form: bool = False
+
+
+def _project(world: World) -> str:
+    return f"?project={world.project.id}"
+
+
+def _quota(world: World) -> dict[str, Any]:  # Any: JSON values
+    return {
+        "project": str(world.project.id),
+        "flavor": "h100-80gb",
+        "nominal_milli": 9000,
+        "borrowing_limit_milli": None,
+        "lending_limit_milli": None,
+        "version": 1,
+    }
+
+
+def _asked(world: World) -> dict[str, Any]:  # Any: JSON values
+    return {
+        "project": str(world.project.id),
+        "flavor": "h100-80gb",
+        "nominal_milli": 9000,
+        "reason": "More.",
+    }
+
+
+def _batch(world: World) -> dict[str, Any]:  # Any: JSON values
+    one = factories.submission(world.project)
+    del one["project"]
+    return {"project": str(world.project.id), "workloads": [one, one]}
+
+
+def _member(world: World) -> dict[str, Any]:  # Any: JSON values
+    return {"user": "cleo", "role": "viewer", "project": str(world.project.id)}
+
+
+_EVERYBODY = "200 200 200 200 200 200 200 200 401 401 200 200 200"
+_TENANTS = "200 200 200 200 200 200 200 404 401 401 200 404 200"
+"""Who sees an object of the project."""
+_SPEND = "200 200 200 200 403 200 200 404 401 401 200 404 200"
+_OPEN = "200 200 200 200 200 200 200 200 200 401 200 200 200"
+_ID, _WORKLOAD = {"id": "workload"}, {"id": "workload"}
+
+API: dict[tuple[str, str], Row] = {
+    ("GET", "schema"): Row(_OPEN),
+    ("GET", "docs"): Row(_OPEN),
+    ("GET", "problems/<slug:code>"): Row(_OPEN, {"code": "=not-found"}),
+    ("GET", "me"): Row(_EVERYBODY),
+    ("GET", "tenants"): Row(_EVERYBODY),
+    ("GET", "tenants/<uuid:id>"): Row(
+        # A token of a project sees the tenants above it.
+        "200 200 200 200 200 200 200 404 401 401 200 200 200",
+        {"id": "tenant"},
+    ),
+    ("GET", "projects"): Row(_EVERYBODY),
+    ("POST", "projects"): Row(
+        "201 403 403 403 403 403 403 404 401 401 403 403 403",
+        body=lambda world: {"tenant": str(world.tenant.id), "name": "New", "slug": "new"},
+    ),
+    ("GET", "projects/<uuid:id>"): Row(_TENANTS, {"id": "project"}),
+    ("GET", "members"): Row(_TENANTS, query=_project),
+    ("POST", "members"): Row("201 403 403 403 403 403 403 404 401 401 403 404 403", body=_member),
+    ("DELETE", "members/<uuid:id>"): Row(
+        "204 403 403 403 403 403 403 404 401 401 403 404 403", {"id": "member"}
+    ),
+    ("GET", "tokens"): Row(_EVERYBODY),
+    ("POST", "tokens"): Row(
+        # By session only, and only for oneself.
+        "201 201 201 201 201 201 201 201 401 401 403 403 403",
+        body=lambda world: {"name": "ci", "scopes": ["read"]},
+    ),
+    ("DELETE", "tokens/<uuid:id>"): Row(
+        "204 404 404 404 404 404 404 404 401 401 403 403 403", {"id": "token"}
+    ),
+    ("GET", "quotas"): Row(_TENANTS, query=_project),
+    ("POST", "quotas"): Row("403 403 200 403 403 200 403 404 401 401 403 404 403", body=_quota),
+    ("GET", "quota-requests"): Row(_TENANTS, query=_project),
+    ("POST", "quota-requests"): Row(
+        "201 403 403 201 403 403 403 404 401 401 403 404 201", body=_asked
+    ),
+    ("GET", "quota-requests/<uuid:id>"): Row(_TENANTS, {"id": "request"}),
+    ("POST", "quota-requests/<uuid:id>/grant"): Row(
+        "403 200 403 403 403 403 200 404 401 401 403 403 403",
+        {"id": "request"},
+        body=lambda world: {},
+    ),
+    ("POST", "quota-requests/<uuid:id>/deny"): Row(
+        "403 200 403 403 403 403 200 404 401 401 403 403 403",
+        {"id": "request"},
+        body=lambda world: {"note": "No."},
+    ),
+    ("GET", "rates"): Row(_EVERYBODY),
+    ("GET", "usage"): Row(_SPEND, query=_project),
+    ("GET", "charges"): Row(_SPEND, query=_project),
+    ("GET", "clusters"): Row(_EVERYBODY),
+    ("GET", "clusters/<uuid:id>"): Row(_EVERYBODY, {"id": "cluster"}),
+    ("GET", "nodes"): Row(_EVERYBODY),
+    ("GET", "devices"): Row(_EVERYBODY),
+    ("GET", "flavors"): Row(_EVERYBODY),
+    ("GET", "workloads"): Row(_TENANTS, query=_project),
+    ("POST", "workloads"): Row(
+        "201 403 403 201 403 403 403 404 401 401 403 404 201",
+        body=lambda world: factories.submission(world.project),
+    ),
+    ("POST", "workloads/batch"): Row(
+        "201 403 403 201 403 403 403 404 401 401 403 404 201", body=_batch
+    ),
+    ("GET", "workloads/<uuid:id>"): Row(_TENANTS, _WORKLOAD),
+    ("GET", "workloads/<uuid:id>/events"): Row(_TENANTS, _WORKLOAD),
+    ("POST", "workloads/<uuid:id>/cancel"): Row(
+        "200 403 200 200 403 200 403 404 401 401 403 404 200", _WORKLOAD
+    ),
+    ("GET", "queues/<uuid:project_id>"): Row(_TENANTS, {"project_id": "project"}),
+}
+
+_PAGE = "200 200 200 200 200 200 200 200 302 302 302 302 302"
+"""Pages know sessions only: a token is nobody there."""
+_EMPTY_FORM = "422 422 422 422 422 422 422 422 302 302 302 302 302"
+_TENANTS_PAGE = "200 200 200 200 200 200 200 404 302 302 302 302 302"
+
+OTHERS: dict[tuple[str, str], Row] = {
+    ("GET", "healthz"): Row("200 200 200 200 200 200 200 200 200 200 200 200 200"),
+    ("GET", "readyz"): Row("200 200 200 200 200 200 200 200 200 200 200 200 200"),
+    ("GET", "metrics"): Row("403 403 403 403 403 200 200 403 401 401 403 403 403"),
+    ("GET", ""): Row(_PAGE),
+    ("GET", "sign-in"): Row("302 302 302 302 302 302 302 302 200 200 200 200 200"),
+    ("POST", "sign-in"): Row(
+        "302 302 302 302 302 302 302 302 302 302 302 302 302",
+        body=lambda world: {"username": "cleo", "password": "cleo"},
+        form=True,
+    ),
+    ("PUT", "sign-in"): Row(  # Django's form view takes it for a POST; without a body it is empty
+        "302 302 302 302 302 302 302 302 200 200 200 200 200"
+    ),
+    ("POST", "sign-out"): Row("302 302 302 302 302 302 302 302 302 302 302 302 302", form=True),
+    ("GET", "requests"): Row(_PAGE),
+    ("POST", "requests/<uuid:id>/decision"): Row(
+        "403 303 403 403 403 403 303 404 302 302 302 302 302",
+        {"id": "request"},
+        body=lambda world: {"decision": "grant", "note": "Fine."},
+        form=True,
+    ),
+    ("GET", "spend"): Row(_PAGE),
+    ("GET", "workloads"): Row(_PAGE),
+    ("GET", "workloads/new"): Row(_PAGE),
+    ("GET", "workloads/<uuid:id>"): Row(_TENANTS_PAGE, _WORKLOAD),
+    ("POST", "workloads/<uuid:id>/cancel"): Row(
+        "303 403 303 303 403 303 403 404 302 302 302 302 302", _WORKLOAD, form=True
+    ),
+    # An empty form comes back with what it lacks, to those who may submit in no project too.
+    ("POST", "workloads/new"): Row(_EMPTY_FORM, form=True),
+    ("GET", "queue"): Row(_PAGE),
+    ("GET", "quota"): Row(_PAGE),
+    ("GET", "requests/new"): Row(_PAGE),
+    ("POST", "requests/new"): Row(_EMPTY_FORM, form=True),
+    ("GET", "clusters"): Row(_PAGE),
+    ("GET", "clusters/<slug:name>"): Row(_PAGE, {"name": "cluster name"}),
+}

@@ -1,0 +1,103 @@
+"""One of everything, of Vision Lab's Detection, and everybody who might ask for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from django.test import Client
+from rest_framework.test import APIClient
+
+from scheduler.core.lifecycle import State
+from tenants.models import Project, Role, Scope, Tenant
+from tests import factories
+from tests.conftest import Cast
+
+COLUMNS = (
+    "owner",
+    "approver",
+    "operator",
+    "member",
+    "viewer",
+    "fleet operator",
+    "fleet approver",
+    "outsider",
+    "anonymous",
+    "revoked",
+    "narrow scope",
+    "narrow project",
+    "all scopes",
+)
+"""Roles are Vision Lab's own but for the fleet's. The last three are the owner's tokens: to read only;
+to do everything, in another project of the tenant; to do everything anywhere."""
+
+
+@dataclass(frozen=True)
+class World:
+    tenant: Tenant
+    project: Project
+    ids: Mapping[str, Any]  # Any: what stands for a route's arguments
+    clients: Mapping[str, Client]
+
+
+def build(cast: Cast) -> World:
+    """Every object belongs to Detection; ben, its member, made what a member makes."""
+    flavor = factories.flavor()
+    cluster = factories.cluster()
+    node = factories.node(cluster, gpus=1)
+    factories.quota(cast.detection, flavor)
+    rate = factories.rate(flavor)
+    running = factories.workload(cast.detection, cast.ben, [flavor], state=State.RUNNING)
+    placement = factories.place(running, node, flavor)
+    factories.charge(factories.usage(placement), rate)
+    factories.estimate(running)
+    member = cast.detection.members.get()
+    asked = factories.quota_request(cast.detection, flavor, cast.ben)
+    token = factories.token(cast.ada)
+    return World(
+        tenant=cast.vision,
+        project=cast.detection,
+        ids={
+            "tenant": cast.vision.id,
+            "project": cast.detection.id,
+            "workload": running.id,
+            "request": asked.id,
+            "member": member.id,
+            "token": token.id,
+            "cluster": cluster.id,
+            "cluster name": cluster.name,
+        },
+        clients=_clients(cast),
+    )
+
+
+def _clients(cast: Cast) -> dict[str, Client]:
+    ann, otto = factories.user("ann"), factories.user("otto")
+    factories.member(ann, Role.APPROVER, at=cast.vision)
+    factories.member(otto, Role.OPERATOR, at=cast.vision)
+    every = [scope.value for scope in Scope]
+    people = {
+        "owner": cast.ada,
+        "approver": ann,
+        "operator": otto,
+        "member": cast.ben,
+        "viewer": cast.vik,
+        "fleet operator": cast.oz,
+        "fleet approver": cast.pia,
+        "outsider": cast.cleo,
+        "anonymous": None,
+    }
+    tokens = {
+        "revoked": factories.token(cast.ada, *every, revoked_at=datetime.now(UTC)),
+        "narrow scope": factories.token(cast.ada, Scope.READ),
+        "narrow project": factories.token(cast.ada, *every, project=cast.segmentation),
+        "all scopes": factories.token(cast.ada, *every),
+    }
+    clients: dict[str, Client] = {}
+    for column, user in people.items():
+        clients[column] = APIClient()
+        if user is not None:
+            clients[column].force_login(user)
+    for column, token in tokens.items():
+        clients[column] = APIClient(headers=factories.bearer(token))
+    return clients

@@ -1,0 +1,36 @@
+"""The slow, obvious way to look for a place: every device, every start."""
+
+from collections.abc import Iterator
+
+from scheduler.core.plan import Place
+from scheduler.core.snapshot import DeviceMode, NodeView, PodSetView
+from scheduler.core.units import WHOLE_DEVICE, FlavorId, Span
+from tests.core.build import BY_NAME, FlavorKind
+
+
+def everywhere(on: NodeView, pod_set: PodSetView, flavor: FlavorId) -> Iterator[Place]:
+    """One pod with one device at every thinkable span of the node, legal or not."""
+    kind = BY_NAME[flavor].kind
+    for device in on.devices:
+        if kind is FlavorKind.WHOLE:
+            spans = [WHOLE_DEVICE]
+        elif kind is FlavorKind.SHARE:
+            starts = range(0, 1000 - pod_set.gpu_milli + 1, 100)
+            spans = [Span(start, start + pod_set.gpu_milli) for start in starts]
+        else:
+            axis = 8 if device.mode is not DeviceMode.WHOLE else 0
+            spans = [Span(s, e) for s in range(axis) for e in range(s + 1, axis + 1)]
+        for span in spans:
+            yield Place(
+                pod_set.id,
+                0,
+                on.id,
+                flavor,
+                pod_set.gpu_milli,
+                pod_set.cpu_milli,
+                pod_set.memory_mib,
+                ((device.id, span),),
+            )
+    if kind is FlavorKind.CPU:
+        cores, memory = pod_set.cpu_milli, pod_set.memory_mib
+        yield Place(pod_set.id, 0, on.id, flavor, cores, cores, memory)

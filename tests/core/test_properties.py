@@ -1,0 +1,188 @@
+"""What holds of every plan, on random fleets."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.core.cycle import never_admissible, plan, would_start
+from scheduler.core.draft import Draft
+from scheduler.core.estimate import forecast
+from scheduler.core.fit import fits
+from scheduler.core.invariants import violations
+from scheduler.core.plan import Admit, Place
+from scheduler.core.policy import Policy
+from scheduler.core.reasons import ReasonCode, describe
+from scheduler.core.snapshot import HeldView, NodeView, Snapshot
+from scheduler.core.units import NodeId, ProjectId
+from tests.core.brute import everywhere
+from tests.core.build import BY_NAME, decide, holds
+from tests.core.fleets import jobs, shuffled, snapshots, waiting_again
+
+POLICY = Policy()
+FEW, MANY = settings(max_examples=60), settings(max_examples=200)
+
+
+@MANY
+@given(of=snapshots(), preemption=st.booleans())
+def test_no_plan_breaks_an_invariant(of: Snapshot, preemption: bool) -> None:
+    assert violations(of, plan(of, Policy(preemption=preemption))) == ()
+
+
+@MANY
+@given(data=st.data())
+def test_the_plan_is_the_same_whatever_the_order_of_the_input(data: st.DataObject) -> None:
+    of = data.draw(snapshots())
+    mixed = shuffled(data.draw, of)
+    assert plan(mixed, POLICY) == plan(of, POLICY)
+    run_times = {ProjectId("a"): (10, 50, 400), ProjectId("b"): (5,)}
+    first, second = (
+        forecast(snapshot=one, policy=POLICY, run_times=run_times, passes=3, seed=7)
+        for one in (of, mixed)
+    )
+    assert first == second
+
+
+def _nodes(of: Snapshot) -> dict[NodeId, NodeView]:
+    return {n.id: n for c in of.clusters for n in c.nodes}
+
+
+@MANY
+@given(of=snapshots())
+def test_every_place_fits_when_the_applier_asks_again(of: Snapshot) -> None:
+    nodes = _nodes(of)
+    on: dict[NodeId, list[HeldView | Place]] = {}
+    for holding in of.holding:
+        for placement in holding.placements:
+            on.setdefault(placement.node, []).append(placement)
+    for admit in plan(of, POLICY).admits:
+        for place in admit.places:
+            beside = on.setdefault(place.node, [])
+            assert fits(node=nodes[place.node], held=beside, place=place, flavors=BY_NAME)
+            beside.append(place)
+
+
+@MANY
+@given(of=snapshots())
+def test_what_is_held_for_want_of_room_fits_on_no_node_by_itself(of: Snapshot) -> None:
+    """Brute force: each pod of a held single on each node, at every span, is refused."""
+    made = decide(of, preemption=False)
+    holders = [p for h in of.holding for p in h.placements]
+    holders_now: list[HeldView | Place] = [*holders, *(p for a in made.plan.admits for p in a.places)]
+    usable = [n for c in of.clusters if c.usable for n in c.nodes]
+    for waiting in of.pending:
+        hold = made.holds.get(waiting.id)
+        (*_, pod_set) = waiting.pod_sets
+        single = len(waiting.pod_sets) == 1 and pod_set.min_count == 1 and pod_set.gpu_count == 1
+        no_room = (ReasonCode.NO_FIT, ReasonCode.NO_FREE_CAPACITY, ReasonCode.EXCEEDS_CAPACITY)
+        if hold is None or hold.reason.code not in no_room or not single or waiting.clusters:
+            continue
+        flavor = BY_NAME[pod_set.flavors[0]]
+        if flavor.name != dict(hold.reason.numbers)["flavor"]:
+            continue
+        for on in usable:
+            beside = [h for h in holders_now if h.node == on.id]
+            for place in everywhere(on, waiting.pod_sets[0], flavor.id):
+                assert not fits(node=on, held=beside, place=place, flavors=BY_NAME)
+
+
+@FEW
+@given(data=st.data())
+def test_a_rollback_restores_everything(data: st.DataObject) -> None:
+    of = data.draw(snapshots())
+    draft = Draft(snapshot=of, holding=of.holding)
+    before = _state(draft)
+    mark = draft.checkpoint()
+    held = [(h.project, p) for h in of.holding for p in h.placements]
+    for project, placement in data.draw(st.lists(st.sampled_from(held), unique=True)) if held else []:
+        draft.remove(project=project, holder=placement)
+    inner, middle = draft.checkpoint(), _state(draft)
+    for admit in plan(of, POLICY).admits:
+        for place in admit.places:
+            draft.add(project=ProjectId("a"), holder=place)
+    draft.rollback(inner)
+    assert _state(draft) == middle
+    draft.rollback(mark)
+    assert _state(draft) == before
+
+
+def _state(draft: Draft) -> object:
+    rooms = [
+        (node, r.cpu_milli, r.memory_mib, dict(r.taken), set(r.media))
+        for node, r in draft.rooms.items()
+    ]
+    return rooms, draft.book.usage(), draft.index.pools()
+
+
+@FEW
+@given(of=snapshots())
+def test_an_index_kept_up_by_changes_equals_one_made_anew(of: Snapshot) -> None:
+    changed = Draft(snapshot=of, holding=of.holding)
+    places = [(a, p) for a in plan(of, POLICY).admits for p in a.places]
+    by_id = {p.id: p for p in of.pending}
+    for admit, place in places:
+        changed.add(project=by_id[admit.workload].project, holder=place)
+    grown = [*of.holding, *(holds(a, by_id[a.workload]) for a in plan(of, POLICY).admits)]
+    anew = Draft(snapshot=of, holding=grown)
+    assert _state(changed) == _state(anew)
+
+
+@MANY
+@given(of=snapshots())
+def test_a_reason_is_a_sentence_with_sorted_numbers(of: Snapshot) -> None:
+    for hold in plan(of, POLICY).holds:
+        names = [name for name, _ in hold.reason.numbers]
+        assert names == sorted(names)
+        assert describe(hold.reason).endswith(".")
+
+
+@MANY
+@given(of=snapshots())
+def test_what_is_refused_at_submission_never_starts_and_what_starts_is_not_refused(
+    of: Snapshot,
+) -> None:
+    admitted = decide(of).admits
+    for waiting in of.pending:
+        reason = never_admissible(of, waiting)
+        assert reason is None or waiting.id not in admitted
+        if reason is not None and reason.code is ReasonCode.NEVER_ADMISSIBLE:
+            idle = replace(of, holding=(), pending=(waiting,))
+            assert not decide(idle).admits
+
+
+@FEW
+@given(data=st.data())
+def test_the_dry_run_says_what_the_plan_then_does(data: st.DataObject) -> None:
+    of = data.draw(snapshots())
+    asked = data.draw(jobs("asked"))
+    answer = would_start(of, POLICY, asked)
+    made = plan(replace(of, pending=(*of.pending, asked)), POLICY)
+    assert answer in (*made.admits, *made.holds)
+    assert answer.workload == asked.id
+
+
+@settings(max_examples=80, deadline=None)
+@given(of=snapshots())
+def test_a_fleet_to_which_nothing_comes_settles(of: Snapshot) -> None:
+    """Victims ask again at once. No ring of evictions: soon nothing changes any more."""
+    for _ in range(40):
+        made = plan(of, POLICY)
+        releasing = [h for h in of.holding if h.releasing]
+        if not made.admits and not made.preempts and not releasing:
+            return
+        of = _after(of, made.admits, {p.victim for p in made.preempts})
+    pytest.fail("still starting and evicting after 40 plans")
+
+
+def _after(of: Snapshot, admits: tuple[Admit, ...], victims: set[str]) -> Snapshot:
+    """The next snapshot: what was leaving has left, victims leave, what was admitted holds."""
+    by_id = {p.id: p for p in of.pending}
+    holding = [
+        replace(h, releasing=h.id in victims) for h in of.holding if not h.releasing
+    ]
+    holding += [holds(admit, by_id[admit.workload]) for admit in admits]
+    again = [waiting_again(h) for h in of.holding if h.releasing and h.id.startswith("w")]
+    started = {admit.workload for admit in admits}
+    pending = [p for p in of.pending if p.id not in started]
+    return replace(of, holding=tuple(holding), pending=(*pending, *again))
