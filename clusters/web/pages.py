@@ -100,6 +100,7 @@ def _map(actor: Actor, facts: Facts, nodes: Sequence[NodeFacts]) -> DeviceMap:
     return maps.device_map(
         id="map",
         title=f"GPUs of {facts.name}",
+        owners=_owners(actor, by_tenant=by_tenant),
         clusters=[
             maps.Cluster(
                 name=facts.name,
@@ -117,6 +118,14 @@ def _map(actor: Actor, facts: Facts, nodes: Sequence[NodeFacts]) -> DeviceMap:
             )
         ],
     )
+
+
+def _owners(actor: Actor, *, by_tenant: bool) -> list[str]:
+    """All owners there may be, in a fixed order so that colours stay; others get the grey one."""
+    names = hardware.owners(actor=actor, by_tenant=by_tenant)
+    first = names[: maps.TONES - 1]
+    nobody = [f"({number})" for number in range(maps.TONES - 1 - len(first))]
+    return [*first, *nobody, OTHERS, *names[maps.TONES - 1 :]]
 
 
 def _models(devices: Iterable[DeviceFacts]) -> str:

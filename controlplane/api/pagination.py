@@ -4,9 +4,7 @@ go."""
 import base64
 import binascii
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 import orjson
 from django.core.exceptions import ValidationError
@@ -45,7 +43,9 @@ class Keyset(BasePagination):
         rows = list(queryset.order_by(*self.order)[: limit + 1])
         if len(rows) > limit:
             rows.pop()
-            self.next_cursor = _encode([_value(rows[-1], field) for field in self.order])
+            self.next_cursor = _encode(
+                [getattr(rows[-1], field.lstrip("-")) for field in self.order]
+            )
         return rows
 
     def get_paginated_response(self, data: Any) -> Response:  # Any: the rows, shaped
@@ -63,9 +63,12 @@ class Keyset(BasePagination):
             if not isinstance(values, list) or len(values) != len(self.order) or None in values:
                 raise fault
             fields = [_field(model, name) for name in self.order]
-            return [field.to_python(value) for field, value in zip(fields, values, strict=True)]
+            read = [field.to_python(value) for field, value in zip(fields, values, strict=True)]
         except (ValueError, TypeError, binascii.Error, ValidationError) as error:
             raise fault from error
+        if _encode(read) != cursor:  # a value of another type that a field is lenient about
+            raise fault
+        return read
 
     def get_paginated_response_schema(self, schema: dict[str, Any]) -> dict[str, Any]:  # Any: JSON
         return {
@@ -108,11 +111,6 @@ def _limit(text: str | None) -> int:
     )
 
 
-def _value(row: Model, field: str) -> object:
-    value = getattr(row, field.lstrip("-"))
-    return value.isoformat() if isinstance(value, datetime) else value
-
-
 def _field(model: type[Model], name: str) -> "Field[Any, Any]":  # Any: of any type
     field = model._meta.get_field(name.lstrip("-"))
     if not isinstance(field, Field):
@@ -121,5 +119,5 @@ def _field(model: type[Model], name: str) -> "Field[Any, Any]":  # Any: of any t
 
 
 def _encode(values: list[object]) -> str:
-    ready = [str(value) if isinstance(value, UUID) else value for value in values]
-    return base64.urlsafe_b64encode(orjson.dumps(ready)).rstrip(b"=").decode()
+    content = orjson.dumps(values)  # ids and moments as text
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode()

@@ -8,8 +8,15 @@ M meter, X cancel. BERTH_CRASH="D3" kills this process (SIGKILL, no clean-up) at
 import os
 import signal
 
-_point, _, _count = os.environ.get("BERTH_CRASH", "").partition(":")
-_left = int(_count or 1)
+_point = ""
+_left = 0
+
+
+def arm(spec: str) -> None:
+    """What BERTH_CRASH does, for a process that was forked; "" disarms."""
+    global _point, _left
+    _point, _, count = spec.partition(":")
+    _left = int(count or 1)
 
 
 def crash(point: str) -> None:
@@ -20,3 +27,6 @@ def crash(point: str) -> None:
     _left -= 1
     if _left == 0:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+arm(os.environ.get("BERTH_CRASH", ""))

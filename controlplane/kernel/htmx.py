@@ -57,7 +57,7 @@ def _zone(request: HttpRequest) -> ZoneInfo:
     try:
         # Some keys are folders of the zone database, others try to leave it.
         return ZoneInfo(name)
-    except (OSError, ValueError):
+    except (KeyError, OSError, ValueError):
         return ZoneInfo("UTC")
 
 

@@ -149,6 +149,7 @@ BERTH_CREDENTIALS_DIR = Path(
 BERTH_CURRENCY = os.environ.get("BERTH_CURRENCY", "EUR")
 BERTH_CYCLE_S = integer("BERTH_CYCLE_S", 2)  # the periodic scheduling cycle, in seconds
 BERTH_LEASE_S = integer("BERTH_LEASE_S", 15)
+BERTH_CLAIM_S = integer("BERTH_CLAIM_S", 60)  # a dead dispatcher's work is taken over after it
 BERTH_METER_S = integer("BERTH_METER_S", 60)  # how often usage becomes charges
 BERTH_FORECAST_S = integer("BERTH_FORECAST_S", 60)  # how often wait estimates are made
 BERTH_DEMO = flag("BERTH_DEMO", default=False)

@@ -29,9 +29,7 @@ _ACTOR = "system:trace"
 def seed(*, nodes: Sequence[NodeRow], pods: Sequence[PodRow], at: datetime) -> dict[str, str]:
     """Make everything in an empty database; an API token by class of service."""
     fleet = Fleet(nodes)
-    clusters.register(
-        name=CLUSTER, region="trace", actor=_ACTOR, actor_name="import-trace", at=at
-    )
+    clusters.register(name=CLUSTER, region="trace", actor=_ACTOR, actor_name="import-trace", at=at)
     flavors = _flavors(fleet, at)
     projects = {qos: _project(slug, name, at) for qos, (slug, name) in TENANTS.items()}
     Quota.objects.bulk_create(

@@ -1,6 +1,6 @@
 """Can this workload start now, and if not, why? The part that plan, dry run and estimate share."""
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 
 from scheduler.core.draft import Draft
 from scheduler.core.limits import Limits, because, most_useful, room_numbers
@@ -13,7 +13,7 @@ from scheduler.core.snapshot import PendingView, Snapshot
 from scheduler.core.units import ClusterId, FlavorId, ProjectId
 
 
-GivesWay = Callable[[ProjectId, FlavorId, int], int]
+_ANY = "*"
 
 
 class Admission:
@@ -29,24 +29,45 @@ class Admission:
         snapshot: Snapshot,
         draft: Draft,
         shares: Shares,
-        gives_way: GivesWay | None = None,
+        leaving: Mapping[tuple[ProjectId, FlavorId], int] | None = None,
     ) -> None:
-        """`gives_way`: what of a project's use would leave for work of a priority."""
+        """`leaving`: what of the use in `draft` is on its way back, in thousandths."""
         self.draft = draft
-        self._gives_way = gives_way
+        self._leaving = leaving or {}
         self.promised: Draft | None = None
         self._snapshot = snapshot
         self._shares = shares
         self._limits = Limits(snapshot)
         self._full: dict[Option, Reason | None] = {}
+        self._ahead: dict[tuple[ProjectId, str], int] = {}
 
     def reopen(self) -> None:
         """Capacity has come free: what did not fit may fit now."""
         self._full.clear()
+        self._ahead.clear()
 
-    def start(self, *, pending: PendingView, request: Request) -> Admit | None:
-        """Start it in the draft with the first option that fits; None when none does."""
+    def owned(self, *, pending: PendingView, request: Request) -> tuple[Option, ...]:
+        """The options within the project's nominal quota, once what is leaving has left.
+
+        Nominal quota is used in the order of the project's queue: none while work of higher
+        priority waits for the same hardware (see `claim`), so that whom it evicted, or may evict,
+        is not ahead of it by being smaller.
+        """
+        return tuple(o for o in request.options if self._is_owned(pending, o))
+
+    def claim(self, *, pending: PendingView, request: Request) -> None:
+        """It did not start with an owned option: what comes behind it in its project waits."""
         for option in request.options:
+            if not self._hopeless(pending, request, option):
+                for flavor in option.flavors:
+                    for model in (flavor.model, _ANY):
+                        self._ahead.setdefault((pending.project, model), pending.priority)
+
+    def start(
+        self, *, pending: PendingView, request: Request, options: Sequence[Option]
+    ) -> Admit | None:
+        """Start it in the draft with the first option that fits; None when none does."""
+        for option in options:
             if option in self._full:
                 continue
             spare = self._spare(pending.project, option)
@@ -59,20 +80,6 @@ class Admission:
             self._full[option] = None
         return None
 
-    def borrows(self, project: ProjectId, request: Request, priority: int) -> bool:
-        """Whether the preferred option takes the project over nominal, less what gives way."""
-        if not request.options:
-            return True
-        book = self.draft.book
-        for flavor, asked in request.options[0].needs:
-            over = book.used(project=project, flavor=flavor) + asked
-            over -= book.nominal(project=project, flavor=flavor)
-            if over > 0 and self._gives_way is not None:
-                over -= self._gives_way(project, flavor, priority)
-            if over > 0:
-                return True
-        return False
-
     def why_not(self, *, pending: PendingView, request: Request) -> Reason:
         """Why `start` gave None just now."""
         reasons = []
@@ -84,6 +91,28 @@ class Admission:
                 reason = self._full[option] = self._why_no_room(pending, request, option)
             reasons.append(reason)
         return most_useful(reasons)
+
+    def _is_owned(self, pending: PendingView, option: Option) -> bool:
+        book, project = self.draft.book, pending.project
+        for flavor, asked in option.needs:
+            used = book.used(project=project, flavor=flavor)
+            used -= self._leaving.get((project, flavor), 0)
+            if used + asked > book.nominal(project=project, flavor=flavor):
+                return False
+        if not self._ahead:
+            return True
+        # Pods without devices hold cores that any pod may wait for, and the other way round.
+        models = {flavor.model or _ANY for flavor in option.flavors} | {""}
+        ahead = (self._ahead.get((project, model)) for model in models)
+        return all(priority is None or priority <= pending.priority for priority in ahead)
+
+    def _hopeless(self, pending: PendingView, request: Request, option: Option) -> bool:
+        for flavor, asked in option.needs:
+            ceiling = self.draft.book.ceiling(project=pending.project, flavor=flavor)
+            if ceiling is None or asked > ceiling:
+                return True
+        known = self._limits.of_capacity(pending=pending, request=request, option=option)
+        return known is not None
 
     def _available(self, project: ProjectId, flavor: FlavorId) -> int | None:
         available = self.draft.book.available(project=project, flavor=flavor)

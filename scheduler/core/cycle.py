@@ -2,13 +2,19 @@
 
 The ideal: take the workload that is next in order; start it where it fits best, within its quota;
 if it does not fit, evict whom the rules allow; else hold it with the reason; repeat. The
-departures: a workload that is held does not keep later ones from starting (its place in order
-counts when capacity comes free); once a class of identical requests of a project was held, its
-like are held for the same reason unseen; and after `policy.max_admits` the rest waits for the next
-plan.
+departures:
+  - two rounds: first what stays within the nominal quota of its project, then what borrows. What is
+    guaranteed is not kept waiting by what is lent, whatever the priorities, as in Kueue; else a
+    borrower of high priority and an owner who reclaims would evict each other for ever. So of the
+    accepted flavors, the first with nominal quota left comes before the first that is borrowed
+  - a workload that is held does not keep later ones from starting (its place in order counts when
+    capacity comes free)
+  - once a class of identical requests of a project was held, its like are held unseen
+  - after `policy.max_admits` the rest waits for the next plan
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from scheduler.core import preempt
@@ -19,10 +25,10 @@ from scheduler.core.order import Heads, place_in_queue
 from scheduler.core.plan import Admit, Hold, Plan, Preempt
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import Reason, ReasonCode
-from scheduler.core.request import Request, Requests
+from scheduler.core.request import Option, Request, Requests
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import PendingView, Snapshot
-from scheduler.core.units import ProjectId
+from scheduler.core.units import FlavorId, ProjectId
 
 __all__ = ["never_admissible", "plan", "would_start"]
 
@@ -48,13 +54,10 @@ class _Cycle:
         self._policy = policy
         self._now = Draft(snapshot=snapshot, holding=snapshot.holding)
         self._shares = Shares(queues=snapshot.queues, book=self._now.book)
-        self._releasing = any(held.releasing for held in snapshot.holding)
         self._candidates = preempt.Candidates(holding=snapshot.holding, at=snapshot.at)
+        self._leaving = _leaving(snapshot)
         self._admission = Admission(
-            snapshot=snapshot,
-            draft=self._now,
-            shares=self._shares,
-            gives_way=self._candidates.gives_way if policy.preemption else None,
+            snapshot=snapshot, draft=self._now, shares=self._shares, leaving=self._leaving
         )
         self._admits: list[Admit] = []
         self._preempts: list[Preempt] = []
@@ -67,16 +70,21 @@ class _Cycle:
             pending=[p for p in self._snapshot.pending if not self._too_early(p)],
             requests=of,
             shares=self._shares,
-            borrows=self._admission.borrows,
         )
         while (pending := heads.next()) is not None:
-            reason = self._decide(pending, of[pending.id])
-            if reason is None:
-                continue
-            self._hold(pending, reason)
-            if reason.code is not ReasonCode.WAITING_FOR_PREEMPTION:
-                for like in heads.close():
-                    self._hold(like, reason)
+            request = of[pending.id]
+            options = self._admission.owned(pending=pending, request=request)
+            if not self._start(pending, request, options):
+                self._admission.claim(pending=pending, request=request)
+                heads.close()
+        heads.reopen()
+        while (pending := heads.next()) is not None:
+            request = of[pending.id]
+            if not self._start(pending, request, request.options):
+                reason = self._why_not(pending, request)
+                for waiting in (pending, *heads.like()):
+                    self._hold(waiting, reason)
+                heads.close()
         return Plan(tuple(self._admits), tuple(self._preempts), tuple(self._holds()))
 
     def _too_early(self, pending: PendingView) -> bool:
@@ -94,30 +102,43 @@ class _Cycle:
             for position, (pending, reason) in enumerate(held, start=1):
                 yield Hold(pending.id, reason, position)
 
-    def _decide(self, pending: PendingView, request: Request) -> Reason | None:
-        """Admit it (None), or say why not."""
-        if len(self._admits) >= self._policy.max_admits:
-            return because(ReasonCode.BEHIND, admitted_count=len(self._admits))
-        admit = self._admission.start(pending=pending, request=request)
+    def _start(self, pending: PendingView, request: Request, options: Sequence[Option]) -> bool:
+        """Admit it, or hold it for what it then waits for; False when none of `options` helps."""
+        if not options or self._is_full():
+            return False
+        admit = self._admission.start(pending=pending, request=request, options=options)
         if admit is not None:
             self._admits.append(admit)
-            return None
-        waits = self._wait(pending, request)
-        return waits or self._admission.why_not(pending=pending, request=request)
+            return True
+        reason = self._wait(pending, request, options)
+        if reason is not None:
+            self._hold(pending, reason)
+        return reason is not None
 
-    def _wait(self, pending: PendingView, request: Request) -> Reason | None:
+    def _is_full(self) -> bool:
+        return len(self._admits) >= self._policy.max_admits
+
+    def _why_not(self, pending: PendingView, request: Request) -> Reason:
+        if self._is_full():
+            return because(ReasonCode.BEHIND, admitted_count=len(self._admits))
+        return self._admission.why_not(pending=pending, request=request)
+
+    def _wait(
+        self, pending: PendingView, request: Request, options: Sequence[Option]
+    ) -> Reason | None:
         """Evict for it, or let it wait for what is coming back; None when neither helps.
 
         What it then waits for is its own for the rest of this plan: nobody after it may start on
         any of it. Later plans decide anew, in their order; who comes before it may be first.
         """
-        if not self._policy.preemption or not self._worth_a_look(pending, request):
+        if not self._policy.preemption or not self._worth_a_look(pending, options):
             return None
         soon = self._promised()
         wait = preempt.find(
             soon=soon,
             pending=pending,
             request=request,
+            options=options,
             candidates=self._candidates,
             most_victims=self._policy.max_victims,
         )
@@ -137,13 +158,13 @@ class _Cycle:
             victims_count=len(wait.victims),
         )
 
-    def _worth_a_look(self, pending: PendingView, request: Request) -> bool:
-        if self._releasing or self._preempts:
+    def _worth_a_look(self, pending: PendingView, options: Sequence[Option]) -> bool:
+        if self._leaving or self._preempts:
             return True
         book = self._now.book
         return any(
             self._candidates.exist_for(pending=pending, option=option, book=book)
-            for option in request.options
+            for option in options
         )
 
     def _promised(self) -> Draft:
@@ -156,3 +177,12 @@ class _Cycle:
                 for place in admit.places:
                     soon.add(project=projects[admit.workload], holder=place)
         return self._admission.promised
+
+
+def _leaving(snapshot: Snapshot) -> Counter[tuple[ProjectId, FlavorId]]:
+    leaving: Counter[tuple[ProjectId, FlavorId]] = Counter()
+    for held in snapshot.holding:
+        if held.releasing:
+            for placement in held.placements:
+                leaving[held.project, placement.flavor] += placement.amount_milli
+    return leaving

@@ -24,7 +24,7 @@ from scheduler.core.admission import Admission
 from scheduler.core.cycle import plan
 from scheduler.core.draft import Draft
 from scheduler.core.order import Heads
-from scheduler.core.plan import Place
+from scheduler.core.plan import Admit, Place
 from scheduler.core.policy import Policy
 from scheduler.core.request import Requests
 from scheduler.core.share import Shares
@@ -159,11 +159,7 @@ class _Simulation:
             ends.add(run, 0)
         starts, now_s, basis = dict(self._now), 0, Basis.PLAN
         while True:
-            while (pending := heads.next()) is not None:
-                admit = admission.start(pending=pending, request=self._requests[pending.id])
-                if admit is None:
-                    heads.close()
-                    continue
+            for pending, admit in self._round(heads, admission):
                 ends.add(_started(pending, now_s, admit.places), now_s)
                 too_early_s = pending.not_before - self._snapshot.at
                 starts[pending.id] = _Start(max(now_s, too_early_s), basis)
@@ -177,9 +173,27 @@ class _Simulation:
                 basis = max(basis, of, key=_weakness)
                 self._end(run, shares)
             admission.reopen()
-            heads.reopen()
         self._draft.rollback(mark)
         return starts
+
+    def _round(self, heads: Heads, admission: Admission) -> Iterator[tuple[PendingView, Admit]]:
+        """Who starts now: within nominal first, then borrowing, as in `cycle`."""
+        for borrowing in (False, True):
+            while (pending := heads.next()) is not None:
+                request = self._requests[pending.id]
+                options = (
+                    request.options
+                    if borrowing
+                    else admission.owned(pending=pending, request=request)
+                )
+                admit = admission.start(pending=pending, request=request, options=options)
+                if admit is None:
+                    if not borrowing:
+                        admission.claim(pending=pending, request=request)
+                    heads.close()
+                else:
+                    yield pending, admit
+            heads.reopen()
 
     def _first(self, waiting: list[PendingView]) -> list[PendingView]:
         """As many as can be afforded, in the order of the queue now."""
@@ -191,10 +205,7 @@ class _Simulation:
 
     def _queue(self, waiting: list[PendingView], shares: Shares) -> tuple[Heads, Admission]:
         admission = Admission(snapshot=self._snapshot, draft=self._draft, shares=shares)
-        heads = Heads(
-            pending=waiting, requests=self._requests, shares=shares, borrows=admission.borrows
-        )
-        return heads, admission
+        return Heads(pending=waiting, requests=self._requests, shares=shares), admission
 
     def _end(self, run: _Run, shares: Shares) -> None:
         for held in run.held:

@@ -1,19 +1,15 @@
 """Who is next: each project's queue has a head, and the heads are compared.
 
 Within a project: priority, then submission, then id. Between heads:
-  1. heads that stay within their project's nominal quota (once what gives way to them is gone)
-     before heads that would borrow: what is guaranteed is not kept waiting by what is lent,
-     whatever the priorities, as in Kueue; else a borrower of high priority and an owner who
-     reclaims would evict each other for ever
-  2. higher priority
-  3. lower share of the tenant, then of the project, of what they borrow
-  4. earlier submission, then id
+  1. higher priority
+  2. lower share of the tenant, then of the project, of what they borrow
+  3. earlier submission, then id
 Identical requests of one project queue behind each other: when one does not fit, its like are
 closed with it and cost nothing more. Shares only grow while a plan admits, so the stored key of a
 head is at most too good: it is checked when it comes up, and put back if it was.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush, heapreplace
 
 from scheduler.core.request import Request
@@ -21,11 +17,8 @@ from scheduler.core.share import Shares
 from scheduler.core.snapshot import PendingView
 from scheduler.core.units import ProjectId, WorkloadId
 
-Borrows = Callable[[ProjectId, Request, int], bool]
-"""Whether a request of a priority would take the project beyond nominal, as of now."""
-
 _InProject = tuple[int, int, str]
-_Key = tuple[bool, int, int, int, int, str]
+_Key = tuple[int, int, int, int, str]
 
 
 class _Like:
@@ -47,10 +40,8 @@ class Heads:
         pending: Iterable[PendingView],
         requests: Mapping[WorkloadId, Request],
         shares: Shares,
-        borrows: Borrows,
     ) -> None:
         self._shares = shares
-        self._borrows = borrows
         likes: dict[tuple[ProjectId, Request], _Like] = {}
         for waiting in pending:
             request = requests[waiting.id]
@@ -88,21 +79,23 @@ class Heads:
             return head
         return None
 
-    def close(self) -> list[PendingView]:
-        """The workload handed out last did not start: neither will its like, which are returned.
+    def close(self) -> None:
+        """The workload handed out last did not start: neither will its like.
 
-        They come up again after `reopen`, in order.
+        All of them come up again after `reopen`.
         """
         if self._current is None:
-            return []
+            return
         project, like, head = self._current
         self._closed.append((like, head))
-        if not like.waiting:
-            return []
-        queue = self._queues[project]
-        queue[:] = [item for item in queue if item[1] is not like]
-        heapify(queue)
-        return like.waiting[::-1]
+        if like.waiting:
+            queue = self._queues[project]
+            queue[:] = [item for item in queue if item[1] is not like]
+            heapify(queue)
+
+    def like(self) -> list[PendingView]:
+        """Those of the class of the workload handed out last that still wait, in order."""
+        return self._current[1].waiting[::-1] if self._current else []
 
     def reopen(self) -> None:
         """Another round, over all that was closed."""
@@ -123,8 +116,7 @@ class Heads:
     def _key(self, project: ProjectId, like: _Like) -> _Key:
         head = like.waiting[-1]
         tenant, own = self._shares.of(project=project)
-        borrows = self._borrows(project, like.request, head.priority)
-        return borrows, -head.priority, tenant, own, head.submitted_at, head.id
+        return -head.priority, tenant, own, head.submitted_at, head.id
 
 
 def place_in_queue(pending: PendingView) -> _InProject:

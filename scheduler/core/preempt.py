@@ -61,30 +61,9 @@ class Candidates:
     def __init__(self, *, holding: Iterable[HoldingView], at: int) -> None:
         self._at = at
         self._of: dict[ProjectId, dict[WorkloadId, HoldingView]] = {}
-        self._giving: dict[tuple[ProjectId, FlavorId], list[tuple[bool, int, int]]] = {}
         for held in holding:
             if held.preemptible and not held.releasing:
                 self._of.setdefault(held.project, {})[held.id] = held
-            if held.preemptible or held.releasing:
-                for placement in held.placements:
-                    way = not held.releasing, held.priority, placement.amount_milli
-                    self._giving.setdefault((held.project, placement.flavor), []).append(way)
-        self._gives: dict[tuple[ProjectId, FlavorId, int], int] = {}
-
-    def gives_way(self, project: ProjectId, flavor: FlavorId, priority: int) -> int:
-        """What of the project's own use is leaving, or would leave for work of that priority.
-
-        As of the snapshot, in thousandths.
-        """
-        key = project, flavor, priority
-        found = self._gives.get(key)
-        if found is None:
-            found = self._gives[key] = sum(
-                amount
-                for stays, of, amount in self._giving.get((project, flavor), ())
-                if not stays or of < priority
-            )
-        return found
 
     def forget(self, victim: Victim) -> None:
         """It is being evicted: not there for anyone else."""
@@ -135,15 +114,16 @@ def find(
     soon: Draft,
     pending: PendingView,
     request: Request,
+    options: Sequence[Option],
     candidates: Candidates,
     most_victims: int,
 ) -> Wait | None:
     """Places in `soon`, evicting whom it takes; `soon` has them then, without the victims.
 
-    The first option that works is taken, in the cluster where it does least harm: fewest victims,
+    The first of `options` that works is taken, in the cluster where it does least harm: fewest victims,
     then the least harmful. None leaves `soon` as it was.
     """
-    for option in request.options:
+    for option in options:
         victims = candidates.victims(pending=pending, option=option, book=soon.book)
         if not _quota_could_do(pending.project, option, victims, soon.book):
             continue

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 from django.db.backends.postgresql.psycopg_any import NumericRange
 
 from controlplane.kernel import hints
@@ -87,7 +87,11 @@ def _admit(
             crash("B3")
         crash("B4")
         return admitted
-    except IntegrityError as error:
+    except (IntegrityError, OperationalError) as error:
+        # A race into an exclusion constraint may end as a deadlock instead of a refusal.
+        refused = isinstance(error, IntegrityError) or _sqlstate(error) in _RACES
+        if not refused:
+            raise
         if len(batch) == 1:
             logger.warning("workload %s not admitted: %s", batch[0].workload, error)
             return set()
@@ -95,6 +99,13 @@ def _admit(
     return _admit(lease, loaded, batch[:middle], projects, at) | _admit(
         lease, loaded, batch[middle:], projects, at
     )
+
+
+_RACES = {"40001", "40P01"}  # serialization failure, deadlock
+
+
+def _sqlstate(error: OperationalError) -> str:
+    return getattr(error.__cause__, "sqlstate", None) or ""
 
 
 def _admit_batch(

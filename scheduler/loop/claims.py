@@ -5,17 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from django.conf import settings
 from django.db import connection, transaction
 
 from scheduler.models import Attempt, OperationKind, Placement
 
-CLAIM_S = 60
-"""Longer than a worker's hard time limit, so that no claim is held by two at once."""
-
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """What dispatch needs of one placement. `peers` are the gang's pods, itself included."""
+    """What dispatch needs of one placement. `peers` is how many pods its gang has."""
 
     placement_id: UUID
     workload_id: UUID
@@ -70,8 +68,15 @@ RETURNING id
 def claim(*, cluster_id: UUID, token: UUID, limit: int) -> list[Claimed]:
     """Up to `limit` attempts of the cluster with something due, oldest first, now ours."""
     with transaction.atomic(), connection.cursor() as cursor:
+        # Longer than a worker's hard time limit, so that no claim is held by two at once.
         cursor.execute(
-            _CLAIM, {"token": token, "length": CLAIM_S, "cluster": cluster_id, "limit": limit}
+            _CLAIM,
+            {
+                "token": token,
+                "length": settings.BERTH_CLAIM_S,
+                "cluster": cluster_id,
+                "limit": limit,
+            },
         )
         ids = [row[0] for row in cursor.fetchall()]
     if not ids:
@@ -99,14 +104,17 @@ def claim(*, cluster_id: UUID, token: UUID, limit: int) -> list[Claimed]:
 def _pods(attempts: Sequence[UUID]) -> dict[UUID, list[Pod]]:
     found: dict[UUID, list[Pod]] = defaultdict(list)
     rows = (
-        Placement.objects.filter(attempt_id__in=attempts, released_at__isnull=True)
+        Placement.objects.filter(attempt_id__in=attempts)
         .select_related("attempt", "pod_set", "node", "flavor", "workload__project")
         .order_by("attempt_id", "rank")
     )
     peers: dict[UUID, int] = defaultdict(int)
+    # A gang stays as large as it was planned: the others' pods have to be what they were.
     for row in rows:
         peers[row.attempt_id] += 1
     for row in rows:
+        if row.released_at is not None:
+            continue
         found[row.attempt_id].append(
             Pod(
                 placement_id=row.id,
@@ -157,7 +165,7 @@ def close(*, attempts: Sequence[UUID], kinds: Sequence[OperationKind], token: UU
             " AND o.kind = ANY(%s)",
             [list(attempts), token, [kind.value for kind in kinds]],
         )
-    _let_go(attempts, token)
+    let_go(attempts=attempts, token=token)
 
 
 def postpone(
@@ -166,16 +174,17 @@ def postpone(
     """Try again later: after `after_s`, or 1, 2, 4 … 60 s by the number of failures."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE scheduler_operation o SET failures = o.failures + 1, last_error = %s,"
-            " due_at = clock_timestamp() + interval '1 second'"
-            " * coalesce(%s, least(60, power(2, o.failures))) FROM scheduler_attempt a"
+            "UPDATE scheduler_operation o SET failures = least(o.failures + 1, 32767),"
+            " last_error = %s, due_at = clock_timestamp() + interval '1 second'"
+            " * coalesce(%s, least(60, power(2, least(o.failures, 6)))) FROM scheduler_attempt a"
             " WHERE a.id = o.attempt_id AND a.id = ANY(%s) AND a.claim = %s AND o.done_at IS NULL",
             [why[:500], after_s, list(attempts), token],
         )
-    _let_go(attempts, token)
+    let_go(attempts=attempts, token=token)
 
 
-def _let_go(attempts: Sequence[UUID], token: UUID) -> None:
+def let_go(*, attempts: Sequence[UUID], token: UUID) -> None:
+    """End the claim: what is due may be claimed again at once."""
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE scheduler_attempt SET claim = NULL, claimed_until = NULL"

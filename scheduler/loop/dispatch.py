@@ -5,6 +5,7 @@ two-phase: create every pod gated, store its uid, then open the gates; a pod who
 stored is never opened, so a retry or a late duplicate can't start work twice (P3).
 """
 
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -18,11 +19,11 @@ from clusters.port import ClusterError, ClusterPort, Fault, PodPhase, PodReport
 from controlplane.kernel.crash import crash
 from scheduler.core.lifecycle import State
 from scheduler.loop import observe
-from scheduler.loop.claims import Claimed, Pod, claim, close, postpone, still_mine
+from scheduler.loop.claims import Claimed, Pod, claim, close, let_go, postpone, still_mine
 from scheduler.loop.requests import pod_request, service_name
 from scheduler.loop.retry import give_up
 from scheduler.models import OperationKind
-from scheduler.services.transition import Step, transition
+from scheduler.services.transition import Step, lock, transition
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +81,6 @@ class _Hand:
     def start(self, attempts: Sequence[Claimed]) -> None:
         attempts = self._prepare(attempts)
         born = self._all([pod for attempt in attempts for pod in attempt.pods], self._create)
-        crash("D2")
         attempts = self._sort_out(attempts, born)
         crash("D3")
         _store_uids(
@@ -90,20 +90,28 @@ class _Hand:
         crash("D4")
         # Between creating and opening the workload may have been cancelled or preempted.
         mine = still_mine(attempts=attempts, token=self._token)
+        let_go(attempts=[a.id for a in attempts if a.id not in mine], token=self._token)
         attempts = [attempt for attempt in attempts if attempt.id in mine]
         versions = {pod.placement_id: report for pod, report in _reports(attempts, born)}
         opened = self._all(
             [pod for attempt in attempts for pod in attempt.pods],
             lambda pod: self._open(pod, versions[pod.placement_id]),
         )
-        crash("D5")
         attempts = self._sort_out(attempts, opened)
         self._close_started(attempts)
 
     def stop(self, attempts: Sequence[Claimed]) -> None:
         """Ask for the pods' end; what never came to be is settled at once."""
         pods = [pod for attempt in attempts for pod in attempt.pods]
-        asked = self._map(self._delete, pods)
+        # Before any is deleted: once a pod is gone, only its uid says whose it was.
+        uids = dict(
+            zip((pod.placement_id for pod in pods), self._map(self._uid, pods), strict=True)
+        )
+        _store_uids(
+            {id: uid for id, uid in uids.items() if isinstance(uid, str) and uid},
+            token=self._token,
+        )
+        asked = self._map(lambda pod: self._delete(pod, uids[pod.placement_id]), pods)
         answers = {pod.placement_id: answer for pod, answer in zip(pods, asked, strict=True)}
         done, never_born = [], []
         for attempt in attempts:
@@ -119,13 +127,7 @@ class _Hand:
             never_born += [
                 pod.placement_id for pod in attempt.pods if answers[pod.placement_id] is False
             ]
-        crash("E2")
         with transaction.atomic():
-            close(
-                attempts=[attempt.id for attempt in done],
-                kinds=[OperationKind.START, OperationKind.STOP],
-                token=self._token,
-            )
             at = self._at()
             observe.record(
                 facts=[
@@ -137,33 +139,47 @@ class _Hand:
                 at=at,
             )
             observe.settle(attempts=[attempt.id for attempt in done], at=at)
+            close(
+                attempts=[attempt.id for attempt in done],
+                kinds=[OperationKind.START, OperationKind.STOP],
+                token=self._token,
+            )
 
     # --- the calls, each for one pod ---
 
     def _create(self, pod: Pod) -> PodReport:
-        return self._port.create_pod(request=pod_request(pod))
+        report = self._port.create_pod(request=pod_request(pod))
+        crash("D2")
+        return report
 
     def _open(self, pod: Pod, born: PodReport) -> PodReport:
         if born.phase != PodPhase.GATED:
             return born  # opened by an earlier try
-        return self._port.open_gate(
+        report = self._port.open_gate(
             namespace=pod.namespace,
             name=pod.name,
             uid=born.uid,
             resource_version=born.resource_version,
             hostname=pod.hostname,
         )
+        crash("D5")
+        return report
 
-    def _delete(self, pod: Pod) -> bool:
+    def _uid(self, pod: Pod) -> str:
+        """ "" when the pod never was."""
+        if pod.uid:
+            return pod.uid
+        found = self._port.read_pod(namespace=pod.namespace, name=pod.name)
+        return "" if found is None else found.uid
+
+    def _delete(self, pod: Pod, uid: str | ClusterError) -> bool:
         """False when the pod never was: nothing to wait for."""
-        uid = pod.uid
+        if isinstance(uid, ClusterError):
+            raise uid
         if not uid:
-            found = self._port.read_pod(namespace=pod.namespace, name=pod.name)
-            if found is None:
-                return False
-            uid = found.uid
-            _store_uids({pod.placement_id: uid}, token=self._token)
+            return False
         self._port.delete_pod(namespace=pod.namespace, name=pod.name, uid=uid, grace_s=GRACE_S)
+        crash("E2")
         return True
 
     # --- helpers ---
@@ -242,9 +258,7 @@ class _Hand:
                 # The worst decides: a hopeless pod makes the whole gang hopeless.
                 self._fail(attempt, min(errors, key=lambda error: error.fault not in _HOPELESS))
             elif strangers:
-                why = "a pod was replaced by another of its name"
-                self._give_up(attempt, why)
-                postpone(attempts=[attempt.id], why=why, token=self._token)
+                self._replaced(attempt, strangers, answers)
             else:
                 well.append(attempt)
         return well
@@ -262,6 +276,30 @@ class _Hand:
             after_s=error.retry_after_s,
         )
 
+    def _replaced(
+        self, attempt: Claimed, pods: Sequence[Pod], answers: dict[UUID, Answer]
+    ) -> None:
+        """Pods of theirs were deleted by somebody else: they are gone, and what was born in their
+        place just now is never opened."""
+        why = "a pod was replaced by another of its name"
+        self._give_up(attempt, why)
+        at = self._at()
+        observe.record(
+            facts=[
+                observe.Fact(
+                    pod.placement_id, ended_at=at, succeeded=False, reason="PodGone", released=True
+                )
+                for pod in pods
+            ],
+            at=at,
+        )
+        for pod in pods:
+            answer = answers[pod.placement_id]
+            if isinstance(answer, PodReport) and answer.phase is PodPhase.GATED:
+                with contextlib.suppress(ClusterError):
+                    self._delete(pod, answer.uid)
+        postpone(attempts=[attempt.id], why=why, token=self._token)
+
     def _give_up(self, attempt: Claimed, why: str) -> None:
         give_up(
             attempt_id=attempt.id,
@@ -275,6 +313,7 @@ class _Hand:
     def _close_started(self, attempts: Sequence[Claimed]) -> None:
         at = self._at()
         with transaction.atomic():
+            lock([attempt.id for attempt in attempts])
             crash("D6")
             _mark_opened([pod.placement_id for a in attempts for pod in a.pods], at)
             transition(
@@ -317,7 +356,8 @@ def _store_uids(uids: dict[UUID, str], *, token: UUID) -> None:
 def _mark_opened(placements: Sequence[UUID], at: datetime) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE scheduler_placement SET opened_at = %s"
-            " WHERE id = ANY(%s) AND opened_at IS NULL AND pod_uid <> ''",
+            "UPDATE scheduler_placement SET opened_at = %s WHERE id IN ("
+            " SELECT id FROM scheduler_placement WHERE id = ANY(%s) AND opened_at IS NULL"
+            " AND pod_uid <> '' ORDER BY id FOR NO KEY UPDATE)",
             [at, list(placements)],
         )

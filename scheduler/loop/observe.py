@@ -14,6 +14,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection, transaction
 from django.db.models import F
+from django.db.models.functions import Now
 
 from clusters.port import PodPhase, PodReport
 from controlplane.kernel import hints
@@ -21,8 +22,8 @@ from controlplane.kernel.crash import crash
 from scheduler.core.lifecycle import State
 from scheduler.loop import meter
 from scheduler.loop.progress import Progress, verdict
-from scheduler.models import Attempt, Operation, OperationKind, Workload
-from scheduler.services.transition import Step, transition
+from scheduler.models import Attempt, Operation, OperationKind, Placement, Workload
+from scheduler.services.transition import Step, lock, transition
 from tenants.services import usage
 
 logger = logging.getLogger(__name__)
@@ -167,6 +168,11 @@ def _gone(placement_id: UUID, started_at: datetime | None, at: datetime) -> Fact
 
 
 _RECORD = """
+WITH f AS (
+    SELECT u.* FROM unnest(%s::uuid[], %s::timestamptz[], %s::timestamptz[], %s::bool[],
+                           %s::int[], %s::text[], %s::bool[])
+        AS u(id, started_at, ended_at, succeeded, exit_code, reason, released)
+    JOIN scheduler_placement k ON k.id = u.id ORDER BY k.id FOR NO KEY UPDATE OF k)
 UPDATE scheduler_placement p SET
     started_at = coalesce(p.started_at, f.started_at),
     ended_at = CASE WHEN f.ended_at IS NOT NULL
@@ -175,8 +181,7 @@ UPDATE scheduler_placement p SET
     exit_code = f.exit_code,
     end_reason = f.reason,
     released_at = CASE WHEN f.released THEN %s END
-FROM unnest(%s::uuid[], %s::timestamptz[], %s::timestamptz[], %s::bool[], %s::int[], %s::text[],
-            %s::bool[]) AS f(id, started_at, ended_at, succeeded, exit_code, reason, released)
+FROM f
 WHERE p.id = f.id AND p.released_at IS NULL
 RETURNING p.id, p.attempt_id, f.released
 """
@@ -190,11 +195,11 @@ def record(*, facts: Sequence[Fact], at: datetime) -> int:
     crash("O1")
     with transaction.atomic():
         usage.lock(_held([fact.placement_id for fact in facts if fact.released]))
+        lock(_attempts([fact.placement_id for fact in facts]))
         with connection.cursor() as cursor:
             cursor.execute(
                 _RECORD,
                 [
-                    at,
                     [fact.placement_id for fact in facts],
                     [fact.started_at for fact in facts],
                     [fact.ended_at for fact in facts],
@@ -202,17 +207,23 @@ def record(*, facts: Sequence[Fact], at: datetime) -> int:
                     [fact.exit_code for fact in facts],
                     [fact.reason[:200] for fact in facts],
                     [fact.released for fact in facts],
+                    at,
                 ],
             )
             changed = cursor.fetchall()
         released = [id for id, _, freed in changed if freed]
         _release(released, at)
-        settle(attempts={attempt for _, attempt, _ in changed}, at=at)
+        _judge({attempt for _, attempt, _ in changed}, at)
         if released:
             hints.hint(hints.CYCLE)
         crash("E4")
     crash("O2")
     return len(changed)
+
+
+def _attempts(placements: Sequence[UUID]) -> list[UUID]:
+    found = Placement.objects.filter(id__in=placements).values_list("attempt_id", flat=True)
+    return list(found.distinct())
 
 
 def _held(placements: Sequence[UUID]) -> dict[tuple[UUID, UUID], int]:
@@ -260,16 +271,29 @@ ORDER BY a.workload_id
 def settle(*, attempts: Iterable[UUID], at: datetime) -> None:
     """Draw the conclusions for these attempts' workloads. In the caller's transaction."""
     ids = list(attempts)
-    # Two observers of one gang's pods may not both think that the other's pod still runs.
-    list(Attempt.objects.filter(id__in=ids).order_by("id").select_for_update(no_key=True))
+    lock(ids)
+    _judge(ids, at)
+
+
+def _judge(attempts: Iterable[UUID], at: datetime) -> None:
+    """As `settle`, for attempts that are locked: two observers of one gang's pods may not both
+    think that the other's pod still runs, and the workload has to be where it is judged to be."""
     with connection.cursor() as cursor:
-        cursor.execute(_PROGRESS, [ids])
+        cursor.execute(_PROGRESS, [list(attempts)])
         rows = [Progress.of(row) for row in cursor.fetchall()]
     conclusions = [(row, found) for row in rows if (found := verdict(row, at=at))]
     moves = [(row, found) for row, found in conclusions if found.after is not None]
     moved = transition(
         [
-            Step(row.workload_id, row.project_id, row.state, found.after, found.why, at=found.at)
+            Step(
+                row.workload_id,
+                row.project_id,
+                row.state,
+                found.after,
+                found.why,
+                at=found.at,
+                started_at=row.started_at if row.started == row.total else None,
+            )
             for row, found in moves
             if found.after is not None
         ],
@@ -277,18 +301,26 @@ def settle(*, attempts: Iterable[UUID], at: datetime) -> None:
         actor_name="observer",
         at=at,
     )
-    for row, found in moves:
-        if row.workload_id in moved and found.outcome:
-            Attempt.objects.filter(id=row.attempt_id, ended_at__isnull=True).update(
-                ended_at=at, outcome=found.outcome
-            )
+    ended = [
+        (row.attempt_id, found.outcome)
+        for row, found in moves
+        if row.workload_id in moved and found.outcome
+    ]
+    for attempt, outcome in ended:
+        Attempt.objects.filter(id=attempt, ended_at__isnull=True).update(
+            ended_at=at, outcome=outcome
+        )
+    # What was due is settled with it: a start that opened all and died before it closed its row.
+    Operation.objects.filter(
+        attempt_id__in=[attempt for attempt, _ in ended], done_at__isnull=True
+    ).update(done_at=Now())
     again = [row.workload_id for row, found in moves if found.after == State.PENDING]
     if again:
         hints.hint(hints.CYCLE)
     _count_failures(
         [row.workload_id for row, found in moves if found.failed and row.workload_id in moved], at
     )
-    _stop([row.attempt_id for row, found in conclusions if found.stop])
+    _stop({row.attempt_id: found.trouble for row, found in conclusions if found.stop})
 
 
 def _count_failures(workloads: Sequence[UUID], at: datetime) -> None:
@@ -299,8 +331,11 @@ def _count_failures(workloads: Sequence[UUID], at: datetime) -> None:
         )
 
 
-def _stop(attempts: Sequence[UUID]) -> None:
-    """Ask for the end of what is left of broken gangs."""
+def _stop(attempts: Mapping[UUID, str]) -> None:
+    """Ask for the end of what is left of broken gangs; the cluster's trouble is noted."""
+    for id, trouble in attempts.items():
+        if trouble:
+            Attempt.objects.filter(id=id, trouble="").update(trouble=trouble)
     if attempts:
         Operation.objects.bulk_create(
             [Operation(attempt_id=id, kind=OperationKind.STOP) for id in attempts],

@@ -65,11 +65,16 @@ class Progress:
         """Every failure was the cluster's doing."""
         return self.failed > 0 and LOST.issuperset(self.reasons)
 
+    @property
+    def loss(self) -> str:
+        return f"lost: {', '.join(self.reasons)}"
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """`after` None moves nothing. `outcome` ends the attempt. `failed` counts as a lost try.
-    `stop` asks for the end of the gang's remaining pods."""
+    `stop` asks for the end of the gang's remaining pods, and `trouble` says that the cluster broke
+    it: those pods will fail of the stop, not of their work."""
 
     after: State | None = None
     why: str = ""
@@ -77,6 +82,7 @@ class Verdict:
     outcome: AttemptOutcome | None = None
     failed: bool = False
     stop: bool = False
+    trouble: str = ""
 
 
 def verdict(progress: Progress, *, at: datetime) -> Verdict | None:
@@ -84,7 +90,7 @@ def verdict(progress: Progress, *, at: datetime) -> Verdict | None:
     if progress.released == progress.total:
         return _ended(progress, at)
     if progress.failed and progress.state in _UNDER_WAY:
-        return Verdict(stop=True)
+        return Verdict(stop=True, trouble=progress.loss if progress.lost else "")
     if progress.started == progress.total and progress.state in {State.ADMITTED, State.BOUND}:
         return Verdict(State.RUNNING, at=progress.started_at)
     return None
@@ -104,7 +110,7 @@ def _ended(progress: Progress, at: datetime) -> Verdict:
     if progress.state == State.PREEMPTING and not progress.trouble:
         return Verdict(State.PENDING, "preempted", at=at, outcome=AttemptOutcome.PREEMPTED)
     if (progress.trouble or progress.lost) and not given_up:
-        why = progress.trouble or f"lost: {', '.join(progress.reasons)}"
+        why = progress.trouble or progress.loss
         return Verdict(State.PENDING, why, at=at, outcome=AttemptOutcome.LOST, failed=True)
     why = progress.trouble or ", ".join(filter(None, progress.reasons)) or "its work failed"
     if progress.exit_code:

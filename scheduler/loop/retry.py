@@ -8,7 +8,7 @@ from django.db import transaction
 from controlplane.kernel import hints
 from scheduler.core.lifecycle import State
 from scheduler.models import Attempt, Operation, OperationKind
-from scheduler.services.transition import Step, transition
+from scheduler.services.transition import Step, lock, transition
 
 
 def give_up(
@@ -20,6 +20,7 @@ def give_up(
     FAILED after too many.
     """
     with transaction.atomic():
+        lock([attempt_id])
         moved = transition(
             [
                 Step(workload_id, project_id, state, State.PREEMPTING, why)

@@ -174,6 +174,13 @@ def nodes(*, actor: Actor, cluster_id: UUID, node: str | None = None) -> tuple[N
     )
 
 
+def owners(*, actor: Actor, by_tenant: bool) -> list[str]:
+    """The names that spans of the actor's projects may carry, by name. One query."""
+    field = "tenant__name" if by_tenant else "name"
+    names = access.for_actor(Project.objects.all(), actor=actor).values_list(field, flat=True)
+    return sorted(set(names))
+
+
 def _device(device: Device, held: Iterable[SpanHeld]) -> DeviceFacts:
     slices = (Slice(row.profile, row.span.lower, row.span.upper) for row in device.slices.all())
     return DeviceFacts(

@@ -47,6 +47,10 @@ class Offer:
         return sum(place.total_milli for place in self.places)
 
     @property
+    def used_milli(self) -> int:
+        return self.total_milli - self.free_milli
+
+    @property
     def unit(self) -> str:
         return UNITS[FlavorKind(self.kind)]
 

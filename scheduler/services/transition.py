@@ -1,6 +1,6 @@
 """The one place where `Workload.state` changes: compare-and-set, timeline and audit, together."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -14,7 +14,10 @@ from scheduler.models import WorkloadEvent
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One workload's move. `version` None matches any; `at` None is the moment of the call."""
+    """One workload's move. `version` None matches any; `at` None is the moment of the call.
+
+    `started_at` is for work that ended before it was seen to run.
+    """
 
     workload_id: UUID
     project_id: UUID
@@ -23,21 +26,26 @@ class Step:
     message: str = ""
     version: int | None = None
     at: datetime | None = None
+    started_at: datetime | None = None
 
 
+# Rows are locked by id, so that two that move the same workloads wait and don't block each other.
 _MOVE = """
+WITH s AS (
+    SELECT u.* FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::int[], %s::timestamptz[],
+                           %s::timestamptz[]) AS u(id, before, after, version, at, started_at)
+    JOIN scheduler_workload k ON k.id = u.id ORDER BY k.id FOR NO KEY UPDATE OF k)
 UPDATE scheduler_workload w SET
     state = s.after,
     version = w.version + 1,
     admitted_at = CASE s.after WHEN 'ADMITTED' THEN s.at WHEN 'PENDING' THEN NULL
                                ELSE w.admitted_at END,
     started_at = CASE s.after WHEN 'RUNNING' THEN s.at WHEN 'PENDING' THEN NULL
-                              ELSE w.started_at END,
+                              ELSE coalesce(w.started_at, s.started_at) END,
     ended_at = CASE WHEN s.after IN ('SUCCEEDED', 'FAILED', 'CANCELLED') THEN s.at END,
     reason = NULL,
     reason_at = NULL
-FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::int[], %s::timestamptz[])
-     AS s(id, before, after, version, at)
+FROM s
 WHERE w.id = s.id AND w.state = s.before AND (s.version IS NULL OR w.version = s.version)
 RETURNING w.id
 """
@@ -67,6 +75,7 @@ def transition(
                     [step.after.value for step in steps],
                     [step.version for step in steps],
                     [step.at or at for step in steps],
+                    [step.started_at for step in steps],
                 ],
             )
             moved = frozenset(row[0] for row in cursor.fetchall())
@@ -101,3 +110,23 @@ def transition(
             ],
         )
     return moved
+
+
+def lock(attempts: Collection[UUID]) -> None:
+    """Hold these attempts and their workloads until the transaction ends, each by id.
+
+    The order that every writer keeps: quotas, attempts, workloads, placements, operations. Who
+    judges an attempt holds it, so that nobody moves its workload meanwhile.
+    """
+    with connection.cursor() as cursor:
+        ids = list(attempts)
+        cursor.execute(
+            "SELECT 1 FROM scheduler_attempt WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE",
+            [ids],
+        )
+        cursor.execute(
+            "SELECT 1 FROM scheduler_workload WHERE id IN"
+            " (SELECT workload_id FROM scheduler_attempt WHERE id = ANY(%s))"
+            " ORDER BY id FOR NO KEY UPDATE",
+            [ids],
+        )

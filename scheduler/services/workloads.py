@@ -79,9 +79,11 @@ def submit(
                 for workload in workloads
             ],
         )
-        hints.hint(hints.CYCLE)
         crash("A1")
-    crash("A2")
+        # After the outermost commit: a keyed request has a transaction around this one.
+        transaction.on_commit(lambda: crash("A3"))
+        hints.hint(hints.CYCLE)
+        transaction.on_commit(lambda: crash("A2"))
     return workloads
 
 

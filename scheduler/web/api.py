@@ -42,6 +42,7 @@ class WorkloadsApi(ApiView):
         summary="Workloads of your projects, the newest first",
         answers={200: serializers.WorkloadOut(many=True)},
         query=serializers.WorkloadsQuery,
+        problems=(404,),
     )
     def get(self, request: Request) -> Response:
         asked = self.query(serializers.WorkloadsQuery)

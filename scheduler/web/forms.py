@@ -4,7 +4,7 @@ that parser and of the service beside its fields; it checks only what it has to 
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -22,6 +22,10 @@ POD_SET = "main"
 SUMMED = ("project", "count", "gpus", "share_milli", "cpu", "limit", "limit_unit")
 """The fields, next to the flavor, that the price follows from. Only these go into the address of
 the estimate, so that no command or environment ends in a log."""
+SIZED_BY = {
+    FlavorKind.WHOLE: "gpus", FlavorKind.MIG: "gpus", FlavorKind.SHARE: "share_milli",
+}  # fmt: skip
+"""The field that says how much of the flavor a pod gets; CPU work is sized by its cores."""
 _PLACES: Sequence[tuple[str, str]] = (
     (r"/name", "name"),
     (r"/priority_class", "priority_class"),
@@ -62,10 +66,10 @@ class SubmitForm(forms.Form):
     )  # fmt: skip
     gpus = forms.IntegerField(
         label="GPUs or slices per pod", initial=1, min_value=1,
-        max_value=specs.MAX_GPUS_PER_POD, required=False,
+        max_value=specs.MAX_GPUS_PER_POD,
     )  # fmt: skip
     share_milli = forms.IntegerField(
-        label="Share of a GPU per pod", initial=500, min_value=1, max_value=1000, required=False,
+        label="Share of a GPU per pod", initial=500, min_value=1, max_value=1000,
         help_text="In thousandths: 250 is a quarter.",
     )  # fmt: skip
     cpu = forms.DecimalField(
@@ -120,7 +124,7 @@ class SubmitForm(forms.Form):
         super().__init__(data, initial=initial)
         self.offers = offers
         names = [(offer.name, offer.name) for offer in offers]
-        places = {str(project.id): f"{project.tenant.name} / {project.name}" for project in projects}
+        places = {str(one.id): f"{one.tenant.name} / {one.name}" for one in projects}
         self.project_ids = frozenset(places)
         self._choices("project", list(places.items()))
         self._choices("flavor", names)
@@ -165,18 +169,13 @@ class SubmitForm(forms.Form):
         return found
 
     def clean(self) -> dict[str, Any]:  # Any: cleaned values
+        """What the chosen flavor has no use for is not looked at: its fields may be hidden."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         offer = by_name(self.offers, cleaned.get("flavor", ""))
-        kind = offer.kind if offer else ""
-        if kind == FlavorKind.SHARE and not cleaned.get("share_milli"):
-            self._missing("share_milli")
-        if kind in {FlavorKind.WHOLE, FlavorKind.MIG} and not cleaned.get("gpus"):
-            self._missing("gpus")
+        if offer is not None:
+            for field in {"gpus", "share_milli"} - {SIZED_BY.get(FlavorKind(offer.kind))}:
+                self.errors.pop(field, None)
         return cleaned
-
-    def _missing(self, field: str) -> None:
-        if field not in self.errors:
-            self.add_error(field, "This flavor needs a number here.")
 
     def specification(self) -> dict[str, Any]:  # Any: JSON values
         """The mapping that `serializers.parse` reads."""
@@ -188,9 +187,7 @@ class SubmitForm(forms.Form):
             "count": cleaned["count"],
             "cpu_milli": int(cleaned["cpu"] * 1000),
             "memory_mib": int(cleaned["memory_gib"] * 1024),
-            "gpu_count": {FlavorKind.CPU: 0, FlavorKind.SHARE: 1}.get(
-                FlavorKind(kind), cleaned["gpus"]
-            ),
+            "gpu_count": _gpu_count(FlavorKind(kind), cleaned),
             "flavors": [
                 name for name in (cleaned["flavor"], cleaned["second"], cleaned["third"]) if name
             ],
@@ -219,6 +216,13 @@ class SubmitForm(forms.Form):
             field = field_of(problem.pointer)
             if field is None or not self.has_error(field, problem.code):
                 self.add_error(field, forms.ValidationError(problem.message, code=problem.code))
+
+
+def _gpu_count(kind: FlavorKind, cleaned: Mapping[str, Any]) -> int:  # Any: cleaned values
+    if kind in {FlavorKind.CPU, FlavorKind.SHARE}:
+        return 0 if kind == FlavorKind.CPU else 1
+    count: int = cleaned["gpus"]
+    return count
 
 
 def field_of(pointer: str) -> str | None:

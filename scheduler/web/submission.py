@@ -35,10 +35,10 @@ RESERVED_DOMAINS = ("kubernetes.io", "k8s.io", "nvidia.com")
 RENDEZVOUS = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "NODE_RANK"})
 """Environment that Berth itself gives to a gang's pods."""
 
-_WORKLOAD = frozenset(
+WORKLOAD_FIELDS = frozenset(
     {"name", "priority_class", "preemptible", "run_time_limit_s", "clusters", "labels", "pod_sets"}
 )
-_POD_SET = frozenset(
+POD_SET_FIELDS = frozenset(
     {"name", "count", "min_count", "cpu_milli", "memory_mib", "gpu_count", "gpu_milli", "flavors",
      "image", "command", "args", "env"}
 )  # fmt: skip
@@ -50,7 +50,7 @@ def read(data: Json, root: str = "") -> tuple[WorkloadSpec | None, list[Problem]
     if not isinstance(data, dict):
         faults.add(root, "wrong-type", "An object is wanted.")
         return None, faults.found
-    faults.unknown(data, _WORKLOAD, root)
+    faults.unknown(data, WORKLOAD_FIELDS, root)
     name = _name(data, root, faults)
     priority_class = data.get("priority_class", "normal")
     if not isinstance(priority_class, str) or priority_class not in specs.PRIORITY_CLASSES:
@@ -128,7 +128,7 @@ def _pod_set(data: Json, root: str, faults: Faults) -> PodSetSpec | None:
         faults.add(root, "wrong-type", "An object is wanted.")
         return None
     before = len(faults.found)
-    faults.unknown(data, _POD_SET, root)
+    faults.unknown(data, POD_SET_FIELDS, root)
     name = faults.string(
         data, "name", root, POD_SET_NAME, "1 to 40 of a-z, 0-9 and -, like a Kubernetes name"
     )

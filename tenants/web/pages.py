@@ -40,7 +40,7 @@ def quota_list(request: HttpRequest) -> HttpResponse:
     if same is not None:
         return same
     context = {
-        "groups": _groups(branches),
+        "trees": _groups(branches),
         "may_request": any(branch.may_request for branch in branches),
         "rev": rev,
     }

@@ -28,8 +28,8 @@ COLUMNS = (
     "narrow project",
     "all scopes",
 )
-"""Roles are Vision Lab's own but for the fleet's. The last three are the owner's tokens: to read only;
-to do everything, in another project of the tenant; to do everything anywhere."""
+"""Roles are Vision Lab's own but for the fleet's. The last three are the owner's tokens: to read
+only; to do everything, in another project of the tenant; to do everything anywhere."""
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,8 @@ ENVIRONMENT = {
     "controlplane/embedded/backing.py": "decides what to start before there are settings",
     "controlplane/kernel/clock.py": "the demo's accelerated clock; nothing for an operator",
     "controlplane/kernel/crash.py": "the crash harness; nothing for an operator",
+    "controlplane/management/commands/verify.py": "its programs inherit the environment",
+    "controlplane/trace/run.py": "its children inherit the rest, as the demo's do",
     "clusters/simulator/server.py": "the simulator runs without Django",
 }
 

@@ -171,7 +171,11 @@ def test_it_refuses_a_field_of_the_pod_by_name(spec: str, line: int, said: str) 
         ("env:\n- name: NVIDIA_VISIBLE_DEVICES\n  value: all", 11, "env[0]"),
         ("env:\n- name: nvidia_driver_capabilities\n  value: all", 11, "env[0]"),
         ("env:\n- name: RANK\n  value: '1'", 11, "env[0]"),
-        ("env:\n- name: A\n  valueFrom: {secretKeyRef: {name: s, key: k}}", 12, "env[0].valueFrom"),
+        (
+            "env:\n- name: A\n  valueFrom: {secretKeyRef: {name: s, key: k}}",
+            12,
+            "env[0].valueFrom",
+        ),
         ("envFrom:\n- secretRef: {name: s}", 10, "envFrom"),
         ("volumeMounts:\n- name: data", 10, "volumeMounts"),
         ("volumeDevices: []", 10, "volumeDevices"),
@@ -186,9 +190,7 @@ def test_it_refuses_a_field_of_the_pod_by_name(spec: str, line: int, said: str) 
         ("madeUp: 1", 10, "madeUp"),
     ],
 )
-def test_it_refuses_a_field_of_the_container_by_name(
-    container: str, line: int, said: str
-) -> None:
+def test_it_refuses_a_field_of_the_container_by_name(container: str, line: int, said: str) -> None:
     (refusal,) = refusals(pod_with(container=container))
     assert refusal.startswith(f"line {line}: spec.containers[0].{said}: ")
 

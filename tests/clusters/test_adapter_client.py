@@ -1,6 +1,7 @@
 """Every answer, however odd, is an object or a ClusterError in time; and the token stays home."""
 
 import socket
+import threading
 import time
 from itertools import repeat
 
@@ -8,9 +9,11 @@ import orjson
 import pytest
 
 from clusters.adapters.kubernetes import client as client_module
+from clusters.adapters.kubernetes import deadlines
 from clusters.adapters.kubernetes.client import Client
 from clusters.port import ClusterError, Fault
 from tests.clusters.scripted import Act, Scripted, answer, raw, scripted
+from tests.kube.waiting import eventually
 
 pytestmark = pytest.mark.part_simulator
 
@@ -198,3 +201,15 @@ def test_a_certificate_of_another_authority_is_refused() -> None:
     with pytest.raises(ClusterError) as raised:
         client.call("GET", "/version")
     assert raised.value.fault is Fault.UNREACHABLE
+
+
+def test_a_client_that_is_not_closed_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deadlines, "_IDLE_S", 0.05)
+    with scripted(lambda _: answer("200 OK")) as server:
+        before = set(threading.enumerate())
+        client = Client(server=server.url, token=TOKEN, connect_timeout_s=0.2, read_timeout_s=0.2)
+        for _ in range(3):
+            client.call("GET", "/version")
+        assert len({one for one in threading.enumerate() if one.name == "deadlines"} - before) == 1
+        eventually("its thread has ended", lambda: set(threading.enumerate()) <= before)
+        client.call("GET", "/version")

@@ -66,7 +66,9 @@ def test_the_request_names_the_version_and_asks_for_bookmarks() -> None:
 
 
 def test_a_bookmark_moves_the_version_and_nothing_else() -> None:
-    bookmark = line("BOOKMARK", metadata={"resourceVersion": "9"})
+    # As Kubernetes 1.36 sends it.
+    metadata = {"resourceVersion": "9", "creationTimestamp": None}
+    bookmark = line("BOOKMARK", metadata=metadata, spec={"containers": None}, status={})
     assert seen(stream(bookmark)) == [WatchEvent(Change.BOOKMARK, None, "9")]
 
 

@@ -10,7 +10,7 @@ import orjson
 import pytest
 import urllib3
 
-from clusters.port import ClusterError, Fault, PodPhase
+from clusters.port import Change, ClusterError, Fault, PodPhase
 from clusters.simulator import layouts
 from clusters.simulator.layouts import BadLayout
 from clusters.simulator.server import listening
@@ -209,6 +209,19 @@ def test_a_port_that_is_taken_is_named() -> None:
         ended = start("--port", port, BERTH_SIMULATOR_TOKEN="t" * 16)
     assert ended.returncode == 2
     assert f"{port}: Address already in use" in ended.stderr
+
+
+def test_a_quiet_watch_is_kept_up_by_bookmarks() -> None:
+    with simulation(bookmark_s=0.1) as running:
+        port = running.connect(watch_timeout_s=1)
+        listed = port.list_nodes().resource_version
+        pod = port.create_pod(request=request())
+        with port.watch_nodes(resource_version=listed) as events:
+            seen = list(events)
+        assert len(seen) >= 5
+        assert {event.change for event in seen} == {Change.BOOKMARK}
+        assert int(seen[-1].resource_version) == int(pod.resource_version)
+        port.close()
 
 
 def test_it_stops_although_watches_are_open() -> None:

@@ -1,6 +1,7 @@
 """Random small fleets with everything in them, for properties."""
 
 from dataclasses import replace
+from random import Random
 
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from scheduler.core.snapshot import (
 from scheduler.core.units import ProjectId, WorkloadId
 from tests.core.build import (
     AT,
+    H100,
     T4,
     Quota,
     cluster,
@@ -35,115 +37,116 @@ CUT = (("2g.20gb", 0, 2), ("1g.10gb", 2, 3), ("1g.10gb", 3, 4), ("3g.40gb", 4, 8
 QUOTED = ("h100", "_1g", "_1gme", "_2g", "_3g", "t4", "t4share", "cpu")
 
 
-@st.composite
-def nodes(draw: st.DrawFn, name: str) -> NodeView:
-    kind = draw(st.sampled_from(["whole", "static", "dynamic", "shared", "cores"]))
-    gpus = 0 if kind == "cores" else draw(st.integers(1, 3))
-    made = node(
-        name,
-        gpus,
-        T4 if kind == "shared" else "NVIDIA-H100-80GB-HBM3",
-        cores=draw(st.integers(1, 8)),
-        memory_gib=draw(st.integers(2, 16)),
-        dynamic=kind == "dynamic",
-        cut=CUT if kind == "static" else (),
-        shares=Isolation.MEMORY if kind == "shared" else None,
-        usable=draw(st.integers(0, 9)) > 0,
-    )
-    if gpus and draw(st.integers(0, 5)) == 0:
-        made = replace(made, devices=(replace(made.devices[0], usable=False), *made.devices[1:]))
-    return made
+def snapshots(most_pending: int = 8) -> st.SearchStrategy[Snapshot]:
+    """Fleets by seed: hypothesis would draw mostly empty ones, and slowly."""
+    sizes = st.integers(0, 6), st.integers(0, most_pending)
+    return st.builds(fleet, st.integers(0, 2**32), *sizes)
 
 
-@st.composite
-def clusters(draw: st.DrawFn) -> tuple[ClusterView, ...]:
-    made = []
-    for i in range(draw(st.integers(1, 2))):
-        count = draw(st.integers(1, 3))
-        members = [draw(nodes(f"n{i}{k}")) for k in range(count)]
-        made.append(cluster(f"c{i}", members, usable=draw(st.integers(0, 9)) > 0))
-    return tuple(made)
+def jobs(name: str) -> st.SearchStrategy[PendingView]:
+    return st.builds(lambda seed: _job(Random(seed), name), st.integers(0, 2**32))
 
 
-def _quota() -> st.SearchStrategy[Quota]:
-    limit = st.none() | st.integers(0, 4)
-    return st.builds(Quota, st.integers(0, 6), limit, limit)
-
-
-@st.composite
-def queues(draw: st.DrawFn) -> tuple[QueueView, ...]:
-    made = []
-    for project in PROJECTS:
-        flavors = draw(st.lists(st.sampled_from(QUOTED), unique=True, min_size=3))
-        tenant = draw(st.sampled_from(["s", "t"]))
-        quotas = {flavor: draw(_quota()) for flavor in flavors}
-        made.append(queue(project, tenant=tenant, weight=draw(st.integers(0, 3)), **quotas))
-    return tuple(made)
-
-
-@st.composite
-def pod_sets(draw: st.DrawFn, name: str) -> PodSetView:
-    kind = draw(st.sampled_from(["h100", "1g", "1gme", "2g 1g", "3g", "t4 h100", "share", "cpu"]))
-    count = draw(st.integers(1, 3))
-    cores = draw(st.sampled_from([0.5, 1, 3]))
-    if kind == "cpu":
-        return cpu_pods(count, cores=cores, name=name)
-    share = draw(st.sampled_from([0.1, 0.3, 0.5, 0.7, 1])) if kind == "share" else 1
-    return pods(
-        count,
-        gpus=1 if kind == "share" else draw(st.integers(1, 2)),
-        flavors="t4share" if kind == "share" else kind,
-        share=share,
-        least=draw(st.integers(1, count)),
-        cores=cores,
-        memory_gib=draw(st.sampled_from([0.5, 2])),
-        name=name,
-    )
-
-
-@st.composite
-def jobs(draw: st.DrawFn, name: str) -> PendingView:
-    sets = [draw(pod_sets(f"s{i}")) for i in range(draw(st.integers(1, 2)))]
-    made = job(
-        name,
-        draw(st.sampled_from(PROJECTS)),
-        *sets,
-        priority=draw(st.integers(0, 2)),
-        submitted_at=draw(st.integers(0, 3)),
-        clusters=draw(st.sampled_from(["", "", "c0", "c0 c1"])),
-        not_before=draw(st.sampled_from([0, 0, 0, AT + 60])),
-        limit_s=draw(st.none() | st.integers(10, 1000)),
-    )
-    return replace(made, preemptible=draw(st.booleans()))
-
-
-def generous(of: Snapshot) -> Snapshot:
-    """The same fleet with quota for everything."""
-    plenty = {flavor: Quota(1000) for flavor in QUOTED}
-    return replace(of, queues=tuple(queue(project, **plenty) for project in PROJECTS))
-
-
-@st.composite
-def snapshots(draw: st.DrawFn, most_pending: int = 6) -> Snapshot:
+def fleet(seed: int, running: int, pending: int) -> Snapshot:
     """What holds came to hold by a plan, under other quotas, when all was well.
 
     So nothing is double-booked, while usage may be over quota and on what is not usable now.
     """
-    fleet = draw(clusters())
+    pick = Random(seed)
+    now = _clusters(pick)
     well = tuple(
-        replace(c, usable=True, nodes=tuple(replace(n, usable=True) for n in c.nodes))
-        for c in fleet
+        replace(c, usable=True, nodes=tuple(replace(n, usable=True) for n in c.nodes)) for c in now
     )
-    old = [draw(jobs(f"r{i}")) for i in range(draw(st.integers(0, 5)))]
-    old = [replace(one, not_before=0) for one in old]
-    before = generous(snapshot(clusters=well, pending=old))
-    by_id = {one.id: one for one in old}
-    holding: list[HoldingView] = []
-    for admit in decide(before).plan.admits:
-        held = holds(admit, by_id[admit.workload], since_s=draw(st.integers(0, 500)))
-        holding.append(replace(held, releasing=draw(st.integers(0, 4)) == 0))
-    new = [draw(jobs(f"w{i}")) for i in range(draw(st.integers(0, most_pending)))]
-    return snapshot(clusters=fleet, queues=draw(queues()), pending=new, holding=holding)
+    old = {f"r{i}": replace(_job(pick, f"r{i}"), not_before=0) for i in range(running)}
+    plenty = [queue(project, **dict.fromkeys(QUOTED, 1000)) for project in PROJECTS]
+    before = snapshot(clusters=well, queues=plenty, pending=old.values())
+    holding = [
+        replace(
+            holds(admit, old[admit.workload], since_s=pick.randrange(500)),
+            releasing=pick.random() < 0.15,
+        )
+        for admit in decide(before).plan.admits
+    ]
+    queues = [_queue(pick, project) for project in PROJECTS]
+    new = [_job(pick, f"w{i}") for i in range(pending)]
+    return snapshot(clusters=now, queues=queues, pending=new, holding=holding)
+
+
+def _clusters(pick: Random) -> tuple[ClusterView, ...]:
+    return tuple(
+        cluster(
+            f"c{i}",
+            [_node(pick, f"n{i}{k}") for k in range(pick.randint(1, 3))],
+            usable=pick.random() < 0.95,
+        )
+        for i in range(pick.choice([1, 1, 2]))
+    )
+
+
+def _node(pick: Random, name: str) -> NodeView:
+    kind = pick.choice(["whole", "whole", "static", "dynamic", "shared", "cores"])
+    gpus = 0 if kind == "cores" else pick.randint(1, 4)
+    made = node(
+        name,
+        gpus,
+        T4 if kind == "shared" else H100,
+        cores=pick.choice([4, 8, 8, 16]),
+        memory_gib=pick.choice([4, 16]),
+        dynamic=kind == "dynamic",
+        cut=CUT if kind == "static" else (),
+        shares=Isolation.MEMORY if kind == "shared" else None,
+        usable=pick.random() < 0.95,
+    )
+    if gpus and pick.random() < 0.15:
+        made = replace(made, devices=(replace(made.devices[0], usable=False), *made.devices[1:]))
+    return made
+
+
+def _queue(pick: Random, project: str) -> QueueView:
+    quotas: dict[str, float | Quota] = {
+        flavor: Quota(
+            pick.choice([0, 1, 2, 4, 8]),
+            pick.choice([None, None, None, 0, 2]),
+            pick.choice([None, None, None, 0, 1]),
+        )
+        for flavor in QUOTED
+        if pick.random() < 0.9
+    }
+    tenant = pick.choice(["s", "t"])
+    return queue(project, tenant=tenant, weight=pick.choice([0, 1, 1, 3]), **quotas)
+
+
+def _pod_set(pick: Random, name: str) -> PodSetView:
+    kind = pick.choice(["h100", "h100", "1g", "1gme", "2g 1g", "3g", "t4 h100", "share", "cpu"])
+    count = pick.choice([1, 1, 1, 2, 3])
+    cores = pick.choice([0.5, 1, 3])
+    if kind == "cpu":
+        return cpu_pods(count, cores=cores, name=name)
+    share = kind == "share"
+    return pods(
+        count,
+        gpus=1 if share else pick.choice([1, 1, 2]),
+        flavors="t4share" if share else kind,
+        share=pick.choice([0.1, 0.3, 0.5, 0.7, 1]) if share else 1,
+        least=pick.randint(1, count),
+        cores=cores,
+        memory_gib=pick.choice([0.5, 2]),
+        name=name,
+    )
+
+
+def _job(pick: Random, name: str) -> PendingView:
+    made = job(
+        name,
+        pick.choice(PROJECTS),
+        *(_pod_set(pick, f"s{i}") for i in range(pick.choice([1, 1, 1, 2]))),
+        priority=pick.randrange(3),
+        submitted_at=pick.randrange(4),
+        clusters=pick.choice(["", "", "", "c0", "c0 c1"]),
+        not_before=AT + 60 if pick.random() < 0.1 else 0,
+        limit_s=pick.choice([None, 10, 300, 1000]),
+    )
+    return replace(made, preemptible=pick.random() < 0.8)
 
 
 def shuffled(draw: st.DrawFn, of: Snapshot) -> Snapshot:

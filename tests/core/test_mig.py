@@ -43,7 +43,9 @@ def test_it_knows_a_model_by_the_name_that_gpu_feature_discovery_gives(
     assert found.name == board
 
 
-@pytest.mark.parametrize("model", ["Tesla-T4", "NVIDIA-A100", "NVIDIA-A10", "V100M32", "", "A3000"])
+@pytest.mark.parametrize(
+    "model", ["Tesla-T4", "NVIDIA-A100", "NVIDIA-A10", "V100M32", "", "A3000"]
+)
 def test_it_knows_no_mig_for_other_models_or_when_the_memory_is_open(model: str) -> None:
     assert mig.board(model=model) is None
     assert mig.legal_spans(model=model, profile="1g.10gb") == ()
@@ -198,11 +200,7 @@ def _assert_lawful(model: str, layout: tuple[tuple[str, Span], ...]) -> None:
 _PROFILES = [p.name for p in mig.BOARDS[3].profiles]
 
 
-@given(
-    layouts=st.lists(
-        st.lists(st.sampled_from(_PROFILES), max_size=7), min_size=1, max_size=4
-    )
-)
+@given(layouts=st.lists(st.lists(st.sampled_from(_PROFILES), max_size=7), min_size=1, max_size=4))
 def test_what_lies_on_devices_can_be_arranged_again(layouts: list[list[str]]) -> None:
     """Any mix that is legal device by device is found from the node's sums alone."""
     board = mig.board(model="H100-80GB")

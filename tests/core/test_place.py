@@ -182,7 +182,9 @@ def test_shares_go_to(
     expected: list[tuple[str, int, int]],
 ) -> None:
     holding = [
-        runs(f"r{i}", "a", device, flavor="t4share", span=(start, end), amount=(end - start) / 1000)
+        runs(
+            f"r{i}", "a", device, flavor="t4share", span=(start, end), amount=(end - start) / 1000
+        )
         for i, (device, start, end) in enumerate(held)
     ]
     pending = [
@@ -309,7 +311,9 @@ def test_a_workload_goes_to(
 
 
 def test_a_gang_that_fits_no_cluster_as_a_whole_takes_nothing() -> None:
-    made = decide(snapshot(clusters=TWO, queues=[QUEUE], pending=[job("w", "a", pods(10, gpus=1))]))
+    made = decide(
+        snapshot(clusters=TWO, queues=[QUEUE], pending=[job("w", "a", pods(10, gpus=1))])
+    )
     assert made.started() == []
 
 
@@ -345,7 +349,9 @@ def test_as_many_pods_start_as_room_and_quota_allow_but_not_fewer_than_the_least
 ) -> None:
     wanted = pods(8, gpus=1, least=least)
     of = snapshot(
-        nodes=[node("n1", gpus=6)], queues=[queue("a", h100=quota)], pending=[job("w", "a", wanted)]
+        nodes=[node("n1", gpus=6)],
+        queues=[queue("a", h100=quota)],
+        pending=[job("w", "a", wanted)],
     )
     made = decide(of)
     assert sum(len(a.places) for a in made.plan.admits) == started

@@ -239,8 +239,9 @@ class TestWhatIsOnItsWayBack:
         queues = [queue("a", h100=4), queue("b", h100=Quota(0, borrow=None))]
         waiting = [job("w", "a", pods(gpus=4), priority=1), job("x", "b", priority=9)]
         nodes = [node("n1", gpus=4), node("n2", gpus=4)]
-        holding = [self.leaving, self.staying]
-        made = decide(snapshot(nodes=nodes, queues=queues, holding=holding, pending=waiting))
+        made = decide(
+            snapshot(nodes=nodes, queues=queues, holding=[self.leaving], pending=waiting)
+        )
         assert made.started() == []
         assert made.reason("x") is ReasonCode.COHORT_USED
 

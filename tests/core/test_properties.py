@@ -21,7 +21,7 @@ from tests.core.build import BY_NAME, decide, holds
 from tests.core.fleets import jobs, shuffled, snapshots, waiting_again
 
 POLICY = Policy()
-FEW, MANY = settings(max_examples=60), settings(max_examples=200)
+FEW, MANY = settings(max_examples=100, deadline=None), settings(max_examples=300, deadline=None)
 
 
 @MANY
@@ -69,7 +69,10 @@ def test_what_is_held_for_want_of_room_fits_on_no_node_by_itself(of: Snapshot) -
     """Brute force: each pod of a held single on each node, at every span, is refused."""
     made = decide(of, preemption=False)
     holders = [p for h in of.holding for p in h.placements]
-    holders_now: list[HeldView | Place] = [*holders, *(p for a in made.plan.admits for p in a.places)]
+    holders_now: list[HeldView | Place] = [
+        *holders,
+        *(p for a in made.plan.admits for p in a.places),
+    ]
     usable = [n for c in of.clusters if c.usable for n in c.nodes]
     for waiting in of.pending:
         hold = made.holds.get(waiting.id)
@@ -95,7 +98,9 @@ def test_a_rollback_restores_everything(data: st.DataObject) -> None:
     before = _state(draft)
     mark = draft.checkpoint()
     held = [(h.project, p) for h in of.holding for p in h.placements]
-    for project, placement in data.draw(st.lists(st.sampled_from(held), unique=True)) if held else []:
+    for project, placement in (
+        data.draw(st.lists(st.sampled_from(held), unique=True)) if held else []
+    ):
         draft.remove(project=project, holder=placement)
     inner, middle = draft.checkpoint(), _state(draft)
     for admit in plan(of, POLICY).admits:
@@ -162,7 +167,7 @@ def test_the_dry_run_says_what_the_plan_then_does(data: st.DataObject) -> None:
     assert answer.workload == asked.id
 
 
-@settings(max_examples=80, deadline=None)
+@MANY
 @given(of=snapshots())
 def test_a_fleet_to_which_nothing_comes_settles(of: Snapshot) -> None:
     """Victims ask again at once. No ring of evictions: soon nothing changes any more."""
@@ -178,9 +183,7 @@ def test_a_fleet_to_which_nothing_comes_settles(of: Snapshot) -> None:
 def _after(of: Snapshot, admits: tuple[Admit, ...], victims: set[str]) -> Snapshot:
     """The next snapshot: what was leaving has left, victims leave, what was admitted holds."""
     by_id = {p.id: p for p in of.pending}
-    holding = [
-        replace(h, releasing=h.id in victims) for h in of.holding if not h.releasing
-    ]
+    holding = [replace(h, releasing=h.id in victims) for h in of.holding if not h.releasing]
     holding += [holds(admit, by_id[admit.workload]) for admit in admits]
     again = [waiting_again(h) for h in of.holding if h.releasing and h.id.startswith("w")]
     started = {admit.workload for admit in admits}

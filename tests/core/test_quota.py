@@ -15,9 +15,7 @@ H100 = FlavorId("h100")
 def book(used: dict[str, float], *queues: QueueView) -> Book:
     made = Book(queues=queues)
     for project, amount in used.items():
-        made.charge(
-            project=ProjectId(project), flavor=H100, amount_milli=round(amount * 1000)
-        )
+        made.charge(project=ProjectId(project), flavor=H100, amount_milli=round(amount * 1000))
     return made
 
 
@@ -33,30 +31,44 @@ def book(used: dict[str, float], *queues: QueueView) -> Book:
             Quota(4, borrow=None), Quota(4, lend=1), {}, 5, id="no more than others lend"
         ),
         pytest.param(
-            Quota(4, borrow=None), Quota(4, lend=1), {"b": 2}, 5, id="kept quota is kept, used or not"
+            Quota(4, borrow=None),
+            Quota(4, lend=1),
+            {"b": 2},
+            5,
+            id="kept quota is kept, used or not",
         ),
         pytest.param(
             Quota(4, borrow=None), Quota(4, lend=0), {"b": 4}, 4, id="nothing when nothing is lent"
         ),
         pytest.param(
-            Quota(4), Quota(4, borrow=None), {"b": 6}, 2, id="less than nominal while others borrow it"
+            Quota(4),
+            Quota(4, borrow=None),
+            {"b": 6},
+            2,
+            id="less than nominal while others borrow it",
         ),
         pytest.param(
-            Quota(4, lend=2), Quota(4, borrow=None), {"b": 6}, 2, id="at least what it does not lend"
+            Quota(4, lend=2),
+            Quota(4, borrow=None),
+            {"b": 6},
+            2,
+            id="at least what it does not lend",
         ),
         pytest.param(Quota(4), Quota(4), {"a": 6}, -2, id="negative after its quota was cut"),
         pytest.param(
             Quota(4), Quota(4), {"b": 10}, -2, id="negative after the quota of another was cut"
         ),
         pytest.param(
-            Quota(4, lend=1), Quota(4), {"b": 10}, -5, id="not even kept quota while over the total"
+            Quota(4, lend=1),
+            Quota(4),
+            {"b": 10},
+            -5,
+            id="not even kept quota while over the total",
         ),
         pytest.param(Quota(0, borrow=3), Quota(4), {}, 3, id="borrowed only, without nominal"),
     ],
 )
-def test_a_project_may_take(
-    a: Quota, b: Quota, used: dict[str, float], available: float
-) -> None:
+def test_a_project_may_take(a: Quota, b: Quota, used: dict[str, float], available: float) -> None:
     made = book(used, queue("a", h100=a), queue("b", h100=b))
     assert made.available(project=ProjectId("a"), flavor=H100) == available * 1000
 

@@ -53,8 +53,7 @@ class Client:
         configuration.connection_pool_maxsize = 32
         self._manager = RESTClientObject(configuration).pool_manager
         self._pool = self._manager.connection_from_url(server)
-        self._watchdog = Watchdog(connect_timeout_s + read_timeout_s)
-        self._pool.conn_kw["watchdog"] = self._watchdog
+        self._pool.conn_kw["watchdog"] = Watchdog(connect_timeout_s + read_timeout_s)
         self._pool.ConnectionCls = (
             GuardedTlsConnection if self._pool.scheme == "https" else GuardedConnection
         )
@@ -106,7 +105,6 @@ class Client:
 
     def close(self) -> None:
         self._manager.clear()
-        self._watchdog.close()
 
     def unreachable(self, error: Exception) -> ClusterError:
         """A transport error as ours. Its text may quote what a stranger sent, never the token."""

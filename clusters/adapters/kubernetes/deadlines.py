@@ -16,6 +16,8 @@ from typing import Any
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.response import HTTPResponse
 
+_IDLE_S = 60.0
+
 
 @dataclass(slots=True)
 class _Step:
@@ -26,40 +28,33 @@ class _Step:
 class Watchdog:
     """Breaks the connection of each step that takes longer than `limit_s`.
 
-    One thread for all connections, started with the first step.
+    One thread for all connections; it starts with a step and ends after a while without any, so
+    that nobody has to stop it.
     """
 
     def __init__(self, limit_s: float) -> None:
         self._limit_s = limit_s
         self._steps: deque[_Step] = deque()  # all have the same limit, so the oldest ends first
+        self._lock = threading.Lock()
         self._news = threading.Event()
-        self._closed = False
         self._thread: threading.Thread | None = None
 
     @contextmanager
     def watching(self, connection: "GuardedConnection") -> Iterator[None]:
         step = _Step(time.monotonic() + self._limit_s, connection)
-        self._steps.append(step)
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="deadlines", daemon=True)
-            self._thread.start()
+        with self._lock:
+            self._steps.append(step)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="deadlines", daemon=True)
+                self._thread.start()
         self._news.set()
         try:
             yield
         finally:
             step.connection = None
 
-    def close(self) -> None:
-        self._closed = True
-        self._news.set()
-
     def _run(self) -> None:
-        while not self._closed:
-            if not self._steps:
-                self._news.clear()
-                if not self._steps:
-                    self._news.wait()
-                continue
+        while self._wait_for_steps():
             step = self._steps[0]
             left_s = step.deadline - time.monotonic()
             if step.connection is not None and left_s > 0:
@@ -68,6 +63,16 @@ class Watchdog:
             self._steps.popleft()
             if (connection := step.connection) is not None:
                 connection.hang_up()
+
+    def _wait_for_steps(self) -> bool:
+        """Whether there is a step; False, and the thread's place given up, when none comes."""
+        self._news.clear()
+        if not self._steps:
+            self._news.wait(_IDLE_S)
+        with self._lock:
+            if not self._steps:
+                self._thread = None
+            return bool(self._steps)
 
 
 class GuardedConnection(HTTPConnection):

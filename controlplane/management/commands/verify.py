@@ -54,8 +54,8 @@ def steps() -> list[Step]:
         ),
         Step("import contracts", [_tool("lint-imports"), "--no-cache", "--no-logo"]),
         Step("lock", [_uv(root), "lock", "--check"]),
-        Step("ruff check", [_tool("ruff"), "check", "."]),
-        Step("ruff format", [_tool("ruff"), "format", "--check", "."]),
+        Step("ruff check", [_tool("ruff"), "check", "--output-format=concise", "."]),
+        Step("ruff format", [_tool("ruff"), "format", "--check", "--output-format=concise", "."]),
         Step("templates", [_tool("djade"), "--target-version", _DJANGO, "--check", *templates]),
     ]
 

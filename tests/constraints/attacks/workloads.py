@@ -39,7 +39,6 @@ WORKLOADS = (
     Attack("workload_priority_in_range", "it goes after all", change(Workload, priority=-1001)),
     negative("scheduler_workload_version_check", Workload, "version"),
     negative("scheduler_workload_failures_check", Workload, "failures"),
-    negative("scheduler_workload_position_check", Workload, "position"),
     Attack(
         "scheduler_workload_clust_workload_id_cluster_id_a3b364ea_uniq",
         "a workload accepts a cluster twice",

@@ -1,0 +1,49 @@
+"""The back office of hardware, to look at."""
+
+from django.contrib import admin
+
+from clusters import models
+from controlplane.kernel.admin import ReadOnly
+
+
+@admin.register(models.Cluster)
+class ClusterPage(ReadOnly):
+    list_display = ("name", "region", "state", "version", "simulated", "seen_at", "last_error")
+    list_filter = ("state",)
+
+
+@admin.register(models.Node)
+class NodePage(ReadOnly):
+    list_display = (
+        "name",
+        "cluster",
+        "ready",
+        "schedulable",
+        "cpu_milli",
+        "memory_mib",
+        "gone_at",
+    )
+    list_select_related = ("cluster",)
+    list_filter = ("cluster", "ready")
+    search_fields = ("name",)
+
+
+@admin.register(models.Device)
+class DevicePage(ReadOnly):
+    list_display = ("node", "ordinal", "model", "mode", "usable", "gone_at")
+    list_select_related = ("node",)
+    list_filter = ("mode", "usable")
+    search_fields = ("uuid", "node__name")
+
+
+@admin.register(models.DeviceSlice)
+class DeviceSlicePage(ReadOnly):
+    list_display = ("device", "profile", "span", "gone_at")
+    list_select_related = ("device",)
+
+
+@admin.register(models.Flavor)
+class FlavorPage(ReadOnly):
+    list_display = ("name", "kind", "model", "profile", "isolation")
+    list_filter = ("kind",)
+    search_fields = ("name", "model")

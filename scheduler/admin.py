@@ -1,0 +1,49 @@
+"""The back office of work and decisions, to look at."""
+
+from django.contrib import admin
+
+from controlplane.kernel.admin import ReadOnly
+from scheduler import models
+
+
+@admin.register(models.Workload)
+class WorkloadPage(ReadOnly):
+    list_display = ("id", "name", "project", "state", "priority_class", "submitted_at")
+    list_select_related = ("project",)
+    list_filter = ("state", "priority_class")
+    search_fields = ("id", "name")
+
+
+@admin.register(models.Attempt)
+class AttemptPage(ReadOnly):
+    list_display = ("workload", "number", "cluster", "epoch", "outcome", "created_at", "ended_at")
+    list_select_related = ("workload", "cluster")
+    list_filter = ("outcome",)
+
+
+@admin.register(models.Placement)
+class PlacementPage(ReadOnly):
+    list_display = ("pod_name", "node", "flavor", "amount_milli", "started_at", "released_at")
+    list_select_related = ("node", "flavor")
+    search_fields = ("pod_name", "pod_uid")
+
+
+@admin.register(models.Operation)
+class OperationPage(ReadOnly):
+    list_display = ("attempt", "kind", "due_at", "failures", "last_error", "done_at")
+    list_select_related = ("attempt",)
+    list_filter = ("kind",)
+
+
+@admin.register(models.SchedulerLease)
+class LeasePage(ReadOnly):
+    list_display = ("shard", "epoch", "holder", "expires_at")
+
+
+@admin.register(models.CycleRecord)
+class CyclePage(ReadOnly):
+    list_display = (
+        "at", "shard", "epoch", "pending_count", "admitted_count", "refused_count",
+        "load_ms", "plan_ms", "apply_ms",
+    )  # fmt: skip
+    list_filter = ("shard",)

@@ -1,0 +1,96 @@
+"""The back office of people, quota and money. Only users, whom no service makes, are edited."""
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.contrib.auth.admin import UserAdmin
+from django.contrib.auth.models import Group
+
+from controlplane.kernel.admin import ReadOnly
+from tenants import models
+
+if TYPE_CHECKING:
+    _UserPage = UserAdmin[models.User]
+else:
+    _UserPage = UserAdmin  # generic for the type checker only
+
+admin.site.unregister(Group)  # roles are Member rows: groups and their permissions mean nothing
+
+
+@admin.register(models.User)
+class UserPage(_UserPage):
+    """For superusers: who can sign in. What they may do is not decided here."""
+
+    fieldsets = (
+        (None, {"fields": ("username", "password")}),
+        ("Person", {"fields": ("first_name", "last_name", "email")}),
+        ("Back office", {"fields": ("is_active", "is_staff", "is_superuser")}),
+        ("Times", {"fields": ("last_login", "date_joined")}),
+    )
+    readonly_fields = ("last_login", "date_joined")
+    list_display = ("username", "email", "is_active", "is_staff")
+    list_filter = ("is_active", "is_staff")
+    filter_horizontal = ()
+
+    def has_delete_permission(self, *args: Any, **kwargs: Any) -> bool:  # Any: as Django calls it
+        return False  # what they submitted and decided names them: end their access by is_active
+
+
+@admin.register(models.Tenant)
+class TenantPage(ReadOnly):
+    list_display = ("name", "slug", "parent", "weight")
+    list_select_related = ("parent",)
+    search_fields = ("name", "slug")
+
+
+@admin.register(models.Project)
+class ProjectPage(ReadOnly):
+    list_display = ("name", "tenant", "namespace", "weight")
+    list_select_related = ("tenant",)
+    search_fields = ("name", "slug", "namespace")
+
+
+@admin.register(models.Member)
+class MemberPage(ReadOnly):
+    list_display = ("user", "role", "tenant", "project")
+    list_select_related = ("user", "tenant", "project")
+    list_filter = ("role",)
+    search_fields = ("user__username",)
+
+
+@admin.register(models.Token)
+class TokenPage(ReadOnly):
+    list_display = ("name", "user", "scopes", "expires_at", "last_used_at", "revoked_at")
+    list_select_related = ("user",)
+    exclude = ("digest",)
+
+
+@admin.register(models.Quota)
+class QuotaPage(ReadOnly):
+    list_display = ("project", "flavor", "nominal_milli", "used_milli", "version")
+    list_select_related = ("project", "flavor")
+
+
+@admin.register(models.QuotaRequest)
+class QuotaRequestPage(ReadOnly):
+    list_display = ("project", "flavor", "nominal_milli", "requested_by", "decision", "decided_by")
+    list_select_related = ("project", "flavor", "requested_by", "decided_by")
+    list_filter = ("decision",)
+
+
+@admin.register(models.Rate)
+class RatePage(ReadOnly):
+    list_display = ("flavor", "cluster", "price_per_hour", "currency", "during")
+    list_select_related = ("flavor", "cluster")
+
+
+@admin.register(models.UsageInterval)
+class UsagePage(ReadOnly):
+    list_display = ("project", "flavor", "cluster", "amount_milli", "during")
+    list_select_related = ("project", "flavor", "cluster")
+
+
+@admin.register(models.Charge)
+class ChargePage(ReadOnly):
+    list_display = ("project", "flavor", "amount", "currency", "ended_at", "corrects")
+    list_select_related = ("project", "flavor", "corrects")

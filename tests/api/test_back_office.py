@@ -1,0 +1,69 @@
+"""The back office: staff look at everything, and nothing there changes an object of a service."""
+
+import pytest
+from django.contrib import admin
+from django.db.models import Model
+from django.test import Client
+from django.urls import reverse
+
+from controlplane.kernel.admin import ReadOnly
+from tenants.models import User
+from tests import factories
+from tests.api.world import build
+from tests.conftest import Cast
+
+
+def registered() -> list[type[Model]]:
+    return sorted(admin.site._registry, key=lambda model: model._meta.label)
+
+
+@pytest.fixture
+def staff(db: None) -> Client:
+    client = Client()
+    client.force_login(factories.user("sue", is_staff=True))
+    return client
+
+
+def test_only_users_can_be_edited() -> None:
+    edited = [
+        model for model, page in admin.site._registry.items() if not isinstance(page, ReadOnly)
+    ]
+    assert edited == [User]
+
+
+@pytest.mark.parametrize("model", registered(), ids=lambda model: model._meta.label)
+def test_staff_look_and_do_not_touch(model: type[Model], staff: Client, cast: Cast) -> None:
+    world = build(cast)
+    assert world.ids
+    name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
+    expected = 403 if model is User else 200  # for superusers
+    assert staff.get(reverse(f"{name}_changelist")).status_code == expected
+    assert staff.get(reverse(f"{name}_add")).status_code == 403
+    row = model._default_manager.first()
+    if row is None:
+        return
+    change = reverse(f"{name}_change", args=[row.pk])
+    assert staff.get(change).status_code == expected
+    assert staff.post(change, {}).status_code == 403
+    assert staff.post(reverse(f"{name}_delete", args=[row.pk]), {"post": "yes"}).status_code == 403
+
+
+def test_no_secret_is_shown(staff: Client, cast: Cast) -> None:
+    token = factories.token(cast.ben)
+    html = staff.get(reverse("admin:tenants_token_change", args=[token.id])).content.decode()
+    assert token.name in html
+    assert token.digest not in html
+
+
+def test_a_superuser_makes_a_user_who_may_do_nothing(db: None) -> None:
+    client = Client()
+    client.force_login(factories.user("root", is_staff=True, is_superuser=True))
+    form = {
+        "username": "new", "usable_password": "true", "password1": "long-enough-2026",
+        "password2": "long-enough-2026",
+    }  # fmt: skip
+    answer = client.post(reverse("admin:tenants_user_add"), form)
+    assert answer.status_code == 302
+    made = User.objects.get(username="new")
+    assert not made.is_staff
+    assert client.get(reverse("admin:tenants_user_change", args=[made.id])).status_code == 200

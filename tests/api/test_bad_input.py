@@ -1,0 +1,351 @@
+"""Bad submissions: a clear error that names the field, and nothing stored."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from clusters.models import DeviceMode
+from tenants.models import User
+from tests import factories
+from tests.conftest import Cast
+
+type Json = Any  # JSON values
+type Api = Callable[[User | None], APIClient]
+type Unchanged = Callable[[], AbstractContextManager[None]]
+
+URL = "/api/v1/workloads"
+
+
+@pytest.fixture(autouse=True)
+def fleet(cast: Cast) -> None:
+    """north: one node, 8 whole H100s, 96 cores, 1 TiB. south: one static 1g.10gb slice."""
+    factories.node(factories.cluster("north"))
+    slices = factories.node(factories.cluster("south"), "s1", gpus=0)
+    sliced = factories.device(slices, mode=DeviceMode.MIG_STATIC)
+    factories.device_slice(sliced, "1g.10gb", 0, 1)
+    whole, small, cpu = factories.flavor(), factories.mig_flavor(), factories.cpu_flavor()
+    large = factories.mig_flavor("h100-3g.40gb", "3g.40gb")
+    factories.quota(cast.detection, whole, 8000, borrowing_limit_milli=0)
+    factories.quota(cast.segmentation, whole, 8000)
+    for flavor in (small, large):
+        factories.quota(cast.detection, flavor, 4000)
+    factories.quota(cast.detection, cpu, 64_000)
+
+
+def refused(answer: Any, *, status: int = 400) -> list[tuple[str, str]]:
+    """(pointer, code) of each fault of a problem document."""
+    assert answer.status_code == status, answer.content
+    assert answer["Content-Type"] == "application/problem+json"
+    problem = answer.json()
+    assert problem["status"] == status
+    assert problem["type"].startswith("/api/v1/problems/")
+    assert problem["instance"] == answer.wsgi_request.path
+    return [(fault["pointer"], fault["code"]) for fault in problem["errors"]]
+
+
+SPEC: list[tuple[dict[str, Json], str, str]] = [
+    ({"owner": "x"}, "/owner", "unknown-field"),
+    ({"state": "RUNNING"}, "/state", "unknown-field"),
+    ({"priority": 1000}, "/priority", "unknown-field"),
+    ({"a/b~c": 1}, "/a~1b~0c", "unknown-field"),
+    ({"name": ""}, "/name", "invalid"),
+    ({"name": "  "}, "/name", "invalid"),
+    ({"name": "x" * 101}, "/name", "invalid"),
+    ({"name": 5}, "/name", "wrong-type"),
+    ({"name": None}, "/name", "wrong-type"),
+    ({"name": "a\0b"}, "/name", "bad-character"),
+    ({"name": "a\nb"}, "/name", "bad-character"),
+    ({"name": "a\x1b[31m"}, "/name", "bad-character"),
+    ({"name": "a\u202egpj.exe"}, "/name", "bad-character"),
+    ({"name": "a\u2066b"}, "/name", "bad-character"),
+    ({"name": "a\u2028b"}, "/name", "bad-character"),
+    ({"priority_class": "root"}, "/priority_class", "invalid"),
+    ({"priority_class": None}, "/priority_class", "invalid"),
+    ({"priority_class": ["normal"]}, "/priority_class", "invalid"),
+    ({"preemptible": 1}, "/preemptible", "wrong-type"),
+    ({"preemptible": "true"}, "/preemptible", "wrong-type"),
+    ({"run_time_limit_s": 0}, "/run_time_limit_s", "out-of-range"),
+    ({"run_time_limit_s": 1.0}, "/run_time_limit_s", "wrong-type"),
+    ({"run_time_limit_s": 90 * 24 * 3600 + 1}, "/run_time_limit_s", "out-of-range"),
+    ({"clusters": "north"}, "/clusters", "wrong-type"),
+    ({"clusters": ["nowhere"]}, "/clusters/0", "unknown-cluster"),
+    ({"clusters": ["north", "north"]}, "/clusters", "repeated"),
+    ({"clusters": ["north"] * 33}, "/clusters", "too-many"),
+    ({"labels": {"berth.dev/workload": "x"}}, "/labels/berth.dev~1workload", "reserved-label"),
+    ({"labels": {"x.k8s.io/a": "x"}}, "/labels/x.k8s.io~1a", "reserved-label"),
+    ({"labels": {"team": "a b"}}, "/labels/team", "invalid"),
+    ({"labels": {"": "x"}}, "/labels/", "invalid"),
+    ({"labels": {"team": 5}}, "/labels/team", "wrong-type"),
+    ({"labels": []}, "/labels", "wrong-type"),
+    ({"pod_sets": []}, "/pod_sets", "invalid"),
+    ({"pod_sets": {}}, "/pod_sets", "wrong-type"),
+    ({"pod_sets": [5]}, "/pod_sets/0", "wrong-type"),
+    ({"project": "vision"}, "/project", "wrong-type"),
+    ({"project": None}, "/project", "wrong-type"),
+]
+POD_SET: list[tuple[dict[str, Json], str, str]] = [
+    ({"hostNetwork": True}, "hostNetwork", "unknown-field"),
+    ({"name": "Main"}, "name", "invalid"),
+    ({"name": "-a"}, "name", "invalid"),
+    ({"count": -1}, "count", "out-of-range"),
+    ({"count": 0}, "count", "out-of-range"),
+    ({"count": 4097}, "count", "out-of-range"),
+    ({"count": 2**63}, "count", "out-of-range"),
+    ({"count": 10**30}, "count", "wrong-type"),
+    ({"count": True}, "count", "wrong-type"),
+    ({"count": 1.0}, "count", "wrong-type"),
+    ({"count": "1"}, "count", "wrong-type"),
+    ({"count": "\u0661"}, "count", "wrong-type"),
+    ({"count": None}, "count", "wrong-type"),
+    ({"count": 2, "min_count": 3}, "min_count", "out-of-range"),
+    ({"min_count": 0}, "min_count", "out-of-range"),
+    ({"cpu_milli": 0}, "cpu_milli", "out-of-range"),
+    ({"cpu_milli": 4_096_001}, "cpu_milli", "out-of-range"),
+    ({"memory_mib": -1}, "memory_mib", "out-of-range"),
+    ({"gpu_count": -1}, "gpu_count", "out-of-range"),
+    ({"gpu_count": 65}, "gpu_count", "out-of-range"),
+    ({"gpu_milli": 0}, "gpu_milli", "out-of-range"),
+    ({"gpu_milli": 1001}, "gpu_milli", "out-of-range"),
+    ({"gpu_milli": 500, "gpu_count": 2}, "gpu_milli", "invalid"),
+    ({"gpu_milli": 500}, "flavors/0", "wrong-flavor"),
+    ({"flavors": []}, "flavors", "required"),
+    ({"flavors": "h100-80gb"}, "flavors", "wrong-type"),
+    ({"flavors": [{"name": "x"}]}, "flavors/0", "invalid"),
+    ({"flavors": ["h100-80gb", "h100-80gb"]}, "flavors", "repeated"),
+    ({"flavors": ["h200"]}, "flavors/0", "unknown-flavor"),
+    ({"flavors": ["'; DROP TABLE"]}, "flavors/0", "invalid"),
+    ({"flavors": ["cpu"]}, "flavors/0", "wrong-flavor"),
+    ({"gpu_count": 0}, "flavors/0", "wrong-flavor"),
+    ({"image": "a b"}, "image", "invalid"),
+    ({"image": ""}, "image", "invalid"),
+    ({"image": "x" * 301}, "image", "invalid"),
+    ({"image": "-rm"}, "image", "invalid"),
+    ({"command": "sleep"}, "command", "wrong-type"),
+    ({"command": ["a\0"]}, "command/0", "invalid"),
+    ({"args": ["x" * 4097]}, "args/0", "invalid"),
+    ({"args": ["x"] * 257}, "args", "too-many"),
+    ({"args": [None]}, "args/0", "invalid"),
+    ({"env": {"NVIDIA_VISIBLE_DEVICES": "all"}}, "env/NVIDIA_VISIBLE_DEVICES", "reserved-env"),
+    ({"env": {"nvidia_x": "all"}}, "env/nvidia_x", "reserved-env"),
+    ({"env": {"RANK": "0"}}, "env/RANK", "reserved-env"),
+    ({"env": {"A=B": "x"}}, "env/A=B", "invalid"),
+    ({"env": {"A": "x\0"}}, "env/A", "invalid"),
+    ({"env": {"A": 5}}, "env/A", "wrong-type"),
+    ({"env": {f"A{n}": "" for n in range(101)}}, "env", "too-many"),
+]
+
+
+@pytest.mark.parametrize(("change", "pointer", "code"), SPEC)
+def test_it_refuses_a_bad_workload(
+    api: Api, cast: Cast, nothing_stored: Unchanged,
+    change: dict[str, Json], pointer: str, code: str,
+) -> None:  # fmt: skip
+    with nothing_stored():
+        answer = api(cast.ben).post(
+            URL, factories.submission(cast.detection) | change, format="json"
+        )
+    assert (pointer, code) in refused(answer)
+
+
+@pytest.mark.parametrize(("change", "pointer", "code"), POD_SET)
+def test_it_refuses_a_bad_pod_set(
+    api: Api, cast: Cast, nothing_stored: Unchanged,
+    change: dict[str, Json], pointer: str, code: str,
+) -> None:  # fmt: skip
+    body = factories.submission(cast.detection, pod_set=change)
+    with nothing_stored():
+        answer = api(cast.ben).post(URL, body, format="json")
+    assert (f"/pod_sets/0/{pointer}", code) in refused(answer)
+
+
+@pytest.mark.parametrize("field", ["project", "name", "pod_sets"])
+def test_it_names_a_missing_field(
+    api: Api, cast: Cast, nothing_stored: Unchanged, field: str
+) -> None:
+    body = factories.submission(cast.detection)
+    del body[field]
+    with nothing_stored():
+        answer = api(cast.ben).post(URL, body, format="json")
+    assert refused(answer) == [(f"/{field}", "required")]
+
+
+def test_it_names_every_fault_at_once(api: Api, cast: Cast) -> None:
+    body = factories.submission(cast.detection, name="", extra=1, pod_set={"count": -1, "x": 1})
+    found = refused(api(cast.ben).post(URL, body, format="json"))
+    assert {pointer for pointer, _ in found} == {
+        "/extra", "/name", "/pod_sets/0/count", "/pod_sets/0/x",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "numbers"),
+    [
+        ({"gpu_count": 9}, ["9"]),  # larger than any node
+        ({"cpu_milli": 97_000}, ["97"]),  # the same, by its CPU
+        ({"count": 2, "gpu_count": 8}, ["16", "8"]),  # beyond nominal + borrowing
+        ({"flavors": ["h100-3g.40gb"]}, []),  # a profile that no device has
+        ({"flavors": ["cpu"], "gpu_count": 0, "count": 64}, ["256", "64"]),
+    ],
+)
+def test_it_refuses_what_could_never_start_with_the_numbers(
+    api: Api, cast: Cast, nothing_stored: Unchanged,
+    change: dict[str, Json], numbers: list[str],
+) -> None:  # fmt: skip
+    body = factories.submission(cast.detection, pod_set=change)
+    with nothing_stored():
+        answer = api(cast.ben).post(URL, body, format="json")
+    ((pointer, _),) = refused(answer)
+    assert pointer == "/pod_sets"
+    assert all(number in answer.json()["detail"] for number in numbers), answer.json()
+
+
+def test_it_refuses_a_profile_that_the_accepted_clusters_lack(
+    api: Api, cast: Cast, nothing_stored: Unchanged
+) -> None:
+    body = factories.submission(cast.detection, pod_set={"flavors": ["h100-1g.10gb"]})
+    with nothing_stored():
+        answer = api(cast.ben).post(URL, body | {"clusters": ["north"]}, format="json")
+    assert [pointer for pointer, _ in refused(answer)] == ["/pod_sets"]
+    assert api(cast.ben).post(URL, body, format="json").status_code == 201
+
+
+def test_another_tenants_project_is_as_good_as_missing(
+    api: Api, cast: Cast, nothing_stored: Unchanged
+) -> None:
+    with nothing_stored():
+        foreign = api(cast.cleo).post(URL, factories.submission(cast.detection), format="json")
+        missing = api(cast.cleo).post(
+            URL,
+            factories.submission(cast.detection)
+            | {"project": "00000000-0000-7000-8000-000000000000"},
+            format="json",
+        )
+    assert refused(foreign, status=404) == refused(missing, status=404) == []
+    assert foreign.json() == missing.json()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"[1,", b"\xff\xfe", b'{"name": NaN}', b'{"name": "\xed\xa0\x80"}', b"x" * 100,
+     b"[" * 5000],
+)  # fmt: skip
+def test_it_refuses_what_is_not_json(
+    api: Api, cast: Cast, nothing_stored: Unchanged, body: bytes
+) -> None:
+    with nothing_stored():
+        answer = api(cast.ben).post(URL, body, content_type="application/json")
+    refused(answer)
+
+
+@pytest.mark.parametrize("body", ["[]", "5", "null", '"text"', "true", "[{}]"])
+def test_it_refuses_json_that_is_no_object(
+    api: Api, cast: Cast, nothing_stored: Unchanged, body: str
+) -> None:
+    with nothing_stored():
+        for url in (URL, f"{URL}/batch"):
+            refused(api(cast.ben).post(url, body, content_type="application/json"))
+
+
+@pytest.mark.parametrize("content_type", ["text/plain", "application/x-www-form-urlencoded"])
+def test_it_takes_json_only(
+    api: Api, cast: Cast, nothing_stored: Unchanged, content_type: str
+) -> None:
+    with nothing_stored():
+        answer = api(cast.ben).post(URL, "name=x", content_type=content_type)
+    refused(answer, status=415)
+
+
+@pytest.mark.parametrize("size", [1024 * 1024 + 1, 10 * 1024 * 1024])
+def test_it_refuses_a_large_body(
+    api: Api, cast: Cast, nothing_stored: Unchanged, size: int
+) -> None:
+    body = b'{"name": "' + b"x" * size + b'"}'
+    with nothing_stored():
+        answer = api(cast.ben).post(URL, body, content_type="application/json")
+    refused(answer, status=413)
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"),
+    [
+        ({"workloads": []}, "/workloads"),
+        ({"workloads": None}, "/workloads"),
+        ({"extra": 1}, "/extra"),
+        ({"project": "x"}, "/project"),
+    ],
+)
+def test_it_refuses_a_bad_batch(
+    api: Api, cast: Cast, nothing_stored: Unchanged, change: dict[str, Json], pointer: str
+) -> None:
+    one = factories.submission(cast.detection)
+    del one["project"]
+    body = {"project": str(cast.detection.id), "workloads": [one]} | change
+    with nothing_stored():
+        answer = api(cast.ben).post(f"{URL}/batch", body, format="json")
+    assert pointer in [found for found, _ in refused(answer)]
+
+
+def test_one_bad_workload_of_a_batch_refuses_all_of_it(
+    api: Api, cast: Cast, nothing_stored: Unchanged
+) -> None:
+    one = factories.submission(cast.detection)
+    del one["project"]
+    bad = one | {"name": "a\0"}
+    hopeless = one | {"pod_sets": [one["pod_sets"][0] | {"gpu_count": 9}]}
+    unknown = one | {"clusters": ["nowhere"]}
+    for other, pointer in (
+        (bad, "/workloads/1/name"),
+        (hopeless, "/workloads/1/pod_sets"),
+        (unknown, "/workloads/1/clusters/0"),
+        ({}, "/workloads/1/name"),
+    ):
+        body = {"project": str(cast.detection.id), "workloads": [one, other]}
+        with nothing_stored():
+            answer = api(cast.ben).post(f"{URL}/batch", body, format="json")
+        assert pointer in [found for found, _ in refused(answer)]
+
+
+def test_a_batch_has_at_most_500(api: Api, cast: Cast, nothing_stored: Unchanged) -> None:
+    body = {"project": str(cast.detection.id), "workloads": [{}] * 501}
+    with nothing_stored():
+        answer = api(cast.ben).post(f"{URL}/batch", body, format="json")
+    assert refused(answer) == [("/workloads", "invalid")]
+
+
+@pytest.mark.parametrize(
+    ("query", "pointer"),
+    [
+        ("state=DONE", "?state"),
+        ("state=PENDING,DONE", "?state"),
+        ("state=PENDING&state=RUNNING", "?state"),
+        ("project=x", "?project"),
+        ("since=yesterday", "?since"),
+        ("since=2026-01-01T00:00:00", "?since"),
+        ("since=0000-99-99T99:99:99Z", "?since"),
+        ("limit=0", "?limit"),
+        ("limit=201", "?limit"),
+        ("limit=1.0", "?limit"),
+        ("limit=\u0661", "?limit"),
+        ("cursor=x", "?cursor"),
+        ("cursor=" + "x" * 600, "?cursor"),
+        ("cursor=W251bGxd", "?cursor"),
+        ("cursor=WzVd", "?cursor"),
+        ("cursor=W1tdXQ", "?cursor"),
+        ("name=a%00", "?name"),
+        ("mine=1", "?mine"),
+        ("order=-name", "?order"),
+        ("project__tenant=1", "?project__tenant"),
+    ],
+)
+def test_a_list_takes_known_filters_only(api: Api, cast: Cast, query: str, pointer: str) -> None:
+    assert refused(api(cast.ben).get(f"{URL}?{query}"))[0][0] == pointer
+
+
+def test_an_unknown_path_is_a_problem_document_too(api: Api, cast: Cast) -> None:
+    answer = api(cast.ben).get("/api/v1/nothing")
+    assert answer.status_code == 404
+    assert answer["Content-Type"] == "application/problem+json"
+    assert answer.json()["code"] == "not-found"

@@ -1,0 +1,127 @@
+"""What machines ask: probes and numbers; and the wall against large bodies before everything."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import DatabaseError
+from django.db.models.functions import Now
+from rest_framework.test import APIClient
+
+from controlplane import asgi, health
+from scheduler.core.lifecycle import State
+from scheduler.models import SchedulerLease
+from tenants.models import User
+from tests import factories
+from tests.conftest import Cast
+
+type Api = Callable[[User | None], APIClient]
+type Message = dict[str, Any]  # Any: ASGI messages
+
+
+def test_the_process_answers_without_a_database(api: Api) -> None:
+    assert api(None).get("/healthz").content == b"ok\n"
+
+
+def test_it_is_ready_with_its_database(api: Api, db: None) -> None:
+    answer = api(None).get("/readyz")
+    assert (answer.status_code, answer.json()["database"]) == (200, "ok")
+
+
+def test_it_is_not_ready_without_its_database(
+    api: Api, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise DatabaseError("down")
+
+    monkeypatch.setattr(health.connection, "cursor", broken)
+    answer = api(None).get("/readyz")
+    assert (answer.status_code, answer.json()["database"]) == (503, "no answer")
+
+
+def test_redis_gone_is_told_but_not_fatal(
+    api: Api, db: None, settings: Any
+) -> None:  # Any: pytest-django's
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    answer = api(None).get("/readyz")
+    assert (answer.status_code, answer.json()["redis"]) == (200, "no answer")
+
+
+def test_metrics_count_states_and_leases_by_id_only(api: Api, cast: Cast) -> None:
+    flavor = factories.flavor()
+    for state in (State.PENDING, State.PENDING, State.RUNNING, State.SUCCEEDED):
+        factories.workload(cast.detection, cast.ben, [flavor], "secret", state=state)
+    SchedulerLease.objects.create(
+        shard="main", epoch=7, holder="w1", expires_at=Now() + timedelta(seconds=10)
+    )
+    token = factories.token(cast.oz)
+    text = APIClient(headers=factories.bearer(token)).get("/metrics").content.decode()
+    lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert lines['berth_workloads{state="PENDING"}'] == "2.0"
+    assert lines['berth_workloads{state="RUNNING"}'] == "1.0"
+    assert lines['berth_workloads{state="BOUND"}'] == "0.0"
+    assert lines['berth_scheduler_lease_epoch{shard="main"}'] == "7.0"
+    assert float(lines['berth_scheduler_lease_left_seconds{shard="main"}']) == pytest.approx(10, 1)
+    assert lines["berth_operations_due"] == "0.0"
+    for word in ("secret", "Vision", "Detection", "SUCCEEDED", "w1"):
+        assert word not in text
+
+
+def send(*pieces: bytes, path: str = "/api/v1/workloads") -> tuple[int | None, bytes, list[bytes]]:
+    """(status, answer, what the application behind the wall got) of a request in pieces."""
+    got: list[bytes] = []
+    sent: list[Message] = []
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:  # Any: ASGI
+        message = await receive()
+        got.append(message["body"])
+        assert not message["more_body"]
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"fine"})
+
+    left = [
+        {"type": "http.request", "body": piece, "more_body": index < len(pieces) - 1}
+        for index, piece in enumerate(pieces)
+    ]
+
+    async def receive() -> Message:
+        return left.pop(0) if left else {"type": "http.disconnect"}
+
+    async def answer(message: Any) -> None:  # Any: ASGI
+        sent.append(dict(message))
+
+    wall = asgi.body_limit(app, limit=100)
+    asyncio.run(wall({"type": "http", "path": path}, receive, answer))
+    status = sent[0]["status"] if sent else None
+    return status, b"".join(message.get("body", b"") for message in sent), got
+
+
+def test_a_body_within_the_limit_arrives_whole() -> None:
+    assert send(b"x" * 60, b"y" * 40) == (200, b"fine", [b"x" * 60 + b"y" * 40])
+    assert send(b"") == (200, b"fine", [b""])
+
+
+def test_a_larger_body_is_refused_before_the_application_sees_it() -> None:
+    status, answer, got = send(b"x" * 60, b"y" * 41)
+    assert (status, got) == (413, [])
+    assert json.loads(answer)["code"] == "too-large"
+
+
+def test_an_endless_body_is_not_read_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asgi, "DRAINED_BYTES", 1000)
+    status, _, got = send(*[b"x" * 100] * 10_000)
+    assert (status, got) == (413, [])
+
+
+def test_a_client_that_leaves_early_gets_nothing() -> None:
+    async def never(*_: object) -> None:
+        raise AssertionError("the application was called")
+
+    async def leave() -> Message:
+        return {"type": "http.disconnect"}
+
+    wall = asgi.body_limit(never, limit=100)
+    asyncio.run(wall({"type": "http", "path": "/"}, leave, never))

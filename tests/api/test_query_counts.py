@@ -1,0 +1,109 @@
+"""How many queries each endpoint and page costs: written down, and the same for more rows.
+
+After a change that is meant: BERTH_WRITE_QUERY_COUNTS=1 pytest tests/api/test_query_counts.py -n 0
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.contrib.contenttypes.models import ContentType
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from clusters.models import Flavor
+from scheduler.core.lifecycle import State
+from tenants.models import Rate
+from tests import factories
+from tests.api.test_access_matrix import ROWS, ask, path_of
+from tests.api.world import World, build
+from tests.conftest import Cast
+
+FILE = Path(__file__).parents[1] / "query_counts.json"
+WRITE = "BERTH_WRITE_QUERY_COUNTS"
+_NOT_COUNTED = ("SAVEPOINT", "RELEASE SAVEPOINT", "ROLLBACK TO SAVEPOINT")
+_WHO = {
+    "POST /requests/<uuid:id>/decision": "fleet approver",
+    "POST /api/v1/quota-requests/<uuid:id>/grant": "fleet approver",
+    "POST /api/v1/quota-requests/<uuid:id>/deny": "fleet approver",
+    "POST /api/v1/quotas": "fleet operator",
+    "GET /metrics": "fleet operator",
+    "GET /sign-in": "anonymous",
+    "POST /sign-in": "anonymous",
+    "PUT /sign-in": "anonymous",
+}
+"""Who asks where an owner may not, or need not."""
+
+
+@pytest.fixture
+def world(cast: Cast) -> World:
+    return build(cast)
+
+
+def name_of(method: str, route: str) -> str:
+    return f"{method} /{route}"
+
+
+def count(method: str, route: str, world: World) -> int:
+    row = ROWS[method, route]
+    client = world.clients[_WHO.get(name_of(method, route), "owner")]
+    url = path_of(route, row, world)
+    ask(client, method, url, row, world)  # what is read once a process is not counted
+    ContentType.objects.clear_cache()
+    with CaptureQueriesContext(connection) as queries:
+        ask(client, method, url, row, world)
+    return sum(not query["sql"].startswith(_NOT_COUNTED) for query in queries.captured_queries)
+
+
+@pytest.fixture(scope="module")
+def written() -> Iterator[dict[str, int]]:
+    """The counts on file; with BERTH_WRITE_QUERY_COUNTS=1 those of this run replace them."""
+    counts: dict[str, int] = json.loads(FILE.read_text()) if FILE.exists() else {}
+    yield counts
+    if os.environ.get(WRITE) == "1":
+        FILE.write_text(json.dumps(dict(sorted(counts.items())), indent=2) + "\n")
+
+
+@pytest.mark.parametrize(("method", "route"), sorted(ROWS), ids=lambda part: part or "home")
+def test_it_costs_as_many_queries_as_is_written(
+    method: str, route: str, world: World, written: dict[str, int]
+) -> None:
+    found = count(method, route, world)
+    name = name_of(method, route)
+    if os.environ.get(WRITE) == "1":
+        written[name] = found
+    assert found == written.get(name), f"{name}: {found} queries, {written.get(name)} on file"
+
+
+def test_the_file_has_no_old_rows(written: dict[str, int]) -> None:
+    assert set(written) == {name_of(method, route) for method, route in ROWS}
+
+
+@pytest.mark.parametrize(
+    "route", sorted(route for method, route in ROWS if method == "GET"), ids=lambda r: r or "home"
+)
+def test_more_rows_cost_no_more_queries(route: str, world: World, cast: Cast) -> None:
+    rate = factories.rate(factories.mig_flavor())
+    add_rows(cast, rate, "east", 1)
+    few = count("GET", route, world)
+    add_rows(cast, rate, "south", 4)
+    assert count("GET", route, world) <= few
+
+
+def add_rows(cast: Cast, rate: Rate, name: str, many: int) -> None:
+    """`many` more of everything that a page or a list may show."""
+    cluster = factories.cluster(name)
+    flavor = Flavor.objects.exclude(id=rate.flavor_id).get()
+    for number in range(many):
+        node = factories.node(cluster, f"s{number}", gpus=2)
+        factories.device_slice(node.devices.get(ordinal=0), "1g.10gb", 0, 1)
+        pending = factories.workload(cast.detection, cast.ben, [flavor, rate.flavor])
+        factories.estimate(pending)
+        running = factories.workload(cast.detection, cast.ada, [flavor], state=State.RUNNING)
+        placed = factories.place(running, node, flavor)
+        factories.span(placed, node.devices.get(ordinal=1))
+        factories.charge(factories.usage(placed), rate)
+        factories.quota_request(cast.detection, flavor, cast.ben)
+        factories.token(cast.ada)

@@ -1,0 +1,60 @@
+"""`manage.py verify` runs every step to its end and says which failed."""
+
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from controlplane.management.commands import verify
+from controlplane.management.commands.verify import Step
+
+GOOD = Step("good", [sys.executable, "-c", "print('nothing to say')"])
+BAD = Step("bad", [sys.executable, "-c", "raise SystemExit('the reason')"])
+GONE = Step("gone", [Path("/nowhere/program")])
+
+
+def _run(monkeypatch: pytest.MonkeyPatch, steps: list[Step], *only: str) -> tuple[str, str]:
+    monkeypatch.setattr(verify, "steps", lambda: steps)
+    out = StringIO()
+    try:
+        call_command("verify", *only, stdout=out)
+    except CommandError as error:
+        return out.getvalue(), str(error)
+    return out.getvalue(), ""
+
+
+def test_each_step_has_a_line_with_its_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    out, error = _run(monkeypatch, [GOOD])
+    assert error == ""
+    word, _, unit, name = out.split()
+    assert (word, unit, name) == ("ok", "s", "good")
+
+
+@pytest.mark.parametrize(("step", "said"), [(BAD, "the reason"), (GONE, "/nowhere/program")])
+def test_a_failure_is_shown_and_stops_nothing(
+    step: Step, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, error = _run(monkeypatch, [step, GOOD])
+    assert error == f"1 of 2 failed: {step.name}"
+    assert said in out
+    assert "good" in out
+
+
+def test_only_the_named_steps_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _run(monkeypatch, [GOOD, BAD], "good")[1] == ""
+    assert _run(monkeypatch, [GOOD, BAD], "no such")[1] == "There is no step no such."
+
+
+def test_the_steps_are_those_of_ci() -> None:
+    assert {step.name for step in verify.steps()} == {
+        "mypy",
+        "migrations",
+        "check --deploy",
+        "import contracts",
+        "lock",
+        "ruff check",
+        "ruff format",
+        "templates",
+    }

@@ -1,0 +1,57 @@
+"""Fixtures of the crash points: the children, and a world that they share with the test."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from pytest_django import Settings
+
+from scheduler.core.lifecycle import TERMINAL
+from scheduler.models import Workload
+from tests.crash import verdict
+from tests.crash.children import SHORT_S, Children
+from tests.flows.world import World, build
+from tests.simulation import simulation
+
+
+@dataclass
+class Scene:
+    """A world, the children who act in it, and where its pods' story begins."""
+
+    world: World
+    children: Children
+    begun: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.begun = self.world.port.list_pods().resource_version
+
+    def end_well(self) -> None:
+        """Healthy steps until all has ended; then nothing may be wrong."""
+        self.world.until(self._all_ended, within_s=60)
+        assert verdict.faults(self.world, since=self.begun) == []
+
+    def _all_ended(self) -> bool:
+        return not Workload.objects.exclude(state__in=sorted(TERMINAL)).exists()
+
+
+@pytest.fixture(scope="session")
+def children(
+    django_db_setup: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Children]:
+    credentials: Path = tmp_path_factory.mktemp("credentials")
+    children = Children.start(
+        database=str(connection.settings_dict["NAME"]), credentials=credentials
+    )
+    yield children
+    children.stop()
+
+
+@pytest.fixture
+def scene(transactional_db: None, children: Children, settings: Settings) -> Iterator[Scene]:
+    settings.BERTH_LEASE_S = settings.BERTH_CLAIM_S = SHORT_S
+    # The verdict reads every pod's whole story.
+    with simulation(layout="demo-north", window=200_000, bookmark_s=0.2) as simulator:
+        simulator.write_credential(children.credentials, "north")
+        yield Scene(build(simulator), children)

@@ -1,0 +1,116 @@
+"""What a child does before it dies: one step of the loop, or all of them until it is killed.
+
+The steps are the Celery tasks themselves, called directly, and the watcher's own loop.
+"""
+
+import contextlib
+import os
+import random
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from clusters import registry
+from clusters.models import Cluster
+from controlplane.kernel import clock
+from controlplane.kernel.errors import Conflict
+from scheduler import tasks
+from scheduler.loop import meter as metering
+from scheduler.loop import observe as observing
+from scheduler.loop.watch import Watch
+from scheduler.models import Workload
+from scheduler.services import workloads
+from tenants import access
+from tenants.models import Project, User
+from tests.flows.world import spec
+
+CLUSTER = "north"
+
+
+def submit(*, specs: list[dict[str, Any]], project: str = "vision") -> None:  # Any: of `spec`
+    for each in specs:
+        each["command"] = tuple(each["command"])
+    workloads.submit(
+        actor=access.actor_for(user=User.objects.get(username="ada")),
+        project=Project.objects.get(slug=project),
+        specs=[spec(**each) for each in specs],
+        at=clock.now(),
+    )
+
+
+def cancel(*, name: str) -> None:
+    workloads.cancel(
+        actor=access.actor_for(user=User.objects.get(username="ada")),
+        workload=Workload.objects.get(name=name),
+        at=clock.now(),
+    )
+
+
+def cycle() -> None:
+    tasks.run_cycle()
+
+
+def dispatch() -> None:
+    tasks.dispatch_cluster(cluster_id=str(Cluster.objects.get(name=CLUSTER).id))
+
+
+def observe() -> None:
+    """A relist."""
+    cluster, port = Cluster.objects.get(name=CLUSTER), registry.connect(CLUSTER)
+    expected = observing.expected(cluster_id=cluster.id)
+    pods = port.list_pods().items
+    observing.listed(cluster_id=cluster.id, reports=pods, expected=expected, at=clock.now())
+
+
+def meter(*, at: str, accelerated: str) -> None:
+    os.environ["BERTH_CLOCK"] = accelerated
+    clock.acceleration.cache_clear()
+    metering.tick(at=datetime.fromisoformat(at))
+
+
+def watch() -> None:
+    """Until it is killed, as the command does it: a watch that breaks begins anew."""
+    parent = os.getppid()
+    cluster, stop = Cluster.objects.get(name=CLUSTER), threading.Event()
+    threading.Thread(target=_when_orphaned, args=[parent, stop.set], daemon=True).start()
+    Watch(cluster=cluster, port=registry.connect(CLUSTER), at=clock.now, stop=stop).run()
+
+
+def worker(*, seed: int, errors: str) -> None:
+    """Steps in random order until it is killed; what they raise is written down."""
+    parent = os.getppid()
+    chance = random.Random(seed)
+    while os.getppid() == parent:
+        step = chance.choice([cycle, dispatch, dispatch, observe, tasks.meter])
+        _noting(Path(errors), step)
+        time.sleep(chance.uniform(0, 0.02))
+
+
+def watcher(*, errors: str) -> None:
+    """As `watch`, and what breaks is written down."""
+    _noting(Path(errors), watch)
+
+
+def _noting(errors: Path, step: Callable[[], None]) -> None:
+    try:
+        with contextlib.suppress(Conflict):  # a lost race for a workload
+            step()
+    except Exception:  # as a Celery worker: it is told, and the next task goes on
+        with errors.open("a") as file:
+            file.write(traceback.format_exc())
+
+
+def _when_orphaned(parent: int, act: Callable[[], None]) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.2)
+    act()
+
+
+STEPS: dict[str, Callable[..., None]] = {
+    each.__name__: each
+    for each in (submit, cancel, cycle, dispatch, observe, meter, watch, worker, watcher)
+}

@@ -1,0 +1,79 @@
+"""What has to be true once everything has ended, however often somebody died on the way."""
+
+from collections.abc import Iterator
+
+from clusters.port import PodPhase
+from scheduler.core.lifecycle import TERMINAL
+from scheduler.loop import invariants
+from scheduler.models import Placement, PlacementSpan, Workload
+from tenants.models import Charge, Quota, UsageInterval
+from tests.crash import diary
+from tests.crash.diary import Diary
+from tests.flows.world import World
+
+
+def faults(world: World, *, since: str) -> list[str]:
+    """A sentence for each thing that is wrong; [] when nothing was lost, doubled or left over."""
+    told = diary.read(world.port, since=since)
+    return [
+        *invariants.violations(),
+        *_not_ended(),
+        *_left_over(world, told),
+        *_twice(told),
+        *_times(told),
+    ]
+
+
+def _not_ended() -> Iterator[str]:
+    for workload in Workload.objects.exclude(state__in=sorted(TERMINAL)):
+        yield f"{workload.name} is {workload.state}"
+
+
+def _left_over(world: World, told: Diary) -> Iterator[str]:
+    for quota in Quota.objects.exclude(used_milli=0):
+        yield f"quota {quota} still counts {quota.used_milli} as used"
+    for placement in Placement.objects.filter(released_at__isnull=True):
+        yield f"{placement.pod_name} still holds room"
+    for span in PlacementSpan.objects.filter(released_at__isnull=True):
+        yield f"{span} is still held"
+    for usage in UsageInterval.objects.filter(charges__isnull=True):
+        yield f"{usage} was not charged"
+    if Charge.objects.filter(corrects__isnull=False).exists():
+        yield "something had to be corrected"
+    for pod in world.port.list_pods().items:
+        if pod.workload and pod.phase not in {PodPhase.SUCCEEDED, PodPhase.FAILED}:
+            yield f"the cluster still has {pod.name}, {pod.phase}"
+
+
+def _twice(told: Diary) -> Iterator[str]:
+    """P3: one pod opened, and so at most one started, for each workload, attempt and rank."""
+    for place in told.pods:
+        if len(told.opened[place]) > 1:
+            yield f"{len(told.opened[place])} pods were opened for {place}"
+        if len(told.ran[place]) > 1:
+            yield f"{len(told.ran[place])} pods ran for {place}"
+
+
+def _times(told: Diary) -> Iterator[str]:
+    """Each pod that ran is one placement's, under its own times."""
+    placements = {
+        (str(p.workload_id), p.attempt.number, p.rank): p
+        for p in Placement.objects.select_related("attempt")
+    }
+    for place, uids in told.ran.items():
+        for uid in uids:
+            pod, placement = told.pods[place][uid], placements.get(place)
+            if placement is None or placement.pod_uid != uid:
+                yield f"{pod.name} ran and is nobody's"
+                continue
+            stays = uid in told.there  # else its end may have been missed, and is when that showed
+            if (placement.started_at != pod.started_at) and (stays or placement.started_at):
+                yield f"{pod.name} started {pod.started_at}, not {placement.started_at}"
+            ended_at, finished_at = placement.ended_at, pod.finished_at
+            if stays and ended_at != finished_at:
+                yield f"{pod.name} ended {finished_at}, not {ended_at}"
+            elif ended_at and finished_at and ended_at < finished_at:
+                yield f"{pod.name} ended {finished_at}, after {ended_at}"
+    for place, placement in placements.items():
+        if placement.started_at and placement.pod_uid not in told.ran[place]:
+            yield f"{placement.pod_name} never ran, and is said to have"

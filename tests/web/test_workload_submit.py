@@ -1,0 +1,236 @@
+"""/workloads/new: the form, its estimate, and what it stores."""
+
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from controlplane.audit.models import AuditEvent
+from scheduler.models import PodSet, Workload
+from scheduler.web.forms import field_of
+from tests import factories
+from tests.conftest import Cast
+from tests.web.conftest import HTMX, Browse, Shop
+
+URL = reverse("workload-submit")
+
+
+def form(cast: Cast, **changes: Any) -> dict[str, Any]:  # Any: form values
+    """What a browser sends when only name and image were typed, but for `changes`."""
+    return {
+        "project": str(cast.detection.id), "name": "finetune", "flavor": "h100-80gb",
+        "second": "", "third": "", "count": "1", "min_count": "", "gpus": "1",
+        "share_milli": "500", "cpu": "4", "memory_gib": "16", "image": "example.org/train:1",
+        "command": "", "env": "", "limit": "", "limit_unit": "hours",
+        "priority_class": "normal", "preemptible": "on",
+    } | changes  # fmt: skip
+
+
+def test_a_plain_post_stores_it_and_shows_its_page(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    sent = form(
+        cast, count="4", gpus="2", command='python train.py --name "two words"',
+        env="SEED=7\n\nPATH_TO=a=b", limit="1.5", limit_unit="hours", priority_class="high",
+        preemptible="", clusters=["north"], min_count="2",
+    )  # fmt: skip
+    answer = browse(cast.ben).post(URL, sent)
+    made = Workload.objects.get(name="finetune")
+    assert answer.status_code == 303
+    assert answer.headers["Location"] == reverse("workload-detail", args=[made.id])
+    assert (made.project, made.submitted_by) == (cast.detection, cast.ben)
+    assert (made.priority_class, made.preemptible) == ("high", False)
+    assert made.run_time_limit_s == 5400
+    assert [cluster.name for cluster in made.clusters.all()] == ["north"]
+    pod_set = PodSet.objects.get(workload=made)
+    assert (pod_set.count, pod_set.min_count, pod_set.gpu_count) == (4, 2, 2)
+    assert (pod_set.cpu_milli, pod_set.memory_mib) == (4000, 16_384)
+    assert pod_set.command == ["python", "train.py", "--name", "two words"]
+    assert pod_set.env == {"SEED": "7", "PATH_TO": "a=b"}
+    assert AuditEvent.objects.filter(action="workload.submit", target_id=made.id).exists()
+
+
+def test_htmx_is_told_where_to_go(browse: Browse, cast: Cast, shop: Shop) -> None:
+    answer = browse(cast.ben).post(URL, form(cast), headers=HTMX)
+    made = Workload.objects.get(name="finetune")
+    assert answer.headers["HX-Redirect"] == reverse("workload-detail", args=[made.id])
+
+
+def test_flavors_are_accepted_in_the_order_given(browse: Browse, cast: Cast, shop: Shop) -> None:
+    factories.device_slice(factories.device(shop.node, 9, mode="mig-static"), "1g.10gb", 0, 1)
+    factories.quota(cast.detection, shop.slice, 4000)
+    browse(cast.ben).post(URL, form(cast, flavor=shop.slice.name, second="h100-80gb"))
+    pod_set = PodSet.objects.get(workload__name="finetune")
+    names = pod_set.accepted.order_by("position").values_list("flavor__name", flat=True)
+    assert list(names) == [shop.slice.name, "h100-80gb"]
+
+
+def test_cpu_work_needs_no_gpu_fields(browse: Browse, cast: Cast, shop: Shop) -> None:
+    sent = form(cast, flavor="cpu", cpu="8", gpus="", share_milli="-3")
+    assert browse(cast.ben).post(URL, sent).status_code == 303
+    assert PodSet.objects.get(workload__name="finetune").gpu_count == 0
+
+
+def test_a_share_is_asked_for_in_thousandths(browse: Browse, cast: Cast, shop: Shop) -> None:
+    share = factories.flavor("a10-shared", "share", model="NVIDIA-A10")
+    factories.node(
+        shop.north, "n3", gpus=2, model="NVIDIA-A10", share_isolation="none", share_replicas=10
+    )
+    factories.quota(cast.detection, share, 2000)
+    sent = form(cast, flavor=share.name, share_milli="250", gpus="")
+    assert browse(cast.ben).post(URL, sent).status_code == 303
+    pod_set = PodSet.objects.get(workload__name="finetune")
+    assert (pod_set.gpu_count, pod_set.gpu_milli) == (1, 250)
+
+
+BAD: list[tuple[dict[str, Any], str, str]] = [
+    ({"name": ""}, "name", "required"),
+    ({"name": "ab\u202ecd"}, "name", "bidirectional"),
+    ({"name": "ab\x00cd"}, "name", "Null characters"),
+    ({"flavor": "h900"}, "flavor", "not one of the available"),
+    ({"flavor": ""}, "flavor", "Choose a flavor"),
+    ({"count": "-1"}, "count", "greater than or equal to 1"),
+    ({"count": "99999999999"}, "count", "less than or equal to"),
+    ({"count": "two"}, "count", "whole number"),
+    ({"count": "2", "min_count": "3"}, "min_count", "more than count"),
+    ({"gpus": ""}, "gpus", "required"),
+    ({"cpu": "1e400"}, "cpu", ""),
+    ({"cpu": "NaN"}, "cpu", ""),
+    ({"image": "not an image!"}, "image", "image reference"),
+    ({"command": 'echo "open'}, "command", "quote"),
+    ({"env": "no equals"}, "env", "NAME=value"),
+    ({"env": "NVIDIA_VISIBLE_DEVICES=all"}, "env", "refused"),
+    ({"env": "A=1\nA=2"}, "env", "again"),
+    ({"limit": "-4"}, "limit", "greater than"),
+    ({"limit": "400", "limit_unit": "days"}, "limit", "not between"),
+    ({"priority_class": "divine"}, "priority_class", "not one of the available"),
+    ({"clusters": ["mars"]}, "clusters", "not one of the available"),
+    ({"second": "cpu"}, "second", "does not go with"),
+    ({"second": "h100-80gb"}, "flavor", "once"),
+    ({"gpus": "13"}, "flavor", ""),
+    ({"flavor": "h100-1g.10gb"}, "flavor", ""),
+]
+
+
+@pytest.mark.parametrize(("changes", "field", "words"), BAD, ids=lambda part: str(part)[:40])
+def test_bad_input_is_told_beside_its_field_and_nothing_is_stored(
+    browse: Browse, cast: Cast, shop: Shop, changes: dict[str, Any], field: str, words: str
+) -> None:
+    before = Workload.objects.count(), AuditEvent.objects.count()
+    answer = browse(cast.ben).post(URL, form(cast, **changes))
+    assert answer.status_code == 422
+    errors = answer.context["form"].errors
+    told = " ".join(errors.get(field, []) or errors.get("__all__", []))
+    assert told
+    assert words in told
+    assert (Workload.objects.count(), AuditEvent.objects.count()) == before
+
+
+def test_a_request_that_could_never_start_is_refused_with_the_numbers(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    answer = browse(cast.ben).post(URL, form(cast, count="2", gpus="8"))
+    assert answer.status_code == 422
+    assert "16 asked; the project may hold at most 12" in answer.content.decode()
+
+
+def test_what_was_typed_stays_in_the_form(browse: Browse, cast: Cast, shop: Shop) -> None:
+    sent = form(cast, name="", command="python <b>train</b>", env="A=1")
+    page = browse(cast.ben).post(URL, sent).content.decode()
+    assert "python &lt;b&gt;train&lt;/b&gt;" in page
+    assert "A=1" in page
+
+
+def test_htmx_gets_the_form_back_with_422(browse: Browse, cast: Cast, shop: Shop) -> None:
+    answer = browse(cast.ben).post(URL, form(cast, name=""), headers=HTMX)
+    assert answer.status_code == 422
+    assert answer.content.lstrip().startswith(b'<form class="submit" id="submit"')
+
+
+def test_a_foreign_project_is_not_even_a_choice(browse: Browse, cast: Cast, shop: Shop) -> None:
+    answer = browse(cast.cleo).post(URL, form(cast))
+    assert answer.status_code == 422
+    assert "project" in answer.context["form"].errors
+    assert not Workload.objects.filter(name="finetune").exists()
+    assert "Detection" not in browse(cast.cleo).get(URL).content.decode()
+
+
+@pytest.mark.parametrize("name", ["vik", "pia", "oz"])
+def test_who_may_not_submit_gets_no_form(
+    browse: Browse, cast: Cast, shop: Shop, name: str
+) -> None:
+    client = browse(getattr(cast, name))
+    assert "No project to submit to" in client.get(URL).content.decode()
+    assert client.post(URL, form(cast)).status_code == 422
+    assert not Workload.objects.filter(name="finetune").exists()
+
+
+def test_the_estimate_follows_what_was_chosen(browse: Browse, cast: Cast, shop: Shop) -> None:
+    query = {
+        "project": str(cast.detection.id), "flavor": "h100-80gb", "count": "2", "gpus": "4",
+        "limit": "10", "limit_unit": "hours",
+    }  # fmt: skip
+    answer = browse(cast.ben).get(URL, query, headers=HTMX)
+    page = answer.content.decode()
+    assert page.lstrip().startswith('<section class="card" id="estimate"')
+    assert "€20.00" in page  # 8 GPUs at 2.50
+    assert "€200.00" in page
+    assert "15 h100-80gb free now" in page
+    assert "Inside the project" in page
+
+
+def test_the_estimate_says_what_would_be_borrowed(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    query = {"project": str(cast.detection.id), "flavor": "h100-80gb", "gpus": "10"}
+    page = browse(cast.ben).get(URL, query, headers=HTMX).content.decode()
+    assert "2 of it would be borrowed" in page
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {},
+        {"flavor": "h900"},
+        {"flavor": "h100-80gb", "gpus": "many", "count": "-1", "project": "x"},
+        {"flavor": "cpu", "cpu": "1e999", "limit": "NaN", "limit_unit": "years"},
+        {"flavor": "h100-80gb", "gpus": "\x00"},
+    ],
+)
+def test_an_estimate_of_nonsense_is_no_error(
+    browse: Browse, cast: Cast, shop: Shop, query: dict[str, str]
+) -> None:
+    assert browse(cast.ben).get(URL, query, headers=HTMX).status_code == 200
+
+
+def test_free_capacity_counts_only_clusters_that_take_work(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    factories.node(factories.cluster("east", state="degraded"), "e1", gpus=8)
+    offers = browse(cast.ben).get(URL).context["form"].offers
+    assert {offer.name: offer.free_milli for offer in offers} == {
+        "h100-80gb": 15_000, "h100-1g.10gb": 0, "cpu": 188_000,
+    }  # fmt: skip
+
+
+def test_a_post_without_the_token_of_the_form_is_refused(cast: Cast, shop: Shop) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(cast.ben)
+    assert client.post(URL, form(cast)).status_code == 403
+    assert not Workload.objects.filter(name="finetune").exists()
+
+
+@pytest.mark.parametrize(
+    ("pointer", "field"),
+    [
+        ("/0/pod_sets/0/flavors/1", "second"),
+        ("/pod_sets/0/flavors", "flavor"),
+        ("/pod_sets/0/command/3", "command"),
+        ("/0/clusters/2", "clusters"),
+        ("/0/pod_sets", "flavor"),
+        ("/labels/x", None),
+    ],
+)
+def test_pointers_lead_to_fields(pointer: str, field: str | None) -> None:
+    assert field_of(pointer) == field
