@@ -4,6 +4,7 @@ import logging
 import signal
 import threading
 import time
+from contextlib import closing
 from typing import Any
 from uuid import UUID
 
@@ -51,8 +52,8 @@ def follow(cluster: Cluster, stop: threading.Event) -> None:
     while not stop.is_set():
         begun = time.monotonic()
         try:
-            port = registry.connect(cluster.name)
-            Watch(cluster=cluster, port=port, at=clock.now, stop=stop).run()
+            with closing(registry.connect(cluster.name)) as port:
+                Watch(cluster=cluster, port=port, at=clock.now, stop=stop).run()
         except Exception as error:  # the edge of a thread; the cluster's page shows it
             logger.warning("watch of %s broke: %s", cluster.name, error, exc_info=True)
             _note(cluster, error)
