@@ -4,6 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from clusters.models.cluster import Cluster
+from clusters.models.flavor import Isolation
 from controlplane.kernel.models import Row
 
 
@@ -41,6 +42,10 @@ class Node(Row):
             models.CheckConstraint(
                 condition=Q(share_replicas__gte=1, share_replicas__lte=1000),
                 name="node_share_replicas_in_range",
+            ),
+            models.CheckConstraint(
+                condition=Q(share_isolation__in=["", Isolation.NONE, Isolation.MEMORY]),
+                name="node_share_isolation_known",
             ),
         ]
 

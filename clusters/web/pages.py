@@ -12,6 +12,7 @@ from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel import device_map as maps
 from controlplane.kernel.device_map import DeviceMap, Holding
+from controlplane.kernel.errors import NotFound
 from controlplane.kernel.htmx import page, partial, revision, unchanged
 from scheduler.selectors import capacity, hardware
 from scheduler.selectors.capacity import Capacity
@@ -55,6 +56,8 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
     actor = actor_of(request)
     [facts] = hardware.clusters(name=name)
     chosen = request.GET.get("node") or None
+    if chosen and not chosen.isprintable():
+        raise NotFound("There is no such node.")
     nodes = hardware.nodes(actor=actor, cluster_id=facts.id, node=chosen)
     totals = _totals().get(facts.id, ())
     rev = revision(facts, nodes, totals, clock.now().replace(second=0, microsecond=0))

@@ -5,17 +5,17 @@ in silence: what converts means the same under Berth.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from controlplane.cli import refusals
-from controlplane.cli.document import Node, Refusal, Refused, load
+from controlplane.cli.document import Node, Refused, load
 from controlplane.cli.quantities import cpu_milli, memory_mib, quantity
+from controlplane.cli.reader import Reader
 
 PRIORITIES = ("low", "normal", "high", "urgent")
-RESERVED_ENV = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "NODE_RANK"})
+RESERVED_ENV = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"})
 """As scheduler.web.submission; a test holds the two together."""
 _GPU = "nvidia.com/gpu"
 _MIG = re.compile(r"nvidia\.com/mig-([0-9]+g\.[0-9]+gb(?:\.me)?)")
@@ -43,80 +43,8 @@ def read(text: bytes) -> Manifest:
     return manifest
 
 
-class _Reader:
-    """Notes every refusal; its methods return what could be read all the same."""
-
-    def __init__(self) -> None:
-        self.found: list[Refusal] = []
-
-    def refuse(self, node: Node, why: str, name: str = "") -> None:
-        self.found.append(Refusal(node.line, node.below(name) if name else node.path, why))
-
-    def fields(
-        self, node: Node | None, known: set[str], refused: Mapping[str, str]
-    ) -> dict[str, Node]:
-        """The known fields of a mapping; the others are refused, by their own reason if they
-        have one.
-
-        An empty known field counts as left out.
-        """
-        if node is None:
-            return {}
-        if not isinstance(node.value, dict):
-            self.refuse(node, f"a mapping is wanted, not {node.kind}")
-            return {}
-        for name, child in node.value.items():
-            if name not in known:
-                self._refuse_field(child, refused.get(name))
-        return {
-            name: child
-            for name, child in node.value.items()
-            if name in known and child.value is not None
-        }
-
-    def _refuse_field(self, node: Node, why: str | None) -> None:
-        """Name the parts of `volumes` and `securityContext` too: they are what people look for."""
-        name = node.path.rpartition(".")[2]
-        parts = node.value if isinstance(node.value, list) else [node]
-        inner = [
-            child
-            for part in parts
-            if name in refusals.OPENED and isinstance(part.value, dict)
-            for key, child in part.value.items()
-            if key != "name"
-        ]
-        if not inner:
-            self.refuse(node, why or refusals.UNKNOWN)
-        for child in inner:
-            key = child.path.rpartition(".")[2]
-            self.refuse(child, refusals.INNER.get(key) or why or refusals.UNKNOWN)
-
-    def text(self, node: Node | None, missing: Node | None = None, name: str = "") -> str:
-        """A string. `missing` is the mapping that has to have it."""
-        if node is None:
-            if missing is not None:
-                self.refuse(missing, "this field is required", name)
-            return ""
-        if not isinstance(node.value, str):
-            self.refuse(node, f"text is wanted, not {node.kind}; put it in quotes")
-            return ""
-        return node.value
-
-    def whole(self, node: Node | None, default: int, low: int = 1) -> int:
-        if node is None:
-            return default
-        if type(node.value) is not int or node.value < low:
-            self.refuse(node, f"a whole number of at least {low} is wanted")
-            return default
-        return node.value
-
-    def texts(self, node: Node | None) -> list[str]:
-        if node is None:
-            return []
-        if not isinstance(node.value, list):
-            self.refuse(node, f"a list is wanted, not {node.kind}")
-            return []
-        return [self.text(item) for item in node.value]
+class _Reader(Reader):
+    """Reads a manifest; its methods return what could be read, refused or not."""
 
     def manifest(self, root: Node) -> Manifest | None:
         if not isinstance(root.value, dict):
@@ -272,7 +200,8 @@ class _Reader:
                 self.refuse(at, "a whole number of at least 1 is wanted")
             gpus = int(amount)
             mig = _MIG.fullmatch(wished[0])
-            profile = mig.group(1) if mig else ""
+            # The device plugin writes "1g.10gb+me" as mig-1g.10gb.me.
+            profile = mig.group(1).replace(".me", "+me") if mig else ""
         none = container, Fraction(0)
         sizes = {
             "cpu_milli": cpu_milli(limits.get("cpu", none)[1]),

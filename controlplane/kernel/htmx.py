@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils import timezone
 from django.utils.cache import patch_vary_headers
@@ -97,4 +97,4 @@ def go(request: HttpRequest, url: str) -> HttpResponse:
     """To that page after a POST that worked: as htmx wants it, else a 303."""
     if is_fragment(request):
         return HttpResponseClientRedirect(url)
-    return HttpResponse(status=303, headers={"Location": url})
+    return HttpResponseRedirect(url, status=303)

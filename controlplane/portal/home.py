@@ -7,12 +7,12 @@ from decimal import Decimal
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
+from clusters.models import Cluster, ClusterState
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.htmx import page, partial, revision, unchanged
 from scheduler.core.lifecycle import HOLDING, State
-from scheduler.selectors import accrual, hardware, listing, workloads
-from scheduler.selectors.hardware import Facts
+from scheduler.selectors import accrual, listing, workloads
 from scheduler.selectors.listing import Line
 from tenants import access
 from tenants.access import Action, Actor
@@ -36,7 +36,8 @@ class Spending:
 @dataclass(frozen=True, slots=True)
 class Board:
     """The page's facts. `spending` is None without a role that sees any; `wishes` are requests
-    that the actor may decide; `clusters` those not active."""
+    that the actor may decide; `clusters` those not active with
+    their state and when they were last heard of."""
 
     running_count: int
     starting_count: int
@@ -46,7 +47,7 @@ class Board:
     spending: Spending | None
     wishes: tuple[Wish, ...]
     own_wishes: int
-    clusters: tuple[Facts, ...]
+    clusters: tuple[tuple[str, str, datetime | None], ...]
     project_count: int
 
 
@@ -72,7 +73,7 @@ def home(request: HttpRequest) -> HttpResponse:
 
 def _board(actor: Actor, at: datetime) -> Board:
     counts = workloads.states(actor=actor)
-    active, waiting = listing.waiting_or_running(actor=actor, limit=SHOWN)
+    active, waiting = listing.running_and_waiting(actor=actor, limit=SHOWN)
     open_wishes = tree.open_requests(actor=actor)
     running = counts.get(State.RUNNING, 0)
     return Board(
@@ -84,7 +85,11 @@ def _board(actor: Actor, at: datetime) -> Board:
         spending=_spending(actor, at),
         wishes=tuple(wish for wish in open_wishes if wish.may_decide)[:SHOWN],
         own_wishes=sum(1 for wish in open_wishes if wish.own),
-        clusters=tuple(one for one in hardware.clusters() if one.state != "active"),
+        clusters=tuple(
+            Cluster.objects.exclude(state=ClusterState.ACTIVE)
+            .order_by("name")
+            .values_list("name", "state", "seen_at")
+        ),
         project_count=access.for_actor(Project.objects.all(), actor=actor).count(),
     )
 

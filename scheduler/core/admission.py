@@ -1,4 +1,4 @@
-"""Can this workload start now, and if not, why? The part that plan, dry run and estimate share."""
+"""Can this workload start now, and if not, why? What plan, dry run and estimate share."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,15 +12,14 @@ from scheduler.core.share import Shares
 from scheduler.core.snapshot import PendingView, Snapshot
 from scheduler.core.units import ClusterId, FlavorId, ProjectId
 
-
 _ANY = "*"
+_NOTHING: Mapping[FlavorId, int] = {}
 
 
 class Admission:
     """Starts workloads in `draft`, one after another, each where it fits best.
 
-    `promised`, when there is one, has what others wait for: nothing may start against it, and what
-    starts is put there too.
+    `promised`, when there is one, has what others wait for: nothing may start against its quota.
     """
 
     def __init__(
@@ -53,7 +52,7 @@ class Admission:
         priority waits for the same hardware (see `claim`), so that whom it evicted, or may evict,
         is not ahead of it by being smaller.
         """
-        return tuple(o for o in request.options if self._is_owned(pending, o))
+        return tuple(o for o in request.options if self.is_owned(pending=pending, option=o))
 
     def claim(self, *, pending: PendingView, request: Request) -> None:
         """It did not start with an owned option: what comes behind it in its project waits."""
@@ -92,10 +91,17 @@ class Admission:
             reasons.append(reason)
         return most_useful(reasons)
 
-    def _is_owned(self, pending: PendingView, option: Option) -> bool:
+    def is_owned(
+        self,
+        *,
+        pending: PendingView,
+        option: Option,
+        gives_way: Mapping[FlavorId, int] = _NOTHING,
+    ) -> bool:
+        """As `owned`, for one option, when `gives_way` of the project's use were gone too."""
         book, project = self.draft.book, pending.project
         for flavor, asked in option.needs:
-            used = book.used(project=project, flavor=flavor)
+            used = book.used(project=project, flavor=flavor) - gives_way.get(flavor, 0)
             used -= self._leaving.get((project, flavor), 0)
             if used + asked > book.nominal(project=project, flavor=flavor):
                 return False
@@ -174,8 +180,6 @@ class Admission:
             self._shares.charge(
                 project=pending.project, flavor=place.flavor, amount_milli=place.amount_milli
             )
-            if self.promised is not None:
-                self.promised.add(project=pending.project, holder=place)
 
     def _why_no_quota(self, project: ProjectId, option: Option) -> Reason | None:
         book = self.draft.book

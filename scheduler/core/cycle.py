@@ -3,7 +3,8 @@
 The ideal: take the workload that is next in order; start it where it fits best, within its quota;
 if it does not fit, evict whom the rules allow; else hold it with the reason; repeat. The
 departures:
-  - two rounds: first what stays within the nominal quota of its project, then what borrows. What is
+  - two rounds: first what stays within the nominal quota of its project, then what borrows. What
+  is
     guaranteed is not kept waiting by what is lent, whatever the priorities, as in Kueue; else a
     borrower of high priority and an owner who reclaims would evict each other for ever. So of the
     accepted flavors, the first with nominal quota left comes before the first that is borrowed
@@ -17,13 +18,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from scheduler.core import preempt
 from scheduler.core.admission import Admission
 from scheduler.core.draft import Draft
 from scheduler.core.limits import because, never_admissible
 from scheduler.core.order import Heads, place_in_queue
 from scheduler.core.plan import Admit, Hold, Plan, Preempt
 from scheduler.core.policy import Policy
+from scheduler.core.preempt import Evictions
 from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.request import Option, Request, Requests
 from scheduler.core.share import Shares
@@ -54,10 +55,11 @@ class _Cycle:
         self._policy = policy
         self._now = Draft(snapshot=snapshot, holding=snapshot.holding)
         self._shares = Shares(queues=snapshot.queues, book=self._now.book)
-        self._candidates = preempt.Candidates(holding=snapshot.holding, at=snapshot.at)
-        self._leaving = _leaving(snapshot)
+        self._evictions = (
+            Evictions(snapshot=snapshot, policy=policy) if policy.preemption else None
+        )
         self._admission = Admission(
-            snapshot=snapshot, draft=self._now, shares=self._shares, leaving=self._leaving
+            snapshot=snapshot, draft=self._now, shares=self._shares, leaving=_leaving(snapshot)
         )
         self._admits: list[Admit] = []
         self._preempts: list[Preempt] = []
@@ -109,6 +111,8 @@ class _Cycle:
         admit = self._admission.start(pending=pending, request=request, options=options)
         if admit is not None:
             self._admits.append(admit)
+            if self._evictions is not None:
+                self._evictions.started(pending=pending, places=admit.places)
             return True
         reason = self._wait(pending, request, options)
         if reason is not None:
@@ -131,52 +135,37 @@ class _Cycle:
         What it then waits for is its own for the rest of this plan: nobody after it may start on
         any of it. Later plans decide anew, in their order; who comes before it may be first.
         """
-        if not self._policy.preemption or not self._worth_a_look(pending, options):
+        if self._evictions is None:
             return None
-        soon = self._promised()
-        wait = preempt.find(
-            soon=soon,
+        own: Counter[FlavorId] = Counter()
+        for held in self._evictions.candidates.own(pending=pending):
+            own.update(held.amounts)
+        wait = self._evictions.find(
             pending=pending,
             request=request,
             options=options,
-            candidates=self._candidates,
-            most_victims=self._policy.max_victims,
+            reclaiming=[
+                option
+                for option in options
+                if self._admission.is_owned(pending=pending, option=option, gives_way=own)
+            ],
+            book=self._now.book,
         )
         if wait is None:
             return None
-        for victim in wait.victims:
-            self._candidates.forget(victim)
-            self._preempts.append(Preempt(victim.holding.id, pending.id, victim.rule))
+        soon = self._admission.promised = self._evictions.soon
         for node in sorted({place.node for place in wait.places}):
             self._now.tighten(node=node, other=soon.rooms[node])
+        for victim in wait.victims:
+            self._preempts.append(Preempt(victim.id, pending.id, victim.rule))
         flavor = wait.places[0].flavor
         coming = sum(place.amount_milli for place in wait.places if place.flavor == flavor)
         return because(
             ReasonCode.WAITING_FOR_PREEMPTION,
             coming_milli=coming,
-            flavor=soon.flavors[flavor].name,
+            flavor=self._now.flavors[flavor].name,
             victims_count=len(wait.victims),
         )
-
-    def _worth_a_look(self, pending: PendingView, options: Sequence[Option]) -> bool:
-        if self._leaving or self._preempts:
-            return True
-        book = self._now.book
-        return any(
-            self._candidates.exist_for(pending=pending, option=option, book=book)
-            for option in options
-        )
-
-    def _promised(self) -> Draft:
-        """The draft of what will be, built when it is first needed."""
-        if self._admission.promised is None:
-            staying = (held for held in self._snapshot.holding if not held.releasing)
-            soon = self._admission.promised = Draft(snapshot=self._snapshot, holding=staying)
-            projects = {pending.id: pending.project for pending in self._snapshot.pending}
-            for admit in self._admits:
-                for place in admit.places:
-                    soon.add(project=projects[admit.workload], holder=place)
-        return self._admission.promised
 
 
 def _leaving(snapshot: Snapshot) -> Counter[tuple[ProjectId, FlavorId]]:

@@ -9,8 +9,10 @@ class Policy:
 
     `preemption` off: nothing is ever taken back. `max_victims` bounds the workloads evicted for
     one preemptor. `max_admits` bounds one cycle's admissions, so that its transaction stays short.
+    `max_preemptors` bounds the workloads for which one cycle evicts others.
     """
 
     preemption: bool = True
     max_victims: int = 16
-    max_admits: int = 2000
+    max_admits: int = 250
+    max_preemptors: int = 100

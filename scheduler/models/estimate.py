@@ -23,7 +23,7 @@ class Estimate(Row):
             models.CheckConstraint(
                 condition=Q(p50_s__isnull=True, p90_s__isnull=True)
                 | Q(p50_s__isnull=False, p90_s__isnull=True)
-                | Q(p90_s__gte=F("p50_s")),
+                | Q(p50_s__isnull=False, p90_s__gte=F("p50_s")),
                 name="estimate_in_order",
             ),
         ]

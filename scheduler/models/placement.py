@@ -88,6 +88,10 @@ class Placement(Row):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["attempt", "rank"], name="placement_rank_once"),
+            models.UniqueConstraint(fields=["attempt", "pod_name"], name="placement_name_once"),
+            models.UniqueConstraint(
+                fields=["pod_uid"], condition=~Q(pod_uid=""), name="placement_uid_once"
+            ),
             models.CheckConstraint(
                 condition=Q(amount_milli__gt=0) & Q(cpu_milli__gt=0) & Q(memory_mib__gt=0),
                 name="placement_amounts_positive",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 
 from scheduler.core.estimate import HORIZON_S, Basis
 from scheduler.core.lifecycle import HOLDING, TERMINAL, State
@@ -262,9 +262,16 @@ def forecasts(workloads: Sequence[UUID]) -> Mapping[UUID, Forecast]:
     return {e.workload_id: Forecast(e.as_of, e.p50_s, e.p90_s, e.basis, e.passes) for e in newest}
 
 
-def waiting_or_running(*, actor: Actor, limit: int) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
-    """(what holds capacity, what waits): the newest of each, for the home page."""
+def running_and_waiting(
+    *, actor: Actor, limit: int
+) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
+    """(what holds capacity, what waits): the newest of each, at most `limit`. Eight queries."""
     rows = access.for_actor(Workload.objects.all(), actor=actor)
-    active = lines(rows=rows.filter(Q(state__in=sorted(HOLDING))).order_by("-id")[:limit])
-    pending = lines(rows=rows.filter(state=State.PENDING).order_by("-id")[:limit])
-    return active, pending
+    newest = rows.order_by("-id").values_list("id", flat=True)
+    ids = [
+        *newest.filter(state__in=sorted(HOLDING))[:limit],
+        *newest.filter(state=State.PENDING)[:limit],
+    ]
+    found = lines(rows=Workload.objects.filter(id__in=ids).order_by("-id"))
+    waiting = tuple(line for line in found if line.state == State.PENDING)
+    return tuple(line for line in found if line.state != State.PENDING), waiting

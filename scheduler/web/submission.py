@@ -32,7 +32,7 @@ LABEL_KEY = re.compile(
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?)?", re.ASCII)
 RESERVED_DOMAINS = ("kubernetes.io", "k8s.io", "nvidia.com")
 """Label prefixes, next to Berth's own, that only Berth and the cluster may set."""
-RENDEZVOUS = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "NODE_RANK"})
+RENDEZVOUS = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"})
 """Environment that Berth itself gives to a gang's pods."""
 
 WORKLOAD_FIELDS = frozenset(

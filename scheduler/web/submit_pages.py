@@ -155,7 +155,7 @@ def _number(values: QueryDict, name: str, least: Decimal) -> Decimal:
         found = Decimal(values.get(name, ""))
     except InvalidOperation:
         return least
-    return found if least <= found <= 1_000_000 else least
+    return found if found.is_finite() and least <= found <= 1_000_000 else least
 
 
 def _quota(form: SubmitForm, offer: Offer, project: str) -> Quota | None:

@@ -12,8 +12,18 @@ from controlplane.kernel.models import Row
 from tenants.models.project import Project
 
 
+def _finite(bound: str) -> models.Func:
+    """Not 'infinity', which PostgreSQL tells apart from a range without that bound."""
+    return models.Func(
+        models.F(bound), function="isfinite", output_field=models.BooleanField()
+    )
+
+
 class Rate(Row):
-    """Price of one whole unit of a flavor for an hour, within `during`; `cluster` null is any."""
+    """Price of one whole unit of a flavor for an hour, within `during`; `cluster` null is any.
+
+    A trigger lets only the end of `during` change.
+    """
 
     flavor = models.ForeignKey(Flavor, on_delete=models.PROTECT, related_name="rates")
     cluster = models.ForeignKey(
@@ -81,8 +91,10 @@ class UsageInterval(Row):
             models.CheckConstraint(condition=Q(amount_milli__gt=0), name="usage_amount_positive"),
             models.CheckConstraint(
                 condition=Q(during__isempty=False)
-                & Q(during__lower_inf=False)
-                & Q(during__upper_inf=False),
+                & Q(during__lower_inf=False, during__lower_inc=True)
+                & Q(during__upper_inf=False, during__upper_inc=False)
+                & Q(_finite("during__startswith"))
+                & Q(_finite("during__endswith")),
                 name="usage_interval_closed",
             ),
         ]
@@ -94,7 +106,10 @@ class UsageInterval(Row):
 
 
 class Charge(Row):
-    """The price of a usage interval. A correction is a new row that names the one it corrects."""
+    """The price of a usage interval. A correction is a new row that names the one it corrects.
+
+    Triggers hold it to its usage and its rate, and a usage's charges to a sum of at least zero.
+    """
 
     usage = models.ForeignKey(UsageInterval, on_delete=models.PROTECT, related_name="charges")
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="charges")

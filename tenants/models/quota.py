@@ -12,8 +12,9 @@ class Quota(Row):
     """Amounts in thousandths of the flavor; a null limit is no limit.
 
     `used_milli` moves in the transactions that place and release; a trigger refuses any increase
-    past nominal + borrowing limit, or past what the fleet's projects lend each other. `version`
-    counts edits, so that an approval binds to what was seen.
+    past nominal + borrowing limit, or past what the fleet's projects lend each other, and others
+    refuse to delete or move a row that is used. `version` counts edits, so that an approval binds
+    to what was seen.
     """
 
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="quotas")
@@ -31,9 +32,15 @@ class Quota(Row):
             ),
             models.CheckConstraint(
                 condition=Q(nominal_milli__gte=0, nominal_milli__lte=10**12)
-                & Q(used_milli__gte=0)
-                & (Q(borrowing_limit_milli__isnull=True) | Q(borrowing_limit_milli__gte=0))
-                & (Q(lending_limit_milli__isnull=True) | Q(lending_limit_milli__gte=0)),
+                & Q(used_milli__gte=0, used_milli__lte=10**12)
+                & (
+                    Q(borrowing_limit_milli__isnull=True)
+                    | Q(borrowing_limit_milli__gte=0, borrowing_limit_milli__lte=10**12)
+                )
+                & (
+                    Q(lending_limit_milli__isnull=True)
+                    | Q(lending_limit_milli__gte=0, lending_limit_milli__lte=10**12)
+                ),
                 name="quota_amounts_in_range",
             ),
         ]

@@ -40,7 +40,11 @@ class QuotaRequest(Row):
     class Meta:
         constraints = [
             models.CheckConstraint(
-                condition=Q(nominal_milli__gte=0, nominal_milli__lte=10**12),
+                condition=Q(nominal_milli__gte=0, nominal_milli__lte=10**12)
+                & (
+                    Q(granted_milli__isnull=True)
+                    | Q(granted_milli__gte=0, granted_milli__lte=10**12)
+                ),
                 name="request_amount_in_range",
             ),
             models.CheckConstraint(

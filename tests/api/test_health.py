@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +11,7 @@ from django.db import DatabaseError
 from django.db.models.functions import Now
 from rest_framework.test import APIClient
 
-from controlplane import asgi, health
+from controlplane import asgi
 from scheduler.core.lifecycle import State
 from scheduler.models import SchedulerLease
 from tenants.models import User
@@ -34,10 +34,11 @@ def test_it_is_ready_with_its_database(api: Api, db: None) -> None:
 def test_it_is_not_ready_without_its_database(
     api: Api, db: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken() -> None:
-        raise DatabaseError("down")
+    class Broken:
+        def cursor(self) -> None:
+            raise DatabaseError("down")
 
-    monkeypatch.setattr(health.connection, "cursor", broken)
+    monkeypatch.setattr("controlplane.health.connection", Broken())
     answer = api(None).get("/readyz")
     assert (answer.status_code, answer.json()["database"]) == (503, "no answer")
 
@@ -70,6 +71,13 @@ def test_metrics_count_states_and_leases_by_id_only(api: Api, cast: Cast) -> Non
         assert word not in text
 
 
+def run(done: Awaitable[None]) -> None:
+    async def wait() -> None:
+        await done
+
+    asyncio.run(wait())
+
+
 def send(*pieces: bytes, path: str = "/api/v1/workloads") -> tuple[int | None, bytes, list[bytes]]:
     """(status, answer, what the application behind the wall got) of a request in pieces."""
     got: list[bytes] = []
@@ -94,7 +102,7 @@ def send(*pieces: bytes, path: str = "/api/v1/workloads") -> tuple[int | None, b
         sent.append(dict(message))
 
     wall = asgi.body_limit(app, limit=100)
-    asyncio.run(wall({"type": "http", "path": path}, receive, answer))
+    run(wall({"type": "http", "path": path}, receive, answer))
     status = sent[0]["status"] if sent else None
     return status, b"".join(message.get("body", b"") for message in sent), got
 
@@ -124,4 +132,4 @@ def test_a_client_that_leaves_early_gets_nothing() -> None:
         return {"type": "http.disconnect"}
 
     wall = asgi.body_limit(never, limit=100)
-    asyncio.run(wall({"type": "http", "path": "/"}, leave, never))
+    run(wall({"type": "http", "path": "/"}, leave, never))

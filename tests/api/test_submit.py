@@ -1,29 +1,169 @@
-"""POST /workloads and /workloads/batch: what is stored, and what a refusal says."""
+"""POST /workloads and what follows: what is stored, how it is shown, who may stop it."""
 
 from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
 
 import pytest
 from rest_framework.test import APIClient
 
-from scheduler.models import Workload
+from controlplane.audit.models import AuditEvent
+from scheduler.core.lifecycle import State
+from scheduler.loop.claims import Pod
+from scheduler.loop.requests import pod_request
+from scheduler.models import Operation, OperationKind, Workload
+from scheduler.web.submission import RENDEZVOUS
+from tenants.models import Scope, User
 from tests import factories
 from tests.conftest import Cast
 
-type Api = Callable[..., APIClient]
+type Api = Callable[[User | None], APIClient]
+
+URL = "/api/v1/workloads"
 
 
 @pytest.fixture(autouse=True)
 def fleet(cast: Cast) -> None:
-    """One node with eight H100s, all of them Detection's."""
-    factories.node(factories.cluster())
-    factories.quota(cast.detection, factories.flavor())
+    """Four nodes with eight H100s each, all of them Detection's."""
+    north = factories.cluster("north")
+    for number in range(4):
+        factories.node(north, f"n{number}")
+    factories.cluster("south")
+    factories.quota(cast.detection, factories.flavor(), 32_000)
+    factories.flavor("a100-80gb", model="NVIDIA-A100-SXM4-80GB")
 
 
 def test_it_stores_a_pending_workload(api: Api, cast: Cast) -> None:
-    answer = api(cast.ben).post(
-        "/api/v1/workloads", factories.submission(cast.detection), format="json"
-    )
+    answer = api(cast.ben).post(URL, factories.submission(cast.detection), format="json")
     assert answer.status_code == 201, answer.content
     row = Workload.objects.get()
     assert answer.json() == {"id": str(row.id), "name": "train", "state": "PENDING"}
     assert row.submitted_by == cast.ben
+    assert AuditEvent.objects.get().actor == f"user:{cast.ben.id}"
+
+
+def test_every_field_arrives_and_is_shown_again(api: Api, cast: Cast) -> None:
+    pod_set = {
+        "name": "worker",
+        "count": 3,
+        "min_count": 2,
+        "cpu_milli": 1500,
+        "memory_mib": 1000,
+        "gpu_count": 2,
+        "gpu_milli": 1000,
+        "flavors": ["a100-80gb", "h100-80gb"],
+        "image": "registry.example.org/a/b:1@sha256:00",
+        "command": ["bash", "-c", "echo '\u202e'\nsleep 1"],
+        "args": ["", "--x"],
+        "env": {"LEVEL": "7", "EMPTY": ""},
+    }
+    body: dict[str, Any] = {  # Any: JSON values
+        "name": "Größe \N{PILE OF POO} 1",
+        "priority_class": "urgent",
+        "preemptible": False,
+        "run_time_limit_s": 60,
+        "clusters": ["north"],
+        "labels": {"team": "a", "example.org/x": ""},
+        "pod_sets": [pod_set],
+    }
+    client = api(cast.ben)
+    made = client.post(URL, body | {"project": str(cast.detection.id)}, format="json")
+    assert made.status_code == 201, made.content
+    shown = client.get(f"{URL}/{made.json()['id']}").json()
+    assert {name: shown[name] for name in body} == body
+    assert (shown["pods"], shown["gpus"]) == (3, 6)
+    assert shown["flavors"] == ["a100-80gb", "h100-80gb"]
+    assert shown["submitted_by"] == "ben"
+    assert shown["placements"] == []
+
+
+def test_what_is_left_out_has_the_documented_default(api: Api, cast: Cast) -> None:
+    body = factories.submission(cast.detection, name="  padded  ", pod_set={"count": 4})
+    made = api(cast.ben).post(URL, body, format="json").json()
+    shown = api(cast.ben).get(f"{URL}/{made['id']}").json()
+    assert shown["name"] == "padded"
+    assert (shown["priority_class"], shown["preemptible"]) == ("normal", True)
+    assert (shown["run_time_limit_s"], shown["clusters"], shown["labels"]) == (None, [], {})
+    assert (shown["pod_sets"][0]["min_count"], shown["pod_sets"][0]["gpu_milli"]) == (4, 1000)
+
+
+def test_a_batch_keeps_its_order(api: Api, cast: Cast) -> None:
+    one = factories.submission(cast.detection)
+    del one["project"]
+    specs = [one | {"name": f"w{number}"} for number in range(20)]
+    body = {"project": str(cast.detection.id), "workloads": specs}
+    items = api(cast.ben).post(f"{URL}/batch", body, format="json").json()["items"]
+    assert [item["name"] for item in items] == [f"w{number}" for number in range(20)]
+    ids = [UUID(item["id"]) for item in items]
+    assert ids == sorted(ids) == list(Workload.objects.order_by("id").values_list("id", flat=True))
+
+
+def test_a_token_with_the_scope_submits_in_its_users_name(cast: Cast) -> None:
+    token = factories.token(cast.ben, Scope.SUBMIT, project=cast.detection)
+    client = APIClient(headers=factories.bearer(token))
+    body = factories.submission(cast.detection)
+    assert client.post(URL, body, format="json").status_code == 201
+    assert Workload.objects.get().submitted_by == cast.ben
+    assert AuditEvent.objects.get().actor == f"token:{token.id}"
+
+
+def test_the_events_tell_its_story(api: Api, cast: Cast) -> None:
+    made = api(cast.ben).post(URL, factories.submission(cast.detection), format="json").json()
+    api(cast.ben).post(f"{URL}/{made['id']}/cancel")
+    items = api(cast.ben).get(f"{URL}/{made['id']}/events").json()["items"]
+    assert [(item["before"], item["after"]) for item in items] == [
+        ("", "PENDING"),
+        ("PENDING", "CANCELLED"),
+    ]
+    assert items[1]["message"] == "cancelled by ben"
+
+
+def test_stopping_a_running_workload_asks_its_cluster(api: Api, cast: Cast) -> None:
+    flavor = cast.detection.quotas.get().flavor
+    row = factories.workload(cast.detection, cast.ben, [flavor], state=State.RUNNING)
+    factories.place(row, factories.node(factories.cluster("east")), flavor)
+    answer = api(cast.ben).post(f"{URL}/{row.id}/cancel")
+    assert (answer.status_code, answer.json()["state"]) == (200, "CANCELLING")
+    assert Operation.objects.get().kind == OperationKind.STOP
+    assert api(cast.ben).post(f"{URL}/{row.id}/cancel").json()["state"] == "CANCELLING"
+
+
+def test_stopping_takes_no_body_and_nothing_that_has_ended(api: Api, cast: Cast) -> None:
+    flavor = cast.detection.quotas.get().flavor
+    row = factories.workload(cast.detection, cast.ben, [flavor], state=State.SUCCEEDED)
+    assert api(cast.ben).post(f"{URL}/{row.id}/cancel").status_code == 409
+    answer = api(cast.ben).post(f"{URL}/{row.id}/cancel", {"force": True}, format="json")
+    assert answer.status_code == 400
+
+
+def test_a_member_stops_only_their_own(api: Api, cast: Cast) -> None:
+    flavor = cast.detection.quotas.get().flavor
+    row = factories.workload(cast.detection, cast.ada, [flavor])
+    assert api(cast.ben).post(f"{URL}/{row.id}/cancel").status_code == 403
+    assert api(cast.ada).post(f"{URL}/{row.id}/cancel").status_code == 200
+
+
+def test_its_placements_are_shown_the_newest_attempt_first(api: Api, cast: Cast) -> None:
+    flavor = cast.detection.quotas.get().flavor
+    node = factories.node(factories.cluster("east"), gpus=2)
+    row = factories.workload(cast.detection, cast.ben, [flavor], state=State.RUNNING, pods=2)
+    old = factories.place(row, node, flavor)
+    type(old.attempt).objects.update(ended_at=datetime.now(UTC), outcome="lost")
+    for rank in (1, 0):
+        placed = factories.place(row, node, flavor, rank=rank)
+        factories.span(placed, node.devices.get(ordinal=rank))
+    shown = api(cast.ben).get(f"{URL}/{row.id}").json()["placements"]
+    assert [(each["attempt"], each["rank"]) for each in shown] == [(2, 0), (2, 1), (1, 0)]
+    assert shown[1]["spans"] == [{"device": 1, "start": 0, "end": 1000}]
+    assert (shown[0]["cluster"], shown[0]["node"]) == ("east", "n1")
+
+
+def test_the_refused_environment_is_what_a_gangs_pods_are_given() -> None:
+    pod = Pod(
+        placement_id=UUID(int=1), workload_id=UUID(int=2), attempt=1, rank=0, peers=2,
+        namespace="x", name="w2-1-0", uid="", hostname="n1", image="x", command=(), args=(),
+        env=(), cpu_milli=1, memory_mib=1, flavor_kind="cpu", profile="", gpu_count=0,
+        gpu_milli=1000, share_replicas=1, share_resource="", run_time_limit_s=None,
+    )  # fmt: skip
+    assert {name for name, _ in pod_request(pod).env} == RENDEZVOUS

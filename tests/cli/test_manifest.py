@@ -6,12 +6,14 @@ import pytest
 import yaml
 
 from controlplane.cli import manifest
-from controlplane.cli.document import MAX_BYTES, Refused
+from controlplane.cli.document import Refused
 from controlplane.cli.flavors import choose
 from controlplane.cli.manifest import RESERVED_ENV, Manifest
 from scheduler.services.specs import PRIORITY_CLASSES
 from scheduler.web import submission
 from scheduler.web.serializers import parse
+
+pytestmark = pytest.mark.part_web
 
 JOB = """\
 apiVersion: batch/v1
@@ -122,6 +124,10 @@ def test_the_body_is_one_that_the_api_takes(text: str) -> None:
     body = read(text).body
     body["pod_sets"][0]["flavors"] = ["h100-80gb"]
     assert parse(body).name == body["name"]
+
+
+def test_a_profile_with_media_engines_has_berths_spelling() -> None:
+    assert read(POD.replace("mig-1g.10gb", "mig-1g.10gb.me")).profile == "1g.10gb+me"
 
 
 def test_a_pod_without_gpus_is_cpu_work() -> None:
@@ -260,38 +266,6 @@ def test_it_names_everything_at_once_in_the_order_of_the_lines() -> None:
     lines = [int(refusal.split()[1].rstrip(":")) for refusal in refusals(text)]
     assert lines == sorted(lines)
     assert len(lines) == 4
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "said"),
-    [
-        ("", 1, "nothing in it"),
-        ("# only a comment\n", 1, "nothing in it"),
-        ("- a\n- b\n", 1, "a Job or a Pod is wanted"),
-        ("just text", 1, "a Job or a Pod is wanted"),
-        ("kind: Pod\n  bad: indent\n", 2, "not YAML"),
-        ("kind: [Pod\n", 2, "not YAML"),
-        ("a: 'open\n", 2, "not YAML"),
-        ("a: \x00\n", 1, "not YAML"),
-        ("kind: Pod\nkind: Job\n", 2, "it stands here twice"),
-        ("? [a]\n: b\n", 1, "a key has to be text"),
-        ("kind: Pod\n---\nkind: Pod\n", 2, "a second document"),
-        ("a: &x 1\nb: *x\n", 1, "anchors and aliases"),
-        ("a: !!python/object/apply:os.system [id]\n", 1, "tags are not accepted"),
-        ("a: !!str 5\n", 1, "tags are not accepted"),
-        ("a: " + "[" * 5000 + "]" * 5000, 1, "levels deep"),
-        ("a: " + "{b: " * 40 + "}" * 40, 1, "levels deep"),
-    ],
-)
-def test_it_says_where_a_document_is_malformed(text: str, line: int, said: str) -> None:
-    first = refusals(text)[0]
-    assert first.startswith(f"line {line}: ")
-    assert said in first
-
-
-def test_it_refuses_what_is_not_utf8_or_too_large() -> None:
-    assert refusals(b"kind: Pod\nname: \xff\n") == ["line 2: not UTF-8"]
-    assert refusals(b"#" * (MAX_BYTES + 1)) == ["line 1: more than 64 KiB"]
 
 
 def test_every_example_is_yaml_that_others_read_too() -> None:

@@ -6,6 +6,8 @@ import pytest
 
 from controlplane.cli.quantities import cpu_milli, memory_mib, quantity
 
+pytestmark = pytest.mark.part_web
+
 
 @pytest.mark.parametrize(
     ("text", "amount"),

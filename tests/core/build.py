@@ -326,4 +326,5 @@ class Outcome:
 def decide(
     of: Snapshot, *, preemption: bool = True, max_victims: int = 16, max_admits: int = 2000
 ) -> Outcome:
-    return Outcome(plan(of, Policy(preemption, max_victims, max_admits)))
+    policy = Policy(preemption=preemption, max_victims=max_victims, max_admits=max_admits)
+    return Outcome(plan(of, policy))

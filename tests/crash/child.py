@@ -4,7 +4,9 @@ One start pays for the imports; a forked child makes its own connections. One JS
 
     {"do": "run", "step": "dispatch", "crash": "D3"}   → {"status": -9, "error": ""}
     {"do": "spawn", "step": "worker"}                  → {"pid": 4711}
-    {"do": "reap", "pid": 4711}                        → {"status": -9}
+    {"do": "reap", "pid": 4711}                        → {"status": -9}, once it has ended
+    {"do": "look", "pid": 4711}                        → the same at once, null while it lives
+    {"do": "be", "step": "cycle"}                      → none: does it without a child
 
 What must not live here: the steps (steps.py) and the other end of the pipe (children.py).
 """
@@ -20,8 +22,9 @@ import django
 
 django.setup()
 
-from controlplane.kernel import crash  # Django has to be set up first
-from tests.crash import steps
+import controlplane.urls  # noqa: E402, F401  so that no child has to import it
+from controlplane.kernel import crash  # noqa: E402  Django has to be set up first
+from tests.crash import steps  # noqa: E402
 
 
 def main() -> None:
@@ -44,10 +47,12 @@ def _answer(asked: dict[str, Any], spawned: set[int]) -> dict[str, Any]:  # Any:
                 _be(asked, sys.stderr.fileno())
             spawned.add(pid)
             return {"pid": pid}
-        case "reap":
-            _, status = os.waitpid(asked["pid"], 0)
-            spawned.discard(asked["pid"])
-            return {"status": os.waitstatus_to_exitcode(status)}
+        case "reap" | "look" as how:
+            pid, status = os.waitpid(asked["pid"], 0 if how == "reap" else os.WNOHANG)
+            spawned.discard(pid)
+            return {"status": os.waitstatus_to_exitcode(status) if pid else None}
+        case "be":
+            _be(asked, sys.stderr.fileno())
     raise ValueError(asked)
 
 
@@ -68,7 +73,8 @@ def _be(asked: dict[str, Any], errors: int) -> NoReturn:  # Any: JSON
     """The child's whole life."""
     os.dup2(2, 1)  # the parent's stdout is for its answers
     try:
-        crash.arm(asked.get("crash", ""))
+        if "crash" in asked:
+            crash.arm(asked["crash"])
         steps.STEPS[asked["step"]](**asked.get("arguments", {}))
     except BaseException:  # whatever it was, the parent has to hear of it
         os.write(errors, traceback.format_exc().encode())

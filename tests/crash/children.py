@@ -50,6 +50,10 @@ class Children:
         os.kill(pid, signal.SIGKILL)
         self.reap(pid)
 
+    def ended(self, pid: int) -> bool:
+        """Whether it has died by itself; it is reaped then."""
+        return self._ask(do="look", pid=pid)["status"] is not None
+
     def reap(self, pid: int) -> int:
         """Wait for its end; the exit status, negative for a signal."""
         status = self._ask(do="reap", pid=pid)["status"]

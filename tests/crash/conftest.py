@@ -6,13 +6,15 @@ from pathlib import Path
 
 import pytest
 from django.db import connection
+from django.db.models.functions import Now
 from pytest_django import Settings
 
 from scheduler.core.lifecycle import TERMINAL
-from scheduler.models import Workload
+from scheduler.models import Attempt, Workload
 from tests.crash import verdict
 from tests.crash.children import SHORT_S, Children
 from tests.flows.world import World, build
+from tests.kube.waiting import eventually
 from tests.simulation import simulation
 
 
@@ -31,6 +33,11 @@ class Scene:
         """Healthy steps until all has ended; then nothing may be wrong."""
         self.world.until(self._all_ended, within_s=60)
         assert verdict.faults(self.world, since=self.begun) == []
+
+    def wait_for_claims(self) -> None:
+        """Until those of the dead have run out, by the database's clock."""
+        live = Attempt.objects.filter(claimed_until__gt=Now())
+        eventually("the claims of the dead have run out", lambda: not live.exists())
 
     def _all_ended(self) -> bool:
         return not Workload.objects.exclude(state__in=sorted(TERMINAL)).exists()

@@ -14,6 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from rest_framework.test import APIClient
+
 from clusters import registry
 from clusters.models import Cluster
 from controlplane.kernel import clock
@@ -22,7 +24,6 @@ from scheduler import tasks
 from scheduler.loop import meter as metering
 from scheduler.loop import observe as observing
 from scheduler.loop.watch import Watch
-from scheduler.models import Workload
 from scheduler.services import workloads
 from tenants import access
 from tenants.models import Project, User
@@ -42,12 +43,27 @@ def submit(*, specs: list[dict[str, Any]], project: str = "vision") -> None:  # 
     )
 
 
-def cancel(*, name: str) -> None:
-    workloads.cancel(
-        actor=access.actor_for(user=User.objects.get(username="ada")),
-        workload=Workload.objects.get(name=name),
-        at=clock.now(),
+def post(*, key: str, command: list[str]) -> None:
+    """The submission as it comes over the API; one that is not answered 201 raises."""
+    client = APIClient(SERVER_NAME="localhost")
+    client.force_authenticate(User.objects.get(username="ada"))
+    pod_set = {
+        "name": "main",
+        "count": 1,
+        "cpu_milli": 1000,
+        "memory_mib": 1024,
+        "gpu_count": 1,
+        "flavors": ["h100"],
+        "image": "busybox",
+        "command": command,
+    }
+    project = str(Project.objects.get(slug="vision").id)
+    body = {"project": project, "name": "posted", "pod_sets": [pod_set]}
+    answer = client.post(
+        "/api/v1/workloads", body, format="json", headers={"Idempotency-Key": key}
     )
+    if answer.status_code != 201:
+        raise AssertionError(answer.content)
 
 
 def cycle() -> None:
@@ -112,5 +128,5 @@ def _when_orphaned(parent: int, act: Callable[[], None]) -> None:
 
 STEPS: dict[str, Callable[..., None]] = {
     each.__name__: each
-    for each in (submit, cancel, cycle, dispatch, observe, meter, watch, worker, watcher)
+    for each in (submit, post, cycle, dispatch, observe, meter, watch, worker, watcher)
 }

@@ -1,35 +1,40 @@
 """Each named crash point: a child dies exactly there, others go on, and nothing is lost, doubled
-or left over."""
+or left over.
 
+A new point is a line in POINTS: where it dies, doing what, and after what.
+"""
+
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
+from django.db import connection
 
 from clusters.port import PodPhase
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
 from scheduler.models import Workload
 from scheduler.services import workloads
+from tests.crash import children, diary
 from tests.crash.conftest import Scene
 from tests.flows.world import spec
 from tests.kube.waiting import eventually
 
 SHORT = ("sleep", "0.3")
 LONG = ("sleep", "600")
-LOAD = (
-    spec("h100", gpus=2, command=SHORT, name="single"),
-    spec("h100", gpus=1, count=3, command=SHORT, name="gang"),
-    spec("a100.3g", command=SHORT, name="slice"),
-)
+ENDED = {PodPhase.SUCCEEDED, PodPhase.FAILED}
 
 
-def nothing(scene: Scene) -> None:
-    pass
-
-
-def waiting(scene: Scene) -> None:
-    scene.world.submit(*LOAD)
+def waiting(scene: Scene, command: tuple[str, ...] = SHORT) -> None:
+    """Three workloads, of one pod, of three pods and of a MIG slice."""
+    scene.world.submit(
+        spec("h100", gpus=2, command=command, name="single"),
+        spec("h100", gpus=1, count=3, command=command, name="gang"),
+        spec("a100.3g", command=command, name="slice"),
+    )
 
 
 def admitted(scene: Scene) -> None:
@@ -41,11 +46,8 @@ def all_done(scene: Scene) -> None:
     """Every pod has run to its end, and nobody has looked yet."""
     admitted(scene)
     scene.world.dispatch()
-    ended = {PodPhase.SUCCEEDED, PodPhase.FAILED}
-    eventually(
-        "all pods have ended",
-        lambda: all(pod.phase in ended for pod in scene.world.port.list_pods().items),
-    )
+    list_pods = scene.world.port.list_pods
+    eventually("all pods ended", lambda: all(pod.phase in ENDED for pod in list_pods().items))
 
 
 def running_victim(scene: Scene) -> None:
@@ -62,7 +64,8 @@ def marked_victim(scene: Scene) -> None:
     scene.world.cycle()
 
 
-def dying_victim(scene: Scene) -> None:
+def dead_victim(scene: Scene) -> None:
+    """The victim's pods are gone, and nobody has looked yet."""
     marked_victim(scene)
     scene.world.dispatch()
     eventually("the victim's pods are gone", lambda: not scene.world.port.list_pods().items)
@@ -84,16 +87,19 @@ POINTS = (
     Point("B4", "cycle", waiting),
     Point("D1", "dispatch", admitted),
     Point("D2", "dispatch", admitted),
+    Point("D2:3", "dispatch", admitted),  # in the middle of a gang
     Point("D3", "dispatch", admitted),
     Point("D4", "dispatch", admitted),
     Point("D5", "dispatch", admitted),
+    Point("D5:3", "dispatch", admitted),
     Point("D6", "dispatch", admitted),
     Point("O1", "observe", all_done),
     Point("O2", "observe", all_done),
     Point("O3", "watch", all_done),
     Point("E1", "cycle", running_victim),
     Point("E2", "dispatch", marked_victim),
-    Point("E4", "observe", dying_victim),
+    Point("E2:2", "dispatch", marked_victim),
+    Point("E4", "observe", dead_victim),
 )
 
 
@@ -104,6 +110,69 @@ def test_dying_at(point: Point, scene: Scene) -> None:
     victim = Workload.objects.filter(name="victim").first()
     if victim is not None:
         scene.world.until_state(Workload.objects.get(name="urgent"), State.SUCCEEDED)
+        scene.world.until(lambda: victim.attempts.filter(number=1, outcome="preempted").exists())
         victim.refresh_from_db()
         workloads.cancel(actor=scene.world.ada, workload=victim, at=now())
+    scene.end_well()
+    unlike = Workload.objects.exclude(name="victim").exclude(state=State.SUCCEEDED)
+    assert not unlike.exists()
+
+
+@pytest.mark.parametrize(("crash", "stored"), [("A1", 0), ("A2", 1), ("A3", 1)])
+def test_dying_while_submitting_at(crash: str, stored: int, scene: Scene) -> None:
+    asked = {"specs": [{"flavor": "h100", "count": 3, "command": SHORT}]}
+    scene.children.run("submit", crash=crash, **asked)
+    assert Workload.objects.count() == stored
+    scene.children.run("submit", **asked)  # as whoever got no answer does
+    scene.end_well()
+    assert Workload.objects.filter(state=State.SUCCEEDED).count() == stored + 1
+
+
+@pytest.mark.parametrize("crash", ["A1", "A2", "A3"])
+def test_a_keyed_request_that_died_is_stored_once_however_often_it_is_sent(
+    crash: str, scene: Scene
+) -> None:
+    scene.children.run("post", crash=crash, key="once", command=SHORT)
+    for _ in range(2):
+        scene.children.run("post", key="once", command=SHORT)
+    assert Workload.objects.count() == 1
+    scene.end_well()
+
+
+@pytest.mark.parametrize("crash", ["D1", "D2", "D3", "D4", "D5", "D6"])
+def test_cancelling_what_a_dead_dispatcher_left_at(crash: str, scene: Scene) -> None:
+    waiting(scene, LONG)
+    scene.world.cycle()
+    scene.children.run("dispatch", crash=crash)
+    for workload in Workload.objects.all():
+        workloads.cancel(actor=scene.world.ada, workload=workload, at=now())
+    scene.end_well()
+    assert set(Workload.objects.values_list("state", flat=True)) == {State.CANCELLED}
+    told = diary.read(scene.world.port, since=scene.begun)
+    assert bool(told.opened) == (crash in {"D5", "D6"})
+
+
+def test_dying_again_and_again_at_one_point_only_delays(scene: Scene) -> None:
+    admitted(scene)
+    for crash in ("D4", "D2", "D4", "D5"):
+        scene.wait_for_claims()
+        scene.children.run("dispatch", crash=crash)
+    scene.end_well()
+
+
+def test_the_environment_arms_a_point_too(scene: Scene) -> None:
+    waiting(scene)
+    environment = children.environment(
+        database=str(connection.settings_dict["NAME"]), credentials=scene.children.credentials
+    )
+    died = subprocess.run(
+        [sys.executable, "-m", "tests.crash.child"],
+        input='{"do": "be", "step": "cycle"}\n',
+        env=environment | {"BERTH_CRASH": "B4"},
+        text=True,
+        check=False,
+    )
+    assert died.returncode == -9
+    assert Workload.objects.filter(state=State.ADMITTED).count() == 3
+    assert "BERTH_CRASH" not in os.environ
     scene.end_well()

@@ -6,6 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
+from clusters.models import FlavorKind
 from controlplane.audit.models import AuditEvent
 from scheduler.models import PodSet, Workload
 from scheduler.web.forms import field_of
@@ -73,7 +74,7 @@ def test_cpu_work_needs_no_gpu_fields(browse: Browse, cast: Cast, shop: Shop) ->
 
 
 def test_a_share_is_asked_for_in_thousandths(browse: Browse, cast: Cast, shop: Shop) -> None:
-    share = factories.flavor("a10-shared", "share", model="NVIDIA-A10")
+    share = factories.flavor("a10-shared", FlavorKind.SHARE, model="NVIDIA-A10")
     factories.node(
         shop.north, "n3", gpus=2, model="NVIDIA-A10", share_isolation="none", share_replicas=10
     )
@@ -214,6 +215,13 @@ def test_free_capacity_counts_only_clusters_that_take_work(
     }  # fmt: skip
 
 
+def test_a_price_is_not_rounded_to_cents(browse: Browse, cast: Cast, shop: Shop) -> None:
+    factories.rate(shop.cpu, "0.0350")
+    page = browse(cast.ben).get(URL).content.decode()
+    assert "€0.035<" in page
+    assert "€2.50<" in page
+
+
 def test_a_post_without_the_token_of_the_form_is_refused(cast: Cast, shop: Shop) -> None:
     client = Client(enforce_csrf_checks=True)
     client.force_login(cast.ben)
@@ -228,7 +236,7 @@ def test_a_post_without_the_token_of_the_form_is_refused(cast: Cast, shop: Shop)
         ("/pod_sets/0/flavors", "flavor"),
         ("/pod_sets/0/command/3", "command"),
         ("/0/clusters/2", "clusters"),
-        ("/0/pod_sets", "flavor"),
+        ("/0/pod_sets", None),
         ("/labels/x", None),
     ],
 )

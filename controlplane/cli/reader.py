@@ -1,0 +1,82 @@
+"""Reading a document field by field: known ones are taken, every other one is named. Pure."""
+
+from collections.abc import Mapping
+
+from controlplane.cli import refusals
+from controlplane.cli.document import Node, Refusal
+
+
+class Reader:
+    """Notes every refusal; its methods return what could be read all the same."""
+
+    def __init__(self) -> None:
+        self.found: list[Refusal] = []
+
+    def refuse(self, node: Node, why: str, name: str = "") -> None:
+        self.found.append(Refusal(node.line, node.below(name) if name else node.path, why))
+
+    def fields(
+        self, node: Node | None, known: set[str], refused: Mapping[str, str]
+    ) -> dict[str, Node]:
+        """The known fields of a mapping; the others are refused, by their own reason if they
+        have one.
+
+        An empty known field counts as left out.
+        """
+        if node is None:
+            return {}
+        if not isinstance(node.value, dict):
+            self.refuse(node, f"a mapping is wanted, not {node.kind}")
+            return {}
+        for name, child in node.value.items():
+            if name not in known:
+                self._refuse_field(child, refused.get(name))
+        return {
+            name: child
+            for name, child in node.value.items()
+            if name in known and child.value is not None
+        }
+
+    def _refuse_field(self, node: Node, why: str | None) -> None:
+        """Name the parts of `volumes` and `securityContext` too: they are what people look for."""
+        name = node.path.rpartition(".")[2]
+        parts = node.value if isinstance(node.value, list) else [node]
+        inner = [
+            child
+            for part in parts
+            if name in refusals.OPENED and isinstance(part.value, dict)
+            for key, child in part.value.items()
+            if key != "name"
+        ]
+        if not inner:
+            self.refuse(node, why or refusals.UNKNOWN)
+        for child in inner:
+            key = child.path.rpartition(".")[2]
+            self.refuse(child, refusals.INNER.get(key) or why or refusals.UNKNOWN)
+
+    def text(self, node: Node | None, missing: Node | None = None, name: str = "") -> str:
+        """A string. `missing` is the mapping that has to have it."""
+        if node is None:
+            if missing is not None:
+                self.refuse(missing, "this field is required", name)
+            return ""
+        if not isinstance(node.value, str):
+            self.refuse(node, f"text is wanted, not {node.kind}; put it in quotes")
+            return ""
+        return node.value
+
+    def whole(self, node: Node | None, default: int, low: int = 1) -> int:
+        if node is None:
+            return default
+        if type(node.value) is not int or node.value < low:
+            self.refuse(node, f"a whole number of at least {low} is wanted")
+            return default
+        return node.value
+
+    def texts(self, node: Node | None) -> list[str]:
+        if node is None:
+            return []
+        if not isinstance(node.value, list):
+            self.refuse(node, f"a list is wanted, not {node.kind}")
+            return []
+        return [self.text(item) for item in node.value]

@@ -1,0 +1,89 @@
+"""The main path by hand: sign in, submit a slice, see it wait with its reason, cancel it."""
+
+from playwright.sync_api import Page, expect
+
+from scheduler.core.lifecycle import State
+from scheduler.core.reasons import Reason, ReasonCode, describe
+from scheduler.models import Workload
+from tests.browser.conftest import SignIn
+from tests.browser.scene import Scene
+
+
+def fill(page: Page, name: str) -> None:
+    page.get_by_role("link", name="Submit").first.click()
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_role("radio", name="h100-1g.10gb").check()
+    page.get_by_label("Run-time limit").fill("2")
+    page.get_by_label("Image").fill("example.org/train:1")
+    page.get_by_label("Command line").fill("python train.py --epochs 3")
+
+
+def test_a_slice_is_submitted_seen_waiting_and_cancelled(
+    sign_in: SignIn, shown: Scene
+) -> None:
+    page = sign_in("ben")
+    fill(page, "mig-try")
+    estimate = page.locator("#estimate")
+    expect(estimate).to_contain_text("€0.37 an hour")
+    expect(estimate).to_contain_text("at most €0.74")
+    expect(estimate).to_contain_text("7 h100-1g.10gb free now: enough in sum")
+    page.get_by_role("button", name="Submit").click()
+    expect(page.get_by_role("heading", name="mig-try")).to_contain_text("Pending")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    expect(page.get_by_text("mig-try is in the queue.")).to_be_visible()
+
+    made = Workload.objects.get(name="mig-try")
+    assert [s.flavors.get().name for s in made.pod_sets.all()] == ["h100-1g.10gb"]
+    # The cycle writes why it waits; the page shows it without being loaded again.
+    numbers = (("asked_milli", 1000), ("flavor", "h100-1g.10gb"), ("free_milli", 0))
+    why = Reason(ReasonCode.NO_FREE_CAPACITY, numbers)
+    told = {"code": why.code, "numbers": dict(numbers), "text": describe(why)}
+    Workload.objects.filter(id=made.id).update(reason=told, reason_at=shown.at)
+    expect(page.get_by_text(describe(why))).to_be_visible(timeout=8000)
+
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Cancel workload").click()
+    expect(page.get_by_role("heading", name="mig-try")).to_contain_text("Cancelled")
+    expect(page.get_by_role("button", name="Cancel workload")).to_have_count(0)
+    made.refresh_from_db()
+    assert made.state == State.CANCELLED
+
+
+def test_a_refused_form_keeps_what_was_typed(sign_in: SignIn, shown: Scene) -> None:
+    page = sign_in("ben")
+    fill(page, "too-many")
+    page.get_by_label("GPUs or slices per pod").fill("64")
+    page.get_by_role("button", name="Submit").click()
+    expect(page.get_by_role("alert")).to_contain_text("64 asked")
+    expect(page.get_by_label("Command line")).to_have_value("python train.py --epochs 3")
+    expect(page.get_by_role("radio", name="h100-1g.10gb")).to_be_checked()
+    assert page.url.endswith("/workloads/new")
+    assert not Workload.objects.filter(name="too-many").exists()
+    # And it can be mended in place.
+    page.get_by_label("GPUs or slices per pod").fill("1")
+    page.get_by_role("button", name="Submit").click()
+    expect(page.get_by_role("heading", name="too-many")).to_contain_text("Pending")
+
+
+def test_only_the_fields_of_the_chosen_kind_show(sign_in: SignIn, shown: Scene) -> None:
+    page = sign_in("cleo")
+    page.goto("/workloads/new")
+    gpus, share = page.get_by_label("GPUs or slices per pod"), page.get_by_label("Share of a GPU")
+    page.get_by_role("radio", name="a10-shared").check()
+    expect(gpus).to_be_hidden()
+    expect(share).to_be_visible()
+    page.get_by_role("radio", name="a100-1g.5gb").check()
+    expect(gpus).to_be_visible()
+    expect(share).to_be_hidden()
+    page.get_by_role("radio", name="cpu").check()
+    expect(gpus).to_be_hidden()
+    expect(share).to_be_hidden()
+
+
+def test_without_javascript_the_same_works(sign_in: SignIn, shown: Scene) -> None:
+    page = sign_in("ben", java_script_enabled=False)
+    fill(page, "plain-try")
+    page.get_by_role("button", name="Submit").click()
+    expect(page.get_by_role("heading", name="plain-try")).to_contain_text("Pending")
+    page.get_by_role("button", name="Cancel workload").click()
+    expect(page.get_by_role("heading", name="plain-try")).to_contain_text("Cancelled")

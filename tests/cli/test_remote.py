@@ -1,0 +1,120 @@
+"""`berth` against a real server: what it sends, shows and refuses."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from pytest_django.live_server_helper import LiveServer
+
+from controlplane.cli.main import main
+from scheduler.core.lifecycle import State
+from scheduler.models import Workload
+from tenants.models import Scope
+from tests import factories
+from tests.cli.test_manifest import JOB, POD
+from tests.conftest import Cast
+
+type Berth = Callable[..., Result]
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.part_web]
+
+
+@pytest.fixture
+def berth(cast: Cast, live_server: LiveServer) -> Berth:
+    """Run the command line as ben, by a token that may read and submit."""
+    factories.node(factories.cluster(), gpus=16)
+    factories.quota(cast.detection, factories.flavor(), 16_000)
+    token = factories.token(cast.ben, Scope.READ, Scope.SUBMIT)
+    text = factories.bearer(token)["Authorization"].removeprefix("Bearer ")
+
+    def run(*arguments: str, text_in: str = "", **environ: str) -> Result:
+        env = {"BERTH_SERVER": live_server.url, "BERTH_TOKEN": text} | environ
+        return CliRunner().invoke(main, list(arguments), env=env, input=text_in)
+
+    return run
+
+
+def test_it_submits_a_job_by_the_projects_slug(berth: Berth, cast: Cast) -> None:
+    done = berth("submit", "-f", "-", "--project", "detection", text_in=JOB)
+    assert done.exit_code == 0, done.output
+    row = Workload.objects.get()
+    assert done.output == f"workload {row.id} PENDING\n"
+    pod_set = row.pod_sets.get()
+    assert (pod_set.count, pod_set.gpu_count, row.priority_class) == (2, 8, "high")
+    assert [each.flavor.name for each in pod_set.accepted.all()] == ["h100-80gb"]
+
+
+def test_it_says_line_by_line_what_it_does_not_take(berth: Berth, tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(JOB.replace("restartPolicy: Never", "hostNetwork: true\n      nodeName: n1"))
+    done = berth("submit", "-f", str(path), "--project", "detection")
+    assert done.exit_code == 1
+    lines = done.output.splitlines()
+    assert lines[0] == "Error: the manifest is not accepted:"
+    assert [line.split(": ")[:3] for line in lines[1:]] == [
+        ["job.yaml", "line 13", "spec.template.spec.restartPolicy"],
+        ["job.yaml", "line 14", "spec.template.spec.hostNetwork"],
+        ["job.yaml", "line 15", "spec.template.spec.nodeName"],
+    ]
+    assert not Workload.objects.exists()
+
+
+def test_it_shows_the_servers_reason_field_by_field(berth: Berth) -> None:
+    done = berth(
+        "submit", "-f", "-", "--project", "detection", "--cluster", "nowhere", text_in=JOB
+    )
+    assert done.exit_code == 1
+    assert "/clusters/0: There is no cluster 'nowhere'" in done.output
+
+
+def test_a_dry_run_sends_nothing(berth: Berth, cast: Cast) -> None:
+    done = berth(
+        "submit", "-f", "-", "--project", str(cast.detection.id), "--dry-run",
+        "--priority", "low", "--not-preemptible", text_in=JOB,
+    )  # fmt: skip
+    body = json.loads(done.output)
+    assert (body["project"], body["priority_class"]) == (str(cast.detection.id), "low")
+    assert body["preemptible"] is False
+    assert not Workload.objects.exists()
+
+
+def test_it_refuses_a_flavor_that_the_manifest_does_not_mean(berth: Berth) -> None:
+    done = berth("submit", "-f", "-", "--project", "detection", text_in=POD)
+    assert done.exit_code == 2
+    assert "asks for MIG 1g.10gb; this installation has no such flavor" in done.output
+
+
+def test_it_lists_shows_and_cancels(berth: Berth) -> None:
+    berth("submit", "-f", "-", "--project", "detection", text_in=JOB)
+    row = Workload.objects.get()
+    table = berth("get", "--project", "detection", "--state", "PENDING").output.splitlines()
+    assert table[0].split() == ["ID", "NAME", "STATE", "GPUS", "FLAVORS", "SUBMITTED", "WHY"]
+    assert table[1].split()[:5] == [str(row.id), "train", "PENDING", "16", "h100-80gb"]
+    assert json.loads(berth("get", str(row.id), "-o", "json").output)["name"] == "train"
+    line = berth("queue", "--project", "detection").output.splitlines()[1]
+    assert line.split()[:4] == ["1", str(row.id), "train", "16"]
+    assert berth("cancel", str(row.id)).output == f"workload {row.id} CANCELLED\n"
+    row.refresh_from_db()
+    assert row.state == State.CANCELLED
+    again = berth("cancel", str(row.id))
+    assert again.exit_code == 1
+    assert "has ended already" in again.output
+
+
+def test_it_explains_a_wrong_token_server_or_project(berth: Berth) -> None:
+    assert "The token is not valid" in berth("get", BERTH_TOKEN="berth_x_y").output
+    assert "does not answer" in berth("get", BERTH_SERVER="http://127.0.0.1:1").output
+    assert "There is no project 'nope'" in berth("queue", "--project", "nope").output
+    assert "has to be an http(s) address" in berth("get", BERTH_SERVER="ftp://x").output
+    clear = berth("get", BERTH_SERVER="http://berth.example.org")
+    assert (clear.exit_code, "in clear" in clear.output) == (2, True)
+
+
+def test_it_loads_no_django() -> None:
+    code = "import sys, controlplane.cli.remote; print('django' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

@@ -1,0 +1,50 @@
+"""The metering's crash point. Its own file, because it has to happen around a full hour."""
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+
+from controlplane.kernel import clock
+from scheduler.core.lifecycle import State
+from scheduler.loop import meter
+from scheduler.services import workloads
+from tenants.models import UsageInterval
+from tests.crash.conftest import Scene
+from tests.flows.world import spec
+from tests.kube.waiting import eventually
+
+HOUR = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def before_the_hour(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Two seconds before HOUR, for this process and the simulated cluster in it."""
+    begin = HOUR - timedelta(seconds=2)
+    accelerated = clock.Acceleration(time.time(), begin.timestamp(), 1.0).encode()
+    monkeypatch.setenv("BERTH_CLOCK", accelerated)
+    clock.acceleration.cache_clear()
+    yield accelerated
+    monkeypatch.delenv("BERTH_CLOCK")
+    clock.acceleration.cache_clear()
+
+
+def test_dying_at_m1(before_the_hour: str, scene: Scene) -> None:
+    world = scene.world
+    [workload] = world.submit(spec("h100", count=2, command=("sleep", "600")))
+    world.until_state(workload, State.RUNNING)
+    eventually("the hour is full", lambda: clock.now() > HOUR)
+    at = clock.now() + meter.LAG
+    scene.children.run("meter", crash="M1", at=at.isoformat(), accelerated=before_the_hour)
+    assert not UsageInterval.objects.exists()
+    for _ in range(2):
+        assert meter.tick(at=at) in {2, 0}
+    workloads.cancel(actor=world.ada, workload=workload, at=clock.now())
+    scene.end_well()
+    ranges = list(UsageInterval.objects.order_by("placement_id", "during").values_list("during"))
+    for (first,), (second,) in zip(ranges[::2], ranges[1::2], strict=True):
+        assert (first.upper, second.lower) == (HOUR, HOUR)
+    assert len(ranges) == 4
+    assert isinstance(ranges[0][0], DateTimeTZRange)

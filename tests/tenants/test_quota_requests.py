@@ -1,0 +1,192 @@
+"""Asking for quota and deciding: once, by somebody else, with quota, audit and hint together."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, transaction
+
+from clusters.models import Flavor
+from controlplane.audit.models import AuditEvent
+from controlplane.kernel import hints
+from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound
+from tenants.access import Actor, actor_for
+from tenants.models import Decision, Quota, QuotaRequest, Role, Scope, User
+from tenants.services import quotas, requests
+from tests import factories
+from tests.conftest import Cast
+
+
+@pytest.fixture
+def h100(db: None) -> Flavor:
+    return factories.flavor()
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The hints that would have been sent."""
+    names: list[str] = []
+    monkeypatch.setattr(hints, "send", names.append)
+    return names
+
+
+def actor(user: User, *scopes: str) -> Actor:
+    return actor_for(user=user, token=factories.token(user, *scopes) if scopes else None)
+
+
+def ask(
+    cast: Cast, h100: Flavor, nominal_milli: int = 16_000, by: User | None = None
+) -> QuotaRequest:
+    return requests.open(
+        actor=actor(by or cast.ben),
+        project=cast.detection,
+        flavor=h100,
+        nominal_milli=nominal_milli,
+        reason=" A larger model.\nSoon. ",
+        at=factories.AT,
+    )
+
+
+def test_a_grant_moves_the_quota_and_writes_it_down(
+    cast: Cast, h100: Flavor, sent: list[str],
+    django_capture_on_commit_callbacks: Callable[..., Any],
+) -> None:  # fmt: skip
+    quota = factories.quota(cast.detection, h100, 8000, lending_limit_milli=2000)
+    asked = ask(cast, h100)
+    with django_capture_on_commit_callbacks(execute=True):
+        granted = requests.grant(
+            actor=actor(cast.pia), request=asked, note="Fine.", at=factories.AT
+        )
+    quota.refresh_from_db()
+    assert (quota.nominal_milli, quota.lending_limit_milli, quota.version) == (16_000, 2000, 2)
+    assert (granted.decision, granted.decided_by, granted.granted_milli) == (
+        Decision.GRANTED, cast.pia, 16_000,
+    )  # fmt: skip
+    actions = AuditEvent.objects.order_by("id").values_list("action", "actor_name")
+    assert list(actions) == [
+        ("request.open", "ben"), ("request.granted", "pia"), ("quota.grant", "pia"),
+    ]  # fmt: skip
+    change = AuditEvent.objects.get(action="quota.grant")
+    assert (change.before["nominal_milli"], change.after["nominal_milli"]) == (8000, 16_000)
+    assert sent == [hints.CYCLE]
+
+
+def test_a_grant_makes_a_quota_where_there_is_none(cast: Cast, h100: Flavor) -> None:
+    requests.grant(
+        actor=actor(cast.pia), request=ask(cast, h100), granted_milli=4000, at=factories.AT
+    )
+    quota = Quota.objects.get()
+    assert (quota.nominal_milli, quota.borrowing_limit_milli, quota.version) == (4000, 0, 1)
+
+
+def test_a_denial_needs_a_note_and_changes_no_quota(cast: Cast, h100: Flavor) -> None:
+    asked = ask(cast, h100)
+    with pytest.raises(Invalid) as refused:
+        requests.deny(actor=actor(cast.pia), request=asked, note="  ", at=factories.AT)
+    assert refused.value.pointer == "/note"
+    denied = requests.deny(actor=actor(cast.pia), request=asked, note="No room.", at=factories.AT)
+    assert (denied.decision, denied.note) == (Decision.DENIED, "No room.")
+    assert not Quota.objects.exists()
+
+
+def test_it_is_decided_once(cast: Cast, h100: Flavor) -> None:
+    asked = ask(cast, h100)
+    stale = QuotaRequest.objects.select_related("project").get(id=asked.id)
+    requests.grant(actor=actor(cast.pia), request=asked, at=factories.AT)
+    with pytest.raises(Conflict):
+        requests.grant(actor=actor(cast.pia), request=stale, granted_milli=1, at=factories.AT)
+    with pytest.raises(Conflict):
+        requests.deny(actor=actor(cast.pia), request=stale, note="No", at=factories.AT)
+    assert Quota.objects.get().nominal_milli == 16_000
+    assert AuditEvent.objects.filter(action="quota.grant").count() == 1
+
+
+def test_nobody_decides_their_own(cast: Cast, h100: Flavor) -> None:
+    factories.member(cast.ben, Role.APPROVER, at=cast.vision)
+    asked = ask(cast, h100)
+    with pytest.raises(requests.SelfApproval) as refused:
+        requests.grant(actor=actor(cast.ben), request=asked, at=factories.AT)
+    assert refused.value.code == "self-approval"
+    with pytest.raises(IntegrityError), transaction.atomic():
+        QuotaRequest.objects.filter(id=asked.id).update(
+            decision="granted", decided_by=cast.ben, decided_at=factories.AT, granted_milli=1
+        )
+    assert not Quota.objects.exists()
+
+
+def test_only_approvers_decide_and_never_by_token(cast: Cast, h100: Flavor) -> None:
+    asked = ask(cast, h100)
+    everything = [scope.value for scope in Scope]
+    for who in (cast.ada, cast.ben, cast.vik, cast.oz):
+        with pytest.raises(NotAllowed):
+            requests.grant(actor=actor(who), request=asked, at=factories.AT)
+    with pytest.raises(NotAllowed):
+        requests.grant(actor=actor(cast.pia, *everything), request=asked, at=factories.AT)
+    with pytest.raises(NotFound):
+        requests.grant(actor=actor(cast.cleo), request=asked, at=factories.AT)
+    assert QuotaRequest.objects.get().decision == ""
+
+
+def test_only_owners_and_members_ask(cast: Cast, h100: Flavor) -> None:
+    for who in (cast.vik, cast.oz, cast.pia):
+        with pytest.raises(NotAllowed):
+            ask(cast, h100, by=who)
+    with pytest.raises(NotFound):
+        ask(cast, h100, by=cast.cleo)
+    assert ask(cast, h100, by=cast.ada).reason == "A larger model.\nSoon."
+
+
+@pytest.mark.parametrize("amount", [-1, 10**12 + 1])
+def test_amounts_are_bounded(cast: Cast, h100: Flavor, amount: int) -> None:
+    with pytest.raises(Invalid):
+        ask(cast, h100, amount)
+    asked = ask(cast, h100)
+    with pytest.raises(Invalid):
+        requests.grant(actor=actor(cast.pia), request=asked, granted_milli=amount, at=factories.AT)
+    asked.refresh_from_db()
+    assert asked.decision == ""
+
+
+def test_a_project_has_a_bounded_number_of_open_requests(
+    cast: Cast, h100: Flavor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests, "MAX_OPEN", 1)
+    ask(cast, h100)
+    with pytest.raises(Invalid, match="undecided"):
+        ask(cast, h100)
+
+
+def set_quota(cast: Cast, h100: Flavor, version: int | None, nominal_milli: int = 1000) -> Quota:
+    return quotas.set_quota(
+        actor=actor(cast.oz),
+        project=cast.detection,
+        flavor=h100,
+        amounts=quotas.Amounts(nominal_milli=nominal_milli),
+        version=version,
+        at=factories.AT,
+    )
+
+
+def test_an_operator_sets_a_quota_at_the_version_they_saw(cast: Cast, h100: Flavor) -> None:
+    assert set_quota(cast, h100, version=0).version == 1
+    assert set_quota(cast, h100, version=1, nominal_milli=2000).version == 2
+    with pytest.raises(quotas.VersionMismatch):
+        set_quota(cast, h100, version=1)
+    with pytest.raises(quotas.VersionMismatch):
+        set_quota(cast, h100, version=0)
+    assert set_quota(cast, h100, version=None).nominal_milli == 1000
+
+
+def test_a_quota_may_be_cut_below_what_is_used(cast: Cast, h100: Flavor) -> None:
+    factories.quota(cast.detection, h100, 8000, used_milli=8000)
+    assert set_quota(cast, h100, version=1).used_milli == 8000
+
+
+def test_only_operators_set_quotas(cast: Cast, h100: Flavor) -> None:
+    for who in (cast.ada, cast.ben, cast.vik, cast.pia):
+        with pytest.raises(NotAllowed):
+            quotas.set_quota(
+                actor=actor(who), project=cast.detection, flavor=h100,
+                amounts=quotas.Amounts(nominal_milli=1), at=factories.AT,
+            )  # fmt: skip
+    assert not Quota.objects.exists()

@@ -1,0 +1,99 @@
+"""/clusters/<name>: the map, with own work named and others' not."""
+
+import pytest
+from django.urls import reverse
+
+from controlplane.kernel.device_map import DeviceMap
+from scheduler.core.lifecycle import State
+from tests import factories
+from tests.conftest import Cast
+from tests.web.conftest import HTMX, Browse, Shop
+
+URL = reverse("cluster-detail", args=["north"])
+
+
+def owners(drawn: DeviceMap) -> list[str]:
+    return [owner.name for owner in drawn.owners]
+
+
+def test_own_work_is_named(browse: Browse, cast: Cast, shop: Shop) -> None:
+    answer = browse(cast.ben).get(URL)
+    assert owners(answer.context["map"]) == ["Detection"]
+    assert "Detection detector on the whole device" in answer.content.decode()
+
+
+def test_others_work_is_only_held(browse: Browse, cast: Cast, shop: Shop) -> None:
+    answer = browse(cast.cleo).get(URL)
+    page = answer.content.decode()
+    assert owners(answer.context["map"]) == ["Others"]
+    for secret in ("detector", "Detection", "Vision", str(shop.running.id), "ben"):
+        assert secret not in page
+
+
+def test_nothing_is_told_of_what_others_do(browse: Browse, cast: Cast, shop: Shop) -> None:
+    type(shop.running).objects.filter(id=shop.running.id).update(state=State.PREEMPTING)
+    page = browse(cast.cleo).get(URL).content.decode()
+    assert ", leaving" not in page
+    assert ", leaving" in browse(cast.ben).get(URL).content.decode()
+
+
+def test_an_operator_sees_tenants(browse: Browse, cast: Cast, shop: Shop) -> None:
+    assert owners(browse(cast.oz).get(URL).context["map"]) == ["Vision Lab"]
+
+
+def test_slices_lie_where_they_are(browse: Browse, cast: Cast, shop: Shop) -> None:
+    cut = factories.device(shop.node, 9, mode="mig-static")
+    factories.device_slice(cut, "1g.10gb", 2, 3)
+    work = factories.workload(cast.detection, cast.ben, [shop.slice], state=State.RUNNING)
+    factories.span(factories.place(work, shop.node, shop.slice), cut, 2, 3)
+    drawn = browse(cast.ben).get(URL).context["map"]
+    device = drawn.clusters[0].nodes[0].devices[-1]
+    assert [(span.x, span.width) for span in device.spans] == [("25%", "12.5%")]
+
+
+def test_one_node_can_be_looked_at(browse: Browse, cast: Cast, shop: Shop) -> None:
+    drawn = browse(cast.ben).get(URL, {"node": "n2"}).context["map"]
+    assert [node.name for node in drawn.clusters[0].nodes] == ["n2"]
+
+
+@pytest.mark.parametrize("node", ["n77", "\x00", "../n1", "<script>"])
+def test_an_unknown_node_is_not_found(
+    browse: Browse, cast: Cast, shop: Shop, node: str
+) -> None:
+    assert browse(cast.ben).get(URL, {"node": node}).status_code == 404
+
+
+def test_an_unknown_cluster_is_not_found(browse: Browse, cast: Cast, shop: Shop) -> None:
+    assert browse(cast.ben).get(reverse("cluster-detail", args=["mars"])).status_code == 404
+
+
+def test_a_silent_cluster_says_how_old_this_is(browse: Browse, cast: Cast, shop: Shop) -> None:
+    type(shop.north).objects.update(state="degraded")
+    page = browse(cast.ben).get(URL).content.decode()
+    assert "What you see is as of" in page
+    assert "map-cluster-old" in page
+
+
+def test_gone_and_sick_hardware(browse: Browse, cast: Cast, shop: Shop) -> None:
+    shop.node.devices.filter(ordinal=7).update(usable=False)
+    shop.node.devices.filter(ordinal=6).update(gone_at=factories.AT)
+    answer = browse(cast.ben).get(URL)
+    devices = answer.context["map"].clusters[0].nodes[0].devices
+    assert len(devices) == 7
+    assert not devices[-1].healthy
+    assert [t.total_milli for t in answer.context["totals"]][0] == 14_000
+
+
+def test_a_poll_is_204_until_something_changes(
+    browse: Browse, cast: Cast, shop: Shop, settled: None
+) -> None:
+    client = browse(cast.ben)
+    rev = client.get(URL).context["rev"]
+    assert client.get(URL, {"rev": rev}, headers=HTMX).status_code == 204
+    shop.placed.spans.update(released_at=factories.AT)
+    changed = client.get(URL, {"rev": rev}, headers=HTMX)
+    assert changed.content.lstrip().startswith(b'<div id="cluster"')
+
+
+def test_it_rejects_post(browse: Browse, cast: Cast, shop: Shop) -> None:
+    assert browse(cast.ben).post(URL).status_code == 405

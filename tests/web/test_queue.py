@@ -1,0 +1,76 @@
+"""/queue: order, reasons and start times of own projects; others only as sums."""
+
+from uuid import uuid4
+
+from django.urls import reverse
+
+from scheduler.selectors import lines
+from tests import factories
+from tests.conftest import Cast
+from tests.web.conftest import HTMX, Browse, Shop
+
+URL = reverse("queue")
+
+
+def test_it_shows_order_reason_and_start(browse: Browse, cast: Cast, shop: Shop) -> None:
+    factories.workload(cast.detection, cast.ada, [shop.h100], "first", priority_class="high")
+    answer = browse(cast.ben).get(URL)
+    [queue] = answer.context["waiting"]
+    assert [line.name for line in queue.lines] == ["first", "sweep"]
+    page = answer.content.decode()
+    assert "1 asked, 0 free in one cluster." in page
+    assert "nine times in ten by" in page
+    assert "not estimated yet" in page
+
+
+def test_others_are_a_sum_without_names(browse: Browse, cast: Cast, shop: Shop) -> None:
+    page = browse(cast.cleo).get(URL).content.decode()
+    assert "sweep" not in page
+    assert "Detection" not in page
+    assert "Vision" not in page
+    assert "Elsewhere: 1 waiting for 1 GPUs or slices, 1 starting or running on 1" in page
+
+
+def test_an_operator_sees_all_and_nothing_elsewhere(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    page = browse(cast.oz).get(URL).content.decode()
+    assert "sweep" in page
+    assert "Elsewhere" not in page
+
+
+def test_one_project_can_be_chosen(browse: Browse, cast: Cast, shop: Shop) -> None:
+    answer = browse(cast.oz).get(URL, {"project": str(cast.dialogue.id)})
+    assert answer.context["waiting"] == []
+    foreign = browse(cast.cleo).get(URL, {"project": str(cast.detection.id)})
+    assert foreign.context["waiting"] == []
+    assert browse(cast.ben).get(URL, {"project": "x"}).status_code == 404
+    assert browse(cast.ben).get(URL, {"project": str(uuid4())}).context["waiting"] == []
+
+
+def test_a_long_queue_is_cut_and_counted(browse: Browse, cast: Cast, shop: Shop) -> None:
+    for number in range(lines.SHOWN + 4):
+        factories.workload(cast.detection, cast.ben, [shop.h100], f"w{number}")
+    answer = browse(cast.ben).get(URL)
+    [queue] = answer.context["waiting"]
+    assert len(queue.lines) == lines.SHOWN
+    assert f"All {lines.SHOWN + 5} that wait" in answer.content.decode()
+
+
+def test_a_poll_is_204_until_something_changes(
+    browse: Browse, cast: Cast, shop: Shop, settled: None
+) -> None:
+    client = browse(cast.ben)
+    rev = client.get(URL).context["rev"]
+    assert client.get(URL, {"rev": rev}, headers=HTMX).status_code == 204
+    factories.workload(cast.detection, cast.ben, [shop.h100], "late")
+    changed = client.get(URL, {"rev": rev}, headers=HTMX)
+    assert changed.content.lstrip().startswith(b'<div id="queues"')
+
+
+def test_nothing_waiting_says_so(browse: Browse, cast: Cast) -> None:
+    assert "Nothing waits" in browse(cast.ben).get(URL).content.decode()
+
+
+def test_it_rejects_post(browse: Browse, cast: Cast) -> None:
+    assert browse(cast.ben).post(URL).status_code == 405

@@ -1,0 +1,57 @@
+"""/quota: the tree of own projects with bars."""
+
+from django.urls import reverse
+
+from tenants.models import Quota
+from tests import factories
+from tests.conftest import Cast
+from tests.web.conftest import HTMX, Browse, Shop
+
+URL = reverse("quota-list")
+
+
+def test_it_shows_the_tree_with_a_bar_for_each_quota(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    answer = browse(cast.ada).get(URL)
+    [group] = answer.context["trees"]
+    assert group.path == ("Vision Lab",)
+    assert [branch.name for branch, _ in group.branches] == ["Detection", "Segmentation"]
+    page = answer.content.decode()
+    assert "up to 12 with borrowing" in page
+    assert "No quota yet: nothing it submits can start." in page
+
+
+def test_departments_stand_below_their_organisation(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    below = factories.tenant("Robotics", parent=cast.vision)
+    factories.project(below, "Grasping")
+    page = browse(cast.ada).get(URL).content.decode()
+    assert "Vision Lab › Robotics" in page  # noqa: RUF001  # the sign on the page
+
+
+def test_an_outsider_sees_only_their_own(browse: Browse, cast: Cast, shop: Shop) -> None:
+    page = browse(cast.cleo).get(URL).content.decode()
+    assert "Dialogue" in page
+    assert "Detection" not in page
+    assert "Vision" not in page
+
+
+def test_only_who_may_ask_is_invited_to(browse: Browse, cast: Cast, shop: Shop) -> None:
+    assert "Ask for more" in browse(cast.ben).get(URL).content.decode()
+    assert "Ask for" not in browse(cast.vik).get(URL).content.decode()
+
+
+def test_a_poll_is_204_until_a_quota_changes(browse: Browse, cast: Cast, shop: Shop) -> None:
+    client = browse(cast.ben)
+    rev = client.get(URL).context["rev"]
+    assert client.get(URL, {"rev": rev}, headers=HTMX).status_code == 204
+    Quota.objects.filter(project=cast.detection, flavor=shop.h100).update(nominal_milli=24_000)
+    changed = client.get(URL, {"rev": rev}, headers=HTMX)
+    assert changed.content.lstrip().startswith(b'<div id="tree"')
+    assert "of 24" in changed.content.decode()
+
+
+def test_it_rejects_post(browse: Browse, cast: Cast) -> None:
+    assert browse(cast.ben).post(URL).status_code == 405

@@ -1,0 +1,69 @@
+"""/requests: what is open, what was answered, and buttons for those who may answer."""
+
+from django.urls import reverse
+
+from tests import factories
+from tests.conftest import Cast
+from tests.web.conftest import HTMX, Browse, Shop
+
+URL = reverse("request-list")
+
+
+def test_an_approver_gets_a_form_for_each(browse: Browse, cast: Cast, shop: Shop) -> None:
+    wish = factories.quota_request(cast.detection, shop.h100, cast.ben)
+    page = browse(cast.pia).get(URL).content.decode()
+    assert reverse("request-decide", args=[wish.id]) in page
+    assert "1 waits for your answer." in page
+    assert 'aria-label="Main"' in page
+    assert "1<span" in page.partition("Requests</span>")[2]
+
+
+def test_the_requester_gets_no_buttons(browse: Browse, cast: Cast, shop: Shop) -> None:
+    wish = factories.quota_request(cast.detection, shop.h100, cast.ben)
+    page = browse(cast.ben).get(URL).content.decode()
+    assert "A larger model." in page
+    assert reverse("request-decide", args=[wish.id]) not in page
+    assert "Somebody else has to answer your own request." in page
+
+
+def test_an_approver_gets_none_for_their_own(browse: Browse, cast: Cast, shop: Shop) -> None:
+    factories.member(cast.pia, "member", at=cast.detection)
+    wish = factories.quota_request(cast.detection, shop.h100, cast.pia)
+    page = browse(cast.pia).get(URL).content.decode()
+    assert reverse("request-decide", args=[wish.id]) not in page
+
+
+def test_an_outsider_sees_none(browse: Browse, cast: Cast, shop: Shop) -> None:
+    factories.quota_request(cast.detection, shop.h100, cast.ben)
+    page = browse(cast.cleo).get(URL).content.decode()
+    assert "A larger model." not in page
+    assert "No open requests" in page
+
+
+def test_answers_are_paged(browse: Browse, cast: Cast, shop: Shop) -> None:
+    for number in range(23):
+        factories.quota_request(
+            cast.detection, shop.h100, cast.ben, decision="denied", decided_by=cast.pia,
+            decided_at=factories.AT, note=f"no {number}",
+        )  # fmt: skip
+    client = browse(cast.ben)
+    first = client.get(URL)
+    assert len(first.context["decided"]) == 20
+    second = client.get(first.context["older_url"])
+    assert [wish.note for wish in second.context["decided"]] == ["no 2", "no 1", "no 0"]
+    assert client.get(URL, {"before": "x"}).status_code == 404
+
+
+def test_a_poll_is_204_until_something_changes(
+    browse: Browse, cast: Cast, shop: Shop, settled: None
+) -> None:
+    client = browse(cast.pia)
+    rev = client.get(URL).context["rev"]
+    assert client.get(URL, {"rev": rev}, headers=HTMX).status_code == 204
+    factories.quota_request(cast.detection, shop.h100, cast.ben)
+    changed = client.get(URL, {"rev": rev}, headers=HTMX)
+    assert changed.content.lstrip().startswith(b'<div id="requests"')
+
+
+def test_it_rejects_post(browse: Browse, cast: Cast) -> None:
+    assert browse(cast.ben).post(URL).status_code == 405

@@ -1,0 +1,58 @@
+"""/sign-in and /sign-out."""
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from controlplane.demo import logins
+from tests.conftest import Cast
+from tests.web.conftest import Browse
+
+URL = reverse("login")
+
+
+def test_a_name_and_password_lead_to_the_page_asked_for(cast: Cast) -> None:
+    client = Client()
+    asked = client.get(reverse("queue"))
+    answer = client.post(asked.headers["Location"], {"username": "ben", "password": "ben"})
+    assert answer.status_code == 302
+    assert answer.headers["Location"] == reverse("queue")
+
+
+@pytest.mark.parametrize("sent", [{"username": "ben", "password": "wrong"}, {}])
+def test_a_wrong_password_says_so_and_nothing_more(cast: Cast, sent: dict[str, str]) -> None:
+    answer = Client().post(URL, sent)
+    assert "do not belong together" in answer.content.decode()
+    assert "_auth_user_id" not in answer.client.session
+
+
+def test_it_never_leads_elsewhere(cast: Cast) -> None:
+    sent = {"username": "ben", "password": "ben", "next": "https://evil.example/"}
+    assert Client().post(URL, sent).headers["Location"] == reverse("home")
+
+
+def test_demo_logins_show_only_in_the_demo(db: None, settings: Settings) -> None:
+    assert logins.PASSWORD not in Client().get(URL).content.decode()
+    settings.BERTH_DEMO = True
+    page = Client().get(URL).content.decode()
+    assert logins.PASSWORD in page
+    assert "ada" in page
+
+
+def test_signing_out_is_a_post(browse: Browse, cast: Cast) -> None:
+    client = browse(cast.ben)
+    assert client.get(reverse("logout")).status_code == 405
+    assert client.post(reverse("logout")).headers["Location"] == URL
+    assert client.get(reverse("home")).status_code == 302
+
+
+def test_pages_are_not_kept_by_caches(browse: Browse, cast: Cast) -> None:
+    assert "no-store" in browse(cast.ben).get(reverse("home")).headers["Cache-Control"]
+
+
+def test_every_page_has_the_strict_policy(browse: Browse, cast: Cast) -> None:
+    policy = browse(cast.ben).get(reverse("home")).headers["Content-Security-Policy"]
+    assert "style-src 'self';" in policy
+    assert "script-src 'self';" in policy
+    assert "unsafe" not in policy

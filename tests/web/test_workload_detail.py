@@ -1,0 +1,133 @@
+"""/workloads/<id>: timeline, why it waits, where it runs, what it cost."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.urls import reverse
+
+from controlplane.kernel import clock
+from scheduler.core.lifecycle import State
+from scheduler.models import Estimate, Workload, WorkloadEvent
+from tests import factories
+from tests.conftest import Cast
+from tests.web.conftest import HTMX, Browse, Shop
+
+
+def url(workload: Workload) -> str:
+    return reverse("workload-detail", args=[workload.id])
+
+
+def test_waiting_work_shows_its_reason_with_numbers_and_when_it_starts(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    page = browse(cast.ben).get(url(shop.waiting)).content.decode()
+    assert "1 asked, 0 free in one cluster." in page
+    assert "<dt>asked</dt><dd>1</dd>" in page
+    assert "<dt>free</dt><dd>0</dd>" in page
+    assert "Probably by" in page
+    assert "nine times in ten by" in page
+    assert "Number 1 in the queue of Detection" in page
+
+
+def test_without_a_basis_it_says_so_and_names_no_time(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    Estimate.objects.all().delete()
+    assert "Not estimated yet" in browse(cast.ben).get(url(shop.waiting)).content.decode()
+    factories.estimate(shop.waiting, p50_s=None, p90_s=None)
+    page = browse(cast.ben).get(url(shop.waiting)).content.decode()
+    assert "No basis for an estimate" in page
+    assert "nine times in ten" not in page
+
+
+def test_half_known_estimates_promise_no_bound(browse: Browse, cast: Cast, shop: Shop) -> None:
+    Estimate.objects.all().delete()
+    factories.estimate(shop.waiting, p50_s=3600, p90_s=None)
+    page = browse(cast.ben).get(url(shop.waiting)).content.decode()
+    assert "but it may take over a week" in page
+
+
+def test_running_work_shows_where_and_that_the_kubelet_picks_the_device(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    page = browse(cast.ben).get(url(shop.running)).content.decode()
+    assert "GPU 0, whole*" in page
+    assert "n1" in page
+    assert "the kubelet picks the physical GPU" in page
+
+
+def test_a_known_device_needs_no_such_note(browse: Browse, cast: Cast, shop: Shop) -> None:
+    type(shop.device).objects.filter(id=shop.device.id).update(uuid="GPU-1")
+    page = browse(cast.ben).get(url(shop.running)).content.decode()
+    assert "GPU 0, whole<" in page
+    assert "the kubelet picks" not in page
+
+
+def test_cost_is_the_ledger_and_what_runs_since(
+    browse: Browse, cast: Cast, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    factories.charge(factories.usage(shop.placed, hours=1), shop.rate, "2.50")
+    later = factories.AT + timedelta(hours=3)
+    type(shop.placed).objects.update(metered_until=factories.AT + timedelta(hours=1))
+    monkeypatch.setattr(clock, "now", lambda: later)
+    answer = browse(cast.ben).get(url(shop.running))
+    assert "€7.50" in answer.content.decode()
+    assert "€2.50 charged, €5.00 since the last metering" in " ".join(
+        answer.content.decode().split()
+    )
+
+
+def test_a_viewer_sees_the_work_but_no_cost(browse: Browse, cast: Cast, shop: Shop) -> None:
+    page = browse(cast.vik).get(url(shop.running)).content.decode()
+    assert "detector" in page
+    assert "Cost so far" not in page
+    assert "Cancel workload" not in page
+
+
+def test_values_of_the_environment_are_not_shown(browse: Browse, cast: Cast, shop: Shop) -> None:
+    shop.running.pod_sets.update(env={"WANDB_API_KEY": "topsecret"})
+    page = browse(cast.ben).get(url(shop.running)).content.decode()
+    assert "WANDB_API_KEY" in page
+    assert "topsecret" not in page
+
+
+@pytest.mark.parametrize("who", ["cleo"])
+def test_foreign_and_missing_ids_are_the_same_404(
+    browse: Browse, cast: Cast, shop: Shop, who: str
+) -> None:
+    client = browse(getattr(cast, who))
+    foreign = client.get(url(shop.running))
+    missing = client.get(reverse("workload-detail", args=[uuid4()]))
+    assert foreign.status_code == missing.status_code == 404
+    assert foreign.content == missing.content
+
+
+def test_live_work_polls_and_ended_work_stops(
+    browse: Browse, cast: Cast, shop: Shop, settled: None
+) -> None:
+    client = browse(cast.ben)
+    first = client.get(url(shop.running))
+    assert 'hx-trigger="every 5s"' in first.content.decode()
+    rev = first.context["rev"]
+    assert client.get(url(shop.running), {"rev": rev}, headers=HTMX).status_code == 204
+    Workload.objects.filter(id=shop.running.id).update(
+        state=State.SUCCEEDED, ended_at=factories.AT
+    )
+    WorkloadEvent.objects.create(
+        workload=shop.running, at=factories.AT, kind="state", before="RUNNING", after="SUCCEEDED"
+    )
+    last = client.get(url(shop.running), {"rev": rev}, headers=HTMX)
+    assert last.status_code == 200
+    assert last.content.lstrip().startswith(b'<div id="workload"')
+    assert b"hx-trigger" not in last.content
+    assert b"Cancel workload" not in last.content
+
+
+def test_it_rejects_post(browse: Browse, cast: Cast, shop: Shop) -> None:
+    assert browse(cast.ben).post(url(shop.running)).status_code == 405
+
+
+def test_names_are_escaped(browse: Browse, cast: Cast, shop: Shop) -> None:
+    Workload.objects.filter(id=shop.running.id).update(name="<script>alert(1)</script>")
+    assert "<script>alert" not in browse(cast.ben).get(url(shop.running)).content.decode()
