@@ -7,10 +7,11 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from clusters.models import Flavor, FlavorKind
+from clusters.models import DeviceMode, Flavor, FlavorKind
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel import device_map as maps
+from controlplane.kernel.charts import TONES
 from controlplane.kernel.device_map import DeviceMap, Holding
 from controlplane.kernel.errors import NotFound
 from controlplane.kernel.htmx import page, partial, revision, unchanged
@@ -58,12 +59,13 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
     chosen = request.GET.get("node") or None
     if chosen and not chosen.isprintable():
         raise NotFound("There is no such node.")
-    nodes = hardware.nodes(actor=actor, cluster_id=facts.id, node=chosen)
-    totals = _totals().get(facts.id, ())
-    rev = revision(facts, nodes, totals, clock.now().replace(second=0, microsecond=0))
+    held = hardware.revision(cluster_id=facts.id)
+    rev = revision(facts, held, chosen, clock.now().replace(second=0, microsecond=0))
     same = unchanged(request, rev)
     if same is not None:
         return same
+    nodes = hardware.nodes(actor=actor, cluster_id=facts.id, node=chosen)
+    totals = _totals().get(facts.id, ())
     context = {
         "cluster": facts,
         "totals": totals,
@@ -126,9 +128,9 @@ def _map(actor: Actor, facts: Facts, nodes: Sequence[NodeFacts]) -> DeviceMap:
 def _owners(actor: Actor, *, by_tenant: bool) -> list[str]:
     """All owners there may be, in a fixed order so that colours stay; others get the grey one."""
     names = hardware.owners(actor=actor, by_tenant=by_tenant)
-    first = names[: maps.TONES - 1]
-    nobody = [f"({number})" for number in range(maps.TONES - 1 - len(first))]
-    return [*first, *nobody, OTHERS, *names[maps.TONES - 1 :]]
+    first = names[: TONES - 1]
+    nobody = [f"({number})" for number in range(TONES - 1 - len(first))]
+    return [*first, *nobody, OTHERS, *names[TONES - 1 :]]
 
 
 def _models(devices: Iterable[DeviceFacts]) -> str:
@@ -141,7 +143,14 @@ def _device(device: DeviceFacts, *, by_tenant: bool) -> maps.Device:
         axis=device.axis,
         holdings=[_holding(held, by_tenant=by_tenant) for held in device.held],
         healthy=device.healthy,
+        cuts=_cuts(device) if device.mode == DeviceMode.MIG_STATIC else None,
     )
+
+
+def _cuts(device: DeviceFacts) -> list[int]:
+    """Where its slices begin and end, the edges of the device left out."""
+    edges = {edge for one in device.slices for edge in (one.start, one.end)}
+    return sorted(edges - {0, device.axis})
 
 
 def _holding(held: SpanHeld, *, by_tenant: bool) -> Holding:

@@ -27,13 +27,17 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """`axis` is 8 memory slices for MIG, 1000 thousandths for a whole or shared device."""
+    """`axis` is 8 memory slices for MIG, 1000 thousandths for a whole or shared device.
+
+    `cuts` are where slices begin and end; None marks every slice.
+    """
 
     name: str
     axis: int
     holdings: Sequence[Holding] = ()
     healthy: bool = True
     url: str = ""
+    cuts: Sequence[int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,8 @@ class HoldingRow:
     device: str
     span: str
     owner: str
+    label: str
+    url: str
     state: str
 
 
@@ -249,14 +255,15 @@ def _device_view(device: Device, palette: Mapping[str, Owner]) -> DeviceView:
     held = sorted(device.holdings, key=lambda holding: (holding.start, holding.end))
     words = [_span_words(holding, device.axis) for holding in held]
     state = "" if device.healthy else ", unhealthy"
+    every = range(1, device.axis) if device.axis <= MIG_AXIS else ()
     return DeviceView(
         name=device.name,
         title=f"GPU {device.name}{state}: " + ("; ".join(words) or "free"),
         healthy=device.healthy,
         url=device.url,
-        marks=tuple(percent(n, device.axis) for n in range(1, device.axis))
-        if device.axis <= MIG_AXIS
-        else (),
+        marks=tuple(
+            percent(n, device.axis) for n in (every if device.cuts is None else device.cuts)
+        ),
         spans=tuple(_span_view(holding, device.axis, palette) for holding in held),
     )
 
@@ -311,6 +318,8 @@ def _rows(clusters: Sequence[Cluster]) -> list[HoldingRow]:
             device=device.name,
             span=_span_text(holding, device.axis),
             owner=holding.owner,
+            label=holding.label,
+            url=holding.url,
             state=holding.state,
         )
         for cluster in clusters

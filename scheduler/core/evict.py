@@ -5,6 +5,7 @@ let go. No victim of RECLAIM may bring its project below nominal in a flavor tha
 whoever reclaims ends within its own nominal.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heapreplace
 
@@ -17,6 +18,9 @@ from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import FlavorView, PendingView, PodSetView
 from scheduler.core.units import ClusterId, FlavorId, NodeId, WorkloadId
 from scheduler.core.victims import Eligible, Harm, Victim, over_milli
+
+_SECOND_LOOKS = 16
+"""Victims of one search that are put back on trial; each trial places the workload anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +108,9 @@ class Search:
         return True
 
     def _let_go(self, places: tuple[Place, ...]) -> Wait:
-        """Put back each victim without whom it works as well, the most harmful first."""
-        for victim in sorted(self._taken.values(), key=_harm, reverse=True):
-            if len(self._taken) < 2:
-                break
+        """Put back each victim without whom it works as well: the most harmful are tried."""
+        harmful = sorted(self._taken.values(), key=_harm, reverse=True)
+        for victim in harmful[:_SECOND_LOOKS] if len(harmful) > 1 else ():
             mark = self._soon.checkpoint()
             for place in places:
                 self._soon.remove(project=self._pending.project, holder=place)
@@ -174,19 +177,17 @@ class Search:
     def _bounds(self) -> list[_Node]:
         heap = []
         for node in self._eligible.nodes(self._cluster) if self._eligible else ():
-            victims = self._on_node(node)
-            rank = self._soon.rooms[node].rank if node in self._soon.rooms else -1
-            if victims and rank >= 0:
-                own, priority, lost, _ = victims[0].harm
-                heap.append(_Node((own, priority, lost, 1, rank), node))
+            room = self._soon.rooms.get(node)
+            first = next(self._on_node(node), None)
+            if first is not None and room is not None and room.rank >= 0:
+                own, priority, lost, _ = first.harm
+                heap.append(_Node((own, priority, lost, 1, room.rank), node))
         heapify(heap)
         return heap
 
-    def _on_node(self, node: NodeId) -> list[Victim]:
-        if self._eligible is None:
-            return []
-        found = self._eligible.on_node(self._cluster, node)
-        return [victim for victim in found if victim.id not in self._taken]
+    def _on_node(self, node: NodeId) -> Iterator[Victim]:
+        found = self._eligible.on_node(self._cluster, node) if self._eligible else ()
+        return (victim for victim in found if victim.id not in self._taken)
 
     def _look(self, node: NodeId, pod_set: PodSetView, flavor: FlavorView) -> _Node | None:
         """The cheapest way found to make the pod fit on the node; None when there is none."""

@@ -15,4 +15,4 @@ class Policy:
     preemption: bool = True
     max_victims: int = 16
     max_admits: int = 250
-    max_preemptors: int = 100
+    max_preemptors: int = 32

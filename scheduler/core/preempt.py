@@ -37,6 +37,7 @@ class Evictions:
         self._taken: list[tuple[ProjectId, Place]] = []
         self._preemptors = 0
         self._hopeless: set[Option] = set()
+        self._stuck: dict[Option, int] = {}
 
     @property
     def soon(self) -> Draft:
@@ -72,7 +73,7 @@ class Evictions:
             evicting = self._preemptors < self._policy.max_preemptors and self.candidates.exist(
                 pending=pending, option=option, book=book, reclaiming=option in reclaiming
             )
-            if option in self._hopeless or not (evicting or self._leaving):
+            if option in self._hopeless or not (evicting or self._may_come_free(option)):
                 continue
             eligible = None
             if evicting:
@@ -92,7 +93,13 @@ class Evictions:
             if wait is not None:
                 self._promise(pending, wait)
                 return wait
+            if eligible is None:
+                self._stuck[option] = self._preemptors
         return None
+
+    def _may_come_free(self, option: Option) -> bool:
+        """Whether something leaves, or was evicted since the option was last found not to fit."""
+        return self._leaving and self._stuck.get(option) != self._preemptors
 
     def _search(
         self, pending: PendingView, request: Request, option: Option, eligible: Eligible | None

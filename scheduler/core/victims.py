@@ -7,7 +7,7 @@ Harm, least first: borrowers before the project's own work, lower priority, less
 id.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduler.core.draft import Draft
@@ -98,22 +98,32 @@ class Candidates:
         if next(self.own(pending=pending), None) is not None:
             return True
         return reclaiming and any(
-            project != pending.project and over_milli(book=book, project=project, flavor=f) > 0
-            for f, asked in option.needs
-            if asked
-            for project in self._holders.get(f, ())
+            asked and self.borrowers(pending=pending, flavor=flavor, book=book)
+            for flavor, asked in option.needs
+        )
+
+    def borrowers(
+        self, *, pending: PendingView, flavor: FlavorId, book: Book
+    ) -> frozenset[ProjectId]:
+        """Other projects with work to evict that are over nominal in the flavor."""
+        return frozenset(
+            project
+            for project in self._holders.get(flavor, ())
+            if project != pending.project
+            and over_milli(book=book, project=project, flavor=flavor) > 0
         )
 
     def nodes(self, cluster: ClusterId) -> Iterable[NodeId]:
         """Nodes of the cluster where something may be evicted."""
         return self._on_node.get(cluster, {})
 
-    def on_node(self, cluster: ClusterId, node: NodeId) -> Iterator[Held]:
+    def on_node(self, cluster: ClusterId, node: NodeId) -> list[Held]:
         held_here = self._on_node.get(cluster, {}).get(node, ())
-        return (held for held in held_here if held.holding.id not in self._gone)
+        return [held for held in held_here if held.holding.id not in self._gone]
 
-    def with_flavor(self, flavor: FlavorId) -> Iterator[Held]:
-        return (h for h in self._of_flavor.get(flavor, ()) if h.holding.id not in self._gone)
+    def with_flavor(self, flavor: FlavorId) -> list[Held]:
+        holders = self._of_flavor.get(flavor, ())
+        return [held for held in holders if held.holding.id not in self._gone]
 
 
 class Eligible:
@@ -132,35 +142,37 @@ class Eligible:
         self._pending = pending
         self._book = soon.book
         self._asked = [flavor for flavor, asked in option.needs if asked]
-        self._reclaiming = reclaiming
+        self._borrowers = {
+            flavor: candidates.borrowers(pending=pending, flavor=flavor, book=soon.book)
+            for flavor in (self._asked if reclaiming else ())
+        }
 
     def nodes(self, cluster: ClusterId) -> Iterable[NodeId]:
         return self._candidates.nodes(cluster)
 
-    def on_node(self, cluster: ClusterId, node: NodeId) -> list[Victim]:
-        return self._sorted(self._candidates.on_node(cluster, node))
+    def on_node(self, cluster: ClusterId, node: NodeId) -> Iterator[Victim]:
+        return self._in_order(self._candidates.on_node(cluster, node))
 
-    def with_flavor(self, flavor: FlavorId) -> list[Victim]:
-        return self._sorted(self._candidates.with_flavor(flavor))
+    def with_flavor(self, flavor: FlavorId) -> Iterator[Victim]:
+        return self._in_order(self._candidates.with_flavor(flavor))
 
-    def _sorted(self, found: Iterable[Held]) -> list[Victim]:
+    def _in_order(self, found: Sequence[Held]) -> Iterator[Victim]:
         """Borrowers before own work, otherwise in the order that they come in."""
-        borrowers, own = [], []
+        project, priority = self._pending.project, self._pending.priority
+        if self._borrowers:
+            for held in found:
+                if self._borrows(held):
+                    yield Victim(held, PreemptRule.RECLAIM)
         for held in found:
-            if held.holding.project == self._pending.project:
-                if held.holding.priority < self._pending.priority:
-                    own.append(Victim(held, PreemptRule.PRIORITY))
-            elif self._reclaiming and self._borrows(held):
-                borrowers.append(Victim(held, PreemptRule.RECLAIM))
-        return borrowers + own
+            if held.holding.project == project and held.holding.priority < priority:
+                yield Victim(held, PreemptRule.PRIORITY)
 
     def _borrows(self, held: Held) -> bool:
         project = held.holding.project
-        return any(
-            flavor in held.amounts
-            and over_milli(book=self._book, project=project, flavor=flavor) > 0
-            for flavor in self._asked
-        )
+        for flavor, projects in self._borrowers.items():
+            if project in projects and flavor in held.amounts:
+                return True
+        return False
 
     def may_go(self, victim: Victim, before: Iterable[Victim]) -> bool:
         """Whether its project stays at nominal without it and those evicted `before`."""

@@ -16,6 +16,7 @@ from django.db.models.functions import Coalesce
 from scheduler.models import Placement
 from tenants import access, pricing
 from tenants.access import Action, Actor
+from tenants.models import Charge
 from tenants.selectors.prices import Prices
 
 
@@ -32,6 +33,18 @@ class Running:
     amount: Decimal
     per_hour: Decimal
     priced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """`charged` is in the ledger; `running` is an estimate of what is not yet."""
+
+    charged: Decimal
+    running: Running | None
+
+    @property
+    def total(self) -> Decimal:
+        return self.charged + (self.running.amount if self.running else Decimal(0))
 
 
 def by_project_and_flavor(*, actor: Actor, prices: Prices, at: datetime) -> list[Running]:
@@ -52,6 +65,13 @@ def of_workload(*, workload_id: UUID, prices: Prices, at: datetime) -> Running |
         sum((part.per_hour for part in parts), Decimal(0)),
         all(part.priced for part in parts),
     )
+
+
+def cost(*, workload_id: UUID, prices: Prices, at: datetime) -> Cost:
+    """What one workload cost so far. Two queries."""
+    charged = Charge.objects.filter(workload_id=workload_id).aggregate(sum=Sum("amount"))["sum"]
+    running = of_workload(workload_id=workload_id, prices=prices, at=at)
+    return Cost(charged or Decimal(0), running)
 
 
 def _running(rows: QuerySet[Placement], *, prices: Prices, at: datetime) -> list[Running]:

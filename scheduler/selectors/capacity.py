@@ -6,6 +6,7 @@ What must not live here: quota, prices, and any decision where something goes (t
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -122,7 +123,7 @@ def by_flavor(capacities: Iterable[Capacity]) -> Mapping[UUID, tuple[int, int]]:
     return sums
 
 
-def _rows(sql: str) -> list[tuple[object, ...]]:
+def _rows(sql: str) -> list[tuple[Any, ...]]:  # Any: a database row of mixed columns
     with connection.cursor() as cursor:
         cursor.execute(sql)
         return list(cursor.fetchall())

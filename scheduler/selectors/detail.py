@@ -7,19 +7,15 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from uuid import UUID
-
-from django.db.models import Sum
 
 from clusters.models import DeviceMode
 from scheduler.core.reasons import in_units
 from scheduler.core.units import ONE_MILLI
 from scheduler.models import Attempt, Placement, PlacementSpan, PodSet, Workload, WorkloadEvent
 from scheduler.selectors import accrual, listing
-from scheduler.selectors.accrual import Running
+from scheduler.selectors.accrual import Cost
 from scheduler.selectors.listing import Asked, Line
-from tenants.models import Charge
 from tenants.selectors.prices import Prices
 
 MIG_AXIS = 8
@@ -140,18 +136,6 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Cost:
-    """`charged` is in the ledger; `running` is an estimate of what is not yet."""
-
-    charged: Decimal
-    running: Running | None
-
-    @property
-    def total(self) -> Decimal:
-        return self.charged + (self.running.amount if self.running else Decimal(0))
-
-
-@dataclass(frozen=True, slots=True)
 class Detail:
     """`cost` is None for those who may not see spend."""
 
@@ -184,7 +168,9 @@ def detail(*, workload: Workload, prices: Prices | None, at: datetime) -> Detail
         groups=_groups(workload, line.asked),
         events=_events(workload),
         tries=_tries(workload),
-        cost=None if prices is None else _cost(workload, prices, at),
+        cost=None
+        if prices is None
+        else accrual.cost(workload_id=workload.id, prices=prices, at=at),
     )
 
 
@@ -306,9 +292,3 @@ def _spans(placements: Iterable[UUID]) -> dict[UUID, tuple[Held, ...]]:
         )
         found[row.placement_id] = (*found.get(row.placement_id, ()), held)
     return found
-
-
-def _cost(workload: Workload, prices: Prices, at: datetime) -> Cost:
-    charged = Charge.objects.filter(workload_id=workload.id).aggregate(sum=Sum("amount"))["sum"]
-    running = accrual.of_workload(workload_id=workload.id, prices=prices, at=at)
-    return Cost(charged or Decimal(0), running)

@@ -3,12 +3,13 @@
 Another tenant's work is a held span without a name: what the actor may not see never leaves here.
 """
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Count, Prefetch, Q, Sum
+from django.db import connection
+from django.db.models import Count, Q, Sum
 
 from clusters.models import Cluster, ClusterState, Device, DeviceMode, DeviceSlice, Node
 from controlplane.kernel.errors import NotFound
@@ -143,25 +144,32 @@ def nodes(*, actor: Actor, cluster_id: UUID, node: str | None = None) -> tuple[N
 
     Raises NotFound for an unknown node.
     """
-    rows = Node.objects.filter(cluster_id=cluster_id, gone_at__isnull=True)
+    # Joins and plain columns: a large cluster has thousands of devices.
+    which: dict[str, object] = {"cluster_id": cluster_id, "gone_at__isnull": True}
     if node is not None:
-        rows = rows.filter(name=node)
-    found = list(
-        rows.order_by("name").only("id", "name", "ready", "schedulable", "cpu_milli", "memory_mib")
-    )
+        which["name"] = node
+    found = list(Node.objects.filter(**which).order_by("name"))
     if node is not None and not found:
         raise NotFound("There is no such node.")
-    devices = list(
-        Device.objects.filter(node_id__in=[n.id for n in found], gone_at__isnull=True)
-        .prefetch_related(
-            Prefetch("slices", queryset=DeviceSlice.objects.filter(gone_at__isnull=True))
-        )
-        .order_by("ordinal")
-    )
-    held = _held(actor=actor, devices=[device.id for device in devices])
+    there = {f"node__{name}": value for name, value in which.items()}
+    slices = _slices(there)
+    held = _held(actor=actor, there=there)
     by_node: dict[UUID, list[DeviceFacts]] = {}
-    for device in devices:
-        by_node.setdefault(device.node_id, []).append(_device(device, held.get(device.id, [])))
+    columns = ("id", "node_id", "ordinal", "model", "mode", "usable", "uuid")
+    rows = Device.objects.filter(gone_at__isnull=True, **there).order_by("ordinal")
+    for id, on, ordinal, model, mode, usable, uuid in rows.values_list(*columns):
+        device = DeviceFacts(
+            id=id,
+            ordinal=ordinal,
+            model=model,
+            mode=mode,
+            axis=ONE_MILLI if mode == DeviceMode.WHOLE else MIG_AXIS,
+            healthy=usable,
+            exact=bool(uuid),
+            slices=tuple(slices.get(id, ())),
+            held=tuple(sorted(held.get(id, ()), key=lambda one: one.start)),
+        )
+        by_node.setdefault(on, []).append(device)
     return tuple(
         NodeFacts(
             name=n.name,
@@ -174,6 +182,24 @@ def nodes(*, actor: Actor, cluster_id: UUID, node: str | None = None) -> tuple[N
     )
 
 
+_HELD_NOW = """
+SELECT coalesce(md5(string_agg(p.id::text || w.state, ',' ORDER BY p.id)), ''), c.inventory_rev
+FROM clusters_cluster c
+LEFT JOIN clusters_node n ON n.cluster_id = c.id
+LEFT JOIN scheduler_placement p ON p.node_id = n.id AND p.released_at IS NULL
+LEFT JOIN scheduler_workload w ON w.id = p.workload_id
+WHERE c.id = %s GROUP BY c.id
+"""
+
+
+def revision(*, cluster_id: UUID) -> tuple[str, int]:
+    """Changes with the cluster's hardware and with what it holds. One query, cheap at any size."""
+    with connection.cursor() as cursor:
+        cursor.execute(_HELD_NOW, [cluster_id])
+        digest, inventory_rev = cursor.fetchone()
+    return digest, inventory_rev
+
+
 def owners(*, actor: Actor, by_tenant: bool) -> list[str]:
     """The names that spans of the actor's projects may carry, by name. One query."""
     field = "tenant__name" if by_tenant else "name"
@@ -181,22 +207,18 @@ def owners(*, actor: Actor, by_tenant: bool) -> list[str]:
     return sorted(set(names))
 
 
-def _device(device: Device, held: Iterable[SpanHeld]) -> DeviceFacts:
-    slices = (Slice(row.profile, row.span.lower, row.span.upper) for row in device.slices.all())
-    return DeviceFacts(
-        id=device.id,
-        ordinal=device.ordinal,
-        model=device.model,
-        mode=device.mode,
-        axis=ONE_MILLI if device.mode == DeviceMode.WHOLE else MIG_AXIS,
-        healthy=device.usable,
-        exact=bool(device.uuid),
-        slices=tuple(sorted(slices, key=lambda one: one.start)),
-        held=tuple(sorted(held, key=lambda one: one.start)),
+def _slices(there: Mapping[str, object]) -> dict[UUID, list[Slice]]:
+    """Device → its slices by start."""
+    rows = DeviceSlice.objects.filter(
+        gone_at__isnull=True, **{f"device__{name}": value for name, value in there.items()}
     )
+    found: dict[UUID, list[Slice]] = {}
+    for device, profile, span in rows.values_list("device_id", "profile", "span"):
+        found.setdefault(device, []).append(Slice(profile, span.lower, span.upper))
+    return {device: sorted(listed, key=lambda one: one.start) for device, listed in found.items()}
 
 
-def _held(*, actor: Actor, devices: list[UUID]) -> dict[UUID, list[SpanHeld]]:
+def _held(*, actor: Actor, there: Mapping[str, object]) -> dict[UUID, list[SpanHeld]]:
     """Device → its live spans, those of unseen projects without a name. Two queries."""
     seen = {
         project: (name, tenant)
@@ -205,7 +227,7 @@ def _held(*, actor: Actor, devices: list[UUID]) -> dict[UUID, list[SpanHeld]]:
         ).values_list("id", "name", "tenant__name")
     }
     rows = PlacementSpan.objects.filter(
-        device_id__in=devices, released_at__isnull=True
+        released_at__isnull=True, **{f"device__{name}": value for name, value in there.items()}
     ).values_list(
         "device_id",
         "span",

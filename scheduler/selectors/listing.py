@@ -262,9 +262,7 @@ def forecasts(workloads: Sequence[UUID]) -> Mapping[UUID, Forecast]:
     return {e.workload_id: Forecast(e.as_of, e.p50_s, e.p90_s, e.basis, e.passes) for e in newest}
 
 
-def running_and_waiting(
-    *, actor: Actor, limit: int
-) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
+def running_and_waiting(*, actor: Actor, limit: int) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
     """(what holds capacity, what waits): the newest of each, at most `limit`. Eight queries."""
     rows = access.for_actor(Workload.objects.all(), actor=actor)
     newest = rows.order_by("-id").values_list("id", flat=True)

@@ -85,7 +85,7 @@ def _form(
     names = Cluster.objects.order_by("name").values_list("name", flat=True)
     first = next((offer.name for offer in offers if offer.free_milli), None)
     start: dict[str, object] = {"flavor": first or (offers[0].name if offers else "")}
-    if len(projects) == 1:
+    if projects:  # a browser shows the first one as chosen anyway
         start["project"] = str(projects[0].id)
     return SubmitForm(
         data, projects=projects, offers=offers, clusters=names, initial=start | (initial or {})

@@ -14,9 +14,7 @@ from tenants.models.project import Project
 
 def _finite(bound: str) -> models.Func:
     """Not 'infinity', which PostgreSQL tells apart from a range without that bound."""
-    return models.Func(
-        models.F(bound), function="isfinite", output_field=models.BooleanField()
-    )
+    return models.Func(models.F(bound), function="isfinite", output_field=models.BooleanField())
 
 
 class Rate(Row):

@@ -1,7 +1,6 @@
 """Granting and taking roles. Nobody grants more than they hold at that place."""
 
 from datetime import datetime
-from typing import Any
 
 from django.db import transaction
 
@@ -27,7 +26,9 @@ def grant(*, actor: Actor, user: User, role: Role, place: Place, at: datetime) -
         names = ", ".join(sorted(missing))
         raise NotAllowed(f"You can't grant {role}: you don't hold {names} there.")
     with transaction.atomic():
-        member, made = Member.objects.get_or_create(user=user, role=role, **_scope(place))
+        member, made = Member.objects.get_or_create(
+            user=user, role=role, tenant=_tenant(place), project=_project(place)
+        )
         if made:
             _record(actor, "member.grant", member, at)
     return member
@@ -42,7 +43,9 @@ def revoke(*, actor: Actor, member: Member, at: datetime) -> None:
         raise NotAllowed("You can't take back a role that permits more than you may do there.")
     with transaction.atomic():
         if member.role == Role.OWNER and not isinstance(place, Project):
-            owners = Member.objects.select_for_update().filter(role=Role.OWNER, **_scope(place))
+            owners = Member.objects.select_for_update().filter(
+                role=Role.OWNER, tenant=_tenant(place), project=_project(place)
+            )
             if {owner.id for owner in owners} <= {member.id}:
                 raise Conflict("The last owner can't leave; make somebody else an owner first.")
         deleted, _ = Member.objects.filter(id=member.id).delete()
@@ -73,11 +76,12 @@ def _held(actor: Actor, place: Place) -> frozenset[Action]:
     return frozenset().union(*(access.ROLE_ACTIONS[role] for role in roles))
 
 
-def _scope(place: Place) -> dict[str, Any]:  # Any: arguments of a lookup
-    return {
-        "tenant": place if isinstance(place, Tenant) else None,
-        "project": place if isinstance(place, Project) else None,
-    }
+def _tenant(place: Place) -> Tenant | None:
+    return place if isinstance(place, Tenant) else None
+
+
+def _project(place: Place) -> Project | None:
+    return place if isinstance(place, Project) else None
 
 
 def _record(actor: Actor, action: str, member: Member, at: datetime) -> None:

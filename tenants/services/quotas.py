@@ -1,6 +1,6 @@
 """Setting how much of a flavor a project may hold. Live: the next cycle sees the new amount."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from django.db import transaction
@@ -74,12 +74,7 @@ def raise_nominal(
 
 
 def _check(amounts: Amounts) -> None:
-    given = {
-        "nominal_milli": amounts.nominal_milli,
-        "borrowing_limit_milli": amounts.borrowing_limit_milli,
-        "lending_limit_milli": amounts.lending_limit_milli,
-    }
-    for name, value in given.items():
+    for name, value in asdict(amounts).items():
         if value is not None and not 0 <= value <= MAX_MILLI:
             raise Invalid(
                 f"{value} is not between 0 and {MAX_MILLI}.",
@@ -96,14 +91,16 @@ def _write(
     seen = before.version if before else 0
     if version is not None and version != seen:
         raise VersionMismatch(f"The quota is at version {seen} by now, not {version}.")
-    values = {
-        "nominal_milli": amounts.nominal_milli,
-        "borrowing_limit_milli": amounts.borrowing_limit_milli,
-        "lending_limit_milli": amounts.lending_limit_milli,
-    }
-    quota, made = Quota.objects.get_or_create(project=project, flavor=flavor, defaults=values)
+    quota, made = Quota.objects.get_or_create(
+        project=project, flavor=flavor, defaults=asdict(amounts)
+    )
     if not made:
-        Quota.objects.filter(id=quota.id).update(version=F("version") + 1, **values)
+        Quota.objects.filter(id=quota.id).update(
+            version=F("version") + 1,
+            nominal_milli=amounts.nominal_milli,
+            borrowing_limit_milli=amounts.borrowing_limit_milli,
+            lending_limit_milli=amounts.lending_limit_milli,
+        )
         quota.refresh_from_db()
     return quota, before
 

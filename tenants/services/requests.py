@@ -37,12 +37,7 @@ def open(  # a verb read through its module: requests.open
     that is empty, too long or holds control characters, and when too many requests are open.
     """
     access.authorize(actor, Action.REQUEST_QUOTA, project=project)
-    if not 0 <= nominal_milli <= quotas.MAX_MILLI:
-        raise Invalid(
-            f"{nominal_milli} is not between 0 and {quotas.MAX_MILLI}.",
-            pointer="/nominal_milli",
-            code="out-of-range",
-        )
+    _check_amount(nominal_milli, pointer="/nominal_milli")
     reason = _checked(reason, pointer="/reason", required=True)
     with transaction.atomic():
         waiting = QuotaRequest.objects.filter(project=project, decision="").count()
@@ -74,6 +69,7 @@ def grant(
     for an amount out of range.
     """
     amount = request.nominal_milli if granted_milli is None else granted_milli
+    _check_amount(amount, pointer="/granted_milli")
     with transaction.atomic():
         _decide(actor, request, Decision.GRANTED, note=note, granted_milli=amount, at=at)
         quotas.raise_nominal(
@@ -125,6 +121,15 @@ def _decide(
         raise Conflict("This request has been decided already.")
     request.refresh_from_db()
     _record(actor, request, f"request.{decision.value}", at)
+
+
+def _check_amount(milli: int, *, pointer: str) -> None:
+    if not 0 <= milli <= quotas.MAX_MILLI:
+        raise Invalid(
+            f"{milli} is not between 0 and {quotas.MAX_MILLI}.",
+            pointer=pointer,
+            code="out-of-range",
+        )
 
 
 def _checked(value: str, *, pointer: str, required: bool) -> str:

@@ -22,8 +22,6 @@ BROAD_EXCEPTS = {
 # Where a query's keyword comes from a variable.
 COMPUTED_FILTERS = {
     "tenants/access.py": "the path is a constant of the model's class, not of the request",
-    "tenants/services/members.py": "the keys are constants of _scope",
-    "tenants/services/quotas.py": "the keys are written in the function",
 }
 # Where the environment is read outside the settings.
 ENVIRONMENT = {

@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import Page, expect
 
+from scheduler.models import Workload
 from tests.browser.conftest import SignIn
 from tests.browser.scene import Scene
 
@@ -87,15 +88,13 @@ def test_a_change_shows_within_five_seconds_and_keeps_the_focus(
     page.goto("/workloads")
     link = page.get_by_role("link", name="label-cleaning")
     link.focus()
-    type(shown.running).objects.filter(name="label-cleaning").update(state="PREEMPTING")
+    Workload.objects.filter(name="label-cleaning").update(state="PREEMPTING", version=2)
     row = page.locator("tr", has=link)
     expect(row).to_contain_text("Preempting", timeout=8000)
     expect(link).to_be_focused()
 
 
-def test_signing_out_while_a_page_polls_leads_to_sign_in(
-    sign_in: SignIn, shown: Scene
-) -> None:
+def test_signing_out_while_a_page_polls_leads_to_sign_in(sign_in: SignIn, shown: Scene) -> None:
     page = sign_in("ben")
     other = page.context.new_page()
     other.goto("/")

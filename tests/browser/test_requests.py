@@ -24,15 +24,16 @@ def test_ben_asks_and_pia_grants(sign_in: SignIn, shown: Scene) -> None:
     # It appears on pia's open page by itself.
     card = pia.locator(".wish", has_text="Two more evaluation slices.")
     expect(card).to_be_visible(timeout=8000)
-    card.get_by_label("Note").fill("Until March.")
+    card.get_by_label("Note").fill("Until the review.")
     pia.wait_for_timeout(6000)  # a poll later the half-written answer is still there
-    expect(card.get_by_label("Note")).to_have_value("Until March.")
+    expect(card.get_by_label("Note")).to_have_value("Until the review.")
     card.get_by_role("button", name="Grant").click()
     expect(pia.get_by_text("Detection may hold 6 h100-1g.10gb from now on.")).to_be_visible()
 
     quota = Quota.objects.get(project__name="Detection", flavor__name="h100-1g.10gb")
     assert quota.nominal_milli == 6000
-    expect(ben.get_by_role("row", name="Until March.")).to_contain_text("Granted", timeout=8000)
+    row = ben.get_by_role("row", name="Until the review.")
+    expect(row).to_contain_text("Granted", timeout=8000)
     ben.goto("/quota")
     expect(ben.locator(".bullet", has_text="h100-1g.10gb")).to_contain_text("of 6")
 

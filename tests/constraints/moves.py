@@ -66,11 +66,11 @@ def insert_like(row: models.Model, **columns: Any) -> Statement:  # Any: as chan
     )
 
 
-def remove(model: type[models.Model]) -> Move:
-    """DELETE of one row."""
+def remove(model: type[models.Model], given: Values | None = None, /) -> Move:
+    """DELETE of one row, made as `given` says."""
 
     def prepare() -> Statement:
-        row = make(model)
+        row = make(model, **(given or {}))
         return f'DELETE FROM "{row._meta.db_table}" WHERE {_key(row)} = %s', [row.pk]
 
     return prepare

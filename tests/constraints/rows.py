@@ -16,6 +16,8 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange, NumericRa
 
 from clusters.models import Flavor
 from controlplane.kernel.ids import uuid7
+from scheduler.models import Placement, PodSetFlavor
+from tenants.models import Charge
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -56,8 +58,18 @@ def _make[M: models.Model](model: type[M], known: _Known, given: Values) -> M:
         if not {field.name, field.attname} & values.keys() and not isinstance(
             field, models.AutoField
         ):
-            values[field.name] = _value(field, known)
-    row = model._base_manager.create(**values)
+            values[field.name] = (
+                getattr(values[repeated[0]], repeated[1])
+                if (repeated := _REPEATED.get((model, field.name)))
+                else _value(field, known)
+            )
+    row = model(**values)
+    if isinstance(row, Placement):
+        accepted = PodSetFlavor.objects.filter(pod_set=row.pod_set)
+        if not accepted.filter(flavor=row.flavor).exists():
+            _make(PodSetFlavor, {}, {"pod_set": row.pod_set, "flavor": row.flavor,
+                                     "position": accepted.count()})  # fmt: skip
+    row.save(force_insert=True)
     known.setdefault(model, row)
     return row
 
@@ -81,6 +93,12 @@ def _value(field: "models.Field[Any, Any]", known: _Known) -> object:  # Any: of
             return fill(field, number)
     raise LookupError(f"rows.py knows no value for {field}")
 
+
+# What a column repeats of a row that its own row names.
+_REPEATED: dict[tuple[type[models.Model], str], tuple[str, str]] = {
+    (Charge, "workload_id"): ("usage", "workload_id"),
+    (Charge, "currency"): ("rate", "currency"),
+}
 
 # Numbered, so that no two rows meet in a unique column by chance.
 _FILL: tuple[tuple[type, Callable[[Any, int], object]], ...] = (  # Any: the field, of that type

@@ -8,7 +8,8 @@ from django.db.models import F, Sum
 
 from clusters.models import DeviceSlice, Flavor
 from scheduler.models import Placement, PlacementSpan
-from tenants.models import Quota, Tenant
+from tenants.models import Charge, Quota, Tenant
+from tests.constraints.attacks.held import RELEASED
 from tests.constraints.moves import Sql, Statement, insert_like, update
 from tests.constraints.racing import race
 from tests.constraints.rows import NOON, make
@@ -30,6 +31,13 @@ def _quotas(*, nominal: int, borrowing: int | None) -> list[Quota]:
         make(Quota, flavor=flavor, nominal_milli=nominal, borrowing_limit_milli=borrowing)
         for _ in range(4)
     ]
+
+
+def _span_and_pods_beside_it() -> tuple[PlacementSpan, Placement, Placement]:
+    """A span that was released, and two pods on its node that hold nothing."""
+    was = make(PlacementSpan, **RELEASED)
+    node = was.placement.node
+    return was, make(Placement, node=node), make(Placement, node=node)
 
 
 def _grow(quota: Quota) -> Statement:
@@ -63,31 +71,54 @@ def test_two_projects_never_borrow_the_same_idle_quota(isolation: str) -> None:
 @ISOLATIONS
 def test_of_two_overlapping_spans_exactly_one_commits(isolation: str) -> None:
     for _ in range(4):  # each may wait a second for PostgreSQL to break a deadlock
-        first = make(PlacementSpan, released_at=NOON)
-        second = make(Placement)
+        was, first, second = _span_and_pods_beside_it()
         answers = race(
             [
-                partial(insert_like, first, released_at=None),
-                partial(
-                    insert_like, first, placement_id=second.pk, span="[3,5)", released_at=None
-                ),
+                partial(insert_like, was, placement_id=first.pk, released_at=None),
+                partial(insert_like, was, placement_id=second.pk, span="[3,5)", released_at=None),
             ],
             isolation=isolation,
         )
         assert sorted(answers)[0] == ""
         assert sorted(answers)[1] in {EXCLUSION, DEADLOCK, SERIALIZATION}
-        assert PlacementSpan.objects.filter(device=first.device, released_at=None).count() == 1
+        assert PlacementSpan.objects.filter(device=was.device, released_at=None).count() == 1
 
 
 def test_spans_that_only_touch_both_commit() -> None:
-    first = make(PlacementSpan, released_at=NOON)
+    was, first, second = _span_and_pods_beside_it()
     answers = race(
         [
-            partial(insert_like, first, span="[0,4)", released_at=None),
-            partial(insert_like, first, span="[4,8)", released_at=None),
+            partial(insert_like, was, placement_id=first.pk, span="[0,4)", released_at=None),
+            partial(insert_like, was, placement_id=second.pk, span="[4,8)", released_at=None),
         ]
     )
     assert answers == ["", ""]
+
+
+@ISOLATIONS
+def test_no_span_is_added_to_a_placement_while_it_is_released(isolation: str) -> None:
+    for _ in range(ROUNDS):
+        was, pod, _other = _span_and_pods_beside_it()
+        answers = race(
+            [
+                partial(insert_like, was, placement_id=pod.pk, released_at=None),
+                partial(update, pod, released_at=NOON),
+            ],
+            isolation=isolation,
+        )
+        assert answers.count("") <= 1
+        assert not PlacementSpan.objects.filter(
+            released_at=None, placement__released_at__isnull=False
+        ).exists()
+
+
+@ISOLATIONS
+def test_eight_refunds_never_give_back_more_than_was_charged(isolation: str) -> None:
+    for _ in range(ROUNDS):
+        charge = make(Charge, amount=3)
+        refund = partial(insert_like, charge, corrects_id=charge.pk, amount=-1)
+        answers = race([refund] * THREADS, isolation=isolation)
+        assert answers.count("") == (3 if isolation == READ_COMMITTED else 0)
 
 
 def test_of_two_overlapping_slices_exactly_one_commits() -> None:

@@ -1,10 +1,16 @@
 """Each wall refuses its attacks by name, without it they go through, and each wall is attacked."""
 
 import pytest
+from django.db import IntegrityError, connection, models
 
+from controlplane.kernel.ids import uuid7
+from scheduler.models import PlacementSpan
+from tenants.models import Charge
 from tests.constraints.attack import Attack
 from tests.constraints.attacks import ATTACKS
 from tests.constraints.catalog import Wall, walls
+from tests.constraints.moves import insert_like
+from tests.constraints.rows import Values, make
 
 pytestmark = pytest.mark.django_db
 
@@ -26,6 +32,23 @@ def test_a_wall_refuses(attack: Attack) -> None:
 def test_nothing_but_that_wall_refuses(attack: Attack) -> None:
     """Whoever removes the wall sees a test fail, because no other wall hides its absence."""
     assert attack.run(down=_walls((*attack.behind, attack.wall))) == ""
+
+
+@pytest.mark.parametrize(
+    ("model", "columns", "wall"),
+    [
+        (PlacementSpan, {"placement_id": uuid7(), "span": "[4,8)"}, "span_fits"),
+        (Charge, {"usage_id": uuid7()}, "charge_fits"),
+    ],
+)
+def test_what_is_checked_against_a_row_never_comes_before_it(
+    model: type[models.Model], columns: Values, wall: str
+) -> None:
+    """As foreign keys are deferred, it could, and be wrong once that row is there."""
+    sql, parameters = insert_like(make(model), **columns)
+    with pytest.raises(IntegrityError) as error, connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+    assert error.value.__cause__.diag.constraint_name == wall  # type: ignore[union-attr]  # psycopg
 
 
 def test_every_wall_is_attacked_and_every_attack_has_a_wall() -> None:

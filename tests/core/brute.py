@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from scheduler.core.plan import Place
-from scheduler.core.snapshot import DeviceMode, NodeView, PodSetView
+from scheduler.core.snapshot import DeviceMode, FlavorKind, NodeView, PodSetView
 from scheduler.core.units import WHOLE_DEVICE, FlavorId, Span
-from tests.core.build import BY_NAME, FlavorKind
+from tests.core.build import BY_NAME
 
 
 def everywhere(on: NodeView, pod_set: PodSetView, flavor: FlavorId) -> Iterator[Place]:

@@ -1,9 +1,9 @@
-"""Small fleets in a few words: `snapshot(nodes=[node("n1", gpus=8)], queues=[queue("a", h100=4)])`.
+"""Small fleets in a few words: `snapshot(nodes=[node("n1", gpus=8)], queues=[queue("a", h100=4)])`
 
 Names are ids. A flavor is known by its name; amounts are in whole devices, slices or cores.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from scheduler.core.cycle import plan
@@ -134,6 +134,12 @@ def queue(
     project: str, *, tenant: str = "", weight: int = 1, **quotas: float | Quota
 ) -> QueueView:
     """Keywords are flavors, `_1g` for one that starts with a digit; a bare number is nominal."""
+    return queue_of(project, quotas, tenant=tenant, weight=weight)
+
+
+def queue_of(
+    project: str, quotas: Mapping[str, float | Quota], *, tenant: str = "", weight: int = 1
+) -> QueueView:
     rows = []
     for flavor, given in quotas.items():
         quota = given if isinstance(given, Quota) else Quota(given)

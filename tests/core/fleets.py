@@ -1,5 +1,6 @@
 """Random small fleets with everything in them, for properties."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 
 from scheduler.core.snapshot import (
     ClusterView,
+    DeviceMode,
     HoldingView,
     Isolation,
     NodeView,
@@ -28,7 +30,7 @@ from tests.core.build import (
     job,
     node,
     pods,
-    queue,
+    queue_of,
     snapshot,
 )
 
@@ -39,12 +41,13 @@ QUOTED = ("h100", "_1g", "_1gme", "_2g", "_3g", "t4", "t4share", "cpu")
 
 def snapshots(most_pending: int = 8) -> st.SearchStrategy[Snapshot]:
     """Fleets by seed: hypothesis would draw mostly empty ones, and slowly."""
-    sizes = st.integers(0, 6), st.integers(0, most_pending)
+    sizes = st.integers(0, 10), st.integers(0, most_pending)
     return st.builds(fleet, st.integers(0, 2**32), *sizes)
 
 
 def jobs(name: str) -> st.SearchStrategy[PendingView]:
-    return st.builds(lambda seed: _job(Random(seed), name), st.integers(0, 2**32))
+    kinds = sorted({kind for of in _KINDS.values() for kind in of})
+    return st.builds(lambda seed: _job(Random(seed), name, kinds), st.integers(0, 2**32))
 
 
 def fleet(seed: int, running: int, pending: int) -> Snapshot:
@@ -54,11 +57,12 @@ def fleet(seed: int, running: int, pending: int) -> Snapshot:
     """
     pick = Random(seed)
     now = _clusters(pick)
+    kinds = [kind for c in now for n in c.nodes for kind in _KINDS[_offers(n)]]
     well = tuple(
         replace(c, usable=True, nodes=tuple(replace(n, usable=True) for n in c.nodes)) for c in now
     )
-    old = {f"r{i}": replace(_job(pick, f"r{i}"), not_before=0) for i in range(running)}
-    plenty = [queue(project, **dict.fromkeys(QUOTED, 1000)) for project in PROJECTS]
+    old = {f"r{i}": replace(_job(pick, f"r{i}", kinds), not_before=0) for i in range(running)}
+    plenty = [queue_of(project, dict.fromkeys(QUOTED, 1000)) for project in PROJECTS]
     before = snapshot(clusters=well, queues=plenty, pending=old.values())
     holding = [
         replace(
@@ -68,7 +72,7 @@ def fleet(seed: int, running: int, pending: int) -> Snapshot:
         for admit in decide(before).plan.admits
     ]
     queues = [_queue(pick, project) for project in PROJECTS]
-    new = [_job(pick, f"w{i}") for i in range(pending)]
+    new = [_job(pick, f"w{i}", kinds) for i in range(pending)]
     return snapshot(clusters=now, queues=queues, pending=new, holding=holding)
 
 
@@ -105,19 +109,35 @@ def _node(pick: Random, name: str) -> NodeView:
 def _queue(pick: Random, project: str) -> QueueView:
     quotas: dict[str, float | Quota] = {
         flavor: Quota(
-            pick.choice([0, 1, 2, 4, 8]),
-            pick.choice([None, None, None, 0, 2]),
-            pick.choice([None, None, None, 0, 1]),
+            pick.choice([0, 1, 2, 4, 8, 16]),
+            pick.choice([None, None, None, None, 0, 2]),
+            pick.choice([None, None, None, None, 0, 1]),
         )
         for flavor in QUOTED
-        if pick.random() < 0.9
+        if pick.random() < 0.95
     }
     tenant = pick.choice(["s", "t"])
-    return queue(project, tenant=tenant, weight=pick.choice([0, 1, 1, 3]), **quotas)
+    return queue_of(project, quotas, tenant=tenant, weight=pick.choice([0, 1, 1, 3]))
 
 
-def _pod_set(pick: Random, name: str) -> PodSetView:
-    kind = pick.choice(["h100", "h100", "1g", "1gme", "2g 1g", "3g", "t4 h100", "share", "cpu"])
+_KINDS = {
+    "whole": ["h100", "h100", "h100", "t4 h100"],
+    "mig": ["1g", "1gme", "2g 1g", "3g"],
+    "shared": ["share", "share", "t4"],
+    "cores": ["cpu"],
+}
+
+
+def _offers(on: NodeView) -> str:
+    if not on.devices:
+        return "cores"
+    if on.devices[0].model == T4:
+        return "shared"
+    return "whole" if on.devices[0].mode is DeviceMode.WHOLE else "mig"
+
+
+def _pod_set(pick: Random, name: str, kinds: Sequence[str]) -> PodSetView:
+    kind = pick.choice(kinds) if pick.random() < 0.9 else pick.choice(["h100", "3g", "cpu"])
     count = pick.choice([1, 1, 1, 2, 3])
     cores = pick.choice([0.5, 1, 3])
     if kind == "cpu":
@@ -135,11 +155,11 @@ def _pod_set(pick: Random, name: str) -> PodSetView:
     )
 
 
-def _job(pick: Random, name: str) -> PendingView:
+def _job(pick: Random, name: str, kinds: Sequence[str]) -> PendingView:
     made = job(
         name,
         pick.choice(PROJECTS),
-        *(_pod_set(pick, f"s{i}") for i in range(pick.choice([1, 1, 1, 2]))),
+        *(_pod_set(pick, f"s{i}", kinds) for i in range(pick.choice([1, 1, 1, 2]))),
         priority=pick.randrange(3),
         submitted_at=pick.randrange(4),
         clusters=pick.choice(["", "", "", "c0", "c0 c1"]),
@@ -149,11 +169,12 @@ def _job(pick: Random, name: str) -> PendingView:
     return replace(made, preemptible=pick.random() < 0.8)
 
 
-def shuffled(draw: st.DrawFn, of: Snapshot) -> Snapshot:
+def shuffled(of: Snapshot, seed: int) -> Snapshot:
     """The same snapshot with every tuple that has no order in another order."""
+    pick = Random(seed)
 
     def mix[T](items: tuple[T, ...]) -> tuple[T, ...]:
-        return tuple(draw(st.permutations(items)))
+        return tuple(pick.sample(items, len(items)))
 
     mixed = [
         replace(c, nodes=mix(tuple(replace(n, devices=mix(n.devices)) for n in c.nodes)))

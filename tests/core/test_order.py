@@ -70,6 +70,13 @@ def test_within_a_project(pending: list[PendingView], expected: list[str]) -> No
             id="the lower share of two borrowers",
         ),
         pytest.param(
+            [queue("a", h100=FREE), queue("b", h100=FREE), queue("c", h100=8)],
+            [runs("r", "a", "n1/0", "n1/1")],
+            [job("urgent", "a", priority=1), job("plain", "b")],
+            ["urgent", "plain"],
+            id="priority before the share of two borrowers",
+        ),
+        pytest.param(
             [queue("a", weight=4, h100=FREE), queue("b", h100=FREE), queue("c", h100=8)],
             [runs("r", "a", "n1/0", "n1/1"), runs("s", "b", "n1/2")],
             [job("heavy", "a", submitted_at=2), job("light", "b", submitted_at=1)],

@@ -1,7 +1,10 @@
 """Where pods go: cluster, request, expected places."""
 
+from dataclasses import replace
+
 import pytest
 
+from scheduler.core.reasons import ReasonCode
 from scheduler.core.snapshot import ClusterView, Isolation, NodeView, PodSetView
 from tests.core.build import (
     A30,
@@ -14,6 +17,7 @@ from tests.core.build import (
     node,
     pods,
     queue,
+    queue_of,
     runs,
     snapshot,
 )
@@ -147,9 +151,9 @@ def test_whole_devices_and_cores_go_to(
         ),
         pytest.param(
             [t4("n1", 1)],
-            [("n1/0", 100, 200), ("n1/0", 500, 700)],
+            [("n1/0", 300, 400), ("n1/0", 600, 700)],
             (0.2,),
-            [("n1/0", 200, 400)],
+            [("n1/0", 400, 600)],
             id="a share in the tightest hole",
         ),
         pytest.param(
@@ -254,6 +258,20 @@ def test_shares_go_to(
             pods(2, gpus=1, flavors="1gme"),
             [("n1/0", 6, 7), ("n1/1", 6, 7)],
             id="one slice with media engines a device",
+        ),
+        pytest.param(
+            [node("n1", gpus=1, dynamic=True), node("n2", gpus=1, dynamic=True)],
+            [("n2/0", "1g", 0, 1)],
+            pods(gpus=1, flavors="1g"),
+            [("n2/0", 1, 2)],
+            id="a new slice on the node where it costs fewest starts",
+        ),
+        pytest.param(
+            [node("n1", gpus=2, dynamic=True)],
+            [],
+            pods(gpus=2, flavors="1gme"),
+            [("n1/0", 6, 7), ("n1/1", 6, 7)],
+            id="two slices with media engines for one pod on two devices",
         ),
         pytest.param(
             [node("n1", gpus=1, dynamic=True), node("n2", gpus=1, cut=BALANCED)],
@@ -371,8 +389,38 @@ def test_all_pods_of_a_set_get_the_first_accepted_flavor_that_works(
     nodes: list[NodeView], quotas: dict[str, float], flavor: str
 ) -> None:
     waiting = job("w", "a", pods(2, gpus=1, flavors="h100 a30"))
-    of = snapshot(nodes=nodes, queues=[queue("a", **quotas)], pending=[waiting])
+    of = snapshot(nodes=nodes, queues=[queue_of("a", quotas)], pending=[waiting])
     assert {p.flavor for p in decide(of).places("w")} == {flavor}
+
+
+def test_unlike_pods_of_a_gang_are_placed_largest_first() -> None:
+    """The small pod would take the node tightest in cores, the only one with the memory."""
+    nodes = [node("n1", gpus=1, cores=4, memory_gib=16), node("n2", gpus=1, memory_gib=4)]
+    sets = pods(memory_gib=1, name="small"), pods(memory_gib=16, name="large")
+    of = snapshot(nodes=nodes, queues=[QUEUE], pending=[job("w", "a", *sets)])
+    assert decide(of).nodes("w") == ["n2", "n1"]
+
+
+def test_on_a_node_the_device_that_cannot_be_shared_is_given_whole() -> None:
+    mixed = t4("n1")
+    mixed = replace(mixed, devices=(mixed.devices[0], replace(mixed.devices[1], shares=None)))
+    of = snapshot(nodes=[mixed], queues=[QUEUE], pending=[job("w", "a", pods(flavors="t4"))])
+    assert decide(of).spans("w") == [("n1/1", 0, 1000)]
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        pods(gpus=2, share=0.5, flavors="t4share"),
+        pods(gpus=1, share=0.5, flavors="t4"),
+        pods(gpus=1, flavors="cpu"),
+        pods(gpus=0, flavors="t4"),
+    ],
+    ids=["shares of two devices", "half of a whole", "a device as cores", "cores as a device"],
+)
+def test_a_flavor_that_does_not_suit_the_pods_is_no_flavor(wanted: PodSetView) -> None:
+    of = snapshot(nodes=[t4("n1")], queues=[QUEUE], pending=[job("w", "a", wanted)])
+    assert decide(of).reason("w") is ReasonCode.NO_MATCHING_FLAVOR
 
 
 def test_devices_that_cannot_be_shared_are_given_whole_first() -> None:

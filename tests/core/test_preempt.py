@@ -26,8 +26,10 @@ OWN = [queue("a", h100=8)]
 FREE = Quota(4, borrow=None)
 
 
-def small(name: str, project: str = "a", on: str = "n1/0", **kwargs: int) -> HoldingView:
-    return runs(name, project, on, **kwargs)  # type: ignore[arg-type]  # numbers only, by name
+def small(
+    name: str, project: str = "a", on: str = "n1/0", *, since_s: int = 0, priority: int = 0
+) -> HoldingView:
+    return runs(name, project, on, since_s=since_s, priority=priority)
 
 
 @pytest.mark.parametrize(
@@ -111,11 +113,12 @@ def test_it_evicts(
     assert (made.reason("w") is WAITS) is bool(expected)
 
 
-def four_small(**changed: dict[str, int]) -> Outcome:
-    """One workload wants one of four devices; each is held by one that runs 100 s at priority 0."""
+def four_small(changed: dict[str, dict[str, int]]) -> Outcome:
+    """One workload wants one of four devices, each held for 100 s at priority 0."""
     holding = [
-        small(name, on=f"n1/{i}", **({"since_s": 100} | changed.get(name, {})))
+        small(name, on=f"n1/{i}", since_s=of.get("since_s", 100), priority=of.get("priority", 0))
         for i, name in enumerate("pqrs")
+        for of in [changed.get(name, {})]
     ]
     waiting = job("w", "a", pods(gpus=1), priority=9)
     nodes = [node("n1", gpus=4)]
@@ -134,7 +137,7 @@ def four_small(**changed: dict[str, int]) -> Outcome:
     ids=["youngest", "lower priority", "priority before age", "least time lost", "id at a tie"],
 )
 def test_the_least_harmful_victim_goes(changed: dict[str, dict[str, int]], victim: str) -> None:
-    assert four_small(**changed).victims() == [(victim, "w", "priority")]
+    assert four_small(changed).victims() == [(victim, "w", "priority")]
 
 
 def test_victims_share_a_node_when_a_pod_needs_a_node() -> None:
@@ -244,6 +247,98 @@ class TestWhatIsOnItsWayBack:
         )
         assert made.started() == []
         assert made.reason("x") is ReasonCode.COHORT_USED
+
+
+def test_work_of_its_own_priority_stays_even_when_there_is_lower_elsewhere() -> None:
+    holding = [runs("low", "a", "n2/0"), runs("same", "a", "n1/0", "n1/1", priority=2)]
+    nodes = [node("n1", gpus=2), node("n2", gpus=1)]
+    waiting = job("w", "a", pods(gpus=2), priority=2)
+    made = decide(snapshot(nodes=nodes, queues=OWN, holding=holding, pending=[waiting]))
+    assert made.victims() == []
+
+
+def test_work_that_is_not_preemptible_keeps_its_quota() -> None:
+    firm = runs("firm", "a", "n1/0", "n1/1", preemptible=False)
+    waiting = job("w", "a", pods(gpus=2), priority=2)
+    of = snapshot(
+        nodes=[node("n1", gpus=4)], queues=[queue("a", h100=2)], holding=[firm], pending=[waiting]
+    )
+    assert decide(of).victims() == []
+    assert decide(of).reason("w") is ReasonCode.QUOTA_USED
+
+
+def test_who_reclaims_gives_back_its_own_lower_work_to_stay_within_nominal() -> None:
+    queues = [queue("a", h100=Quota(4, borrow=None)), queue("b", h100=2), queue("c", h100=2)]
+    queues[1] = queue("b", h100=Quota(2, borrow=None))
+    holding = [runs("low", "a", "n1/0", "n1/1", since_s=9)]
+    holding += [small(f"x{i}", "b", f"n1/{i}", since_s=i) for i in range(2, 8)]
+    waiting = job("w", "a", pods(gpus=4), priority=1)
+    of = snapshot(nodes=[node("n1", gpus=8)], queues=queues, holding=holding, pending=[waiting])
+    assert decide(of).victims() == [
+        ("low", "w", "priority"),
+        ("x2", "w", "reclaim"),
+        ("x3", "w", "reclaim"),
+    ]
+
+
+def test_victims_that_free_the_wrong_thing_do_not_count() -> None:
+    cores = runs("cores", "a", "n1", flavor="cpu", cores=1)
+    gpu = runs("gpu", "a", "n1/0", since_s=500)
+    waiting = job("w", "a", priority=1)
+    of = snapshot(
+        nodes=[node("n1", gpus=1)],
+        queues=[queue("a", h100=2, cpu=8)],
+        holding=[cores, gpu],
+        pending=[waiting],
+    )
+    assert decide(of, max_victims=1).victims() == [("gpu", "w", "priority")]
+
+
+def test_a_limit_of_its_own_is_met_by_its_own_work_alone() -> None:
+    queues = [queue("a", h100=2), queue("b", h100=Quota(0, borrow=None)), queue("c", h100=6)]
+    holding = [runs("low", "a", "n1/0", "n1/1"), runs("other", "b", "n1/2", "n1/3")]
+    waiting = job("w", "a", pods(gpus=2), priority=1)
+    of = snapshot(nodes=[node("n1", gpus=8)], queues=queues, holding=holding, pending=[waiting])
+    assert decide(of, max_victims=1).victims() == [("low", "w", "priority")]
+
+
+def test_nominal_quota_is_not_reclaimed_past_work_of_higher_priority_in_the_project() -> None:
+    """Else the freed device goes round between the borrower and those who are not first in line."""
+    queues = [
+        queue("a", h100=8, cpu=8),
+        queue("b", h100=Quota(0, borrow=None)),
+        queue("c", h100=3),
+    ]
+    holding = [
+        runs("firm", "c", "n1/0", "n1/2", "n1/3", preemptible=False),
+        runs("low", "a", "n2", flavor="cpu"),
+        runs("lent", "b", "n1/1"),
+    ]
+    head, later = job("head", "a", pods(gpus=4), priority=2), job("later", "a", priority=1)
+    nodes = [node("n1", gpus=4), node("n2")]
+    of = snapshot(nodes=nodes, queues=queues, holding=holding, pending=[head, later])
+    assert decide(of).victims() == []
+    alone = snapshot(nodes=nodes, queues=queues, holding=holding, pending=[later])
+    assert decide(alone).victims() == [("lent", "later", "reclaim")]
+
+
+def test_two_who_evict_take_different_victims() -> None:
+    holding = [small("p", on="n1/0"), small("q", on="n1/1")]
+    pending = [job(f"w{i}", "a", priority=1, submitted_at=i) for i in range(3)]
+    of = snapshot(nodes=[node("n1", gpus=2)], queues=OWN, holding=holding, pending=pending)
+    assert decide(of).victims() == [("p", "w0", "priority"), ("q", "w1", "priority")]
+    assert decide(of).reason("w2") is ReasonCode.NO_FREE_CAPACITY
+
+
+def test_what_a_victim_gives_back_beyond_need_is_waited_for_by_the_next() -> None:
+    queues = [queue("a", h100=2), queue("b", h100=1), queue("c", h100=1)]
+    holding = [runs("pair", "a", "n1/0", "n1/1"), runs("firm", "c", "n1/2", preemptible=False)]
+    pending = [job("w", "a", priority=1), job("x", "b", submitted_at=1)]
+    of = snapshot(nodes=[node("n1", gpus=3)], queues=queues, holding=holding, pending=pending)
+    made = decide(of)
+    assert made.victims() == [("pair", "w", "priority")]
+    assert made.reason("x") is WAITS
+    assert made.numbers("x")["victims_count"] == 0
 
 
 @pytest.mark.parametrize("reclaim", [False, True])

@@ -4,12 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
+from django.db import transaction
+from django.db.models import F
 from django.test import Client
 
 from clusters.models import Cluster, Device, Flavor, Node
 from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
-from scheduler.models import Placement, Workload
+from scheduler.models import Placement, PlacementSpan, Workload
 from tenants.models import Rate, User
 from tests import factories
 from tests.conftest import Cast
@@ -76,3 +78,15 @@ def shop(cast: Cast) -> Shop:
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """The clock stands still, so that only changes of data change a page."""
     monkeypatch.setattr(clock, "now", lambda: factories.AT)
+
+
+def move(workload: Workload, state: State, **fields: object) -> None:
+    """Put it in that state behind the services' back; a version grows with the state."""
+    Workload.objects.filter(id=workload.id).update(state=state, version=F("version") + 1, **fields)
+
+
+def release(placed: Placement) -> None:
+    """Give back what it holds: a placement and its spans together."""
+    with transaction.atomic():
+        Placement.objects.filter(id=placed.id).update(released_at=factories.AT)
+        PlacementSpan.objects.filter(placement=placed).update(released_at=factories.AT)

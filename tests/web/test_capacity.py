@@ -8,6 +8,7 @@ from scheduler.models import Workload
 from scheduler.selectors import capacity
 from tests import factories
 from tests.conftest import Cast
+from tests.web.conftest import release
 
 A100 = "NVIDIA-A100-SXM4-40GB"
 
@@ -37,7 +38,7 @@ def test_a_whole_device_is_free_without_any_live_span(cast: Cast, north: Cluster
     held = hold(cast, node, flavor, 0)
     hold(cast, node, flavor, 1, 0, 250)
     assert amounts(flavor) == (4000, 2000)
-    held.placements.get().spans.update(released_at=factories.AT)
+    release(held.placements.get())
     assert amounts(flavor) == (4000, 3000)
 
 

@@ -7,7 +7,7 @@ from controlplane.kernel.device_map import DeviceMap
 from scheduler.core.lifecycle import State
 from tests import factories
 from tests.conftest import Cast
-from tests.web.conftest import HTMX, Browse, Shop
+from tests.web.conftest import HTMX, Browse, Shop, move, release
 
 URL = reverse("cluster-detail", args=["north"])
 
@@ -31,7 +31,7 @@ def test_others_work_is_only_held(browse: Browse, cast: Cast, shop: Shop) -> Non
 
 
 def test_nothing_is_told_of_what_others_do(browse: Browse, cast: Cast, shop: Shop) -> None:
-    type(shop.running).objects.filter(id=shop.running.id).update(state=State.PREEMPTING)
+    move(shop.running, State.PREEMPTING)
     page = browse(cast.cleo).get(URL).content.decode()
     assert ", leaving" not in page
     assert ", leaving" in browse(cast.ben).get(URL).content.decode()
@@ -49,6 +49,7 @@ def test_slices_lie_where_they_are(browse: Browse, cast: Cast, shop: Shop) -> No
     drawn = browse(cast.ben).get(URL).context["map"]
     device = drawn.clusters[0].nodes[0].devices[-1]
     assert [(span.x, span.width) for span in device.spans] == [("25%", "12.5%")]
+    assert device.marks == ("25%", "37.5%")
 
 
 def test_one_node_can_be_looked_at(browse: Browse, cast: Cast, shop: Shop) -> None:
@@ -57,9 +58,7 @@ def test_one_node_can_be_looked_at(browse: Browse, cast: Cast, shop: Shop) -> No
 
 
 @pytest.mark.parametrize("node", ["n77", "\x00", "../n1", "<script>"])
-def test_an_unknown_node_is_not_found(
-    browse: Browse, cast: Cast, shop: Shop, node: str
-) -> None:
+def test_an_unknown_node_is_not_found(browse: Browse, cast: Cast, shop: Shop, node: str) -> None:
     assert browse(cast.ben).get(URL, {"node": node}).status_code == 404
 
 
@@ -81,7 +80,7 @@ def test_gone_and_sick_hardware(browse: Browse, cast: Cast, shop: Shop) -> None:
     devices = answer.context["map"].clusters[0].nodes[0].devices
     assert len(devices) == 7
     assert not devices[-1].healthy
-    assert [t.total_milli for t in answer.context["totals"]][0] == 14_000
+    assert answer.context["totals"][0].total_milli == 14_000
 
 
 def test_a_poll_is_204_until_something_changes(
@@ -90,7 +89,7 @@ def test_a_poll_is_204_until_something_changes(
     client = browse(cast.ben)
     rev = client.get(URL).context["rev"]
     assert client.get(URL, {"rev": rev}, headers=HTMX).status_code == 204
-    shop.placed.spans.update(released_at=factories.AT)
+    release(shop.placed)
     changed = client.get(URL, {"rev": rev}, headers=HTMX)
     assert changed.content.lstrip().startswith(b'<div id="cluster"')
 

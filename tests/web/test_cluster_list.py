@@ -26,9 +26,7 @@ def test_it_names_nobodys_work(browse: Browse, cast: Cast, shop: Shop) -> None:
     assert "Detection" not in page
 
 
-def test_a_silent_cluster_is_greyed_with_its_error(
-    browse: Browse, cast: Cast, shop: Shop
-) -> None:
+def test_a_silent_cluster_is_greyed_with_its_error(browse: Browse, cast: Cast, shop: Shop) -> None:
     factories.cluster("east", state="lost", last_error="No answer in 10 s.")
     page = browse(cast.ben).get(URL).content.decode()
     assert "card-stale" in page

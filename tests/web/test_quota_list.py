@@ -28,7 +28,7 @@ def test_departments_stand_below_their_organisation(
     below = factories.tenant("Robotics", parent=cast.vision)
     factories.project(below, "Grasping")
     page = browse(cast.ada).get(URL).content.decode()
-    assert "Vision Lab › Robotics" in page  # noqa: RUF001  # the sign on the page
+    assert "Vision Lab › Robotics" in page
 
 
 def test_an_outsider_sees_only_their_own(browse: Browse, cast: Cast, shop: Shop) -> None:

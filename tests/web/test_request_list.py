@@ -2,6 +2,7 @@
 
 from django.urls import reverse
 
+from tenants.models import Role
 from tests import factories
 from tests.conftest import Cast
 from tests.web.conftest import HTMX, Browse, Shop
@@ -27,7 +28,7 @@ def test_the_requester_gets_no_buttons(browse: Browse, cast: Cast, shop: Shop) -
 
 
 def test_an_approver_gets_none_for_their_own(browse: Browse, cast: Cast, shop: Shop) -> None:
-    factories.member(cast.pia, "member", at=cast.detection)
+    factories.member(cast.pia, Role.MEMBER, at=cast.detection)
     wish = factories.quota_request(cast.detection, shop.h100, cast.pia)
     page = browse(cast.pia).get(URL).content.decode()
     assert reverse("request-decide", args=[wish.id]) not in page

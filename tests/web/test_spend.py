@@ -45,9 +45,7 @@ def test_other_months_are_in_the_chart_but_not_in_the_month(
     assert browse(cast.ben).get(URL, {"days": "7"}).context["period_total"] == 0
 
 
-def test_the_day_is_the_viewers_own(
-    browse: Browse, cast: Cast, shop: Shop, later: None
-) -> None:
+def test_the_day_is_the_viewers_own(browse: Browse, cast: Cast, shop: Shop, later: None) -> None:
     late = factories.AT.replace(hour=22) - timedelta(days=1)
     factories.charge(factories.usage(shop.placed, start=late), shop.rate, "4")
     client = browse(cast.ben)

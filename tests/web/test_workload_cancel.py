@@ -6,6 +6,7 @@ from django.urls import reverse
 from controlplane.audit.models import AuditEvent
 from scheduler.core.lifecycle import State
 from scheduler.models import Workload
+from tenants.models import Role
 from tests import factories
 from tests.conftest import Cast
 from tests.web.conftest import HTMX, Browse, Shop
@@ -55,7 +56,7 @@ def test_roles(browse: Browse, cast: Cast, shop: Shop, who: str, status: int) ->
 
 def test_another_member_may_not(browse: Browse, cast: Cast, shop: Shop) -> None:
     eve = factories.user("eve")
-    factories.member(eve, "member", at=cast.detection)
+    factories.member(eve, Role.MEMBER, at=cast.detection)
     assert browse(eve).post(url(shop.waiting)).status_code == 403
 
 

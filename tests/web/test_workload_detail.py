@@ -11,7 +11,7 @@ from scheduler.core.lifecycle import State
 from scheduler.models import Estimate, Workload, WorkloadEvent
 from tests import factories
 from tests.conftest import Cast
-from tests.web.conftest import HTMX, Browse, Shop
+from tests.web.conftest import HTMX, Browse, Shop, move
 
 
 def url(workload: Workload) -> str:
@@ -111,9 +111,7 @@ def test_live_work_polls_and_ended_work_stops(
     assert 'hx-trigger="every 5s"' in first.content.decode()
     rev = first.context["rev"]
     assert client.get(url(shop.running), {"rev": rev}, headers=HTMX).status_code == 204
-    Workload.objects.filter(id=shop.running.id).update(
-        state=State.SUCCEEDED, ended_at=factories.AT
-    )
+    move(shop.running, State.SUCCEEDED, ended_at=factories.AT)
     WorkloadEvent.objects.create(
         workload=shop.running, at=factories.AT, kind="state", before="RUNNING", after="SUCCEEDED"
     )

@@ -6,7 +6,7 @@ from django.urls import reverse
 from scheduler.core.lifecycle import State
 from tests import factories
 from tests.conftest import Cast
-from tests.web.conftest import HTMX, Browse, Shop
+from tests.web.conftest import HTMX, Browse, Shop, move
 
 URL = reverse("workload-list")
 
@@ -100,7 +100,7 @@ def test_a_change_of_state_shows_in_the_next_poll(
 ) -> None:
     client = browse(cast.ben)
     shown = client.get(URL)
-    type(shop.waiting).objects.filter(id=shop.waiting.id).update(state=State.ADMITTED)
+    move(shop.waiting, State.ADMITTED)
     changed = client.get(
         URL, {"first": str(shown.context["first"]), "rev": shown.context["rev"]}, headers=HTMX
     )

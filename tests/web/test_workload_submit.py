@@ -28,9 +28,7 @@ def form(cast: Cast, **changes: Any) -> dict[str, Any]:  # Any: form values
     } | changes  # fmt: skip
 
 
-def test_a_plain_post_stores_it_and_shows_its_page(
-    browse: Browse, cast: Cast, shop: Shop
-) -> None:
+def test_a_plain_post_stores_it_and_shows_its_page(browse: Browse, cast: Cast, shop: Shop) -> None:
     sent = form(
         cast, count="4", gpus="2", command='python train.py --name "two words"',
         env="SEED=7\n\nPATH_TO=a=b", limit="1.5", limit_unit="hours", priority_class="high",
@@ -181,9 +179,7 @@ def test_the_estimate_follows_what_was_chosen(browse: Browse, cast: Cast, shop: 
     assert "Inside the project" in page
 
 
-def test_the_estimate_says_what_would_be_borrowed(
-    browse: Browse, cast: Cast, shop: Shop
-) -> None:
+def test_the_estimate_says_what_would_be_borrowed(browse: Browse, cast: Cast, shop: Shop) -> None:
     query = {"project": str(cast.detection.id), "flavor": "h100-80gb", "gpus": "10"}
     page = browse(cast.ben).get(URL, query, headers=HTMX).content.decode()
     assert "2 of it would be borrowed" in page

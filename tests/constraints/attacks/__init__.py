@@ -1,6 +1,6 @@
 """The table of attacks: for each wall, at least one statement it has to refuse."""
 
-from tests.constraints.attacks import clusters, house, ledger, runs, tenants, workloads
+from tests.constraints.attacks import clusters, held, house, ledger, runs, tenants, workloads
 
 ATTACKS = (
     *house.ATTACKS,
@@ -9,4 +9,5 @@ ATTACKS = (
     *ledger.ATTACKS,
     *workloads.ATTACKS,
     *runs.ATTACKS,
+    *held.ATTACKS,
 )

@@ -28,6 +28,19 @@ NODES = (
         Attack("node_amounts_not_negative", f"{column} is negative", change(Node, **{column: -1}))
         for column in ("cpu_milli", "memory_mib", "foreign_cpu_milli", "foreign_memory_mib")
     ),
+    Attack(
+        "node_stays",
+        "a node joins another cluster",
+        change(Node, cluster_id=lambda: make(Cluster).pk),
+    ),
+    *(
+        Attack(
+            "node_share_isolation_known",
+            f"shares are isolated by {isolation}",
+            change(Node, share_isolation=isolation),
+        )
+        for isolation in ("hardware", "hope")
+    ),
     Attack("node_share_replicas_in_range", "a GPU has no share", change(Node, share_replicas=0)),
     Attack(
         "node_share_replicas_in_range",

@@ -1,20 +1,15 @@
-"""Attacks on where work runs: attempts, placements, spans, the outbox and the cycles' records."""
+"""Attacks on where work runs: attempts, the outbox, the lease and the cycles' records.
 
-from datetime import timedelta
+What must not live here: what attempts hold (held.py).
+"""
 
-from scheduler.models import Attempt, CycleRecord, Operation, Placement, PlacementSpan
+from clusters.models import Cluster
+from scheduler.models import Attempt, CycleRecord, Operation, SchedulerLease, Workload
 from tests.constraints.attack import Attack, negative
-from tests.constraints.moves import Statement, change, copy, update
+from tests.constraints.moves import change, copy, remove
 from tests.constraints.rows import NOON, make
 
 ENDED = {"ended_at": NOON, "outcome": "failed"}
-
-
-def _span_comes_back() -> Statement:
-    released = make(PlacementSpan, released_at=NOON)
-    make(PlacementSpan, device=released.device)
-    return update(released, released_at=None)
-
 
 ATTEMPTS = (
     Attack("attempt_number_once", "two attempts are the first", copy(Attempt, ENDED)),
@@ -26,35 +21,30 @@ ATTEMPTS = (
         "it ended in no known way",
         change(Attempt, ended_at=NOON, outcome="vanished"),
     ),
-    negative("scheduler_attempt_number_check", Attempt, "number"),
+    *(
+        Attack("attempt_stays", f"an attempt {what}", change(Attempt, **columns))
+        for what, columns in (
+            ("is another workload's", {"workload_id": lambda: make(Workload).pk}),
+            ("moves to another cluster", {"cluster_id": lambda: make(Cluster).pk}),
+            ("is another try", {"number": 2}),
+            ("was decided by another leader", {"epoch": 2}),
+        )
+    ),
+    negative("scheduler_attempt_number_check", Attempt, "number", "attempt_stays"),
 )
 
-PLACEMENTS = (
-    Attack("placement_rank_once", "two pods have one rank", copy(Placement)),
-    *(
-        Attack(
-            "placement_amounts_positive", f"it holds no {column}", change(Placement, **{column: 0})
-        )
-        for column in ("amount_milli", "cpu_milli", "memory_mib")
+LEASES = (
+    Attack(
+        "lease_epoch_never_falls",
+        "a leader that was replaced leads again",
+        change(SchedulerLease, {"epoch": 2}, epoch=1),
     ),
     Attack(
-        "placement_opened_has_uid",
-        "a gate is open on no known pod",
-        change(Placement, opened_at=NOON),
+        "lease_epoch_never_falls",
+        "a lease makes room for one with a first epoch",
+        change(SchedulerLease, shard="another"),
     ),
-    Attack(
-        "placement_ends_after_start",
-        "a pod ends before it starts",
-        change(Placement, started_at=NOON, ended_at=NOON - timedelta(seconds=1)),
-    ),
-    negative("scheduler_placement_rank_check", Placement, "rank"),
-    Attack("span_held_once", "two pods hold one span", copy(PlacementSpan)),
-    Attack("span_held_once", "two pods overlap in one slice", copy(PlacementSpan, span="[3,8)")),
-    Attack("span_held_once", "a released span comes back to a taken place", _span_comes_back),
-    Attack("span_on_axis", "a span is empty", change(PlacementSpan, span="empty")),
-    Attack("span_on_axis", "a span begins below 0", change(PlacementSpan, span="[-1,4)")),
-    Attack("span_on_axis", "a span is more than a device", change(PlacementSpan, span="[0,1001)")),
-    Attack("span_on_axis", "a span has no end", change(PlacementSpan, span="[0,)")),
+    Attack("lease_is_kept", "nobody knows the epoch", remove(SchedulerLease)),
 )
 
 RECORDS = (
@@ -76,4 +66,4 @@ RECORDS = (
     ),
 )
 
-ATTACKS = ATTEMPTS + PLACEMENTS + RECORDS
+ATTACKS = ATTEMPTS + LEASES + RECORDS

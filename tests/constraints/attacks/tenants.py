@@ -3,8 +3,10 @@
 from clusters.models import Flavor
 from tenants.models import Member, Project, Quota, QuotaRequest, Tenant, Token, User
 from tests.constraints.attack import Attack, negative
-from tests.constraints.moves import Sql, Statement, change, copy, insert_like, update
+from tests.constraints.moves import Sql, Statement, change, copy, insert_like, remove, update
 from tests.constraints.rows import NOON, make
+
+USED = {"nominal_milli": 1000, "used_milli": 1}
 
 
 def _cycle_of_three() -> Statement:
@@ -141,6 +143,31 @@ QUOTAS = (
     Attack("quota_amounts_in_range", "use is negative", change(Quota, used_milli=-1)),
     Attack(
         "quota_amounts_in_range",
+        "use is so large that sums may overflow",
+        change(Quota, used_milli=10**12 + 1),
+        behind=("quota_within_limits_on_update",),
+    ),
+    *(
+        Attack(
+            "quota_amounts_in_range",
+            f"{column} is so large that sums may overflow",
+            change(Quota, **{column: 10**12 + 1}),
+        )
+        for column in ("borrowing_limit_milli", "lending_limit_milli")
+    ),
+    Attack(
+        "quota_in_use_stays",
+        "another project's quota counts what is used",
+        change(Quota, USED, project_id=lambda: make(Project).pk),
+    ),
+    Attack(
+        "quota_in_use_stays",
+        "another flavor's quota counts what is used",
+        change(Quota, USED, flavor_id=lambda: make(Flavor).pk),
+    ),
+    Attack("quota_in_use_is_kept", "what is used has no quota", remove(Quota, USED)),
+    Attack(
+        "quota_amounts_in_range",
         "the borrowing limit is negative",
         change(Quota, borrowing_limit_milli=-1),
     ),
@@ -196,6 +223,16 @@ REQUESTS = (
     Attack("request_amount_in_range", "less than nothing", change(QuotaRequest, nominal_milli=-1)),
     Attack(
         "request_amount_in_range", "too much to add up", change(QuotaRequest, nominal_milli=10**13)
+    ),
+    Attack(
+        "request_amount_in_range",
+        "less than nothing is granted",
+        lambda: _granted(granted_milli=-1),
+    ),
+    Attack(
+        "request_amount_in_range",
+        "too much to add up is granted",
+        lambda: _granted(granted_milli=10**12 + 1),
     ),
     Attack(
         "request_decided_by_someone_else",

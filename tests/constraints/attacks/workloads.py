@@ -6,6 +6,8 @@ from tests.constraints.attack import Attack, negative
 from tests.constraints.moves import Statement, change, copy, insert_like, remove
 from tests.constraints.rows import NOON, make
 
+ENDED = {"ended_at": NOON}
+
 
 def _second_choice_of_one_rank() -> Statement:
     first = make(PodSetFlavor)
@@ -14,12 +16,14 @@ def _second_choice_of_one_rank() -> Statement:
 
 
 WORKLOADS = (
-    Attack("workload_state_known", "a workload is asleep", change(Workload, state="ASLEEP")),
+    Attack(
+        "workload_state_known", "a workload is asleep", change(Workload, state="ASLEEP", version=2)
+    ),
     *(
         Attack(
             "workload_ended_iff_terminal",
             f"a workload is {state} and has not ended",
-            change(Workload, state=str(state)),
+            change(Workload, state=str(state), version=2),
         )
         for state in sorted(TERMINAL)
     ),
@@ -27,6 +31,29 @@ WORKLOADS = (
         "workload_ended_iff_terminal",
         "a pending workload has ended",
         change(Workload, ended_at=NOON),
+    ),
+    *(
+        Attack(
+            "workload_end_is_final",
+            f"a workload is {state} and waits again",
+            change(Workload, {"state": state, **ENDED}, state="PENDING", ended_at=None, version=2),
+        )
+        for state in sorted(TERMINAL)
+    ),
+    Attack(
+        "workload_end_is_final",
+        "a failure becomes a success",
+        change(Workload, {"state": "FAILED", **ENDED}, state="SUCCEEDED", version=2),
+    ),
+    Attack(
+        "workload_version_grows",
+        "a workload is what it was before",
+        change(Workload, {"version": 2}, version=1),
+    ),
+    Attack(
+        "workload_version_grows",
+        "a workload moves and its version does not",
+        change(Workload, state="ADMITTED"),
     ),
     Attack("workload_limit_positive", "a run has no time", change(Workload, run_time_limit_s=0)),
     negative(
@@ -37,7 +64,7 @@ WORKLOADS = (
     ),
     Attack("workload_priority_in_range", "it goes before all", change(Workload, priority=1001)),
     Attack("workload_priority_in_range", "it goes after all", change(Workload, priority=-1001)),
-    negative("scheduler_workload_version_check", Workload, "version"),
+    negative("scheduler_workload_version_check", Workload, "version", "workload_version_grows"),
     negative("scheduler_workload_failures_check", Workload, "failures"),
     Attack(
         "scheduler_workload_clust_workload_id_cluster_id_a3b364ea_uniq",
@@ -49,6 +76,11 @@ WORKLOADS = (
 )
 
 POD_SETS = (
+    Attack(
+        "pod_set_stays",
+        "a pod set joins another workload",
+        change(PodSet, workload_id=lambda: make(Workload).pk),
+    ),
     Attack("pod_set_position_once", "two pod sets are the first", copy(PodSet, name="b")),
     Attack("pod_set_name_once", "two pod sets have one name", copy(PodSet, position=9)),
     Attack("pod_set_counts_in_range", "there is no pod", change(PodSet, count=0, min_count=0)),

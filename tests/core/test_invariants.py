@@ -1,0 +1,227 @@
+"""The check itself: a lawful plan passes, and each law that is broken is told."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from scheduler.core.invariants import violations
+from scheduler.core.plan import Admit, Hold, Place, Plan, Preempt
+from scheduler.core.reasons import PreemptRule, Reason, ReasonCode
+from scheduler.core.units import (
+    WHOLE_DEVICE,
+    ClusterId,
+    DeviceId,
+    FlavorId,
+    NodeId,
+    PodSetId,
+    Span,
+    WorkloadId,
+)
+from tests.core.build import AT, Quota, cluster, decide, job, node, pods, queue, runs, snapshot
+
+OF = snapshot(
+    clusters=[
+        cluster("c1", [node("n1", gpus=4, cores=8), node("n2", gpus=1, dynamic=True)]),
+        cluster("c2", [node("n3", gpus=4)], usable=False),
+    ],
+    queues=[queue("a", h100=Quota(2, borrow=1), _3g=4), queue("b", h100=2)],
+    pending=[
+        job("w", "a", pods(2, gpus=1)),
+        job("m", "a", pods(gpus=1, flavors="3g"), submitted_at=1),
+        job("held", "a", pods(gpus=2), submitted_at=2),
+        job("late", "b", not_before=AT + 9),
+    ],
+    holding=[runs("r", "b", "n1/3"), runs("s", "b", "n1/2", preemptible=False)],
+)
+GOOD = decide(OF, preemption=False).plan
+W, M = GOOD.admits
+
+
+def _with(admit: Admit, **changes: object) -> Plan:
+    changed = replace(admit, places=tuple(replace(p, **changes) for p in admit.places))  # type: ignore[arg-type]
+    return replace(GOOD, admits=tuple(changed if a is admit else a for a in GOOD.admits))
+
+
+def _places(admit: Admit, change: Callable[[tuple[Place, ...]], tuple[Place, ...]]) -> Plan:
+    changed = replace(admit, places=change(admit.places))
+    return replace(GOOD, admits=tuple(changed if a is admit else a for a in GOOD.admits))
+
+
+def _evict(victim: str, by: str, rule: PreemptRule) -> Plan:
+    waits = Reason(ReasonCode.WAITING_FOR_PREEMPTION)
+    holds = tuple(replace(h, reason=waits) if h.workload == by else h for h in GOOD.holds)
+    preempts = (Preempt(WorkloadId(victim), WorkloadId(by), rule),)
+    return replace(GOOD, holds=holds, preempts=preempts)
+
+
+def _first(place: Place, **changes: object) -> Callable[[tuple[Place, ...]], tuple[Place, ...]]:
+    return lambda places: (replace(place, **changes), *places[1:])  # type: ignore[arg-type]
+
+
+FIRST, SECOND = W.places
+SLICE = M.places[0]
+N3 = NodeId("n3")
+
+
+def test_a_lawful_plan_breaks_nothing() -> None:
+    assert violations(OF, GOOD) == ()
+
+
+@pytest.mark.parametrize(
+    ("plan", "told"),
+    [
+        pytest.param(replace(GOOD, holds=()), "is not decided", id="a workload left out"),
+        pytest.param(
+            replace(GOOD, holds=(*GOOD.holds, Hold(W.workload, Reason(ReasonCode.NO_FIT), 9))),
+            "decided 2 times",
+            id="a workload decided twice",
+        ),
+        pytest.param(
+            replace(GOOD, admits=(*GOOD.admits, Admit(WorkloadId("ghost"), ClusterId("c1"), ()))),
+            "ghost is decided and not pending",
+            id="an unknown workload",
+        ),
+        pytest.param(
+            replace(GOOD, holds=tuple(replace(h, position=7) for h in GOOD.holds)),
+            "positions",
+            id="wrong positions",
+        ),
+        pytest.param(
+            _places(W, lambda places: places[:1]), "starts 1 pods", id="a part of a gang"
+        ),
+        pytest.param(_places(W, lambda places: ()), "ranks", id="no pods at all"),
+        pytest.param(_places(W, lambda places: places[::-1]), "ranks", id="ranks out of order"),
+        pytest.param(
+            _places(W, _first(FIRST, pod_set=PodSetId("other"))),
+            "unknown pod sets",
+            id="an unknown pod set",
+        ),
+        pytest.param(
+            _places(W, _first(FIRST, flavor=FlavorId("a30"))), "several flavors", id="two flavors"
+        ),
+        pytest.param(
+            _with(W, flavor=FlavorId("nothing")), "unknown flavor", id="an unknown flavor"
+        ),
+        pytest.param(
+            _with(W, cpu_milli=1), "does not get what it asks for", id="fewer cores than asked"
+        ),
+        pytest.param(
+            _places(W, _first(FIRST, spans=SECOND.spans)), "overlap", id="a device twice"
+        ),
+        pytest.param(
+            _places(W, _first(FIRST, spans=((DeviceId("n1/3"), WHOLE_DEVICE),))),
+            "overlap",
+            id="a device that is held",
+        ),
+        pytest.param(
+            _places(W, _first(FIRST, spans=((DeviceId("n1/0"), Span(0, 500)),))),
+            "illegal span",
+            id="half a device as a whole",
+        ),
+        pytest.param(
+            _with(M, spans=((DeviceId("n2/0"), Span(2, 6)),)),
+            "illegal span",
+            id="a slice at an illegal start",
+        ),
+        pytest.param(
+            _with(M, spans=((DeviceId("n1/0"), Span(4, 8)),)),
+            "illegal span",
+            id="a slice of a whole device",
+        ),
+        pytest.param(
+            _with(M, spans=(*SLICE.spans, (DeviceId("n2/0"), Span(0, 4)))),
+            "other spans than it is charged for",
+            id="more slices than charged",
+        ),
+        pytest.param(
+            _with(W, spans=((DeviceId("n9/9"), WHOLE_DEVICE),)),
+            "takes nothing new",
+            id="an unknown device",
+        ),
+        pytest.param(
+            replace(GOOD, admits=(replace(W, cluster=ClusterId("c2")), M)),
+            "takes nothing new",
+            id="a cluster that is not usable",
+        ),
+        pytest.param(
+            _places(W, _first(FIRST, node=N3)),
+            "outside of cluster",
+            id="another cluster",
+        ),
+    ],
+)
+def test_it_tells(plan: Plan, told: str) -> None:
+    assert any(told in sentence for sentence in violations(OF, plan))
+
+
+@pytest.mark.parametrize(
+    ("victim", "by", "rule", "told"),
+    [
+        ("s", "held", PreemptRule.RECLAIM, "may not be evicted"),
+        ("r", "held", PreemptRule.PRIORITY, "not of lower priority"),
+        ("r", "late", PreemptRule.RECLAIM, "by its own project"),
+        ("r", "held", PreemptRule.RECLAIM, "below the nominal quota"),
+        ("w", "held", PreemptRule.PRIORITY, "does not wait"),
+        ("r", "w", PreemptRule.RECLAIM, "does not wait"),
+    ],
+)
+def test_it_tells_of_an_unlawful_eviction(
+    victim: str, by: str, rule: PreemptRule, told: str
+) -> None:
+    found = violations(OF, _evict(victim, by, rule))
+    assert any(told in sentence for sentence in found), found
+
+
+def test_it_tells_of_cores_that_a_node_does_not_have() -> None:
+    of = replace(
+        OF, clusters=(cluster("c1", [node("n1", gpus=4, cores=3), *OF.clusters[0].nodes[1:]]),)
+    )
+    assert any("too few cores" in sentence for sentence in violations(of, GOOD))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "told"),
+    [
+        (Quota(1), Quota(4), "over nominal and borrowing"),
+        (Quota(0, borrow=None), Quota(3), "is claimed"),
+        (Quota(0, borrow=None), Quota(4, lend=0), "is claimed"),
+    ],
+    ids=["its own limit", "the total", "what is not lent"],
+)
+def test_it_tells_of_quota_that_is_passed(a: Quota, b: Quota, told: str) -> None:
+    of = replace(OF, queues=(queue("a", h100=a, _3g=4), queue("b", h100=b)))
+    assert any(told in sentence for sentence in violations(of, GOOD))
+
+
+def test_it_tells_of_two_slices_with_media_engines_on_a_device() -> None:
+    of = snapshot(
+        nodes=[node("n1", gpus=1, dynamic=True)],
+        queues=[queue("a", _1gme=4)],
+        pending=[job("w", "a", pods(flavors="1gme"))],
+        holding=[runs("r", "a", "n1/0", flavor="1gme", span=(0, 1))],
+    )
+    (hold,) = decide(of).plan.holds
+    span = ((DeviceId("n1/0"), Span(4, 5)),)
+    place = Place(PodSetId("w.main"), 0, NodeId("n1"), FlavorId("1gme"), 1000, 1000, 1024, span)
+    forced = Plan((Admit(hold.workload, ClusterId("c1"), (place,)),))
+    assert violations(of, forced) == ("device n1/0 has 2 slices with media engines",)
+
+
+def test_it_tells_of_a_new_slice_around_an_old_one() -> None:
+    of = snapshot(
+        nodes=[node("n1", gpus=1, dynamic=True)],
+        queues=[queue("a", _7g=4, _1g=1)],
+        pending=[job("w", "a", pods(flavors="7g"))],
+        holding=[runs("r", "a", "n1/0", flavor="1g", span=(3, 4))],
+    )
+    span = ((DeviceId("n1/0"), Span(0, 8)),)
+    place = Place(PodSetId("w.main"), 0, NodeId("n1"), FlavorId("7g"), 1000, 1000, 1024, span)
+    forced = Plan((Admit(WorkloadId("w"), ClusterId("c1"), (place,)),))
+    assert violations(of, forced) == ("two holders overlap on device n1/0 at 3",)
+
+
+def test_what_the_snapshot_breaks_already_is_not_told() -> None:
+    twice = [runs("x", "b", "n1/0"), runs("y", "b", "n1/0")]
+    of = snapshot(nodes=[node("n1", gpus=2)], queues=[queue("b", h100=1)], holding=twice)
+    assert violations(of, Plan()) == ()

@@ -1,0 +1,149 @@
+"""A cluster in memory, behind the port: pods, uids, versions, and calls that fail when told to.
+
+No kubelets: a test says what a pod comes to. The HTTP simulator is for the flows.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Never
+from uuid import uuid4
+
+from django.conf import settings
+
+from clusters.port import (
+    ClusterError,
+    ClusterVersion,
+    Fault,
+    Listing,
+    NodeReport,
+    PodPhase,
+    PodReport,
+    PodRequest,
+)
+
+type Trouble = Callable[[str], None]
+"""Called with the pod's name before a call is carried out; raises what the call shall raise."""
+
+
+@dataclass
+class FakeCluster:
+    """`trouble` by verb (create, open, delete, read); `calls` counts the verbs."""
+
+    pods: dict[str, PodReport] = field(default_factory=dict)
+    requests: dict[str, PodRequest] = field(default_factory=dict)
+    trouble: dict[str, Trouble] = field(default_factory=dict)
+    calls: Counter[str] = field(default_factory=Counter)
+    _versions: "count[int]" = field(default_factory=lambda: count(1))
+
+    def fails(self, verb: str, fault: Fault, *, pod: str = "", times: int = 10**6) -> None:
+        """The next calls of the verb fail, for pods with `pod` in their name."""
+        left = [times]
+
+        def raising(name: str) -> None:
+            if pod in name and left[0] > 0:
+                left[0] -= 1
+                raise ClusterError(fault, f"{verb}: {fault}")
+
+        self.trouble[verb] = raising
+
+    def meanwhile(self, verb: str, act: Callable[[], None]) -> None:
+        """Something happens once, just before the next call of the verb."""
+
+        def acting(_: str) -> None:
+            del self.trouble[verb]
+            act()
+
+        self.trouble[verb] = acting
+
+    def heal(self) -> None:
+        self.trouble.clear()
+
+    # --- the port ---
+
+    def ensure_namespace(self, *, name: str) -> None:
+        self._begin("namespace", name)
+
+    def ensure_service(self, *, namespace: str, name: str, workload: str) -> None:
+        self._begin("service", name)
+
+    def create_pod(self, *, request: PodRequest) -> PodReport:
+        self._begin("create", request.name)
+        known = self.pods.get(request.name)
+        if known is None:
+            self.requests[request.name] = request
+            self.pods[request.name] = PodReport(
+                namespace=request.namespace,
+                name=request.name,
+                uid=str(uuid4()),
+                resource_version=self._version(),
+                phase=PodPhase.GATED,
+                installation=settings.BERTH_INSTALLATION,
+                workload=request.workload,
+                attempt=request.attempt,
+                rank=request.rank,
+            )
+        elif self.requests[request.name] != request:
+            raise ClusterError(Fault.CONFLICT, "another pod has this name")
+        return self.pods[request.name]
+
+    def open_gate(
+        self, *, namespace: str, name: str, uid: str, resource_version: str, hostname: str
+    ) -> PodReport:
+        self._begin("open", name)
+        pod = self.pods.get(name)
+        if pod is None:
+            raise ClusterError(Fault.NOT_FOUND, "no such pod")
+        if (pod.uid, pod.resource_version) != (uid, resource_version):
+            raise ClusterError(Fault.CONFLICT, "modified")
+        return self.becomes(name, PodPhase.WAITING, node=hostname)
+
+    def read_pod(self, *, namespace: str, name: str) -> PodReport | None:
+        self._begin("read", name)
+        return self.pods.get(name)
+
+    def delete_pod(self, *, namespace: str, name: str, uid: str, grace_s: int) -> None:
+        self._begin("delete", name)
+        if name in self.pods and self.pods[name].uid == uid:
+            del self.pods[name]
+
+    def list_pods(self) -> Listing[PodReport]:
+        return Listing(tuple(self.pods.values()), self._version())
+
+    def list_nodes(self) -> Listing[NodeReport]:
+        return Listing((), self._version())
+
+    def version(self) -> ClusterVersion:
+        return ClusterVersion("v1", simulated=True)
+
+    def watch_nodes(self, *, resource_version: str) -> Never:
+        raise NotImplementedError
+
+    def watch_pods(self, *, resource_version: str) -> Never:
+        raise NotImplementedError
+
+    def close(self) -> None: ...
+
+    # --- for tests ---
+
+    def becomes(self, name: str, phase: PodPhase, **fields: object) -> PodReport:
+        """The pod's next state; its report."""
+        self.pods[name] = replace(
+            self.pods[name],
+            phase=phase,
+            resource_version=self._version(),
+            **fields,  # type: ignore[arg-type]  # a report's fields
+        )
+        return self.pods[name]
+
+    def in_phase(self, *phases: PodPhase) -> list[PodReport]:
+        return [pod for pod in self.pods.values() if pod.phase in phases]
+
+    def _begin(self, verb: str, name: str) -> None:
+        self.calls[verb] += 1
+        if verb in self.trouble:
+            self.trouble[verb](name)
+
+    def _version(self) -> str:
+        return str(next(self._versions))
