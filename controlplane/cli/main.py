@@ -9,6 +9,7 @@ COMMANDS = {
     "get": "controlplane.cli.remote:get",
     "queue": "controlplane.cli.remote:queue",
     "cancel": "controlplane.cli.remote:cancel",
+    "import-trace": "controlplane.cli.trace:import_trace",
 }
 """Name → module:attribute."""
 

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
+from django.forms import Form
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils import timezone
@@ -91,6 +92,18 @@ def partial(
     response = render(request, name, dict(context), status=status)
     patch_vary_headers(response, ["HX-Request"])
     return response
+
+
+def focus_fault(form: Form) -> bool:
+    """Give the first field at fault the focus when the form shows again, with htmx or without.
+
+    False when no field is: what is wrong stands above the form, and is to be focused there.
+    """
+    for name in form.fields:
+        if name in form.errors:
+            form.fields[name].widget.attrs["autofocus"] = True
+            return True
+    return False
 
 
 def go(request: HttpRequest, url: str) -> HttpResponse:

@@ -14,6 +14,7 @@ from controlplane.kernel.htmx import page, partial, revision, unchanged
 from scheduler.core.lifecycle import HOLDING, State
 from scheduler.selectors import accrual, listing, workloads
 from scheduler.selectors.listing import Line
+from scheduler.web.pages import moment
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Project
@@ -55,7 +56,7 @@ class Board:
 def home(request: HttpRequest) -> HttpResponse:
     """For everybody; what it shows follows the roles."""
     actor = actor_of(request)
-    at = clock.now().replace(second=0, microsecond=0)
+    at = moment(clock.now())
     board = _board(actor, at)
     rev = revision(board, at)
     same = unchanged(request, rev)

@@ -17,7 +17,7 @@ from controlplane.kernel.errors import NotFound
 from controlplane.kernel.htmx import page, partial, revision, unchanged
 from controlplane.templatetags.berth import money
 from scheduler.selectors import accrual
-from scheduler.web.pages import id_in, minute
+from scheduler.web.pages import id_in, moment
 from tenants.models import Project
 from tenants.selectors import burn, prices
 from tenants.selectors.burn import Spent
@@ -40,7 +40,7 @@ class Row:
 def spend(request: HttpRequest) -> HttpResponse:
     """Of the projects whose spend the actor may see: others are not counted anywhere here."""
     actor = actor_of(request)
-    zone, at = timezone.get_current_timezone(), minute(clock.now())
+    zone, at = timezone.get_current_timezone(), moment(clock.now())
     period = _period(request.GET.get("days", "30"))
     chosen = id_in(request.GET, "project")
     projects = burn.projects(actor=actor)

@@ -1,6 +1,7 @@
 """What has to hold once everything has ended: nothing booked twice, every GPU-second metered once.
 
-The other side of each comparison is the simulated cluster's own pods, or the trace itself.
+Next to the scheduler's own invariants: the other side of each comparison here is the simulated
+cluster's own pods, or the trace itself.
 """
 
 from collections import defaultdict
@@ -11,6 +12,8 @@ from clusters.port import PodReport
 from controlplane.trace import facts
 from controlplane.trace.fleet import CLUSTER
 from controlplane.trace.reading import NodeRow, PodRow
+from scheduler.loop.invariants import violations
+from scheduler.selectors.fleet import rows
 
 SHARED = "nvidia.com/gpu.shared"  # thousandths of a device, as the CSV's nodes offer them
 
@@ -24,6 +27,7 @@ def problems(
 ) -> list[str]:
     """One sentence for each thing that is wrong; none when all is well."""
     return [
+        *violations(),
         *_ended(pods),
         *_once(),
         *_overbooked(nodes, reports),
@@ -33,7 +37,7 @@ def problems(
 
 
 def _count(sql: str) -> int:
-    return int(facts.rows(sql)[0][0])
+    return int(rows(sql)[0][0])
 
 
 def _ended(pods: Sequence[PodRow]) -> Iterator[str]:
@@ -47,7 +51,7 @@ def _ended(pods: Sequence[PodRow]) -> Iterator[str]:
     )
     if wrong:
         yield f"{wrong} workloads have not exactly one successful attempt"
-    names = {name for (name,) in facts.rows("SELECT name FROM scheduler_workload")}
+    names = {name for (name,) in rows("SELECT name FROM scheduler_workload")}
     if names != {pod.name for pod in pods}:
         yield "the workloads are not those of the trace"
 
@@ -107,8 +111,8 @@ def _overbooked(nodes: Sequence[NodeRow], reports: Iterable[PodReport]) -> Itera
     for node in nodes:
         used = [0, 0, 0]
         most = (node.gpus * 1000, node.cpu_milli, node.memory_mib)
-        for _, sign, *held in sorted(changes[node.name]):
-            used = [before + sign * amount for before, amount in zip(used, held, strict=True)]
+        for _, sign, *amounts in sorted(changes[node.name]):
+            used = [before + sign * amount for before, amount in zip(used, amounts, strict=True)]
             if any(had > has for had, has in zip(used, most, strict=True)):
                 yield f"{node.name} held {used}, and has {most}"
                 break
@@ -131,7 +135,8 @@ def _metered(reports: Iterable[PodReport]) -> Iterator[str]:
         if pods_held != (spend.gpu_units, spend.cpu_units):
             yield (
                 f"{slug}: its pods ran {pods_held[0]} thousandths of a GPU times microseconds"
-                f" ({pods_held[1]} of cores), and {spend.gpu_units} ({spend.cpu_units}) are metered"
+                f" ({pods_held[1]} of cores), and {spend.gpu_units} ({spend.cpu_units}) are"
+                " metered"
             )
 
 
@@ -142,7 +147,7 @@ def _run_times(
     wanted = {pod.name: runs_s or pod.runs_s for pod in pods}
     planned = {
         pod: (name, node)
-        for pod, name, node in facts.rows(
+        for pod, name, node in rows(
             "SELECT p.pod_name, w.name, n.name FROM scheduler_placement p"
             " JOIN scheduler_workload w ON w.id = p.workload_id"
             " JOIN clusters_node n ON n.id = p.node_id"

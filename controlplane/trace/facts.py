@@ -9,19 +9,12 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from django.db import connection
-
 from controlplane.trace.fleet import CPU, TENANTS
+from scheduler.selectors.fleet import rows
 
 type Row = tuple[Any, ...]  # Any: a database row of mixed columns
 
 _LIVE = ("PENDING", "ADMITTED", "BOUND", "RUNNING", "PREEMPTING", "CANCELLING")
-
-
-def rows(sql: str, parameters: Sequence[object] = ()) -> list[Row]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, parameters)
-        return cursor.fetchall()
 
 
 def states() -> dict[str, int]:
@@ -138,6 +131,11 @@ def spend() -> dict[str, Spend]:
             had.cost + cost,
         )
     return found
+
+
+def charges() -> int:
+    """How many there are."""
+    return int(rows("SELECT count(*) FROM tenants_charge")[0][0])
 
 
 def hours(units: int) -> Decimal:

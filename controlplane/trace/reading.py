@@ -160,11 +160,9 @@ def _rows[Row](
 
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[Any]]:  # Any: gzip.open is typed by its mode only
+    opened: Callable[..., IO[Any]] = gzip.open if path.suffix == ".gz" else open
     try:
-        if path.suffix == ".gz":
-            file: IO[Any] = gzip.open(path, "rt", encoding="utf-8", newline="")  # Any: as above
-        else:
-            file = path.open(encoding="utf-8", newline="")
+        file = opened(path, "rt", encoding="utf-8", newline="")
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise BadTrace(f"{path} can't be opened: {why}.") from None

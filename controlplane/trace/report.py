@@ -59,7 +59,7 @@ def gather(
             }
             for slug, spend in facts.spend().items()
         },
-        "charges": int(facts.rows("SELECT count(*) FROM tenants_charge")[0][0]),
+        "charges": facts.charges(),
         "processes": _processes(*usages, total),
         "kills": list(kills),
         "problems": list(problems),

@@ -1,7 +1,7 @@
 """The rows a replay begins with: cluster, flavors, prices, tenants, projects, quotas, tokens.
 
-What must not live here: nodes and devices, which the watcher reports; workloads, which come through
-the API.
+What must not live here: nodes and devices, which the watcher reports; workloads, which come
+through the API.
 """
 
 import json

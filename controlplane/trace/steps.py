@@ -1,4 +1,4 @@
-"""`python -m controlplane.trace.steps PLAN`: the steps of a replay, as a process beside Berth's."""
+"""`python -m controlplane.trace.steps PLAN`: a replay's steps, as a process beside Berth's."""
 
 import sys
 from pathlib import Path

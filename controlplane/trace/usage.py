@@ -66,9 +66,7 @@ def measure(found: Mapping[str, list[int]]) -> dict[str, Usage]:
 
 
 def _below(pid: int, children: Mapping[int, list[int]]) -> list[int]:
-    return [
-        each for child in children.get(pid, []) for each in (child, *_below(child, children))
-    ]
+    return [each for child in children.get(pid, []) for each in (child, *_below(child, children))]
 
 
 def _stat(pid: int) -> list[str]:

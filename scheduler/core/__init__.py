@@ -1,5 +1,6 @@
 """The scheduling core: pure functions over frozen data. No Django, clock, I/O or randomness.
 
-Reading order: units, snapshot, plan, mig, quota, share, request, fit, index, pick, draft, place,
-order, limits, admission, preempt, cycle, estimate; invariants says what must come out.
+Reading order: units, snapshot, plan, mig, quota, request, fit, share, index, pick, draft, place,
+order, limits, victims, evict, preempt, admission, cycle, estimate. What must come out of it:
+invariants.
 """

@@ -1,6 +1,6 @@
 """Can this workload start now, and if not, why? What plan, dry run and estimate share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from scheduler.core.draft import Draft
 from scheduler.core.limits import Limits, because, most_useful, room_numbers
@@ -13,6 +13,7 @@ from scheduler.core.snapshot import PendingView, Snapshot
 from scheduler.core.units import ClusterId, FlavorId, ProjectId
 
 _ANY = "*"
+"""Stands for every model: work without devices waits for cores, which any work may hold."""
 _NOTHING: Mapping[FlavorId, int] = {}
 
 
@@ -62,12 +63,15 @@ class Admission:
                     for model in (flavor.model, _ANY):
                         self._ahead.setdefault((pending.project, model), pending.priority)
 
-    def start(
-        self, *, pending: PendingView, request: Request, options: Sequence[Option]
-    ) -> Admit | None:
-        """Start it in the draft with the first option that fits; None when none does."""
-        for option in options:
+    def start(self, *, pending: PendingView, request: Request, borrowing: bool) -> Admit | None:
+        """Start it in the draft with the first option that fits; None when none does.
+
+        Not `borrowing`, only with options within nominal quota.
+        """
+        for option in request.options:
             if option in self._full:
+                continue
+            if not borrowing and not self.is_owned(pending=pending, option=option):
                 continue
             spare = self._spare(pending.project, option)
             if spare is None:

@@ -1,17 +1,16 @@
 """plan(snapshot, policy) -> Plan: who starts now and where, who is evicted for whom, who waits.
 
 The ideal: take the workload that is next in order; start it where it fits best, within its quota;
-if it does not fit, evict whom the rules allow; else hold it with the reason; repeat. The
-departures:
-  - two rounds: first what stays within the nominal quota of its project, then what borrows. What
-  is
-    guaranteed is not kept waiting by what is lent, whatever the priorities, as in Kueue; else a
-    borrower of high priority and an owner who reclaims would evict each other for ever. So of the
-    accepted flavors, the first with nominal quota left comes before the first that is borrowed
-  - a workload that is held does not keep later ones from starting (its place in order counts when
-    capacity comes free)
-  - once a class of identical requests of a project was held, its like are held unseen
-  - after `policy.max_admits` the rest waits for the next plan
+if it does not fit, evict whom the rules allow; else hold it with the reason; repeat. Departures:
+
+1. Two rounds: first what stays within the nominal quota of its project, then what borrows. What is
+   guaranteed is not kept waiting by what is lent, whatever the priorities, as in Kueue; else a
+   borrower of high priority and an owner who reclaims would evict each other for ever. So, of the
+   accepted flavors, the first with nominal quota left comes before the first that is borrowed.
+2. Who is held does not keep later ones from starting; its place in the order counts again when
+   capacity comes free.
+3. Once a class of identical requests of a project was held, its like are held unseen.
+4. After `policy.max_admits` the rest waits for the next plan.
 """
 
 from collections import Counter
@@ -73,16 +72,16 @@ class _Cycle:
             requests=of,
             shares=self._shares,
         )
-        while (pending := heads.next()) is not None:
+        while not self._is_full() and (pending := heads.next()) is not None:
             request = of[pending.id]
-            options = self._admission.owned(pending=pending, request=request)
-            if not self._start(pending, request, options):
-                self._admission.claim(pending=pending, request=request)
+            if not self._start(pending, request, borrowing=False):
+                if pending.project in heads.mixed:
+                    self._admission.claim(pending=pending, request=request)
                 heads.close()
         heads.reopen()
         while (pending := heads.next()) is not None:
             request = of[pending.id]
-            if not self._start(pending, request, request.options):
+            if not self._start(pending, request, borrowing=True):
                 reason = self._why_not(pending, request)
                 for waiting in (pending, *heads.like()):
                     self._hold(waiting, reason)
@@ -104,17 +103,22 @@ class _Cycle:
             for position, (pending, reason) in enumerate(held, start=1):
                 yield Hold(pending.id, reason, position)
 
-    def _start(self, pending: PendingView, request: Request, options: Sequence[Option]) -> bool:
-        """Admit it, or hold it for what it then waits for; False when none of `options` helps."""
-        if not options or self._is_full():
+    def _start(self, pending: PendingView, request: Request, *, borrowing: bool) -> bool:
+        """Admit it, or hold it for what it then waits for; False when neither helps."""
+        if self._is_full():
             return False
-        admit = self._admission.start(pending=pending, request=request, options=options)
+        admit = self._admission.start(pending=pending, request=request, borrowing=borrowing)
         if admit is not None:
             self._admits.append(admit)
             if self._evictions is not None:
                 self._evictions.started(pending=pending, places=admit.places)
             return True
-        reason = self._wait(pending, request, options)
+        if self._evictions is None or self._evictions.idle:
+            return False
+        options = request.options
+        if not borrowing:
+            options = self._admission.owned(pending=pending, request=request)
+        reason = self._wait(pending, request, options, self._evictions)
         if reason is not None:
             self._hold(pending, reason)
         return reason is not None
@@ -128,19 +132,21 @@ class _Cycle:
         return self._admission.why_not(pending=pending, request=request)
 
     def _wait(
-        self, pending: PendingView, request: Request, options: Sequence[Option]
+        self,
+        pending: PendingView,
+        request: Request,
+        options: Sequence[Option],
+        evictions: Evictions,
     ) -> Reason | None:
         """Evict for it, or let it wait for what is coming back; None when neither helps.
 
         What it then waits for is its own for the rest of this plan: nobody after it may start on
         any of it. Later plans decide anew, in their order; who comes before it may be first.
         """
-        if self._evictions is None:
-            return None
         own: Counter[FlavorId] = Counter()
-        for held in self._evictions.candidates.own(pending=pending):
+        for held in evictions.candidates.own(pending=pending):
             own.update(held.amounts)
-        wait = self._evictions.find(
+        wait = evictions.find(
             pending=pending,
             request=request,
             options=options,
@@ -153,7 +159,7 @@ class _Cycle:
         )
         if wait is None:
             return None
-        soon = self._admission.promised = self._evictions.soon
+        soon = self._admission.promised = evictions.soon
         for node in sorted({place.node for place in wait.places}):
             self._now.tighten(node=node, other=soon.rooms[node])
         for victim in wait.victims:

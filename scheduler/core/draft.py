@@ -18,8 +18,7 @@ class Draft:
     """The fleet with some workloads in it.
 
     What is held on a node or device that the snapshot lacks is charged to its project and takes no
-    room. Clusters and nodes that are not usable keep what they hold and are in no pool of the
-    index.
+    room. Clusters and nodes that are not usable keep what they hold and are in no pool.
     """
 
     __slots__ = ("_log", "book", "clusters", "flavors", "index", "rooms")

@@ -181,18 +181,13 @@ class _Simulation:
         for borrowing in (False, True):
             while (pending := heads.next()) is not None:
                 request = self._requests[pending.id]
-                options = (
-                    request.options
-                    if borrowing
-                    else admission.owned(pending=pending, request=request)
-                )
-                admit = admission.start(pending=pending, request=request, options=options)
-                if admit is None:
-                    if not borrowing:
-                        admission.claim(pending=pending, request=request)
-                    heads.close()
-                else:
+                admit = admission.start(pending=pending, request=request, borrowing=borrowing)
+                if admit is not None:
                     yield pending, admit
+                    continue
+                if not borrowing and pending.project in heads.mixed:
+                    admission.claim(pending=pending, request=request)
+                heads.close()
             heads.reopen()
 
     def _first(self, waiting: list[PendingView]) -> list[PendingView]:

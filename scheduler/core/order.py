@@ -9,7 +9,7 @@ closed with it and cost nothing more. Shares only grow while a plan admits, so t
 head is at most too good: it is checked when it comes up, and put back if it was.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 
 from scheduler.core.request import Request
@@ -37,10 +37,11 @@ class Heads:
     def __init__(
         self,
         *,
-        pending: Iterable[PendingView],
+        pending: Sequence[PendingView],
         requests: Mapping[WorkloadId, Request],
         shares: Shares,
     ) -> None:
+        """`mixed` are the projects with work of several priorities."""
         self._shares = shares
         likes: dict[tuple[ProjectId, Request], _Like] = {}
         for waiting in pending:
@@ -52,6 +53,10 @@ class Heads:
         for like in likes.values():
             like.waiting.sort(key=place_in_queue, reverse=True)
         self._likes = [(project, like) for (project, _), like in likes.items()]
+        priorities: dict[ProjectId, set[int]] = {}
+        for waiting in pending:
+            priorities.setdefault(waiting.project, set()).add(waiting.priority)
+        self.mixed = {project for project, found in priorities.items() if len(found) > 1}
         self._closed: list[tuple[_Like, PendingView]] = []
         self._current: tuple[ProjectId, _Like, PendingView] | None = None
         self._fill()

@@ -46,6 +46,11 @@ class Evictions:
             self._soon = self._draft(lambda held: not held.releasing)
         return self._soon
 
+    @property
+    def idle(self) -> bool:
+        """Whether there is nobody to evict and nothing on its way back."""
+        return not self._leaving and self.candidates.none
+
     def started(self, *, pending: PendingView, places: Sequence[Place]) -> None:
         """These places are taken from now on."""
         for place in places:
@@ -111,10 +116,10 @@ class Evictions:
             mark = self.soon.checkpoint()
             search = Search(self.soon, pending, request, option, cluster, eligible)
             wait = search.run(self._policy.max_victims)
-            if wait is None or len(clusters) == 1:
-                if wait is not None:
-                    return wait
+            if wait is None:
                 continue
+            if len(clusters) == 1:
+                return wait
             self.soon.rollback(mark)
             tried.append((len(wait.victims), [v.harm for v in wait.victims], cluster))
         if not tried:

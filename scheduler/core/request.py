@@ -27,9 +27,8 @@ class Option:
 class Request:
     """A class of identical requests: workloads that differ in name, project and priority only.
 
-    `options` has the preferred flavors first; () when none exists that suits. `clusters` ()
-    accepts any. `order` is that in which the pod sets are placed, largest first. `count` is all
-    its pods.
+    `options` has the preferred flavors first; () when none exists that suits. `clusters` () takes
+    any. `order` is that in which pod sets are placed, largest first. `count` counts all pods.
     """
 
     options: tuple[Option, ...]

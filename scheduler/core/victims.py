@@ -3,8 +3,7 @@
 PRIORITY: preemptible work of lower priority in the same project. RECLAIM: preemptible work of
 another project that is over its nominal quota in a flavor that the workload asks for.
 
-Harm, least first: borrowers before the project's own work, lower priority, less device-time lost,
-id.
+Harm, least first: borrowers before the project's own work, lower priority, less device-time lost.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -81,6 +80,11 @@ class Candidates:
             for node in held.on:
                 nodes.setdefault(node, []).append(held)
 
+    @property
+    def none(self) -> bool:
+        """Whether nothing at all may be evicted."""
+        return not self._of_project
+
     def forget(self, held: Held) -> None:
         """It is being evicted: not there for anyone else."""
         self._gone.add(held.holding.id)
@@ -98,20 +102,19 @@ class Candidates:
         if next(self.own(pending=pending), None) is not None:
             return True
         return reclaiming and any(
-            asked and self.borrowers(pending=pending, flavor=flavor, book=book)
+            next(self.borrowers(pending=pending, flavor=flavor, book=book), None) is not None
             for flavor, asked in option.needs
+            if asked
         )
 
     def borrowers(
         self, *, pending: PendingView, flavor: FlavorId, book: Book
-    ) -> frozenset[ProjectId]:
+    ) -> Iterator[ProjectId]:
         """Other projects with work to evict that are over nominal in the flavor."""
-        return frozenset(
-            project
-            for project in self._holders.get(flavor, ())
-            if project != pending.project
-            and over_milli(book=book, project=project, flavor=flavor) > 0
-        )
+        for project in self._holders.get(flavor, ()):
+            over = over_milli(book=book, project=project, flavor=flavor)
+            if over > 0 and project != pending.project:
+                yield project
 
     def nodes(self, cluster: ClusterId) -> Iterable[NodeId]:
         """Nodes of the cluster where something may be evicted."""
@@ -143,7 +146,7 @@ class Eligible:
         self._book = soon.book
         self._asked = [flavor for flavor, asked in option.needs if asked]
         self._borrowers = {
-            flavor: candidates.borrowers(pending=pending, flavor=flavor, book=soon.book)
+            flavor: set(candidates.borrowers(pending=pending, flavor=flavor, book=soon.book))
             for flavor in (self._asked if reclaiming else ())
         }
 

@@ -62,7 +62,7 @@ ORDER BY s.device_id, p.started_at
 
 def _at_once() -> Iterator[str]:
     """Pods that ran at one time on one span of a device, however long ago."""
-    device, running = "", []
+    device, running = "", list[fleet.Row]()
     for row in fleet.rows(_RUNS):
         if row[0] != device:
             device, running = row[0], []

@@ -59,8 +59,9 @@ def load(*, at: datetime) -> Loaded:
 
 def load_here(*, at: datetime) -> Loaded:
     """As `load`, inside a transaction that the caller has made consistent."""
-    pending, waiting = _pending()
-    holding, states = _holding()
+    pod_sets = _pod_sets()
+    pending, waiting = _pending(pod_sets)
+    holding, states = _holding(pod_sets)
     snapshot = Snapshot(
         at=int(at.timestamp()),
         flavors=fleet.flavors(),
@@ -94,7 +95,11 @@ FROM scheduler_workload w WHERE w.state = 'PENDING' ORDER BY w.id
 """
 
 
-def _pod_sets() -> dict[str, list[PodSetView]]:
+type PodSets = dict[str, tuple[PodSetView, ...]]
+"""The pod sets of each workload that has not ended, in their order."""
+
+
+def _pod_sets() -> PodSets:
     found: dict[str, list[PodSetView]] = {}
     for workload, id, *numbers, accepted in fleet.rows(_POD_SETS):
         count, min_count, cpu_milli, memory_mib, gpu_count, gpu_milli = numbers
@@ -109,15 +114,15 @@ def _pod_sets() -> dict[str, list[PodSetView]]:
             tuple(FlavorId(flavor) for flavor in accepted),
         )
         found.setdefault(workload, []).append(view)
-    return found
+    return {workload: tuple(views) for workload, views in found.items()}
 
 
-def _pending() -> tuple[tuple[PendingView, ...], dict[WorkloadId, Waiting]]:
+def _pending(
+    pod_sets: PodSets,
+) -> tuple[tuple[PendingView, ...], dict[WorkloadId, Waiting]]:
     views = []
     waiting = {}
-    rows = fleet.rows(_PENDING)
-    pod_sets = _pod_sets() if rows else {}
-    for row in rows:
+    for row in fleet.rows(_PENDING):
         id, project, priority, preemptible, submitted_at, limit_s, places, not_before = row[:8]
         views.append(
             PendingView(
@@ -126,7 +131,7 @@ def _pending() -> tuple[tuple[PendingView, ...], dict[WorkloadId, Waiting]]:
                 priority,
                 preemptible,
                 submitted_at,
-                tuple(pod_sets.get(id, ())),
+                pod_sets.get(id, ()),
                 limit_s,
                 tuple(ClusterId(cluster) for cluster in places),
                 not_before,
@@ -193,7 +198,7 @@ def held_on(*, nodes: Iterable[NodeId]) -> list[HeldView]:
     return [view for views in found.values() for view in views]
 
 
-def _holding() -> tuple[tuple[HoldingView, ...], dict[WorkloadId, State]]:
+def _holding(pod_sets: PodSets) -> tuple[tuple[HoldingView, ...], dict[WorkloadId, State]]:
     held = _held()
     views = []
     states = {}
@@ -212,6 +217,7 @@ def _holding() -> tuple[tuple[HoldingView, ...], dict[WorkloadId, State]]:
                 started,
                 limit_s,
                 releasing=stop,
+                pod_sets=pod_sets.get(id, ()),
             )
         )
     return tuple(views), states

@@ -22,7 +22,7 @@ from controlplane.kernel.crash import crash
 from scheduler.core.lifecycle import State
 from scheduler.loop import meter
 from scheduler.loop.progress import Progress, verdict
-from scheduler.models import Attempt, Operation, OperationKind, Placement, Workload
+from scheduler.models import Attempt, AttemptOutcome, Operation, OperationKind, Placement, Workload
 from scheduler.services.transition import Step, lock, transition
 from tenants.services import usage
 
@@ -301,19 +301,16 @@ def _judge(attempts: Iterable[UUID], at: datetime) -> None:
         actor_name="observer",
         at=at,
     )
-    ended = [
-        (row.attempt_id, found.outcome)
+    ended = {
+        row.attempt_id: found.outcome
         for row, found in moves
         if row.workload_id in moved and found.outcome
-    ]
-    for attempt, outcome in ended:
-        Attempt.objects.filter(id=attempt, ended_at__isnull=True).update(
-            ended_at=at, outcome=outcome
-        )
+    }
+    _end(ended, at)
     # What was due is settled with it: a start that opened all and died before it closed its row.
-    Operation.objects.filter(
-        attempt_id__in=[attempt for attempt, _ in ended], done_at__isnull=True
-    ).update(done_at=Now())
+    Operation.objects.filter(attempt_id__in=list(ended), done_at__isnull=True).update(
+        done_at=Now()
+    )
     again = [row.workload_id for row, found in moves if found.after == State.PENDING]
     if again:
         hints.hint(hints.CYCLE)
@@ -321,6 +318,18 @@ def _judge(attempts: Iterable[UUID], at: datetime) -> None:
         [row.workload_id for row, found in moves if found.failed and row.workload_id in moved], at
     )
     _stop({row.attempt_id: found.trouble for row, found in conclusions if found.stop})
+
+
+def _end(attempts: Mapping[UUID, AttemptOutcome], at: datetime) -> None:
+    """These attempts are over."""
+    if attempts:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "UPDATE scheduler_attempt a SET ended_at = %s, outcome = e.outcome"
+                " FROM unnest(%s::uuid[], %s::text[]) AS e(id, outcome)"
+                " WHERE a.id = e.id AND a.ended_at IS NULL",
+                [at, list(attempts), [outcome.value for outcome in attempts.values()]],
+            )
 
 
 def _count_failures(workloads: Sequence[UUID], at: datetime) -> None:

@@ -2,7 +2,8 @@
 
 Ideally a cycle maps the rows of one moment to the rows of the next. It departs from that in two
 ways: what the rows refuse by the time it is applied waits for the next cycle, and what a plan
-would admit beyond `Policy.max_admits` does too, with a hint for another cycle at once.
+would admit beyond `Policy.max_admits`, or beyond the time to apply it, does too, with a hint for
+another cycle at once.
 """
 
 import logging
@@ -12,12 +13,13 @@ from time import perf_counter
 from controlplane.kernel import hints
 from controlplane.kernel.crash import crash
 from scheduler.core.cycle import plan
+from scheduler.core.lifecycle import State
 from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.loop import lease as leases
 from scheduler.loop.apply import Outcome, apply
 from scheduler.loop.load import load
-from scheduler.models import CycleRecord
+from scheduler.models import CycleRecord, Workload
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +31,8 @@ def run_cycle(
     *, at: datetime, speed: float = 1.0, policy: Policy | None = None
 ) -> CycleRecord | None:
     """Plan and apply once. None when another worker holds the lease, or nothing waits."""
+    if not Workload.objects.filter(state=State.PENDING).exists():
+        return None  # an idle installation pays for this one query a tick
     policy = policy or Policy()
     lease = leases.acquire(shard=SHARD)
     if lease is None:
@@ -37,8 +41,6 @@ def run_cycle(
         begun = perf_counter()
         loaded = load(at=at)
         crash("B2")
-        if not loaded.snapshot.pending:
-            return None
         loaded_at = perf_counter()
         decided = plan(loaded.snapshot, policy)
         leases.renew(lease)
@@ -50,7 +52,7 @@ def run_cycle(
         return None
     finally:
         leases.release(lease)
-    if len(decided.admits) >= policy.max_admits:
+    if outcome.left or len(decided.admits) >= policy.max_admits:
         hints.send(hints.CYCLE)
     return CycleRecord.objects.create(
         shard=lease.shard,

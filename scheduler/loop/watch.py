@@ -48,6 +48,9 @@ RELIST_S = 600.0
 UNSCHEDULABLE_S = 15.0
 """How long a pod may stay refused by its cluster before it is tried elsewhere."""
 FOREIGN_S = 2.0
+QUEUE = 10_000
+PAUSE_S = 0.2
+"""Between two watches when the server ends the first at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ class Watch:
         self._at = at
         self._stop = stop
         self._broken = threading.Event()
-        self._items: queue.Queue[_Item] = queue.Queue(maxsize=10_000)
+        self._items: queue.Queue[_Item] = queue.Queue(maxsize=QUEUE)
         self._foreign: dict[str, PodReport] = {}
         self._foreign_due = 0.0
         self._refused: dict[str, tuple[PodReport, float]] = {}
@@ -102,9 +105,17 @@ class Watch:
         try:
             read()
         except Exception as error:  # the edge of a thread: the writer raises it
-            self._items.put(error)
+            self._offer(error)
         finally:
             connection.close()
+
+    def _offer(self, item: _Item) -> None:
+        """Queue it, and don't wait for a writer that is gone."""
+        while not self._over:
+            try:
+                return self._items.put(item, timeout=1)
+            except queue.Full:
+                continue
 
     @property
     def _over(self) -> bool:
@@ -118,7 +129,7 @@ class Watch:
     def _read_nodes(self) -> None:
         def begin() -> str:
             listing = self._port.list_nodes()
-            self._items.put(listing)
+            self._offer(listing)
             return listing.resource_version
 
         self._follow(begin, self._port.watch_nodes)
@@ -127,7 +138,7 @@ class Watch:
         def begin() -> str:
             expected = observe.expected(cluster_id=self._cluster.id)
             listing = self._port.list_pods()
-            self._items.put(_PodList(listing, expected))
+            self._offer(_PodList(listing, expected))
             return listing.resource_version
 
         self._follow(begin, self._port.watch_pods)
@@ -144,13 +155,16 @@ class Watch:
             relist_at = time.monotonic() + RELIST_S
             try:
                 while not self._over and time.monotonic() < relist_at:
+                    begun = time.monotonic()
                     with watch(resource_version=version) as events:
                         for event in events:
                             version = event.resource_version
                             if event.change is not Change.BOOKMARK:
-                                self._items.put(event)
+                                self._offer(event)
                             if self._over:
                                 return
+                    if time.monotonic() - begun < PAUSE_S:
+                        self._broken.wait(PAUSE_S)
             except ClusterError as error:
                 if error.fault is not Fault.EXPIRED:
                     raise

@@ -4,7 +4,7 @@ from scheduler.models.cycle import CycleRecord, SchedulerLease
 from scheduler.models.estimate import Estimate
 from scheduler.models.operation import Operation, OperationKind
 from scheduler.models.placement import Attempt, AttemptOutcome, Placement, PlacementSpan
-from scheduler.models.workload import PodSet, PodSetFlavor, Workload, WorkloadEvent, WorkloadState
+from scheduler.models.workload import PodSet, PodSetFlavor, Workload, WorkloadEvent
 
 __all__ = [
     "Attempt",
@@ -20,5 +20,4 @@ __all__ = [
     "SchedulerLease",
     "Workload",
     "WorkloadEvent",
-    "WorkloadState",
 ]

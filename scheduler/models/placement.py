@@ -62,6 +62,9 @@ class Placement(Row):
     Written by apply (the row), dispatch (pod_uid, opened_at) and observe (the rest). `released_at`
     is set only when the pod is seen terminal or gone, never when its deletion was asked.
     `metered_until` is how far its held time has become usage intervals.
+
+    Triggers (migration 0003_guards) hold it to its attempt, pod set and node, let none of that,
+    the amounts or a known `pod_uid` change, and release it once, together with its spans.
     """
 
     workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="placements")

@@ -10,9 +10,6 @@ from controlplane.kernel.models import Row
 from scheduler.core.lifecycle import TERMINAL, State
 from tenants.models import Project
 
-WorkloadState = models.TextChoices("WorkloadState", {s.name: s.value for s in State})  # type: ignore[misc]  # the states have one home, core.lifecycle
-
-
 class Workload(Row):
     """Only `services.transition` changes `state`, by compare-and-set on `state` and `version`.
 

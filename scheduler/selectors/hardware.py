@@ -3,13 +3,12 @@
 Another tenant's work is a held span without a name: what the actor may not see never leaves here.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from django.db import connection
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, Q, QuerySet, Sum
 
 from clusters.models import Cluster, ClusterState, Device, DeviceMode, DeviceSlice, Node
 from controlplane.kernel.errors import NotFound
@@ -96,7 +95,8 @@ class NodeFacts:
 def clusters(*, name: str | None = None) -> tuple[Facts, ...]:
     """All clusters, or the one of that name. Three queries. Raises NotFound for an unknown
     name."""
-    rows = list(Cluster.objects.filter(**({"name": name} if name else {})).order_by("name"))
+    which = Cluster.objects.order_by("name")
+    rows = list(which.filter(name=name) if name else which)
     if name and not rows:
         raise NotFound("There is no such cluster.")
     ids = [row.id for row in rows]
@@ -144,19 +144,18 @@ def nodes(*, actor: Actor, cluster_id: UUID, node: str | None = None) -> tuple[N
 
     Raises NotFound for an unknown node.
     """
-    # Joins and plain columns: a large cluster has thousands of devices.
-    which: dict[str, object] = {"cluster_id": cluster_id, "gone_at__isnull": True}
+    # Subqueries and plain columns: a large cluster has thousands of devices.
+    there = Node.objects.filter(cluster_id=cluster_id, gone_at__isnull=True)
     if node is not None:
-        which["name"] = node
-    found = list(Node.objects.filter(**which).order_by("name"))
+        there = there.filter(name=node)
+    found = list(there.order_by("name"))
     if node is not None and not found:
         raise NotFound("There is no such node.")
-    there = {f"node__{name}": value for name, value in which.items()}
     slices = _slices(there)
     held = _held(actor=actor, there=there)
     by_node: dict[UUID, list[DeviceFacts]] = {}
     columns = ("id", "node_id", "ordinal", "model", "mode", "usable", "uuid")
-    rows = Device.objects.filter(gone_at__isnull=True, **there).order_by("ordinal")
+    rows = Device.objects.filter(gone_at__isnull=True, node__in=there).order_by("ordinal")
     for id, on, ordinal, model, mode, usable, uuid in rows.values_list(*columns):
         device = DeviceFacts(
             id=id,
@@ -207,18 +206,16 @@ def owners(*, actor: Actor, by_tenant: bool) -> list[str]:
     return sorted(set(names))
 
 
-def _slices(there: Mapping[str, object]) -> dict[UUID, list[Slice]]:
+def _slices(there: QuerySet[Node]) -> dict[UUID, list[Slice]]:
     """Device → its slices by start."""
-    rows = DeviceSlice.objects.filter(
-        gone_at__isnull=True, **{f"device__{name}": value for name, value in there.items()}
-    )
+    rows = DeviceSlice.objects.filter(gone_at__isnull=True, device__node__in=there)
     found: dict[UUID, list[Slice]] = {}
     for device, profile, span in rows.values_list("device_id", "profile", "span"):
         found.setdefault(device, []).append(Slice(profile, span.lower, span.upper))
     return {device: sorted(listed, key=lambda one: one.start) for device, listed in found.items()}
 
 
-def _held(*, actor: Actor, there: Mapping[str, object]) -> dict[UUID, list[SpanHeld]]:
+def _held(*, actor: Actor, there: QuerySet[Node]) -> dict[UUID, list[SpanHeld]]:
     """Device → its live spans, those of unseen projects without a name. Two queries."""
     seen = {
         project: (name, tenant)
@@ -227,7 +224,7 @@ def _held(*, actor: Actor, there: Mapping[str, object]) -> dict[UUID, list[SpanH
         ).values_list("id", "name", "tenant__name")
     }
     rows = PlacementSpan.objects.filter(
-        released_at__isnull=True, **{f"device__{name}": value for name, value in there.items()}
+        released_at__isnull=True, device__node__in=there
     ).values_list(
         "device_id",
         "span",

@@ -2,6 +2,7 @@
 the others. Each view parses, calls a selector or service, and renders.
 """
 
+from dataclasses import replace
 from datetime import datetime
 from uuid import UUID
 
@@ -80,14 +81,15 @@ def workload_detail(request: HttpRequest, id: UUID) -> HttpResponse:
 def _detail_page(
     request: HttpRequest, actor: Actor, workload: Workload, *, refusal: str = "", status: int = 200
 ) -> HttpResponse:
-    at = minute(clock.now())
+    at = clock.now()
     sees_cost = access.allowed(actor, Action.VIEW_SPEND, project=workload.project)
     shown = details.detail(
         workload=workload, prices=prices.at_moment(at=at) if sees_cost else None, at=at
     )
     live = workload.state not in TERMINAL
     place = position_of(workload) if workload.state == State.PENDING else None
-    rev = revision(shown, place, at if live else None)
+    charged = shown.cost.charged if shown.cost else None
+    rev = revision(replace(shown, cost=None), charged, place, moment(at) if live else None)
     same = None if refusal else unchanged(request, rev)
     if same is not None:
         return same
@@ -116,9 +118,9 @@ def workload_cancel(request: HttpRequest, id: UUID) -> HttpResponse:
     except NotAllowed as error:
         return _detail_page(request, actor, workload, refusal=error.message, status=403)
     if workload.state == State.CANCELLED:
-        messages.success(request, f"{workload.name} is cancelled.")
+        messages.success(request, f"Cancelled {workload.name}.")
     else:
-        messages.info(request, f"{workload.name} is being stopped.")
+        messages.success(request, f"Asked for {workload.name} to be stopped.")
     return go(request, reverse("workload-detail", args=[workload.id]))
 
 
@@ -168,6 +170,11 @@ def id_in(query: QueryDict, name: str) -> UUID | None:
 def minute(at: datetime) -> datetime:
     """Its minute: what ages on a page is shown anew once a minute."""
     return at.replace(second=0, microsecond=0)
+
+
+def moment(at: datetime) -> datetime:
+    """Its ten seconds: how often a page counts on what running work costs."""
+    return at.replace(second=at.second // 10 * 10, microsecond=0)
 
 
 def _with(query: QueryDict, **changes: UUID | None) -> str:

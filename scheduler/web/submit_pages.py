@@ -13,7 +13,15 @@ from clusters.models import Cluster, FlavorKind
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Invalid
-from controlplane.kernel.htmx import go, is_fragment, page, partial
+from controlplane.kernel.htmx import (
+    focus_fault,
+    go,
+    is_fragment,
+    page,
+    partial,
+    revision,
+    unchanged,
+)
 from scheduler.selectors import offers as offering
 from scheduler.selectors.offers import Offer, by_name
 from scheduler.services import workloads
@@ -53,15 +61,16 @@ class Sum:
 
 @page("GET", "HEAD", "POST")
 def workload_submit(request: HttpRequest) -> HttpResponse:
-    """GET is the form, or its estimate when htmx asks; POST stores the workload or answers 422."""
+    """GET is the form, or the part of it that htmx asks for; POST stores the workload, or 422."""
     actor = actor_of(request)
     at = clock.now()
     projects = _projects(actor)
     offers = offering.offers(prices=prices.at_moment(at=at))
     if request.method != "POST":
-        if is_fragment(request):
-            return _render(request, _form(None, projects, offers), request.GET)
-        return _render(request, _form(None, projects, offers, _initial(request.GET)), request.GET)
+        same = unchanged(request, revision(offers))
+        return same or _render(
+            request, _form(None, projects, offers, _initial(request.GET)), request.GET
+        )
     form = _form(request.POST, projects, offers)
     if form.is_valid():
         try:
@@ -71,9 +80,9 @@ def workload_submit(request: HttpRequest) -> HttpResponse:
         except Invalid as error:
             form.show(error.problems)
         else:
-            messages.success(request, f"{made.name} is in the queue.")
+            messages.success(request, f"Submitted {made.name}.")
             return go(request, reverse("workload-detail", args=[made.id]))
-    return _render(request, form, request.POST, status=422)
+    return _render(request, form, request.POST, status=422, focus_top=not focus_fault(form))
 
 
 def _form(
@@ -98,7 +107,12 @@ def _initial(query: QueryDict) -> dict[str, object]:
 
 
 def _render(
-    request: HttpRequest, form: SubmitForm, query: QueryDict, *, status: int = 200
+    request: HttpRequest,
+    form: SubmitForm,
+    query: QueryDict,
+    *,
+    status: int = 200,
+    focus_top: bool = False,
 ) -> HttpResponse:
     values = query if is_fragment(request) or form.is_bound else _defaults(form)
     context = {
@@ -107,8 +121,11 @@ def _render(
         "nowhere": [offer for offer in form.offers if not offer.places],
         "choices": [offer for offer in form.offers if offer.places],
         "chosen": form["flavor"].value(),
+        "flavors_rev": revision(form.offers),
+        "focus_top": focus_top or "flavor" in form.errors,
     }
-    fragment = "form" if form.is_bound else "estimate"
+    part = "flavors" if request.GET.get("part") == "flavors" else "estimate"
+    fragment = "form" if form.is_bound else part
     return partial(request, "scheduler/workload_submit.html", fragment, context, status=status)
 
 

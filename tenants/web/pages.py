@@ -11,7 +11,7 @@ from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.charts import Bullet, bullet
 from controlplane.kernel.errors import Invalid
-from controlplane.kernel.htmx import go, page, partial, revision, unchanged
+from controlplane.kernel.htmx import focus_fault, go, page, partial, revision, unchanged
 from scheduler.core.reasons import in_units
 from tenants import access
 from tenants.access import Action, Actor
@@ -101,6 +101,7 @@ def request_new(request: HttpRequest) -> HttpResponse:
                 request, f"Asked for {in_units(wish.nominal_milli)} {wish.flavor.name}."
             )
             return go(request, reverse("request-list"))
+    focus_fault(form)
     return _form_page(request, form, projects, status=422)
 
 

@@ -6,8 +6,7 @@ import pytest
 from django.db.models import TextChoices
 
 from clusters import models as clusters
-from scheduler.core import lifecycle, snapshot
-from scheduler.models import WorkloadState
+from scheduler.core import snapshot
 
 
 @pytest.mark.parametrize(
@@ -16,7 +15,6 @@ from scheduler.models import WorkloadState
         (clusters.FlavorKind, snapshot.FlavorKind),
         (clusters.Isolation, snapshot.Isolation),
         (clusters.DeviceMode, snapshot.DeviceMode),
-        (WorkloadState, lifecycle.State),
     ],
 )
 def test_the_stored_choices_are_the_cores(choices: type[TextChoices], enum: type[StrEnum]) -> None:

@@ -2,6 +2,7 @@
 
 from playwright.sync_api import Page, expect
 
+from clusters.models import Device
 from scheduler.core.lifecycle import State
 from scheduler.core.reasons import Reason, ReasonCode, describe
 from scheduler.models import Workload
@@ -28,7 +29,7 @@ def test_a_slice_is_submitted_seen_waiting_and_cancelled(sign_in: SignIn, shown:
     page.get_by_role("button", name="Submit").click()
     expect(page.get_by_role("heading", name="mig-try")).to_contain_text("Pending")
     expect(page.get_by_role("alert")).to_have_count(0)
-    expect(page.get_by_text("mig-try is in the queue.")).to_be_visible()
+    expect(page.get_by_text("Submitted mig-try.")).to_be_visible()
 
     made = Workload.objects.get(name="mig-try")
     assert [s.flavors.get().name for s in made.pod_sets.all()] == ["h100-1g.10gb"]
@@ -53,6 +54,7 @@ def test_a_refused_form_keeps_what_was_typed(sign_in: SignIn, shown: Scene) -> N
     page.get_by_label("GPUs or slices per pod").fill("64")
     page.get_by_role("button", name="Submit").click()
     expect(page.get_by_role("alert")).to_contain_text("Larger than the hardware")
+    expect(page.locator("[autofocus]")).to_be_focused()
     expect(page.get_by_label("Command line")).to_have_value("python train.py --epochs 3")
     expect(page.get_by_role("radio", name="h100-1g.10gb")).to_be_checked()
     assert page.url.endswith("/workloads/new")
@@ -61,6 +63,17 @@ def test_a_refused_form_keeps_what_was_typed(sign_in: SignIn, shown: Scene) -> N
     page.get_by_label("GPUs or slices per pod").fill("1")
     page.get_by_role("button", name="Submit").click()
     expect(page.get_by_role("heading", name="too-many")).to_contain_text("Pending")
+
+
+def test_the_first_field_at_fault_gets_the_focus(sign_in: SignIn, shown: Scene) -> None:
+    page = sign_in("ben", viewport={"width": 390, "height": 844})
+    fill(page, "no-pods")
+    page.get_by_label("Pods", exact=True).fill("-3")
+    page.get_by_role("button", name="Submit").click()
+    pods = page.get_by_label("Pods", exact=True)
+    expect(pods).to_be_focused()
+    expect(pods).to_be_in_viewport()
+    expect(page.get_by_text("Ensure this value is greater than or equal to 1.")).to_be_visible()
 
 
 def test_only_the_fields_of_the_chosen_kind_show(sign_in: SignIn, shown: Scene) -> None:
@@ -76,6 +89,17 @@ def test_only_the_fields_of_the_chosen_kind_show(sign_in: SignIn, shown: Scene) 
     page.get_by_role("radio", name="cpu").check()
     expect(gpus).to_be_hidden()
     expect(share).to_be_hidden()
+
+
+def test_free_capacity_is_live_and_the_choice_stays(sign_in: SignIn, shown: Scene) -> None:
+    page = sign_in("ben")
+    page.goto("/workloads/new")
+    page.get_by_role("radio", name="h100-1g.10gb").check()
+    row = page.locator("tr", has=page.locator("[value='h100-80gb']"))
+    expect(row).to_contain_text("9 of 31")
+    Device.objects.filter(node__name="north-gpu-4", ordinal=7).update(usable=True)
+    expect(row).to_contain_text("10 of 32", timeout=8000)
+    expect(page.get_by_role("radio", name="h100-1g.10gb")).to_be_checked()
 
 
 def test_without_javascript_the_same_works(sign_in: SignIn, shown: Scene) -> None:

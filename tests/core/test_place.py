@@ -393,6 +393,14 @@ def test_all_pods_of_a_set_get_the_first_accepted_flavor_that_works(
     assert {p.flavor for p in decide(of).places("w")} == {flavor}
 
 
+def test_a_flavor_with_nominal_quota_left_comes_before_one_that_would_be_borrowed() -> None:
+    nodes = [node("n1", gpus=8), node("n2", gpus=8, model=A30)]
+    queues = [queue("a", h100=Quota(0, borrow=None), a30=1), queue("b", h100=8)]
+    pending = [job(f"w{i}", "a", pods(flavors="h100 a30"), submitted_at=i) for i in range(2)]
+    made = decide(snapshot(nodes=nodes, queues=queues, pending=pending))
+    assert [made.places(f"w{i}")[0].flavor for i in range(2)] == ["a30", "h100"]
+
+
 def test_unlike_pods_of_a_gang_are_placed_largest_first() -> None:
     """The small pod would take the node tightest in cores, the only one with the memory."""
     nodes = [node("n1", gpus=1, cores=4, memory_gib=16), node("n2", gpus=1, memory_gib=4)]

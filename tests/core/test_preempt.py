@@ -303,7 +303,7 @@ def test_a_limit_of_its_own_is_met_by_its_own_work_alone() -> None:
 
 
 def test_nominal_quota_is_not_reclaimed_past_work_of_higher_priority_in_the_project() -> None:
-    """Else the freed device goes round between the borrower and those who are not first in line."""
+    """Else the freed device goes round between the borrower and who is not first in line."""
     queues = [
         queue("a", h100=8, cpu=8),
         queue("b", h100=Quota(0, borrow=None)),
@@ -318,6 +318,9 @@ def test_nominal_quota_is_not_reclaimed_past_work_of_higher_priority_in_the_proj
     nodes = [node("n1", gpus=4), node("n2")]
     of = snapshot(nodes=nodes, queues=queues, holding=holding, pending=[head, later])
     assert decide(of).victims() == []
+    hopeless = job("head", "a", pods(gpus=9), priority=2)
+    beside = snapshot(nodes=nodes, queues=queues, holding=holding, pending=[hopeless, later])
+    assert decide(beside).victims() == [("lent", "later", "reclaim")]
     alone = snapshot(nodes=nodes, queues=queues, holding=holding, pending=[later])
     assert decide(alone).victims() == [("lent", "later", "reclaim")]
 

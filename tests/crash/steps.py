@@ -100,8 +100,9 @@ def worker(*, seed: int, errors: str) -> None:
     """Steps in random order until it is killed; what they raise is written down."""
     parent = os.getppid()
     chance = random.Random(seed)
+    steps: list[Callable[[], None]] = [cycle, dispatch, dispatch, observe, tasks.meter]
     while os.getppid() == parent:
-        step = chance.choice([cycle, dispatch, dispatch, observe, tasks.meter])
+        step = chance.choice(steps)
         _noting(Path(errors), step)
         time.sleep(chance.uniform(0, 0.02))
 

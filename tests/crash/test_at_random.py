@@ -23,7 +23,10 @@ from tests.flows.world import World, spec
 ROUNDS = int(os.environ.get("BERTH_CRASH_ROUNDS", "30"))
 SEED = int(os.environ.get("BERTH_CRASH_SEED", "7"))
 LOAD = 60
-POINTS = ("B1", "B2", "B3", "B4", "D1", "D2", "D3", "D4", "D5", "D6", "E1", "E2", "E4", "O1", "O2")
+POINTS = {
+    "worker": ("B1", "B2", "B3", "B4", "D1", "D2", "D3", "D4", "D5", "D6", "E1", "E2", "O1"),
+    "watcher": ("O1", "O2", "O3", "E4"),
+}
 
 
 @pytest.mark.parametrize("seed", [SEED, SEED + 1])
@@ -89,7 +92,8 @@ class Crew:
 
     def _hire(self, step: str) -> None:
         armed = self._chance.random() < 0.5
-        crash = f"{self._chance.choice(POINTS)}:{self._chance.randint(1, 3)}" if armed else ""
+        point = self._chance.choice(POINTS[step])
+        crash = f"{point}:{self._chance.randint(1, 4)}" if armed else ""
         arguments = {"seed": self._chance.randrange(10**6)} if step == "worker" else {}
         pid = self._scene.children.spawn(step, crash=crash, errors=str(self._errors), **arguments)
         self._alive[pid] = step

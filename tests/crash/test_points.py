@@ -120,10 +120,10 @@ def test_dying_at(point: Point, scene: Scene) -> None:
 
 @pytest.mark.parametrize(("crash", "stored"), [("A1", 0), ("A2", 1), ("A3", 1)])
 def test_dying_while_submitting_at(crash: str, stored: int, scene: Scene) -> None:
-    asked = {"specs": [{"flavor": "h100", "count": 3, "command": SHORT}]}
-    scene.children.run("submit", crash=crash, **asked)
+    specs = [{"flavor": "h100", "count": 3, "command": SHORT}]
+    scene.children.run("submit", crash=crash, specs=specs)
     assert Workload.objects.count() == stored
-    scene.children.run("submit", **asked)  # as whoever got no answer does
+    scene.children.run("submit", specs=specs)  # as whoever got no answer does
     scene.end_well()
     assert Workload.objects.filter(state=State.SUCCEEDED).count() == stored + 1
 

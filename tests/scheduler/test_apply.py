@@ -7,6 +7,7 @@ from django.db.models import F
 
 from controlplane.audit.models import AuditEvent
 from scheduler.core.lifecycle import State
+from scheduler.core.units import WorkloadId
 from scheduler.loop import apply
 from scheduler.models import Attempt, Operation, Placement, PlacementSpan, Workload
 from tenants.models import Quota
@@ -43,7 +44,7 @@ def test_a_node_that_vanished_since_the_plan_costs_only_who_was_to_run_on_it(sta
     loaded, decided = stage.decide()
     lost = {admit.workload: admit.places[0].node for admit in decided.admits}
     one = Workload.objects.get(name="one")
-    [node] = [node for node in stage.nodes if str(node.id) == lost[str(one.id)]]
+    [node] = [node for node in stage.nodes if str(node.id) == lost[WorkloadId(str(one.id))]]
     node.gone_at = AT
     node.save()
     stage.hardware_changed()

@@ -1,5 +1,6 @@
 """Claims: one worker at a time acts on an attempt; a dead one's claim runs out."""
 
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -19,7 +20,7 @@ def claim(stage: Stage, token: UUID, *, limit: int = 100) -> list[claims.Claimed
     return claims.claim(cluster_id=stage.cluster.id, token=token, limit=limit)
 
 
-def admitted(stage: Stage, count: int = 1, **asked: object) -> list[Attempt]:
+def admitted(stage: Stage, count: int = 1, **asked: Any) -> list[Attempt]:
     for number in range(count):
         stage.submit(f"w{number}", **asked)
     stage.cycle()

@@ -1,12 +1,14 @@
 """Placements → cluster: two-phase start, and what becomes of every way to fail."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from clusters.port import Fault, PodPhase
 from scheduler.core.lifecycle import State
 from scheduler.loop import dispatch
+from scheduler.loop.observe import PAUSE
 from scheduler.models import Attempt, Operation, Placement, PlacementSpan, Workload, WorkloadEvent
 from tenants.models import Quota
 from tests.factories import AT
@@ -20,7 +22,7 @@ def state_of(workload: Workload) -> str:
     return workload.state
 
 
-def admitted(stage: Stage, **asked: object) -> Workload:
+def admitted(stage: Stage, **asked: Any) -> Workload:
     workload = stage.submit(**asked)
     stage.cycle()
     return workload
@@ -70,12 +72,12 @@ def test_what_the_cluster_will_never_take_is_given_up_and_tried_again(
     stage.dispatch(at=LATER)
     stage.relist()
     assert state_of(workload) == State.PENDING
-    assert (workload.failures, workload.not_before) == (1, LATER + dispatch.observe.PAUSE)
+    assert (workload.failures, workload.not_before) == (1, LATER + PAUSE)
     assert Attempt.objects.get().outcome == "lost"
     assert stage.port.pods == {}
     assert Quota.objects.get().used_milli == 0
 
-    stage.cycle(at=LATER + dispatch.observe.PAUSE)
+    stage.cycle(at=LATER + PAUSE)
     stage.dispatch()
     assert state_of(workload) == State.BOUND
     assert workload.attempts.count() == 2

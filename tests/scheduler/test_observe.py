@@ -12,6 +12,7 @@ from clusters.port import PodPhase, PodReport
 from controlplane.audit.models import AuditEvent
 from scheduler.core.lifecycle import State
 from scheduler.loop import dispatch, observe
+from scheduler.loop.claims import close
 from scheduler.models import Attempt, Operation, Placement, Workload, WorkloadEvent
 from tenants.models import Charge, Quota, UsageInterval
 from tests.factories import AT
@@ -247,7 +248,6 @@ def test_no_step_is_lost_between_the_dispatcher_and_the_observer(
     made = [committed.submit(f"w{number}") for number in range(3)]
     committed.cycle()
     moving, looked = Event(), Event()
-    close = dispatch.close
 
     def closing(**arguments: Any) -> None:  # Any: as they came
         moving.set()

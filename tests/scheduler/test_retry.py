@@ -10,7 +10,7 @@ from clusters.port import PodPhase
 from scheduler.core.lifecycle import State
 from scheduler.loop import retry
 from scheduler.models import Attempt, Operation, Workload
-from scheduler.services.transition import Step
+from scheduler.services.transition import Step, transition
 from tests.factories import AT
 from tests.scheduler.locks import LIMIT_S, at_once, until_somebody_waits
 from tests.scheduler.stage import Stage
@@ -50,7 +50,6 @@ def test_it_and_an_observer_who_sees_the_pods_run_do_not_block_each_other(
     workload = committed.started(count=2)
     running = [committed.report(p, PodPhase.RUNNING) for p in workload.placements.all()]
     moved, looked = Event(), Event()
-    transition = retry.transition
 
     def moving(steps: Iterable[Step], **arguments: Any) -> Any:  # Any: as they came
         found = transition(list(steps), **arguments)

@@ -20,7 +20,7 @@ def test_waiting_work_is_cancelled_at_once(browse: Browse, cast: Cast, shop: Sho
     client = browse(cast.ben)
     answer = client.post(url(shop.waiting), follow=True)
     assert answer.redirect_chain == [(reverse("workload-detail", args=[shop.waiting.id]), 303)]
-    assert "sweep is cancelled." in answer.content.decode()
+    assert "Cancelled sweep." in answer.content.decode()
     shop.waiting.refresh_from_db()
     assert shop.waiting.state == State.CANCELLED
     assert AuditEvent.objects.filter(target_id=shop.waiting.id, action="workload.state").exists()

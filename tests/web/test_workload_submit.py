@@ -185,6 +185,19 @@ def test_the_estimate_says_what_would_be_borrowed(browse: Browse, cast: Cast, sh
     assert "2 of it would be borrowed" in page
 
 
+def test_free_capacity_stays_current_and_keeps_the_choice(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    client = browse(cast.ben)
+    query = {"part": "flavors", "flavor": "cpu", "rev": client.get(URL).context["flavors_rev"]}
+    assert client.get(URL, query, headers=HTMX).status_code == 204
+    factories.node(shop.north, "n7", gpus=8)
+    page = client.get(URL, query, headers=HTMX).content.decode()
+    assert page.lstrip().startswith('<div id="flavors"')
+    assert "<b>23</b> of 24" in page
+    assert 'value="cpu" data-kind="cpu" data-sum required checked' in page
+
+
 @pytest.mark.parametrize(
     "query",
     [

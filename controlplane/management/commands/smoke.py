@@ -9,7 +9,7 @@ import sys
 from collections import deque
 from typing import Any, TextIO
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandParser
 
 from controlplane.demo.folder import Folder
 from controlplane.demo.processes import Service, idle_table
@@ -46,16 +46,23 @@ class Command(BaseCommand):
     help = "Start Berth apart, submit work through its API, print the figures; 0 if all went well."
     requires_system_checks = ()
 
-    def handle(self, *_: Any, **__: Any) -> None:  # Any: argparse's values
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--steps",
+            default="controlplane.demo.smoke",
+            metavar="MODULE",
+            help="what to run against it: called with the URL and the file of API tokens",
+        )
+
+    def handle(self, *_: Any, steps: str, **__: Any) -> None:  # Any: argparse's values
         terminal = _Quiet(sys.stdout)
         status: int | None = 1
         scratch, lock = temporary("smoke", server_account())
         try:
             folder = Folder.open(scratch / "data")
             demo = Demo(folder=folder, terminal=terminal, port=0, tables=idle_table)
-            module = (sys.executable, "-m", "controlplane.demo.smoke")
-            steps = Service(STEPS, (*module, demo.place.url, str(folder.tokens)))
-            status = demo.during(lambda: demo.run(steps))
+            command = (sys.executable, "-m", steps, demo.place.url, str(folder.tokens))
+            status = demo.during(lambda: demo.run(Service(STEPS, command)))
         except StartFailed as error:
             print(f"smoke: {error.message}", file=sys.stderr)
         finally:

@@ -1,0 +1,85 @@
+"""Hints: latency only. Without Redis everything is slower and nothing is lost."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from celery import current_app
+from django.db import transaction
+from pytest_django import Settings
+
+from controlplane.kernel import hints
+from scheduler.models import Workload
+from tests.scheduler.stage import Stage
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The tasks that were sent, with a Redis that has forgotten all hints before."""
+    tasks: list[str] = []
+
+    def send(task: str, **_: Any) -> None:  # Any: as Celery's
+        tasks.append(task)
+
+    monkeypatch.setattr(current_app, "send_task", send)
+    hints._redis.cache_clear()
+    hints._redis().flushdb()
+    yield tasks
+    hints._redis().flushdb()
+    hints._redis.cache_clear()
+
+
+@pytest.fixture
+def no_redis(settings: Settings) -> Iterator[None]:
+    """Nobody listens there."""
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    hints._redis.cache_clear()
+    yield
+    hints._redis.cache_clear()
+
+
+def test_a_submission_is_stored_without_redis_and_says_so_in_the_log(
+    committed: Stage, no_redis: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    committed.submit()
+    assert Workload.objects.get().state == "PENDING"
+    assert "hint scheduler.run_cycle not sent" in caplog.text
+    hints.taken(hints.CYCLE)
+
+
+def test_a_broker_that_is_down_stops_nobody(
+    sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError
+
+    monkeypatch.setattr(current_app, "send_task", refuse)
+    hints.send(hints.CYCLE)
+
+
+def test_a_burst_of_submissions_asks_for_one_cycle(committed: Stage, sent: list[str]) -> None:
+    for number in range(5):
+        committed.submit(f"w{number}")
+    assert sent == [hints.CYCLE]
+    hints.taken(hints.CYCLE)
+    committed.submit("later")
+    assert sent == [hints.CYCLE, hints.CYCLE]
+
+
+def test_a_hint_is_for_one_task_and_its_arguments(sent: list[str]) -> None:
+    hints.send(hints.DISPATCH_CLUSTER, cluster_id="one")
+    hints.send(hints.DISPATCH_CLUSTER, cluster_id="other")
+    hints.send(hints.DISPATCH_CLUSTER, cluster_id="one")
+    assert len(sent) == 2
+
+
+def test_nothing_is_sent_for_what_was_taken_back(transactional_db: None, sent: list[str]) -> None:
+    def fail() -> None:
+        with transaction.atomic():
+            hints.hint(hints.CYCLE)
+            assert sent == []
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert sent == []

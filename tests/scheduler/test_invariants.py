@@ -1,0 +1,103 @@
+"""check_invariants: silent on a sound database, and one sentence for each way to break it.
+
+The database's own walls are taken down first: what they refuse has to be noticed all the same.
+"""
+
+from collections.abc import Callable
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from clusters.port import PodPhase
+from scheduler.loop import invariants, meter
+from scheduler.models import Workload
+from tenants.models import Quota, UsageInterval
+from tenants.services.quotas import record
+from tests.constraints.catalog import walls
+from tests.scheduler.breaks import BREAKS, HOURS, over_limit, sql
+from tests.scheduler.stage import LATER, Stage
+
+
+@pytest.fixture
+def lived(stage: Stage) -> Stage:
+    """A day in the life: done, running over a full hour, preempted, lost, cancelled, waiting."""
+    done = stage.running("done", gpus=2)
+    stage.observe(
+        stage.report(
+            done.placements.get(),
+            PodPhase.SUCCEEDED,
+            started_at=done.started_at,
+            finished_at=LATER,
+        )
+    )
+    stage.running("runs", gpus=8, at=LATER)
+    lost = stage.running("lost", count=2, at=LATER)
+    stage.observe(stage.report(lost.placements.get(rank=0), PodPhase.FAILED, reason="NodeLost"))
+    gone = stage.submit("gone")
+    stage.cancel(gone)
+    stage.dispatch()
+    stage.relist()
+    stage.submit("waits", gpus=8, count=2)
+    stage.cycle(at=LATER)
+    meter.tick(at=HOURS)
+    return stage
+
+
+@pytest.fixture
+def unguarded(lived: Stage) -> Stage:
+    """The same without a single wall, within the test's transaction."""
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        for table in {wall.table for wall in walls().values()}:
+            cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER")
+    for wall in walls().values():
+        if wall.kind in {"unique", "exclude", "index", "check"}:
+            wall.drop()
+    return lived
+
+
+def test_a_sound_database_breaks_no_promise(lived: Stage) -> None:
+    assert set(Workload.objects.values_list("state", flat=True)) == {
+        "SUCCEEDED", "RUNNING", "PENDING", "CANCELLED",
+    }  # fmt: skip
+    assert UsageInterval.objects.exists()
+    assert invariants.violations_here() == []
+
+
+@pytest.mark.parametrize("act", BREAKS, ids=[act.__name__ for act in BREAKS])
+def test_it_notices(act: Callable[[], None], unguarded: Stage) -> None:
+    act()
+    found = invariants.violations_here()
+    assert any(BREAKS[act] in sentence for sentence in found), found
+
+
+def test_a_quota_that_was_cut_may_be_passed_by_what_was_there_before(lived: Stage) -> None:
+    over_limit()
+    quota = Quota.objects.get()
+    record(lived.actor, quota, quota, action="quota.set", at=LATER)
+    assert invariants.violations_here() == []
+
+
+def test_a_flood_of_violations_is_told_in_few_sentences(
+    unguarded: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(invariants, "MOST", 2)
+    sql("UPDATE scheduler_workload SET version = version + 7")
+    found = [line for line in invariants.violations_here() if "P5" in line]
+    assert len(found) == 3
+    assert found[-1].endswith(f"and {Workload.objects.count() - 2} more like the last.")
+
+
+def test_the_command_says_so_by_its_exit_status(committed: Stage) -> None:
+    committed.submit()
+    out = StringIO()
+    call_command("check_invariants", stdout=out)
+    assert "Every promise holds" in out.getvalue()
+    Quota.objects.update(used_milli=1)
+    err = StringIO()
+    with pytest.raises(SystemExit) as status:
+        call_command("check_invariants", stderr=err)
+    assert status.value.code == 1
+    assert "P2" in err.getvalue()

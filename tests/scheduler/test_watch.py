@@ -1,0 +1,257 @@
+"""The watcher on the simulated cluster: whatever breaks, in the end it has seen everything."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from pytest_django import Settings
+
+from clusters.models import Cluster, Node
+from clusters.port import ClusterError, Fault
+from clusters.services import inventory
+from controlplane.kernel.clock import now
+from scheduler.core.lifecycle import State
+from scheduler.loop import watch
+from scheduler.loop.watch import Watch
+from scheduler.management.commands.watch_clusters import follow
+from scheduler.models import Placement, Workload
+from tests.flows.world import World, build, spec
+from tests.kube.waiting import eventually
+from tests.simulation import simulation
+
+SHORT = ("sleep", "0.2")
+LONG = ("sleep", "600")
+
+
+@pytest.fixture
+def world(transactional_db: None, settings: Settings, tmp_path: Path) -> Iterator[World]:
+    settings.BERTH_CREDENTIALS_DIR = tmp_path
+    with simulation(layout="demo-north", bookmark_s=0.2) as simulator:
+        simulator.write_credential(tmp_path, "north")
+        yield build(simulator)
+
+
+@contextmanager
+def watching(world: World, **limits: float) -> Iterator[list[Exception]]:
+    """One watch in a thread; what it raised when it broke."""
+    stop, raised = threading.Event(), list[Exception]()
+    port = world.simulator.connect(**limits)  # type: ignore[arg-type]  # named limits
+
+    def run() -> None:
+        try:
+            Watch(cluster=world.cluster, port=port, at=now, stop=stop).run()
+        except Exception as error:  # for the test to look at
+            raised.append(error)
+        finally:
+            connection.close()
+
+    with _in_a_thread(run, stop):
+        yield raised
+
+
+@contextmanager
+def following(world: World) -> Iterator[None]:
+    """As the command does: a watch that breaks begins anew."""
+    stop = threading.Event()
+    with _in_a_thread(lambda: follow(world.cluster, stop), stop):
+        yield
+
+
+@contextmanager
+def _in_a_thread(run: Callable[[], None], stop: threading.Event) -> Iterator[None]:
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def start(world: World, count: int = 1, command: tuple[str, ...] = SHORT) -> list[Workload]:
+    made = world.submit(
+        *[spec("h100", name=f"w{number}", command=command) for number in range(count)]
+    )
+    world.cycle()
+    world.dispatch()
+    return made
+
+
+def all_in(state: State, *workloads: Workload) -> None:
+    ids = [workload.id for workload in workloads]
+    eventually(
+        f"all are {state}",
+        lambda: Workload.objects.filter(id__in=ids, state=state).count() == len(ids),
+    )
+
+
+def watches(world: World, count: int) -> None:
+    eventually(f"{count} watches are open", lambda: world.simulator.stats()["watches"] == count)
+
+
+def test_it_lists_what_is_there_and_follows_what_comes(world: World) -> None:
+    Node.objects.update(ready=False)
+    before = start(world, 2)
+    with watching(world) as raised:
+        eventually("all nodes are ready", lambda: not Node.objects.filter(ready=False).exists())
+        all_in(State.SUCCEEDED, *before, *start(world, 3))
+    assert raised == []
+
+
+def test_a_watch_that_is_cut_goes_on_where_it_was(world: World) -> None:
+    with watching(world) as raised:
+        watches(world, 2)
+        for _ in range(3):
+            world.simulator.fault(kind="cut-watch", verb="watch", resource="pods")
+            all_in(State.SUCCEEDED, *start(world))
+    assert raised == []
+    assert world.simulator.stats()["requests"]["list pods"] == 1
+
+
+def test_a_watch_whose_version_is_forgotten_lists_again(world: World) -> None:
+    made = start(world, command=LONG)
+    with watching(world) as raised:
+        all_in(State.RUNNING, *made)
+        listed = world.simulator.stats()["requests"]["list pods"]
+        # The next watch asks for changes since a version that is no longer kept.
+        world.simulator.fault(kind="gone", verb="watch", resource="pods")
+        world.simulator.fault(kind="cut-watch", verb="watch", resource="pods")
+        all_in(State.SUCCEEDED, *start(world, 2))
+        eventually(
+            "the pods are listed again",
+            lambda: world.simulator.stats()["requests"]["list pods"] > listed,
+        )
+    assert raised == []
+
+
+def test_a_connection_that_died_without_a_word_is_given_up(world: World) -> None:
+    with watching(world, watch_timeout_s=60, watch_read_timeout_s=1.0) as raised:
+        watches(world, 2)
+        world.simulator.fault(kind="half-open", verb="watch", resource="pods")
+        all_in(State.SUCCEEDED, *start(world, 2))
+    assert raised == []
+
+
+def test_what_happened_while_nobody_watched_is_made_up_for(world: World) -> None:
+    kept, deleted = start(world, 2, command=LONG)
+    with watching(world):
+        all_in(State.RUNNING, kept, deleted)
+    gone = deleted.placements.get()
+    world.port.delete_pod(
+        namespace=world.vision.namespace, name=gone.pod_name, uid=gone.pod_uid, grace_s=0
+    )
+    finished = start(world, command=SHORT)
+    eventually(
+        "the pod is gone",
+        lambda: gone.pod_uid not in {pod.uid for pod in world.port.list_pods().items},
+    )
+    with watching(world):
+        all_in(State.PENDING, deleted)
+        all_in(State.SUCCEEDED, *finished)
+        all_in(State.RUNNING, kept)
+
+
+def test_an_api_that_fails_ends_the_watch_and_a_new_one_sees_all(world: World) -> None:
+    with watching(world) as raised:
+        watches(world, 2)
+        world.simulator.fault(kind="error", verb="watch", resource="pods", count=0)
+        world.simulator.fault(kind="cut-watch", verb="watch", resource="pods")
+        made = start(world, 2)
+        eventually("the watch has ended", lambda: raised)
+    [error] = raised
+    assert isinstance(error, ClusterError)
+    assert error.fault is Fault.SERVER
+    with following(world):
+        eventually(
+            "the cluster's page says so",
+            lambda: Cluster.objects.exclude(id=world.cluster.id, last_error="").exists(),
+        )
+        world.simulator.heal()
+        all_in(State.SUCCEEDED, *made)
+        eventually("it is heard", lambda: Cluster.objects.get().last_error == "")
+
+
+def test_what_its_cluster_refuses_to_place_is_tried_elsewhere(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "UNSCHEDULABLE_S", 0)
+    [workload] = world.submit(spec("h100", gpus=8, command=LONG))
+    world.cycle()
+    node = Placement.objects.get().node
+    world.simulator.fault(kind="cordon-node", node=node.name)
+    with watching(world) as raised:
+        world.dispatch()
+        all_in(State.PREEMPTING, workload)
+        world.dispatch()
+        all_in(State.PENDING, workload)
+    assert raised == []
+    Workload.objects.update(not_before=None)
+    world.cycle()
+    assert Placement.objects.get(released_at=None).node != node
+    assert "could not place it" in workload.attempts.get(number=1).trouble
+
+
+def test_what_foreign_pods_hold_is_not_given_away(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "FOREIGN_S", 0)
+    foreign = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "daemon"},
+        "spec": {
+            "nodeName": "h100-0",
+            "containers": [
+                {
+                    "name": "main",
+                    "image": "daemon",
+                    "resources": {"requests": {"cpu": "3", "memory": "5Gi"}},
+                }
+            ],
+        },
+    }
+    with watching(world):
+        world.simulator.call("POST", "/api/v1/namespaces/default/pods", foreign)
+        eventually(
+            "it is counted",
+            lambda: Node.objects.filter(
+                name="h100-0", foreign_cpu_milli=3000, foreign_memory_mib=5120
+            ).exists(),
+        )
+        world.simulator.call("DELETE", "/api/v1/namespaces/default/pods/daemon")
+        eventually(
+            "it is given back", lambda: not Node.objects.filter(foreign_cpu_milli__gt=0).exists()
+        )
+
+
+def test_a_watch_that_broke_leaves_no_reader_behind(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its readers may have more to say than fits, to a writer that is gone."""
+    monkeypatch.setattr(watch, "QUEUE", 1)
+    before = set(threading.enumerate())
+
+    def full_disk(*_: object, **__: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(inventory, "sync", full_disk)
+    start(world, 12, command=LONG)
+    with watching(world) as raised:
+        eventually("the watch has ended", lambda: raised)
+        start(world, 12, command=LONG)
+        eventually("no reader is left", lambda: len(set(threading.enumerate()) - before) <= 1)
+
+
+def test_a_server_that_ends_each_watch_at_once_is_not_asked_without_a_pause(world: World) -> None:
+    begun = time.monotonic()
+    with watching(world, watch_timeout_s=0):
+        eventually(
+            "it has watched", lambda: world.simulator.stats()["requests"].get("watch pods", 0) >= 5
+        )
+        asked = world.simulator.stats()["requests"]["watch pods"]
+    assert time.monotonic() - begun >= (asked - 1) * watch.PAUSE_S
