@@ -14,8 +14,10 @@ def table(report: Report) -> str:
         _allocation(report),
         _cycles(report),
         _tenants(report),
-        _processes(report),
     ]
+    # A killed process takes the record of its processor time along.
+    if not report["kills"]:
+        parts.append(_processes(report))
     return "\n\n".join(["", *parts, ""])
 
 

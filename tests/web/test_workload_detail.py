@@ -108,7 +108,7 @@ def test_live_work_polls_and_ended_work_stops(
 ) -> None:
     client = browse(cast.ben)
     first = client.get(url(shop.running))
-    assert 'hx-trigger="every 5s"' in first.content.decode()
+    assert 'hx-trigger="every 3s"' in first.content.decode()
     rev = first.context["rev"]
     assert client.get(url(shop.running), {"rev": rev}, headers=HTMX).status_code == 204
     move(shop.running, State.SUCCEEDED, ended_at=factories.AT)
