@@ -6,10 +6,12 @@ from typing import Any
 from uuid import UUID
 
 from celery import shared_task
+from celery.exceptions import SoftTimeLimitExceeded
+from django.conf import settings
 from django.db.models import Exists, OuterRef
 
 from clusters import registry
-from clusters.models import Cluster
+from clusters.models import Cluster, ClusterState
 from clusters.port import ClusterPort
 from clusters.services import clusters
 from controlplane.kernel import clock, hints
@@ -23,6 +25,14 @@ logger = logging.getLogger(__name__)
 
 ROUNDS = 20
 """Batches one dispatch task takes on before it makes way for another cluster's."""
+
+QUIET_S = 15
+"""How long a cluster that could not be reached is left alone: few processes serve all of them."""
+
+CONNECT_S, READ_S = 2.0, 5.0
+"""Shorter than elsewhere, so that a cluster that hangs is found out long before the soft limit."""
+
+_SILENT = {ClusterState.DEGRADED, ClusterState.LOST}
 
 
 @shared_task(name=hints.CYCLE)
@@ -44,19 +54,46 @@ def dispatch(**_: Any) -> None:  # Any: as above
 
 @shared_task(name=hints.DISPATCH_CLUSTER)
 def dispatch_cluster(*, cluster_id: str, **_: Any) -> None:  # Any: as above
-    """Carry out one cluster's due operations."""
+    """Carry out one cluster's due operations, unless another process is at it or it was found
+    out of reach just now."""
     hints.taken(hints.DISPATCH_CLUSTER, cluster_id=cluster_id)
-    cluster = Cluster.objects.get(id=UUID(cluster_id))
-    for _round in range(ROUNDS):
-        if not dispatcher.dispatch(port=_port(cluster.name), cluster_id=cluster.id, at=clock.now):
-            return
-    hints.send(hints.DISPATCH_CLUSTER, cluster_id=cluster_id)
+    work = f"dispatch:{cluster_id}"
+    # Longer than the task may last; a dead one's claims run out no earlier.
+    if not hints.begin(work, for_s=min(settings.CELERY_TASK_TIME_LIMIT, settings.BERTH_CLAIM_S)):
+        return
+    more, quiet_s = False, 0
+    try:
+        more, quiet_s = _dispatch_cluster(Cluster.objects.get(id=UUID(cluster_id)))
+    except SoftTimeLimitExceeded:
+        logger.warning("cluster %s is too slow: left alone for %d s", cluster_id, QUIET_S)
+        quiet_s = QUIET_S
+    finally:
+        hints.end(work, quiet_s=quiet_s)
+    if more:
+        hints.send(hints.DISPATCH_CLUSTER, cluster_id=cluster_id)
+
+
+def _dispatch_cluster(cluster: Cluster) -> tuple[bool, int]:
+    """Whether there may be more to do, and for how many seconds nobody shall try."""
+    silent = cluster.state in _SILENT
+    for _round in range(1 if silent else ROUNDS):
+        batch = dispatcher.dispatch(
+            port=_port(cluster.name),
+            cluster_id=cluster.id,
+            at=clock.now,
+            limit=1 if silent else None,  # to see whether it answers again
+        )
+        if not batch.reached or (silent and batch.taken):
+            return False, QUIET_S
+        if not batch.taken:
+            return False, 0
+    return not silent, 0
 
 
 @lru_cache(maxsize=64)
 def _port(name: str) -> ClusterPort:
     """One connection pool a cluster and worker process, made after the fork."""
-    return registry.connect(name)
+    return registry.connect(name, connect_timeout_s=CONNECT_S, read_timeout_s=READ_S)
 
 
 @shared_task(name="scheduler.meter")

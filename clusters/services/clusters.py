@@ -1,23 +1,37 @@
-"""Clusters themselves: registering, hearing from, falling silent."""
+"""Clusters themselves: registering, draining, hearing from, falling silent."""
 
+import re
+from collections.abc import Sequence
 from datetime import datetime
+from uuid import UUID
 
 from django.db import IntegrityError, connection, transaction
 
 from clusters.models import Cluster, ClusterState
 from clusters.port import ClusterVersion
 from controlplane.audit import services as audit
-from controlplane.kernel.errors import Conflict
+from controlplane.kernel import hints, text
+from controlplane.kernel.errors import Conflict, Invalid
 
 DEGRADED_S = 60
 LOST_S = 600
+MAX_REGION = 60
+# It names the credential's file too, so it is nothing that a path could read another way.
+NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 
 
 def register(*, name: str, region: str, actor: str, actor_name: str, at: datetime) -> Cluster:
     """A cluster to be watched from now on; its credential lies in BERTH_CREDENTIALS_DIR.
 
-    Raises Conflict when the name is taken.
+    Raises Invalid for a name or region that is none, Conflict when the name is taken.
     """
+    if not NAME.fullmatch(name):
+        raise Invalid("1 to 40 of a-z, 0-9 and - are wanted.", pointer="/name")
+    fault = text.fault(region)
+    if fault or len(region) > MAX_REGION:
+        message = fault or f"A region has at most {MAX_REGION} characters."
+        code = "bad-character" if fault else "invalid"
+        raise Invalid(message, pointer="/region", code=code)
     try:
         with transaction.atomic():
             cluster = Cluster.objects.create(name=name, region=region, created_at=at)
@@ -37,6 +51,75 @@ def register(*, name: str, region: str, actor: str, actor_name: str, at: datetim
     except IntegrityError as error:
         raise Conflict(f"There is a cluster {name!r} already.", pointer="/name") from error
     return cluster
+
+
+def drain(*, cluster: Cluster, actor: str, actor_name: str, at: datetime) -> None:
+    """Nothing new starts there; what runs goes on. Raises Conflict when it is draining already."""
+    _move(
+        "UPDATE clusters_cluster c SET state = 'draining' FROM"
+        " (SELECT id, state FROM clusters_cluster WHERE id = %s FOR NO KEY UPDATE) was"
+        " WHERE c.id = was.id AND was.state <> 'draining' RETURNING was.state, c.state",
+        [cluster.id],
+        cluster=cluster,
+        entry="cluster.drain",
+        refusal=f"{cluster.name} is draining already.",
+        by=(actor, actor_name),
+        at=at,
+    )
+
+
+def resume(*, cluster: Cluster, actor: str, actor_name: str, at: datetime) -> None:
+    """It may take work again, in the state that its silence makes of it.
+
+    Raises Conflict when it is not draining.
+    """
+    _move(
+        "UPDATE clusters_cluster SET state = CASE WHEN seen_at IS NULL THEN 'new'"
+        " WHEN seen_at < clock_timestamp() - %s * interval '1 second' THEN 'lost'"
+        " WHEN seen_at < clock_timestamp() - %s * interval '1 second' THEN 'degraded'"
+        " ELSE 'active' END WHERE id = %s AND state = 'draining' RETURNING 'draining', state",
+        [LOST_S, DEGRADED_S, cluster.id],
+        cluster=cluster,
+        entry="cluster.resume",
+        refusal=f"{cluster.name} is not draining.",
+        by=(actor, actor_name),
+        at=at,
+    )
+
+
+def _move(
+    compare_and_set: str,
+    arguments: Sequence[UUID | int],
+    *,
+    cluster: Cluster,
+    entry: str,
+    refusal: str,
+    by: tuple[str, str],
+    at: datetime,
+) -> None:
+    """One statement that answers (before, after), or no row: then it is refused."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute(compare_and_set, arguments)
+            moved = cursor.fetchone()
+        if moved is None:
+            raise Conflict(refusal)
+        before, after = moved
+        audit.record(
+            actor=by[0],
+            actor_name=by[1],
+            at=at,
+            entries=[
+                audit.Entry(
+                    action=entry,
+                    target_type="cluster",
+                    target_id=cluster.id,
+                    before={"state": before},
+                    after={"state": after},
+                )
+            ],
+        )
+        hints.hint(hints.CYCLE)
 
 
 def heard(*, cluster: Cluster, version: ClusterVersion | None = None) -> None:

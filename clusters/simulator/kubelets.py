@@ -14,7 +14,7 @@ from clusters.simulator.answers import Json
 from clusters.simulator.programs import program
 from clusters.simulator.store import Store
 
-KILLED, TERMINATED = 137, 143
+KILLED = 137
 STOP_S = 0.1  # real seconds that a program which heeds SIGTERM takes to stop
 _TOO_LONG = "Pod was active on the node longer than the specified deadline"
 
@@ -81,13 +81,13 @@ class Kubelets:
         if run is None or run.started_at is None:
             self._plan(key, pod, self._vanish, STOP_S)
             return
-        stubborn = program(pod).stubborn
+        played = program(pod)
         taken = grace_s / self._speed
-        if not stubborn:
+        if not played.stubborn:
             taken = min(taken, STOP_S / moments.real_seconds(1))
         ends_at = moments.now() + timedelta(seconds=taken)
         if run.ends_at is None or ends_at < run.ends_at:
-            run.code, run.reason = KILLED if stubborn else TERMINATED, ""
+            run.code, run.reason = KILLED if played.stubborn else played.stopped, ""
             self._end_at(key, run, ends_at)
 
     def forget(self, key: str) -> None:

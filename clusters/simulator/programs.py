@@ -6,36 +6,45 @@ from zlib import crc32
 
 from clusters.simulator.answers import Json
 
-_SLEEP = re.compile(r"sleep\s+([0-9]{1,9}(?:\.[0-9]{1,6})?)([smhd]?)")
+_SLEEP = re.compile(r"sleep\s+([0-9]{1,9}(?:\.[0-9]{1,6})?)([smhd]?)(?:\s*&\s*wait(?:\s+\$!)?)?")
+# A shell runs a trap only between commands or in `wait`: before a sleep in the foreground it is
+# of no use.
+_GRACEFUL = re.compile(r"trap\s+'exit\s+([0-9]{1,3})'\s+(?:SIG)?TERM\s*;.*&\s*wait\b", re.DOTALL)
 _EXIT = re.compile(r"exit\s+([0-9]{1,3})")
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 SHORTEST_S, LONGEST_S = 30, 90
+TERMINATED = 143
 
 
 class Program(NamedTuple):
-    """Runs `seconds`, then exits with `code`. A `stubborn` one does not heed SIGTERM."""
+    """Runs `seconds`, then exits with `code`; on SIGTERM with `stopped`, unless it is `stubborn`
+    and does not heed it."""
 
     seconds: float
     code: int
     stubborn: bool = False
+    stopped: int = TERMINATED
 
 
 def program(pod: Json) -> Program:
-    """`sleep 5`, `false`, `sh -c 'sleep 5; exit 3'` and so on are played; anything else runs 30 to
-    90 seconds, always the same for the same pod name, and succeeds."""
+    """`sleep 5`, `false`, `sh -c 'sleep 5; exit 3'` and so on are played, and a program that stops
+    well when told to: `sh -c "trap 'exit 0' TERM; sleep 5 & wait"`. Anything else runs 30 to 90
+    seconds, always the same for the same pod name, and succeeds."""
     container = pod["spec"]["containers"][0]
     argv = [*(container.get("command") or ()), *(container.get("args") or ())]
     if len(argv) >= 3 and argv[0].rsplit("/")[-1] in ("sh", "bash") and argv[1] == "-c":
         script = argv[2]
         played = _script(re.split(r"\s*(?:;|&&|\n)\s*", script.strip()))
         stubborn = bool(re.search(r"trap\s+''\s", script))
+        graceful = _GRACEFUL.search(script)
     else:
-        played, stubborn = _script([" ".join(argv)]), False
+        played, stubborn, graceful = _script([" ".join(argv)]), False, None
     if played is None:
         name = pod["metadata"]["name"].encode()
         played = (SHORTEST_S + crc32(name) % (LONGEST_S - SHORTEST_S + 1), 0)
     seconds, code = played
-    return Program(seconds, code, stubborn)
+    stopped = int(graceful[1]) % 256 if graceful else TERMINATED
+    return Program(seconds, code, stubborn, stopped)
 
 
 def _script(steps: list[str]) -> tuple[float, int] | None:

@@ -1,15 +1,22 @@
-"""Endpoints about hardware, to read: clusters, nodes, devices, flavors."""
+"""Endpoints about hardware: clusters, nodes, devices, flavors. Everybody reads, operators add."""
 
+from typing import Any
 from uuid import UUID
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from clusters import selectors
+from clusters.models import FlavorKind, Isolation
+from clusters.services import clusters, flavors
 from clusters.web import serializers as s
 from controlplane.api.pagination import Keyset
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView, many
+from tenants import access
+from tenants.access import Action
+
+type Out = dict[str, Any]  # Any: JSON values
 
 
 class ClustersApi(ApiView):
@@ -29,6 +36,29 @@ class ClustersApi(ApiView):
             shape=many(s.ClusterOut),
         )
 
+    @operation(
+        "clusters_register",
+        tag="clusters",
+        summary="Register a cluster whose credential is in place (fleet operators)",
+        takes=s.ClusterIn,
+        answers={201: s.ClusterOut},
+        keyed=True,
+    )
+    def post(self, request: Request) -> Response:
+        def make() -> Out:
+            access.authorize_fleet(self.actor, Action.OPERATE)
+            body = self.body(s.ClusterIn)
+            made = clusters.register(
+                name=body["name"],
+                region=body["region"],
+                actor=self.actor.label,
+                actor_name=self.actor.name,
+                at=self.at,
+            )
+            return s.ClusterOut(selectors.cluster(id=made.id)).data
+
+        return self.once(make)
+
 
 class ClusterApi(ApiView):
     @operation(
@@ -41,6 +71,56 @@ class ClusterApi(ApiView):
     def get(self, request: Request, id: UUID) -> Response:
         self.query()
         return Response(s.ClusterOut(selectors.cluster(id=id)).data)
+
+
+class DrainApi(ApiView):
+    @operation(
+        "clusters_drain",
+        tag="clusters",
+        summary="Start nothing new in a cluster; what runs there goes on (fleet operators)",
+        answers={200: s.ClusterOut},
+        problems=(404, 409),
+        keyed=True,
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        self.no_body()
+
+        def make() -> Out:
+            access.authorize_fleet(self.actor, Action.OPERATE)
+            clusters.drain(
+                cluster=selectors.cluster(id=id),
+                actor=self.actor.label,
+                actor_name=self.actor.name,
+                at=self.at,
+            )
+            return s.ClusterOut(selectors.cluster(id=id)).data
+
+        return self.once(make, status=200)
+
+
+class ResumeApi(ApiView):
+    @operation(
+        "clusters_resume",
+        tag="clusters",
+        summary="Let a draining cluster take work again (fleet operators)",
+        answers={200: s.ClusterOut},
+        problems=(404, 409),
+        keyed=True,
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        self.no_body()
+
+        def make() -> Out:
+            access.authorize_fleet(self.actor, Action.OPERATE)
+            clusters.resume(
+                cluster=selectors.cluster(id=id),
+                actor=self.actor.label,
+                actor_name=self.actor.name,
+                at=self.at,
+            )
+            return s.ClusterOut(selectors.cluster(id=id)).data
+
+        return self.once(make, status=200)
 
 
 class NodesApi(ApiView):
@@ -102,3 +182,33 @@ class FlavorsApi(ApiView):
             order=["id"],
             shape=many(s.FlavorOut),
         )
+
+    @operation(
+        "flavors_create",
+        tag="clusters",
+        summary="Make a flavor (fleet operators)",
+        takes=s.FlavorIn,
+        answers={201: s.FlavorOut},
+        keyed=True,
+    )
+    def post(self, request: Request) -> Response:
+        def make() -> Out:
+            access.authorize_fleet(self.actor, Action.OPERATE)
+            body = self.body(s.FlavorIn)
+            isolation = body.get("isolation")
+            made = flavors.create(
+                name=body["name"],
+                meaning=flavors.Meaning(
+                    kind=FlavorKind(body["kind"]),
+                    model=body["model"],
+                    profile=body["profile"],
+                    isolation=Isolation(isolation) if isolation is not None else None,
+                    memory_mib=body["memory_mib"],
+                ),
+                actor=self.actor.label,
+                actor_name=self.actor.name,
+                at=self.at,
+            )
+            return s.FlavorOut(made).data
+
+        return self.once(make)

@@ -2,14 +2,17 @@
 
 from typing import Any
 
+from django.core.validators import RegexValidator
 from rest_framework import serializers
 
 from clusters.models import ClusterState, DeviceMode, FlavorKind, Isolation
-from controlplane.api.fields import Id, StrictSerializer, Text
+from clusters.services import clusters, flavors
+from controlplane.api.fields import Id, Integer, StrictSerializer, Text
 
 type Rows = Any  # plain rows
 
 CLUSTER_STATES = ClusterState.values
+FLAVOR_KINDS = FlavorKind.values
 
 
 class ClusterOut(serializers.Serializer[Rows]):
@@ -22,6 +25,14 @@ class ClusterOut(serializers.Serializer[Rows]):
     seen_at = serializers.DateTimeField(allow_null=True)
     node_count = serializers.IntegerField()
     device_count = serializers.IntegerField()
+
+
+class ClusterIn(StrictSerializer):
+    name = Text(
+        validators=[RegexValidator(rf"^{clusters.NAME.pattern}$", "a-z, 0-9 and - are wanted.")],
+        help_text="Its credential's file is called so too.",
+    )
+    region = Text(max_length=clusters.MAX_REGION, required=False, default="", allow_blank=True)
 
 
 class NodeOut(serializers.Serializer[Rows]):
@@ -75,12 +86,39 @@ class DevicesQuery(StrictSerializer):
 class FlavorOut(serializers.Serializer[Rows]):
     id = serializers.UUIDField()
     name = serializers.CharField()
-    kind = serializers.ChoiceField(choices=FlavorKind.values)
+    kind = serializers.ChoiceField(choices=FLAVOR_KINDS)
     model = serializers.CharField(allow_blank=True)
     profile = serializers.CharField(allow_blank=True)
     isolation = serializers.ChoiceField(choices=Isolation.values)
     memory_mib = serializers.IntegerField()
 
 
+class FlavorIn(StrictSerializer):
+    """What may go with what is the service's to say."""
+
+    name = Text(max_length=flavors.MAX_NAME)
+    kind = serializers.ChoiceField(choices=FLAVOR_KINDS)
+    model = Text(
+        max_length=flavors.MAX_MODEL,
+        required=False,
+        default="",
+        allow_blank=True,
+        help_text="The product name that nodes report; empty for CPU.",
+    )
+    profile = Text(
+        max_length=flavors.MAX_PROFILE,
+        required=False,
+        default="",
+        allow_blank=True,
+        help_text="For MIG, and for nothing else.",
+    )
+    isolation = serializers.ChoiceField(
+        choices=Isolation.values,
+        required=False,
+        help_text="For a share none or memory; everything else is isolated by hardware.",
+    )
+    memory_mib = Integer(high=flavors.MAX_MEMORY_MIB, required=False, default=0)
+
+
 class FlavorsQuery(StrictSerializer):
-    kind = serializers.ChoiceField(choices=FlavorKind.values, required=False)
+    kind = serializers.ChoiceField(choices=FLAVOR_KINDS, required=False)

@@ -17,6 +17,8 @@ logger = logging.getLogger(__name__)
 CYCLE = "scheduler.run_cycle"
 DISPATCH = "scheduler.dispatch"
 DISPATCH_CLUSTER = "scheduler.dispatch_cluster"
+EXPIRES_S = 30
+"""A hint that waited this long in its queue is dropped: the periodic run has come meanwhile."""
 
 
 @cache
@@ -38,7 +40,7 @@ def send(task: str, **arguments: str) -> None:
     try:
         # The key outlives a lost message by 5 s at most; beat covers that gap.
         if _redis().set(_key(task, arguments), 1, nx=True, ex=5):
-            current_app.send_task(task, kwargs=arguments, retry=False)
+            current_app.send_task(task, kwargs=arguments, retry=False, expires=EXPIRES_S)
     except Exception:  # any broker fault: the hint is only latency
         logger.warning("hint %s not sent; the periodic run will do the work", task, exc_info=True)
 
@@ -49,3 +51,25 @@ def taken(task: str, **arguments: str) -> None:
         _redis().delete(_key(task, arguments))
     except redis.RedisError:
         logger.warning("hint key of %s not cleared", task)
+
+
+def begin(work: str, *, for_s: int) -> bool:
+    """Whether the caller may begin this work: nobody has for the last `for_s`, or all have ended
+    it. Never raises. It saves effort and guards nothing: without Redis everybody may."""
+    try:
+        return bool(_redis().set(f"berth:work:{work}", 1, nx=True, ex=for_s))
+    except redis.RedisError:
+        logger.warning("nobody knows whether %s is under way", work)
+        return True
+
+
+def end(work: str, *, quiet_s: int = 0) -> None:
+    """The work is over, and nobody may begin it for another `quiet_s`. Never raises."""
+    key = f"berth:work:{work}"
+    try:
+        if quiet_s:
+            _redis().set(key, 1, ex=quiet_s)
+        else:
+            _redis().delete(key)
+    except redis.RedisError:
+        logger.warning("the end of %s is not noted", work)

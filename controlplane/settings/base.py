@@ -184,6 +184,8 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "WorkloadState": "scheduler.core.lifecycle.State",
         "ClusterState": "clusters.web.serializers.CLUSTER_STATES",
+        "FlavorKind": "clusters.web.serializers.FLAVOR_KINDS",
+        "OperationKind": "scheduler.web.details.OPERATION_KINDS",
         "Role": "tenants.web.serializers.ROLES",
     },
 }

@@ -33,7 +33,7 @@ def database(name: str, default: str) -> dict[str, Any]:  # Any: Django's settin
     url = urlsplit(os.environ.get(name, default))
     if url.scheme not in {"postgres", "postgresql"}:
         raise ImproperlyConfigured(
-            f"{name} has to start with postgresql://, not {url.scheme!r}: no other database will do."
+            f"{name} has to start with postgresql://, not {url.scheme!r}: none else will do."
         )
     query = dict(parse_qsl(url.query))
     return {

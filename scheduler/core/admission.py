@@ -3,7 +3,14 @@
 from collections.abc import Mapping
 
 from scheduler.core.draft import Draft
-from scheduler.core.limits import Limits, because, most_useful, room_numbers
+from scheduler.core.limits import (
+    Limits,
+    Outage,
+    because,
+    binding_numbers,
+    most_useful,
+    room_numbers,
+)
 from scheduler.core.place import clusters_for, place_gang
 from scheduler.core.plan import Admit, Place
 from scheduler.core.reasons import Reason, ReasonCode
@@ -38,6 +45,7 @@ class Admission:
         self._snapshot = snapshot
         self._shares = shares
         self._limits = Limits(snapshot)
+        self._outage = Outage(snapshot)
         self._full: dict[Option, Reason | None] = {}
         self._ahead: dict[tuple[ProjectId, str], int] = {}
 
@@ -180,6 +188,7 @@ class Admission:
         )
 
     def _commit(self, pending: PendingView, places: tuple[Place, ...]) -> None:
+        self._outage.started(pending.project, places)
         for place in places:
             self._shares.charge(
                 project=pending.project, flavor=place.flavor, amount_milli=place.amount_milli
@@ -218,8 +227,15 @@ class Admission:
         if hopeless is not None:
             return hopeless
         numbers = room_numbers(draft=self.draft, pending=pending, request=request, option=option)
-        short = int(numbers["free_milli"]) < int(numbers["asked_milli"])
-        return because(ReasonCode.NO_FREE_CAPACITY if short else ReasonCode.NO_FIT, **numbers)
+        out = self._outage.numbers(pending=pending, request=request, option=option)
+        if out:
+            return because(ReasonCode.CLUSTER_UNAVAILABLE, **numbers | out)
+        if int(numbers["free_milli"]) < int(numbers["asked_milli"]):
+            return because(ReasonCode.NO_FREE_CAPACITY, **numbers)
+        numbers |= binding_numbers(
+            draft=self.draft, pending=pending, request=request, option=option
+        )
+        return because(ReasonCode.NO_FIT, **numbers)
 
     def _why_no_cluster(self, request: Request) -> Reason:
         accepted = sum(1 for cluster in self._snapshot.clusters if request.accepts(cluster.id))

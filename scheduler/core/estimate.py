@@ -1,7 +1,9 @@
 """When will it start? The plan itself, simulated forward with sampled ends of what runs.
 
 First cut: nothing new arrives, nothing is evicted after the plan made now, and run times are drawn
-one by one from what the project's finished work took, given that it has run as long already.
+one by one from what the project's finished work took, given that it has run as long already. Fewer
+than LEAST_HISTORY finished runs are no ground for that: the run-time limit is taken, or nothing.
+Victims, and work that was evicted and still gives back, wait again behind what they made way for.
 
 Time goes in rounds: ends are seen together at the end of a step, which grows from a second to a
 part of the time that has passed (1/32, coarser when many classes wait). A start is told as the end
@@ -36,6 +38,7 @@ MOST_PENDING = 2000
 MOST_PASSES = 200
 MOST_ROUNDS = 400
 MOST_QUESTIONS = 200_000
+LEAST_HISTORY = 5
 
 
 class Basis(StrEnum):
@@ -70,8 +73,8 @@ def forecast(
 ) -> tuple[Forecast, ...]:
     """A forecast for each pending workload, ascending by id. The same arguments, the same answer.
 
-    `run_times` are seconds that the project's finished work ran, in any order. `passes` beyond
-    MOST_PASSES are not made.
+    `run_times` are seconds that the project's finished work ran, in any order; fewer than
+    LEAST_HISTORY are passed over. `passes` beyond MOST_PASSES are not made.
     """
     simulation = _Simulation(snapshot, policy, run_times)
     starts = [simulation.run(_mix(seed, nth)) for nth in range(min(passes, MOST_PASSES))]
@@ -126,13 +129,18 @@ class _Simulation:
         self, snapshot: Snapshot, policy: Policy, run_times: Mapping[ProjectId, tuple[int, ...]]
     ) -> None:
         self._snapshot = snapshot
-        self._history = {project: sorted(times) for project, times in run_times.items()}
+        self._history = {
+            project: sorted(times)
+            for project, times in run_times.items()
+            if len(times) >= LEAST_HISTORY
+        }
         made = plan(snapshot, policy)
         admitted = {admit.workload: admit.places for admit in made.admits}
         evicted = {preempt.victim for preempt in made.preempts}
+        leaving = [h for h in snapshot.holding if h.releasing or h.id in evicted]
         staying = [h for h in snapshot.holding if not h.releasing and h.id not in evicted]
         waiting = [p for p in snapshot.pending if p.id not in admitted]
-        waiting += [_again(h) for h in snapshot.holding if h.id in evicted and h.pod_sets]
+        waiting += [_again(held) for held in leaving if held.pod_sets]
         self._draft = Draft(snapshot=snapshot, holding=staying)
         self._running = [_running(held, snapshot.at) for held in staying]
         for pending in snapshot.pending:
@@ -255,7 +263,7 @@ def _started(pending: PendingView, now_s: int, places: Sequence[Place]) -> _Run:
 
 
 def _again(victim: HoldingView) -> PendingView:
-    """A victim back in its queue."""
+    """A victim back in its queue, in a cluster that it accepts."""
     return PendingView(
         id=victim.id,
         project=victim.project,
@@ -264,6 +272,7 @@ def _again(victim: HoldingView) -> PendingView:
         submitted_at=victim.admitted_at,
         pod_sets=victim.pod_sets,
         run_time_limit_s=victim.run_time_limit_s,
+        clusters=victim.clusters,
     )
 
 

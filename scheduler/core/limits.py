@@ -1,11 +1,21 @@
 """What could ever start, whatever is free now: asked at submission, and to say why work waits."""
 
+from dataclasses import replace
+
 from scheduler.core import draft as drafts
 from scheduler.core.draft import Draft
-from scheduler.core.place import clusters_for, free_milli, largest_free_milli, place_gang
-from scheduler.core.reasons import Reason, ReasonCode
+from scheduler.core.place import (
+    clusters_for,
+    free_milli,
+    largest_beside,
+    largest_free_milli,
+    place_gang,
+)
+from scheduler.core.plan import Place
+from scheduler.core.reasons import BINDS_BOTH, BINDS_CORES, BINDS_MEMORY, Reason, ReasonCode
 from scheduler.core.request import Option, Request, Requests
 from scheduler.core.snapshot import PendingView, Snapshot
+from scheduler.core.units import NodeId, ProjectId
 
 HOPELESS = frozenset(
     {ReasonCode.NEVER_ADMISSIBLE, ReasonCode.NO_MATCHING_FLAVOR, ReasonCode.EXCEEDS_CAPACITY}
@@ -99,21 +109,31 @@ class Limits:
                 for cluster in clusters
             ):
                 return because(ReasonCode.NO_MATCHING_FLAVOR, flavor=flavor.name)
-        for cluster in clusters:
-            mark = draft.checkpoint()
-            placed = place_gang(
-                draft=draft,
-                pending=pending,
-                request=request,
-                option=option,
-                cluster=cluster,
-                spare={},
-            )
-            draft.rollback(mark)
-            if placed is not None:
-                return None
+        if fits_somewhere(draft=draft, pending=pending, request=request, option=option):
+            return None
         numbers = room_numbers(draft=draft, pending=pending, request=request, option=option)
-        return because(ReasonCode.EXCEEDS_CAPACITY, **numbers)
+        binding = binding_numbers(draft=draft, pending=pending, request=request, option=option)
+        return because(ReasonCode.EXCEEDS_CAPACITY, **numbers | binding)
+
+
+def fits_somewhere(
+    *, draft: Draft, pending: PendingView, request: Request, option: Option
+) -> bool:
+    """Whether the least start finds room in one cluster of the draft, which stays as it is."""
+    for cluster in clusters_for(draft=draft, request=request, option=option):
+        mark = draft.checkpoint()
+        placed = place_gang(
+            draft=draft,
+            pending=pending,
+            request=request,
+            option=option,
+            cluster=cluster,
+            spare={},
+        )
+        draft.rollback(mark)
+        if placed is not None:
+            return True
+    return False
 
 
 def room_numbers(
@@ -144,3 +164,140 @@ def room_numbers(
         "pod_milli": pod.gpu_count * pod.gpu_milli or pod.cpu_milli,
         "pods_count": sum(p.min_count for p in pending.pod_sets),
     }
+
+
+def binding_numbers(
+    *, draft: Draft, pending: PendingView, request: Request, option: Option
+) -> dict[str, int | str]:
+    """Asked when it does not fit: what binds, if not the devices; {} when they do.
+
+    A resource binds when the workload would fit if it asked for none of it. Cores of work without
+    devices are its flavor, and count as devices here.
+    """
+
+    def fits_without(*, cores: bool = False, memory: bool = False) -> bool:
+        asks = replace(
+            pending,
+            pod_sets=tuple(
+                replace(
+                    p,
+                    cpu_milli=0 if cores and p.gpu_count else p.cpu_milli,
+                    memory_mib=0 if memory else p.memory_mib,
+                )
+                for p in pending.pod_sets
+            ),
+        )
+        return fits_somewhere(draft=draft, pending=asks, request=request, option=option)
+
+    if not fits_without(cores=True, memory=True):
+        return {}
+    binds = BINDS_BOTH
+    if fits_without(cores=True):
+        binds = BINDS_CORES
+    elif fits_without(memory=True):
+        binds = BINDS_MEMORY
+    clusters = clusters_for(draft=draft, request=request, option=option)
+    tightest: tuple[int, dict[str, int | str]] | None = None
+    for pod, flavor in zip(pending.pod_sets, option.flavors, strict=True):
+        beside = [
+            largest_beside(draft=draft, cluster=c, pod_set=pod, flavor=flavor) for c in clusters
+        ]
+        cpu_milli, memory_mib = (max(each) for each in zip(*beside, strict=True))
+        # In thousandths, so that cores and memory compare: how much of the largest it asks.
+        of_cores = pod.cpu_milli * 1000 // max(1, cpu_milli) if pod.gpu_count else 0
+        of_memory = pod.memory_mib * 1000 // max(1, memory_mib)
+        part = {BINDS_CORES: of_cores, BINDS_MEMORY: of_memory}.get(binds, of_cores + of_memory)
+        if tightest is None or part > tightest[0]:
+            tightest = (
+                part,
+                {
+                    "asked_milli": dict(option.needs)[flavor.id],
+                    "binds": binds,
+                    "flavor": flavor.name,
+                    "free_milli": max(
+                        free_milli(draft=draft, cluster=c, flavor=flavor) for c in clusters
+                    ),
+                    "largest_free_milli": max(
+                        largest_free_milli(draft=draft, cluster=c, flavor=flavor) for c in clusters
+                    ),
+                    "largest_cpu_milli": cpu_milli,
+                    "largest_memory_mib": memory_mib,
+                    "pod_cpu_milli": pod.cpu_milli,
+                    "pod_memory_mib": pod.memory_mib,
+                    "pod_milli": pod.gpu_count * pod.gpu_milli or pod.cpu_milli,
+                    "pods_count": pod.min_count,
+                },
+            )
+    return {} if tightest is None else tightest[1]
+
+
+class Outage:
+    """Clusters and nodes that take nothing new: would it start if they did?
+
+    Built when first asked, once a plan: it is another draft of the whole fleet. A sick device is
+    no outage: its node takes other work.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._out = {
+            node.id: cluster.usable
+            for cluster in snapshot.clusters
+            for node in cluster.nodes
+            if not (cluster.usable and node.usable)
+        }
+        self._whole: Draft | None = None
+        self._started: list[tuple[ProjectId, Place]] = []
+
+    def started(self, project: ProjectId, places: tuple[Place, ...]) -> None:
+        """The plan starts something: that is held here too."""
+        if self._out:
+            self._started += [(project, place) for place in places]
+
+    def numbers(
+        self, *, pending: PendingView, request: Request, option: Option
+    ) -> dict[str, int | str]:
+        """Clusters that are out and would take it, and nodes out of a cluster that would, counted;
+        {} when what is out is not what it lacks."""
+        if not self._out:
+            return {}
+        draft = self._draft()
+        clusters = nodes = 0
+        for cluster in clusters_for(draft=draft, request=request, option=option):
+            mark = draft.checkpoint()
+            places = place_gang(
+                draft=draft,
+                pending=pending,
+                request=request,
+                option=option,
+                cluster=cluster,
+                spare={},
+            )
+            draft.rollback(mark)
+            used = {place.node for place in places or () if place.node in self._out}
+            if used:
+                of_cluster = self._is_cluster_out(used)
+                clusters += of_cluster
+                nodes += 0 if of_cluster else len(used)
+        return {"clusters_count": clusters, "nodes_count": nodes} if clusters or nodes else {}
+
+    def _is_cluster_out(self, nodes: set[NodeId]) -> bool:
+        """Nodes of one cluster: whether all of it is out, and not the nodes alone."""
+        return not all(self._out[node] for node in nodes)
+
+    def _draft(self) -> Draft:
+        if self._whole is None:
+            clusters = tuple(
+                replace(
+                    cluster,
+                    usable=True,
+                    nodes=tuple(replace(node, usable=True) for node in cluster.nodes),
+                )
+                for cluster in self._snapshot.clusters
+            )
+            whole = replace(self._snapshot, clusters=clusters)
+            self._whole = Draft(snapshot=whole, holding=self._snapshot.holding)
+        for project, place in self._started:
+            self._whole.add(project=project, holder=place)
+        self._started.clear()
+        return self._whole

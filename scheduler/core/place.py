@@ -68,6 +68,21 @@ def largest_free_milli(*, draft: Draft, cluster: ClusterId, flavor: FlavorView) 
     return largest
 
 
+def largest_beside(
+    *, draft: Draft, cluster: ClusterId, pod_set: PodSetView, flavor: FlavorView
+) -> tuple[int, int]:
+    """The most cores and the most memory (MiB) free on one node that has the devices for a pod.
+
+    Each on a node of its own; 0 where no node has the devices.
+    """
+    bare = replace(pod_set, cpu_milli=0, memory_mib=0)
+    rooms = [draft.index.rooms[rank] for rank in _candidates(draft, cluster, bare, flavor)]
+    return (
+        max((room.cpu_milli for room in rooms), default=0),
+        max((room.memory_mib for room in rooms), default=0),
+    )
+
+
 def place_gang(
     *,
     draft: Draft,

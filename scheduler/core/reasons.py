@@ -20,6 +20,11 @@ class ReasonCode(StrEnum):
     BACKOFF = "backoff"  # a failed start is retried later
 
 
+BINDS_CORES = "cores"
+BINDS_MEMORY = "memory"
+BINDS_BOTH = "cores and memory"
+
+
 class PreemptRule(StrEnum):
     PRIORITY = "priority"  # lower priority in the same project
     RECLAIM = "reclaim"  # its project borrows what the preemptor's project is guaranteed
@@ -29,7 +34,9 @@ class PreemptRule(StrEnum):
 class Reason:
     """A code and the numbers that failed, as (name, value) pairs sorted by name.
 
-    Amounts are in thousandths of a flavor (`…_milli`), counts in pods (`…_count`).
+    Amounts are in thousandths of a flavor (`…_milli`), counts in pods (`…_count`). When devices
+    would do and something else does not, `binds` says what: BINDS_CORES, BINDS_MEMORY or
+    BINDS_BOTH.
     """
 
     code: ReasonCode
@@ -62,7 +69,7 @@ _SENTENCES: dict[ReasonCode, str] = {
     ReasonCode.WAITING_FOR_PREEMPTION: (
         "Waits for {coming} {flavor}; workloads being evicted for it now: {victims}."
     ),
-    ReasonCode.BEHIND: "Other workloads start first ({admitted} in this cycle); it is next then.",
+    ReasonCode.BEHIND: "Other workloads start first ({admitted} in this cycle).",
     ReasonCode.CLUSTER_UNAVAILABLE: (
         "Accepted clusters that are lost, degraded or draining: {clusters}; no other is accepted."
     ),
@@ -70,6 +77,20 @@ _SENTENCES: dict[ReasonCode, str] = {
 }
 _NO_QUOTA = "{asked} asked; the project has no quota of {flavor}."
 _NO_FLAVOR = "No accepted flavor exists on an accepted cluster."
+_OUT = (
+    "{asked} {flavor} asked, {free} free in one cluster that takes new work. It would fit where"
+    " none is taken now: {outages}."
+)
+_BINDS = {
+    ReasonCode.EXCEEDS_CAPACITY: (
+        "Larger than the hardware in {binds}: {pods} asked; even empty, one node with {flavor} has"
+        " {largest}."
+    ),
+    ReasonCode.NO_FIT: (
+        "{asked} {flavor} asked and {free} free, but not with enough {binds}: {pods} asked; the"
+        " most free on one node that has the {flavor} is {largest}."
+    ),
+}
 
 
 def describe(reason: Reason) -> str:
@@ -86,6 +107,12 @@ def describe(reason: Reason) -> str:
     words["most"] = in_units(most)
     words["shape"] = _shape(milli, words["pod"], words["pod_cpu"])
     sentence = _SENTENCES[reason.code]
+    if "binds" in words:
+        sentence = _BINDS.get(reason.code, sentence)
+        _tell_binding(words, milli)
+    if reason.code is ReasonCode.CLUSTER_UNAVAILABLE and "flavor" in words:
+        sentence = _OUT
+        words["outages"] = _outages(milli)
     if reason.code is ReasonCode.NEVER_ADMISSIBLE and not most:
         sentence = _NO_QUOTA
     if reason.code is ReasonCode.NO_MATCHING_FLAVOR and "flavor" not in words:
@@ -96,6 +123,31 @@ def describe(reason: Reason) -> str:
 class _Words(dict[str, str]):
     def __missing__(self, name: str) -> str:
         return "the flavor" if name == "flavor" else "0"
+
+
+def _tell_binding(words: _Words, milli: dict[str, int]) -> None:
+    """What one pod asks, and the most of it on one node, of what binds only."""
+
+    def told(cores: str, memory: str) -> str:
+        gib = f"{milli.get(memory, 0) / 1024:g} GiB"
+        of = {BINDS_CORES: f"{words[cores]} cores", BINDS_MEMORY: gib}
+        return of.get(words["binds"], f"{words[cores]} cores and {gib}")
+
+    count = milli.get("pods_count", 0)
+    asked = told("pod_cpu", "pod_memory_mib")
+    words["pods"] = f"1 pod of {asked}" if count == 1 else f"{count} pods of up to {asked}"
+    words["largest"] = told("largest_cpu", "largest_memory_mib")
+
+
+def _outages(milli: dict[str, int]) -> str:
+    """In words: clusters are lost, degraded or draining, nodes not ready or cordoned."""
+    found = []
+    for one, many in (("cluster", "clusters"), ("node", "nodes")):
+        count = milli.get(f"{many}_count", 0)
+        if count:
+            found.append(f"{count} {one if count == 1 else many}")
+    kinds = "lost, degraded or draining" if milli.get("clusters_count") else "not ready"
+    return f"{' and '.join(found)} {kinds}"
 
 
 def _shape(milli: dict[str, int], pod: str, cores: str) -> str:

@@ -19,7 +19,7 @@ from scheduler.core.units import (
     WorkloadId,
 )
 
-SCHEMA = 1
+SCHEMA = 2
 """Raised with every change of these types, so that a stored snapshot says how to be read."""
 
 
@@ -170,7 +170,10 @@ class HeldView:
 
 @dataclass(frozen=True, slots=True)
 class HoldingView:
-    """A workload that holds placements. `releasing`: they are on their way back already."""
+    """A workload that holds placements. `releasing`: they are on their way back already.
+
+    `pod_sets` and `clusters` are what it asks for when it queues again; without pod sets it won't.
+    """
 
     id: WorkloadId
     project: ProjectId
@@ -183,6 +186,7 @@ class HoldingView:
     run_time_limit_s: int | None = None
     releasing: bool = False
     pod_sets: tuple[PodSetView, ...] = ()
+    clusters: tuple[ClusterId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,6 @@ def _admit(
         with transaction.atomic():
             fence(lease)
             admitted = _admit_batch(lease, loaded, batch, projects, at)
-            crash("B3")
         crash("B4")
         return admitted
     except (IntegrityError, OperationalError) as error:
@@ -154,6 +153,7 @@ def _admit_batch(
         for admit in made
     }
     Attempt.objects.bulk_create(attempts.values())
+    crash("B3")
     _insert_placements(made, attempts, at)
     Operation.objects.bulk_create(
         Operation(attempt=attempt, kind=OperationKind.START) for attempt in attempts.values()
@@ -276,8 +276,8 @@ def _preempt(
             )
             for id in moved
         )
-        stop_attempts(workload_ids=sorted(moved))
         crash("E1")
+        stop_attempts(workload_ids=sorted(moved))
     return frozenset(rules[id].victim for id in moved)
 
 

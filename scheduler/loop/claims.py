@@ -1,12 +1,13 @@
 """Claims on attempts with due operations: who acts on which, timed by the database alone."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 
 from scheduler.models import Attempt, OperationKind, Placement
 
@@ -155,6 +156,51 @@ def still_mine(*, attempts: Sequence[Claimed], token: UUID) -> frozenset[UUID]:
             [[attempt.id for attempt in attempts], token],
         )
         return frozenset(row[0] for row in cursor.fetchall())
+
+
+def unended(*, attempts: Sequence[Claimed], token: UUID) -> frozenset[UUID]:
+    """Those whose claim is still `token` and that are not over; the caller has locked them all."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT id FROM scheduler_attempt"
+            " WHERE id = ANY(%s) AND claim = %s AND ended_at IS NULL",
+            [[attempt.id for attempt in attempts], token],
+        )
+        return frozenset(row[0] for row in cursor.fetchall())
+
+
+def store_uids(uids: Mapping[UUID, str], *, token: UUID) -> frozenset[UUID]:
+    """Note which pods are whose, only while the claim is ours and no other uid is stored.
+
+    Returns the placements whose uid is another's already: nothing is stored for those.
+    """
+    if not uids:
+        return frozenset()
+    try:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute(
+                "UPDATE scheduler_placement p SET pod_uid = u.uid"
+                " FROM unnest(%s::uuid[], %s::text[]) AS u(id, uid), scheduler_attempt a"
+                " WHERE p.id = u.id AND p.pod_uid = '' AND a.id = p.attempt_id AND a.claim = %s",
+                [list(uids), list(uids.values()), token],
+            )
+    except IntegrityError:
+        if len(uids) == 1:
+            return frozenset(uids)
+        # Rare, and only of a cluster that lies: one by one, so that it harms nothing else.
+        return frozenset().union(*(store_uids({id: uid}, token=token) for id, uid in uids.items()))
+    return frozenset()
+
+
+def mark_opened(placements: Sequence[UUID], at: datetime) -> None:
+    """Their gates are open: of those that have a pod and still hold their room."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE scheduler_placement SET opened_at = %s WHERE id IN ("
+            " SELECT id FROM scheduler_placement WHERE id = ANY(%s) AND opened_at IS NULL"
+            " AND released_at IS NULL AND pod_uid <> '' ORDER BY id FOR NO KEY UPDATE)",
+            [at, list(placements)],
+        )
 
 
 def close(*, attempts: Sequence[UUID], kinds: Sequence[OperationKind], token: UUID) -> None:

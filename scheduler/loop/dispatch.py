@@ -5,22 +5,33 @@ two-phase: create every pod gated, store its uid, then open the gates; a pod who
 stored is never opened, so a retry or a late duplicate can't start work twice (P3).
 """
 
-import contextlib
 import logging
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID, uuid4
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from clusters.port import ClusterError, ClusterPort, Fault, PodPhase, PodReport
 from controlplane.kernel.crash import crash
 from scheduler.core.lifecycle import State
 from scheduler.loop import observe
-from scheduler.loop.claims import Claimed, Pod, claim, close, let_go, postpone, still_mine
-from scheduler.loop.requests import pod_request, service_name
+from scheduler.loop.calls import Answers, Calls, errors, is_of
+from scheduler.loop.claims import (
+    Claimed,
+    Pod,
+    claim,
+    close,
+    let_go,
+    mark_opened,
+    postpone,
+    still_mine,
+    store_uids,
+    unended,
+)
 from scheduler.loop.retry import give_up
 from scheduler.models import OperationKind
 from scheduler.services.transition import Step, lock, transition
@@ -30,103 +41,87 @@ logger = logging.getLogger(__name__)
 ACTOR = "system:dispatcher"
 THREADS = 8
 BATCH = 60
-GRACE_S = 10
-# What no retry can mend: the attempt is given up and the workload tried again from the start.
-_HOPELESS = {Fault.INVALID, Fault.FORBIDDEN, Fault.CONFLICT}
-
-NAMESPACE_S = 600.0
-"""How long a namespace that was ensured is trusted to be there."""
-
-type Answer = PodReport | ClusterError
+# What no retry can mend: the attempt is given up and the workload tried again from the start. A
+# missing right is none of it: an operator mends that, and it is no fault of the workload's.
+_HOPELESS = frozenset({Fault.INVALID, Fault.CONFLICT})
+_HOPELESS_OPEN = frozenset({Fault.INVALID})
 
 
-def dispatch(*, port: ClusterPort, cluster_id: UUID, at: Callable[[], datetime]) -> int:
-    """Carry out one batch of this cluster's due operations; how many attempts were taken on."""
+class Batch(NamedTuple):
+    """How many attempts were taken on, and whether the cluster could be reached for them all."""
+
+    taken: int
+    reached: bool
+
+
+def dispatch(
+    *, port: ClusterPort, cluster_id: UUID, at: Callable[[], datetime], limit: int | None = None
+) -> Batch:
+    """Carry out one batch of this cluster's due operations, `limit` (BATCH) attempts at most.
+
+    What breaks it, a time limit of the caller's too, is raised; what it had claimed is postponed.
+    """
     token = uuid4()
-    claimed = claim(cluster_id=cluster_id, token=token, limit=BATCH)
+    claimed = claim(cluster_id=cluster_id, token=token, limit=limit or BATCH)
     crash("D1")
     if not claimed:
-        return 0
-    with ThreadPoolExecutor(THREADS) as pool:
-        hand = _Hand(port, cluster_id, pool, token, at)
-        stops = [attempt for attempt in claimed if attempt.stopping]
-        starts = [attempt for attempt in claimed if not attempt.stopping]
-        hand.start(starts)
-        hand.stop(stops)
-    return len(claimed)
-
-
-# When this process last ensured a namespace, by cluster and name.
-_namespaces: dict[tuple[UUID, str], float] = {}
+        return Batch(0, reached=True)
+    try:
+        with ThreadPoolExecutor(THREADS) as pool:
+            calls = Calls(port, cluster_id, pool)
+            try:
+                hand = _Hand(calls, token, at)
+                hand.start([attempt for attempt in claimed if not attempt.stopping])
+                hand.stop([attempt for attempt in claimed if attempt.stopping])
+            except Exception as error:
+                calls.cut_short(repr(error))  # else the pool's end waits for all its calls
+                raise
+    except Exception as error:
+        why = f"the batch was broken off: {error!r}"
+        postpone(attempts=[attempt.id for attempt in claimed], why=why, token=token)
+        raise
+    return Batch(len(claimed), calls.reached)
 
 
 class _Hand:
     """One batch's way through the phases."""
 
-    def __init__(
-        self,
-        port: ClusterPort,
-        cluster_id: UUID,
-        pool: ThreadPoolExecutor,
-        token: UUID,
-        at: Callable[[], datetime],
-    ) -> None:
-        self._port = port
-        self._cluster_id = cluster_id
-        self._down: ClusterError | None = None
-        self._pool = pool
+    def __init__(self, calls: Calls, token: UUID, at: Callable[[], datetime]) -> None:
+        self._calls = calls
         self._token = token
         self._at = at
 
     def start(self, attempts: Sequence[Claimed]) -> None:
         attempts = self._prepare(attempts)
-        born = self._all([pod for attempt in attempts for pod in attempt.pods], self._create)
+        born = self._calls.create(_pods(attempts))
         attempts = self._sort_out(attempts, born)
         crash("D3")
-        _store_uids(
-            {pod.placement_id: report.uid for pod, report in _reports(attempts, born)},
-            token=self._token,
-        )
+        attempts = self._note_uids(attempts, born)
         crash("D4")
         # Between creating and opening the workload may have been cancelled or preempted.
         mine = still_mine(attempts=attempts, token=self._token)
         let_go(attempts=[a.id for a in attempts if a.id not in mine], token=self._token)
         attempts = [attempt for attempt in attempts if attempt.id in mine]
-        versions = {pod.placement_id: report for pod, report in _reports(attempts, born)}
-        opened = self._all(
-            [pod for attempt in attempts for pod in attempt.pods],
-            lambda pod: self._open(pod, versions[pod.placement_id]),
-        )
-        attempts = self._sort_out(attempts, opened)
+        opened = self._calls.open(_pods(attempts), born)
+        attempts = self._sort_out(attempts, opened, hopeless=_HOPELESS_OPEN)
         self._close_started(attempts)
 
     def stop(self, attempts: Sequence[Claimed]) -> None:
         """Ask for the pods' end; what never came to be is settled at once."""
-        pods = [pod for attempt in attempts for pod in attempt.pods]
         # Before any is deleted: once a pod is gone, only its uid says whose it was.
-        uids = dict(
-            zip((pod.placement_id for pod in pods), self._map(self._uid, pods), strict=True)
+        uids = self._calls.uids(_pods(attempts))
+        taken = store_uids(
+            {id: uid for id, uid in _of(attempts, uids, str) if uid}, token=self._token
         )
-        _store_uids(
-            {id: uid for id, uid in uids.items() if isinstance(uid, str) and uid},
-            token=self._token,
-        )
-        asked = self._map(lambda pod: self._delete(pod, uids[pod.placement_id]), pods)
-        answers = {pod.placement_id: answer for pod, answer in zip(pods, asked, strict=True)}
-        done, never_born = [], []
+        # Another placement's pod is not this one's to end, whatever its labels say.
+        asked = self._calls.delete(_pods(attempts), {**uids, **dict.fromkeys(taken, "")})
+        done = []
         for attempt in attempts:
-            errors = [
-                answer
-                for pod in attempt.pods
-                if isinstance(answer := answers[pod.placement_id], ClusterError)
-            ]
-            if errors:
-                postpone(attempts=[attempt.id], why=str(errors[0]), token=self._token)
-                continue
-            done.append(attempt)
-            never_born += [
-                pod.placement_id for pod in attempt.pods if answers[pod.placement_id] is False
-            ]
+            if failed := errors(attempt.pods, asked):
+                postpone(attempts=[attempt.id], why=str(failed[0]), token=self._token)
+            else:
+                done.append(attempt)
+        never_born = [id for id, born in _of(done, asked, bool) if not born]
         with transaction.atomic():
             at = self._at()
             observe.record(
@@ -145,129 +140,69 @@ class _Hand:
                 token=self._token,
             )
 
-    # --- the calls, each for one pod ---
-
-    def _create(self, pod: Pod) -> PodReport:
-        report = self._port.create_pod(request=pod_request(pod))
-        crash("D2")
-        return report
-
-    def _open(self, pod: Pod, born: PodReport) -> PodReport:
-        if born.phase != PodPhase.GATED:
-            return born  # opened by an earlier try
-        report = self._port.open_gate(
-            namespace=pod.namespace,
-            name=pod.name,
-            uid=born.uid,
-            resource_version=born.resource_version,
-            hostname=pod.hostname,
-        )
-        crash("D5")
-        return report
-
-    def _uid(self, pod: Pod) -> str:
-        """ "" when the pod never was."""
-        if pod.uid:
-            return pod.uid
-        found = self._port.read_pod(namespace=pod.namespace, name=pod.name)
-        return "" if found is None else found.uid
-
-    def _delete(self, pod: Pod, uid: str | ClusterError) -> bool:
-        """False when the pod never was: nothing to wait for."""
-        if isinstance(uid, ClusterError):
-            raise uid
-        if not uid:
-            return False
-        self._port.delete_pod(namespace=pod.namespace, name=pod.name, uid=uid, grace_s=GRACE_S)
-        crash("E2")
-        return True
-
     # --- helpers ---
 
     def _prepare(self, attempts: Sequence[Claimed]) -> list[Claimed]:
-        """Namespaces and the gangs' services, before any pod."""
+        """Those whose namespace and service are there."""
         ready = []
         for attempt in attempts:
             try:
-                self._ensure_namespace(attempt.namespace)
-                if len(attempt.pods) > 1:
-                    self._ensure_service(attempt)
+                self._calls.prepare(attempt)
                 ready.append(attempt)
             except ClusterError as error:
                 self._fail(attempt, error)
         return ready
 
-    def _ensure_namespace(self, name: str) -> None:
-        key = self._cluster_id, name
-        if time.monotonic() - _namespaces.get(key, -NAMESPACE_S) < NAMESPACE_S:
-            return
-        self._reach(lambda: self._port.ensure_namespace(name=name))
-        _namespaces[key] = time.monotonic()
+    def _note_uids(self, attempts: Sequence[Claimed], born: Answers[PodReport]) -> list[Claimed]:
+        """Store which pods are whose; the attempts, knowing it. A cluster that passes another's
+        pod off as an attempt's harms that attempt alone."""
+        uids = {id: report.uid for id, report in _of(attempts, born, PodReport)}
+        taken = store_uids(uids, token=self._token)
+        known = []
+        for attempt in attempts:
+            if taken.isdisjoint(pod.placement_id for pod in attempt.pods):
+                pods = tuple(replace(pod, uid=uids[pod.placement_id]) for pod in attempt.pods)
+                known.append(replace(attempt, pods=pods))
+            else:
+                why = "the cluster answered with a pod of another placement"
+                self._give_up(attempt, why)
+                postpone(attempts=[attempt.id], why=why, token=self._token)
+        return known
 
-    def _ensure_service(self, attempt: Claimed) -> None:
-        self._reach(
-            lambda: self._port.ensure_service(
-                namespace=attempt.namespace,
-                name=service_name(attempt.workload_id),
-                workload=str(attempt.workload_id),
-            )
-        )
-
-    def _reach[T](self, call: Callable[[], T]) -> T:
-        """The call, unless this batch has seen that the cluster can't be reached."""
-        if self._down is not None:
-            raise self._down
-        try:
-            return call()
-        except ClusterError as error:
-            if error.fault is Fault.UNREACHABLE:
-                self._down = error
-            raise
-
-    def _map[T](self, call: Callable[[Pod], T], pods: Sequence[Pod]) -> list[T | ClusterError]:
-        def safely(pod: Pod) -> T | ClusterError:
-            try:
-                return self._reach(lambda: call(pod))
-            except ClusterError as error:
-                return error
-
-        return list(self._pool.map(safely, pods))
-
-    def _all(self, pods: Sequence[Pod], call: Callable[[Pod], PodReport]) -> dict[UUID, Answer]:
-        return {
-            pod.placement_id: answer
-            for pod, answer in zip(pods, self._map(call, pods), strict=True)
-        }
-
-    def _sort_out(self, attempts: Sequence[Claimed], answers: dict[UUID, Answer]) -> list[Claimed]:
+    def _sort_out(
+        self,
+        attempts: Sequence[Claimed],
+        answers: Answers[PodReport],
+        *,
+        hopeless: Collection[Fault] = _HOPELESS,
+    ) -> list[Claimed]:
         """The attempts whose every pod answered well; the others are postponed or given up."""
         well = []
         for attempt in attempts:
-            errors = [
-                answer
-                for pod in attempt.pods
-                if isinstance(answer := answers[pod.placement_id], ClusterError)
-            ]
+            failed = errors(attempt.pods, answers)
             strangers = [
                 pod
                 for pod in attempt.pods
                 if isinstance(answer := answers[pod.placement_id], PodReport)
                 and pod.uid not in ("", answer.uid)
             ]
-            if errors:
+            if failed:
                 # The worst decides: a hopeless pod makes the whole gang hopeless.
-                self._fail(attempt, min(errors, key=lambda error: error.fault not in _HOPELESS))
+                worst = min(failed, key=lambda error: error.fault not in hopeless)
+                self._fail(attempt, worst, hopeless=hopeless)
             elif strangers:
                 self._replaced(attempt, strangers, answers)
             else:
                 well.append(attempt)
         return well
 
-    def _fail(self, attempt: Claimed, error: ClusterError) -> None:
+    def _fail(
+        self, attempt: Claimed, error: ClusterError, *, hopeless: Collection[Fault] = _HOPELESS
+    ) -> None:
         logger.warning("attempt %s: %s: %s", attempt.id, error.fault, error)
         if error.fault is Fault.NOT_FOUND:  # perhaps its namespace
-            _namespaces.pop((self._cluster_id, attempt.namespace), None)
-        if error.fault in _HOPELESS:
+            self._calls.doubt(attempt.namespace)
+        if error.fault in hopeless:
             self._give_up(attempt, f"the cluster refused it: {error}")
         postpone(
             attempts=[attempt.id],
@@ -277,7 +212,7 @@ class _Hand:
         )
 
     def _replaced(
-        self, attempt: Claimed, pods: Sequence[Pod], answers: dict[UUID, Answer]
+        self, attempt: Claimed, pods: Sequence[Pod], answers: Answers[PodReport]
     ) -> None:
         """Pods of theirs were deleted by somebody else: they are gone, and what was born in their
         place just now is never opened."""
@@ -293,11 +228,14 @@ class _Hand:
             ],
             at=at,
         )
-        for pod in pods:
-            answer = answers[pod.placement_id]
-            if isinstance(answer, PodReport) and answer.phase is PodPhase.GATED:
-                with contextlib.suppress(ClusterError):
-                    self._delete(pod, answer.uid)
+        shut = {
+            pod.placement_id: answer.uid
+            for pod in pods
+            if isinstance(answer := answers[pod.placement_id], PodReport)
+            and answer.phase is PodPhase.GATED
+            and is_of(pod, answer)
+        }
+        self._calls.delete([pod for pod in pods if pod.placement_id in shut], shut)
         postpone(attempts=[attempt.id], why=why, token=self._token)
 
     def _give_up(self, attempt: Claimed, why: str) -> None:
@@ -314,8 +252,11 @@ class _Hand:
         at = self._at()
         with transaction.atomic():
             lock([attempt.id for attempt in attempts])
+            # Whoever took over from us, or saw the attempt end, has said what there is to say.
+            mine = unended(attempts=attempts, token=self._token)
+            attempts = [attempt for attempt in attempts if attempt.id in mine]
             crash("D6")
-            _mark_opened([pod.placement_id for a in attempts for pod in a.pods], at)
+            mark_opened([pod.placement_id for pod in _pods(attempts)], at)
             transition(
                 [Step(a.workload_id, a.project_id, State.ADMITTED, State.BOUND) for a in attempts],
                 actor=ACTOR,
@@ -329,35 +270,16 @@ class _Hand:
             )
 
 
-def _reports(
-    attempts: Sequence[Claimed], answers: dict[UUID, Answer]
-) -> list[tuple[Pod, PodReport]]:
+def _pods(attempts: Sequence[Claimed]) -> list[Pod]:
+    return [pod for attempt in attempts for pod in attempt.pods]
+
+
+def _of[T](
+    attempts: Sequence[Claimed], answers: Answers[T], kind: type[T]
+) -> list[tuple[UUID, T]]:
+    """These attempts' answers that are no errors, by placement."""
     return [
-        (pod, answer)
-        for attempt in attempts
-        for pod in attempt.pods
-        if isinstance(answer := answers[pod.placement_id], PodReport)
+        (pod.placement_id, answer)
+        for pod in _pods(attempts)
+        if isinstance(answer := answers[pod.placement_id], kind)
     ]
-
-
-def _store_uids(uids: dict[UUID, str], *, token: UUID) -> None:
-    """Only while the claim is ours and no other uid is stored."""
-    if not uids:
-        return
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE scheduler_placement p SET pod_uid = u.uid"
-            " FROM unnest(%s::uuid[], %s::text[]) AS u(id, uid), scheduler_attempt a"
-            " WHERE p.id = u.id AND p.pod_uid = '' AND a.id = p.attempt_id AND a.claim = %s",
-            [list(uids), list(uids.values()), token],
-        )
-
-
-def _mark_opened(placements: Sequence[UUID], at: datetime) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE scheduler_placement SET opened_at = %s WHERE id IN ("
-            " SELECT id FROM scheduler_placement WHERE id = ANY(%s) AND opened_at IS NULL"
-            " AND pod_uid <> '' ORDER BY id FOR NO KEY UPDATE)",
-            [at, list(placements)],
-        )

@@ -7,16 +7,20 @@ from django.db import connection
 from scheduler.core.estimate import forecast
 from scheduler.core.policy import Policy
 from scheduler.core.units import ProjectId
+from scheduler.loop import retention
 from scheduler.loop.load import load
 from scheduler.models import Estimate
 
 PASSES = 20
 HISTORY = 200
 """Finished workloads of a project that its run times are drawn from, newest first."""
+KEPT_DAYS = 28
+"""How long an estimate is kept to be scored."""
 
 
 def run(*, at: datetime) -> int:
-    """Estimate every pending workload's start; how many rows were written."""
+    """Estimate every pending workload's start; how many rows were written. Forgets old ones."""
+    retention.prune(Estimate, days=KEPT_DAYS)
     snapshot = load(at=at).snapshot
     if not snapshot.pending:
         return 0

@@ -156,7 +156,9 @@ SELECT w.id::text, w.project_id::text, a.cluster_id::text, w.priority, w.preempt
        extract(epoch FROM coalesce(w.admitted_at, a.created_at))::bigint,
        extract(epoch FROM w.started_at)::bigint, w.run_time_limit_s, w.state,
        EXISTS (SELECT 1 FROM scheduler_operation o
-               WHERE o.attempt_id = a.id AND o.kind = 'stop')
+               WHERE o.attempt_id = a.id AND o.kind = 'stop'),
+       array(SELECT c.cluster_id::text FROM scheduler_workload_clusters c
+             WHERE c.workload_id = w.id ORDER BY 1)
 FROM scheduler_workload w JOIN scheduler_attempt a ON a.workload_id = w.id
 WHERE a.ended_at IS NULL
 """
@@ -203,8 +205,10 @@ def _holding(pod_sets: PodSets) -> tuple[tuple[HoldingView, ...], dict[WorkloadI
     views = []
     states = {}
     for row in fleet.rows(_HOLDING):
-        id, project, cluster, priority, preemptible, admitted, started, limit_s, state, stop = row
+        id, project, cluster, priority, preemptible, admitted = row[:6]
+        started, limit_s, state, stop, accepted = row[6:]
         states[WorkloadId(id)] = State(state)
+        returns = not stop or state == State.PREEMPTING
         views.append(
             HoldingView(
                 WorkloadId(id),
@@ -217,7 +221,8 @@ def _holding(pod_sets: PodSets) -> tuple[tuple[HoldingView, ...], dict[WorkloadI
                 started,
                 limit_s,
                 releasing=stop,
-                pod_sets=pod_sets.get(id, ()),
+                pod_sets=pod_sets.get(id, ()) if returns else (),
+                clusters=tuple(ClusterId(each) for each in accepted),
             )
         )
     return tuple(views), states

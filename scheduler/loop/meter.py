@@ -1,17 +1,21 @@
 """Placements → usage intervals: what was held from its pod's start to its end, each moment once.
 
-An interval is closed when the pod ends, and at full hours while it runs.
+An interval is closed when the pod ends, and at full hours while it runs. What is closed late is
+cut where days (UTC) begin, so that each day has its own spend.
 """
 
-from collections.abc import Iterable
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, time, timedelta
+from itertools import pairwise
 from uuid import UUID
 
 from django.db import transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Now
 
 from clusters.models import ClusterState
+from clusters.services.clusters import DEGRADED_S
 from controlplane.kernel.crash import crash
 from scheduler.models import Placement
 from tenants.models import UsageInterval
@@ -19,6 +23,9 @@ from tenants.services import ledger
 
 LAG = timedelta(minutes=2)
 """How long after a full hour it is closed: by then a pod's end within the hour has been seen."""
+MOST_DAYS = 31
+"""Midnights at which one interval is cut, the latest ones. It bounds the rows of a pod that is
+closed very late, and of replays in accelerated time, where a pod may span a hundred days."""
 
 
 def close(*, placements: Iterable[UUID]) -> None:
@@ -38,7 +45,7 @@ def tick(*, at: datetime, speed: float = 1.0) -> int:
     due = list(
         Placement.objects.filter(
             Q(metered_until__lt=hour) | Q(metered_until__isnull=True),
-            attempt__cluster__state=ClusterState.ACTIVE,
+            _heard_of(),
             started_at__lt=hour,
             ended_at__isnull=True,
             released_at__isnull=True,
@@ -55,6 +62,15 @@ def tick(*, at: datetime, speed: float = 1.0) -> int:
     return len(due)
 
 
+def _heard_of() -> Q:
+    """Of clusters whose pods' ends are seen. A draining cluster keeps its state when it falls
+    silent, so that it is asked when it was heard last."""
+    heard = Now() - timedelta(seconds=DEGRADED_S)
+    return Q(attempt__cluster__state=ClusterState.ACTIVE) | Q(
+        attempt__cluster__state=ClusterState.DRAINING, attempt__cluster__seen_at__gte=heard
+    )
+
+
 def _meter(placements: QuerySet[Placement], *, until: datetime | None) -> None:
     rows = list(
         placements.select_for_update(of=("self",), no_key=True)
@@ -67,7 +83,7 @@ def _meter(placements: QuerySet[Placement], *, until: datetime | None) -> None:
         end = row.ended_at if until is None else until
         if start is None or end is None or end <= start:
             continue
-        usages.append(
+        usages += [
             UsageInterval(
                 project_id=row.workload.project_id,
                 flavor_id=row.flavor_id,
@@ -76,10 +92,21 @@ def _meter(placements: QuerySet[Placement], *, until: datetime | None) -> None:
                 placement_id=row.id,
                 workload_id=row.workload_id,
                 amount_milli=row.amount_milli,
-                during=DateTimeTZRange(start, end),
+                during=DateTimeTZRange(lower, upper),
             )
-        )
+            for lower, upper in _days(start, end)
+        ]
         metered.append(row.id)
     ledger.record(usages)
     cut = F("ended_at") if until is None else until
     Placement.objects.filter(id__in=metered).update(metered_until=cut)
+
+
+def _days(start: datetime, end: datetime) -> Iterator[tuple[datetime, datetime]]:
+    """The time in parts of a day (UTC) each; what comes before the last MOST_DAYS is one part."""
+    midnight = datetime.combine(end.astimezone(UTC), time(), UTC)
+    if midnight == end:
+        midnight -= timedelta(days=1)
+    count = min(MOST_DAYS, -((start - midnight) // timedelta(days=1)))
+    cuts = [midnight - timedelta(days=back) for back in reversed(range(count))]
+    return pairwise([start, *cuts, end])

@@ -21,7 +21,7 @@ from controlplane.kernel import hints
 from controlplane.kernel.crash import crash
 from scheduler.core.lifecycle import State
 from scheduler.loop import meter
-from scheduler.loop.progress import Progress, verdict
+from scheduler.loop.progress import DELETED, LOST, Progress, verdict
 from scheduler.models import Attempt, AttemptOutcome, Operation, OperationKind, Placement, Workload
 from scheduler.services.transition import Step, lock, transition
 from tenants.services import usage
@@ -140,9 +140,11 @@ def _fact(report: PodReport, placement: _Live, *, gone: bool, at: datetime) -> F
             placement.id,
             started_at=started,
             ended_at=ended or at,
-            succeeded=report.phase == PodPhase.SUCCEEDED,
+            # A program may exit 0 on SIGTERM: its work is not done. What had ended before its
+            # deletion was asked is never marked as being deleted: the API removes it at once.
+            succeeded=report.phase == PodPhase.SUCCEEDED and not report.deleting,
             exit_code=report.exit_code,
-            reason=report.reason,
+            reason=DELETED if report.deleting and report.reason not in LOST else report.reason,
             released=True,
         )
     if gone:
@@ -258,7 +260,8 @@ SELECT a.id, a.workload_id, w.project_id, w.state, w.failures, a.trouble,
        count(*), count(p.started_at), count(p.released_at),
        count(*) FILTER (WHERE p.succeeded), count(*) FILTER (WHERE NOT p.succeeded),
        array_agg(DISTINCT p.end_reason) FILTER (WHERE NOT p.succeeded),
-       max(p.exit_code), max(p.started_at), max(p.ended_at)
+       max(p.exit_code) FILTER (WHERE p.end_reason <> 'Deleted'),
+       max(p.started_at), max(p.ended_at)
 FROM scheduler_attempt a
 JOIN scheduler_workload w ON w.id = a.workload_id
 JOIN scheduler_placement p ON p.attempt_id = a.id

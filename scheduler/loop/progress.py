@@ -14,7 +14,10 @@ MAX_FAILURES = 5
 """Tries that may be lost to the cluster before the workload is given up."""
 
 # End reasons that are the cluster's doing, not the work's: the workload is tried again.
-LOST = frozenset({"PodGone", "NodeLost", "Evicted", "NodeShutdown", "Terminated", "Shutdown"})
+DELETED = "Deleted"  # it ended of its deletion, whoever asked for that: us, or who drains its node
+LOST = frozenset(
+    {DELETED, "PodGone", "NodeLost", "Evicted", "NodeShutdown", "Terminated", "Shutdown"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,8 @@ _UNDER_WAY = {State.ADMITTED, State.BOUND, State.RUNNING}
 def _ended(progress: Progress, at: datetime) -> Verdict:
     ended_at = progress.ended_at or at
     if progress.succeeded == progress.total:
-        # Also when it was being cancelled or preempted: the work was faster.
+        # Also when it was being cancelled or preempted: the work was faster. What was told to stop
+        # and exits 0 for that has not succeeded, and is not counted so.
         return Verdict(State.SUCCEEDED, at=ended_at, outcome=AttemptOutcome.SUCCEEDED)
     if progress.state == State.CANCELLING:
         return Verdict(State.CANCELLED, at=at, outcome=AttemptOutcome.CANCELLED)
@@ -112,7 +116,9 @@ def _ended(progress: Progress, at: datetime) -> Verdict:
     if (progress.trouble or progress.lost) and not given_up:
         why = progress.trouble or progress.loss
         return Verdict(State.PENDING, why, at=at, outcome=AttemptOutcome.LOST, failed=True)
-    why = progress.trouble or ", ".join(filter(None, progress.reasons)) or "its work failed"
+    # What was deleted beside the failed one tells nothing of why.
+    reasons = [reason for reason in progress.reasons if reason != DELETED or progress.lost]
+    why = progress.trouble or ", ".join(filter(None, reasons)) or "its work failed"
     if progress.exit_code:
         why += f" (exit code {progress.exit_code})"
     if progress.trouble or progress.lost:

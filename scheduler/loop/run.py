@@ -17,6 +17,7 @@ from scheduler.core.lifecycle import State
 from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.loop import lease as leases
+from scheduler.loop import retention
 from scheduler.loop.apply import Outcome, apply
 from scheduler.loop.load import load
 from scheduler.models import CycleRecord, Workload
@@ -25,6 +26,8 @@ logger = logging.getLogger(__name__)
 
 SHARD = "fleet"
 """All capacity is one cohort so far, hence one shard."""
+KEPT_DAYS = 14
+"""How long the record of a cycle is kept."""
 
 
 def run_cycle(
@@ -54,6 +57,7 @@ def run_cycle(
         leases.release(lease)
     if outcome.left or len(decided.admits) >= policy.max_admits:
         hints.send(hints.CYCLE)
+    retention.prune(CycleRecord, days=KEPT_DAYS)
     return CycleRecord.objects.create(
         shard=lease.shard,
         epoch=lease.epoch,

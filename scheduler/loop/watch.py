@@ -10,7 +10,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -49,8 +49,7 @@ UNSCHEDULABLE_S = 15.0
 """How long a pod may stay refused by its cluster before it is tried elsewhere."""
 FOREIGN_S = 2.0
 QUEUE = 10_000
-PAUSE_S = 0.2
-"""Between two watches when the server ends the first at once."""
+PAUSE_S = 0.2  # between two watches when the server ends the first at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +111,8 @@ class Watch:
     def _offer(self, item: _Item) -> None:
         """Queue it, and don't wait for a writer that is gone."""
         while not self._over:
-            try:
+            with suppress(queue.Full):
                 return self._items.put(item, timeout=1)
-            except queue.Full:
-                continue
 
     @property
     def _over(self) -> bool:

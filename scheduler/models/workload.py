@@ -10,6 +10,7 @@ from controlplane.kernel.models import Row
 from scheduler.core.lifecycle import TERMINAL, State
 from tenants.models import Project
 
+
 class Workload(Row):
     """Only `services.transition` changes `state`, by compare-and-set on `state` and `version`.
 

@@ -15,6 +15,7 @@ from scheduler.core.units import ONE_MILLI
 from scheduler.models import Attempt, Placement, PlacementSpan, PodSet, Workload, WorkloadEvent
 from scheduler.selectors import accrual, listing
 from scheduler.selectors.accrual import Cost
+from scheduler.selectors.dispatch import Dispatch, failing
 from scheduler.selectors.listing import Asked, Line
 from tenants.selectors.prices import Prices
 
@@ -137,7 +138,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """`cost` is None for those who may not see spend."""
+    """`cost` is None for those who may not see spend; `dispatch` is there while it fails."""
 
     line: Line
     run_time_limit_s: int | None
@@ -149,10 +150,11 @@ class Detail:
     events: tuple[Event, ...]
     tries: tuple[Try, ...]
     cost: Cost | None
+    dispatch: Dispatch | None = None
 
 
 def detail(*, workload: Workload, prices: Prices | None, at: datetime) -> Detail:
-    """Everything the page shows of a workload that the caller may see, in at most 14 queries.
+    """Everything the page shows of a workload that the caller may see, in at most 15 queries.
 
     `prices` None leaves the cost out.
     """
@@ -171,6 +173,7 @@ def detail(*, workload: Workload, prices: Prices | None, at: datetime) -> Detail
         cost=None
         if prices is None
         else accrual.cost(workload_id=workload.id, prices=prices, at=at),
+        dispatch=failing(workload=workload),
     )
 
 

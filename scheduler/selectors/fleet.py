@@ -32,11 +32,12 @@ from scheduler.core.units import (
 type Row = tuple[Any, ...]  # Any: a database row of mixed columns
 
 
-def rows(sql: str, parameters: Sequence[object] = ()) -> list[Row]:
+def rows(sql: str, parameters: Sequence[Any] = ()) -> list[Row]:  # Any: what psycopg adapts
     """Plain tuples: a snapshot has tens of thousands of rows, too many for model instances."""
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
-        return cursor.fetchall()
+        found: list[Row] = cursor.fetchall()
+    return found
 
 
 def flavors() -> tuple[FlavorView, ...]:

@@ -14,6 +14,7 @@ from controlplane.kernel.errors import Invalid, Problem
 from scheduler.models import Workload
 from scheduler.selectors import queues
 from scheduler.selectors import workloads as selectors
+from scheduler.selectors.dispatch import open_dispatch
 from scheduler.services import workloads as services
 from scheduler.services.specs import WorkloadSpec
 from scheduler.web import serializers, shapes
@@ -122,7 +123,8 @@ class WorkloadApi(ApiView):
         self.query()
         row = selectors.workload(actor=self.actor, id=id)
         placements = selectors.placements(actor=self.actor, workload_id=row.id)
-        return Response(shapes.detail(row, placements))
+        dispatch = open_dispatch(workload_id=row.id)
+        return Response(shapes.detail(row, placements, dispatch))
 
 
 class CancelApi(ApiView):

@@ -14,6 +14,7 @@ from scheduler.core.lifecycle import State
 from scheduler.services import specs
 from scheduler.services.specs import WorkloadSpec
 from scheduler.web import submission
+from scheduler.web.details import DispatchOut, PlacementOut, PodSetOut
 from scheduler.web.reading import Json
 
 MAX_BATCH = 500
@@ -196,42 +197,6 @@ class EstimateOut(serializers.Serializer[Any]):  # Any: plain rows
     basis = serializers.CharField()
 
 
-class PodSetOut(serializers.Serializer[Any]):  # Any: plain rows
-    name = serializers.CharField()
-    count = serializers.IntegerField()
-    min_count = serializers.IntegerField()
-    cpu_milli = serializers.IntegerField()
-    memory_mib = serializers.IntegerField()
-    gpu_count = serializers.IntegerField()
-    gpu_milli = serializers.IntegerField()
-    flavors = serializers.ListField(child=serializers.CharField())
-    image = serializers.CharField()
-    command = serializers.ListField(child=serializers.CharField())
-    args = serializers.ListField(child=serializers.CharField())
-    env = serializers.DictField(child=serializers.CharField())
-
-
-class PlacementOut(serializers.Serializer[Any]):  # Any: plain rows
-    """One pod on one node. `spans` are parts of devices: memory slices with MIG, else
-    thousandths."""
-
-    id = serializers.UUIDField()
-    attempt = serializers.IntegerField()
-    rank = serializers.IntegerField()
-    pod_set = serializers.CharField()
-    pod_name = serializers.CharField()
-    cluster = serializers.CharField()
-    node = serializers.CharField()
-    flavor = serializers.CharField()
-    amount_milli = serializers.IntegerField()
-    spans = serializers.ListField(child=serializers.DictField())
-    started_at = serializers.DateTimeField(allow_null=True)
-    ended_at = serializers.DateTimeField(allow_null=True)
-    released_at = serializers.DateTimeField(allow_null=True)
-    exit_code = serializers.IntegerField(allow_null=True)
-    end_reason = serializers.CharField(allow_blank=True)
-
-
 class WorkloadOut(serializers.Serializer[Any]):  # Any: plain rows
     id = serializers.UUIDField()
     project = serializers.UUIDField()
@@ -259,6 +224,7 @@ class WorkloadDetailOut(WorkloadOut):
     labels = serializers.DictField(child=serializers.CharField())
     pod_sets = PodSetOut(many=True)
     placements = PlacementOut(many=True, help_text="The newest first, at most 4,096.")
+    dispatch = DispatchOut(allow_null=True)
 
 
 class QueuedOut(serializers.Serializer[Any]):  # Any: plain rows

@@ -1,11 +1,13 @@
 """Rows as the plain JSON that the serializers describe. A test holds the two together."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from scheduler.models import Placement, PodSet, Workload, WorkloadEvent
 from scheduler.selectors import queues
+from scheduler.selectors.dispatch import Dispatch
 
 type Out = dict[str, Any]  # Any: JSON values, UUID, datetime
 
@@ -38,13 +40,14 @@ def workload(row: Workload) -> Out:
     }
 
 
-def detail(row: Workload, placements: Iterable[Placement]) -> Out:
+def detail(row: Workload, placements: Iterable[Placement], dispatch: Dispatch | None) -> Out:
     return {
         **workload(row),
         "clusters": [cluster.name for cluster in row.clusters.all()],
         "labels": row.labels,
         "pod_sets": [_pod_set(each) for each in row.pod_sets.all()],
         "placements": [_placement(each) for each in placements],
+        "dispatch": None if dispatch is None else asdict(dispatch),
     }
 
 

@@ -3,11 +3,12 @@ float."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
-from django.db.models import QuerySet, Sum
+from django.db.models import F, QuerySet, Sum, Value
+from django.db.models.expressions import Combinable
 from django.db.models.functions import TruncDate
 
 from tenants import access
@@ -27,6 +28,9 @@ class Filters:
 
 
 ALL = Filters()
+_MOMENT = timedelta(microseconds=1)
+"""The least time that PostgreSQL tells apart. `ended_at` is the first moment that is not charged:
+the hour before midnight ends on the next day, and is dated by its last moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,10 @@ def usage(*, actor: Actor, filters: Filters = ALL) -> QuerySet[UsageInterval]:
 
 
 def charges(*, actor: Actor, filters: Filters = ALL) -> QuerySet[Charge]:
-    """Charges of usage that ended in the filter's time; order them by id. Raises as `usage`."""
+    """Charges of usage whose last moment is in the filter's time; order them by id.
+
+    Raises as `usage`.
+    """
     rows = Charge.objects.select_related("project", "flavor")
     rows = _permitted(rows, actor=actor, project_id=filters.project_id)
     if filters.flavor is not None:
@@ -66,9 +73,9 @@ def charges(*, actor: Actor, filters: Filters = ALL) -> QuerySet[Charge]:
     if filters.workload_id is not None:
         rows = rows.filter(workload_id=filters.workload_id)
     if filters.since is not None:
-        rows = rows.filter(ended_at__gte=filters.since)
+        rows = rows.filter(ended_at__gte=filters.since + _MOMENT)
     if filters.until is not None:
-        rows = rows.filter(ended_at__lt=filters.until)
+        rows = rows.filter(ended_at__lt=filters.until + _MOMENT)
     return rows
 
 
@@ -77,7 +84,7 @@ def by_day(*, actor: Actor, filters: Filters = ALL) -> Sequence[Spent]:
     rows = (
         charges(actor=actor, filters=filters)
         .select_related(None)
-        .annotate(day=TruncDate("ended_at"))
+        .annotate(day=TruncDate(_last_moment()))
         .values("day", "project_id", "project__name", "flavor__name", "currency")
         .annotate(spent=Sum("amount"))
         .order_by("day", "project__name", "project_id", "flavor__name", "currency")
@@ -115,6 +122,11 @@ def rates(*, flavor: str | None = None, at: datetime | None = None) -> QuerySet[
     if at is not None:
         rows = rows.filter(during__contains=at)
     return rows
+
+
+def _last_moment() -> Combinable:
+    """Of a charge."""
+    return F("ended_at") - Value(_MOMENT)
 
 
 def _permitted[M: (UsageInterval, Charge)](

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+from django.db.models import Exists, OuterRef, Q
 
 from tenants import pricing
 from tenants.models import Charge, Rate, UsageInterval
@@ -29,22 +30,31 @@ def record(usages: Iterable[UsageInterval]) -> None:
 
 
 def charge_unpriced(*, limit: int = 5000) -> int:
-    """Charge stored usage for which a rate has appeared since; how many charges were made.
+    """Charge stored usage for which a rate has appeared since, the oldest `limit` of it; how much
+    there was.
 
-    A rate that begins inside a stored interval does not price it: rates are set ahead.
+    A rate that begins inside a stored interval does not price it: rates are set ahead. Usage
+    without a rate is passed over, so that however much there is keeps nothing else waiting.
     """
-    unpriced = list(UsageInterval.objects.filter(charges__isnull=True).order_by("id")[:limit])
+    priced_by = Rate.objects.filter(
+        Q(cluster=OuterRef("cluster_id")) | Q(cluster=None),
+        flavor=OuterRef("flavor_id"),
+        during__contains=OuterRef("during__startswith"),
+    )
+    waiting = UsageInterval.objects.filter(Exists(priced_by), charges__isnull=True)
+    unpriced = list(waiting.order_by("id")[:limit])
     rates = _rates({usage.flavor_id for usage in unpriced})
     priced = []
     for usage in unpriced:
         rate = _rate_at(rates[usage.flavor_id], usage.cluster_id, usage.during.lower)
         if rate is not None:
             priced.append((usage, rate))
-    _charge(priced)
+    # Another meter may have charged some meanwhile; `charge_once_a_usage` keeps them single.
+    _charge(priced, unless_charged=True)
     return len(priced)
 
 
-def _charge(priced: Sequence[tuple[UsageInterval, Rate]]) -> None:
+def _charge(priced: Sequence[tuple[UsageInterval, Rate]], *, unless_charged: bool = False) -> None:
     Charge.objects.bulk_create(
         [
             Charge(
@@ -64,6 +74,7 @@ def _charge(priced: Sequence[tuple[UsageInterval, Rate]]) -> None:
             for usage, rate in priced
         ],
         batch_size=1000,
+        ignore_conflicts=unless_charged,
     )
 
 

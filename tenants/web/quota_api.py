@@ -1,12 +1,13 @@
 """Endpoints about amounts and money: quotas, requests for more, rates, usage, charges."""
 
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from clusters.models import Flavor
+from clusters.models import Cluster, Flavor
 from controlplane.api.pagination import Keyset
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView, many
@@ -14,7 +15,7 @@ from controlplane.kernel.errors import Invalid
 from tenants import access
 from tenants.selectors import quotas as selectors
 from tenants.selectors import spend
-from tenants.services import quotas, requests
+from tenants.services import quotas, rates, requests
 from tenants.web import serializers as s
 
 type Out = dict[str, Any]  # Any: JSON values
@@ -25,6 +26,15 @@ def _flavor(name: str) -> Flavor:
     if flavor is None:
         raise Invalid("There is no such flavor.", pointer="/flavor", code="unknown-flavor")
     return flavor
+
+
+def _cluster(name: str | None) -> Cluster | None:
+    if name is None:
+        return None
+    cluster = Cluster.objects.filter(name=name).first()
+    if cluster is None:
+        raise Invalid("There is no such cluster.", pointer="/cluster", code="unknown-cluster")
+    return cluster
 
 
 class QuotasApi(ApiView):
@@ -210,6 +220,31 @@ class RatesApi(ApiView):
             order=["id"],
             shape=many(s.RateOut),
         )
+
+    @operation(
+        "rates_set",
+        tag="spend",
+        summary="Set a flavor's price from a moment on; the one before ends (fleet operators)",
+        takes=s.RateIn,
+        answers={201: s.RateOut},
+        keyed=True,
+    )
+    def post(self, request: Request) -> Response:
+        def make() -> Out:
+            access.authorize_fleet(self.actor, access.Action.OPERATE)
+            body = self.body(s.RateIn)
+            made = rates.set_rate(
+                actor=self.actor,
+                flavor=_flavor(body["flavor"]),
+                cluster=_cluster(body.get("cluster")),
+                price_per_hour=Decimal(body["price_per_hour"]),
+                currency=body["currency"],
+                start=body.get("from"),
+                at=self.at,
+            )
+            return s.RateOut(made).data
+
+        return self.once(make)
 
 
 def _spend_filters(asked: dict[str, Any]) -> spend.Filters:  # Any: validated input

@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from django.core.validators import RegexValidator
 from rest_framework import serializers
 
 from controlplane.api.fields import Id, Integer, Moment, StrictSerializer, Text, Words
 from tenants.models import Decision, Role, Scope
 from tenants.services.quotas import MAX_MILLI
+from tenants.services.rates import PRICE
 from tenants.services.requests import MAX_TEXT
 from tenants.services.tokens import MAX_AGE
 
@@ -188,6 +190,22 @@ class RateOut(serializers.Serializer[Rows]):
     currency = serializers.CharField()
     valid_from = serializers.DateTimeField(source="during.lower", allow_null=True)
     valid_until = serializers.DateTimeField(source="during.upper", allow_null=True)
+
+
+class RateIn(StrictSerializer):
+    flavor = Text(max_length=63)
+    cluster = Text(
+        max_length=40, required=False, allow_null=True, help_text="Left out or null is any."
+    )
+    price_per_hour = Text(
+        validators=[RegexValidator(rf"^{PRICE.pattern}$", 'An amount is wanted: "2.50".')],
+        help_text="Of a whole unit, as a string: money is never a float.",
+    )
+    currency = Text(max_length=3, help_text="The installation's.")
+
+    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+        start = Moment(required=False, help_text="Now or later; left out is now.")
+        return {**super().get_fields(), "from": start}  # a word that no attribute can have
 
 
 class RatesQuery(StrictSerializer):

@@ -62,11 +62,18 @@ def _member(world: World) -> dict[str, Any]:  # Any: JSON values
     return {"user": "cleo", "role": "viewer", "project": str(world.project.id)}
 
 
+def _price(world: World) -> dict[str, Any]:  # Any: JSON values
+    return {"flavor": "h100-80gb", "cluster": None, "price_per_hour": "3.10", "currency": "EUR"}
+
+
 _EVERYBODY = "200 200 200 200 200 200 200 200 401 401 200 200 200"
 _TENANTS = "200 200 200 200 200 200 200 404 401 401 200 404 200"
 """Who sees an object of the project."""
 _SPEND = "200 200 200 200 403 200 200 404 401 401 200 404 200"
 _OPEN = "200 200 200 200 200 200 200 200 200 401 200 200 200"
+_OPERATE = "403 403 403 403 403 200 403 403 401 401 403 403 403"
+"""What belongs to the fleet: a tenant's operator may not either."""
+_OPERATE_MAKES = _OPERATE.replace("200", "201")
 _ID, _WORKLOAD = {"id": "workload"}, {"id": "workload"}
 
 API: dict[tuple[str, str], Row] = {
@@ -118,13 +125,22 @@ API: dict[tuple[str, str], Row] = {
         body=lambda world: {"note": "No."},
     ),
     ("GET", "rates"): Row(_EVERYBODY),
+    ("POST", "rates"): Row(_OPERATE_MAKES, body=_price),
     ("GET", "usage"): Row(_SPEND, query=_project),
     ("GET", "charges"): Row(_SPEND, query=_project),
     ("GET", "clusters"): Row(_EVERYBODY),
+    ("POST", "clusters"): Row(
+        _OPERATE_MAKES, body=lambda world: {"name": "new-one", "region": "eu"}
+    ),
     ("GET", "clusters/<uuid:id>"): Row(_EVERYBODY, {"id": "cluster"}),
+    ("POST", "clusters/<uuid:id>/drain"): Row(_OPERATE, {"id": "cluster"}),
+    ("POST", "clusters/<uuid:id>/resume"): Row(_OPERATE, {"id": "draining cluster"}),
     ("GET", "nodes"): Row(_EVERYBODY),
     ("GET", "devices"): Row(_EVERYBODY),
     ("GET", "flavors"): Row(_EVERYBODY),
+    ("POST", "flavors"): Row(
+        _OPERATE_MAKES, body=lambda world: {"name": "a100", "kind": "whole", "model": "A100"}
+    ),
     ("GET", "workloads"): Row(_TENANTS, query=_project),
     ("POST", "workloads"): Row(
         "201 403 403 201 403 403 403 404 401 401 403 404 201",

@@ -5,14 +5,15 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
+from clusters.models import Cluster, Flavor
 from controlplane.api.models import IdempotencyKey
 from controlplane.audit.models import AuditEvent
 from scheduler.models import PodSet, Workload, WorkloadEvent
-from tenants.models import Member, Project, Quota, QuotaRequest, Token
+from tenants.models import Member, Project, Quota, QuotaRequest, Rate, Token
 
 _STORED = (
-    AuditEvent, IdempotencyKey, Member, PodSet, Project, Quota, QuotaRequest, Token, Workload,
-    WorkloadEvent,
+    AuditEvent, Cluster, Flavor, IdempotencyKey, Member, PodSet, Project, Quota, QuotaRequest,
+    Rate, Token, Workload, WorkloadEvent,
 )  # fmt: skip
 
 

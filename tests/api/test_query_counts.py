@@ -28,6 +28,11 @@ _WHO = {
     "POST /api/v1/quota-requests/<uuid:id>/grant": "fleet approver",
     "POST /api/v1/quota-requests/<uuid:id>/deny": "fleet approver",
     "POST /api/v1/quotas": "fleet operator",
+    "POST /api/v1/rates": "fleet operator",
+    "POST /api/v1/clusters": "fleet operator",
+    "POST /api/v1/clusters/<uuid:id>/drain": "fleet operator",
+    "POST /api/v1/clusters/<uuid:id>/resume": "fleet operator",
+    "POST /api/v1/flavors": "fleet operator",
     "GET /metrics": "fleet operator",
 }
 """Who asks where an owner may not."""

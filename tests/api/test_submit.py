@@ -159,6 +159,28 @@ def test_its_placements_are_shown_the_newest_attempt_first(api: Api, cast: Cast)
     assert (shown[0]["cluster"], shown[0]["node"]) == ("east", "n1")
 
 
+def test_what_its_cluster_has_not_done_yet_is_shown(api: Api, cast: Cast) -> None:
+    flavor = cast.detection.quotas.get().flavor
+    row = factories.workload(cast.detection, cast.ben, [flavor], state=State.ADMITTED)
+    placed = factories.place(row, factories.node(factories.cluster("east")), flavor)
+    client = api(cast.ben)
+    assert client.get(f"{URL}/{row.id}").json()["dispatch"] is None
+    start = Operation.objects.create(
+        attempt=placed.attempt, kind=OperationKind.START, failures=2, last_error="forbidden",
+        due_at=factories.AT,
+    )  # fmt: skip
+    assert client.get(f"{URL}/{row.id}").json()["dispatch"] == {
+        "kind": "start",
+        "failures": 2,
+        "last_error": "forbidden",
+        "next_try_at": "2026-11-21T09:00:00Z",
+    }
+    stop = Operation.objects.create(attempt=placed.attempt, kind=OperationKind.STOP)
+    assert client.get(f"{URL}/{row.id}").json()["dispatch"]["kind"] == "stop"
+    Operation.objects.filter(id__in=[start.id, stop.id]).update(done_at=factories.AT)
+    assert client.get(f"{URL}/{row.id}").json()["dispatch"] is None
+
+
 def test_the_refused_environment_is_what_a_gangs_pods_are_given() -> None:
     pod = Pod(
         placement_id=UUID(int=1), workload_id=UUID(int=2), attempt=1, rank=0, peers=2,

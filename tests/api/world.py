@@ -8,6 +8,7 @@ from typing import Any
 from django.test import Client
 from rest_framework.test import APIClient
 
+from clusters.models import ClusterState
 from scheduler.core.lifecycle import State
 from tenants.models import Project, Role, Scope, Tenant
 from tests import factories
@@ -44,6 +45,7 @@ def build(cast: Cast) -> World:
     """Every object belongs to Detection; ben, its member, made what a member makes."""
     flavor = factories.flavor()
     cluster = factories.cluster()
+    draining = factories.cluster("west", state=ClusterState.DRAINING)
     node = factories.node(cluster, gpus=1)
     factories.quota(cast.detection, flavor)
     rate = factories.rate(flavor)
@@ -65,6 +67,7 @@ def build(cast: Cast) -> World:
             "member": member.id,
             "token": token.id,
             "cluster": cluster.id,
+            "draining cluster": draining.id,
             "cluster name": cluster.name,
         },
         clients=_clients(cast),

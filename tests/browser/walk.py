@@ -70,7 +70,7 @@ def signed_in(browser: Browser, base_url: str, user: str) -> Page:
 
 
 def await_hardware(page: Page) -> None:
-    """A moment after the start the clusters' machines are listed; until then none can be chosen."""
+    """Soon after the start the clusters' machines are listed; until then none can be chosen."""
     deadline = time.monotonic() + WITHIN_MS / 1000
     while True:
         page.goto("/workloads/new")

@@ -174,7 +174,7 @@ def test_it_waits_because_of(
 
 
 def test_what_is_free_on_nodes_that_take_nothing_new_does_not_count() -> None:
-    nodes = [*ONE, node("n0", gpus=4, usable=False)]
+    nodes = [*ONE, node("n0", gpus=2, usable=False)]
     waiting = job("w", "a", pods(gpus=4))
     queues = [queue("a", h100=8), queue("b", h100=8)]
     of = snapshot(nodes=nodes, queues=queues, holding=FULL, pending=[waiting])

@@ -1,12 +1,14 @@
 """When will it start: truths that a simulation with known ends must tell."""
 
+from dataclasses import replace
+
 import pytest
 
-from scheduler.core.estimate import HORIZON_S, Basis, Forecast, forecast
+from scheduler.core.estimate import HORIZON_S, LEAST_HISTORY, Basis, Forecast, forecast
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
-from scheduler.core.units import ProjectId, WorkloadId
-from tests.core.build import job, node, pods, queue, runs, snapshot
+from scheduler.core.units import ClusterId, ProjectId, WorkloadId
+from tests.core.build import AT, cluster, job, node, pods, queue, runs, snapshot
 
 NODES = [node("n1", gpus=2)]
 QUEUES = [queue("a", h100=4), queue("b", h100=4)]
@@ -48,7 +50,7 @@ def test_without_limit_and_history_there_is_no_basis() -> None:
 def test_history_is_taken_given_what_has_run_already() -> None:
     """Half of the finished work ran 100 s and half 1,000 s; this has run 500 s: 500 s are left."""
     busy = runs("r", "a", "n1/0", "n1/1", since_s=500)
-    found = told(fleet([busy], job("w")), {"a": (100, 100, 1000, 1000)})["w"]
+    found = told(fleet([busy], job("w")), {"a": (100,) * 3 + (1000,) * 3})["w"]
     assert found == Forecast(WorkloadId("w"), 500, 500, Basis.HISTORY)
 
 
@@ -71,19 +73,20 @@ def test_of_two_passes_the_earlier_is_the_median_and_the_later_is_p90() -> None:
 
 def test_a_start_in_half_of_the_passes_has_no_p90() -> None:
     busy = runs("r", "a", "n1/0", "n1/1", since_s=0)
-    found = told(fleet([busy], job("w")), {"a": (100, 100, 100, 2 * HORIZON_S)}, passes=100)["w"]
+    times = (100,) * 6 + (2 * HORIZON_S,) * 2
+    found = told(fleet([busy], job("w")), {"a": times}, passes=100)["w"]
     assert (found.p50_s, found.p90_s) == (100, None)
 
 
 def test_the_history_of_a_project_says_nothing_of_another() -> None:
     busy = runs("r", "b", "n1/0", "n1/1")
-    assert told(fleet([busy], job("w")), {"a": (10,)})["w"].basis is Basis.NONE
+    assert told(fleet([busy], job("w")), {"a": (10,) * 9})["w"].basis is Basis.NONE
 
 
 def test_a_limit_cuts_what_history_draws() -> None:
     busy = runs("r", "a", "n1/0", "n1/1", since_s=0, limit_s=50)
-    assert told(fleet([busy], job("w")), {"a": (9000,)})["w"].p50_s == 50
-    assert told(fleet([busy], job("w")), {"a": (9000,)})["w"].basis is Basis.LIMIT
+    assert told(fleet([busy], job("w")), {"a": (9000,) * 9})["w"].p50_s == 50
+    assert told(fleet([busy], job("w")), {"a": (9000,) * 9})["w"].basis is Basis.LIMIT
 
 
 def test_a_queue_starts_one_after_the_other() -> None:
@@ -117,6 +120,50 @@ def test_victims_make_way_at_once_for_the_one_who_waits_for_them() -> None:
     low = runs("low", "a", "n1/0", "n1/1")
     found = told(fleet([low], job("w", "a", priority=1)))["w"]
     assert found == Forecast(WorkloadId("w"), 0, 0, Basis.PLAN)
+
+
+def test_a_few_finished_runs_are_no_ground() -> None:
+    busy = runs("r", "a", "n1/0", "n1/1", since_s=0)
+    few = {"a": (100,) * (LEAST_HISTORY - 1)}
+    assert told(fleet([busy], job("w")), few)["w"].basis is Basis.NONE
+    enough = {"a": (100,) * LEAST_HISTORY}
+    assert told(fleet([busy], job("w")), enough)["w"].p50_s == 100
+    limited = runs("r", "a", "n1/0", "n1/1", since_s=0, limit_s=50)
+    assert told(fleet([limited], job("w")), few)["w"] == Forecast(
+        WorkloadId("w"), 50, 50, Basis.LIMIT
+    )
+
+
+def test_victims_wait_again_in_the_clusters_that_they_accept() -> None:
+    """The victim may not go to c2, which is free; so the third waits for c1 until it has run."""
+    clusters = [cluster("c1", [node("n1", gpus=1)]), cluster("c2", [node("n2", gpus=1)])]
+    asked = job("low", "a", limit_s=100)
+    low = runs("low", "a", "n1/0", limit_s=100, since_s=0)
+    low = replace(low, pod_sets=asked.pod_sets, clusters=(ClusterId("c1"),))
+    pending = [
+        job("high", "a", priority=1, clusters="c1", limit_s=1000),
+        job("third", "a", submitted_at=AT + 9, clusters="c2"),
+    ]
+    of = snapshot(clusters=clusters, queues=QUEUES, holding=[low], pending=pending)
+    found = told(of)
+    assert (found["high"].p50_s, found["third"].p50_s) == (0, 0)
+    behind = job("third", "a", submitted_at=AT + 9, clusters="c1", limit_s=100)
+    found = told(replace(of, pending=(pending[0], behind)))
+    assert found["third"].p50_s == 1100
+
+
+@pytest.mark.parametrize("returns", [True, False])
+def test_evicted_work_that_still_gives_back_waits_again_before_later_work(returns: bool) -> None:
+    low = runs("low", "a", "n1/0", "n1/1", limit_s=100, since_s=10, releasing=True)
+    if returns:
+        low = replace(low, pod_sets=job("low", "a", pods(gpus=2)).pod_sets)
+    pending = [
+        job("high", "a", pods(gpus=2), priority=1, limit_s=1000),
+        job("later", "a", pods(gpus=2), submitted_at=AT + 9),
+    ]
+    found = told(fleet([low], *pending))
+    assert found["high"].p50_s == 0
+    assert found["later"].p50_s == (1100 if returns else 1000)
 
 
 def test_quota_is_kept_in_the_future_too() -> None:

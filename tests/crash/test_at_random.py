@@ -44,7 +44,7 @@ def test_any_number_of_deaths_changes_no_sum(seed: int, scene: Scene, tmp_path: 
         if chance.random() < 0.2:
             _cancel_one(scene.world, chance)
         time.sleep(chance.uniform(0.02, 0.2))
-        if chance.random() < 0.5:
+        if chance.random() < 0.3:
             crew.kill_one()
     crew.dismiss()
     scene.end_well()
@@ -91,9 +91,9 @@ class Crew:
         self._hire(step)
 
     def _hire(self, step: str) -> None:
-        armed = self._chance.random() < 0.5
+        armed = self._chance.random() < 0.7
         point = self._chance.choice(POINTS[step])
-        crash = f"{point}:{self._chance.randint(1, 4)}" if armed else ""
+        crash = f"{point}:{self._chance.randint(1, 3)}" if armed else ""
         arguments = {"seed": self._chance.randrange(10**6)} if step == "worker" else {}
         pid = self._scene.children.spawn(step, crash=crash, errors=str(self._errors), **arguments)
         self._alive[pid] = step

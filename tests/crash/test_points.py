@@ -4,6 +4,7 @@ or left over.
 A new point is a line in POINTS: where it dies, doing what, and after what.
 """
 
+import ast
 import os
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
 from scheduler.models import Workload
 from scheduler.services import workloads
+from tests.architecture.source import PACKAGES, nodes
 from tests.crash import children, diary
 from tests.crash.conftest import Scene
 from tests.flows.world import spec
@@ -118,7 +120,11 @@ def test_dying_at(point: Point, scene: Scene) -> None:
     assert not unlike.exists()
 
 
-@pytest.mark.parametrize(("crash", "stored"), [("A1", 0), ("A2", 1), ("A3", 1)])
+SUBMITTING = {"A1": 0, "A2": 1, "A3": 1}
+"""How many workloads are stored when whoever submits them dies there."""
+
+
+@pytest.mark.parametrize(("crash", "stored"), SUBMITTING.items())
 def test_dying_while_submitting_at(crash: str, stored: int, scene: Scene) -> None:
     specs = [{"flavor": "h100", "count": 3, "command": SHORT}]
     scene.children.run("submit", crash=crash, specs=specs)
@@ -128,7 +134,7 @@ def test_dying_while_submitting_at(crash: str, stored: int, scene: Scene) -> Non
     assert Workload.objects.filter(state=State.SUCCEEDED).count() == stored + 1
 
 
-@pytest.mark.parametrize("crash", ["A1", "A2", "A3"])
+@pytest.mark.parametrize("crash", SUBMITTING)
 def test_a_keyed_request_that_died_is_stored_once_however_often_it_is_sent(
     crash: str, scene: Scene
 ) -> None:
@@ -158,6 +164,16 @@ def test_dying_again_and_again_at_one_point_only_delays(scene: Scene) -> None:
         scene.wait_for_claims()
         scene.children.run("dispatch", crash=crash)
     scene.end_well()
+
+
+def test_every_crash_point_of_the_tree_has_a_scenario() -> None:
+    """M1's is in test_meter.py."""
+    points = {
+        ast.literal_eval(node.args[0])
+        for _, node in nodes(*PACKAGES)
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "crash"
+    }
+    assert points == {point.crash.partition(":")[0] for point in POINTS} | {*SUBMITTING, "M1"}
 
 
 def test_the_environment_arms_a_point_too(scene: Scene) -> None:

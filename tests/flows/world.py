@@ -83,7 +83,7 @@ class World:
         run.run_cycle(at=now())
 
     def dispatch(self) -> None:
-        while dispatch.dispatch(port=self.port, cluster_id=self.cluster.id, at=now):
+        while dispatch.dispatch(port=self.port, cluster_id=self.cluster.id, at=now).taken:
             pass
 
     def observe(self) -> tuple[PodReport, ...]:

@@ -77,7 +77,7 @@ class Stage:
         return self.carry_out(*self.decide(at=at), at=at)
 
     def dispatch(self, *, at: datetime = AT) -> int:
-        return dispatch.dispatch(port=self.port, cluster_id=self.cluster.id, at=lambda: at)
+        return dispatch.dispatch(port=self.port, cluster_id=self.cluster.id, at=lambda: at).taken
 
     def observe(
         self, *reports: PodReport, at: datetime = LATER, gone: tuple[str, ...] = ()

@@ -1,13 +1,15 @@
 """Placements → cluster: two-phase start, and what becomes of every way to fail."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
+from uuid import UUID
 
 import pytest
 
 from clusters.port import Fault, PodPhase
 from scheduler.core.lifecycle import State
 from scheduler.loop import dispatch
+from scheduler.loop.claims import store_uids
 from scheduler.loop.observe import PAUSE
 from scheduler.models import Attempt, Operation, Placement, PlacementSpan, Workload, WorkloadEvent
 from tenants.models import Quota
@@ -30,14 +32,13 @@ def admitted(stage: Stage, **asked: Any) -> Workload:
 
 def at_the_stored_uid(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
     """Do something once, just after pods were created and before their uids are stored."""
-    store = dispatch._store_uids
 
-    def storing(*arguments: object, **named: object) -> None:
-        monkeypatch.setattr(dispatch, "_store_uids", store)
+    def storing(uids: Mapping[UUID, str], *, token: UUID) -> frozenset[UUID]:
+        monkeypatch.setattr(dispatch, "store_uids", store_uids)
         act()
-        store(*arguments, **named)  # type: ignore[arg-type]  # as they came
+        return store_uids(uids, token=token)
 
-    monkeypatch.setattr(dispatch, "_store_uids", storing)
+    monkeypatch.setattr(dispatch, "store_uids", storing)
 
 
 def test_a_gang_is_born_gated_known_by_uid_and_opened_where_it_was_placed(stage: Stage) -> None:
@@ -56,8 +57,10 @@ def test_a_gang_is_born_gated_known_by_uid_and_opened_where_it_was_placed(stage:
     assert env["MASTER_ADDR"].startswith(placements[0].pod_name)
 
 
-@pytest.mark.parametrize("verb", ["create", "open"])
-@pytest.mark.parametrize("fault", [Fault.CONFLICT, Fault.INVALID, Fault.FORBIDDEN])
+@pytest.mark.parametrize(
+    ("verb", "fault"),
+    [("create", Fault.CONFLICT), ("create", Fault.INVALID), ("open", Fault.INVALID)],
+)
 def test_what_the_cluster_will_never_take_is_given_up_and_tried_again(
     verb: str, fault: Fault, stage: Stage
 ) -> None:
@@ -85,7 +88,8 @@ def test_what_the_cluster_will_never_take_is_given_up_and_tried_again(
 
 @pytest.mark.parametrize("verb", ["create", "open"])
 @pytest.mark.parametrize(
-    "fault", [Fault.UNREACHABLE, Fault.THROTTLED, Fault.SERVER, Fault.MALFORMED]
+    "fault",
+    [Fault.UNREACHABLE, Fault.THROTTLED, Fault.SERVER, Fault.MALFORMED, Fault.FORBIDDEN],
 )
 def test_a_cluster_in_trouble_is_asked_again_later_for_the_same_pods(
     verb: str, fault: Fault, stage: Stage
@@ -96,6 +100,7 @@ def test_a_cluster_in_trouble_is_asked_again_later_for_the_same_pods(
     assert state_of(workload) == State.ADMITTED
     operation = Operation.objects.get()
     assert (operation.done_at, operation.failures) == (None, 1)
+    assert operation.last_error == f"{verb}: {fault}"
     assert stage.dispatch() == 0  # not due yet
     assert not stage.port.in_phase(*OPEN)
 

@@ -1,12 +1,14 @@
 """Estimates: rows for what waits, none for what does not."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import pytest
 
 from scheduler.core.lifecycle import State
-from scheduler.loop import forecast
-from scheduler.models import Estimate
+from scheduler.core.units import WorkloadId
+from scheduler.loop import forecast, retention, run
+from scheduler.models import CycleRecord, Estimate
 from tenants.models import Quota
 from tests import factories
 from tests.factories import AT
@@ -69,3 +71,55 @@ def test_one_estimate_a_moment_is_kept_and_each_moment_has_its_own(busy: Stage) 
     for at in (AT, AT, AT + timedelta(minutes=1)):
         forecast.run(at=at)
     assert Estimate.objects.count() == 2
+
+
+def aged(days: int, like: Estimate | CycleRecord) -> UUID:
+    """A copy that was made so many days ago, as its id tells."""
+    made = datetime.now(UTC) - timedelta(days=days)
+    id = UUID(int=int(made.timestamp() * 1000) << 80 | 0x7 << 76 | 0b10 << 62 | days)
+    like.pk = id
+    if isinstance(like, Estimate):
+        like.as_of = AT - timedelta(days=days)
+    like.save(force_insert=True)
+    return id
+
+
+def test_old_estimates_are_forgotten_a_bounded_number_a_time(
+    busy: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "MOST", 2)
+    waits = busy.submit("waits", gpus=8, run_time_limit_s=600)
+    made = factories.estimate(waits)
+    Estimate.objects.all().delete()
+    [_, _, third, young] = [aged(days, made) for days in (40, 30, 29, 27)]
+    busy.cancel(waits)
+    forecast.run(at=AT)
+    assert set(Estimate.objects.values_list("id", flat=True)) == {third, young}
+    forecast.run(at=AT)
+    assert [one.id for one in Estimate.objects.all()] == [young]
+
+
+def test_records_of_cycles_are_forgotten_after_two_weeks(busy: Stage) -> None:
+    busy.submit("waits", gpus=8, run_time_limit_s=600)
+    record = run.run_cycle(at=AT)
+    assert record is not None
+    [_, young] = [aged(days, record) for days in (15, 13)]
+    again = run.run_cycle(at=AT)
+    assert again is not None
+    kept = list(CycleRecord.objects.order_by("id").values_list("id", flat=True))
+    assert [kept[0], kept[-1], len(kept)] == [young, again.id, 3]
+
+
+def test_what_is_evicted_is_loaded_to_queue_again_and_what_is_cancelled_is_not(
+    stage: Stage,
+) -> None:
+    evicted, cancelled = stage.running("evicted", priority_class="low"), stage.running("cancelled")
+    evicted.clusters.add(stage.cluster)
+    stage.cancel(cancelled)
+    stage.submit("next", gpus=8, count=2, priority_class="high")
+    stage.cycle()
+    holding = {held.id: held for held in stage.decide()[0].snapshot.holding}
+    low, gone = holding[WorkloadId(str(evicted.id))], holding[WorkloadId(str(cancelled.id))]
+    assert (low.releasing, len(low.pod_sets)) == (True, 1)
+    assert low.clusters == (str(stage.cluster.id),)
+    assert (gone.releasing, gone.pod_sets) == (True, ())

@@ -73,6 +73,15 @@ def test_a_hint_is_for_one_task_and_its_arguments(sent: list[str]) -> None:
     assert len(sent) == 2
 
 
+def test_a_hint_that_nobody_takes_in_time_is_dropped(
+    sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: dict[str, Any] = {}
+    monkeypatch.setattr(current_app, "send_task", lambda _, **options: told.update(options))
+    hints.send(hints.CYCLE)
+    assert told["expires"] == hints.EXPIRES_S
+
+
 def test_nothing_is_sent_for_what_was_taken_back(transactional_db: None, sent: list[str]) -> None:
     def fail() -> None:
         with transaction.atomic():

@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 from django.db import IntegrityError, transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
+from django.db.models.functions import Now
 
 from clusters.models import Cluster
 from clusters.port import PodPhase
@@ -18,6 +19,7 @@ from tests.scheduler.locks import at_once
 from tests.scheduler.stage import Stage
 
 HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
 QUARTER = timedelta(minutes=15)
 TEN = datetime(2026, 11, 21, 10, tzinfo=UTC)
 """The first full hour after AT."""
@@ -98,6 +100,44 @@ def test_a_silent_clusters_hours_wait_until_it_is_heard(stage: Stage) -> None:
     assert meter.tick(at=TEN + meter.LAG) == 0
     Cluster.objects.update(state="active")
     assert meter.tick(at=TEN + meter.LAG) == 1
+
+
+def test_a_draining_clusters_hours_are_closed_while_it_is_heard(stage: Stage) -> None:
+    stage.running()
+    Cluster.objects.update(state="draining", seen_at=Now() - timedelta(minutes=5))
+    assert meter.tick(at=TEN + meter.LAG) == 0
+    Cluster.objects.update(seen_at=Now())
+    assert meter.tick(at=TEN + meter.LAG) == 1
+    assert intervals() == [(AT, TEN)]
+
+
+def test_what_is_closed_late_is_cut_where_days_begin(stage: Stage) -> None:
+    stage.running()
+    midnight = AT.replace(hour=0) + DAY
+    end(stage, at=midnight + 2 * DAY)
+    assert intervals() == [
+        (AT, midnight),
+        (midnight, midnight + DAY),
+        (midnight + DAY, midnight + 2 * DAY),
+    ]
+    assert sum(charge.amount for charge in Charge.objects.all()) == 3600 * (15 + 48)
+
+
+def test_hours_of_days_that_are_closed_at_once_are_cut_where_days_begin(stage: Stage) -> None:
+    stage.running()
+    midnight = AT.replace(hour=0) + DAY
+    meter.tick(at=midnight + HOUR + meter.LAG)
+    assert intervals() == [(AT, midnight), (midnight, midnight + HOUR)]
+
+
+def test_a_run_of_many_days_that_is_closed_late_is_cut_so_often_and_no_more(stage: Stage) -> None:
+    stage.running()
+    end(stage, at=AT + 100 * DAY)
+    found = intervals()
+    assert len(found) == meter.MOST_DAYS + 1
+    assert (found[0][0], found[-1][1]) == (AT, AT + 100 * DAY)
+    assert [before[1] for before in found[:-1]] == [after[0] for after in found[1:]]
+    assert sum(charge.amount for charge in Charge.objects.all()) == 3600 * 2400
 
 
 def test_a_new_price_cuts_the_interval_where_it_begins(stage: Stage) -> None:

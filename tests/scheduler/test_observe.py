@@ -225,19 +225,35 @@ def test_a_gang_that_lost_a_node_is_tried_again_though_the_rest_of_it_had_to_be_
     assert WorkloadEvent.objects.get(before="RUNNING").message == "lost: NodeLost"
 
 
-def test_two_observers_of_one_gang_draw_one_conclusion(committed: Stage) -> None:
-    for _ in range(5):
-        workload = committed.running(count=2)
-        one, other = [succeeded(committed, p) for p in workload.placements.order_by("rank")]
-        at_once(
-            lambda told=one: committed.observe(told),  # type: ignore[misc]  # mypy knows no lambda's defaults
-            lambda told=other: committed.observe(told),  # type: ignore[misc]
-            lambda both=(one, other): committed.observe(*both),  # type: ignore[misc]
-        )
-        workload.refresh_from_db()
-        assert workload.state == State.SUCCEEDED
-        assert WorkloadEvent.objects.filter(workload=workload, after="SUCCEEDED").count() == 1
-        assert UsageInterval.objects.filter(workload_id=workload.id).count() == 2
+@pytest.mark.parametrize("phase", [PodPhase.RUNNING, PodPhase.SUCCEEDED])
+def test_two_observers_of_one_gang_draw_one_conclusion(
+    phase: PodPhase, committed: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither may think that the other's pod is not there yet."""
+    workload = committed.started(count=2)
+    one, other = [
+        replace(succeeded(committed, each), phase=phase)
+        for each in workload.placements.order_by("rank")
+    ]
+    written, seen = Event(), Event()
+
+    def before_the_end(point: str) -> None:
+        if point == "E4" and not written.is_set():
+            written.set()
+            until_somebody_waits(unless=seen)
+
+    monkeypatch.setattr(observe, "crash", before_the_end)
+
+    def second() -> None:
+        assert written.wait(LIMIT_S)
+        committed.observe(other)
+        seen.set()
+
+    at_once(lambda: committed.observe(one), second)
+    after = State.RUNNING if phase is PodPhase.RUNNING else State.SUCCEEDED
+    workload.refresh_from_db()
+    assert workload.state == after
+    assert WorkloadEvent.objects.filter(workload=workload, after=after).count() == 1
 
 
 @pytest.mark.parametrize("phase", [PodPhase.RUNNING, PodPhase.SUCCEEDED])

@@ -119,6 +119,22 @@ CASES: dict[str, tuple[Progress, Verdict | None]] = {
         seen(State.PREEMPTING, failed=3, reasons=("Error",), exit_code=143),
         Verdict(State.PENDING, "preempted", at=NOW, outcome=AttemptOutcome.PREEMPTED),
     ),
+    "preempted, and exited 0 on its deletion": (
+        seen(State.PREEMPTING, ok=2, failed=1, reasons=("Deleted",), exit_code=0),
+        Verdict(State.PENDING, "preempted", at=NOW, outcome=AttemptOutcome.PREEMPTED),
+    ),
+    "deleted by somebody else": (
+        seen(failed=3, reasons=("Deleted",)),
+        Verdict(
+            State.PENDING, "lost: Deleted", at=NOW, outcome=AttemptOutcome.LOST, failed=True
+        ),
+    ),
+    "the work failed and the rest was deleted for it": (
+        seen(failed=3, reasons=("Deleted", "Error"), exit_code=2),
+        Verdict(
+            State.FAILED, "Error (exit code 2)", at=ENDED, outcome=AttemptOutcome.FAILED
+        ),
+    ),
     "preempted however often": (
         seen(State.PREEMPTING, failed=3, reasons=("Error",), failures=LAST),
         Verdict(State.PENDING, "preempted", at=NOW, outcome=AttemptOutcome.PREEMPTED),

@@ -34,14 +34,19 @@ def nodes(path: Path, count: int = 20) -> Path:
     return write(path, NODE_COLUMNS, rows)
 
 
-def pods(path: Path, count: int = 150) -> Path:
-    """CPU-only ones, shares, whole GPUs and eights; some accept one model only."""
+def pods(path: Path, count: int = 150, *, free: bool = True) -> Path:
+    """CPU-only ones, shares, whole GPUs and eights; some accept one model only.
+
+    With `free` False all do, so that what each costs does not depend on what was free.
+    """
     draw = random.Random(7)
     rows: list[tuple[object, ...]] = []
     for index in range(count):
         gpus = draw.choices((0, 1, 2, 8), (15, 75, 7, 3))[0]
         milli = draw.choice((250, 500, 810, 1000, 1000)) if gpus == 1 else 1000 * (gpus > 0)
         spec = draw.choice(("", "", "G2", "T4|G2")) if gpus in (1, 2) else ""
+        if not free:
+            spec = draw.choice(("G2", "G2", "G2", "T4")) if gpus in (1, 2) else "G2"
         arrived_s = index * 1000
         rows.append(
             (

@@ -43,7 +43,7 @@ def replay(folder: Path, *options: str) -> tuple[int, str]:
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trace")
     files.nodes(folder / "nodes.csv")
-    files.pods(folder / "pods.csv.gz", PODS)
+    files.pods(folder / "pods.csv.gz", PODS, free=False)
     return folder
 
 
@@ -64,7 +64,8 @@ def test_every_pod_comes_through_and_each_gpu_second_is_metered_once(undisturbed
     assert undisturbed["submitted_to_bound_per_s"] > 0
     assert len(undisturbed["allocation"]) == 20
     assert set(undisturbed["processes"]) == {
-        "web", "schedule", "dispatch", "periodic", "watcher", "beat", "openb", "postgres", "valkey",
+        "web", "schedule", "dispatch", "periodic", "watcher", "beat", "openb", "postgres",
+        "valkey",
     }  # fmt: skip
     assert all(row["peak_mib"] > 1 for row in undisturbed["processes"].values())
 

@@ -126,7 +126,7 @@ def test_the_killer_strikes_as_binding_goes_on_and_only_the_named_services() -> 
     def families() -> dict[str, list[int]]:
         started = subprocess.Popen(sleeper)
         running.append(started)
-        return dict.fromkeys(("schedule", "dispatch", "periodic"), [started.pid])
+        return {name: [started.pid] for name in ("schedule", "dispatch", "periodic")}
 
     running: list[subprocess.Popen[bytes]] = []
     killer = Killer(kills=5, seed=3, families=families)

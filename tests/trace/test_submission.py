@@ -1,4 +1,4 @@
-"""A pod of the trace as a submission: what it asks for, which models it accepts, in which order."""
+"""A pod of the trace as a submission: what it asks for, which models it accepts, in what order."""
 
 from itertools import groupby
 from pathlib import Path

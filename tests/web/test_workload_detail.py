@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
-from scheduler.models import Estimate, Workload, WorkloadEvent
+from scheduler.models import Estimate, Operation, OperationKind, Workload, WorkloadEvent
 from tests import factories
 from tests.conftest import Cast
 from tests.web.conftest import HTMX, Browse, Shop, move
@@ -129,3 +129,32 @@ def test_it_rejects_post(browse: Browse, cast: Cast, shop: Shop) -> None:
 def test_names_are_escaped(browse: Browse, cast: Cast, shop: Shop) -> None:
     Workload.objects.filter(id=shop.running.id).update(name="<script>alert(1)</script>")
     assert "<script>alert" not in browse(cast.ben).get(url(shop.running)).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("state", "kind", "words"),
+    [
+        (State.ADMITTED, OperationKind.START, "Starting its pods there failed 3 times"),
+        (State.CANCELLING, OperationKind.STOP, "Stopping its pods there failed 3 times"),
+        (State.PREEMPTING, OperationKind.STOP, "Stopping its pods there failed 3 times"),
+    ],
+)
+def test_a_cluster_that_does_not_take_it_is_told_of(
+    browse: Browse, cast: Cast, shop: Shop, state: State, kind: OperationKind, words: str
+) -> None:
+    move(shop.running, state)
+    wanted = Operation.objects.create(attempt=shop.placed.attempt, kind=kind)
+    quiet = browse(cast.ben).get(url(shop.running)).content.decode()
+    assert "its pods there failed" not in quiet
+    Operation.objects.filter(id=wanted.id).update(failures=3, last_error="<quota> exceeded")
+    page = browse(cast.ben).get(url(shop.running)).content.decode()
+    assert words in page
+    assert "&lt;quota&gt; exceeded" in page
+    assert "The next try is due at" in page
+    Operation.objects.update(done_at=clock.now())
+    assert "its pods there failed" not in browse(cast.ben).get(url(shop.running)).content.decode()
+
+
+def test_running_work_tells_of_no_start(browse: Browse, cast: Cast, shop: Shop) -> None:
+    Operation.objects.create(attempt=shop.placed.attempt, kind=OperationKind.START, failures=2)
+    assert "its pods there failed" not in browse(cast.ben).get(url(shop.running)).content.decode()

@@ -1,0 +1,132 @@
+"""Making flavors: what quota and prices are written in. They are never changed: the ledger names
+them."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+
+from clusters.models import Flavor, FlavorKind, Isolation
+from controlplane.audit import services as audit
+from controlplane.kernel import hints, text
+from controlplane.kernel.errors import Conflict, Invalid, Problem
+
+MAX_NAME = 63
+MAX_MODEL = 80
+MAX_PROFILE = 20
+MAX_MEMORY_MIB = 2**30
+_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
+_SHARED = (Isolation.NONE, Isolation.MEMORY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meaning:
+    """As Flavor's fields. `isolation` None: by hardware, which a share has to choose against."""
+
+    kind: FlavorKind
+    model: str = ""
+    profile: str = ""
+    isolation: Isolation | None = None
+    memory_mib: int = 0
+
+
+def create(*, name: str, meaning: Meaning, actor: str, actor_name: str, at: datetime) -> Flavor:
+    """A flavor that quotas, prices and workloads may name from now on.
+
+    Raises Invalid with every field at fault, Conflict when the name is taken or another flavor
+    means the same.
+    """
+    _check(name, meaning)
+    fields = {
+        "name": name,
+        "kind": meaning.kind.value,
+        "model": meaning.model,
+        "profile": meaning.profile,
+        "isolation": (meaning.isolation or Isolation.HARDWARE).value,
+        "memory_mib": meaning.memory_mib,
+    }
+    try:
+        with transaction.atomic():
+            flavor = Flavor.objects.create(**fields)
+            audit.record(
+                actor=actor,
+                actor_name=actor_name,
+                at=at,
+                entries=[
+                    audit.Entry(
+                        action="flavor.create",
+                        target_type="flavor",
+                        target_id=flavor.id,
+                        after=fields,
+                    )
+                ],
+            )
+            # Nodes of this model are there already, perhaps: they count from now on.
+            hints.hint(hints.CYCLE)
+    except IntegrityError as error:
+        raise _taken(name, fields) from error
+    return flavor
+
+
+def _check(name: str, meaning: Meaning) -> None:
+    """The rules that the database holds as well, told by field."""
+    found = [
+        Problem(pointer=f"/{field}", code=code, message=message)
+        for field, code, message in (*_texts(name, meaning), *_contradictions(meaning))
+    ]
+    if found:
+        first = found[0]
+        raise Invalid(f"{first.pointer}: {first.message}", problems=tuple(found))
+
+
+def _texts(name: str, meaning: Meaning) -> list[tuple[str, str, str]]:
+    found = []
+    if len(name) > MAX_NAME or not _NAME.fullmatch(name):
+        message = f"1 to {MAX_NAME} of a-z, 0-9, . and - are wanted, . and - not at its ends."
+        found.append(("name", "invalid", message))
+    for field, value, most in (
+        ("model", meaning.model, MAX_MODEL),
+        ("profile", meaning.profile, MAX_PROFILE),
+    ):
+        fault = text.fault(value)
+        if fault:
+            found.append((field, "bad-character", fault))
+        elif len(value) > most:
+            found.append((field, "invalid", f"At most {most} characters are wanted."))
+    if not 0 <= meaning.memory_mib <= MAX_MEMORY_MIB:
+        message = f"{meaning.memory_mib} is not between 0 and {MAX_MEMORY_MIB}."
+        found.append(("memory_mib", "out-of-range", message))
+    return found
+
+
+def _contradictions(meaning: Meaning) -> list[tuple[str, str, str]]:
+    kind, found = meaning.kind, []
+    if kind is FlavorKind.CPU and meaning.model:
+        found.append(("model", "invalid", "CPU cores have no model."))
+    if kind is not FlavorKind.CPU and not meaning.model:
+        found.append(("model", "required", f"The model is wanted with kind {kind.value}."))
+    if kind is FlavorKind.MIG and not meaning.profile:
+        found.append(("profile", "required", "The MIG profile is wanted, such as 1g.10gb."))
+    if kind is not FlavorKind.MIG and meaning.profile:
+        found.append(("profile", "invalid", f"Kind {kind.value} has no profile: only MIG has."))
+    if kind is FlavorKind.SHARE and meaning.isolation not in _SHARED:
+        code = "required" if meaning.isolation is None else "invalid"
+        found.append(("isolation", code, "A share's isolation is none or memory; say which."))
+    if kind is not FlavorKind.SHARE and meaning.isolation not in (None, Isolation.HARDWARE):
+        found.append(("isolation", "invalid", f"Kind {kind.value} is isolated by hardware."))
+    return found
+
+
+def _taken(name: str, fields: dict[str, object]) -> Conflict:
+    """Which of the two unique things it was, in a transaction that still works."""
+    if Flavor.objects.filter(name=name).exists():
+        return Conflict(f"There is a flavor {name!r} already.", pointer="/name")
+    same = Flavor.objects.filter(
+        kind=fields["kind"],
+        model=fields["model"],
+        profile=fields["profile"],
+        isolation=fields["isolation"],
+    ).first()
+    other = f" It is called {same.name!r}." if same else ""
+    return Conflict(f"There is a flavor that means the same.{other}", pointer="/kind")

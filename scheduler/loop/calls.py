@@ -1,0 +1,168 @@
+"""One batch's calls to its cluster, several pods at a time.
+
+No database in here: the calls run in threads, and a thread's connection would be nobody's to
+close. An answer is what the call returned or the ClusterError it raised.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from uuid import UUID
+
+from django.conf import settings
+
+from clusters.port import ClusterError, ClusterPort, Fault, PodPhase, PodReport
+from controlplane.kernel.crash import crash
+from scheduler.loop.claims import Claimed, Pod
+from scheduler.loop.requests import pod_request, service_name
+
+GRACE_S = 10
+OPEN_TRIES = 4
+"""How often a gate is tried in one batch while others change its pod."""
+NAMESPACE_S = 600.0
+"""How long a namespace that was ensured is trusted to be there."""
+
+type Answers[T] = Mapping[UUID, T | ClusterError]
+"""By placement."""
+
+# When this process last ensured a namespace, by cluster and name.
+_namespaces: dict[tuple[UUID, str], float] = {}
+
+
+class Calls:
+    """After the first call that could not reach the cluster, the others fail at once."""
+
+    def __init__(self, port: ClusterPort, cluster_id: UUID, pool: ThreadPoolExecutor) -> None:
+        self._port = port
+        self._cluster_id = cluster_id
+        self._pool = pool
+        self._down: ClusterError | None = None
+
+    @property
+    def reached(self) -> bool:
+        return self._down is None
+
+    def cut_short(self, why: str) -> None:
+        """What has not been asked yet is not asked any more."""
+        self._down = ClusterError(Fault.UNREACHABLE, why)
+
+    def prepare(self, attempt: Claimed) -> None:
+        """Its namespace and its gang's service, before any pod. Raises ClusterError."""
+        key = self._cluster_id, attempt.namespace
+        if time.monotonic() - _namespaces.get(key, -NAMESPACE_S) >= NAMESPACE_S:
+            self._reach(lambda: self._port.ensure_namespace(name=attempt.namespace))
+            _namespaces[key] = time.monotonic()
+        if any(pod.peers > 1 for pod in attempt.pods):
+            self._reach(
+                lambda: self._port.ensure_service(
+                    namespace=attempt.namespace,
+                    name=service_name(attempt.workload_id),
+                    workload=str(attempt.workload_id),
+                )
+            )
+
+    def doubt(self, namespace: str) -> None:
+        """It may be gone: ensure it the next time."""
+        _namespaces.pop((self._cluster_id, namespace), None)
+
+    def create(self, pods: Sequence[Pod]) -> Answers[PodReport]:
+        return self._each(pods, self._create)
+
+    def open(self, pods: Sequence[Pod], born: Answers[PodReport]) -> Answers[PodReport]:
+        return self._each(pods, lambda pod: self._open(pod, _told(born[pod.placement_id])))
+
+    def uids(self, pods: Sequence[Pod]) -> Answers[str]:
+        """As they are known, else as the cluster tells; "" for a pod that never was. One of its
+        name that is another's is nobody's to end."""
+        return self._each(pods, self._uid)
+
+    def delete(self, pods: Sequence[Pod], uids: Answers[str]) -> Answers[bool]:
+        """Ask for their end; False for a pod that never was: nothing to wait for."""
+        return self._each(pods, lambda pod: self._delete(pod, _told(uids[pod.placement_id])))
+
+    def _create(self, pod: Pod) -> PodReport:
+        report = self._port.create_pod(request=pod_request(pod))
+        crash("D2")
+        return report
+
+    def _open(self, pod: Pod, born: PodReport) -> PodReport:
+        uid = born.uid
+        for left in reversed(range(OPEN_TRIES)):
+            if born.phase is not PodPhase.GATED or born.uid != uid:
+                break  # opened by an earlier try, or replaced
+            try:
+                born = self._port.open_gate(
+                    namespace=pod.namespace,
+                    name=pod.name,
+                    uid=uid,
+                    resource_version=born.resource_version,
+                    hostname=pod.hostname,
+                )
+            except ClusterError as error:
+                if error.fault is not Fault.CONFLICT or not left:
+                    raise
+                found = self._port.read_pod(namespace=pod.namespace, name=pod.name)
+                if found is None:
+                    raise ClusterError(Fault.NOT_FOUND, f"pod {pod.name} is gone") from error
+                born = found
+            else:
+                crash("D5")
+                break
+        return born
+
+    def _uid(self, pod: Pod) -> str:
+        if pod.uid:
+            return pod.uid
+        found = self._port.read_pod(namespace=pod.namespace, name=pod.name)
+        return found.uid if found is not None and is_of(pod, found) else ""
+
+    def _delete(self, pod: Pod, uid: str) -> bool:
+        if not uid:
+            return False
+        self._port.delete_pod(namespace=pod.namespace, name=pod.name, uid=uid, grace_s=GRACE_S)
+        crash("E2")
+        return True
+
+    def _each[T](self, pods: Sequence[Pod], call: Callable[[Pod], T]) -> Answers[T]:
+        def safely(pod: Pod) -> T | ClusterError:
+            try:
+                return self._reach(lambda: call(pod))
+            except ClusterError as error:
+                return error
+
+        answers = self._pool.map(safely, pods)
+        return {pod.placement_id: answer for pod, answer in zip(pods, answers, strict=True)}
+
+    def _reach[T](self, call: Callable[[], T]) -> T:
+        if self._down is not None:
+            raise self._down
+        try:
+            return call()
+        except ClusterError as error:
+            if error.fault is Fault.UNREACHABLE:
+                self._down = error
+            raise
+
+
+def _told[T](answer: T | ClusterError) -> T:
+    """Raises the error that an earlier call for this pod got."""
+    if isinstance(answer, ClusterError):
+        raise answer
+    return answer
+
+
+def is_of(pod: Pod, report: PodReport) -> bool:
+    """The report is of this very pod by its labels, whatever its name and uid."""
+    return (report.installation, report.workload, report.attempt, report.rank) == (
+        settings.BERTH_INSTALLATION,
+        str(pod.workload_id),
+        pod.attempt,
+        pod.rank,
+    )
+
+
+def errors[T](pods: Sequence[Pod], answers: Answers[T]) -> list[ClusterError]:
+    """What went wrong for these pods."""
+    return [
+        answer for pod in pods if isinstance(answer := answers[pod.placement_id], ClusterError)
+    ]

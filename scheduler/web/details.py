@@ -1,0 +1,54 @@
+"""The parts of one workload, shown whole: its pod sets, its pods, and what is still to be done."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from scheduler.models import OperationKind
+
+OPERATION_KINDS = OperationKind.values
+
+
+class PodSetOut(serializers.Serializer[Any]):  # Any: plain rows
+    name = serializers.CharField()
+    count = serializers.IntegerField()
+    min_count = serializers.IntegerField()
+    cpu_milli = serializers.IntegerField()
+    memory_mib = serializers.IntegerField()
+    gpu_count = serializers.IntegerField()
+    gpu_milli = serializers.IntegerField()
+    flavors = serializers.ListField(child=serializers.CharField())
+    image = serializers.CharField()
+    command = serializers.ListField(child=serializers.CharField())
+    args = serializers.ListField(child=serializers.CharField())
+    env = serializers.DictField(child=serializers.CharField())
+
+
+class PlacementOut(serializers.Serializer[Any]):  # Any: plain rows
+    """One pod on one node. `spans` are parts of devices: memory slices with MIG, else
+    thousandths."""
+
+    id = serializers.UUIDField()
+    attempt = serializers.IntegerField()
+    rank = serializers.IntegerField()
+    pod_set = serializers.CharField()
+    pod_name = serializers.CharField()
+    cluster = serializers.CharField()
+    node = serializers.CharField()
+    flavor = serializers.CharField()
+    amount_milli = serializers.IntegerField()
+    spans = serializers.ListField(child=serializers.DictField())
+    started_at = serializers.DateTimeField(allow_null=True)
+    ended_at = serializers.DateTimeField(allow_null=True)
+    released_at = serializers.DateTimeField(allow_null=True)
+    exit_code = serializers.IntegerField(allow_null=True)
+    end_reason = serializers.CharField(allow_blank=True)
+
+
+class DispatchOut(serializers.Serializer[Any]):  # Any: plain rows
+    """Starting or stopping its pods, where that is not done yet; null where nothing is open."""
+
+    kind = serializers.ChoiceField(choices=OPERATION_KINDS)
+    failures = serializers.IntegerField(help_text="Tries that failed so far.")
+    last_error = serializers.CharField(allow_blank=True, help_text="Of the last that failed.")
+    next_try_at = serializers.DateTimeField(help_text="In the past while a try is under way.")

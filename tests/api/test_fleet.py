@@ -1,0 +1,236 @@
+"""What fleet operators add: clusters, flavors, prices; and taking a cluster out of use."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+from django.db import connection
+from rest_framework.test import APIClient
+
+from clusters.models import Cluster, ClusterState, Flavor
+from clusters.services import clusters
+from controlplane.audit.models import AuditEvent
+from tenants.models import Rate, Scope, User
+from tests import factories
+from tests.conftest import Cast
+
+type Api = Callable[[User | None], APIClient]
+type Unchanged = Callable[[], AbstractContextManager[None]]
+type Json = Any  # JSON values
+
+CLUSTERS, FLAVORS, RATES = "/api/v1/clusters", "/api/v1/flavors", "/api/v1/rates"
+H100 = "NVIDIA-H100-80GB-HBM3"
+PRICE = {"flavor": "h100-80gb", "price_per_hour": "3.10", "currency": "EUR"}
+
+
+def faults(answer: Json, status: int = 400) -> list[tuple[str, str]]:
+    """(pointer, code) of each fault of a problem document."""
+    assert answer.status_code == status, answer.content
+    return [(fault["pointer"], fault["code"]) for fault in answer.json()["errors"]]
+
+
+def audited() -> list[tuple[str, str, Json, Json]]:
+    rows = AuditEvent.objects.order_by("id")
+    return [(row.action, row.actor_name, row.before, row.after) for row in rows]
+
+
+def test_a_cluster_is_registered_and_waits_to_be_heard(api: Api, cast: Cast) -> None:
+    answer = api(cast.oz).post(CLUSTERS, {"name": "gpu-1", "region": "eu"}, format="json")
+    assert answer.status_code == 201
+    made = answer.json()
+    assert (made["name"], made["region"], made["state"]) == ("gpu-1", "eu", "new")
+    assert made == api(cast.vik).get(f"{CLUSTERS}/{made['id']}").json()
+    assert audited() == [("cluster.register", "oz", {}, {"name": "gpu-1", "region": "eu"})]
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer", "code"),
+    [
+        ({}, "/name", "required"),
+        ({"name": "../etc"}, "/name", "invalid"),
+        ({"name": "North"}, "/name", "invalid"),
+        ({"name": "a_b"}, "/name", "invalid"),
+        ({"name": "-a"}, "/name", "invalid"),
+        ({"name": "a" * 41}, "/name", "invalid"),
+        ({"name": 5}, "/name", "wrong-type"),
+        ({"name": "a\u202eb"}, "/name", "bad-character"),
+        ({"name": "a", "region": "x" * 61}, "/region", "max-length"),
+        ({"name": "a", "region": None}, "/region", "null"),
+        ({"name": "a", "token": "x"}, "/token", "unknown-field"),
+        ({"name": "a", "state": "active"}, "/state", "unknown-field"),
+    ],
+)
+def test_it_refuses_a_bad_cluster(
+    api: Api, cast: Cast, nothing_stored: Unchanged, body: Json, pointer: str, code: str
+) -> None:
+    with nothing_stored():
+        answer = api(cast.oz).post(CLUSTERS, body, format="json")
+    assert faults(answer) == [(pointer, code)]
+
+
+def test_a_clusters_name_is_taken_once(api: Api, cast: Cast, nothing_stored: Unchanged) -> None:
+    factories.cluster("north")
+    with nothing_stored():
+        answer = api(cast.oz).post(CLUSTERS, {"name": "north"}, format="json")
+    assert answer.status_code == 409
+    assert [each["pointer"] for each in answer.json()["errors"]] == ["/name"]
+
+
+def test_a_draining_cluster_stays_so_when_heard_until_it_is_resumed(api: Api, cast: Cast) -> None:
+    cluster, client = factories.cluster(), api(cast.oz)
+    drained = client.post(f"{CLUSTERS}/{cluster.id}/drain")
+    assert (drained.status_code, drained.json()["state"]) == (200, "draining")
+    clusters.heard(cluster=cluster)
+    clusters.mark_silent()
+    assert Cluster.objects.get().state == ClusterState.DRAINING
+    resumed = client.post(f"{CLUSTERS}/{cluster.id}/resume")
+    assert (resumed.status_code, resumed.json()["state"]) == (200, "active")
+    assert audited() == [
+        ("cluster.drain", "oz", {"state": "active"}, {"state": "draining"}),
+        ("cluster.resume", "oz", {"state": "draining"}, {"state": "active"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("silent_s", "state"), [(None, "new"), (5, "active"), (120, "degraded"), (3600, "lost")]
+)
+def test_a_resumed_cluster_is_what_its_silence_makes_of_it(
+    api: Api, cast: Cast, silent_s: int | None, state: str
+) -> None:
+    cluster = factories.cluster(state=ClusterState.DRAINING)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE clusters_cluster SET seen_at = clock_timestamp() - %s * interval '1 second'",
+            [silent_s],
+        )
+    assert api(cast.oz).post(f"{CLUSTERS}/{cluster.id}/resume").json()["state"] == state
+
+
+@pytest.mark.parametrize(
+    ("state", "act"), [("draining", "drain"), ("active", "resume"), ("lost", "resume")]
+)
+def test_what_is_so_already_is_a_conflict(
+    api: Api, cast: Cast, nothing_stored: Unchanged, state: str, act: str
+) -> None:
+    cluster = factories.cluster(state=state)
+    with nothing_stored():
+        assert api(cast.oz).post(f"{CLUSTERS}/{cluster.id}/{act}").status_code == 409
+    assert Cluster.objects.get().state == state
+
+
+@pytest.mark.parametrize("act", ["drain", "resume"])
+def test_draining_takes_no_body_and_a_cluster_that_there_is(
+    api: Api, cast: Cast, act: str
+) -> None:
+    cluster = factories.cluster()
+    url = f"{CLUSTERS}/{cluster.id}/{act}"
+    assert api(cast.oz).post(url, {"force": True}, format="json").status_code == 400
+    assert api(cast.oz).get(url).status_code == 405
+    missing = url.replace(str(cluster.id), str(cast.oz.id))
+    assert api(cast.oz).post(missing).status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("meaning", "isolation"),
+    [
+        ({"kind": "whole", "model": H100, "memory_mib": 81_559}, "hardware"),
+        ({"kind": "mig", "model": H100, "profile": "1g.10gb"}, "hardware"),
+        ({"kind": "share", "model": H100, "isolation": "memory"}, "memory"),
+        ({"kind": "cpu"}, "hardware"),
+    ],
+)
+def test_a_flavor_is_made(api: Api, cast: Cast, meaning: Json, isolation: str) -> None:
+    answer = api(cast.oz).post(FLAVORS, {"name": "one", **meaning}, format="json")
+    assert answer.status_code == 201, answer.content
+    made = answer.json()
+    assert made["isolation"] == isolation
+    assert {name: made[name] for name in meaning} == meaning
+    assert api(cast.ben).get(FLAVORS).json()["items"] == [made]
+    [(action, by, before, after)] = audited()
+    assert (action, by, before, after["name"]) == ("flavor.create", "oz", {}, "one")
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer", "code"),
+    [
+        ({"name": "H100"}, "/name", "invalid"),
+        ({"name": "a-"}, "/name", "invalid"),
+        ({"name": "a" * 64}, "/name", "max-length"),
+        ({"name": None}, "/name", "null"),
+        ({"kind": "gpu"}, "/kind", "invalid-choice"),
+        ({"kind": "mig"}, "/profile", "required"),
+        ({"profile": "1g.10gb"}, "/profile", "invalid"),
+        ({"model": ""}, "/model", "required"),
+        ({"kind": "cpu"}, "/model", "invalid"),
+        ({"kind": "share"}, "/isolation", "required"),
+        ({"kind": "share", "isolation": "hardware"}, "/isolation", "invalid"),
+        ({"isolation": "none"}, "/isolation", "invalid"),
+        ({"isolation": "magic"}, "/isolation", "invalid-choice"),
+        ({"memory_mib": -1}, "/memory_mib", "min-value"),
+        ({"memory_mib": "5"}, "/memory_mib", "wrong-type"),
+        ({"model": "a\nb"}, "/model", "bad-character"),
+        ({"price": "5"}, "/price", "unknown-field"),
+    ],
+)
+def test_it_refuses_a_bad_flavor(
+    api: Api, cast: Cast, nothing_stored: Unchanged, change: Json, pointer: str, code: str
+) -> None:
+    body = {"name": "h100", "kind": "whole", "model": H100} | change
+    with nothing_stored():
+        answer = api(cast.oz).post(FLAVORS, body, format="json")
+    assert (pointer, code) in faults(answer)
+
+
+@pytest.mark.parametrize(
+    ("change", "pointer"), [({"model": "other"}, "/name"), ({"name": "other"}, "/kind")]
+)
+def test_a_flavors_name_and_meaning_are_taken_once(
+    api: Api, cast: Cast, nothing_stored: Unchanged, change: Json, pointer: str
+) -> None:
+    factories.flavor("h100-80gb")
+    body = {"name": "h100-80gb", "kind": "whole", "model": H100} | change
+    with nothing_stored():
+        answer = api(cast.oz).post(FLAVORS, body, format="json")
+    assert answer.status_code == 409
+    assert [each["pointer"] for each in answer.json()["errors"]] == [pointer]
+
+
+def test_a_key_makes_each_of_them_once(api: Api, cast: Cast) -> None:
+    factories.flavor()
+    client = api(cast.oz)
+    for url, body in (
+        (CLUSTERS, {"name": "gpu-1"}),
+        (FLAVORS, {"name": "cpu", "kind": "cpu"}),
+        (RATES, PRICE),
+    ):
+        headers = {"Idempotency-Key": "one"}
+        answers = [client.post(url, body, format="json", headers=headers) for _ in range(2)]
+        assert [answer.status_code for answer in answers] == [201, 201]
+        assert answers[0].json() == answers[1].json()
+    assert (Cluster.objects.count(), Flavor.objects.count(), Rate.objects.count()) == (1, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("scopes", "status"), [([Scope.OPERATE], 201), ([Scope.READ, Scope.SUBMIT, Scope.QUOTA], 403)]
+)
+def test_a_token_needs_the_scope(cast: Cast, scopes: list[Scope], status: int) -> None:
+    factories.flavor()
+    client = APIClient(headers=factories.bearer(factories.token(cast.oz, *scopes)))
+    got = [
+        client.post(url, body, format="json").status_code
+        for url, body in (
+            (CLUSTERS, {"name": "gpu-1"}),
+            (FLAVORS, {"name": "cpu", "kind": "cpu"}),
+            (RATES, PRICE),
+        )
+    ]
+    assert got == [status] * 3
+
+
+def test_an_operator_of_a_tenant_may_not(api: Api, cast: Cast, nothing_stored: Unchanged) -> None:
+    cluster = factories.cluster()
+    with nothing_stored():
+        for url in (CLUSTERS, FLAVORS, RATES, f"{CLUSTERS}/{cluster.id}/drain"):
+            # Refused before the body is looked at: what is wrong with it is not theirs to learn.
+            assert api(cast.ada).post(url).status_code == 403

@@ -1,0 +1,145 @@
+"""A reason names what really stands in the way: an outage, the resource that binds, others."""
+
+from dataclasses import replace
+
+import pytest
+
+from scheduler.core.limits import never_admissible
+from scheduler.core.reasons import ReasonCode, describe
+from scheduler.core.snapshot import PodSetView
+from tests.core.build import A30, cluster, decide, job, node, pods, queue, runs, snapshot
+
+ONE = [node("n1", gpus=4, cores=8, memory_gib=16)]
+FULL = [runs("r", "b", "n1/0", "n1/1", "n1/2", preemptible=False)]
+CODE = ReasonCode
+
+
+def test_it_waits_for_a_node_that_is_not_ready_when_it_would_fit_there() -> None:
+    nodes = [*ONE, node("n0", gpus=4, usable=False)]
+    queues = [queue("a", h100=16), queue("b", h100=8)]
+    pending = [job(name, "a", pods(gpus=4)) for name in ("w", "x")]
+    made = decide(snapshot(nodes=nodes, queues=queues, holding=FULL, pending=pending))
+    assert made.reason("w") is CODE.CLUSTER_UNAVAILABLE
+    expected = {"asked_milli": 4000, "clusters_count": 0, "free_milli": 1000, "nodes_count": 1}
+    assert expected.items() <= made.numbers("w").items()
+    assert describe(made.hold("w").reason) == (
+        "4 h100 asked, 1 free in one cluster that takes new work. It would fit where none is"
+        " taken now: 1 node not ready."
+    )
+
+
+def test_it_waits_for_a_degraded_cluster_that_alone_has_its_flavor() -> None:
+    """Others are accepted and well; while the flavor there is in use, the outage is no reason."""
+    clusters = [
+        cluster("c1", ONE),
+        cluster("c2", [node("n2", gpus=1, model=A30)], usable=False),
+    ]
+    of = snapshot(
+        clusters=clusters, queues=[queue("a", a30=8)], pending=[job("w", "a", pods(flavors="a30"))]
+    )
+    made = decide(of)
+    assert made.reason("w") is CODE.CLUSTER_UNAVAILABLE
+    expected = {"clusters_count": 1, "flavor": "a30", "free_milli": 0, "nodes_count": 0}
+    assert expected.items() <= made.numbers("w").items()
+    assert "1 cluster lost, degraded or draining" in describe(made.hold("w").reason)
+    used = runs("r", "a", "n2/0", flavor="a30", in_cluster="c2", preemptible=False)
+    assert decide(replace(of, holding=(used,))).reason("w") is CODE.NO_FREE_CAPACITY
+
+
+def test_what_starts_in_the_same_plan_is_not_counted_as_free_beside_an_outage() -> None:
+    nodes = [*ONE, node("n0", gpus=1, usable=False)]
+    pending = [job("first", "a", pods(gpus=4)), job("w", "a", pods(4), submitted_at=1)]
+    made = decide(snapshot(nodes=nodes, queues=[queue("a", h100=8)], pending=pending))
+    assert made.started() == ["first"]
+    assert made.reason("w") is CODE.NO_FREE_CAPACITY
+
+
+@pytest.mark.parametrize(
+    ("asked", "numbers", "sentence"),
+    [
+        pytest.param(
+            pods(cores=32),
+            {"binds": "cores", "pod_cpu_milli": 32000, "largest_cpu_milli": 16000},
+            "Larger than the hardware in cores: 1 pod of 32 cores asked; even empty, one node"
+            " with h100 has 16 cores.",
+            id="cores",
+        ),
+        pytest.param(
+            pods(memory_gib=96),
+            {"binds": "memory", "pod_memory_mib": 96 * 1024, "largest_memory_mib": 64 * 1024},
+            "Larger than the hardware in memory: 1 pod of 96 GiB asked; even empty, one node"
+            " with h100 has 64 GiB.",
+            id="memory",
+        ),
+        pytest.param(
+            pods(cores=32, memory_gib=96),
+            {"binds": "cores and memory"},
+            "Larger than the hardware in cores and memory: 1 pod of 32 cores and 96 GiB asked;"
+            " even empty, one node with h100 has 16 cores and 64 GiB.",
+            id="both",
+        ),
+        pytest.param(
+            pods(2, cores=12),
+            {"binds": "cores", "pods_count": 2, "pod_cpu_milli": 12000},
+            "Larger than the hardware in cores: 2 pods of up to 12 cores asked; even empty, one"
+            " node with h100 has 16 cores.",
+            id="cores of a gang",
+        ),
+    ],
+)
+def test_what_is_larger_than_the_hardware_says_in_what(
+    asked: PodSetView, numbers: dict[str, int | str], sentence: str
+) -> None:
+    """Of the nodes that have the devices: one without them is larger and does not count."""
+    nodes = [node("n1", gpus=4, cores=16, memory_gib=64), node("n2", cores=128, memory_gib=999)]
+    of = snapshot(nodes=nodes, queues=[queue("a", h100=8)], pending=[job("w", "a", asked)])
+    made = decide(of)
+    assert made.reason("w") is CODE.EXCEEDS_CAPACITY
+    assert numbers.items() <= made.numbers("w").items()
+    assert describe(made.hold("w").reason) == sentence
+    assert never_admissible(of, job("w", "a", asked)) == made.hold("w").reason
+
+
+def test_the_pod_set_that_binds_is_told() -> None:
+    nodes = [node("n1", gpus=4, cores=16), node("n2", gpus=4, model=A30, cores=8)]
+    both = pods(gpus=4, cores=4), pods(flavors="a30", cores=12, name="b")
+    of = snapshot(nodes=nodes, queues=[queue("a", h100=8, a30=8)], pending=[job("w", "a", *both)])
+    expected = {
+        "asked_milli": 1000,
+        "binds": "cores",
+        "flavor": "a30",
+        "free_milli": 4000,
+        "largest_cpu_milli": 8000,
+        "pod_cpu_milli": 12000,
+    }
+    assert expected.items() <= decide(of).numbers("w").items()
+
+
+def test_devices_that_are_free_without_cores_or_memory_beside_them_say_so() -> None:
+    busy = runs("r", "a", "n1", flavor="cpu", cores=7, preemptible=False)
+    waiting = job("w", "a", pods(gpus=1, cores=2))
+    of = snapshot(nodes=ONE, queues=[queue("a", h100=4, cpu=8)], holding=[busy], pending=[waiting])
+    made = decide(of)
+    assert (made.reason("w"), made.numbers("w")["binds"]) == (CODE.NO_FIT, "cores")
+    assert describe(made.hold("w").reason) == (
+        "1 h100 asked and 4 free, but not with enough cores: 1 pod of 2 cores asked; the most"
+        " free on one node that has the h100 is 1 cores."
+    )
+
+
+def test_where_devices_bind_nothing_else_is_blamed() -> None:
+    nodes = [node("n1", gpus=1), node("n2", gpus=1)]
+    of = snapshot(
+        nodes=nodes, queues=[queue("a", h100=8)], pending=[job("w", "a", pods(gpus=2, cores=99))]
+    )
+    made = decide(of)
+    assert made.reason("w") is CODE.EXCEEDS_CAPACITY
+    assert "binds" not in made.numbers("w")
+
+
+def test_what_is_behind_others_is_not_promised_the_next_cycle() -> None:
+    pending = [job(f"w{i}", "a", submitted_at=i) for i in range(9)]
+    made = decide(snapshot(nodes=ONE, queues=[queue("a", h100=8)], pending=pending), max_admits=1)
+    assert made.hold("w8").position == 8
+    told = describe(made.hold("w8").reason)
+    assert told == "Other workloads start first (1 in this cycle)."
