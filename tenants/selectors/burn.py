@@ -7,12 +7,13 @@ from decimal import Decimal
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Sum
+from django.db.models import F, Sum, Value
 from django.db.models.functions import TruncDay
 
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Charge, Project
+from tenants.selectors.spend import MOMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,8 @@ def by_day(*, actor: Actor, since: datetime, zone: tzinfo) -> list[Spent]:
     """Of the projects whose spend the actor may see, in the installation's currency. One query."""
     rows = (
         access.for_actor(Charge.objects.all(), actor=actor, action=Action.VIEW_SPEND)
-        .filter(ended_at__gte=since, currency=settings.BERTH_CURRENCY)
-        .annotate(day=TruncDay("ended_at", tzinfo=zone))
+        .filter(ended_at__gt=since, currency=settings.BERTH_CURRENCY)
+        .annotate(day=TruncDay(F("ended_at") - Value(MOMENT), tzinfo=zone))
         .values_list("day", "project_id", "flavor__name")
         .annotate(Sum("amount"))
         .order_by("day", "project_id", "flavor__name")
@@ -53,7 +54,7 @@ def by_day(*, actor: Actor, since: datetime, zone: tzinfo) -> list[Spent]:
 def total(*, actor: Actor, since: datetime) -> Decimal:
     """All that these projects were charged for since then. One query."""
     rows = access.for_actor(Charge.objects.all(), actor=actor, action=Action.VIEW_SPEND)
-    found = rows.filter(ended_at__gte=since, currency=settings.BERTH_CURRENCY)
+    found = rows.filter(ended_at__gt=since, currency=settings.BERTH_CURRENCY)
     amount: Decimal | None = found.aggregate(sum=Sum("amount"))["sum"]
     return amount or Decimal(0)
 

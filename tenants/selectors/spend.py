@@ -28,7 +28,7 @@ class Filters:
 
 
 ALL = Filters()
-_MOMENT = timedelta(microseconds=1)
+MOMENT = timedelta(microseconds=1)
 """The least time that PostgreSQL tells apart. `ended_at` is the first moment that is not charged:
 the hour before midnight ends on the next day, and is dated by its last moment."""
 
@@ -73,9 +73,9 @@ def charges(*, actor: Actor, filters: Filters = ALL) -> QuerySet[Charge]:
     if filters.workload_id is not None:
         rows = rows.filter(workload_id=filters.workload_id)
     if filters.since is not None:
-        rows = rows.filter(ended_at__gte=filters.since + _MOMENT)
+        rows = rows.filter(ended_at__gte=filters.since + MOMENT)
     if filters.until is not None:
-        rows = rows.filter(ended_at__lt=filters.until + _MOMENT)
+        rows = rows.filter(ended_at__lt=filters.until + MOMENT)
     return rows
 
 
@@ -126,7 +126,7 @@ def rates(*, flavor: str | None = None, at: datetime | None = None) -> QuerySet[
 
 def _last_moment() -> Combinable:
     """Of a charge."""
-    return F("ended_at") - Value(_MOMENT)
+    return F("ended_at") - Value(MOMENT)
 
 
 def _permitted[M: (UsageInterval, Charge)](
