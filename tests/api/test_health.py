@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
@@ -75,7 +76,9 @@ def run(done: Awaitable[None]) -> None:
     async def wait() -> None:
         await done
 
-    asyncio.run(wait())
+    # In a thread of its own: Playwright leaves an event loop running in the main one.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, wait()).result()
 
 
 def send(*pieces: bytes, path: str = "/api/v1/workloads") -> tuple[int | None, bytes, list[bytes]]:
