@@ -26,6 +26,11 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     help="Seconds of the trace that pass in one.",
 )
 @click.option("--run-for", type=click.IntRange(1), help="Seconds that each pod runs instead.")
+@click.option(
+    "--price",
+    type=click.FloatRange(0, min_open=True),
+    help="One price per GPU and hour for every model: then costs do not depend on which was free.",
+)
 @click.option("--kill", "kills", type=click.IntRange(0), default=0, help="kill -9 N workers.")
 @click.option("--seed", type=int, default=1, help="Of the kills.")
 @click.option("--json", "report", type=click.Path(path_type=Path), help="Write the figures here.")
@@ -38,6 +43,7 @@ def import_trace(
     limit: int | None,
     speed: float,
     run_for: int | None,
+    price: float | None,
     kills: int,
     seed: int,
     report: Path | None,
@@ -56,6 +62,7 @@ def import_trace(
         limit=limit,
         speed=speed,
         runs_s=run_for,
+        price="" if price is None else str(price),
         kills=kills,
         seed=seed,
         report=str(report.absolute()) if report else "",

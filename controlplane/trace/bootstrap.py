@@ -17,7 +17,9 @@ def main(plan_file: str) -> None:
     plan = Plan.read(Path(plan_file))
     call_command("migrate", verbosity=0, interactive=False)
     call_command("collectstatic", verbosity=0, interactive=False)
-    texts = seeding.seed(nodes=plan.read_nodes(), pods=plan.read_pods(), at=now())
+    texts = seeding.seed(
+        nodes=plan.read_nodes(), pods=plan.read_pods(), price=plan.price, at=now()
+    )
     seeding.write_tokens(Path(plan.tokens), texts)
 
 

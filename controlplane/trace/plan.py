@@ -16,7 +16,8 @@ longest (145 days) included, though the pods come evenly instead of at their own
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """`limit` None replays every pod. `runs_s` is a run time for all instead of their own.
+    """`limit` None replays every pod. `runs_s` is a run time for all instead of their own, and
+    `price` a price per GPU and hour, a decimal, for all models instead of each model's.
 
     `services` are the command lines of Berth's processes by name, to find them by.
     """
@@ -26,6 +27,7 @@ class Plan:
     limit: int | None = None
     speed: float = SPEED
     runs_s: int | None = None
+    price: str = ""
     kills: int = 0
     seed: int = 1
     url: str = ""

@@ -32,6 +32,7 @@ def gather(
     bound_s = (times.bound_at - times.submitted_at) / timedelta(seconds=plan.speed)
     return {
         "speed": plan.speed,
+        "price": plan.price,
         "counts": {
             "submitted": total,
             "admitted": facts.reached("ADMITTED"),
@@ -119,14 +120,19 @@ def _processes(
 def compare(report: Report, reference: Report) -> tuple[str, list[str]]:
     """The final sums of two replays of the same pods beside each other, and what differs.
 
-    GPU-seconds have to agree to the microsecond. Costs may differ by their rounding: where full
-    hours cut a run into intervals depends on when it began.
+    GPU-seconds have to agree to the microsecond. So have costs where all models cost the same in
+    both, but for their rounding: where full hours cut a run into intervals depends on when it
+    began. With a price a model a cost depends on which was free, and is shown but not judged.
     """
     lines = [f"{'sum':<28}{'reference':>28}{'this run':>28}"]
     differences = []
+    priced_alike = report["price"] == reference["price"] != ""
     slack = _ROUNDED * (report["charges"] + reference["charges"])
     for name, before, now in _sums(reference, report):
         money = isinstance(before, Decimal)
+        if money and not priced_alike:
+            lines.append(f"{name:<28}{before!s:>28}{now!s:>28}  not judged")
+            continue
         same = abs(now - before) <= slack if money else before == now
         verdict = "" if same else "  DIFFERS"
         lines.append(f"{name:<28}{before!s:>28}{now!s:>28}{verdict}")

@@ -26,11 +26,16 @@ _ACTOR = "system:trace"
 
 
 @transaction.atomic
-def seed(*, nodes: Sequence[NodeRow], pods: Sequence[PodRow], at: datetime) -> dict[str, str]:
-    """Make everything in an empty database; an API token by class of service."""
+def seed(
+    *, nodes: Sequence[NodeRow], pods: Sequence[PodRow], price: str, at: datetime
+) -> dict[str, str]:
+    """Make everything in an empty database; an API token by class of service.
+
+    `price`, a decimal, is every model's per GPU and hour; "" leaves each model its own.
+    """
     fleet = Fleet(nodes)
     clusters.register(name=CLUSTER, region="trace", actor=_ACTOR, actor_name="import-trace", at=at)
-    flavors = _flavors(fleet, at)
+    flavors = _flavors(fleet, price, at)
     projects = {qos: _project(slug, name, at) for qos, (slug, name) in TENANTS.items()}
     Quota.objects.bulk_create(
         Quota(project=projects[qos], flavor=flavors[flavor], nominal_milli=nominal)
@@ -44,7 +49,7 @@ def write_tokens(path: Path, texts: dict[str, str]) -> None:
     path.write_text(json.dumps(texts))
 
 
-def _flavors(fleet: Fleet, at: datetime) -> dict[str, Flavor]:
+def _flavors(fleet: Fleet, one_price: str, at: datetime) -> dict[str, Flavor]:
     made: dict[str, tuple[Flavor, Decimal]] = {
         CPU: (Flavor(name=CPU, kind=FlavorKind.CPU), CPU_PRICE)
     }
@@ -57,7 +62,7 @@ def _flavors(fleet: Fleet, at: datetime) -> dict[str, Flavor]:
             flavor = Flavor(
                 name=name, kind=kind, model=model, isolation=isolation, memory_mib=memory_mib
             )
-            made[name] = flavor, price
+            made[name] = flavor, Decimal(one_price) if one_price else price
     Flavor.objects.bulk_create(flavor for flavor, _ in made.values())
     Rate.objects.bulk_create(
         Rate(

@@ -15,6 +15,7 @@ from tests.demo.running import wait_until
 
 REPORT: Report = {
     "speed": 100000.0,
+    "price": "1.0",
     "counts": {"submitted": 3, "admitted": 3, "bound": 3, "finished": 3},
     "seconds": {"submit": 0.1, "submit_to_last_bound": 0.5, "submit_to_last_release": 2.0},
     "submitted_to_bound_per_s": 6.0,
@@ -71,6 +72,14 @@ def test_a_difference_is_named(values: dict[str, object], differs: list[str]) ->
     text, differences = compare(changed(**values), REPORT)
     assert differences == differs
     assert ("DIFFERS" in text) == bool(differs)
+
+
+@pytest.mark.parametrize("price", ["", "2.0"])
+def test_costs_at_other_prices_are_shown_and_not_judged(price: str) -> None:
+    reference = {**changed(cost="9.000000"), "price": price}
+    text, differences = compare({**REPORT, "price": price and "1.0"}, reference)
+    assert differences == []
+    assert "not judged" in text
 
 
 def test_a_tenant_that_is_missing_differs() -> None:
