@@ -2,6 +2,7 @@
 
 import logging
 from functools import lru_cache
+from time import monotonic
 from typing import Any
 from uuid import UUID
 
@@ -23,8 +24,8 @@ from scheduler.models import Operation
 
 logger = logging.getLogger(__name__)
 
-ROUNDS = 20
-"""Batches one dispatch task takes on before it makes way for another cluster's."""
+TURN_S = 5.0
+"""How long one dispatch task takes on batches before it makes way for another cluster's."""
 
 QUIET_S = 15
 """How long a cluster that could not be reached is left alone: few processes serve all of them."""
@@ -58,8 +59,7 @@ def dispatch_cluster(*, cluster_id: str, **_: Any) -> None:  # Any: as above
     out of reach just now."""
     hints.taken(hints.DISPATCH_CLUSTER, cluster_id=cluster_id)
     work = f"dispatch:{cluster_id}"
-    # Longer than the task may last; a dead one's claims run out no earlier.
-    if not hints.begin(work, for_s=min(settings.CELERY_TASK_TIME_LIMIT, settings.BERTH_CLAIM_S)):
+    if not hints.begin(work, for_s=settings.BERTH_CLAIM_S):  # as soon as a dead one's claims end
         return
     more, quiet_s = False, 0
     try:
@@ -76,7 +76,8 @@ def dispatch_cluster(*, cluster_id: str, **_: Any) -> None:  # Any: as above
 def _dispatch_cluster(cluster: Cluster) -> tuple[bool, int]:
     """Whether there may be more to do, and for how many seconds nobody shall try."""
     silent = cluster.state in _SILENT
-    for _round in range(1 if silent else ROUNDS):
+    ends = monotonic() + TURN_S
+    while monotonic() < ends:
         batch = dispatcher.dispatch(
             port=_port(cluster.name),
             cluster_id=cluster.id,
@@ -85,9 +86,9 @@ def _dispatch_cluster(cluster: Cluster) -> tuple[bool, int]:
         )
         if not batch.reached or (silent and batch.taken):
             return False, QUIET_S
-        if not batch.taken:
+        if silent or not batch.taken:
             return False, 0
-    return not silent, 0
+    return True, 0
 
 
 @lru_cache(maxsize=64)

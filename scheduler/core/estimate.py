@@ -16,7 +16,7 @@ simulated; the others get no basis.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from heapq import heappop, heappush
@@ -55,12 +55,14 @@ class Forecast:
     """Seconds from the snapshot until it starts in half, and in nine tenths, of the passes.
 
     None when it starts in fewer passes than that within HORIZON_S; both None without a basis.
+    `passes` is how many were made.
     """
 
     workload: WorkloadId
     p50_s: int | None
     p90_s: int | None
     basis: Basis
+    passes: int
 
 
 def forecast(
@@ -70,14 +72,20 @@ def forecast(
     run_times: Mapping[ProjectId, tuple[int, ...]],
     passes: int,
     seed: int,
+    late: Callable[[], bool] = lambda: False,
 ) -> tuple[Forecast, ...]:
     """A forecast for each pending workload, ascending by id. The same arguments, the same answer.
 
     `run_times` are seconds that the project's finished work ran, in any order; fewer than
-    LEAST_HISTORY are passed over. `passes` beyond MOST_PASSES are not made.
+    LEAST_HISTORY are passed over. `passes` beyond MOST_PASSES are not made, nor any but the first
+    once the caller says that it is `late`: fewer passes, not none, answer a slow machine.
     """
     simulation = _Simulation(snapshot, policy, run_times)
-    starts = [simulation.run(_mix(seed, nth)) for nth in range(min(passes, MOST_PASSES))]
+    starts = [simulation.run(_mix(seed, 0))]
+    for nth in range(1, min(passes, MOST_PASSES)):
+        if late():
+            break
+        starts.append(simulation.run(_mix(seed, nth)))
     return tuple(
         _summary(pending.id, [found.get(pending.id) for found in starts])
         for pending in sorted(snapshot.pending, key=lambda p: p.id)
@@ -100,9 +108,9 @@ def _summary(workload: WorkloadId, starts: list[_Start | None]) -> Forecast:
     found = sorted(start.in_s for start in starts if start is not None)
     p50, p90 = (_quantile(found, len(starts), tenths) for tenths in (5, 9))
     if p50 is None:
-        return Forecast(workload, None, None, Basis.NONE)
+        return Forecast(workload, None, None, Basis.NONE, len(starts))
     weakest = max((start.basis for start in starts if start is not None), key=_weakness)
-    return Forecast(workload, p50, p90, weakest)
+    return Forecast(workload, p50, p90, weakest, len(starts))
 
 
 def _quantile(ascending: list[int], of: int, tenths: int) -> int | None:

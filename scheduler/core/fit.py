@@ -1,10 +1,11 @@
 """Does this pod fit on this node? The one test that planner and applier share.
 
-The planner keeps a `Room` for each node of its draft; the applier asks `fits` with fresh rows.
+The planner keeps a `Room` for each node of its draft; the applier makes rooms of fresh rows and
+lets each gang in again.
 Quota is not asked here, nor whether the cluster takes new work.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
@@ -27,7 +28,6 @@ FULL = (1 << ONE_MILLI) - 1
 class Misfit(StrEnum):
     """Why a pod does not fit on a node."""
 
-    UNKNOWN_FLAVOR = "unknown-flavor"
     WRONG_NODE = "wrong-node"  # the place names another node
     NODE_UNUSABLE = "node-unusable"
     CPU = "cpu"
@@ -152,36 +152,26 @@ class Room:
         return None
 
 
-def misfit(
+def let_in(
     *,
-    node: NodeView,
-    held: Iterable[Holds],
-    place: Place,
-    flavors: Mapping[FlavorId, FlavorView],
-) -> Misfit | None:
-    """Why `place` does not fit on `node` beside all of `held`; None when it does.
-
-    `held` is everything that still holds room on the node: placements whose release has not been
-    seen, and places of the same gang that were let in before this one.
-    """
-    flavor = flavors.get(place.flavor)
-    if flavor is None:
-        return Misfit.UNKNOWN_FLAVOR
-    room = Room(node=node)
-    for holder in held:
-        room.take(holder=holder, flavor=flavors.get(holder.flavor))
-    return room.misfit(place=place, flavor=flavor)
-
-
-def fits(
-    *,
-    node: NodeView,
-    held: Iterable[Holds],
-    place: Place,
+    places: Sequence[Place],
+    rooms: Mapping[NodeId, Room],
     flavors: Mapping[FlavorId, FlavorView],
 ) -> bool:
-    """Whether `place` fits on `node` beside all of `held`; see `misfit`."""
-    return misfit(node=node, held=held, place=place, flavors=flavors) is None
+    """Put a gang into `rooms`, each place beside those before it; False leaves them as they were.
+
+    A place on a node without a room, or of an unknown flavor, does not fit.
+    """
+    taken: list[Place] = []
+    for place in places:
+        room, flavor = rooms.get(place.node), flavors.get(place.flavor)
+        if room is None or flavor is None or room.misfit(place=place, flavor=flavor):
+            for undone in taken:
+                rooms[undone.node].give(holder=undone, flavor=flavors[undone.flavor])
+            return False
+        room.take(holder=place, flavor=flavor)
+        taken.append(place)
+    return True
 
 
 def _amount_held(place: Place, flavor: FlavorView) -> int:

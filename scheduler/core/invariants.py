@@ -1,7 +1,7 @@
 """What must hold of every plan, checked apart from the code that made it.
 
-Tests ask this of random snapshots; production asks it before a plan is applied. It knows the rules
-and the tables of MIG, and shares no arithmetic with the planner.
+Tests ask this of random snapshots. It knows the rules and the tables of MIG, and shares no
+arithmetic with the planner.
 """
 
 from collections import Counter

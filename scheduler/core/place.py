@@ -7,6 +7,7 @@ costs the fewest legal starts. Placing pod after pod is exact for gangs of like 
 unlike pods is placed largest first and may miss a packing.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
@@ -127,6 +128,7 @@ class _Gang:
         self._option = option
         self._cluster = cluster
         self._placed: list[list[Place]] = [[] for _ in pending.pod_sets]
+        self._charged: Counter[FlavorId] = Counter()
 
     def put(self, i: int, make_room: MakeRoom | None) -> bool:
         """One more pod of the ith pod set, if it fits."""
@@ -138,10 +140,11 @@ class _Gang:
             return False
         self._draft.add(project=self._pending.project, holder=place)
         self._placed[i].append(place)
+        self._charged[flavor.id] += place.amount_milli
         return True
 
     def charged(self, flavor: FlavorId) -> int:
-        return sum(p.amount_milli for of in self._placed for p in of if p.flavor == flavor)
+        return self._charged[flavor]
 
     def places(self) -> tuple[Place, ...]:
         in_order = [place for of_set in self._placed for place in of_set]

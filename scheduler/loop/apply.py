@@ -1,8 +1,8 @@
 """Plan → rows. The only place that creates placements; each gang is all or nothing.
 
-Admissions go in batches, one short transaction each: fence, quotas locked, compare-and-set, `fits`
-again on fresh rows, placements. What a constraint refuses is found by halving the batch, and left
-for the next cycle.
+Admissions go in batches, one short transaction each: fence, room asked for again on fresh rows,
+quotas locked, compare-and-set, placements. What a constraint refuses is found by halving,
+and left for the next cycle.
 """
 
 import json
@@ -19,9 +19,9 @@ from django.db.backends.postgresql.psycopg_any import NumericRange
 
 from controlplane.kernel import hints
 from controlplane.kernel.crash import crash
-from scheduler.core.fit import Room
+from scheduler.core.fit import Room, let_in
 from scheduler.core.lifecycle import State
-from scheduler.core.plan import Admit, Hold, Place, Plan, Preempt
+from scheduler.core.plan import Admit, Hold, Plan, Preempt
 from scheduler.core.reasons import PreemptRule, Reason, describe
 from scheduler.core.units import WorkloadId
 from scheduler.loop import load
@@ -94,10 +94,9 @@ def _admit(
             admitted = _admit_batch(lease, loaded, batch, projects, at)
         crash("B4")
         return admitted
-    except (IntegrityError, OperationalError) as error:
+    except (IntegrityError, OperationalError, usage.MissingQuota) as error:
         # A race into an exclusion constraint may end as a deadlock instead of a refusal.
-        refused = isinstance(error, IntegrityError) or _sqlstate(error) in _RACES
-        if not refused:
+        if isinstance(error, OperationalError) and _sqlstate(error) not in _RACES:
             raise
         if len(batch) == 1:
             logger.warning("workload %s not admitted: %s", batch[0].workload, error)
@@ -188,19 +187,7 @@ def _still_fitting(loaded: Loaded, batch: Sequence[Admit]) -> list[Admit]:
         if held.node in rooms:
             rooms[held.node].take(holder=held, flavor=flavors.get(held.flavor))
 
-    def let_in(places: Sequence[Place]) -> bool:
-        taken: list[Place] = []
-        for place in places:
-            room, flavor = rooms.get(place.node), flavors.get(place.flavor)
-            if room is None or flavor is None or room.misfit(place=place, flavor=flavor):
-                for undone in taken:
-                    rooms[undone.node].give(holder=undone, flavor=flavors[undone.flavor])
-                return False
-            room.take(holder=place, flavor=flavor)
-            taken.append(place)
-        return True
-
-    return [admit for admit in batch if let_in(admit.places)]
+    return [admit for admit in batch if let_in(places=admit.places, rooms=rooms, flavors=flavors)]
 
 
 def _insert_placements(

@@ -30,12 +30,22 @@ _namespaces: dict[tuple[UUID, str], float] = {}
 
 
 class Calls:
-    """After the first call that could not reach the cluster, the others fail at once."""
+    """After the first call that could not reach the cluster, the others fail at once.
 
-    def __init__(self, port: ClusterPort, cluster_id: UUID, pool: ThreadPoolExecutor) -> None:
+    `alive` is called, in the caller's thread, whenever some calls have been answered.
+    """
+
+    def __init__(
+        self,
+        port: ClusterPort,
+        cluster_id: UUID,
+        pool: ThreadPoolExecutor,
+        alive: Callable[[], None],
+    ) -> None:
         self._port = port
         self._cluster_id = cluster_id
         self._pool = pool
+        self._alive = alive
         self._down: ClusterError | None = None
 
     @property
@@ -48,6 +58,7 @@ class Calls:
 
     def prepare(self, attempt: Claimed) -> None:
         """Its namespace and its gang's service, before any pod. Raises ClusterError."""
+        self._alive()
         key = self._cluster_id, attempt.namespace
         if time.monotonic() - _namespaces.get(key, -NAMESPACE_S) >= NAMESPACE_S:
             self._reach(lambda: self._port.ensure_namespace(name=attempt.namespace))
@@ -130,8 +141,11 @@ class Calls:
             except ClusterError as error:
                 return error
 
-        answers = self._pool.map(safely, pods)
-        return {pod.placement_id: answer for pod, answer in zip(pods, answers, strict=True)}
+        answers = {}
+        for pod, answer in zip(pods, self._pool.map(safely, pods), strict=True):
+            answers[pod.placement_id] = answer
+            self._alive()
+        return answers
 
     def _reach[T](self, call: Callable[[], T]) -> T:
         if self._down is not None:

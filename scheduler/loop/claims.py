@@ -1,15 +1,23 @@
-"""Claims on attempts with due operations: who acts on which, timed by the database alone."""
+"""Claims on attempts with due operations: who acts on which, timed by the database alone.
 
+A claim is short, and prolonged while its batch goes on: a dead worker's is taken over soon. One
+that ran out under a worker that was only slow harms nothing: whatever that worker then stores asks
+for its token, and it opens no pod but those whose uid is stored.
+"""
+
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 
-from scheduler.models import Attempt, OperationKind, Placement
+from scheduler.models import OperationKind
+from scheduler.selectors.fleet import rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +78,6 @@ RETURNING id
 def claim(*, cluster_id: UUID, token: UUID, limit: int) -> list[Claimed]:
     """Up to `limit` attempts of the cluster with something due, oldest first, now ours."""
     with transaction.atomic(), connection.cursor() as cursor:
-        # Longer than a worker's hard time limit, so that no claim is held by two at once.
         cursor.execute(
             _CLAIM,
             {
@@ -83,67 +90,57 @@ def claim(*, cluster_id: UUID, token: UUID, limit: int) -> list[Claimed]:
         ids = [row[0] for row in cursor.fetchall()]
     if not ids:
         return []
-    pods = _pods(ids)
-    attempts = (
-        Attempt.objects.filter(id__in=ids)
-        .select_related("workload__project")
-        .prefetch_related("operations")
-        .order_by("id")
-    )
-    return [
-        Claimed(
-            attempt.id,
-            attempt.workload_id,
-            attempt.workload.project_id,
-            attempt.workload.project.namespace,
-            any(o.kind == OperationKind.STOP for o in attempt.operations.all()),
-            tuple(pods[attempt.id]),
-        )
-        for attempt in attempts
-    ]
+    pods: dict[UUID, list[Pod]] = defaultdict(list)
+    for attempt, *columns in rows(_PODS, [ids]):
+        pods[attempt].append(_pod(*columns))
+    return [Claimed(*columns, tuple(pods[columns[0]])) for columns in rows(_CLAIMED, [ids])]
 
 
-def _pods(attempts: Sequence[UUID]) -> dict[UUID, list[Pod]]:
-    found: dict[UUID, list[Pod]] = defaultdict(list)
-    rows = (
-        Placement.objects.filter(attempt_id__in=attempts)
-        .select_related("attempt", "pod_set", "node", "flavor", "workload__project")
-        .order_by("attempt_id", "rank")
-    )
-    peers: dict[UUID, int] = defaultdict(int)
-    # A gang stays as large as it was planned: the others' pods have to be what they were.
-    for row in rows:
-        peers[row.attempt_id] += 1
-    for row in rows:
-        if row.released_at is not None:
-            continue
-        found[row.attempt_id].append(
-            Pod(
-                placement_id=row.id,
-                workload_id=row.workload_id,
-                attempt=row.attempt.number,
-                rank=row.rank,
-                peers=peers[row.attempt_id],
-                namespace=row.workload.project.namespace,
-                name=row.pod_name,
-                uid=row.pod_uid,
-                hostname=row.node.hostname,
-                image=row.pod_set.image,
-                command=tuple(row.pod_set.command),
-                args=tuple(row.pod_set.args),
-                env=tuple(sorted(row.pod_set.env.items())),
-                cpu_milli=row.cpu_milli,
-                memory_mib=row.memory_mib,
-                flavor_kind=row.flavor.kind,
-                profile=row.flavor.profile,
-                gpu_count=row.pod_set.gpu_count,
-                gpu_milli=row.pod_set.gpu_milli,
-                share_replicas=row.node.share_replicas,
-                share_resource=row.node.share_resource,
-                run_time_limit_s=row.workload.run_time_limit_s,
-            )
+_CLAIMED = """
+SELECT a.id, a.workload_id, w.project_id, p.namespace,
+       EXISTS (SELECT 1 FROM scheduler_operation o WHERE o.attempt_id = a.id AND o.kind = 'stop')
+FROM scheduler_attempt a
+JOIN scheduler_workload w ON w.id = a.workload_id
+JOIN tenants_project p ON p.id = w.project_id
+WHERE a.id = ANY(%s) ORDER BY a.id
+"""
+
+# Those that still hold their room. A gang stays as large as it was planned: the others' pods have
+# to be what they were.
+_PODS = """
+SELECT * FROM (
+    SELECT q.attempt_id, q.id, q.workload_id, a.number, q.rank,
+           count(*) OVER (PARTITION BY q.attempt_id) AS peers,
+           p.namespace, q.pod_name, q.pod_uid, n.hostname, s.image, s.command, s.args, s.env,
+           q.cpu_milli, q.memory_mib, f.kind, f.profile, s.gpu_count, s.gpu_milli,
+           n.share_replicas, n.share_resource, w.run_time_limit_s, q.released_at
+    FROM scheduler_placement q
+    JOIN scheduler_attempt a ON a.id = q.attempt_id
+    JOIN scheduler_workload w ON w.id = q.workload_id
+    JOIN tenants_project p ON p.id = w.project_id
+    JOIN scheduler_podset s ON s.id = q.pod_set_id
+    JOIN clusters_node n ON n.id = q.node_id
+    JOIN clusters_flavor f ON f.id = q.flavor_id
+    WHERE q.attempt_id = ANY(%s)
+) planned WHERE released_at IS NULL ORDER BY attempt_id, rank
+"""
+
+
+def _pod(*columns: Any) -> Pod:  # Any: the columns of _PODS after the first
+    *before, image, command, args, env = columns[:13]
+    env = tuple(sorted(json.loads(env).items()))
+    return Pod(*before, image, tuple(command), tuple(args), env, *columns[13:-1])
+
+
+def prolong(*, attempts: Sequence[Claimed], token: UUID) -> None:
+    """Another BERTH_CLAIM_S from now, of those whose claim is still `token`."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE scheduler_attempt"
+            " SET claimed_until = clock_timestamp() + %s * interval '1 second'"
+            " WHERE id = ANY(%s) AND claim = %s",
+            [settings.BERTH_CLAIM_S, [attempt.id for attempt in attempts], token],
         )
-    return found
 
 
 def still_mine(*, attempts: Sequence[Claimed], token: UUID) -> frozenset[UUID]:

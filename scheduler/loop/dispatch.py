@@ -10,9 +10,11 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
+from time import monotonic
 from typing import NamedTuple
 from uuid import UUID, uuid4
 
+from django.conf import settings
 from django.db import transaction
 
 from clusters.port import ClusterError, ClusterPort, Fault, PodPhase, PodReport
@@ -28,6 +30,7 @@ from scheduler.loop.claims import (
     let_go,
     mark_opened,
     postpone,
+    prolong,
     still_mine,
     store_uids,
     unended,
@@ -68,7 +71,7 @@ def dispatch(
         return Batch(0, reached=True)
     try:
         with ThreadPoolExecutor(THREADS) as pool:
-            calls = Calls(port, cluster_id, pool)
+            calls = Calls(port, cluster_id, pool, _Heartbeat(claimed, token))
             try:
                 hand = _Hand(calls, token, at)
                 hand.start([attempt for attempt in claimed if not attempt.stopping])
@@ -81,6 +84,20 @@ def dispatch(
         postpone(attempts=[attempt.id for attempt in claimed], why=why, token=token)
         raise
     return Batch(len(claimed), calls.reached)
+
+
+class _Heartbeat:
+    """Prolongs the batch's claims, when called, before they run out."""
+
+    def __init__(self, claimed: Sequence[Claimed], token: UUID) -> None:
+        self._claimed = claimed
+        self._token = token
+        self._last = monotonic()
+
+    def __call__(self) -> None:
+        if monotonic() - self._last > settings.BERTH_CLAIM_S / 4:
+            prolong(attempts=self._claimed, token=self._token)
+            self._last = monotonic()
 
 
 class _Hand:

@@ -1,6 +1,7 @@
 """Wait estimates: load → core.estimate → rows. Requests only read the rows."""
 
 from datetime import datetime
+from time import perf_counter
 
 from django.db import connection
 
@@ -12,6 +13,8 @@ from scheduler.loop.load import load
 from scheduler.models import Estimate
 
 PASSES = 20
+BUDGET_S = 10.0
+"""Real seconds after which no further pass is begun: half the time limit of a task."""
 HISTORY = 200
 """Finished workloads of a project that its run times are drawn from, newest first."""
 KEPT_DAYS = 28
@@ -21,6 +24,7 @@ KEPT_DAYS = 28
 def run(*, at: datetime) -> int:
     """Estimate every pending workload's start; how many rows were written. Forgets old ones."""
     retention.prune(Estimate, days=KEPT_DAYS)
+    begun = perf_counter()
     snapshot = load(at=at).snapshot
     if not snapshot.pending:
         return 0
@@ -30,6 +34,7 @@ def run(*, at: datetime) -> int:
         run_times=_run_times(),
         passes=PASSES,
         seed=int(at.timestamp()),
+        late=lambda: perf_counter() - begun > BUDGET_S,
     )
     Estimate.objects.bulk_create(
         [
@@ -39,7 +44,7 @@ def run(*, at: datetime) -> int:
                 p50_s=one.p50_s,
                 p90_s=one.p90_s,
                 basis=one.basis,
-                passes=PASSES,
+                passes=one.passes,
             )
             for one in found
         ],

@@ -11,7 +11,7 @@ type Amounts = Mapping[tuple[UUID, UUID], int]
 
 
 class MissingQuota(Exception):
-    """Usage of a flavor for which the project has no quota row: never admissible, so a defect."""
+    """Usage of a flavor for which the project has no quota row: it was deleted since the plan."""
 
 
 def lock(amounts: Amounts) -> None:

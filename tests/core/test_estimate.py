@@ -32,26 +32,26 @@ def fleet(holding: list[HoldingView], *pending: PendingView) -> Snapshot:
 
 
 def test_what_starts_now_is_told_as_now() -> None:
-    assert told(fleet([], job("w")))["w"] == Forecast(WorkloadId("w"), 0, 0, Basis.PLAN)
+    assert told(fleet([], job("w")))["w"] == Forecast(WorkloadId("w"), 0, 0, Basis.PLAN, 20)
 
 
 def test_a_declared_limit_is_when_it_starts_without_history() -> None:
     busy = runs("r", "a", "n1/0", "n1/1", since_s=100, limit_s=3700)
     found = told(fleet([busy], job("w")))["w"]
-    assert found == Forecast(WorkloadId("w"), 3600, 3600, Basis.LIMIT)
+    assert found == Forecast(WorkloadId("w"), 3600, 3600, Basis.LIMIT, 20)
 
 
 def test_without_limit_and_history_there_is_no_basis() -> None:
     busy = runs("r", "a", "n1/0", "n1/1", since_s=100)
     found = told(fleet([busy], job("w")))["w"]
-    assert found == Forecast(WorkloadId("w"), None, None, Basis.NONE)
+    assert found == Forecast(WorkloadId("w"), None, None, Basis.NONE, 20)
 
 
 def test_history_is_taken_given_what_has_run_already() -> None:
     """Half of the finished work ran 100 s and half 1,000 s; this has run 500 s: 500 s are left."""
     busy = runs("r", "a", "n1/0", "n1/1", since_s=500)
     found = told(fleet([busy], job("w")), {"a": (100,) * 3 + (1000,) * 3})["w"]
-    assert found == Forecast(WorkloadId("w"), 500, 500, Basis.HISTORY)
+    assert found == Forecast(WorkloadId("w"), 500, 500, Basis.HISTORY, 20)
 
 
 def test_p50_and_p90_spread_as_the_run_times_do() -> None:
@@ -69,6 +69,26 @@ def test_of_two_passes_the_earlier_is_the_median_and_the_later_is_p90() -> None:
     assert found.p50_s is not None
     assert found.p90_s is not None
     assert found.p50_s < found.p90_s
+
+
+def test_who_is_late_gets_fewer_passes_and_not_none() -> None:
+    asked: list[None] = []
+
+    def late() -> bool:
+        asked.append(None)
+        return len(asked) > 2
+
+    busy = runs("r", "b", "n1/0", "n1/1", since_s=0)
+    [found] = forecast(
+        snapshot=fleet([busy], job("w")),
+        policy=Policy(),
+        run_times={ProjectId("b"): tuple(range(1, 1001))},
+        passes=20,
+        seed=42,
+        late=late,
+    )
+    assert found.passes == 3
+    assert found.p50_s is not None
 
 
 def test_a_start_in_half_of_the_passes_has_no_p90() -> None:
@@ -119,7 +139,7 @@ def test_what_would_start_beyond_the_horizon_is_not_told() -> None:
 def test_victims_make_way_at_once_for_the_one_who_waits_for_them() -> None:
     low = runs("low", "a", "n1/0", "n1/1")
     found = told(fleet([low], job("w", "a", priority=1)))["w"]
-    assert found == Forecast(WorkloadId("w"), 0, 0, Basis.PLAN)
+    assert found == Forecast(WorkloadId("w"), 0, 0, Basis.PLAN, 20)
 
 
 def test_a_few_finished_runs_are_no_ground() -> None:
@@ -130,7 +150,7 @@ def test_a_few_finished_runs_are_no_ground() -> None:
     assert told(fleet([busy], job("w")), enough)["w"].p50_s == 100
     limited = runs("r", "a", "n1/0", "n1/1", since_s=0, limit_s=50)
     assert told(fleet([limited], job("w")), few)["w"] == Forecast(
-        WorkloadId("w"), 50, 50, Basis.LIMIT
+        WorkloadId("w"), 50, 50, Basis.LIMIT, 20
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.core.fit import Misfit, Room, fits, misfit
+from scheduler.core.fit import Misfit, Room, let_in
 from scheduler.core.plan import Place
 from scheduler.core.snapshot import HeldView, Isolation, NodeView
 from scheduler.core.units import DeviceId, FlavorId, NodeId, PodSetId, Span
@@ -37,6 +37,13 @@ def place(
         memory_gib * 1024,
         tuple((DeviceId(f"n1/{d}"), Span(start, end)) for d, start, end in spans),
     )
+
+
+def room_with(on: NodeView, beside: list[HeldView]) -> Room:
+    room = Room(node=on)
+    for holder in beside:
+        room.take(holder=holder, flavor=BY_NAME[holder.flavor])
+    return room
 
 
 def held(*holders: tuple[str, tuple[int, int], str]) -> list[HeldView]:
@@ -75,9 +82,6 @@ def held(*holders: tuple[str, tuple[int, int], str]) -> list[HeldView]:
             WHOLE, place("h100", (5, 0, 1000)), [], Misfit.UNKNOWN_DEVICE, id="no such device"
         ),
         pytest.param(WHOLE, place("t4", (0, 0, 1000)), [], Misfit.MODEL, id="another model"),
-        pytest.param(
-            WHOLE, place("none", (0, 0, 1000)), [], Misfit.UNKNOWN_FLAVOR, id="no such flavor"
-        ),
         pytest.param(
             WHOLE, place("1g", (0, 0, 1)), [], Misfit.MODE, id="a slice of a device without MIG"
         ),
@@ -234,19 +238,32 @@ def held(*holders: tuple[str, tuple[int, int], str]) -> list[HeldView]:
 def test_a_pod_on_a_node(
     on: NodeView, wanted: Place, beside: list[HeldView], expected: Misfit | None
 ) -> None:
-    assert misfit(node=on, held=beside, place=wanted, flavors=BY_NAME) == expected
-    assert fits(node=on, held=beside, place=wanted, flavors=BY_NAME) is (expected is None)
+    room = room_with(on, beside)
+    assert room.misfit(place=wanted, flavor=BY_NAME[wanted.flavor]) == expected
 
 
 def test_places_of_a_gang_count_beside_each_other() -> None:
-    first, second = place("h100", (0, 0, 1000)), place("h100", (0, 0, 1000))
-    assert not fits(node=WHOLE, held=[first], place=second, flavors=BY_NAME)
+    rooms = {WHOLE.id: Room(node=WHOLE)}
+    gang = [place("h100", (0, 0, 1000)), place("h100", (0, 0, 1000))]
+    assert not let_in(places=gang, rooms=rooms, flavors=BY_NAME)
+    # The first of them is out again: another gang finds the room as it was.
+    other = [place("h100", (0, 0, 1000)), place("h100", (1, 0, 1000))]
+    assert let_in(places=other, rooms=rooms, flavors=BY_NAME)
+    assert not let_in(places=gang[:1], rooms=rooms, flavors=BY_NAME)
+
+
+@pytest.mark.parametrize(
+    "stray", [place("h100", (0, 0, 1000), on="n2"), place("no-such", (0, 0, 1000))]
+)
+def test_a_place_on_an_unknown_node_or_of_an_unknown_flavor_does_not_fit(stray: Place) -> None:
+    assert not let_in(places=[stray], rooms={WHOLE.id: Room(node=WHOLE)}, flavors=BY_NAME)
 
 
 def test_what_is_held_on_a_device_that_is_gone_takes_cores_only() -> None:
-    gone = held(("n1/7", (0, 1000), "h100"))
-    assert fits(node=WHOLE, held=gone, place=place("h100", (0, 0, 1000)), flavors=BY_NAME)
-    assert not fits(node=WHOLE, held=gone, place=place("cpu", cores=8), flavors=BY_NAME)
+    room = room_with(WHOLE, held(("n1/7", (0, 1000), "h100")))
+    whole, cores = place("h100", (0, 0, 1000)), place("cpu", cores=8)
+    assert room.misfit(place=whole, flavor=BY_NAME[whole.flavor]) is None
+    assert room.misfit(place=cores, flavor=BY_NAME[cores.flavor]) is Misfit.CPU
 
 
 def test_a_room_gives_back_exactly_what_was_taken() -> None:

@@ -1,5 +1,6 @@
 """What holds of every plan, on random fleets."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
@@ -9,12 +10,12 @@ from hypothesis import strategies as st
 from scheduler.core.cycle import never_admissible, plan, would_start
 from scheduler.core.draft import Draft
 from scheduler.core.estimate import forecast
-from scheduler.core.fit import fits
+from scheduler.core.fit import Room, let_in
 from scheduler.core.invariants import violations
 from scheduler.core.plan import Admit, Place
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode, describe
-from scheduler.core.snapshot import HeldView, NodeView, Snapshot
+from scheduler.core.snapshot import HeldView, Snapshot
 from scheduler.core.units import NodeId, ProjectId
 from tests.core.brute import everywhere
 from tests.core.build import BY_NAME, decide, holds
@@ -43,23 +44,20 @@ def test_the_plan_is_the_same_whatever_the_order_of_the_input(of: Snapshot, seed
     assert first == second
 
 
-def _nodes(of: Snapshot) -> dict[NodeId, NodeView]:
-    return {n.id: n for c in of.clusters for n in c.nodes}
+def _rooms(of: Snapshot, holders: Iterable[HeldView | Place]) -> dict[NodeId, Room]:
+    rooms = {n.id: Room(node=n) for c in of.clusters for n in c.nodes}
+    for holder in holders:
+        if holder.node in rooms:
+            rooms[holder.node].take(holder=holder, flavor=BY_NAME.get(holder.flavor))
+    return rooms
 
 
 @MANY
 @given(of=snapshots())
 def test_every_place_fits_when_the_applier_asks_again(of: Snapshot) -> None:
-    nodes = _nodes(of)
-    on: dict[NodeId, list[HeldView | Place]] = {}
-    for holding in of.holding:
-        for placement in holding.placements:
-            on.setdefault(placement.node, []).append(placement)
+    rooms = _rooms(of, [p for h in of.holding for p in h.placements])
     for admit in plan(of, POLICY).admits:
-        for place in admit.places:
-            beside = on.setdefault(place.node, [])
-            assert fits(node=nodes[place.node], held=beside, place=place, flavors=BY_NAME)
-            beside.append(place)
+        assert let_in(places=admit.places, rooms=rooms, flavors=BY_NAME)
 
 
 @MANY
@@ -67,11 +65,8 @@ def test_every_place_fits_when_the_applier_asks_again(of: Snapshot) -> None:
 def test_what_is_held_for_want_of_room_fits_on_no_node_by_itself(of: Snapshot) -> None:
     """Brute force: each pod of a held single on each node, at every span, is refused."""
     made = decide(of, preemption=False)
-    holders = [p for h in of.holding for p in h.placements]
-    holders_now: list[HeldView | Place] = [
-        *holders,
-        *(p for a in made.plan.admits for p in a.places),
-    ]
+    held = [p for h in of.holding for p in h.placements]
+    rooms = _rooms(of, [*held, *(p for a in made.plan.admits for p in a.places)])
     usable = [n for c in of.clusters if c.usable for n in c.nodes]
     for waiting in of.pending:
         hold = made.holds.get(waiting.id)
@@ -84,9 +79,8 @@ def test_what_is_held_for_want_of_room_fits_on_no_node_by_itself(of: Snapshot) -
         if flavor.name != dict(hold.reason.numbers)["flavor"]:
             continue
         for on in usable:
-            beside = [h for h in holders_now if h.node == on.id]
             for place in everywhere(on, waiting.pod_sets[0], flavor.id):
-                assert not fits(node=on, held=beside, place=place, flavors=BY_NAME)
+                assert rooms[on.id].misfit(place=place, flavor=flavor) is not None
 
 
 @FEW

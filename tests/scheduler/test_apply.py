@@ -101,6 +101,21 @@ def test_a_quota_that_was_cut_since_the_plan_lets_in_what_it_still_holds(stage: 
     assert Attempt.objects.count() == 2
 
 
+def test_a_quota_that_was_deleted_since_the_plan_costs_only_who_was_to_use_it(
+    stage: Stage,
+) -> None:
+    other = factories.project(stage.project.tenant, "other")
+    factories.quota(other, stage.flavor)
+    stage.submit("mine", gpus=1)
+    theirs = factories.workload(other, stage.ada, [stage.flavor], "theirs")
+    loaded, decided = stage.decide()
+    assert len(decided.admits) == 2
+    Quota.objects.filter(project=other).delete()
+    outcome = stage.carry_out(loaded, decided)
+    assert outcome.refused == (str(theirs.id),)
+    assert states() == {"mine": "ADMITTED", "theirs": "PENDING"}
+
+
 def test_a_gang_that_no_longer_fits_whole_gets_nothing(stage: Stage) -> None:
     stage.submit(gpus=8, count=2)
     loaded, decided = stage.decide()

@@ -1,5 +1,6 @@
 """Claims: one worker at a time acts on an attempt; a dead one's claim runs out."""
 
+from itertools import count
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -7,7 +8,7 @@ import pytest
 from django.db.models.functions import Now
 
 from clusters.port import PodPhase
-from scheduler.loop import claims
+from scheduler.loop import claims, dispatch
 from scheduler.models import Attempt, Operation, OperationKind
 from tests.factories import AT
 from tests.scheduler.locks import at_once
@@ -62,6 +63,34 @@ def test_a_dead_workers_claim_is_taken_over_and_worth_nothing_then(stage: Stage)
     assert claims.still_mine(attempts=[mine], token=living) == {mine.id}
     operation = Operation.objects.get()
     assert (operation.done_at, operation.failures) == (None, 0)
+
+
+def test_a_claim_is_prolonged_by_whose_it_is_alone(stage: Stage) -> None:
+    admitted(stage)
+    mine, other = uuid4(), uuid4()
+    claimed = claim(stage, mine)
+    stage.release_claims()
+    claims.prolong(attempts=claimed, token=other)
+    assert not Attempt.objects.filter(claimed_until__gt=Now()).exists()
+    claims.prolong(attempts=claimed, token=mine)
+    assert Attempt.objects.filter(claimed_until__gt=Now()).exists()
+
+
+@pytest.mark.parametrize(("passing_s", "prolonged"), [(0.0, False), (10.0, True)])
+def test_a_batch_that_goes_on_for_long_keeps_its_claims(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, passing_s: float, prolonged: bool
+) -> None:
+    """Each pod's call takes that long."""
+    attempts = admitted(stage, 2)
+    seconds = count(step=passing_s)
+    monkeypatch.setattr(dispatch, "monotonic", lambda: next(seconds))
+    asked: list[set[UUID]] = []
+    monkeypatch.setattr(
+        dispatch, "prolong", lambda *, attempts, token: asked.append({a.id for a in attempts})
+    )
+    stage.dispatch()
+    assert bool(asked) == prolonged
+    assert all(ids == {attempt.id for attempt in attempts} for ids in asked)
 
 
 def test_other_clusters_attempts_are_not_given(stage: Stage) -> None:
