@@ -93,7 +93,10 @@ def claim(*, cluster_id: UUID, token: UUID, limit: int) -> list[Claimed]:
     pods: dict[UUID, list[Pod]] = defaultdict(list)
     for attempt, *columns in rows(_PODS, [ids]):
         pods[attempt].append(_pod(*columns))
-    return [Claimed(*columns, tuple(pods[columns[0]])) for columns in rows(_CLAIMED, [ids])]
+    return [
+        Claimed(id, workload, project, namespace, stopping, tuple(pods[id]))
+        for id, workload, project, namespace, stopping in rows(_CLAIMED, [ids])
+    ]
 
 
 _CLAIMED = """
@@ -127,9 +130,9 @@ SELECT * FROM (
 
 
 def _pod(*columns: Any) -> Pod:  # Any: the columns of _PODS after the first
-    *before, image, command, args, env = columns[:13]
-    env = tuple(sorted(json.loads(env).items()))
-    return Pod(*before, image, tuple(command), tuple(args), env, *columns[13:-1])
+    *before, command, args, env = columns[:13]
+    lists = tuple(command), tuple(args), tuple(sorted(json.loads(env).items()))
+    return Pod(*(*before, *lists, *columns[13:-1]))
 
 
 def prolong(*, attempts: Sequence[Claimed], token: UUID) -> None:
