@@ -4,6 +4,8 @@ The credential is a file of the operator's, never a kubeconfig: those can run co
 files. A failure's text never holds the token.
 """
 
+import errno
+import os
 import re
 import stat
 from pathlib import Path
@@ -93,20 +95,29 @@ class _Refusal:
 
 
 def _private_contents(path: Path, refuse: _Refusal) -> bytes:
-    """The contents of a plain file that only its owner may read."""
+    """The contents of a plain file that only its owner may read.
+
+    The mode is the opened file's: the name may lead elsewhere by now. A pipe is not waited for.
+    """
     try:
-        with path.open("rb") as file:
-            mode = path.stat().st_mode
+        with open(path, "rb", opener=_no_link) as file:
+            mode = os.fstat(file.fileno()).st_mode
             if not stat.S_ISREG(mode):
                 refuse("is no plain file")
             if mode & (stat.S_IRWXG | stat.S_IRWXO):
                 refuse(f"may be read by others (mode {stat.S_IMODE(mode):o}): chmod 600 it")
             contents = file.read(LARGEST_FILE + 1)
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            refuse("is a symbolic link: put the file itself there")
         refuse(f"can't be read ({error.strerror})")
     if len(contents) > LARGEST_FILE:
         refuse("is larger than 64 KiB")
     return contents
+
+
+def _no_link(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
 def _check_server(server: str, refuse: _Refusal) -> None:

@@ -5,10 +5,11 @@ from uuid import UUID
 
 from django.db.models import Count, Prefetch, Q, QuerySet
 
-from clusters.models import Cluster, Device, DeviceSlice, Flavor, Node
+from clusters.models import Cluster, Device, DeviceSlice, Flavor, FlavorKind, Node
 from controlplane.kernel.errors import NotFound
 
 _PRESENT = Q(gone_at__isnull=True)
+_KINDS = (FlavorKind.WHOLE, FlavorKind.MIG, FlavorKind.SHARE, FlavorKind.CPU)
 
 
 def clusters() -> QuerySet[Cluster]:
@@ -62,3 +63,15 @@ def flavors(*, kind: str | None = None) -> QuerySet[Flavor]:
     """Every flavor; order them by id."""
     rows = Flavor.objects.all()
     return rows if kind is None else rows.filter(kind=kind)
+
+
+def flavors_by_kind() -> list[Flavor]:
+    """Every flavor: whole GPUs, slices, shares, then CPU; the larger first, then by name."""
+    return sorted(
+        Flavor.objects.all(),
+        key=lambda flavor: (
+            _KINDS.index(FlavorKind(flavor.kind)),
+            -flavor.memory_mib,
+            flavor.name,
+        ),
+    )

@@ -46,6 +46,15 @@ ROLE_ACTIONS: dict[Role, frozenset[Action]] = {
     ),
     Role.VIEWER: frozenset({Action.VIEW}),
 }  # fmt: skip
+# Who gives and takes which roles at their place and below it. An owner says who decides without
+# deciding: nobody gives themself a role that permits more than they may do already (ADR 0009).
+ROLE_GRANTS: dict[Role, frozenset[Role]] = {
+    Role.OWNER: frozenset(Role),
+    Role.APPROVER: frozenset(),
+    Role.OPERATOR: frozenset(),
+    Role.MEMBER: frozenset(),
+    Role.VIEWER: frozenset(),
+}
 # What a token may do at most, by scope, next to VIEW. DECIDE_REQUEST and MANAGE_MEMBERS are in
 # none: a token never approves.
 SCOPE_ACTIONS: dict[Scope, frozenset[Action]] = {

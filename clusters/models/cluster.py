@@ -15,7 +15,9 @@ class ClusterState(models.TextChoices):
 
 
 class Cluster(Row):
-    """`seen_at` is the last successful list or watch event. `simulated` is shown on every page.
+    """`seen_at` is when all that its lists and its watches of nodes and pods had told was stored,
+    both watches stood and its API answered. `simulated` is shown on the cluster's own pages and
+    beside what runs there.
 
     `inventory_rev` grows with each change of its nodes or devices, so that caches know.
     """

@@ -122,22 +122,25 @@ def _move(
         hints.hint(hints.CYCLE)
 
 
-def heard(*, cluster: Cluster, version: ClusterVersion | None = None) -> None:
-    """It answered: not silent any more. A draining cluster stays draining."""
+def heard(*, cluster: Cluster) -> None:
+    """Its nodes and pods are known as of now: not silent. A draining cluster stays draining."""
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE clusters_cluster SET seen_at = clock_timestamp(), last_error = '',"
             " state = CASE WHEN state = 'draining' THEN state ELSE 'active' END WHERE id = %s",
             [cluster.id],
         )
-    if version is not None:
-        Cluster.objects.filter(id=cluster.id).update(
-            version=version.version, simulated=version.simulated
-        )
+
+
+def answered(*, cluster: Cluster, version: ClusterVersion) -> None:
+    """Its API says what it is, which tells nothing of its nodes and pods: see `heard`."""
+    Cluster.objects.filter(id=cluster.id).update(
+        version=version.version, simulated=version.simulated
+    )
 
 
 def failed(*, cluster: Cluster, why: str) -> None:
-    """It did not answer, or not well. Its state follows from how long that lasts."""
+    """A list, a watch or its version failed. Its state follows from how long that lasts."""
     Cluster.objects.filter(id=cluster.id).update(last_error=why[:500])
 
 

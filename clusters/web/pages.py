@@ -7,21 +7,20 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from clusters.models import DeviceMode, Flavor, FlavorKind
+from clusters import selectors
+from clusters.models import DeviceMode
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel import device_map as maps
 from controlplane.kernel.charts import TONES
 from controlplane.kernel.device_map import DeviceMap, Holding
 from controlplane.kernel.errors import NotFound
-from controlplane.kernel.htmx import page, partial, revision, unchanged
+from controlplane.kernel.htmx import minute, page, partial, revision, unchanged
 from scheduler.selectors import capacity, hardware
-from scheduler.selectors.capacity import Capacity
-from scheduler.selectors.hardware import DeviceFacts, Facts, NodeFacts, SpanHeld
+from scheduler.selectors.hardware import ClusterFacts, DeviceFacts, NodeFacts, SpanHeld
 from tenants.access import Actor
 
 OTHERS = "Others"
-_ORDER = (FlavorKind.WHOLE, FlavorKind.MIG, FlavorKind.SHARE, FlavorKind.CPU)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ def cluster_list(request: HttpRequest) -> HttpResponse:
     actor_of(request)
     facts = hardware.clusters()
     totals = _totals()
-    rev = revision(facts, totals, clock.now().replace(second=0, microsecond=0))
+    rev = revision(facts, totals, minute(clock.now()))
     same = unchanged(request, rev)
     if same is not None:
         return same
@@ -60,7 +59,7 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
     if chosen and not chosen.isprintable():
         raise NotFound("There is no such node.")
     held = hardware.revision(cluster_id=facts.id)
-    rev = revision(facts, held, chosen, clock.now().replace(second=0, microsecond=0))
+    rev = revision(facts, held, chosen, minute(clock.now()))
     same = unchanged(request, rev)
     if same is not None:
         return same
@@ -80,25 +79,16 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
 
 def _totals() -> dict[UUID, tuple[Total, ...]]:
     """Cluster → its flavors, whole GPUs first."""
-    flavors = {flavor.id: flavor for flavor in Flavor.objects.all()}
-    found: dict[UUID, list[Capacity]] = {}
-    for one in capacity.by_flavor_and_cluster(flavors=list(flavors.values())):
-        found.setdefault(one.cluster_id, []).append(one)
-
-    def order(one: Capacity) -> tuple[int, int, str]:
-        flavor = flavors[one.flavor_id]
-        return _ORDER.index(FlavorKind(flavor.kind)), -flavor.memory_mib, flavor.name
-
-    return {
-        cluster: tuple(
-            Total(flavors[one.flavor_id].name, one.total_milli, one.free_milli)
-            for one in sorted(listed, key=order)
-        )
-        for cluster, listed in found.items()
-    }
+    flavors = selectors.flavors_by_kind()
+    names = {flavor.id: flavor.name for flavor in flavors}
+    found: dict[UUID, list[Total]] = {}
+    for one in capacity.by_flavor_and_cluster(flavors=flavors):
+        total = Total(names[one.flavor_id], one.total_milli, one.free_milli)
+        found.setdefault(one.cluster_id, []).append(total)
+    return {cluster: tuple(totals) for cluster, totals in found.items()}
 
 
-def _map(actor: Actor, facts: Facts, nodes: Sequence[NodeFacts]) -> DeviceMap:
+def _map(actor: Actor, facts: ClusterFacts, nodes: Sequence[NodeFacts]) -> DeviceMap:
     by_tenant = bool(actor.fleet_roles)
     address = reverse("cluster-detail", args=[facts.name])
     shown = [node for node in nodes if node.devices]

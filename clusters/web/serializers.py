@@ -1,4 +1,5 @@
-"""What the clusters' endpoints take and give. No credential, and no error text of a cluster."""
+"""What the clusters' endpoints take and give: never a credential. A cluster's last error
+is shown on pages."""
 
 from typing import Any
 
@@ -54,7 +55,7 @@ class NodesQuery(StrictSerializer):
 
 
 class SliceOut(serializers.Serializer[Rows]):
-    """Memory slices [start, end) of the device's eight."""
+    """Memory slices [start, end) of the device, which has four or eight."""
 
     profile = serializers.CharField()
     start = serializers.IntegerField(source="span.lower")

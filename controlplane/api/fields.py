@@ -1,7 +1,7 @@
 """Strict input fields: a JSON value of the right type or a 400. Nothing is coerced, nothing
 ignored."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -13,6 +13,22 @@ from rest_framework import serializers
 from controlplane.kernel import text
 
 BIGINT_MAX = 2**63 - 1
+_FLOATS_ARE_WHOLE = 2.0**53
+
+
+def beyond(value: object, *, low: int, high: int) -> bool:
+    """Whether a JSON value is a whole number outside of these bounds, by far.
+
+    The parser makes a float of what needs more than 64 bits; from 2^53 on every float is whole.
+    """
+    if not isinstance(value, int | float):
+        return False
+    return abs(value) >= _FLOATS_ARE_WHOLE and not low <= value <= high
+
+
+def no_such_field(known: Iterable[str]) -> str:
+    """What is said of a member that an object does not have."""
+    return f"There is no such field; known: {', '.join(sorted(known))}."
 
 
 class StrictSerializer(serializers.Serializer[Any]):  # Any: it makes dicts
@@ -23,8 +39,9 @@ class StrictSerializer(serializers.Serializer[Any]):  # Any: it makes dicts
             raise serializers.ValidationError(
                 {"non_field_errors": ["An object is wanted."]}, code="wrong-type"
             )
+        known = no_such_field(name for name, field in self.fields.items() if not field.read_only)
         unknown = {
-            str(name): [serializers.ErrorDetail("There is no such field.", code="unknown-field")]
+            str(name): [serializers.ErrorDetail(known, code="unknown-field")]
             for name in data
             if name not in self.fields
         }
@@ -37,12 +54,18 @@ class StrictSerializer(serializers.Serializer[Any]):  # Any: it makes dicts
 class Integer(serializers.IntegerField):
     """A JSON integer: no string, no 1.0, no true."""
 
-    default_error_messages = {"wrong-type": "A whole number is wanted."}
+    default_error_messages = {
+        "wrong-type": "A whole number is wanted.",
+        "out-of-range": "The number is not between {low} and {high}.",
+    }
 
     def __init__(self, *, low: int = 0, high: int = BIGINT_MAX, **kwargs: Any) -> None:
+        self.low, self.high = low, high
         super().__init__(min_value=low, max_value=high, **kwargs)
 
     def to_internal_value(self, data: Any) -> int:  # Any: a JSON value
+        if beyond(data, low=self.low, high=self.high):
+            self.fail("out-of-range", low=self.low, high=self.high)
         if type(data) is not int:  # bool is an int in Python, not in JSON
             self.fail("wrong-type")
         value: int = data

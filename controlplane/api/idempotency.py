@@ -39,16 +39,18 @@ def once(
     principal: str,
     at: datetime,
     status: int,
-    make: Callable[[], Any],  # Any: JSON values
+    prepare: Callable[[], Callable[[], Any]],  # Any: JSON values
 ) -> Response:
-    """Run `make` and answer with what it returns, or give the answer kept under the request's key.
+    """Answer with what is made, or with what is kept under the request's key.
 
-    Raises Invalid for a key that is none, InFlight while the first request with the key is still
-    running, KeyReused when the key came with another body.
+    `prepare` does what takes long and changes nothing, with no transaction open; what it returns
+    makes the object and the answer, in the transaction that keeps it. Raises Invalid for a key
+    that is none, InFlight while the first request with the key is still running, KeyReused when
+    the key came with another body.
     """
     key = request.headers.get(HEADER)
     if key is None:
-        return Response(make(), status=status)
+        return Response(prepare()(), status=status)
     if not 1 <= len(key) <= _MAX_KEY or not key.isascii() or not key.isprintable():
         raise Invalid(
             f"{HEADER} has to be 1 to {_MAX_KEY} printable ASCII characters.",
@@ -56,18 +58,16 @@ def once(
         )
     digest = hashlib.sha256(request._request.body).hexdigest()
     route = f"{request.method} {request.path}"
+    rows = IdempotencyKey.objects.filter(principal=principal, route=route, key=key)
+    live = rows.filter(created_at__gt=at - KEPT)
+    if kept := live.first():
+        return _replayed(kept, digest)
+    make = prepare()
     with transaction.atomic():
         _lock(f"{principal}\0{route}\0{key}")
-        kept = IdempotencyKey.objects.filter(principal=principal, route=route, key=key).first()
-        if kept is not None and kept.created_at <= at - KEPT:
-            kept.delete()
-            kept = None
-        if kept is not None:
-            if kept.digest != digest:
-                raise KeyReused("This key came with another body before.", pointer=f"#{HEADER}")
-            return Response(
-                kept.answer, status=kept.status, headers={"Idempotency-Replayed": "true"}
-            )
+        if kept := live.first():  # made while this one was prepared
+            return _replayed(kept, digest)
+        rows.delete()
         answer = make()
         IdempotencyKey.objects.create(
             principal=principal,
@@ -80,6 +80,12 @@ def once(
         )
         _sweep(at)
     return Response(answer, status=status)
+
+
+def _replayed(kept: IdempotencyKey, digest: str) -> Response:
+    if kept.digest != digest:
+        raise KeyReused("This key came with another body before.", pointer=f"#{HEADER}")
+    return Response(kept.answer, status=kept.status, headers={"Idempotency-Replayed": "true"})
 
 
 def _lock(name: str) -> None:

@@ -45,6 +45,15 @@ KINDS: Mapping[str, Kind] = {
     "never-admissible": Kind(
         "It could never start", "Ask for less, for another flavor, or for more quota."
     ),
+    "exceeds-capacity": Kind(
+        "It is larger than the hardware",
+        "Ask for less a pod or for fewer pods, or accept another flavor or cluster; the message "
+        "has the largest that one node and one cluster could hold.",
+    ),
+    "no-matching-flavor": Kind(
+        "No accepted cluster has the flavor",
+        "Accept another flavor or cluster: `GET /api/v1/flavors` lists what there is.",
+    ),
     "queue-full": Kind("Too many pending workloads", "Wait until some have started."),
     "self-approval": Kind("Own requests are decided by somebody else", "Ask another approver."),
     "key-reused": Kind(

@@ -135,6 +135,15 @@ class ApiView(APIView):
 
     def once(self, make: Callable[[], Any], *, status: int = 201) -> Response:  # Any: JSON values
         """Answer a POST, at most once for each Idempotency-Key."""
+        return self.once_prepared(lambda: make, status=status)
+
+    def once_prepared(
+        self,
+        prepare: Callable[[], Callable[[], Any]],  # Any: JSON values
+        *,
+        status: int = 201,
+    ) -> Response:
+        """The same for what takes long: `prepare` runs before any transaction, see `once`."""
         return idempotency.once(
-            self.request, principal=self.actor.label, at=self.at, status=status, make=make
+            self.request, principal=self.actor.label, at=self.at, status=status, prepare=prepare
         )

@@ -16,6 +16,21 @@ _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _TIMEOUT = urllib3.Timeout(connect=5, read=60)
 
 
+class SaidNo(click.ClickException):
+    """The server answered with a problem; `faults` are (JSON pointer, sentence) of the input."""
+
+    def __init__(self, status: int, answer: Json) -> None:
+        if not isinstance(answer, dict) or "detail" not in answer:
+            answer = {"title": "No", "detail": f"The server answered {status}."}
+        self.title = str(answer.get("title", status))
+        self.faults = [
+            (str(fault.get("pointer") or ""), str(fault.get("message")))
+            for fault in answer.get("errors", [])
+        ]
+        lines = [f"  {pointer or '-'}: {message}" for pointer, message in self.faults]
+        super().__init__("\n".join([f"{self.title}: {answer['detail']}", *lines]))
+
+
 class Client:
     """`server` is the portal's address, `token` an API token.
 
@@ -85,7 +100,7 @@ class Client:
             ) from error
         data = _parsed(answer.data)
         if answer.status >= 300:
-            raise click.ClickException(_sentence(answer.status, data))
+            raise SaidNo(answer.status, data)
         if data is None:
             raise click.ClickException(f"{self._root} is no Berth: it did not answer in JSON.")
         return data
@@ -101,14 +116,3 @@ def _parsed(content: bytes) -> Json:
         return json.loads(content)
     except ValueError:
         return None
-
-
-def _sentence(status: int, data: Json) -> str:
-    """What a problem document says, field by field."""
-    if not isinstance(data, dict) or "detail" not in data:
-        return f"The server answered {status}."
-    lines = [
-        f"  {fault.get('pointer') or '-'}: {fault.get('message')}"
-        for fault in data.get("errors", [])
-    ]
-    return "\n".join([f"{data.get('title', status)}: {data['detail']}", *lines])

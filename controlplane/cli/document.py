@@ -9,7 +9,8 @@ import yaml
 MAX_BYTES = 64 * 1024
 _MAX_DEPTH = 32
 _TAG = "tag:yaml.org,2002:"
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+# Larger than anything is taken; still a number, so that it can be called out of range.
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,399}")
 
 type Value = dict[str, Node] | list[Node] | str | int | float | bool | None
 

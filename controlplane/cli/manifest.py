@@ -1,11 +1,12 @@
 """A plain Kubernetes Job or Pod manifest as a submission, or line by line why not. Pure.
 
 Only what is listed here is taken, everything else is named with its line, and nothing is dropped
-in silence: what converts means the same under Berth.
+in silence: what converts means the same under Berth, or a note says what differs.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -13,24 +14,37 @@ from controlplane.cli import refusals
 from controlplane.cli.document import Node, Refused, load
 from controlplane.cli.quantities import cpu_milli, memory_mib, quantity
 from controlplane.cli.reader import Reader
+from scheduler.services import specs
 
-PRIORITIES = ("low", "normal", "high", "urgent")
+PRIORITIES = tuple(specs.PRIORITY_CLASSES)
 RESERVED_ENV = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"})
 """As scheduler.web.submission; a test holds the two together."""
 _GPU = "nvidia.com/gpu"
 _MIG = re.compile(r"nvidia\.com/mig-([0-9]+g\.[0-9]+gb(?:\.me)?)")
 _KINDS = {("batch/v1", "Job"), ("v1", "Pod")}
+_POD_SET = "/pod_sets/0"
+
+_MOST_CPU = str(specs.MAX_CPU_MILLI // 1000)
+_MOST_MEMORY = f"{specs.MAX_MEMORY_MIB // 1024**2}Ti"
+
+type Amounts = dict[str, tuple[Node, Fraction | None]]
+"""By resource; None for one that can't be read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """`body` is a submission but for its project and flavors. `profile` is the MIG profile that it
     asks for, "" for whole GPUs; it says nothing when `gpus`, a pod's, is 0.
+
+    `places` are the lines and fields that parts of the body come from, by JSON pointer; `notes`
+    say, by line, what is taken but means less than it would to Kubernetes.
     """
 
     body: dict[str, Any]  # Any: JSON values
     profile: str
     gpus: int
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)
+    notes: tuple[str, ...] = ()
 
 
 def read(text: bytes) -> Manifest:
@@ -71,33 +85,41 @@ class _Reader(Reader):
         name = ""
         if root is not None:
             name = self.text(fields.get("name"), missing=node or root, name="name")
+            self.comes_from("/name", fields.get("name"))
         labels = fields.get("labels")
         if labels is None:
             return name, {}
         if not isinstance(labels.value, dict):
             self.refuse(labels, f"a mapping is wanted, not {labels.kind}")
             return name, {}
+        self.comes_from("/labels", labels)
+        for key, child in labels.value.items():
+            self.comes_from(f"/labels/{_escape(key)}", child)
         return name, {key: self.text(child) for key, child in labels.value.items()}
 
     def job(self, spec: Node, name: str, labels: dict[str, str]) -> Manifest | None:
         fields = self.fields(spec, refusals.JOB_TAKEN, refusals.JOB)
-        parallelism = self.whole(fields.get("parallelism"), 1)
-        completions = self.whole(fields.get("completions"), 1)
-        if completions != parallelism:
+        parallelism = self.whole(fields.get("parallelism"), specs.MAX_PODS, default=1)
+        completions = self.whole(fields.get("completions"), specs.MAX_PODS, default=1)
+        if None not in (parallelism, completions) and completions != parallelism:
             at = fields.get("completions") or fields["parallelism"]
             self.refuse(
                 at,
                 f"{completions} completions with parallelism {parallelism}: all pods of a "
                 "workload run at once, so the two have to be equal",
             )
+        self.comes_from(f"{_POD_SET}/count", fields.get("parallelism"))
         retries = fields.get("backoffLimit")
-        if retries is not None and retries.value != 0:
+        if retries is None:
+            # A plain Job leaves it out, and refusing each of those would help nobody.
+            self.note(spec, "left out: Kubernetes would run failed pods again, up to 6 times; "
+                      "Berth does not run failed work again", "backoffLimit")  # fmt: skip
+        elif retries.value != 0:
             self.refuse(retries, "Berth does not run failed work again: say 0")
         mode = fields.get("completionMode")
         if mode is not None and mode.value != "NonIndexed":
             self.refuse(mode, "only NonIndexed; a pod finds its number in RANK")
-        limit = fields.get("activeDeadlineSeconds")
-        limit_s = self.whole(limit, 0) or None
+        limit_s = self.run_time(fields)
         template = fields.get("template")
         if template is None:
             self.refuse(spec, "this field is required", "template")
@@ -110,7 +132,15 @@ class _Reader(Reader):
         if "spec" not in parts:
             self.refuse(template, "this field is required", "spec")
             return None
-        return self.pod(parts["spec"], name, labels | own, count=parallelism, limit_s=limit_s)
+        return self.pod(parts["spec"], name, labels | own, count=parallelism or 0, limit_s=limit_s)
+
+    def run_time(self, fields: Mapping[str, Node]) -> int | None:
+        """A Job's or a Pod's limit in seconds."""
+        node = fields.get("activeDeadlineSeconds")
+        limit_s = self.whole(node, specs.MAX_RUN_TIME_S)
+        if limit_s is not None:
+            self.comes_from("/run_time_limit_s", node)
+        return limit_s
 
     def pod(
         self, spec: Node, name: str, labels: dict[str, str], *, count: int, limit_s: int | None
@@ -120,11 +150,11 @@ class _Reader(Reader):
         if policy is None or policy.value != "Never":
             self.refuse(policy or spec, "Berth does not restart containers: say Never",
                         "" if policy else "restartPolicy")  # fmt: skip
-        own_limit_s = self.whole(fields.get("activeDeadlineSeconds"), 0) or None
-        limits = [each for each in (limit_s, own_limit_s) if each is not None]
+        limits = [each for each in (limit_s, self.run_time(fields)) if each is not None]
         priority = fields.get("priorityClassName")
         if priority is not None and priority.value not in PRIORITIES:
             self.refuse(priority, f"one of {', '.join(PRIORITIES)} is wanted")
+        self.comes_from("/priority_class", priority)
         containers = fields.get("containers")
         if containers is None or not isinstance(containers.value, list) or not containers.value:
             self.refuse(containers or spec, "one container is wanted",
@@ -143,7 +173,7 @@ class _Reader(Reader):
             body["run_time_limit_s"] = min(limits)
         if priority is not None:
             body["priority_class"] = priority.value
-        return Manifest(body, profile, pod_set["gpu_count"])
+        return Manifest(body, profile, pod_set["gpu_count"], self.places, tuple(self.notes))
 
     def container(self, node: Node) -> tuple[dict[str, Any], str]:  # Any: JSON values
         """A pod set without name, count and flavors, and the MIG profile."""
@@ -152,9 +182,13 @@ class _Reader(Reader):
         pod_set: dict[str, Any] = {
             "image": self.text(fields.get("image"), missing=node, name="image")
         }
+        for pointer in ("/pod_sets", _POD_SET, f"{_POD_SET}/flavors"):
+            self.comes_from(pointer, node)
+        self.comes_from(f"{_POD_SET}/image", fields.get("image"))
         for key in ("command", "args"):
             if key in fields:
                 pod_set[key] = self.texts(fields[key])
+                self.comes_from(f"{_POD_SET}/{key}", fields[key])
         if "env" in fields:
             pod_set["env"] = self.env(fields["env"])
         amounts, profile = self.resources(fields.get("resources"), node)
@@ -165,6 +199,7 @@ class _Reader(Reader):
         if not isinstance(node.value, list):
             self.refuse(node, f"a list is wanted, not {node.kind}")
             return values
+        self.comes_from(f"{_POD_SET}/env", node)
         for item in node.value:
             fields = self.fields(item, {"name", "value"}, refusals.ENV)
             name = self.text(fields.get("name"), missing=item, name="name")
@@ -175,6 +210,7 @@ class _Reader(Reader):
             elif name in values:
                 self.refuse(item, f"{name} stands here twice")
             values[name] = self.text(fields.get("value"))
+            self.comes_from(f"{_POD_SET}/env/{_escape(name)}", item)
         return values
 
     def resources(self, node: Node | None, container: Node) -> tuple[dict[str, int], str]:
@@ -182,50 +218,87 @@ class _Reader(Reader):
         limits = self.amounts(fields.get("limits"))
         requests = self.amounts(fields.get("requests"))
         for name, (at, amount) in requests.items():
-            if name not in limits or limits[name][1] != amount:
+            known = name in limits
+            if amount is not None and (not known or limits[name][1] not in (amount, None)):
                 self.refuse(at, "a request has to equal its limit")
         wished = [name for name in limits if name == _GPU or _MIG.fullmatch(name)]
-        for name, (at, _) in limits.items():
-            if name not in {"cpu", "memory", *wished}:
+        for name, (at, amount) in limits.items():
+            if name not in {"cpu", "memory", *wished} and amount is not None:
                 self.refuse(at, refusals.RESOURCE)
         for name in wished[1:]:
             self.refuse(limits[name][0], "a second kind of GPU: one a pod is accepted")
-        for name in ("cpu", "memory"):
-            if name not in limits:
-                self.refuse(node or container, "this limit is required", _path(node, name))
+        given = fields.get("limits")
+        if given is None or isinstance(given.value, dict):
+            for name in ("cpu", "memory"):
+                if name not in limits:
+                    self.refuse(node or container, "this limit is required", _path(node, name))
         gpus, profile = 0, ""
         if wished:
-            at, amount = limits[wished[0]]
-            if amount.denominator != 1 or amount < 1:
-                self.refuse(at, "a whole number of at least 1 is wanted")
-            gpus = int(amount)
+            gpus = self.gpus(*limits[wished[0]])
             mig = _MIG.fullmatch(wished[0])
             # The device plugin writes "1g.10gb+me" as mig-1g.10gb.me.
             profile = mig.group(1).replace(".me", "+me") if mig else ""
-        none = container, Fraction(0)
         sizes = {
-            "cpu_milli": cpu_milli(limits.get("cpu", none)[1]),
-            "memory_mib": memory_mib(limits.get("memory", none)[1]),
+            "cpu_milli": self.size(limits, "cpu", cpu_milli, specs.MAX_CPU_MILLI, _MOST_CPU),
+            "memory_mib": self.size(
+                limits, "memory", memory_mib, specs.MAX_MEMORY_MIB, _MOST_MEMORY
+            ),
             "gpu_count": gpus,
         }
+        for key, name in (("cpu_milli", "cpu"), ("memory_mib", "memory")):
+            if name in limits:
+                self.comes_from(f"{_POD_SET}/{key}", limits[name][0])
+        for name in wished[:1]:
+            # What the hardware or the quota can't give is asked for here.
+            for pointer in ("/pod_sets", f"{_POD_SET}/gpu_count", f"{_POD_SET}/flavors"):
+                self.comes_from(pointer, limits[name][0])
         return sizes, profile
 
-    def amounts(self, node: Node | None) -> dict[str, tuple[Node, Fraction]]:
+    def gpus(self, node: Node, amount: Fraction | None) -> int:
+        if amount is None:
+            return 0
+        bounds = f"from 1 to {specs.MAX_GPUS_PER_POD}"
+        if amount.denominator != 1:
+            self.refuse(node, f"a whole number {bounds} is wanted")
+        elif not 1 <= amount <= specs.MAX_GPUS_PER_POD:
+            self.refuse(node, f"out of range: {bounds}")
+        return int(amount)
+
+    def size(
+        self,
+        limits: Amounts,
+        name: str,
+        converted: Callable[[Fraction], int],
+        most: int,
+        said: str,
+    ) -> int:
+        """A limit in Berth's unit, `said` being the most of it in Kubernetes's words."""
+        if name not in limits or (amount := limits[name][1]) is None:
+            return 0
+        if not 0 < converted(amount) <= most:
+            self.refuse(limits[name][0], f"out of range: more than 0 and at most {said}")
+        return converted(amount)
+
+    def amounts(self, node: Node | None) -> Amounts:
         if node is None:
             return {}
         if not isinstance(node.value, dict):
             self.refuse(node, f"a mapping is wanted, not {node.kind}")
             return {}
-        found = {}
+        found: Amounts = {}
         for name, child in node.value.items():
             value = child.value
             amount = quantity(value) if isinstance(value, str | int | float) else None
             if amount is None:
                 self.refuse(child, "a quantity is wanted: 500m, 4, 16Gi")
-            else:
-                found[name] = child, amount
+            found[name] = child, amount
         return found
 
 
 def _path(resources: Node | None, name: str) -> str:
     return f"limits.{name}" if resources is not None else f"resources.limits.{name}"
+
+
+def _escape(name: str) -> str:
+    """A member name as one step of a JSON pointer (RFC 6901)."""
+    return name.replace("~", "~0").replace("/", "~1")

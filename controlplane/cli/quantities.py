@@ -9,13 +9,15 @@ _SUFFIXES = {
     **{letter: Fraction(1000**power) for power, letter in enumerate("kMGTPE", 1)},
     **{f"{letter}i": Fraction(1024**power) for power, letter in enumerate("KMGTPE", 1)},
 }
-_FORM = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)(?:([mkMGTPE]|[KMGTPE]i)|[eE]([0-9]{1,2}))?")
+_FORM = re.compile(
+    r"(-?[0-9]{1,400}(?:\.[0-9]{1,9})?)(?:([mkMGTPE]|[KMGTPE]i)|[eE]\+?([0-9]{1,2}))?"
+)
 _MIB = 1024 * 1024
 
 
 def quantity(text: str | int | float) -> Fraction | None:
-    """The amount in whole units, None for what is no quantity. Never negative."""
-    found = _FORM.fullmatch(str(text), 0, 40)
+    """The amount in whole units, None for what is no quantity."""
+    found = _FORM.fullmatch(str(text))
     if found is None or isinstance(text, bool):
         return None
     number, suffix, exponent = found.groups()

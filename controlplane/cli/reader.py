@@ -7,13 +7,24 @@ from controlplane.cli.document import Node, Refusal
 
 
 class Reader:
-    """Notes every refusal; its methods return what could be read all the same."""
+    """Keeps every refusal; its methods return what could be read all the same."""
 
     def __init__(self) -> None:
         self.found: list[Refusal] = []
+        self.notes: list[str] = []
+        self.places: dict[str, str] = {}
 
     def refuse(self, node: Node, why: str, name: str = "") -> None:
         self.found.append(Refusal(node.line, node.below(name) if name else node.path, why))
+
+    def note(self, node: Node, what: str, name: str) -> None:
+        """Say something of a field that refuses nothing."""
+        self.notes.append(str(Refusal(node.line, node.below(name), what)))
+
+    def comes_from(self, pointer: str, node: Node | None) -> None:
+        """This part of the result was read there (nowhere: None)."""
+        if node is not None:
+            self.places[pointer] = f"line {node.line}: {node.path}"
 
     def fields(
         self, node: Node | None, known: set[str], refused: Mapping[str, str]
@@ -65,13 +76,18 @@ class Reader:
             return ""
         return node.value
 
-    def whole(self, node: Node | None, default: int, low: int = 1) -> int:
+    def whole(self, node: Node | None, high: int, default: int | None = None) -> int | None:
+        """A number from 1 to `high`; None when refused."""
         if node is None:
             return default
-        if type(node.value) is not int or node.value < low:
-            self.refuse(node, f"a whole number of at least {low} is wanted")
-            return default
-        return node.value
+        bounds = f"from 1 to {high}"
+        if type(node.value) is not int:
+            self.refuse(node, f"a whole number {bounds} is wanted")
+        elif not 1 <= node.value <= high:
+            self.refuse(node, f"out of range: {bounds}")
+        else:
+            return node.value
+        return None
 
     def texts(self, node: Node | None) -> list[str]:
         if node is None:

@@ -1,7 +1,8 @@
 """Commands that talk to a Berth server: submit, get, queue, cancel. No Django in here."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 from uuid import UUID
@@ -9,11 +10,13 @@ from uuid import UUID
 import click
 
 from controlplane.cli import manifest
-from controlplane.cli.client import Client
+from controlplane.cli.client import Client, SaidNo
 from controlplane.cli.document import MAX_BYTES, Refused
 from controlplane.cli.flavors import choose
 
 type Json = Any  # JSON values
+
+_POD_SET = "/pod_sets/0"
 
 
 def remote[**P, R](command: Callable[P, R]) -> Callable[P, R]:
@@ -55,14 +58,17 @@ def submit(
 ) -> None:
     """Submit a plain Kubernetes Job or Pod manifest as a workload.
 
-    What Berth does not accept of it is named line by line, and then nothing is submitted.
+    What Berth does not accept of it is named line by line, and then nothing is submitted. A Job
+    without backoffLimit is accepted with a note: Berth does not run failed work again.
     """
-    name = getattr(source, "name", "manifest")
+    file = Path(getattr(source, "name", "manifest")).name
     try:
         read = manifest.read(source.read(MAX_BYTES + 1))
     except Refused as error:
-        lines = "\n".join(f"{Path(name).name}: {each}" for each in error.refusals)
+        lines = "\n".join(_plain(f"{file}: {each}") for each in error.refusals)
         raise click.ClickException(f"the manifest is not accepted:\n{lines}") from error
+    for note in read.notes:
+        click.echo(_plain(f"Note: {file}: {note}"), err=True)
     client = Client(server=server, token=token)
     body = {"project": project_id(client, project), **read.body}
     body["pod_sets"][0]["flavors"] = choose(read, list(client.items("flavors")), flavors)
@@ -75,7 +81,13 @@ def submit(
     if dry_run:
         _print_json(body)
         return
-    made = client.post("workloads", body=body)
+    places = {pointer: f"{file}: {place}" for pointer, place in read.places.items()}
+    options = {"/project": "--project", "/clusters": "--cluster"}
+    options |= {f"{_POD_SET}/flavors": "--flavor"} if flavors else {}
+    try:
+        made = client.post("workloads", body=body)
+    except SaidNo as error:
+        raise _in_terms_of(places | options, error) from error
     if output == "json":
         _print_json(made)
     else:
@@ -132,12 +144,13 @@ def queue(*, project: str, limit: int, server: str, token: str, output: str) -> 
         _print_json(found)
         return
     _print_table(
-        ["#", "WORKLOAD", "NAME", "GPUS", "STARTS IN", "WHY"],
+        ["#", "WORKLOAD", "NAME", "GPUS", "STARTS IN", "AS OF", "WHY"],
         [
-            [row["position"], row["workload"], row["name"], row["gpus"], _starts(row), _why(row)]
+            [row["position"], row["workload"], row["name"], row["gpus"], _starts(row), _as_of(row),
+             _why(row)]
             for row in found["items"]
         ],
-    )
+    )  # fmt: skip
 
 
 @click.command()
@@ -171,6 +184,22 @@ def project_id(client: Client, wanted: str) -> str:
     return str(found[0])
 
 
+def _in_terms_of(places: Mapping[str, str], error: SaidNo) -> click.ClickException:
+    """The refusal with the lines and options that its pointers mean."""
+    if not error.faults:
+        return error
+    lines = [f"{_place(places, pointer)}: {message}" for pointer, message in error.faults]
+    return click.ClickException("\n".join(map(_plain, [f"{error.title}:", *lines])))
+
+
+def _place(places: Mapping[str, str], pointer: str) -> str:
+    """Where the part at `pointer` comes from, or else what it is in."""
+    within = pointer
+    while within and within not in places:
+        within = within.rpartition("/")[0]
+    return places.get(within, pointer or "-")
+
+
 def _why(row: Json) -> str:
     return row["reason"]["text"] if row["reason"] else ""
 
@@ -181,6 +210,12 @@ def _starts(row: Json) -> str:
         return "no basis"
     late = f"-{made['p90_s'] // 60}" if made["p90_s"] is not None else "+"
     return f"{made['p50_s'] // 60}{late} min"
+
+
+def _as_of(row: Json) -> str:
+    """From when the minutes count."""
+    made = row["estimate"]
+    return datetime.fromisoformat(made["as_of"]).isoformat(timespec="seconds") if made else ""
 
 
 def _print_json(value: Json) -> None:

@@ -31,7 +31,9 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
     type=click.FloatRange(0, min_open=True),
     help="One price per GPU and hour for every model: then costs do not depend on which was free.",
 )
-@click.option("--kill", "kills", type=click.IntRange(0), default=0, help="kill -9 N workers.")
+@click.option(
+    "--kill", "kills", type=click.IntRange(0), default=0, help="kill -9 N of Berth's processes."
+)
 @click.option("--seed", type=int, default=1, help="Of the kills.")
 @click.option("--json", "report", type=click.Path(path_type=Path), help="Write the figures here.")
 @click.option("--reference", type=_FILE, help="Compare the sums with this earlier --json file.")

@@ -27,12 +27,8 @@ class Valkey:
         self._process: subprocess.Popen[bytes] | None = None
 
     def url(self, database: int = 0) -> str:
-        """For redis-py and Django's cache."""
+        """For redis-py; Celery's form of it is `backing.broker_url`."""
         return f"unix://{self.socket}?db={database}"
-
-    def broker_url(self, database: int = 0) -> str:
-        """For Celery."""
-        return f"redis+socket://{self.socket}?virtual_host={database}"
 
     def start(self) -> None:
         """Return once it answers. Raises StartFailed with one sentence."""

@@ -1,4 +1,5 @@
-"""The base of every page of the back office: staff look, nobody edits."""
+"""The base of the back office's pages on which staff look and nobody edits: all but that of users,
+whom no service makes."""
 
 from typing import TYPE_CHECKING, Any
 

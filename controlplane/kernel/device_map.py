@@ -8,14 +8,15 @@ from dataclasses import dataclass
 
 from controlplane.kernel.charts import TONES, percent
 
-MIG_AXIS = 8
+WHOLE = 1000
+"""The axis of a device that is not cut: thousandths of it."""
 DETAIL_DEVICES = 512
 """Above this many devices the map shows one cell a node instead of every span."""
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """[start, end) of a device's axis in someone's hands, or stranded (state "STRANDED")."""
+    """[start, end) of a device's axis in someone's hands."""
 
     start: int
     end: int
@@ -27,7 +28,7 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """`axis` is 8 memory slices for MIG, 1000 thousandths for a whole or shared device.
+    """`axis` is the number of its memory slices with MIG, WHOLE for a whole or shared device.
 
     `cuts` are where slices begin and end; None marks every slice.
     """
@@ -36,7 +37,6 @@ class Device:
     axis: int
     holdings: Sequence[Holding] = ()
     healthy: bool = True
-    url: str = ""
     cuts: Sequence[int] | None = None
 
 
@@ -56,13 +56,11 @@ class Cluster:
     name: str
     nodes: Sequence[Node]
     state: str = ""
-    url: str = ""
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SpanView:
-    """`look`: solid, starting, leaving or stranded; the text of a `small` one hides on a phone."""
+    """`look`: solid, starting or leaving; the text of a `small` one hides on a phone."""
 
     x: str
     width: str
@@ -71,7 +69,6 @@ class SpanView:
     text: str
     small: bool
     title: str
-    url: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +76,6 @@ class DeviceView:
     name: str
     title: str
     healthy: bool
-    url: str
     marks: tuple[str, ...]
     spans: tuple[SpanView, ...]
 
@@ -101,8 +97,6 @@ class NodeView:
 class ClusterView:
     name: str
     state: str
-    url: str
-    note: str
     free: str
     nodes: tuple[NodeView, ...]
 
@@ -145,7 +139,6 @@ LOOKS = {
     "BOUND": "starting",
     "PREEMPTING": "leaving",
     "CANCELLING": "leaving",
-    "STRANDED": "stranded",
 }
 
 
@@ -155,7 +148,6 @@ def device_map(
     title: str,
     clusters: Sequence[Cluster],
     owners: Sequence[str] | None = None,
-    detail_devices: int = DETAIL_DEVICES,
 ) -> DeviceMap:
     """Cluster -> node -> device -> who holds which span of it.
 
@@ -163,12 +155,12 @@ def device_map(
     name are taken and a newcomer may shift them.
     """
     devices = [d for c in clusters for n in c.nodes for d in n.devices]
-    found = sorted({h.owner for d in devices for h in d.holdings if h.state != "STRANDED"})
+    found = sorted({h.owner for d in devices for h in d.holdings})
     codes = owner_codes(owners if owners is not None else found)
     palette = {
         name: Owner(name, code, n % TONES + 1) for n, (name, code) in enumerate(codes.items())
     }
-    detail = len(devices) <= detail_devices
+    detail = len(devices) <= DETAIL_DEVICES
     looks = {LOOKS.get(h.state, "solid") for d in devices for h in d.holdings}
     if not all(device.healthy for device in devices):
         looks.add("unhealthy")
@@ -182,9 +174,7 @@ def device_map(
         detail=detail,
         clusters=tuple(_cluster_view(c, palette, detail=detail) for c in clusters),
         owners=tuple(palette[name] for name in palette if name in found),
-        looks=tuple(
-            look for look in ("starting", "leaving", "stranded", "unhealthy") if look in looks
-        ),
+        looks=tuple(look for look in ("starting", "leaving", "unhealthy") if look in looks),
         rows=tuple(_rows(clusters)) if detail else (),
     )
 
@@ -210,7 +200,7 @@ def _held(device: Device) -> float:
 
 
 def _free_count(devices: Sequence[Device]) -> float:
-    """In whole devices; a stranded span is not free and an unhealthy device has nothing free."""
+    """In whole devices; an unhealthy one has nothing free."""
     return sum(1 - _held(device) for device in devices if device.healthy)
 
 
@@ -227,8 +217,6 @@ def _cluster_view(cluster: Cluster, palette: Mapping[str, Owner], *, detail: boo
     return ClusterView(
         name=cluster.name,
         state=cluster.state,
-        url=cluster.url,
-        note=cluster.note,
         free=_free(devices) if devices else "",
         nodes=tuple(_node_view(node, palette, detail=detail) for node in cluster.nodes),
     )
@@ -255,12 +243,11 @@ def _device_view(device: Device, palette: Mapping[str, Owner]) -> DeviceView:
     held = sorted(device.holdings, key=lambda holding: (holding.start, holding.end))
     words = [_span_words(holding, device.axis) for holding in held]
     state = "" if device.healthy else ", unhealthy"
-    every = range(1, device.axis) if device.axis <= MIG_AXIS else ()
+    every = range(1, device.axis) if device.axis != WHOLE else ()
     return DeviceView(
         name=device.name,
         title=f"GPU {device.name}{state}: " + ("; ".join(words) or "free"),
         healthy=device.healthy,
-        url=device.url,
         marks=tuple(
             percent(n, device.axis) for n in (every if device.cuts is None else device.cuts)
         ),
@@ -271,10 +258,7 @@ def _device_view(device: Device, palette: Mapping[str, Owner]) -> DeviceView:
 def _span_view(holding: Holding, axis: int, palette: Mapping[str, Owner]) -> SpanView:
     share = (holding.end - holding.start) / axis
     owner = palette.get(holding.owner)
-    stranded = holding.state == "STRANDED"
-    if stranded:
-        text = ""
-    elif share >= 0.75:
+    if share >= 0.75:
         text = holding.owner
     elif share >= 0.1:
         text = owner.code if owner else ""
@@ -283,31 +267,29 @@ def _span_view(holding: Holding, axis: int, palette: Mapping[str, Owner]) -> Spa
     return SpanView(
         x=percent(holding.start, axis),
         width=percent(holding.end - holding.start, axis),
-        tone=0 if stranded or owner is None else owner.tone,
+        tone=owner.tone if owner else 0,
         look=LOOKS.get(holding.state, "solid"),
         text=text,
         small=share < 0.25,
         title=_span_words(holding, axis),
-        url=holding.url,
     )
 
 
 def _span_words(holding: Holding, axis: int) -> str:
-    who = "stranded" if holding.state == "STRANDED" else holding.owner
     label = f" {holding.label}" if holding.label else ""
     state = LOOKS.get(holding.state, "")
-    extra = f", {state}" if state and state != "stranded" else ""
-    return f"{who}{label} on {_span_text(holding, axis)}{extra}"
+    extra = f", {state}" if state else ""
+    return f"{holding.owner}{label} on {_span_text(holding, axis)}{extra}"
 
 
 def _span_text(holding: Holding, axis: int) -> str:
     if holding.start == 0 and holding.end == axis:
         return "the whole device"
-    if axis <= MIG_AXIS and holding.end - holding.start == 1:
+    if axis == WHOLE:
+        return f"{_number((holding.end - holding.start) / axis)} of it"
+    if holding.end - holding.start == 1:
         return f"slice {holding.start} of {axis}"
-    if axis <= MIG_AXIS:
-        return f"slices {holding.start}-{holding.end - 1} of {axis}"
-    return f"{_number((holding.end - holding.start) / axis)} of it"
+    return f"slices {holding.start}-{holding.end - 1} of {axis}"
 
 
 def _rows(clusters: Sequence[Cluster]) -> list[HoldingRow]:

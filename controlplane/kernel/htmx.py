@@ -1,18 +1,21 @@
-"""What a view answers to a browser and to htmx: a page, one of its fragments, or "unchanged".
+"""What a view reads of a request, and what it answers to a browser and to htmx: a page, one of its
+fragments, or "unchanged".
 
 What must not live here: who may see what (that is `tenants.access`), and any page.
 """
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import wraps
 from hashlib import blake2b
 from typing import Any, Concatenate
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.forms import Form
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.shortcuts import render
 from django.utils import timezone
 from django.utils.cache import patch_vary_headers
@@ -65,6 +68,25 @@ def _zone(request: HttpRequest) -> ZoneInfo:
 def is_fragment(request: HttpRequest) -> bool:
     """Whether htmx asks for a part of the page."""
     return request.headers.get("HX-Request") == "true"
+
+
+def id_in(query: QueryDict, name: str) -> UUID | None:
+    """The id in a query parameter, None when it is left out. Raises NotFound for anything else."""
+    value = query.get(name, "")
+    try:
+        return UUID(value) if value else None
+    except ValueError:
+        raise NotFound(f"{name} has to be an id.") from None
+
+
+def minute(at: datetime) -> datetime:
+    """Its minute: what ages on a page is shown anew once a minute."""
+    return at.replace(second=0, microsecond=0)
+
+
+def ten_seconds(at: datetime) -> datetime:
+    """Its ten seconds: how often a page counts on what running work costs."""
+    return at.replace(second=at.second // 10 * 10, microsecond=0)
 
 
 def revision(*facts: object) -> str:

@@ -12,13 +12,12 @@ from django.urls import reverse
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import AppError, Conflict, Invalid, NotAllowed
-from controlplane.kernel.htmx import go, page, partial, revision, unchanged
+from controlplane.kernel.htmx import go, id_in, minute, page, partial, revision, unchanged
 from scheduler.core.reasons import in_units
-from scheduler.web.pages import id_in, minute
 from tenants import access
 from tenants.access import Action, Actor
-from tenants.models import Project, QuotaRequest
-from tenants.selectors import tree
+from tenants.models import QuotaRequest
+from tenants.selectors import people, tree
 from tenants.services import quotas, requests
 
 
@@ -78,20 +77,18 @@ def _list(
     context = {
         "waiting": [
             (
-                wish,
+                quota_request,
                 form
-                if wish.id == at_fault and form
-                else DecisionForm(asked_milli=wish.nominal_milli),
+                if quota_request.id == at_fault and form
+                else DecisionForm(asked_milli=quota_request.nominal_milli),
             )
-            for wish in waiting
+            for quota_request in waiting
         ],
         "decided": decided,
         "older_url": f"{reverse('request-list')}?before={older}" if older else "",
         "before": request.GET.get("before", ""),
-        "may_request": access.for_actor(
-            Project.objects.all(), actor=actor, action=Action.REQUEST_QUOTA
-        ).exists(),
-        "to_decide": sum(1 for wish in waiting if wish.may_decide),
+        "may_request": people.projects(actor=actor, action=Action.REQUEST_QUOTA).exists(),
+        "to_decide": sum(1 for quota_request in waiting if quota_request.may_decide),
         "refusal": refusal.message if refusal else "",
         "at_fault": at_fault,
         "rev": rev,
@@ -103,14 +100,14 @@ def _list(
 def request_decide(request: HttpRequest, id: UUID) -> HttpResponse:
     """Grant or deny. What is refused is told on the list, with the reason."""
     actor = actor_of(request)
-    wish = access.get_or_404(
+    quota_request = access.get_or_404(
         QuotaRequest.objects.select_related("project", "flavor"), actor=actor, id=id
     )
-    form = DecisionForm(request.POST, asked_milli=wish.nominal_milli)
+    form = DecisionForm(request.POST, asked_milli=quota_request.nominal_milli)
     if not form.is_valid():
         return _list(request, actor, at_fault=id, form=form, status=422)
     try:
-        told = _decide(actor, wish, form)
+        told = _decide(actor, quota_request, form)
     except Invalid as error:
         form.add_error("note", error.message)
         return _list(request, actor, at_fault=id, form=form, status=422)
@@ -122,13 +119,14 @@ def request_decide(request: HttpRequest, id: UUID) -> HttpResponse:
     return go(request, reverse("request-list"))
 
 
-def _decide(actor: Actor, wish: QuotaRequest, form: DecisionForm) -> str:
+def _decide(actor: Actor, quota_request: QuotaRequest, form: DecisionForm) -> str:
     """Call the service; what happened, in words."""
     at, note = clock.now(), form.cleaned_data["note"]
-    name = f"{wish.project.name}'s request for {wish.flavor.name}"
+    name = f"{quota_request.project.name}'s request for {quota_request.flavor.name}"
     if form.cleaned_data["decision"] == "deny":
-        requests.deny(actor=actor, request=wish, note=note, at=at)
+        requests.deny(actor=actor, request=quota_request, note=note, at=at)
         return f"{name} is denied."
     milli = form.granted_milli
-    requests.grant(actor=actor, request=wish, note=note, granted_milli=milli, at=at)
-    return f"{wish.project.name} may hold {in_units(milli)} {wish.flavor.name} from now on."
+    requests.grant(actor=actor, request=quota_request, note=note, granted_milli=milli, at=at)
+    held = f"{in_units(milli)} {quota_request.flavor.name}"
+    return f"{quota_request.project.name} may hold {held} from now on."

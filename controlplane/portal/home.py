@@ -10,16 +10,14 @@ from django.utils import timezone
 from clusters.models import Cluster, ClusterState
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
-from controlplane.kernel.htmx import page, partial, revision, unchanged
+from controlplane.kernel.htmx import page, partial, revision, ten_seconds, unchanged
 from scheduler.core.lifecycle import HOLDING, State
 from scheduler.selectors import accrual, listing, workloads
 from scheduler.selectors.listing import Line
-from scheduler.web.pages import moment
-from tenants import access
+from scheduler.web.pages import may_submit
 from tenants.access import Action, Actor
-from tenants.models import Project
-from tenants.selectors import burn, prices, tree
-from tenants.selectors.tree import Wish
+from tenants.selectors import people, prices, spend, tree
+from tenants.selectors.tree import QuotaRequestLine
 
 SHOWN = 6
 
@@ -36,9 +34,9 @@ class Spending:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The page's facts. `spending` is None without a role that sees any; `wishes` are requests
-    that the actor may decide; `clusters` those not active with
-    their state and when they were last heard of."""
+    """The page's facts. `spending` is None without a role that sees any; `to_decide` are requests
+    that the actor may decide; `clusters` those not active with their state and when they were last
+    heard of."""
 
     running_count: int
     starting_count: int
@@ -46,8 +44,8 @@ class Board:
     active: tuple[Line, ...]
     waiting: tuple[Line, ...]
     spending: Spending | None
-    wishes: tuple[Wish, ...]
-    own_wishes: int
+    to_decide: tuple[QuotaRequestLine, ...]
+    own_request_count: int
     clusters: tuple[tuple[str, str, datetime | None], ...]
     project_count: int
 
@@ -56,7 +54,7 @@ class Board:
 def home(request: HttpRequest) -> HttpResponse:
     """For everybody; what it shows follows the roles."""
     actor = actor_of(request)
-    at = moment(clock.now())
+    at = ten_seconds(clock.now())
     board = _board(actor, at)
     rev = revision(board, at)
     same = unchanged(request, rev)
@@ -65,9 +63,7 @@ def home(request: HttpRequest) -> HttpResponse:
     context = {
         "board": board,
         "rev": rev,
-        "may_submit": access.for_actor(
-            Project.objects.all(), actor=actor, action=Action.SUBMIT
-        ).exists(),
+        "may_submit": may_submit(actor),
     }
     return partial(request, "portal/home.html", "board", context)
 
@@ -75,7 +71,7 @@ def home(request: HttpRequest) -> HttpResponse:
 def _board(actor: Actor, at: datetime) -> Board:
     counts = workloads.states(actor=actor)
     active, waiting = listing.running_and_waiting(actor=actor, limit=SHOWN)
-    open_wishes = tree.open_requests(actor=actor)
+    open_requests = tree.open_requests(actor=actor)
     running = counts.get(State.RUNNING, 0)
     return Board(
         running_count=running,
@@ -84,26 +80,25 @@ def _board(actor: Actor, at: datetime) -> Board:
         active=active,
         waiting=waiting,
         spending=_spending(actor, at),
-        wishes=tuple(wish for wish in open_wishes if wish.may_decide)[:SHOWN],
-        own_wishes=sum(1 for wish in open_wishes if wish.own),
+        to_decide=tuple(one for one in open_requests if one.may_decide)[:SHOWN],
+        own_request_count=sum(1 for one in open_requests if one.own),
         clusters=tuple(
             Cluster.objects.exclude(state=ClusterState.ACTIVE)
             .order_by("name")
             .values_list("name", "state", "seen_at")
         ),
-        project_count=access.for_actor(Project.objects.all(), actor=actor).count(),
+        project_count=people.projects(actor=actor).count(),
     )
 
 
 def _spending(actor: Actor, at: datetime) -> Spending | None:
-    seen = access.for_actor(Project.objects.all(), actor=actor, action=Action.VIEW_SPEND)
-    if not seen.exists():
+    if not people.projects(actor=actor, action=Action.VIEW_SPEND).exists():
         return None
-    since = burn.month_start(at=at, zone=timezone.get_current_timezone())
+    since = spend.month_start(at=at, zone=timezone.get_current_timezone())
     parts = accrual.by_project_and_flavor(actor=actor, prices=prices.at_moment(at=at), at=at)
     return Spending(
         since=since,
-        charged=burn.total(actor=actor, since=since),
+        charged=spend.total(actor=actor, filters=spend.Filters(since=since)),
         running=sum((part.amount for part in parts), Decimal(0)),
         per_hour=sum((part.per_hour for part in parts), Decimal(0)),
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from uuid import UUID
 
@@ -14,13 +14,14 @@ from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.charts import Series, StackedBars, stacked_bars
 from controlplane.kernel.errors import NotFound
-from controlplane.kernel.htmx import page, partial, revision, unchanged
+from controlplane.kernel.htmx import id_in, page, partial, revision, ten_seconds, unchanged
 from controlplane.templatetags.berth import money
 from scheduler.selectors import accrual
-from scheduler.web.pages import id_in, moment
+from tenants.access import Action
 from tenants.models import Project
-from tenants.selectors import burn, prices
-from tenants.selectors.burn import Spent
+from tenants.selectors import people, prices
+from tenants.selectors import spend as spending
+from tenants.selectors.spend import Spent
 
 PERIODS = (7, 30, 90)
 
@@ -40,18 +41,19 @@ class Row:
 def spend(request: HttpRequest) -> HttpResponse:
     """Of the projects whose spend the actor may see: others are not counted anywhere here."""
     actor = actor_of(request)
-    zone, at = timezone.get_current_timezone(), moment(clock.now())
+    zone, at = timezone.get_current_timezone(), ten_seconds(clock.now())
     period = _period(request.GET.get("days", "30"))
     chosen = id_in(request.GET, "project")
-    projects = burn.projects(actor=actor)
+    listed = people.projects_by_name(actor=actor, action=Action.VIEW_SPEND)
+    projects = {project.id: project for project in listed}
     if chosen is not None and chosen not in projects:
         raise NotFound("There is no such project.")
-    days = burn.days(at=at, count=period, zone=zone)
-    month = burn.month_start(at=at, zone=zone)
+    days = _days(at=at, count=period, zone=zone)
+    month = spending.month_start(at=at, zone=zone)
     since = min(month, datetime.combine(days[0], time(), zone))
     spent = [
         one
-        for one in burn.by_day(actor=actor, since=since, zone=zone)
+        for one in spending.by_day(actor=actor, filters=spending.Filters(since=since), zone=zone)
         if chosen in (None, one.project_id)
     ]
     running = [
@@ -81,7 +83,7 @@ def spend(request: HttpRequest) -> HttpResponse:
         "period": period,
         "periods": PERIODS,
         "project": chosen,
-        "projects": sorted(projects.values(), key=lambda p: (p.tenant.name, p.name)),
+        "projects": listed,
         "at": at,
     }
     return partial(request, "portal/spend.html", "figures", context)
@@ -91,6 +93,12 @@ def _period(text: str) -> int:
     if text not in {str(days) for days in PERIODS}:
         raise NotFound("There is no such period.")
     return int(text)
+
+
+def _days(*, at: datetime, count: int, zone: tzinfo) -> tuple[date, ...]:
+    """The last `count` local days, oldest first, today last."""
+    today = at.astimezone(zone).date()
+    return tuple(today - timedelta(days=back) for back in reversed(range(count)))
 
 
 def _names(projects: Mapping[UUID, Project]) -> Mapping[UUID, str]:
@@ -115,9 +123,24 @@ def _chart(
         id=id,
         title=title,
         labels=[f"{day.day} {day:%b}" for day in days],
-        series=[Series(name, values) for name, values in burn.stacked(spent, by=by, days=days)],
+        series=[Series(name, values) for name, values in _stacked(spent, by=by, days=days)],
         unit=money,
     )
+
+
+def _stacked(
+    spent: Sequence[Spent], *, by: Mapping[UUID, str] | None, days: Sequence[date]
+) -> list[tuple[str, list[Decimal]]]:
+    """(name, a value for each day) with the largest total first; `by` maps projects to names, None
+    stacks by flavor."""
+    at = {day: n for n, day in enumerate(days)}
+    sums: dict[str, list[Decimal]] = {}
+    for one in spent:
+        if one.day in at:
+            name = one.flavor if by is None else by[one.project_id]
+            values = sums.setdefault(name, [Decimal(0)] * len(days))
+            values[at[one.day]] += one.amount
+    return sorted(sums.items(), key=lambda item: (-sum(item[1]), item[0]))
 
 
 def _rows(

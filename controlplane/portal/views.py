@@ -4,10 +4,14 @@ from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.views import LoginView
+from django.utils.decorators import method_decorator
+from django.views.decorators.http import require_http_methods
 
 from controlplane.demo import logins
 
 
+# Django's form views take a PUT for a POST.
+@method_decorator(require_http_methods(["GET", "HEAD", "POST"]), name="dispatch")
 class SignIn(LoginView):
     """Lists the demo's users only in the demo: elsewhere they don't exist."""
 

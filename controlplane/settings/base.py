@@ -1,5 +1,5 @@
-"""Every setting of Berth, read from the environment. The table in README.md is made of these
-names.
+"""Every setting of an installation, read from the environment. The table in README.md is made of
+these names.
 
 What must not live here: secrets with a usable default, logic, anything read from a file in the
 tree.
@@ -94,12 +94,6 @@ SECURE_REFERRER_POLICY = "same-origin"
 DATABASES = {"default": database("DATABASE_URL", "postgresql:///berth")}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
-CACHES = {
-    "default": {
-        "BACKEND": "django.core.cache.backends.redis.RedisCache",
-        "LOCATION": REDIS_URL,
-    }
-}
 STATIC_URL = "static/"
 STATIC_ROOT = Path(os.environ.get("BERTH_STATIC_ROOT", BASE_DIR / "staticfiles"))
 STATICFILES_DIRS = [BASE_DIR / "controlplane" / "static"]
@@ -149,7 +143,7 @@ BERTH_CREDENTIALS_DIR = Path(
 BERTH_CURRENCY = os.environ.get("BERTH_CURRENCY", "EUR")
 BERTH_CYCLE_S = integer("BERTH_CYCLE_S", 2)  # the periodic scheduling cycle, in seconds
 BERTH_LEASE_S = integer("BERTH_LEASE_S", 15)
-BERTH_CLAIM_S = integer("BERTH_CLAIM_S", 60)  # a dead dispatcher's work is taken over after it
+BERTH_CLAIM_S = integer("BERTH_CLAIM_S", 15)  # a dead dispatcher's work is taken over after it
 BERTH_METER_S = integer("BERTH_METER_S", 60)  # how often usage becomes charges
 BERTH_FORECAST_S = integer("BERTH_FORECAST_S", 60)  # how often wait estimates are made
 BERTH_DEMO = flag("BERTH_DEMO", default=False)

@@ -181,14 +181,10 @@ function pollNow() {
 // Menus, dialogs, small buttons.
 
 function onClick(event) {
-  const button = event.target.closest("[data-theme-toggle], [data-open], [data-close], [data-copy]");
+  const button = event.target.closest("[data-theme-toggle], [data-open], [data-close]");
   if (button?.matches("[data-theme-toggle]")) switchTheme();
   else if (button?.dataset.open) byId(button.dataset.open)?.showModal();
   else if (button?.matches("[data-close]")) button.closest("dialog")?.close();
-  else if (button?.dataset.copy) {
-    navigator.clipboard?.writeText(button.dataset.copy);
-    byId("status").textContent = "Copied.";
-  }
   for (const menu of document.querySelectorAll("details[data-menu][open]")) {
     if (!menu.contains(event.target)) menu.open = false;
   }

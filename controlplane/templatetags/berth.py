@@ -15,7 +15,7 @@ from django.conf import settings
 from django.forms.boundfield import BoundField, BoundWidget
 from django.template import Context
 from django.templatetags.static import static
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -290,7 +290,7 @@ NAV = (
 
 @register.simple_tag(takes_context=True)
 def nav_items(context: Context) -> list[NavItem]:
-    """The sidebar, without the pages that have no URL.
+    """The sidebar.
 
     The entry of the current page is the context's `nav` (a URL name) if set, else the URL's own
     name, else the list of its family: `workload-detail` lights up Workloads. `nav_counts` of the
@@ -300,16 +300,10 @@ def nav_items(context: Context) -> list[NavItem]:
     request = context.get("request")
     match_ = getattr(request, "resolver_match", None)
     current = _current(context.get("nav") or getattr(match_, "url_name", None) or "")
-    items = []
-    for name, label, icon_name, key, group in NAV:
-        try:
-            url = reverse(name)
-        except NoReverseMatch:
-            continue
-        items.append(
-            NavItem(url, label, icon_name, key, group, name == current, counts.get(name, 0))
-        )
-    return items
+    return [
+        NavItem(reverse(name), label, icon_name, key, group, name == current, counts.get(name, 0))
+        for name, label, icon_name, key, group in NAV
+    ]
 
 
 def _current(url_name: str) -> str:

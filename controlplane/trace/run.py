@@ -7,7 +7,6 @@ import csv
 import os
 import shutil
 import sys
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,7 +17,7 @@ from typing import TextIO
 from controlplane.demo.folder import Folder
 from controlplane.demo.processes import Place, Service, Table, idle_table
 from controlplane.demo.run import Demo
-from controlplane.demo.terminal import OURS, Terminal
+from controlplane.demo.terminal import Quiet
 from controlplane.embedded.place import temporary
 from controlplane.embedded.process import StartFailed, server_account
 from controlplane.kernel.clock import Acceleration
@@ -29,33 +28,12 @@ from controlplane.trace.reading import BadTrace, NodeRow
 STEPS = "replay"
 ORIGIN = datetime(2023, 1, 1, tzinfo=UTC)
 """What the accelerated clock shows when Berth starts."""
-_KEPT_LINES = 60
 _PYTHON = (sys.executable, "-m")
-
-
-class Quiet(Terminal):
-    """Shows our own lines and those of the steps; keeps the last of the rest for a failure."""
-
-    def __init__(self, out: TextIO) -> None:
-        super().__init__(out)
-        self.kept: deque[tuple[str, str]] = deque(maxlen=_KEPT_LINES)
-
-    def say(self, text: str, who: str = OURS) -> None:
-        if who == STEPS:
-            self.plain(text)
-        elif who == OURS:
-            super().say(text, who)
-        else:
-            self.kept.append((text, who))
-
-    def show_kept(self) -> None:
-        for text, who in self.kept:
-            super().say(text, who)
 
 
 def run(plan: Plan, *, keep: bool = False, out: TextIO | None = None) -> int:
     """Replay, then stop and remove everything (with `keep`: once asked to). The exit status."""
-    terminal = Quiet(out or sys.stdout)
+    terminal = Quiet(out or sys.stdout, steps=STEPS)
     try:
         nodes = plan.read_nodes()
         Fleet(nodes).gpus()

@@ -1,5 +1,6 @@
 """A replay's report as text."""
 
+from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -36,11 +37,14 @@ def aligned(rows: Sequence[Sequence[object]]) -> str:
 
 def _counts(report: Report) -> str:
     counts, seconds = report["counts"], report["seconds"]
+    times: Counter[str] = Counter(report["kills"])
+    killed = ", ".join(f"{times[who]} x {who}" for who in sorted(times))
     return (
         f"{counts['submitted']} submitted, {counts['admitted']} admitted, "
         f"{counts['bound']} bound, {counts['finished']} finished; "
         f"{len(report['kills'])} kills, {len(report['problems'])} problems\n"
-        f"submitted in {seconds['submit']:.1f} s, last bound after "
+        + (f"killed: {killed}\n" if killed else "")
+        + f"submitted in {seconds['submit']:.1f} s, last bound after "
         f"{seconds['submit_to_last_bound']:.1f} s, last released after "
         f"{seconds['submit_to_last_release']:.1f} s (clock x{report['speed']:g})\n"
         f"submitted to bound: {report['submitted_to_bound_per_s']:.1f} workloads/s"

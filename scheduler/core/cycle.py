@@ -53,7 +53,7 @@ class _Cycle:
         self._snapshot = snapshot
         self._policy = policy
         self._now = Draft(snapshot=snapshot, holding=snapshot.holding)
-        self._shares = Shares(queues=snapshot.queues, book=self._now.book)
+        self._shares = Shares(book=self._now.book)
         self._evictions = (
             Evictions(snapshot=snapshot, policy=policy) if policy.preemption else None
         )

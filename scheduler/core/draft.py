@@ -25,7 +25,7 @@ class Draft:
 
     def __init__(self, *, snapshot: Snapshot, holding: Iterable[HoldingView]) -> None:
         self.flavors: dict[FlavorId, FlavorView] = {f.id: f for f in snapshot.flavors}
-        self.book = Book(queues=snapshot.queues)
+        self.book = Book(cohorts=snapshot.cohorts, queues=snapshot.queues)
         self.rooms: dict[NodeId, Room] = {}
         self._log: list[tuple[bool, ProjectId, Holds, int]] = []
         ranked = []

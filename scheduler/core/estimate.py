@@ -168,7 +168,7 @@ class _Simulation:
     def run(self, seed: int) -> dict[WorkloadId, _Start]:
         """One pass: when each workload starts, of those that do within the horizon."""
         mark = self._draft.checkpoint()
-        shares = Shares(queues=self._snapshot.queues, book=self._draft.book)
+        shares = Shares(book=self._draft.book)
         heads, admission = self._queue(self._waiting, shares)
         ends = _Ends(self._history, seed)
         for run in self._running:
@@ -210,7 +210,7 @@ class _Simulation:
         """As many as can be afforded, in the order of the queue now."""
         if len(waiting) <= MOST_PENDING:
             return waiting
-        shares = Shares(queues=self._snapshot.queues, book=self._draft.book)
+        shares = Shares(book=self._draft.book)
         heads, _ = self._queue(waiting, shares)
         return [p for _ in range(MOST_PENDING) if (p := heads.next()) is not None]
 

@@ -5,9 +5,10 @@ arithmetic with the planner.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from scheduler.core import mig
+from scheduler.core.cohorts import FLEET, Cohorts
 from scheduler.core.plan import Admit, Place, Plan
 from scheduler.core.reasons import PreemptRule, ReasonCode
 from scheduler.core.snapshot import (
@@ -33,7 +34,7 @@ def violations(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
         *_decided_once(snapshot, plan),
         *_gangs(snapshot, plan),
         *_rooms(snapshot, plan),
-        *_quotas(snapshot, plan),
+        *quotas(snapshot, plan),
         *_evictions(snapshot, plan),
     }
     return tuple(sorted(found))
@@ -210,29 +211,63 @@ def _cores_and_memory(
                 yield f"node {node.id} has too few cores or too little memory"
 
 
-def _quotas(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
+def quotas(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
+    """No member of the tree is brought beyond what it has and may borrow, whatever has room."""
+    cohorts = Cohorts(cohorts=snapshot.cohorts, queues=snapshot.queues)
     projects = {p.id: p.project for p in snapshot.pending}
-    used, new = _usage(snapshot), Counter[tuple[ProjectId, FlavorId]]()
+    before = _usage(snapshot)
+    after = Counter(before)
     for admit in plan.admits:
         for place in admit.places:
             if admit.workload in projects:
-                new[projects[admit.workload], place.flavor] += place.amount_milli
-    total: Counter[FlavorId] = Counter()
-    claimed: Counter[FlavorId] = Counter()
-    rows = {(q.project, quota.flavor): quota for q in snapshot.queues for quota in q.quotas}
-    for key in rows.keys() | used.keys() | new.keys():
-        quota = rows.get(key)
-        amount, nominal = used[key] + new[key], quota.nominal_milli if quota else 0
-        borrow = quota.borrowing_limit_milli if quota else 0
-        if new[key] and borrow is not None and amount > nominal + borrow:
-            yield f"project {key[0]} holds {amount} of {key[1]}, over nominal and borrowing"
-        lent = nominal if quota is None else quota.lending_limit_milli
-        kept = 0 if lent is None else max(0, nominal - lent)
-        total[key[1]] += nominal
-        claimed[key[1]] += max(amount, kept)
-    for flavor in {flavor for (_, flavor), amount in new.items() if amount}:
-        if claimed[flavor] > total[flavor]:
-            yield f"{claimed[flavor]} of {flavor} is claimed, {total[flavor]} is nominal"
+                after[projects[admit.workload], place.flavor] += place.amount_milli
+    grown = {key for key, amount in after.items() if amount > before[key]}
+    for project, flavor in sorted(grown):
+        number = cohorts.number.get(project)
+        if number is None or flavor not in cohorts.quotas[number]:
+            yield f"project {project} has no quota of {flavor}"
+    for flavor in sorted({flavor for _, flavor in grown}):
+        then, now = _Law(cohorts, flavor, before), _Law(cohorts, flavor, after)
+        for member in range(len(cohorts.parents)):
+            used, most = now.used(member), now.most(member)
+            if most is not None and used > most and used > then.used(member):
+                yield f"{cohorts.names[member]} holds {used} of {flavor}, and may hold {most}"
+
+
+class _Law:
+    """The law of quota for one flavor, by definition: each value from its children's."""
+
+    def __init__(
+        self, cohorts: Cohorts, flavor: FlavorId, usage: Mapping[tuple[ProjectId, FlavorId], int]
+    ) -> None:
+        self._children: dict[int, list[int]] = {}
+        for member, parent in enumerate(cohorts.parents):
+            self._children.setdefault(parent, []).append(member)
+        self._quotas = [quotas.get(flavor) for quotas in cohorts.quotas]
+        self._own = {n: usage.get((project, flavor), 0) for project, n in cohorts.number.items()}
+
+    def used(self, member: int) -> int:
+        below = (max(0, self.used(c) - self._kept(c)) for c in self._children.get(member, ()))
+        return self._own.get(member, 0) + sum(below)
+
+    def most(self, member: int) -> int | None:
+        quota = self._quotas[member]
+        if member == FLEET:
+            return self._capacity(member)
+        if quota is None or quota.borrowing_limit_milli is None:
+            return None
+        return self._capacity(member) + quota.borrowing_limit_milli
+
+    def _capacity(self, member: int) -> int:
+        quota = self._quotas[member]
+        lent = (self._capacity(c) - self._kept(c) for c in self._children.get(member, ()))
+        return (quota.nominal_milli if quota else 0) + sum(lent)
+
+    def _kept(self, member: int) -> int:
+        quota = self._quotas[member]
+        if quota is None or quota.lending_limit_milli is None:
+            return 0
+        return max(0, self._capacity(member) - quota.lending_limit_milli)
 
 
 def _usage(snapshot: Snapshot) -> Counter[tuple[ProjectId, FlavorId]]:

@@ -2,7 +2,7 @@
 
 Within a project: priority, then submission, then id. Between heads:
   1. higher priority
-  2. lower share of the tenant, then of the project, of what they borrow
+  2. lower share of what they borrow: of the tenant, then the department, then the project
   3. earlier submission, then id
 Identical requests of one project queue behind each other: when one does not fit, its like are
 closed with it and cost nothing more. Shares only grow while a plan admits, so the stored key of a
@@ -18,7 +18,7 @@ from scheduler.core.snapshot import PendingView
 from scheduler.core.units import ProjectId, WorkloadId
 
 _InProject = tuple[int, int, str]
-_Key = tuple[int, int, int, int, str]
+_Key = tuple[int, tuple[int, ...], int, str]
 
 
 class _Like:
@@ -120,8 +120,7 @@ class Heads:
 
     def _key(self, project: ProjectId, like: _Like) -> _Key:
         head = like.waiting[-1]
-        tenant, own = self._shares.of(project=project)
-        return -head.priority, tenant, own, head.submitted_at, head.id
+        return -head.priority, self._shares.of(project=project), head.submitted_at, head.id
 
 
 def place_in_queue(pending: PendingView) -> _InProject:

@@ -1,11 +1,24 @@
 """Who uses how much of each flavor, and how much more each may: exact integers, no policy.
 
-Today the fleet is one flat cohort; a tree of cohorts goes behind the same `Book`.
+The algebra is Kueue's for hierarchical cohorts (KEP-79; `pkg/cache/scheduler/resource_node.go`).
+For each member m of the tree, per flavor, with c ranging over its children:
+
+  capacity(m) = nominal(m) + sum of capacity(c) - kept(c)
+  kept(m)     = max(0, capacity(m) - lending limit(m)), 0 without a limit
+  used(m)     = what is charged to it + sum of max(0, used(c) - kept(c))
+
+The law, which every increase has to leave true at each member whose use it raises:
+
+  used(m) <= capacity(m) + borrowing limit(m); for the fleet, used <= capacity
+
+What stays within a member's kept part raises nobody's use above it. A project is charged the law
+of the database, where only projects have quotas: its sum over all of them is the fleet's law here.
 """
 
 from collections.abc import Iterable
 
-from scheduler.core.snapshot import PodSetView, QueueView, QuotaView
+from scheduler.core.cohorts import FLEET, Cohorts
+from scheduler.core.snapshot import CohortView, PodSetView, QueueView, QuotaView
 from scheduler.core.units import FlavorId, ProjectId
 
 
@@ -19,41 +32,77 @@ def amount_milli(*, pod_set: PodSetView) -> int:
     return pod_set.cpu_milli
 
 
+class _Ledger:
+    """One flavor, over the whole tree, by number."""
+
+    __slots__ = ("capacity", "kept", "nominal", "parents", "quotas", "total", "used")
+
+    def __init__(self, cohorts: Cohorts, flavor: FlavorId) -> None:
+        """`nominal` is the member's own; `total` sums it over the tree, lent or not."""
+        self.parents = cohorts.parents
+        self.quotas: list[QuotaView | None] = [of.get(flavor) for of in cohorts.quotas]
+        self.nominal = [quota.nominal_milli if quota else 0 for quota in self.quotas]
+        self.total = sum(self.nominal)
+        self.capacity = list(self.nominal)
+        self.used = [0] * len(self.nominal)
+        self.kept = [0] * len(self.nominal)
+        # Children have higher numbers than their parents: from the leaves upwards.
+        for number in range(len(self.nominal) - 1, FLEET, -1):
+            quota = self.quotas[number]
+            if quota is not None and quota.lending_limit_milli is not None:
+                self.kept[number] = max(0, self.capacity[number] - quota.lending_limit_milli)
+            self.capacity[self.parents[number]] += self.capacity[number] - self.kept[number]
+
+    def charge(self, number: int, amount: int) -> None:
+        while number >= FLEET and amount:
+            before = self.used[number]
+            after = self.used[number] = before + amount
+            kept = self.kept[number]
+            amount = max(after, kept) - max(before, kept)
+            number = self.parents[number]
+
+    def available(self, number: int) -> int:
+        if number == FLEET:
+            return self.capacity[FLEET] - self.used[FLEET]
+        above = self.available(self.parents[number])
+        quota, used, kept = self.quotas[number], self.used[number], self.kept[number]
+        if quota is not None and quota.borrowing_limit_milli is not None:
+            most = self.capacity[number] + quota.borrowing_limit_milli
+            above = min(above, most - max(used, kept))
+        return above if used >= kept else kept - used + max(0, above)
+
+    def ceiling(self, number: int) -> int:
+        if number == FLEET:
+            return self.capacity[FLEET]
+        most = self.kept[number] + self.ceiling(self.parents[number])
+        quota = self.quotas[number]
+        if quota is None or quota.borrowing_limit_milli is None:
+            return most
+        return min(most, self.capacity[number] + quota.borrowing_limit_milli)
+
+
 class Book:
     """Usage against quota. Mutable: a draft charges it and takes charges back.
 
-    Laws, per flavor, on every increase (the database enforces the same):
-      used[p] <= nominal[p] + borrowing[p]
-      sum of max(used[q], nominal[q] - lending[q]) over all q <= sum of nominal[q]
-    A missing borrowing limit is no limit, a missing lending limit lends all of nominal. A project
-    without a quota row for a flavor may use none of it.
+    A missing borrowing limit is no limit, a missing lending limit lends all. A project without a
+    quota row of its own for a flavor may use none of it.
     """
 
-    __slots__ = ("_committed", "_kept", "_nominal", "_quotas", "_used")
+    __slots__ = ("_ledgers", "_strays", "cohorts")
 
-    def __init__(self, *, queues: Iterable[QueueView]) -> None:
-        self._quotas: dict[tuple[ProjectId, FlavorId], QuotaView] = {}
-        self._used: dict[tuple[ProjectId, FlavorId], int] = {}
-        self._nominal: dict[FlavorId, int] = {}
-        self._kept: dict[FlavorId, int] = {}
-        for queue in queues:
-            for quota in queue.quotas:
-                self._quotas[queue.project, quota.flavor] = quota
-        for (_, flavor), quota in self._quotas.items():
-            self._nominal[flavor] = self._nominal.get(flavor, 0) + quota.nominal_milli
-            self._kept[flavor] = self._kept.get(flavor, 0) + _kept(quota)
-        self._committed = dict(self._kept)
+    def __init__(self, *, cohorts: Iterable[CohortView] = (), queues: Iterable[QueueView]) -> None:
+        self.cohorts = Cohorts(cohorts=cohorts, queues=queues)
+        self._ledgers: dict[FlavorId, _Ledger] = {}
+        self._strays: dict[tuple[ProjectId, FlavorId], int] = {}
 
     def charge(self, *, project: ProjectId, flavor: FlavorId, amount_milli: int) -> None:
         """Add to usage; a negative amount gives back. Checks nothing: ask `available` first."""
-        key = project, flavor
-        before = self._used.get(key, 0)
-        after = before + amount_milli
-        self._used[key] = after
-        kept = _kept(self._quotas.get(key))
-        grown = max(after, kept) - max(before, kept)
-        if grown:
-            self._committed[flavor] = self._committed.get(flavor, 0) + grown
+        number = self.cohorts.number.get(project)
+        if number is None:
+            key = project, flavor
+            self._strays[key] = self._strays.get(key, 0) + amount_milli
+        else:
+            self._ledger(flavor).charge(number, amount_milli)
 
     def available(self, *, project: ProjectId, flavor: FlavorId) -> int | None:
         """How much more the project may take now; None without a quota row.
@@ -61,57 +110,55 @@ class Book:
         Negative after a quota cut: running work is left alone, and nothing is admitted until
         enough of it has ended. Zero or negative also while others use what this project lends.
         """
-        quota = self._quotas.get((project, flavor))
-        if quota is None:
-            return None
-        used = self._used.get((project, flavor), 0)
-        kept = _kept(quota)
-        room = self._nominal[flavor] - self._committed[flavor] + max(used, kept)
-        # Below its kept part the cohort's sum does not grow with use; but while that sum is over
-        # the total (after a quota cut elsewhere) the database admits nobody.
-        free = room - max(used, kept) if room < kept else room - used
-        if quota.borrowing_limit_milli is None:
-            return free
-        return min(free, quota.nominal_milli + quota.borrowing_limit_milli - used)
+        number = self._with_quota(project, flavor)
+        return None if number is None else self._ledger(flavor).available(number)
 
     def ceiling(self, *, project: ProjectId, flavor: FlavorId) -> int | None:
         """The most the project could hold if nobody else used any; None without a quota row."""
-        quota = self._quotas.get((project, flavor))
-        if quota is None:
-            return None
-        most = self._nominal[flavor] - (self._kept[flavor] - _kept(quota))
-        if quota.borrowing_limit_milli is None:
-            return most
-        return min(most, quota.nominal_milli + quota.borrowing_limit_milli)
+        number = self._with_quota(project, flavor)
+        return None if number is None else self._ledger(flavor).ceiling(number)
 
     def used(self, *, project: ProjectId, flavor: FlavorId) -> int:
-        return self._used.get((project, flavor), 0)
+        number = self.cohorts.number.get(project)
+        if number is None:
+            return self._strays.get((project, flavor), 0)
+        return self._ledger(flavor).used[number]
 
     def nominal(self, *, project: ProjectId, flavor: FlavorId) -> int:
         """The project's own guarantee; 0 without a quota row."""
-        quota = self._quotas.get((project, flavor))
+        quota = self._quota(project, flavor)
         return quota.nominal_milli if quota else 0
 
     def borrowing_limit(self, *, project: ProjectId, flavor: FlavorId) -> int | None:
         """None is no limit; 0 without a quota row."""
-        quota = self._quotas.get((project, flavor))
+        quota = self._quota(project, flavor)
         return quota.borrowing_limit_milli if quota else 0
 
     def fleet_nominal(self, *, flavor: FlavorId) -> int:
-        """The sum of all projects' nominal quotas."""
-        return self._nominal.get(flavor, 0)
+        """The sum of all nominal quotas."""
+        return self._ledger(flavor).total
 
     def usage(self) -> dict[tuple[ProjectId, FlavorId], int]:
-        """All that is in use, without zeros."""
-        return {key: amount for key, amount in self._used.items() if amount}
+        """All that is in use by projects, without zeros."""
+        found = {
+            (project, flavor): ledger.used[number]
+            for flavor, ledger in self._ledgers.items()
+            for project, number in self.cohorts.number.items()
+        }
+        return {key: amount for key, amount in (found | self._strays).items() if amount}
 
-    def over_law(self, *, flavor: FlavorId) -> int:
-        """By how much the cohort's sum exceeds its nominal total; 0 or less is lawful."""
-        return self._committed.get(flavor, 0) - self._nominal.get(flavor, 0)
+    def _ledger(self, flavor: FlavorId) -> _Ledger:
+        found = self._ledgers.get(flavor)
+        if found is None:
+            found = self._ledgers[flavor] = _Ledger(self.cohorts, flavor)
+        return found
 
+    def _quota(self, project: ProjectId, flavor: FlavorId) -> QuotaView | None:
+        number = self.cohorts.number.get(project)
+        return None if number is None else self.cohorts.quotas[number].get(flavor)
 
-def _kept(quota: QuotaView | None) -> int:
-    """The part of nominal that is never lent."""
-    if quota is None or quota.lending_limit_milli is None:
-        return 0
-    return max(0, quota.nominal_milli - quota.lending_limit_milli)
+    def _with_quota(self, project: ProjectId, flavor: FlavorId) -> int | None:
+        number = self.cohorts.number.get(project)
+        if number is None or flavor not in self.cohorts.quotas[number]:
+            return None
+        return number

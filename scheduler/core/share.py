@@ -1,15 +1,15 @@
-"""Fair share: how far a project, and its tenant, is over what it is guaranteed.
+"""Fair share: how far each member of the cohort tree is over what it is guaranteed.
 
 Dominant share (Ghodsi et al., "Dominant Resource Fairness", NSDI 2011), of what is borrowed only,
 as in Kueue's fair sharing (KEP-1714): the largest, over flavors, of what is used beyond nominal as
-a part of the fleet's nominal, divided by the weight. Whoever has less comes first.
+a part of the fleet's nominal, divided by the weight. Whoever has less comes first, level by level:
+tenants are compared before their departments, and those before their projects.
 """
 
 from collections.abc import Iterable
 
 from scheduler.core.quota import Book
-from scheduler.core.snapshot import QueueView
-from scheduler.core.units import FlavorId, ProjectId, TenantId
+from scheduler.core.units import FlavorId, ProjectId
 
 SCALE = 10**12
 """A share is an int: SCALE is the whole fleet's nominal of a flavor at weight 1."""
@@ -18,54 +18,56 @@ _WITHOUT_WEIGHT = 10**30
 
 
 class Shares:
-    """Shares of projects and tenants, kept up with `charge`.
+    """Shares of the members of the book's tree, kept up with `charge`.
 
-    A tenant's guarantee, use and weight are the sums of its projects': inside a tenant one project
-    may use what another leaves, before either counts as borrowing from other tenants.
+    A cohort's guarantee and use are the sums of its projects' and its own: inside a tenant one
+    project may use what another leaves, before either counts as borrowing from other tenants.
     """
 
-    __slots__ = ("_book", "_projects", "_tenant", "_tenants")
+    __slots__ = ("_book", "_levels", "_over", "_paths")
 
-    def __init__(self, *, queues: Iterable[QueueView], book: Book) -> None:
+    def __init__(self, *, book: Book) -> None:
         """Starts from what `book` has in use."""
         self._book = book
-        self._projects: dict[ProjectId, _Over] = {}
-        self._tenants: dict[TenantId, _Over] = {}
-        self._tenant: dict[ProjectId, TenantId] = {}
-        for queue in queues:
-            self._tenant[queue.project] = queue.tenant
-            self._tenants.setdefault(queue.tenant, _Over()).weight += queue.weight
-            self._projects.setdefault(queue.project, _Over()).weight += queue.weight
-            for quota in queue.quotas:
-                self.charge(
-                    project=queue.project, flavor=quota.flavor, amount_milli=-quota.nominal_milli
-                )
+        cohorts = book.cohorts
+        self._paths = {project: cohorts.paths[n] for project, n in cohorts.number.items()}
+        self._levels = cohorts.depth
+        self._over = [_Over(weight) for weight in cohorts.weights]
+        for number, quotas in enumerate(cohorts.quotas):
+            for flavor, quota in quotas.items():
+                self._add(cohorts.paths[number], flavor, -quota.nominal_milli)
         for (project, flavor), amount in book.usage().items():
             self.charge(project=project, flavor=flavor, amount_milli=amount)
 
-    def of(self, *, project: ProjectId) -> tuple[int, int]:
-        """(tenant's share, project's share); 0 is within the guarantee, or an unknown project."""
-        tenant = self._tenant.get(project)
-        if tenant is None:
-            return 0, 0
-        return self._tenants[tenant].dominant(), self._projects[project].dominant()
+    def of(self, *, project: ProjectId) -> tuple[int, ...]:
+        """Its tenant's share, its department's, and so on to its own, as many as the tree is deep.
+
+        A project that hangs higher has its own share in the place of departments. 0 is within the
+        guarantee; () is an unknown project.
+        """
+        path = self._paths.get(project)
+        if path is None:
+            return ()
+        shares = [self._over[number].dominant() for number in path]
+        return (*shares, *shares[-1:] * (self._levels - len(shares)))
 
     def charge(self, *, project: ProjectId, flavor: FlavorId, amount_milli: int) -> None:
         """The project's use has grown by that much, or shrunk."""
-        tenant = self._tenant.get(project)
-        if tenant is not None:
-            fleet = self._book.fleet_nominal(flavor=flavor)
-            self._projects[project].add(flavor, amount_milli, fleet)
-            self._tenants[tenant].add(flavor, amount_milli, fleet)
+        self._add(self._paths.get(project, ()), flavor, amount_milli)
+
+    def _add(self, path: Iterable[int], flavor: FlavorId, amount_milli: int) -> None:
+        fleet = self._book.fleet_nominal(flavor=flavor)
+        for number in path:
+            self._over[number].add(flavor, amount_milli, fleet)
 
 
 class _Over:
     """Use beyond nominal per flavor (negative below it), and the share that it makes."""
 
-    __slots__ = ("_over", "_shares", "weight")
+    __slots__ = ("_over", "_shares", "_weight")
 
-    def __init__(self) -> None:
-        self.weight = 0
+    def __init__(self, weight: int) -> None:
+        self._weight = weight
         self._over: dict[FlavorId, int] = {}
         self._shares: dict[FlavorId, int] = {}
 
@@ -79,6 +81,6 @@ class _Over:
     def dominant(self) -> int:
         if not self._shares:
             return 0
-        if self.weight <= 0:
+        if self._weight <= 0:
             return _WITHOUT_WEIGHT
-        return max(self._shares.values()) // self.weight
+        return max(self._shares.values()) // self._weight

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from scheduler.core.units import (
     ClusterId,
+    CohortId,
     DeviceId,
     FlavorId,
     NodeId,
@@ -15,11 +16,10 @@ from scheduler.core.units import (
     PodSetId,
     ProjectId,
     Span,
-    TenantId,
     WorkloadId,
 )
 
-SCHEMA = 2
+SCHEMA = 3
 """Raised with every change of these types, so that a stored snapshot says how to be read."""
 
 
@@ -111,11 +111,24 @@ class QuotaView:
 
 
 @dataclass(frozen=True, slots=True)
+class CohortView:
+    """A tenant or department: projects and cohorts that lend to each other. No parent: the fleet.
+
+    Its quotas add to those of its members; their limits bound what crosses its edge.
+    """
+
+    id: CohortId
+    parent: CohortId | None = None
+    weight: int = 1
+    quotas: tuple[QuotaView, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class QueueView:
     """A project's queue. Usage is not stored: it follows from `Snapshot.holding`."""
 
     project: ProjectId
-    tenant: TenantId
+    cohort: CohortId | None = None
     weight: int = 1
     quotas: tuple[QuotaView, ...] = ()
 
@@ -197,4 +210,5 @@ class Snapshot:
     queues: tuple[QueueView, ...]
     pending: tuple[PendingView, ...] = ()
     holding: tuple[HoldingView, ...] = ()
+    cohorts: tuple[CohortView, ...] = ()
     schema: int = SCHEMA

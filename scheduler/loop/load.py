@@ -67,6 +67,7 @@ def load_here(*, at: datetime) -> Loaded:
         flavors=fleet.flavors(),
         clusters=fleet.clusters(),
         queues=fleet.queues(),
+        cohorts=fleet.cohorts(),
         pending=pending,
         holding=holding,
     )

@@ -1,7 +1,9 @@
 """Follows one cluster: list, then watch, into `observe` and the inventory.
 
 Readers only read the API and queue what they got; one writer does the database's part, in batches.
-When anything breaks, the whole watch ends and begins anew with fresh lists.
+When anything breaks, the whole watch ends and begins anew with fresh lists. The cluster counts as
+heard while both watches stand on a list that is stored: an API that answers, but not these, is
+silent.
 """
 
 import logging
@@ -13,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum, auto
 from uuid import UUID
 
 from django.db import connection
@@ -44,6 +47,7 @@ BATCH = 1000
 GATHER_S = 0.03
 """How long the writer waits for more once it has something: what it costs in latency."""
 PULSE_S = 15.0
+"""How often the API is asked for its version; a small part of what makes a cluster silent."""
 RELIST_S = 600.0
 UNSCHEDULABLE_S = 15.0
 """How long a pod may stay refused by its cluster before it is tried elsewhere."""
@@ -59,7 +63,20 @@ class _PodList:
 
 
 type _NodeList = Listing[NodeReport]
-type _Item = _PodList | _NodeList | WatchEvent[PodReport] | WatchEvent[NodeReport] | Exception
+
+
+class _Signal(Enum):
+    """What readers tell the writer next to reports."""
+
+    NODES_WATCHED = auto()  # the API accepted a watch from the last list on
+    PODS_WATCHED = auto()
+    PULSE = auto()  # the API answers
+
+
+_BOTH = frozenset({_Signal.NODES_WATCHED, _Signal.PODS_WATCHED})
+type _Item = (
+    _PodList | _NodeList | WatchEvent[PodReport] | WatchEvent[NodeReport] | _Signal | Exception
+)
 
 
 class Watch:
@@ -82,6 +99,7 @@ class Watch:
         self._foreign: dict[str, PodReport] = {}
         self._foreign_due = 0.0
         self._refused: dict[str, tuple[PodReport, float]] = {}
+        self._standing: set[_Signal] = set()
 
     def run(self) -> None:
         readers = [
@@ -120,7 +138,8 @@ class Watch:
 
     def _pulse(self) -> None:
         while not self._over:
-            clusters.heard(cluster=self._cluster, version=self._port.version())
+            clusters.answered(cluster=self._cluster, version=self._port.version())
+            self._offer(_Signal.PULSE)
             self._broken.wait(PULSE_S)
 
     def _read_nodes(self) -> None:
@@ -129,7 +148,7 @@ class Watch:
             self._offer(listing)
             return listing.resource_version
 
-        self._follow(begin, self._port.watch_nodes)
+        self._follow(begin, self._port.watch_nodes, _Signal.NODES_WATCHED)
 
     def _read_pods(self) -> None:
         def begin() -> str:
@@ -138,12 +157,13 @@ class Watch:
             self._offer(_PodList(listing, expected))
             return listing.resource_version
 
-        self._follow(begin, self._port.watch_pods)
+        self._follow(begin, self._port.watch_pods, _Signal.PODS_WATCHED)
 
     def _follow[Report: (NodeReport, PodReport)](
         self,
         begin: Callable[[], str],
         watch: Callable[..., AbstractContextManager[Iterator[WatchEvent[Report]]]],
+        watched: _Signal,
     ) -> None:
         """List, then watch from there; list again when the version has expired or is old."""
         while not self._over:
@@ -154,6 +174,7 @@ class Watch:
                 while not self._over and time.monotonic() < relist_at:
                     begun = time.monotonic()
                     with watch(resource_version=version) as events:
+                        self._offer(watched)
                         for event in events:
                             version = event.resource_version
                             if event.change is not Change.BOOKMARK:
@@ -197,11 +218,26 @@ class Watch:
                 continue
             self._write_events(nodes, pods)
             nodes, pods = [], []
-            if isinstance(item, _PodList):
+            if isinstance(item, _Signal):
+                self._hear(item)
+            elif isinstance(item, _PodList):
+                self._standing.discard(_Signal.PODS_WATCHED)
                 self._write_pod_list(item)
             else:
+                self._standing.discard(_Signal.NODES_WATCHED)
                 self._sync(item.items, gone=[], complete=True)
         self._write_events(nodes, pods)
+
+    def _hear(self, signal: _Signal) -> None:
+        """All that came before the signal is stored: heard when both watches stand.
+
+        A watch that ended is taken up again at once, or breaks all of this one; a connection that
+        died without a word does so within the adapter's time limit.
+        """
+        before = len(self._standing)
+        self._standing |= {signal} & _BOTH
+        if self._standing == _BOTH and (signal is _Signal.PULSE or before < len(_BOTH)):
+            clusters.heard(cluster=self._cluster)
 
     def _write_events(
         self, nodes: list[WatchEvent[NodeReport]], pods: list[WatchEvent[PodReport]]

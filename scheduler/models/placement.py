@@ -22,7 +22,7 @@ class Attempt(Row):
     """One try at running a workload, in one cluster. At most one is live.
 
     `trouble` says why the cluster did not take it; such an attempt ends as LOST and is tried
-    again.
+    again, or as FAILED when it has been tried too often.
 
     `claim` is the token of the worker that carries out its operations until `claimed_until`
     (database clock).

@@ -138,7 +138,8 @@ class PodSetFlavor(Row):
 class WorkloadEvent(Row):
     """One line of a workload's timeline, for its readers. Append-only by trigger.
 
-    `kind` is `state` for transitions (before → after), else a word such as `preempted-by`.
+    `kind` is `state` for transitions (before → after), else `preempted`, whose message is the
+    rule.
     """
 
     workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="events")

@@ -9,17 +9,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from clusters.models import DeviceMode
 from scheduler.core.reasons import in_units
 from scheduler.core.units import ONE_MILLI
 from scheduler.models import Attempt, Placement, PlacementSpan, PodSet, Workload, WorkloadEvent
-from scheduler.selectors import accrual, listing
+from scheduler.selectors import accrual, hardware, listing
 from scheduler.selectors.accrual import Cost
 from scheduler.selectors.dispatch import Dispatch, failing
 from scheduler.selectors.listing import Asked, Line
 from tenants.selectors.prices import Prices
 
-MIG_AXIS = 8
 _UNITS = {"count": "", "s": " s", "mib": " MiB"}
 PODS_SHOWN = 64
 EVENTS_SHOWN = 200
@@ -43,9 +41,9 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """[start, end) of a device. `exact` is False with the device plugin: the kubelet picks which
-    of the node's devices it is, so the ordinal is a count token."""
+class PodSpan:
+    """[start, end) of a device in a pod's hands. `exact` is False with the device plugin: the
+    kubelet picks which of the node's devices it is, so the ordinal is a count token."""
 
     ordinal: int
     model: str
@@ -64,9 +62,9 @@ class Held:
         name = f"GPU {self.ordinal}"
         if self.whole:
             return f"{name}, whole"
-        if self.axis == MIG_AXIS:
-            return f"{name}, memory {_ranges('slice', range(self.start, self.end))} of {MIG_AXIS}"
-        return f"{name}, {in_units(self.end - self.start)} of it"
+        if self.axis == ONE_MILLI:
+            return f"{name}, {in_units(self.end - self.start)} of it"
+        return f"{name}, memory {_ranges('slice', range(self.start, self.end))} of {self.axis}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +81,20 @@ class Pod:
     exit_code: int | None
     end_reason: str
     succeeded: bool | None
-    held: tuple[Held, ...]
+    spans: tuple[PodSpan, ...]
 
     @property
-    def held_texts(self) -> tuple[str, ...]:
+    def span_texts(self) -> tuple[str, ...]:
         """A line for all whole devices together, then one for each part of a device."""
-        whole = [held.ordinal for held in self.held if held.whole]
-        parts = tuple(held.text for held in self.held if not held.whole)
+        whole = [span.ordinal for span in self.spans if span.whole]
+        parts = tuple(span.text for span in self.spans if not span.whole)
         if not whole:
             return parts
         return (f"{_ranges('GPU', whole)}, whole", *parts)
 
 
 @dataclass(frozen=True, slots=True)
-class Try:
+class AttemptDetail:
     """One attempt with its first pods by rank; `pod_count` is all of them."""
 
     number: int
@@ -113,11 +111,11 @@ class Try:
     @property
     def counted(self) -> bool:
         """Whether any device shown is a count token."""
-        return any(not held.exact for pod in self.pods for held in pod.held)
+        return any(not span.exact for pod in self.pods for span in pod.spans)
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class PodSetDetail:
     """A pod set as it was asked for. Values of its environment are not shown: they may be
     secrets."""
 
@@ -146,9 +144,9 @@ class Detail:
     reason_code: str
     reason_numbers: tuple[tuple[str, str], ...]
     clusters: tuple[str, ...]
-    groups: tuple[Group, ...]
+    pod_sets: tuple[PodSetDetail, ...]
     events: tuple[Event, ...]
-    tries: tuple[Try, ...]
+    attempts: tuple[AttemptDetail, ...]
     cost: Cost | None
     dispatch: Dispatch | None = None
 
@@ -167,9 +165,9 @@ def detail(*, workload: Workload, prices: Prices | None, at: datetime) -> Detail
         reason_code=reason.get("code", "") if line.why else "",
         reason_numbers=_numbers(reason.get("numbers", {})) if line.why else (),
         clusters=tuple(workload.clusters.order_by("name").values_list("name", flat=True)),
-        groups=_groups(workload, line.asked),
+        pod_sets=_pod_sets(workload, line.asked),
         events=_events(workload),
-        tries=_tries(workload),
+        attempts=_attempts(workload),
         cost=None
         if prices is None
         else accrual.cost(workload_id=workload.id, prices=prices, at=at),
@@ -204,10 +202,10 @@ def _numbers(numbers: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((words.replace("_", " "), value) for words, value in found))
 
 
-def _groups(workload: Workload, asked: Sequence[Asked]) -> tuple[Group, ...]:
+def _pod_sets(workload: Workload, asked: Sequence[Asked]) -> tuple[PodSetDetail, ...]:
     sets = PodSet.objects.filter(workload=workload).order_by("position")
     return tuple(
-        Group(
+        PodSetDetail(
             name=one.name,
             asked=asks,
             image=one.image,
@@ -232,7 +230,7 @@ def _events(workload: Workload) -> tuple[Event, ...]:
     return tuple(found)
 
 
-def _tries(workload: Workload) -> tuple[Try, ...]:
+def _attempts(workload: Workload) -> tuple[AttemptDetail, ...]:
     """All attempts, newest first; only the newest with its pods."""
     rows = list(Attempt.objects.filter(workload=workload).select_related("cluster"))
     rows.sort(key=lambda row: -row.number)
@@ -240,7 +238,7 @@ def _tries(workload: Workload) -> tuple[Try, ...]:
     pods = _pods(newest) if newest else ()
     count = Placement.objects.filter(attempt=newest).count() if newest else 0
     return tuple(
-        Try(
+        AttemptDetail(
             number=row.number,
             cluster=row.cluster.name,
             simulated=row.cluster.simulated,
@@ -275,23 +273,23 @@ def _pods(attempt: Attempt) -> tuple[Pod, ...]:
             exit_code=row.exit_code,
             end_reason=row.end_reason,
             succeeded=row.succeeded,
-            held=spans.get(row.id, ()),
+            spans=spans.get(row.id, ()),
         )
         for row in rows
     )
 
 
-def _spans(placements: Iterable[UUID]) -> dict[UUID, tuple[Held, ...]]:
-    found: dict[UUID, tuple[Held, ...]] = {}
+def _spans(placements: Iterable[UUID]) -> dict[UUID, tuple[PodSpan, ...]]:
+    found: dict[UUID, tuple[PodSpan, ...]] = {}
     rows = PlacementSpan.objects.filter(placement_id__in=list(placements)).select_related("device")
     for row in sorted(rows, key=lambda row: (row.device.ordinal, row.span.lower)):
-        held = Held(
+        span = PodSpan(
             ordinal=row.device.ordinal,
             model=row.device.model,
-            axis=ONE_MILLI if row.device.mode == DeviceMode.WHOLE else MIG_AXIS,
+            axis=hardware.axis(model=row.device.model, mode=row.device.mode),
             start=row.span.lower,
             end=row.span.upper,
             exact=bool(row.device.uuid),
         )
-        found[row.placement_id] = (*found.get(row.placement_id, ()), held)
+        found[row.placement_id] = (*found.get(row.placement_id, ()), span)
     return found

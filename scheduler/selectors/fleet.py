@@ -9,6 +9,7 @@ from django.db import connection
 
 from scheduler.core.snapshot import (
     ClusterView,
+    CohortView,
     DeviceMode,
     DeviceView,
     FlavorKind,
@@ -21,12 +22,12 @@ from scheduler.core.snapshot import (
 )
 from scheduler.core.units import (
     ClusterId,
+    CohortId,
     DeviceId,
     FlavorId,
     NodeId,
     ProjectId,
     Span,
-    TenantId,
 )
 
 type Row = tuple[Any, ...]  # Any: a database row of mixed columns
@@ -64,13 +65,23 @@ def queues() -> tuple[QueueView, ...]:
     quotas: dict[str, list[QuotaView]] = {}
     for project, tenant, weight, flavor, nominal, borrowing, lending in rows(_QUEUES):
         if project not in found:
-            found[project] = QueueView(ProjectId(project), TenantId(tenant), weight)
+            found[project] = QueueView(ProjectId(project), CohortId(tenant), weight)
             quotas[project] = []
         if flavor is not None:
             quotas[project].append(QuotaView(FlavorId(flavor), nominal, borrowing, lending))
     return tuple(
-        QueueView(queue.project, queue.tenant, queue.weight, tuple(quotas[id]))
+        QueueView(queue.project, queue.cohort, queue.weight, tuple(quotas[id]))
         for id, queue in found.items()
+    )
+
+
+def cohorts() -> tuple[CohortView, ...]:
+    """Every tenant, with or without projects."""
+    return tuple(
+        CohortView(CohortId(id), CohortId(parent) if parent else None, weight)
+        for id, parent, weight in rows(
+            "SELECT id::text, parent_id::text, weight FROM tenants_tenant"
+        )
     )
 
 

@@ -12,6 +12,7 @@ from django.db.models import Count, Q, QuerySet, Sum
 
 from clusters.models import Cluster, ClusterState, Device, DeviceMode, DeviceSlice, Node
 from controlplane.kernel.errors import NotFound
+from scheduler.core import mig
 from scheduler.core.lifecycle import State
 from scheduler.core.units import ONE_MILLI
 from scheduler.models import PlacementSpan
@@ -19,12 +20,13 @@ from tenants import access
 from tenants.access import Actor
 from tenants.models import Project
 
-MIG_AXIS = 8
+LONGEST_MIG_AXIS = max(board.memory for board in mig.BOARDS)
+"""For a cut device of a model that `mig` does not know."""
 SILENT = frozenset({ClusterState.NEW, ClusterState.DEGRADED, ClusterState.LOST})
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ClusterFacts:
     """A cluster in figures. `silent` is True when it was not heard of lately (degraded, lost)."""
 
     id: UUID
@@ -92,7 +94,16 @@ class NodeFacts:
     devices: tuple[DeviceFacts, ...]
 
 
-def clusters(*, name: str | None = None) -> tuple[Facts, ...]:
+def axis(*, model: str, mode: str) -> int:
+    """How long the axis is on which spans of such a device lie: thousandths of a whole device,
+    memory slices of one that is cut."""
+    if mode == DeviceMode.WHOLE:
+        return ONE_MILLI
+    board = mig.board(model=model)
+    return board.memory if board else LONGEST_MIG_AXIS
+
+
+def clusters(*, name: str | None = None) -> tuple[ClusterFacts, ...]:
     """All clusters, or the one of that name. Three queries. Raises NotFound for an unknown
     name."""
     which = Cluster.objects.order_by("name")
@@ -120,7 +131,7 @@ def clusters(*, name: str | None = None) -> tuple[Facts, ...]:
     )
     none = {"nodes": 0, "ready": 0, "cpu": 0, "memory": 0}
     return tuple(
-        Facts(
+        ClusterFacts(
             id=row.id,
             name=row.name,
             region=row.region,
@@ -162,7 +173,7 @@ def nodes(*, actor: Actor, cluster_id: UUID, node: str | None = None) -> tuple[N
             ordinal=ordinal,
             model=model,
             mode=mode,
-            axis=ONE_MILLI if mode == DeviceMode.WHOLE else MIG_AXIS,
+            axis=axis(model=model, mode=mode),
             healthy=usable,
             exact=bool(uuid),
             slices=tuple(slices.get(id, ())),

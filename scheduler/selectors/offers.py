@@ -6,10 +6,9 @@ from decimal import Decimal
 from uuid import UUID
 
 from clusters.models import Cluster, ClusterState, Flavor, FlavorKind, Isolation
+from clusters.selectors import flavors_by_kind
 from scheduler.selectors import capacity
 from tenants.selectors.prices import Prices
-
-_ORDER = (FlavorKind.WHOLE, FlavorKind.MIG, FlavorKind.SHARE, FlavorKind.CPU)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +85,11 @@ SHARED = {
 
 
 def offers(*, prices: Prices) -> tuple[Offer, ...]:
-    """Every flavor: whole GPUs, slices, shares, then CPU; the larger first. Six queries."""
-    flavors = list(Flavor.objects.all())
+    """Every flavor, in the order of `flavors_by_kind`. Six queries."""
+    flavors = flavors_by_kind()
     names = dict(Cluster.objects.filter(state=ClusterState.ACTIVE).values_list("id", "name"))
     found = capacity.by_flavor_and_cluster(flavors=flavors)
-    made = [_offer(flavor, found, names, prices) for flavor in flavors]
-    made.sort(key=lambda one: (_ORDER.index(FlavorKind(one.kind)), -one.memory_mib, one.name))
-    return tuple(made)
+    return tuple(_offer(flavor, found, names, prices) for flavor in flavors)
 
 
 def by_name(listed: Iterable[Offer], name: str) -> Offer | None:

@@ -11,7 +11,8 @@ from tenants import access
 from tenants.access import Actor
 
 ORDER = ("-priority", "submitted_at", "id")
-"""The planner's order inside one project."""
+"""The planner's order inside one project, but for this: the planner knows submissions to the
+second, and takes those of one second by id."""
 
 
 def queue(*, actor: Actor, project_id: UUID) -> QuerySet[Workload]:

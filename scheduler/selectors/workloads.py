@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import BigIntegerField, Count, F, OuterRef, Prefetch, QuerySet, Subquery, Sum
-from django.db.models.functions import Coalesce, JSONObject
+from django.db.models import Count, OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models.functions import JSONObject
 
 from scheduler.core.lifecycle import TERMINAL
 from scheduler.models import (
@@ -25,7 +25,7 @@ MAX_PLACEMENTS = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
+class WorkloadFilters:
     """What a list is narrowed to; None is everything. `until` is exclusive."""
 
     project_id: UUID | None = None
@@ -36,7 +36,10 @@ class Filters:
     submitted_by_id: UUID | None = None
 
 
-def workloads(*, actor: Actor, filters: Filters = Filters()) -> QuerySet[Workload]:  # frozen
+ALL = WorkloadFilters()
+
+
+def workloads(*, actor: Actor, filters: WorkloadFilters = ALL) -> QuerySet[Workload]:
     """The actor's visible workloads with what a list shows of each. Order them by -id.
 
     Raises NotFound for a project that the actor does not see.
@@ -104,17 +107,6 @@ def summarised(rows: QuerySet[Workload]) -> QuerySet[Workload]:
             ),
         )
     )
-
-
-def held_milli(*, actor: Actor, project_id: UUID) -> Mapping[str, int]:
-    """What live placements of the project hold, in thousandths by flavor name."""
-    rows = (
-        access.for_actor(Placement.objects.filter(released_at__isnull=True), actor=actor)
-        .filter(workload__project_id=project_id)
-        .values(name=F("flavor__name"))
-        .annotate(held=Coalesce(Sum("amount_milli"), 0, output_field=BigIntegerField()))
-    )
-    return {row["name"]: row["held"] for row in rows}
 
 
 def states(*, actor: Actor, project_id: UUID | None = None) -> Mapping[str, int]:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from clusters.models import Cluster, Flavor
+from clusters.models import Cluster, Flavor, FlavorKind
 from controlplane.kernel.errors import Problem
 from scheduler.core.limits import Limits
-from scheduler.core.reasons import describe
+from scheduler.core.reasons import Reason, ReasonCode, describe
 from scheduler.core.snapshot import PendingView, PodSetView, Snapshot
 from scheduler.core.units import ClusterId, FlavorId, PodSetId, ProjectId, WorkloadId
 from scheduler.selectors import fleet
@@ -24,6 +24,7 @@ def problems(
 ) -> list[Problem]:
     """A problem, with the numbers, for each spec that could not start even in an idle fleet.
 
+    Its pointer is the field of the pod set that asks for too much, or names what there is not.
     Flavor and cluster names have been checked before.
     """
     snapshot = Snapshot(
@@ -31,15 +32,60 @@ def problems(
         flavors=fleet.flavors(),
         clusters=fleet.clusters(),
         queues=fleet.queues(),
+        cohorts=fleet.cohorts(),
     )
     limits = Limits(snapshot)
     found = []
     for index, spec in enumerate(specs):
         reason = limits.reason(_pending(project, spec, flavors, clusters, at))
         if reason is not None:
-            pointer = f"/{index}/pod_sets"
+            pointer = f"/{index}/pod_sets{_field_at_fault(spec, reason, flavors)}"
             found.append(Problem(pointer=pointer, code=reason.code, message=describe(reason)))
     return found
+
+
+def _field_at_fault(spec: WorkloadSpec, reason: Reason, flavors: Mapping[str, Flavor]) -> str:
+    """Below /pod_sets, "" when the reason is about no flavor.
+
+    A pod that is too large alone is at fault by its size, else it is how many start together.
+    """
+    numbers = dict(reason.numbers)
+    name = str(numbers.get("flavor", ""))
+    asking = [each for each in enumerate(spec.pod_sets) if name in each[1].flavors]
+    if not asking:
+        return ""
+    pod = ("pod_milli", "pod_cpu_milli", "pod_memory_mib")
+    told = tuple(numbers.get(number) for number in pod)
+    position, asked = max(
+        asking,
+        key=lambda each: (_of_pod(each[1]) == told, _of_pod(each[1])[0] * each[1].min_count),
+    )
+    most = {
+        ReasonCode.NEVER_ADMISSIBLE: _sum(numbers, "nominal_milli", "borrowable_milli"),
+        ReasonCode.EXCEEDS_CAPACITY: _sum(numbers, "largest_free_milli"),
+    }.get(reason.code, 0)
+    if not most:
+        return f"/{position}/flavors/{asked.flavors.index(name)}"
+    field = "count" if asked.min_count == asked.count else "min_count"
+    if "binds" in numbers:
+        if asked.cpu_milli > _sum(numbers, "largest_cpu_milli"):
+            field = "cpu_milli"
+        elif asked.memory_mib > _sum(numbers, "largest_memory_mib"):
+            field = "memory_mib"
+    elif _of_pod(asked)[0] > most:
+        share = flavors[name].kind == FlavorKind.SHARE and asked.gpu_count == 1
+        field = "cpu_milli" if not asked.gpu_count else "gpu_milli" if share else "gpu_count"
+    return f"/{position}/{field}"
+
+
+def _of_pod(asked: PodSetSpec) -> tuple[int, int, int]:
+    """Of its flavor in thousandths, of cores and of memory: as a reason tells a pod's size."""
+    milli = asked.gpu_count * asked.gpu_milli or asked.cpu_milli
+    return milli, asked.cpu_milli, asked.memory_mib
+
+
+def _sum(numbers: Mapping[str, int | str], *names: str) -> int:
+    return sum(int(numbers.get(name, 0)) for name in names)
 
 
 def _pending(

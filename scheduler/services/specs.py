@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 PRIORITY_CLASSES: Mapping[str, int] = {"low": -100, "normal": 0, "high": 100, "urgent": 200}
 
 MAX_PODS = 4096
+MAX_BATCH_PODS = 4 * MAX_PODS
+"""In all workloads of one request: whether they could ever start is tried pod by pod."""
 MAX_GPUS_PER_POD = 64
 MAX_CPU_MILLI = 4_096_000
 MAX_MEMORY_MIB = 64 * 1024 * 1024

@@ -1,6 +1,8 @@
-"""What users do with workloads: submit and cancel. Each is one transaction with its audit rows."""
+"""What users do with workloads: submit and cancel. Each is one transaction with its audit rows;
+whether work could start is found out before it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
@@ -33,36 +35,58 @@ class QueueFull(Invalid):
     default_code = "queue-full"
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """Specs that `actor` may submit and that could start, with what their names stand for."""
+
+    actor: Actor
+    project: Project
+    specs: Sequence[WorkloadSpec]
+    flavors: Mapping[str, Flavor]
+    clusters: Mapping[str, Cluster]
+
+
 def submit(
     *, actor: Actor, project: Project, specs: Sequence[WorkloadSpec], at: datetime
 ) -> list[Workload]:
     """Store the workloads as PENDING, all or none, in the order given.
 
+    Raises as `check` and `store`.
+    """
+    return store(checked=check(actor=actor, project=project, specs=specs, at=at), at=at)
+
+
+def check(
+    *, actor: Actor, project: Project, specs: Sequence[WorkloadSpec], at: datetime
+) -> Checked:
+    """Plan each spec in an idle fleet, which may take a while: no transaction should be open.
+
     Raises NotFound or NotAllowed for the project, Invalid (pointers begin with the spec's index)
     when a flavor or cluster is unknown or a request could never start, with the numbers.
     """
     access.authorize(actor, Action.SUBMIT, project=project)
+    flavors = {flavor.name: flavor for flavor in Flavor.objects.all()}
+    clusters = {cluster.name: cluster for cluster in Cluster.objects.all()}
+    problems = [
+        problem
+        for index, spec in enumerate(specs)
+        for problem in _unknown_names(f"/{index}", spec, flavors, clusters)
+    ]
+    if not problems:
+        problems = admissibility.problems(
+            project=project, specs=specs, flavors=flavors, clusters=clusters, at=at
+        )
+    if problems:
+        raise Invalid(problems[0].message, code=problems[0].code, problems=tuple(problems))
+    return Checked(actor, project, specs, flavors, clusters)
+
+
+def store(*, checked: Checked, at: datetime) -> list[Workload]:
+    """The second half of `submit`. Raises QueueFull when too many wait in the project."""
+    actor, project = checked.actor, checked.project
     with transaction.atomic():
-        flavors = {flavor.name: flavor for flavor in Flavor.objects.all()}
-        clusters = {cluster.name: cluster for cluster in Cluster.objects.all()}
-        problems = [
-            problem
-            for index, spec in enumerate(specs)
-            for problem in _unknown_names(f"/{index}", spec, flavors, clusters)
-        ]
-        if not problems:
-            problems = admissibility.problems(
-                project=project, specs=specs, flavors=flavors, clusters=clusters, at=at
-            )
-        if problems:
-            raise Invalid(problems[0].message, code=problems[0].code, problems=tuple(problems))
-        pending = Workload.objects.filter(project=project, state=State.PENDING).count()
-        if pending + len(specs) > MAX_PENDING:
-            raise QueueFull(
-                f"{project.name} has {pending} pending workloads; with {len(specs)} more it would "
-                f"pass the limit of {MAX_PENDING}."
-            )
-        workloads = _insert(actor, project, specs, flavors, clusters, at)
+        _check_room(project, len(checked.specs))
+        workloads = _insert(actor, project, checked.specs, checked.flavors, checked.clusters, at)
         audit.record(
             actor=actor.label,
             actor_name=actor.name,
@@ -85,6 +109,17 @@ def submit(
         hints.hint(hints.CYCLE)
         transaction.on_commit(lambda: crash("A2"))
     return workloads
+
+
+def _check_room(project: Project, count: int) -> None:
+    """Holds the project's queue until the transaction ends, so that who is next counts right."""
+    Project.objects.select_for_update(no_key=True).get(id=project.id)
+    pending = Workload.objects.filter(project=project, state=State.PENDING).count()
+    if pending + count > MAX_PENDING:
+        raise QueueFull(
+            f"{project.name} has {pending} pending workloads; with {count} more it would "
+            f"pass the limit of {MAX_PENDING}."
+        )
 
 
 def _unknown_names(

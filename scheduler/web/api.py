@@ -1,6 +1,7 @@
 """The scheduler's endpoints. Each reads its input, calls one service or selector, shapes the
 answer."""
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -22,16 +23,17 @@ from scheduler.web.serializers import parse_batch, parse_submission, refusal
 from tenants import access
 
 
-def submit(
+def submission(
     view: ApiView, project_id: UUID, specs: list[WorkloadSpec], *, root: str
-) -> list[shapes.Out]:
-    """Store the workloads; the service's pointers (/<index>/…) are moved below `root`."""
+) -> Callable[[], list[shapes.Out]]:
+    """Check the workloads, and what stores them then; the service's pointers (/<index>/…) are
+    moved below `root`."""
     project = access.project_or_404(view.actor, project_id)
     try:
-        made = services.submit(actor=view.actor, project=project, specs=specs, at=view.at)
+        checked = services.check(actor=view.actor, project=project, specs=specs, at=view.at)
     except Invalid as error:
         raise moved(error, root=root) from error
-    return shapes.submitted(made)
+    return lambda: shapes.submitted(services.store(checked=checked, at=view.at))
 
 
 class WorkloadsApi(ApiView):
@@ -47,7 +49,7 @@ class WorkloadsApi(ApiView):
     )
     def get(self, request: Request) -> Response:
         asked = self.query(serializers.WorkloadsQuery)
-        filters = selectors.Filters(
+        filters = selectors.WorkloadFilters(
             project_id=asked.get("project"),
             states=asked.get("state"),
             name=asked.get("name"),
@@ -71,11 +73,12 @@ class WorkloadsApi(ApiView):
         keyed=True,
     )
     def post(self, request: Request) -> Response:
-        def make() -> shapes.Out:
+        def prepare() -> Callable[[], shapes.Out]:
             project_id, spec = parse_submission(request.data)
-            return submit(self, project_id, [spec], root="")[0]
+            store = submission(self, project_id, [spec], root="")
+            return lambda: store()[0]
 
-        return self.once(make)
+        return self.once_prepared(prepare)
 
 
 class BatchApi(ApiView):
@@ -89,11 +92,12 @@ class BatchApi(ApiView):
         keyed=True,
     )
     def post(self, request: Request) -> Response:
-        def make() -> dict[str, Any]:  # Any: JSON values
+        def prepare() -> Callable[[], dict[str, Any]]:  # Any: JSON values
             project_id, specs = parse_batch(request.data)
-            return {"items": submit(self, project_id, specs, root="/workloads")}
+            store = submission(self, project_id, specs, root="/workloads")
+            return lambda: {"items": store()}
 
-        return self.once(make)
+        return self.once_prepared(prepare)
 
 
 def moved(error: Invalid, *, root: str) -> Invalid:

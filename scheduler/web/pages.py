@@ -3,7 +3,6 @@ the others. Each view parses, calls a selector or service, and renders.
 """
 
 from dataclasses import replace
-from datetime import datetime
 from uuid import UUID
 
 from django.contrib import messages
@@ -13,7 +12,16 @@ from django.urls import reverse
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Conflict, NotAllowed, NotFound
-from controlplane.kernel.htmx import go, page, partial, revision, unchanged
+from controlplane.kernel.htmx import (
+    go,
+    id_in,
+    minute,
+    page,
+    partial,
+    revision,
+    ten_seconds,
+    unchanged,
+)
 from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.models import Workload
 from scheduler.selectors import detail as details
@@ -23,8 +31,7 @@ from scheduler.selectors.queues import position_of
 from scheduler.services import workloads
 from tenants import access
 from tenants.access import Action, Actor
-from tenants.models import Project
-from tenants.selectors import prices
+from tenants.selectors import people, prices
 
 STATES = (
     ("", "All"),
@@ -59,7 +66,7 @@ def workload_list(request: HttpRequest) -> HttpResponse:
         "page": listed,
         "by": by,
         "states": STATES,
-        "projects": projects_seen(actor),
+        "projects": people.projects_by_name(actor=actor),
         "may_submit": may_submit(actor),
         "rev": rev,
         "query": here.urlencode(),
@@ -89,7 +96,7 @@ def _detail_page(
     live = workload.state not in TERMINAL
     place = position_of(workload) if workload.state == State.PENDING else None
     charged = shown.cost.charged if shown.cost else None
-    rev = revision(replace(shown, cost=None), charged, place, moment(at) if live else None)
+    rev = revision(replace(shown, cost=None), charged, place, ten_seconds(at) if live else None)
     same = None if refusal else unchanged(request, rev)
     if same is not None:
         return same
@@ -141,13 +148,7 @@ def may_cancel(actor: Actor, workload: Workload) -> bool:
 
 def may_submit(actor: Actor) -> bool:
     """Whether there is any project that the actor may submit to."""
-    rows = access.for_actor(Project.objects.all(), actor=actor, action=Action.SUBMIT)
-    return rows.exists()
-
-
-def projects_seen(actor: Actor) -> list[Project]:
-    rows = access.for_actor(Project.objects.select_related("tenant"), actor=actor)
-    return list(rows.order_by("tenant__name", "name"))
+    return people.projects(actor=actor, action=Action.SUBMIT).exists()
 
 
 def narrowed_by(query: QueryDict) -> Narrowed:
@@ -156,25 +157,6 @@ def narrowed_by(query: QueryDict) -> Narrowed:
     if state not in listing.GROUPS and state not in {"", *State}:
         raise NotFound("There is no such state.")
     return Narrowed(state=state, project=id_in(query, "project"), mine=query.get("mine") == "1")
-
-
-def id_in(query: QueryDict, name: str) -> UUID | None:
-    """The id in a query parameter, None when it is left out. Raises NotFound for anything else."""
-    value = query.get(name, "")
-    try:
-        return UUID(value) if value else None
-    except ValueError:
-        raise NotFound(f"{name} has to be an id.") from None
-
-
-def minute(at: datetime) -> datetime:
-    """Its minute: what ages on a page is shown anew once a minute."""
-    return at.replace(second=0, microsecond=0)
-
-
-def moment(at: datetime) -> datetime:
-    """Its ten seconds: how often a page counts on what running work costs."""
-    return at.replace(second=at.second // 10 * 10, microsecond=0)
 
 
 def _with(query: QueryDict, **changes: UUID | None) -> str:

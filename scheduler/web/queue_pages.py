@@ -4,9 +4,10 @@ from django.http import HttpRequest, HttpResponse
 
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
-from controlplane.kernel.htmx import page, partial, revision, unchanged
+from controlplane.kernel.htmx import id_in, minute, page, partial, revision, unchanged
 from scheduler.selectors import lines
-from scheduler.web.pages import id_in, may_submit, minute, projects_seen
+from scheduler.web.pages import may_submit
+from tenants.selectors import people
 
 
 @page("GET", "HEAD")
@@ -24,7 +25,7 @@ def queue(request: HttpRequest) -> HttpResponse:
         "waiting": [queue for queue in shown.queues if queue.waiting.count],
         "quiet": [queue for queue in shown.queues if not queue.waiting.count],
         "project": project,
-        "projects": projects_seen(actor),
+        "projects": people.projects_by_name(actor=actor),
         "may_submit": may_submit(actor),
         "rev": rev,
     }

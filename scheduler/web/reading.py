@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from controlplane.api.errors import escape
+from controlplane.api.fields import beyond
 from controlplane.kernel.errors import Problem
 
 type Json = Any  # a JSON value from outside
@@ -44,7 +45,10 @@ class Faults:
             if default is None:
                 self.add(f"{root}/{key}", "required", "This field is required.")
             return default
-        if type(value) is not int:  # bool is an int in Python, not in JSON
+        if beyond(value, low=low, high=high):  # more digits than a message should repeat
+            message = f"The number is not between {low} and {high}."
+            self.add(f"{root}/{key}", "out-of-range", message)
+        elif type(value) is not int:  # bool is an int in Python, not in JSON
             self.add(f"{root}/{key}", "wrong-type", "A whole number is wanted.")
         elif not low <= value <= high:
             self.add(f"{root}/{key}", "out-of-range", f"{value} is not between {low} and {high}.")

@@ -61,6 +61,10 @@ def parse_batch(data: Json) -> tuple[UUID, list[WorkloadSpec]]:
         found += faults
         if spec is not None:
             parsed.append(spec)
+    pods = sum(pod_set.count for spec in parsed for pod_set in spec.pod_sets)
+    if pods > specs.MAX_BATCH_PODS:
+        message = f"{pods} pods in all workloads; at most {specs.MAX_BATCH_PODS} in one batch."
+        found.append(Problem(pointer="/workloads", code="out-of-range", message=message))
     if found or project is None:
         raise refusal(found)
     return project, parsed
@@ -155,11 +159,6 @@ class SpecIn(StrictSerializer):
 
 class WorkloadIn(SpecIn):
     project = Id()
-
-    @staticmethod
-    def parse(data: Json) -> WorkloadSpec:
-        """As the module's `parse`."""
-        return parse(data)
 
 
 class BatchIn(StrictSerializer):

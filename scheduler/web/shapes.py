@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from scheduler.models import Placement, PodSet, Workload, WorkloadEvent
@@ -33,7 +33,7 @@ def workload(row: Workload) -> Out:
         "admitted_at": row.admitted_at,
         "started_at": row.started_at,
         "ended_at": row.ended_at,
-        **_wish(pod_sets),
+        **_asks(pod_sets),
         "reason": row.reason,
         "reason_at": row.reason_at,
         "estimate": estimate(row),
@@ -62,7 +62,7 @@ def queued(rows: list[Workload], *, continued: bool) -> list[Out]:
             "priority_class": row.priority_class,
             "submitted_by": row.submitted_by.get_username(),
             "submitted_at": row.submitted_at,
-            **_wish(list(row.pod_sets.all())),
+            **_asks(list(row.pod_sets.all())),
             "reason": row.reason,
             "reason_at": row.reason_at,
             "estimate": estimate(row),
@@ -92,19 +92,7 @@ def estimate(row: Workload) -> Out | None:
     return {**latest, "as_of": moment if moment.tzinfo else moment.replace(tzinfo=UTC)}
 
 
-def expected(row: Workload) -> tuple[datetime, datetime | None] | None:
-    """When it probably starts: (half of the times by then, nine in ten by then)."""
-    made = estimate(row)
-    if made is None or made["p50_s"] is None:
-        return None
-    late = made["p90_s"]
-    return (
-        made["as_of"] + timedelta(seconds=made["p50_s"]),
-        None if late is None else made["as_of"] + timedelta(seconds=late),
-    )
-
-
-def _wish(pod_sets: list[PodSet]) -> Out:
+def _asks(pod_sets: list[PodSet]) -> Out:
     names = [each.flavor.name for pod_set in pod_sets for each in pod_set.accepted.all()]
     return {
         "pods": sum(pod_set.count for pod_set in pod_sets),

@@ -28,9 +28,9 @@ from scheduler.services import workloads
 from scheduler.web import serializers
 from scheduler.web.forms import LIMIT_UNITS, SubmitForm
 from tenants import access
-from tenants.access import Action, Actor
+from tenants.access import Action
 from tenants.models import Project, Quota
-from tenants.selectors import prices
+from tenants.selectors import people, prices
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def workload_submit(request: HttpRequest) -> HttpResponse:
     """GET is the form, or the part of it that htmx asks for; POST stores the workload, or 422."""
     actor = actor_of(request)
     at = clock.now()
-    projects = _projects(actor)
+    projects = people.projects_by_name(actor=actor, action=Action.SUBMIT)
     offers = offering.offers(prices=prices.at_moment(at=at))
     if request.method != "POST":
         same = unchanged(request, revision(offers))
@@ -134,14 +134,6 @@ def _defaults(form: SubmitForm) -> QueryDict:
     for field in form:
         values[field.name] = str(field.value() or "")
     return values
-
-
-def _projects(actor: Actor) -> list[Project]:
-    """Those that the actor may submit to."""
-    rows = access.for_actor(
-        Project.objects.select_related("tenant"), actor=actor, action=Action.SUBMIT
-    )
-    return list(rows.order_by("tenant__name", "name"))
 
 
 def _sum(form: SubmitForm, values: QueryDict) -> Sum | None:

@@ -5,7 +5,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from tenants import access
-from tenants.access import Action, Actor
+from tenants.access import Actor
 from tenants.models import Quota, QuotaRequest
 
 
@@ -38,13 +38,6 @@ def requests(
 def request(*, actor: Actor, id: UUID) -> QuotaRequest:
     """One request. Raises NotFound."""
     return access.get_or_404(requests(actor=actor), actor=actor, id=id)
-
-
-def to_decide(*, actor: Actor) -> QuerySet[QuotaRequest]:
-    """Undecided requests that the actor may decide: never their own. Order them by id."""
-    rows = QuotaRequest.objects.select_related("project__tenant", "flavor", "requested_by")
-    rows = access.for_actor(rows, actor=actor, action=Action.DECIDE_REQUEST)
-    return rows.filter(decision="").exclude(requested_by=actor.user)
 
 
 def _narrowed[M: (Quota, QuotaRequest)](

@@ -1,15 +1,14 @@
 """Reading usage, charges and rates, as far as an actor may see. Money is Decimal, never a
 float."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import F, QuerySet, Sum, Value
-from django.db.models.expressions import Combinable
-from django.db.models.functions import TruncDate
+from django.db.models.functions import TruncDay
 
 from tenants import access
 from tenants.access import Action, Actor
@@ -35,13 +34,11 @@ the hour before midnight ends on the next day, and is dated by its last moment."
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Charges of one day (UTC), project, flavor and currency, summed."""
+    """Charges of one project and flavor whose last moment is on one day, summed."""
 
     day: date
     project_id: UUID
-    project: str
     flavor: str
-    currency: str
     amount: Decimal
 
 
@@ -79,39 +76,32 @@ def charges(*, actor: Actor, filters: Filters = ALL) -> QuerySet[Charge]:
     return rows
 
 
-def by_day(*, actor: Actor, filters: Filters = ALL) -> Sequence[Spent]:
-    """Spend a day, project and flavor, in that order. One query; raises as `usage`."""
+def by_day(*, actor: Actor, filters: Filters = ALL, zone: tzinfo = UTC) -> list[Spent]:
+    """Spend a day of `zone`, project and flavor, in that order, in the installation's currency.
+
+    One query; raises as `usage`.
+    """
     rows = (
-        charges(actor=actor, filters=filters)
-        .select_related(None)
-        .annotate(day=TruncDate(_last_moment()))
-        .values("day", "project_id", "project__name", "flavor__name", "currency")
-        .annotate(spent=Sum("amount"))
-        .order_by("day", "project__name", "project_id", "flavor__name", "currency")
+        _in_currency(charges(actor=actor, filters=filters))
+        .annotate(day=TruncDay(F("ended_at") - Value(MOMENT), tzinfo=zone))
+        .values_list("day", "project_id", "flavor__name")
+        .annotate(Sum("amount"))
+        .order_by("day", "project_id", "flavor__name")
     )
-    return [
-        Spent(
-            row["day"],
-            row["project_id"],
-            row["project__name"],
-            row["flavor__name"],
-            row["currency"],
-            row["spent"],
-        )
-        for row in rows
-    ]
+    return [Spent(day.date(), project, flavor, amount) for day, project, flavor, amount in rows]
 
 
-def total(*, actor: Actor, filters: Filters = ALL) -> dict[str, Decimal]:
-    """Spend by currency. One query; raises as `usage`."""
-    rows = (
-        charges(actor=actor, filters=filters)
-        .select_related(None)
-        .order_by()
-        .values("currency")
-        .annotate(spent=Sum("amount"))
-    )
-    return {row["currency"]: row["spent"] for row in rows}
+def total(*, actor: Actor, filters: Filters = ALL) -> Decimal:
+    """All of it in the installation's currency. One query; raises as `usage`."""
+    rows = _in_currency(charges(actor=actor, filters=filters))
+    amount: Decimal | None = rows.aggregate(sum=Sum("amount"))["sum"]
+    return amount or Decimal(0)
+
+
+def month_start(*, at: datetime, zone: tzinfo) -> datetime:
+    """The first moment of the month in `zone`."""
+    day = at.astimezone(zone).date().replace(day=1)
+    return datetime.combine(day, time(), zone)
 
 
 def rates(*, flavor: str | None = None, at: datetime | None = None) -> QuerySet[Rate]:
@@ -124,9 +114,9 @@ def rates(*, flavor: str | None = None, at: datetime | None = None) -> QuerySet[
     return rows
 
 
-def _last_moment() -> Combinable:
-    """Of a charge."""
-    return F("ended_at") - Value(MOMENT)
+def _in_currency(rows: QuerySet[Charge]) -> QuerySet[Charge]:
+    """Amounts of several currencies have no sum."""
+    return rows.filter(currency=settings.BERTH_CURRENCY)
 
 
 def _permitted[M: (UsageInterval, Charge)](

@@ -13,7 +13,7 @@ from tenants.models import Project, Quota, QuotaRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Amounts:
+class QuotaLine:
     """A project's quota of a flavor, in thousandths; a limit None is none."""
 
     flavor: str
@@ -32,12 +32,12 @@ class Branch:
     id: UUID
     name: str
     path: tuple[str, ...]
-    quotas: tuple[Amounts, ...]
+    quotas: tuple[QuotaLine, ...]
     may_request: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class QuotaRequestLine:
     """A request for quota and, while it is open, the quota as it is now."""
 
     id: UUID
@@ -55,7 +55,7 @@ class Wish:
     decided_at: datetime | None
     note: str
     granted_milli: int | None
-    quota: Amounts | None
+    quota: QuotaLine | None
     may_decide: bool
 
     @property
@@ -89,17 +89,17 @@ def branches(*, actor: Actor) -> tuple[Branch, ...]:
     )
 
 
-def by_project(projects: Iterable[Project]) -> dict[UUID, tuple[Amounts, ...]]:
+def by_project(projects: Iterable[Project]) -> dict[UUID, tuple[QuotaLine, ...]]:
     """Project → its quotas, by the flavor's name. One query."""
-    found: dict[UUID, tuple[Amounts, ...]] = {}
+    found: dict[UUID, tuple[QuotaLine, ...]] = {}
     rows = Quota.objects.filter(project_id__in=[project.id for project in projects])
     for quota in rows.select_related("flavor").order_by("flavor__name"):
-        found[quota.project_id] = (*found.get(quota.project_id, ()), _amounts(quota))
+        found[quota.project_id] = (*found.get(quota.project_id, ()), _quota_line(quota))
     return found
 
 
-def _amounts(quota: Quota) -> Amounts:
-    return Amounts(
+def _quota_line(quota: Quota) -> QuotaLine:
+    return QuotaLine(
         flavor=quota.flavor.name,
         flavor_id=quota.flavor_id,
         nominal_milli=quota.nominal_milli,
@@ -110,20 +110,20 @@ def _amounts(quota: Quota) -> Amounts:
     )
 
 
-def open_requests(*, actor: Actor, limit: int = 100) -> tuple[Wish, ...]:
+def open_requests(*, actor: Actor, limit: int = 100) -> tuple[QuotaRequestLine, ...]:
     """What waits for an answer, oldest first. Two queries."""
     rows = access.for_actor(QuotaRequest.objects.filter(decision=""), actor=actor)
-    return _wishes(rows.order_by("id")[:limit], actor=actor)
+    return _request_lines(rows.order_by("id")[:limit], actor=actor)
 
 
 def decided_requests(
     *, actor: Actor, before: UUID | None = None, limit: int = 20
-) -> tuple[tuple[Wish, ...], UUID | None]:
+) -> tuple[tuple[QuotaRequestLine, ...], UUID | None]:
     """The answered ones, newest first, and the id to go on from, None at the end. Two queries."""
     rows = access.for_actor(QuotaRequest.objects.exclude(decision=""), actor=actor)
     if before is not None:
         rows = rows.filter(id__lt=before)
-    found = _wishes(rows.order_by("-id")[: limit + 1], actor=actor)
+    found = _request_lines(rows.order_by("-id")[: limit + 1], actor=actor)
     return found[:limit], found[limit - 1].id if len(found) > limit else None
 
 
@@ -133,11 +133,11 @@ def to_decide_count(*, actor: Actor) -> int:
     return access.for_actor(rows, actor=actor, action=Action.DECIDE_REQUEST).count()
 
 
-def _wishes(rows: QuerySet[QuotaRequest], *, actor: Actor) -> tuple[Wish, ...]:
+def _request_lines(rows: QuerySet[QuotaRequest], *, actor: Actor) -> tuple[QuotaRequestLine, ...]:
     found = list(rows.select_related("project__tenant", "flavor", "requested_by", "decided_by"))
     quotas = _current(found)
     return tuple(
-        Wish(
+        QuotaRequestLine(
             id=row.id,
             project=row.project.name,
             project_id=row.project_id,
@@ -162,8 +162,8 @@ def _wishes(rows: QuerySet[QuotaRequest], *, actor: Actor) -> tuple[Wish, ...]:
     )
 
 
-def _current(requests: Sequence[QuotaRequest]) -> dict[tuple[UUID, UUID], Amounts]:
+def _current(requests: Sequence[QuotaRequest]) -> dict[tuple[UUID, UUID], QuotaLine]:
     """(project, flavor) → the quota now, of the open requests."""
     projects = {row.project_id for row in requests if not row.decision}
     rows = Quota.objects.filter(project_id__in=projects).select_related("flavor")
-    return {(quota.project_id, quota.flavor_id): _amounts(quota) for quota in rows}
+    return {(quota.project_id, quota.flavor_id): _quota_line(quota) for quota in rows}

@@ -1,4 +1,4 @@
-"""Granting and taking roles. Nobody grants more than they hold at that place."""
+"""Granting and taking roles, as `access.ROLE_GRANTS` says. Nobody makes themself stronger."""
 
 from datetime import datetime
 
@@ -17,14 +17,16 @@ type Place = Project | Tenant | None
 def grant(*, actor: Actor, user: User, role: Role, place: Place, at: datetime) -> Member:
     """Give `user` a role at `place`; an existing one is left as it is.
 
-    Raises NotFound when the actor does not see the place, NotAllowed when they may not manage
-    members there or the role permits what they may not do themselves.
+    Raises NotFound when the actor does not see the place, NotAllowed when they may not give that
+    role there, or would give themself what they may not do yet.
     """
-    _authorize(actor, place)
-    missing = access.ROLE_ACTIONS[role] - _held(actor, place)
-    if missing:
-        names = ", ".join(sorted(missing))
-        raise NotAllowed(f"You can't grant {role}: you don't hold {names} there.")
+    _authorize(actor, place, role)
+    if user == actor.user:
+        held = (access.ROLE_ACTIONS[own] for own in _roles(actor, place))
+        missing = access.ROLE_ACTIONS[role].difference(*held)
+        if missing:
+            names = ", ".join(sorted(missing))
+            raise NotAllowed(f"Somebody else has to make you {role}: it would add {names}.")
     with transaction.atomic():
         member, made = Member.objects.get_or_create(
             user=user, role=role, tenant=_tenant(place), project=_project(place)
@@ -38,9 +40,7 @@ def revoke(*, actor: Actor, member: Member, at: datetime) -> None:
     """Take a role back. Raises as `grant`, and Conflict for the last owner of a tenant or
     fleet."""
     place: Place = member.project or member.tenant
-    _authorize(actor, place)
-    if access.ROLE_ACTIONS[Role(member.role)] - _held(actor, place):
-        raise NotAllowed("You can't take back a role that permits more than you may do there.")
+    _authorize(actor, place, Role(member.role))
     with transaction.atomic():
         if member.role == Role.OWNER and not isinstance(place, Project):
             owners = Member.objects.select_for_update().filter(
@@ -54,7 +54,7 @@ def revoke(*, actor: Actor, member: Member, at: datetime) -> None:
         _record(actor, "member.revoke", member, at)
 
 
-def _authorize(actor: Actor, place: Place) -> None:
+def _authorize(actor: Actor, place: Place, role: Role) -> None:
     match place:
         case Project():
             access.authorize(actor, Action.MANAGE_MEMBERS, project=place)
@@ -62,18 +62,19 @@ def _authorize(actor: Actor, place: Place) -> None:
             access.authorize_tenant(actor, Action.MANAGE_MEMBERS, tenant=place)
         case None:
             access.authorize_fleet(actor, Action.MANAGE_MEMBERS)
+    if not any(role in access.ROLE_GRANTS[own] for own in _roles(actor, place)):
+        raise NotAllowed(f"Your role there does not permit to give or take: {role}.")
 
 
-def _held(actor: Actor, place: Place) -> frozenset[Action]:
-    """All that the actor's roles permit at `place`."""
+def _roles(actor: Actor, place: Place) -> frozenset[Role]:
+    """The actor's at `place`: its own, inherited and fleet-wide."""
     match place:
         case Project():
-            roles = actor.roles_at(tenant_id=place.tenant_id, project_id=place.id)
+            return actor.roles_at(tenant_id=place.tenant_id, project_id=place.id)
         case Tenant():
-            roles = actor.roles_at(tenant_id=place.id)
+            return actor.roles_at(tenant_id=place.id)
         case None:
-            roles = actor.fleet_roles
-    return frozenset().union(*(access.ROLE_ACTIONS[role] for role in roles))
+            return actor.fleet_roles
 
 
 def _tenant(place: Place) -> Tenant | None:

@@ -1,5 +1,6 @@
 """Setting how much of a flavor a project may hold. Live: the next cycle sees the new amount."""
 
+from copy import copy
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
@@ -49,7 +50,12 @@ def set_quota(
     access.authorize(actor, Action.EDIT_QUOTA, project=project)
     _check(amounts)
     with transaction.atomic():
-        quota, before = _write(project, flavor, amounts, version)
+        quota, before = _locked(project, flavor, amounts)
+        seen = before.version if before else 0
+        if version is not None and version != seen:
+            raise VersionMismatch(f"The quota is at version {seen} by now, not {version}.")
+        if before:
+            _change(quota, amounts)
         record(actor, quota, before, action="quota.set", at=at)
         hints.hint(hints.CYCLE)
     return quota
@@ -58,16 +64,20 @@ def set_quota(
 def raise_nominal(
     *, actor: Actor, project: Project, flavor: Flavor, nominal_milli: int, at: datetime
 ) -> Quota:
-    """A granted request: only nominal changes. In the caller's transaction, who has authorised
-    it."""
-    known = Quota.objects.filter(project=project, flavor=flavor).first()
-    amounts = Amounts(
-        nominal_milli=nominal_milli,
-        borrowing_limit_milli=known.borrowing_limit_milli if known else 0,
-        lending_limit_milli=known.lending_limit_milli if known else None,
-    )
+    """A granted request: only nominal changes, and a quota that is made may not borrow. In the
+    caller's transaction, who has authorised it."""
+    amounts = Amounts(nominal_milli=nominal_milli, borrowing_limit_milli=0)
     _check(amounts)
-    quota, before = _write(project, flavor, amounts, version=None)
+    quota, before = _locked(project, flavor, amounts)
+    if before:
+        _change(
+            quota,
+            Amounts(
+                nominal_milli=nominal_milli,
+                borrowing_limit_milli=quota.borrowing_limit_milli,
+                lending_limit_milli=quota.lending_limit_milli,
+            ),
+        )
     record(actor, quota, before, action="quota.grant", at=at)
     hints.hint(hints.CYCLE)
     return quota
@@ -83,26 +93,23 @@ def _check(amounts: Amounts) -> None:
             )
 
 
-def _write(
-    project: Project, flavor: Flavor, amounts: Amounts, version: int | None
-) -> tuple[Quota, Quota | None]:
-    """The new row and, if there was one, the old. Never touches used_milli."""
-    before = Quota.objects.select_for_update().filter(project=project, flavor=flavor).first()
-    seen = before.version if before else 0
-    if version is not None and version != seen:
-        raise VersionMismatch(f"The quota is at version {seen} by now, not {version}.")
-    quota, made = Quota.objects.get_or_create(
+def _locked(project: Project, flavor: Flavor, amounts: Amounts) -> tuple[Quota, Quota | None]:
+    """The row, ours until the transaction ends: made with `amounts`, or (again) as it was."""
+    quota, made = Quota.objects.select_for_update().get_or_create(
         project=project, flavor=flavor, defaults=asdict(amounts)
     )
-    if not made:
-        Quota.objects.filter(id=quota.id).update(
-            version=F("version") + 1,
-            nominal_milli=amounts.nominal_milli,
-            borrowing_limit_milli=amounts.borrowing_limit_milli,
-            lending_limit_milli=amounts.lending_limit_milli,
-        )
-        quota.refresh_from_db()
-    return quota, before
+    return quota, None if made else copy(quota)
+
+
+def _change(quota: Quota, amounts: Amounts) -> None:
+    """Never touches used_milli."""
+    Quota.objects.filter(id=quota.id).update(
+        version=F("version") + 1,
+        nominal_milli=amounts.nominal_milli,
+        borrowing_limit_milli=amounts.borrowing_limit_milli,
+        lending_limit_milli=amounts.lending_limit_milli,
+    )
+    quota.refresh_from_db()
 
 
 def record(actor: Actor, quota: Quota, before: Quota | None, *, action: str, at: datetime) -> None:

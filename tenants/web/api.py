@@ -148,7 +148,7 @@ class MembersApi(ApiView):
     @operation(
         "members_grant",
         tag="members",
-        summary="Give a role that you hold yourself (session only)",
+        summary="Give a role at a place that you own (session only)",
         takes=s.MemberIn,
         answers={201: s.MemberOut},
         problems=(404,),

@@ -14,20 +14,20 @@ from controlplane.kernel.errors import Invalid
 from controlplane.kernel.htmx import focus_fault, go, page, partial, revision, unchanged
 from scheduler.core.reasons import in_units
 from tenants import access
-from tenants.access import Action, Actor
+from tenants.access import Action
 from tenants.models import Project
-from tenants.selectors import tree
-from tenants.selectors.tree import Amounts, Branch
+from tenants.selectors import people, tree
+from tenants.selectors.tree import Branch, QuotaLine
 from tenants.services import requests
 from tenants.web.forms import RequestForm
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class TenantBranches:
     """The projects of one tenant; `path` is where it hangs in the tree."""
 
     path: tuple[str, ...]
-    branches: tuple[tuple[Branch, tuple[tuple[Amounts, Bullet], ...]], ...]
+    branches: tuple[tuple[Branch, tuple[tuple[QuotaLine, Bullet], ...]], ...]
 
 
 @page("GET", "HEAD")
@@ -40,21 +40,22 @@ def quota_list(request: HttpRequest) -> HttpResponse:
     if same is not None:
         return same
     context = {
-        "trees": _groups(branches),
+        "trees": _by_tenant(branches),
         "may_request": any(branch.may_request for branch in branches),
         "rev": rev,
     }
     return partial(request, "tenants/quota_list.html", "tree", context)
 
 
-def _groups(branches: tuple[Branch, ...]) -> list[Group]:
+def _by_tenant(branches: tuple[Branch, ...]) -> list[TenantBranches]:
     paths = dict.fromkeys(branch.path for branch in branches)
     return [
-        Group(path, tuple((b, _bullets(b)) for b in branches if b.path == path)) for path in paths
+        TenantBranches(path, tuple((b, _bullets(b)) for b in branches if b.path == path))
+        for path in paths
     ]
 
 
-def _bullets(branch: Branch) -> tuple[tuple[Amounts, Bullet], ...]:
+def _bullets(branch: Branch) -> tuple[tuple[QuotaLine, Bullet], ...]:
     return tuple(
         (
             quota,
@@ -75,7 +76,7 @@ def _bullets(branch: Branch) -> tuple[tuple[Amounts, Bullet], ...]:
 def request_new(request: HttpRequest) -> HttpResponse:
     """Ask for quota; 422 with the form when it can't be asked like that."""
     actor = actor_of(request)
-    projects = _projects(actor)
+    projects = people.projects_by_name(actor=actor, action=Action.REQUEST_QUOTA)
     flavors = list(Flavor.objects.order_by("name"))
     if request.method != "POST":
         start: dict[str, object] = {name: request.GET.get(name) for name in ("project", "flavor")}
@@ -86,7 +87,7 @@ def request_new(request: HttpRequest) -> HttpResponse:
     form = RequestForm(request.POST, projects=projects, flavors=flavors)
     if form.is_valid():
         try:
-            wish = requests.open(
+            quota_request = requests.open(
                 actor=actor,
                 project=access.project_or_404(actor, form.project_id),
                 flavor=next(f for f in flavors if f.name == form.cleaned_data["flavor"]),
@@ -98,7 +99,8 @@ def request_new(request: HttpRequest) -> HttpResponse:
             form.show(error.problems)
         else:
             messages.success(
-                request, f"Asked for {in_units(wish.nominal_milli)} {wish.flavor.name}."
+                request,
+                f"Asked for {in_units(quota_request.nominal_milli)} {quota_request.flavor.name}.",
             )
             return go(request, reverse("request-list"))
     focus_fault(form)
@@ -114,10 +116,3 @@ def _form_page(
         "projects": [(project, held.get(project.id, ())) for project in projects],
     }
     return partial(request, "tenants/request_new.html", "form", context, status=status)
-
-
-def _projects(actor: Actor) -> list[Project]:
-    rows = access.for_actor(
-        Project.objects.select_related("tenant"), actor=actor, action=Action.REQUEST_QUOTA
-    )
-    return list(rows.order_by("tenant__name", "name"))

@@ -89,25 +89,80 @@ def test_it_names_every_fault_at_once(api: Api, cast: Cast) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "numbers"),
+    ("change", "field", "numbers"),
     [
-        ({"gpu_count": 9}, ["9"]),  # larger than any node
-        ({"cpu_milli": 97_000}, ["97"]),  # the same, by its CPU
-        ({"count": 2, "gpu_count": 8}, ["16", "8"]),  # beyond nominal + borrowing
-        ({"flavors": ["h100-3g.40gb"]}, []),  # a profile that no device has
-        ({"flavors": ["cpu"], "gpu_count": 0, "count": 64}, ["256", "64"]),
+        ({"gpu_count": 9}, "gpu_count", ["9"]),  # larger than any node
+        ({"cpu_milli": 97_000}, "cpu_milli", ["97"]),  # the same, by its CPU
+        ({"memory_mib": 2**21}, "memory_mib", ["2048"]),  # and by its memory
+        ({"count": 2, "gpu_count": 8}, "count", ["16", "8"]),  # two of them have one node
+        ({"count": 9, "min_count": 9, "gpu_count": 1}, "count", ["9", "8"]),
+        ({"count": 12, "min_count": 10, "gpu_count": 1}, "min_count", ["10", "8"]),
+        ({"count": 2, "cpu_milli": 60_000}, "count", ["60"]),  # one has room
+        ({"flavors": ["h100-3g.40gb"]}, "flavors/0", []),  # a profile that no device has
+        ({"flavors": ["h100-3g.40gb", "h100-80gb"], "gpu_count": 9}, "gpu_count", ["9"]),
+        ({"flavors": ["cpu"], "gpu_count": 0, "count": 20}, "count", ["80", "64"]),  # its quota
+        ({"flavors": ["cpu"], "gpu_count": 0, "cpu_milli": 65_000}, "cpu_milli", ["65", "64"]),
+        ({"flavors": ["cpu"], "gpu_count": 0, "count": 64}, "count", ["256", "96"]),
     ],
 )
 def test_it_refuses_what_could_never_start_with_the_numbers(
     api: Api, cast: Cast, nothing_stored: Unchanged,
-    change: dict[str, Json], numbers: list[str],
+    change: dict[str, Json], field: str, numbers: list[str],
 ) -> None:  # fmt: skip
     body = factories.submission(cast.detection, pod_set=change)
     with nothing_stored():
         answer = api(cast.ben).post(URL, body, format="json")
     ((pointer, _),) = refused(answer)
-    assert pointer == "/pod_sets"
+    assert pointer == f"/pod_sets/0/{field}"
     assert all(number in answer.json()["detail"] for number in numbers), answer.json()
+
+
+def test_of_several_pod_sets_it_names_the_one_at_fault(
+    api: Api, cast: Cast, nothing_stored: Unchanged
+) -> None:
+    body = factories.submission(cast.detection)
+    small = body["pod_sets"][0]
+    for other, pointer in (
+        ({"gpu_count": 9}, "/pod_sets/1/gpu_count"),
+        ({"cpu_milli": 97_000}, "/pod_sets/1/cpu_milli"),
+        ({"flavors": ["cpu"], "gpu_count": 0, "cpu_milli": 65_000}, "/pod_sets/1/cpu_milli"),
+        ({"flavors": ["h100-3g.40gb"]}, "/pod_sets/1/flavors/0"),
+    ):
+        body["pod_sets"] = [small, small | {"name": "other"} | other]
+        with nothing_stored():
+            answer = api(cast.ben).post(URL, body, format="json")
+        assert [found for found, _ in refused(answer)] == [pointer]
+
+
+def test_a_quota_of_nothing_is_the_flavors_fault(api: Api, cast: Cast) -> None:
+    cast.detection.quotas.all().delete()
+    answer = api(cast.ben).post(URL, factories.submission(cast.detection), format="json")
+    assert refused(answer) == [("/pod_sets/0/flavors/0", "never-admissible")]
+
+
+def test_it_tells_the_bounds_of_an_absurd_number(api: Api, cast: Cast) -> None:
+    body = factories.submission(cast.detection, pod_set={"count": 10**30})
+    answer = api(cast.ben).post(URL, body, format="json")
+    assert refused(answer) == [("/pod_sets/0/count", "out-of-range")]
+    assert "not between 1 and 4096" in answer.json()["detail"]
+
+
+def test_it_names_the_character_that_nobody_sees(api: Api, cast: Cast) -> None:
+    body = factories.submission(cast.detection, name="tra\u200bin")
+    answer = api(cast.ben).post(URL, body, format="json")
+    assert "U+200B at position 4" in answer.json()["detail"]
+
+
+def test_a_batch_has_a_bounded_number_of_pods(
+    api: Api, cast: Cast, nothing_stored: Unchanged
+) -> None:
+    one = factories.submission(cast.detection, pod_set={"count": 4096})
+    del one["project"]
+    body = {"project": str(cast.detection.id), "workloads": [one] * 5}
+    with nothing_stored():
+        answer = api(cast.ben).post(f"{URL}/batch", body, format="json")
+    assert refused(answer) == [("/workloads", "out-of-range")]
+    assert "20480 pods in all workloads; at most 16384" in answer.json()["detail"]
 
 
 def test_it_refuses_a_profile_that_the_accepted_clusters_lack(
@@ -116,7 +171,7 @@ def test_it_refuses_a_profile_that_the_accepted_clusters_lack(
     body = factories.submission(cast.detection, pod_set={"flavors": ["h100-1g.10gb"]})
     with nothing_stored():
         answer = api(cast.ben).post(URL, body | {"clusters": ["north"]}, format="json")
-    assert [pointer for pointer, _ in refused(answer)] == ["/pod_sets"]
+    assert [pointer for pointer, _ in refused(answer)] == ["/pod_sets/0/flavors/0"]
     assert api(cast.ben).post(URL, body, format="json").status_code == 201
 
 
@@ -206,7 +261,7 @@ def test_one_bad_workload_of_a_batch_refuses_all_of_it(
     unknown = one | {"clusters": ["nowhere"]}
     for other, pointer in (
         (bad, "/workloads/1/name"),
-        (hopeless, "/workloads/1/pod_sets"),
+        (hopeless, "/workloads/1/pod_sets/0/gpu_count"),
         (unknown, "/workloads/1/clusters/0"),
         ({}, "/workloads/1/name"),
     ):

@@ -15,9 +15,9 @@ FORBIDDEN = {
     "a style element": r"<style\b",
     "an inline script": r"<script\b(?![^>]*\bsrc=)",
     "an event handler": r"<[^>]*\son[a-z]+\s*=",
-    "htmx's inline code": r"\bhx-on\b|['\"]js:|['\"]javascript:",
+    "htmx's inline code": r"\bhx-on\b|['\"]js:|['\"]javascript:|\bhx-trigger=\"[^\"]*\[",
     "unescaped text": r"\|\s*safe\b|{%\s*autoescape\s+off",
-    "something of another host": r"(?:src|href)=[\"'](?:https?:)?//",
+    "an address of another host": r"https?://|(?:src|href)=[\"']//",
 }
 
 
@@ -57,8 +57,10 @@ def test_no_template_has(what: str) -> None:
         ("an inline script", "<script>1</script>"),
         ("an event handler", '<a href="/" onclick="x()">'),
         ("htmx's inline code", '<p hx-on:click="x()">'),
+        ("htmx's inline code", '<p hx-trigger="click[x()]">'),
         ("unescaped text", "{{ name|safe }}"),
-        ("something of another host", '<script src="https://cdn.example/x.js">'),
+        ("an address of another host", '<script src="https://cdn.example/x.js">'),
+        ("an address of another host", '<script src="//cdn.example/x.js">'),
     ],
 )
 def test_the_rule_sees(what: str, line: str) -> None:

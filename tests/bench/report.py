@@ -39,13 +39,13 @@ class Figures:
     def write(self, path: Path) -> None:
         """Figures of an earlier run that this one did not take are kept, with that run's day."""
         taken_at = datetime.now(UTC).isoformat(timespec="seconds")
-        metrics = _kept(path)
-        metrics |= {
-            name: {"value": value, "unit": unit, "taken_at": taken_at}
-            for name, (value, unit) in self._metrics.items()
+        kept = _kept(path)
+        metrics = {
+            name: {"value": value, "unit": unit} for name, (value, unit) in self._metrics.items()
         }
         content = {
-            "metrics": metrics,
+            "metrics": kept["metrics"] | metrics,
+            "taken_at": kept["taken_at"] | dict.fromkeys(metrics, taken_at),
             "date": taken_at,
             "commit": _commit(),
             "machine": {**machine(), "idle_before": round(self._idle, 3)},
@@ -54,12 +54,12 @@ class Figures:
         path.write_text(json.dumps(content, indent=1) + "\n")
 
 
-def _kept(path: Path) -> dict[str, Any]:  # Any: JSON
+def _kept(path: Path) -> dict[str, dict[str, Any]]:  # Any: JSON
     try:
-        kept: dict[str, Any] = json.loads(path.read_text())["metrics"]  # Any: JSON
-    except (OSError, ValueError, KeyError):
-        return {}
-    return kept
+        kept = json.loads(path.read_text())
+    except (OSError, ValueError):
+        kept = {}
+    return {part: kept.get(part, {}) for part in ("metrics", "taken_at")}
 
 
 def machine() -> dict[str, Any]:  # Any: JSON values

@@ -22,7 +22,7 @@ def test_ben_asks_and_pia_grants(sign_in: SignIn, shown: Scene) -> None:
     expect(ben.get_by_text("Somebody else has to answer your own request.")).to_be_visible()
 
     # It appears on pia's open page by itself.
-    card = pia.locator(".wish", has_text="Two more evaluation slices.")
+    card = pia.locator(".quota-request", has_text="Two more evaluation slices.")
     expect(card).to_be_visible(timeout=8000)
     card.get_by_label("Note").fill("Until the review.")
     pia.wait_for_timeout(6000)  # a poll later the half-written answer is still there
@@ -41,7 +41,7 @@ def test_ben_asks_and_pia_grants(sign_in: SignIn, shown: Scene) -> None:
 def test_a_denial_without_a_note_is_asked_for_one(sign_in: SignIn, shown: Scene) -> None:
     page = sign_in("pia")
     page.goto("/requests")
-    card = page.locator(".wish", has_text="interns")
+    card = page.locator(".quota-request", has_text="interns")
     card.get_by_role("button", name="Deny").click()
     expect(page.get_by_text("Say why it is denied.")).to_be_visible()
     card.get_by_label("Note").fill("After the A10 nodes are in.")

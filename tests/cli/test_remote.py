@@ -1,41 +1,21 @@
 """`berth` against a real server: what it sends, shows and refuses."""
 
 import json
+import re
 import subprocess
 import sys
-from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
-from pytest_django.live_server_helper import LiveServer
 
-from controlplane.cli.main import main
 from scheduler.core.lifecycle import State
-from scheduler.models import Workload
-from tenants.models import Scope
-from tests import factories
+from scheduler.models import Estimate, Workload
+from tests.cli.conftest import Berth
 from tests.cli.test_manifest import JOB, POD
 from tests.conftest import Cast
 
-type Berth = Callable[..., Result]
-
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.part_web]
-
-
-@pytest.fixture
-def berth(cast: Cast, live_server: LiveServer) -> Berth:
-    """Run the command line as ben, by a token that may read and submit."""
-    factories.node(factories.cluster(), gpus=16)
-    factories.quota(cast.detection, factories.flavor(), 16_000)
-    token = factories.token(cast.ben, Scope.READ, Scope.SUBMIT)
-    text = factories.bearer(token)["Authorization"].removeprefix("Bearer ")
-
-    def run(*arguments: str, text_in: str = "", **environ: str) -> Result:
-        env = {"BERTH_SERVER": live_server.url, "BERTH_TOKEN": text} | environ
-        return CliRunner().invoke(main, list(arguments), env=env, input=text_in)
-
-    return run
 
 
 def test_it_submits_a_job_by_the_projects_slug(berth: Berth, cast: Cast) -> None:
@@ -63,12 +43,14 @@ def test_it_says_line_by_line_what_it_does_not_take(berth: Berth, tmp_path: Path
     assert not Workload.objects.exists()
 
 
-def test_it_shows_the_servers_reason_field_by_field(berth: Berth) -> None:
+def test_it_shows_the_servers_reason_by_the_option_it_means(berth: Berth) -> None:
     done = berth(
         "submit", "-f", "-", "--project", "detection", "--cluster", "nowhere", text_in=JOB
     )
     assert done.exit_code == 1
-    assert "/clusters/0: There is no cluster 'nowhere'" in done.output
+    lines = done.output.splitlines()
+    assert lines[0] == "Error: The input is not acceptable:"
+    assert lines[1].startswith("--cluster: There is no cluster 'nowhere'")
 
 
 def test_a_dry_run_sends_nothing(berth: Berth, cast: Cast) -> None:
@@ -103,6 +85,16 @@ def test_it_lists_shows_and_cancels(berth: Berth) -> None:
     again = berth("cancel", str(row.id))
     assert again.exit_code == 1
     assert "has ended already" in again.output
+
+
+def test_the_queue_says_from_when_its_minutes_count(berth: Berth) -> None:
+    berth("submit", "-f", "-", "--project", "detection", text_in=JOB)
+    row = Workload.objects.get()
+    at = datetime(2026, 11, 21, 9, 30, 15, 250_000, tzinfo=UTC)
+    Estimate.objects.create(workload=row, p50_s=300, p90_s=720, as_of=at, basis="limit", passes=1)
+    head, line = berth("queue", "--project", "detection").output.splitlines()
+    assert re.split(r"  +", head)[4:6] == ["STARTS IN", "AS OF"]
+    assert re.split(r"  +", line)[4:6] == ["5-12 min", "2026-11-21T09:30:15+00:00"]
 
 
 def test_it_explains_a_wrong_token_server_or_project(berth: Berth) -> None:

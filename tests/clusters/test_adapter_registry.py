@@ -1,5 +1,6 @@
 """Credentials: what is accepted, and that a refusal says why and never what is in the file."""
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -157,3 +158,35 @@ def test_a_folder_in_its_place_is_refused(write: Write) -> None:
 def test_a_name_that_could_be_a_path_is_refused(write: Write, name: str) -> None:
     write()
     assert "no cluster name" in refusal(name)
+
+
+def test_a_name_that_leads_elsewhere_is_refused(write: Write, tmp_path: Path) -> None:
+    path = write()
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    assert "is a symbolic link" in refusal()
+
+
+def test_the_mode_that_counts_is_the_opened_files(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who swaps the file once it is open changes nothing."""
+    path = write(mode=0o644)
+    opened = os.open
+
+    def swapping(name: str, flags: int) -> int:
+        monkeypatch.undo()
+        number = opened(name, flags)
+        path.unlink()
+        write()
+        return number
+
+    monkeypatch.setattr("clusters.registry.os.open", swapping)
+    assert "may be read by others" in refusal()
+
+
+def test_a_pipe_is_refused_and_not_waited_for(write: Write) -> None:
+    path = write()
+    path.unlink()
+    os.mkfifo(path, 0o600)
+    assert "is no plain file" in refusal()

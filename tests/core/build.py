@@ -12,6 +12,7 @@ from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode
 from scheduler.core.snapshot import (
     ClusterView,
+    CohortView,
     DeviceMode,
     DeviceView,
     FlavorKind,
@@ -31,6 +32,7 @@ from scheduler.core.units import (
     ONE_MILLI,
     WHOLE_DEVICE,
     ClusterId,
+    CohortId,
     DeviceId,
     FlavorId,
     NodeId,
@@ -38,7 +40,6 @@ from scheduler.core.units import (
     PodSetId,
     ProjectId,
     Span,
-    TenantId,
     WorkloadId,
 )
 
@@ -130,6 +131,18 @@ def milli(amount: float) -> int:
     return round(amount * ONE_MILLI)
 
 
+def cohort(name: str, *, parent: str = "", weight: int = 1, **quotas: float | Quota) -> CohortView:
+    """As `queue`."""
+    return cohort_of(name, quotas, parent=parent, weight=weight)
+
+
+def cohort_of(
+    name: str, quotas: Mapping[str, float | Quota], *, parent: str = "", weight: int = 1
+) -> CohortView:
+    rows = queue_of(name, quotas).quotas
+    return CohortView(CohortId(name), CohortId(parent) if parent else None, weight, rows)
+
+
 def queue(
     project: str, *, tenant: str = "", weight: int = 1, **quotas: float | Quota
 ) -> QueueView:
@@ -151,7 +164,7 @@ def queue_of(
                 None if quota.lend is None else milli(quota.lend),
             )
         )
-    return QueueView(ProjectId(project), TenantId(tenant or project), weight, tuple(rows))
+    return QueueView(ProjectId(project), CohortId(tenant) if tenant else None, weight, tuple(rows))
 
 
 def pods(
@@ -260,10 +273,20 @@ def snapshot(
     queues: Iterable[QueueView] = (),
     pending: Iterable[PendingView] = (),
     holding: Iterable[HoldingView] = (),
+    cohorts: Iterable[CohortView] = (),
 ) -> Snapshot:
-    """`nodes` make up the one cluster "c1"."""
+    """`nodes` make up the one cluster "c1". Tenants that are only named hang below the fleet."""
     fleet = tuple(clusters) or (cluster("c1", nodes),)
-    return Snapshot(AT, FLAVORS, fleet, tuple(queues), tuple(pending), tuple(holding))
+    queues, tree = tuple(queues), with_named(cohorts, queues)
+    return Snapshot(AT, FLAVORS, fleet, queues, tuple(pending), tuple(holding), tree)
+
+
+def with_named(
+    cohorts: Iterable[CohortView], queues: Iterable[QueueView]
+) -> tuple[CohortView, ...]:
+    given = {cohort.id: cohort for cohort in cohorts}
+    named = {queue.cohort: CohortView(queue.cohort) for queue in queues if queue.cohort}
+    return tuple((named | given).values())
 
 
 def holds(admit: Admit, of: PendingView, *, since_s: int = 0) -> HoldingView:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from scheduler.core.snapshot import (
     ClusterView,
+    CohortView,
     DeviceMode,
     HoldingView,
     Isolation,
@@ -24,6 +25,7 @@ from tests.core.build import (
     T4,
     Quota,
     cluster,
+    cohort_of,
     cpu_pods,
     decide,
     holds,
@@ -71,9 +73,10 @@ def fleet(seed: int, running: int, pending: int) -> Snapshot:
         )
         for admit in decide(before).plan.admits
     ]
+    cohorts = _cohorts(pick)
     queues = [_queue(pick, project) for project in PROJECTS]
     new = [_job(pick, f"w{i}", kinds) for i in range(pending)]
-    return snapshot(clusters=now, queues=queues, pending=new, holding=holding)
+    return snapshot(clusters=now, queues=queues, pending=new, holding=holding, cohorts=cohorts)
 
 
 def _clusters(pick: Random) -> tuple[ClusterView, ...]:
@@ -106,18 +109,33 @@ def _node(pick: Random, name: str) -> NodeView:
     return made
 
 
+def _cohorts(pick: Random) -> list[CohortView]:
+    """Tenants s and t; at times t is a department of s, and has limits of its own."""
+    limited = pick.random() < 0.4
+    quotas = _quotas(pick, [0, 0, 0, 2], 0.5) if limited else {}
+    parent = pick.choice(["", "s"])
+    return [
+        cohort_of("s", {}, weight=pick.choice([1, 2])),
+        cohort_of("t", quotas, parent=parent, weight=pick.choice([0, 1, 3])),
+    ]
+
+
 def _queue(pick: Random, project: str) -> QueueView:
-    quotas: dict[str, float | Quota] = {
+    quotas = _quotas(pick, [0, 1, 2, 4, 8, 16], 0.95)
+    tenant = pick.choice(["s", "t", ""])
+    return queue_of(project, quotas, tenant=tenant, weight=pick.choice([0, 1, 1, 3]))
+
+
+def _quotas(pick: Random, nominal: Sequence[int], part: float) -> dict[str, float | Quota]:
+    return {
         flavor: Quota(
-            pick.choice([0, 1, 2, 4, 8, 16]),
+            pick.choice(nominal),
             pick.choice([None, None, None, None, 0, 2]),
             pick.choice([None, None, None, None, 0, 1]),
         )
         for flavor in QUOTED
-        if pick.random() < 0.95
+        if pick.random() < part
     }
-    tenant = pick.choice(["s", "t"])
-    return queue_of(project, quotas, tenant=tenant, weight=pick.choice([0, 1, 1, 3]))
 
 
 _KINDS = {
@@ -184,6 +202,7 @@ def shuffled(of: Snapshot, seed: int) -> Snapshot:
         of,
         flavors=mix(of.flavors),
         clusters=mix(tuple(mixed)),
+        cohorts=mix(tuple(replace(c, quotas=mix(c.quotas)) for c in of.cohorts)),
         queues=mix(tuple(replace(q, quotas=mix(q.quotas)) for q in of.queues)),
         pending=mix(of.pending),
         holding=mix(tuple(replace(h, placements=mix(h.placements)) for h in of.holding)),

@@ -183,9 +183,9 @@ def test_it_tells_of_cores_that_a_node_does_not_have() -> None:
 @pytest.mark.parametrize(
     ("a", "b", "told"),
     [
-        (Quota(1), Quota(4), "over nominal and borrowing"),
-        (Quota(0, borrow=None), Quota(3), "is claimed"),
-        (Quota(0, borrow=None), Quota(4, lend=0), "is claimed"),
+        (Quota(1), Quota(4), "project a holds"),
+        (Quota(0, borrow=None), Quota(3), "the fleet holds"),
+        (Quota(0, borrow=None), Quota(4, lend=0), "the fleet holds"),
     ],
     ids=["its own limit", "the total", "what is not lent"],
 )

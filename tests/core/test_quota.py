@@ -1,19 +1,40 @@
 """How much more a project may take: nominal, borrowing, lending; and the laws behind it."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduler.core import invariants
+from scheduler.core.plan import Admit, Place, Plan
 from scheduler.core.quota import Book, amount_milli
-from scheduler.core.snapshot import QueueView, QuotaView
-from scheduler.core.units import FlavorId, ProjectId, TenantId
-from tests.core.build import Quota, cpu_pods, pods, queue
+from scheduler.core.snapshot import (
+    CohortView,
+    HeldView,
+    HoldingView,
+    QueueView,
+    QuotaView,
+    Snapshot,
+)
+from scheduler.core.units import (
+    ClusterId,
+    CohortId,
+    FlavorId,
+    NodeId,
+    PlacementId,
+    PodSetId,
+    ProjectId,
+    WorkloadId,
+)
+from tests.core.build import Quota, cohort, cpu_pods, job, pods, queue
 
 H100 = FlavorId("h100")
+Tree = tuple[CohortView, ...]
 
 
-def book(used: dict[str, float], *queues: QueueView) -> Book:
-    made = Book(queues=queues)
+def book(used: dict[str, float], *queues: QueueView, cohorts: Tree = ()) -> Book:
+    made = Book(cohorts=cohorts, queues=queues)
     for project, amount in used.items():
         made.charge(project=ProjectId(project), flavor=H100, amount_milli=round(amount * 1000))
     return made
@@ -62,8 +83,8 @@ def book(used: dict[str, float], *queues: QueueView) -> Book:
             Quota(4, lend=1),
             Quota(4),
             {"b": 10},
-            -5,
-            id="not even kept quota while over the total",
+            3,
+            id="its kept quota, even while the others are over what is left",
         ),
         pytest.param(Quota(0, borrow=3), Quota(4), {}, 3, id="borrowed only, without nominal"),
     ],
@@ -101,45 +122,136 @@ def test_a_pod_is_charged_its_gpus_alone_and_cores_only_without_any() -> None:
     assert amount_milli(pod_set=cpu_pods(cores=1.5)) == 1500
 
 
+def test_a_departments_limits_bound_all_of_its_projects_together() -> None:
+    tree = (cohort("lab", h100=Quota(0, borrow=1, lend=2)),)
+    queues = [
+        queue("a", tenant="lab", h100=Quota(2, borrow=None)),
+        queue("b", tenant="lab", h100=Quota(2, borrow=None)),
+        queue("c", h100=Quota(4, borrow=None)),
+    ]
+    empty = book({}, *queues, cohorts=tree)
+    assert empty.available(project=ProjectId("a"), flavor=H100) == 5000
+    assert empty.available(project=ProjectId("c"), flavor=H100) == 6000
+    used = book({"a": 3}, *queues, cohorts=tree)
+    assert used.available(project=ProjectId("b"), flavor=H100) == 2000
+    assert used.available(project=ProjectId("c"), flavor=H100) == 5000
+    assert used.ceiling(project=ProjectId("b"), flavor=H100) == 5000
+
+
+def test_a_departments_own_quota_is_for_its_projects_first() -> None:
+    tree = (cohort("lab", h100=Quota(4, lend=0)),)
+    queues = [
+        queue("a", tenant="lab", h100=Quota(0, borrow=None)),
+        queue("c", h100=Quota(1, None)),
+    ]
+    made = book({}, *queues, cohorts=tree)
+    assert made.available(project=ProjectId("a"), flavor=H100) == 4000
+    assert made.available(project=ProjectId("c"), flavor=H100) == 1000
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        (cohort("x", parent="y"), cohort("y", parent="x")),
+        (cohort("x", parent="x"),),
+        (cohort("x", parent="nowhere"),),
+        (),
+    ],
+)
+def test_a_tree_that_contradicts_itself_hangs_below_the_fleet(tree: Tree) -> None:
+    queues = [queue("a", tenant="x", h100=Quota(2, borrow=None)), queue("b", h100=4)]
+    made = Book(cohorts=tree, queues=queues)
+    assert made.available(project=ProjectId("a"), flavor=H100) == 6000
+
+
 _limit = st.none() | st.integers(0, 6)
-_quotas = st.lists(st.tuples(st.integers(0, 6), _limit, _limit), min_size=1, max_size=4)
+_row = st.tuples(st.integers(0, 6), _limit, _limit)
 _steps = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 8)), max_size=12)
 
 
-def _claimed(quotas: list[tuple[int, int | None, int | None]], used: list[int]) -> int:
-    kept = (n - min(n, n if lend is None else lend) for n, _, lend in quotas)
-    return sum(max(u, k) for u, k in zip(used, kept, strict=True))
+@st.composite
+def _trees(draw: st.DrawFn) -> tuple[Tree, list[QueueView]]:
+    """Up to three cohorts in any shape, with and without quotas, and up to four projects."""
+    cohorts: list[CohortView] = []
+    for i in range(draw(st.integers(0, 3))):
+        parent = draw(st.sampled_from([None, *(c.id for c in cohorts)]))
+        quotas = tuple(QuotaView(H100, *row) for row in draw(st.lists(_row, max_size=1)))
+        cohorts.append(CohortView(CohortId(f"k{i}"), parent, 1, quotas))
+    within = st.sampled_from([None, *(c.id for c in cohorts)])
+    rows = draw(st.lists(st.tuples(within, _row), min_size=1, max_size=4))
+    queues = [
+        QueueView(ProjectId(str(i)), cohort, 1, (QuotaView(H100, *row),))
+        for i, (cohort, row) in enumerate(rows)
+    ]
+    return tuple(cohorts), queues
 
 
-@given(quotas=_quotas, steps=_steps, cuts=st.lists(st.integers(0, 6), min_size=4, max_size=4))
-def test_available_is_the_most_that_the_laws_of_the_database_admit(
-    quotas: list[tuple[int, int | None, int | None]],
-    steps: list[tuple[int, int]],
-    cuts: list[int],
+def _cut(queues: list[QueueView], cuts: list[int]) -> list[QueueView]:
+    return [
+        replace(queue, quotas=(replace(q, nominal_milli=min(q.nominal_milli, cut)),))
+        for queue, cut in zip(queues, cuts, strict=False)
+        for q in queue.quotas
+    ]
+
+
+def _lawful(tree: Tree, queues: list[QueueView], used: list[int], project: int, more: int) -> bool:
+    """By the definition in `invariants`, which shares no arithmetic with the book."""
+
+    def plan_of(amount: int) -> Plan:
+        place = Place(PodSetId("s"), 0, NodeId("n"), H100, amount, 0, 0)
+        return Plan(admits=(Admit(WorkloadId("w"), ClusterId("c"), (place,)),))
+
+    held = HeldView(PlacementId("h"), PodSetId("s"), NodeId("n"), H100, 0, 0, 0)
+    holding = tuple(
+        HoldingView(
+            WorkloadId(f"h{i}"),
+            queue.project,
+            ClusterId("c"),
+            0,
+            False,
+            0,
+            (replace(held, amount_milli=amount),),
+        )
+        for i, (queue, amount) in enumerate(zip(queues, used, strict=True))
+    )
+    pending = job("w", queues[project].project)
+    of = Snapshot(0, (), (), tuple(queues), (pending,), holding, tree)
+    return not list(invariants.quotas(of, plan_of(more)))
+
+
+@given(made=_trees(), steps=_steps, cuts=st.lists(st.integers(0, 6), min_size=4, max_size=4))
+def test_available_is_the_most_that_the_law_admits(
+    made: tuple[Tree, list[QueueView]], steps: list[tuple[int, int]], cuts: list[int]
 ) -> None:
     """Usage grows lawfully, quotas are cut, and what is told is checked by trying each amount."""
-    used = [0] * len(quotas)
-
-    def lawful(project: int, more: int) -> bool:
-        nominal, borrow, _ = quotas[project]
-        after = [*used]
-        after[project] += more
-        within = borrow is None or after[project] <= nominal + borrow
-        return within and _claimed(quotas, after) <= sum(n for n, _, _ in quotas)
-
+    tree, queues = made
+    used = [0] * len(queues)
     for project, more in steps:
-        if project < len(quotas) and lawful(project, more):
+        if project < len(queues) and _lawful(tree, queues, used, project, more):
             used[project] += more
-    quotas = [(min(n, c), b, lend) for (n, b, lend), c in zip(quotas, cuts, strict=False)]
-    queues = [
-        QueueView(ProjectId(str(i)), TenantId("t"), 1, (QuotaView(H100, n, b, lend),))
-        for i, (n, b, lend) in enumerate(quotas)
-    ]
-    made = Book(queues=queues)
-    for i, amount in enumerate(used):
-        made.charge(project=ProjectId(str(i)), flavor=H100, amount_milli=amount)
-    for i in range(len(quotas)):
-        available = made.available(project=ProjectId(str(i)), flavor=H100)
+    queues = _cut(queues, cuts)
+    kept = Book(cohorts=tree, queues=queues)
+    for of, amount in zip(queues, used, strict=True):
+        kept.charge(project=of.project, flavor=H100, amount_milli=amount)
+    for i, of in enumerate(queues):
+        available = kept.available(project=of.project, flavor=H100)
         assert available is not None
-        admissible = [more for more in range(1, 40) if lawful(i, more)]
+        admissible = [more for more in range(1, 40) if _lawful(tree, queues, used, i, more)]
         assert max(0, available) == max(admissible, default=0)
+
+
+@given(made=_trees(), steps=_steps)
+def test_what_is_charged_and_given_back_leaves_nothing_behind(
+    made: tuple[Tree, list[QueueView]], steps: list[tuple[int, int]]
+) -> None:
+    tree, queues = made
+    book, fresh = Book(cohorts=tree, queues=queues), Book(cohorts=tree, queues=queues)
+    done = [(queues[p].project, more) for p, more in steps if p < len(queues)]
+    for project, more in done:
+        book.charge(project=project, flavor=H100, amount_milli=more)
+    for project, more in reversed(done):
+        book.charge(project=project, flavor=H100, amount_milli=-more)
+    assert book.usage() == {}
+    for of in queues:
+        left = fresh.available(project=of.project, flavor=H100)
+        assert book.available(project=of.project, flavor=H100) == left

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import psycopg
 import pytest
+import redis
 
 from controlplane.demo.folder import Folder
 from controlplane.embedded import place
 from controlplane.embedded.backing import Backing
 from controlplane.embedded.postgres import THROWAWAY, Postgres, runnable, wheel
 from controlplane.embedded.process import StartFailed, server_account
+from controlplane.embedded.valkey import Valkey
 
 VAR_TMP = Path("/var/tmp")  # noqa: S108  the place is the point
 
@@ -76,6 +78,21 @@ def test_postgres_ends_a_server_that_outlived_its_parent(postgres: Postgres) -> 
     assert not postgres.alive()
     assert second.alive()
     second.stop()
+
+
+def test_a_full_valkey_refuses_rather_than_forgets_and_keeps_nothing(scratch: Path) -> None:
+    server = Valkey(run=scratch / "kv", log=scratch / "valkey.log")
+    server.start()
+    try:
+        told = redis.Redis.from_url(server.url(), decode_responses=True).config_get(
+            "maxmemory-policy", "save", "appendonly", "port"
+        )
+    finally:
+        server.stop()
+    # An evicted message would be work that nobody does (reliability 4.5).
+    assert told == {
+        "maxmemory-policy": "noeviction", "save": "", "appendonly": "no", "port": "0",
+    }  # fmt: skip
 
 
 def test_data_of_another_postgres_is_one_sentence(postgres: Postgres) -> None:

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from pytest_django import Settings
 
 from clusters.models import Cluster, Node
 from clusters.port import ClusterError, Fault
-from clusters.services import inventory
+from clusters.services import clusters, inventory
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
 from scheduler.loop import watch
@@ -92,6 +93,16 @@ def all_in(state: State, *workloads: Workload) -> None:
 
 def watches(world: World, count: int) -> None:
     eventually(f"{count} watches are open", lambda: world.simulator.stats()["watches"] == count)
+
+
+def long_silent(world: World) -> None:
+    """As if nothing had been heard for longer than an active cluster may be silent."""
+    Cluster.objects.update(seen_at=now() - timedelta(seconds=clusters.DEGRADED_S + 1))
+
+
+def state(world: World) -> str:
+    clusters.mark_silent()
+    return Cluster.objects.get().state
 
 
 def test_it_lists_what_is_there_and_follows_what_comes(world: World) -> None:
@@ -255,3 +266,62 @@ def test_a_server_that_ends_each_watch_at_once_is_not_asked_without_a_pause(worl
         )
         asked = world.simulator.stats()["requests"]["watch pods"]
     assert time.monotonic() - begun >= (asked - 1) * watch.PAUSE_S
+
+
+@pytest.mark.parametrize("verb", ["list", "watch"])
+@pytest.mark.parametrize("resource", ["pods", "nodes"])
+def test_a_cluster_that_refuses_a_list_or_a_watch_is_not_heard(
+    world: World, monkeypatch: pytest.MonkeyPatch, verb: str, resource: str
+) -> None:
+    """However well it answers all else, and however often the watch begins anew."""
+    monkeypatch.setattr(watch, "PULSE_S", 0.05)
+    world.simulator.fault(kind="forbid", verb=verb, resource=resource, count=0)
+    long_silent(world)
+    act = f"{verb} {resource}"
+    with following(world):
+        eventually(
+            "it has begun anew twice",
+            lambda: world.simulator.stats()["requests"].get(act, 0) >= 3,
+        )
+        eventually("its error is stored", lambda: Cluster.objects.exclude(last_error="").exists())
+        assert state(world) == "degraded"
+        assert f'cannot {verb} resource "{resource}"' in Cluster.objects.get().last_error
+        world.simulator.heal()
+        eventually("it is heard again", lambda: state(world) == "active")
+        assert Cluster.objects.get().last_error == ""
+
+
+def test_a_quiet_cluster_is_heard_while_it_is_watched(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No event and no bookmark comes; the watches stand, and the API answers."""
+    monkeypatch.setattr(watch, "PULSE_S", 0.05)
+    with watching(world) as raised:
+        watches(world, 2)
+        for _ in range(3):
+            long_silent(world)
+            eventually("it is heard", lambda: state(world) == "active")
+    assert raised == []
+
+
+def test_a_cluster_is_not_heard_before_what_it_told_is_stored(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "PULSE_S", 0.05)
+    stored = threading.Event()
+
+    def slow_disk(*_: object, **__: object) -> bool:
+        assert stored.wait(10)
+        return False
+
+    monkeypatch.setattr(inventory, "sync", slow_disk)
+    long_silent(world)
+    with watching(world) as raised:
+        watches(world, 2)
+        for _ in range(2):
+            Cluster.objects.update(version="")
+            eventually("it answers", lambda: Cluster.objects.exclude(version="").exists())
+        assert state(world) == "degraded"
+        stored.set()
+        eventually("it is heard", lambda: state(world) == "active")
+    assert raised == []

@@ -1,12 +1,13 @@
-"""Granting and taking roles: never more than one holds, never the last owner's."""
+"""Granting and taking roles: by owners only, never more for oneself, never the last owner's."""
 
 import pytest
 
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import Conflict, NotAllowed, NotFound
-from tenants.access import Actor, actor_for
+from tenants import access
+from tenants.access import Action, Actor, actor_for
 from tenants.models import Member, Role, User
-from tenants.services import members
+from tenants.services import members, requests
 from tests import factories
 from tests.conftest import Cast
 
@@ -39,11 +40,50 @@ def test_granting_twice_makes_one_row(cast: Cast) -> None:
 
 
 @pytest.mark.parametrize("role", [Role.APPROVER, Role.OPERATOR])
-def test_an_owner_gives_nothing_they_lack(cast: Cast, role: Role) -> None:
-    with pytest.raises(NotAllowed, match="you don't hold"):
-        members.grant(
-            actor=actor(cast.ada), user=cast.ben, role=role, place=cast.vision, at=factories.AT
+def test_an_owner_makes_others_what_they_are_not_and_unmakes_them(cast: Cast, role: Role) -> None:
+    for place in (cast.vision, cast.detection):
+        made = members.grant(
+            actor=actor(cast.ada), user=cast.ben, role=role, place=place, at=factories.AT
         )
+        members.revoke(actor=actor(cast.ada), member=made, at=factories.AT)
+    assert not Member.objects.filter(user=cast.ben, role=role).exists()
+
+
+@pytest.mark.parametrize("role", [Role.APPROVER, Role.OPERATOR])
+def test_an_owner_makes_not_themself_stronger(cast: Cast, role: Role) -> None:
+    for place in (cast.vision, cast.detection):
+        with pytest.raises(NotAllowed, match="Somebody else has to"):
+            members.grant(
+                actor=actor(cast.ada), user=cast.ada, role=role, place=place, at=factories.AT
+            )
+    assert not Member.objects.filter(user=cast.ada, role=role).exists()
+
+
+def test_an_owner_may_give_themself_a_lesser_role(cast: Cast) -> None:
+    members.grant(
+        actor=actor(cast.ada), user=cast.ada, role=Role.VIEWER, place=cast.detection,
+        at=factories.AT,
+    )  # fmt: skip
+    assert cast.detection.members.filter(user=cast.ada, role=Role.VIEWER).exists()
+
+
+def test_an_approver_whom_an_owner_made_decides_no_request_of_their_own(cast: Cast) -> None:
+    members.grant(
+        actor=actor(cast.ada), user=cast.ben, role=Role.APPROVER, place=cast.vision,
+        at=factories.AT,
+    )  # fmt: skip
+    flavor = factories.flavor()
+    own = factories.quota_request(cast.detection, flavor, cast.ben)
+    with pytest.raises(requests.SelfApproval):
+        requests.grant(actor=actor(cast.ben), request=own, at=factories.AT)
+    others = factories.quota_request(cast.detection, flavor, cast.ada)
+    requests.grant(actor=actor(cast.ben), request=others, at=factories.AT)
+
+
+def test_each_role_says_whom_it_makes(cast: Cast) -> None:
+    assert access.ROLE_GRANTS.keys() == set(Role)
+    for role, given in access.ROLE_GRANTS.items():
+        assert not given or Action.MANAGE_MEMBERS in access.ROLE_ACTIONS[role]
 
 
 @pytest.mark.parametrize("name", ["ben", "vik", "oz", "pia"])
@@ -89,7 +129,8 @@ def test_the_last_owner_stays(cast: Cast) -> None:
     assert not cast.vision.members.filter(user=cast.ada).exists()
 
 
-def test_an_owner_can_not_take_back_what_is_above_them(cast: Cast) -> None:
-    row = factories.member(cast.ben, Role.APPROVER, at=cast.vision)
-    with pytest.raises(NotAllowed):
-        members.revoke(actor=actor(cast.ada), member=row, at=factories.AT)
+def test_an_owner_takes_nothing_back_that_is_above_them(cast: Cast) -> None:
+    for user, role in ((cast.oz, Role.OPERATOR), (cast.pia, Role.APPROVER)):
+        row = Member.objects.get(user=user, role=role, tenant=None, project=None)
+        with pytest.raises(NotAllowed):
+            members.revoke(actor=actor(cast.ada), member=row, at=factories.AT)

@@ -1,4 +1,4 @@
-"""A small replay through the real processes, and the same again with workers killed."""
+"""A small replay through the real processes, and the same again with each of them killed."""
 
 import json
 import os
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from controlplane.trace.killing import VICTIMS
 from controlplane.trace.report import Report
 from tests.demo.running import PROJECT
 from tests.trace import files
@@ -70,12 +71,15 @@ def test_every_pod_comes_through_and_each_gpu_second_is_metered_once(undisturbed
     assert all(row["peak_mib"] > 1 for row in undisturbed["processes"].values())
 
 
-def test_workers_that_are_killed_leave_the_same_sums(trace: Path, undisturbed: Report) -> None:
-    options = ("--kill", "4", "--seed", "4", "--reference", "undisturbed.json")
-    status, said = replay(trace, *options)
+def test_processes_that_are_killed_leave_the_same_sums(trace: Path, undisturbed: Report) -> None:
+    kills = len(VICTIMS)
+    options = ("--kill", str(kills), "--seed", "4", "--reference", "undisturbed.json")
+    status, said = replay(trace, *options, "--json", "killed.json")
     assert status == 0, said
-    assert "4 kills, 0 problems" in said
+    assert f"{kills} kills, 0 problems" in said
     assert "the same sums" in said
+    killed = json.loads((trace / "killed.json").read_text())["kills"]
+    assert sorted(who.split()[0] for who in killed) == sorted(VICTIMS)
 
 
 def test_a_bad_row_ends_it_before_anything_starts(trace: Path) -> None:

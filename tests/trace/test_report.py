@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from controlplane.trace import usage
-from controlplane.trace.killing import Killer
+from controlplane.trace.killing import VICTIMS, Killer
 from controlplane.trace.report import Report, compare
 from controlplane.trace.table import table
 from tests.demo.running import wait_until
@@ -128,21 +128,35 @@ def test_the_processes_of_a_service_are_found_with_their_children() -> None:
         child.wait()
 
 
-def test_the_killer_strikes_as_binding_goes_on_and_only_the_named_services() -> None:
+def test_the_table_says_who_was_killed() -> None:
+    kills = ["web", "schedule worker", "beat", "web"]
+    assert "killed: 1 x beat, 1 x schedule worker, 2 x web\n" in table({**REPORT, "kills": kills})
+    assert "killed" not in table(REPORT)
+
+
+def test_the_killer_strikes_as_binding_goes_on_and_each_service_before_any_again() -> None:
     killed: list[str] = []
     sleeper = [sys.executable, "-c", "import time; time.sleep(60)"]
 
     def families() -> dict[str, list[int]]:
         started = subprocess.Popen(sleeper)
         running.append(started)
-        return {name: [started.pid] for name in ("schedule", "dispatch", "periodic")}
+        return {name: [started.pid] for name in (*VICTIMS, "postgres", "openb")}
 
     running: list[subprocess.Popen[bytes]] = []
-    killer = Killer(kills=5, seed=3, families=families)
+    killer = Killer(kills=12, seed=3, families=families)
     assert killer.look(0.0) == ""
-    for percent in range(0, 101, 2):
+    for percent in range(101):
         if said := killer.look(percent / 100):
             killed.append(said)
-    assert len(killed) == 5
     assert killer.done == killed
-    assert [process.wait() for process in running] == [-9] * 5
+    assert [process.wait() for process in running] == [-9] * 12
+    everybody = sorted(["beat", "dispatch worker", "periodic worker", "schedule worker", "watcher",
+                        "web"])  # fmt: skip
+    assert sorted(killed[:6]) == sorted(killed[6:]) == everybody
+
+
+def test_the_killer_waits_for_one_that_is_being_started_again() -> None:
+    killer = Killer(kills=1, seed=3, families=dict)
+    assert [killer.look(part) for part in (0.9, 1.0)] == ["", ""]
+    assert killer.done == []

@@ -20,7 +20,8 @@ def north(cast: Cast) -> Cluster:
 
 def amounts(flavor: Flavor) -> tuple[int, int]:
     """(total, free) over usable clusters, in thousandths; zeros when there is none."""
-    return capacity.by_flavor(capacity.by_flavor_and_cluster()).get(flavor.id, (0, 0))
+    usable = [one for one in capacity.by_flavor_and_cluster(flavors=[flavor]) if one.usable]
+    return sum(one.total_milli for one in usable), sum(one.free_milli for one in usable)
 
 
 def hold(
@@ -98,7 +99,7 @@ def test_clusters_that_take_nothing_new_count_for_nothing(
     factories.node(north, gpus=4)
     Cluster.objects.update(state=state)
     assert amounts(flavor) == (0, 0)
-    [known] = capacity.by_flavor_and_cluster()
+    [known] = capacity.by_flavor_and_cluster(flavors=[flavor])
     assert (known.total_milli, known.usable) == (4000, False)
 
 

@@ -142,16 +142,16 @@ def test_a_span_lies_where_its_slices_are() -> None:
     assert len(view.clusters[0].nodes[0].devices[0].marks) == 7
 
 
-def test_free_counts_parts_and_leaves_out_what_is_stranded_or_sick() -> None:
+def test_free_counts_parts_and_leaves_out_what_is_sick() -> None:
     devices = [
-        Device("0", 8, [Holding(0, 4, "a"), Holding(7, 8, "", state="STRANDED")]),
+        Device("0", 8, [Holding(0, 4, "a"), Holding(7, 8, "b", state="BOUND")]),
         Device("1", 1000, [Holding(0, 250, "a")]),
         Device("2", 1000, healthy=False),
         Device("3", 1000),
     ]
     view = device_map.device_map(id="m", title="Map", clusters=fleet(*devices))
     assert view.clusters[0].free == "2.12 of 4 GPUs free"
-    assert view.looks == ("stranded", "unhealthy")
+    assert view.looks == ("starting", "unhealthy")
     assert [row.span for row in view.rows] == ["slices 0-3 of 8", "slice 7 of 8", "0.25 of it"]
 
 
@@ -174,9 +174,18 @@ def test_codes_are_the_shortest_beginnings_that_differ() -> None:
     }
 
 
-def test_a_large_fleet_is_drawn_by_node() -> None:
+def test_a_device_of_four_slices_is_whole_with_four() -> None:
+    device = Device("0", 4, [Holding(0, 4, "a")])
+    view = device_map.device_map(id="m", title="Map", clusters=fleet(device))
+    assert view.clusters[0].free == "0 of 1 GPUs free"
+    assert [row.span for row in view.rows] == ["the whole device"]
+    assert view.clusters[0].nodes[0].devices[0].marks == ("25%", "50%", "75%")
+
+
+def test_a_large_fleet_is_drawn_by_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_map, "DETAIL_DEVICES", 2)
     clusters = fleet(*(Device(str(n), 1000, [Holding(0, 1000, "a")]) for n in range(3)))
-    view = device_map.device_map(id="m", title="Map", clusters=clusters, detail_devices=2)
+    view = device_map.device_map(id="m", title="Map", clusters=clusters)
     node = view.clusters[0].nodes[0]
     assert not view.detail
     assert (node.devices, node.held, node.level, view.rows) == ((), "3", 4, ())
@@ -190,7 +199,9 @@ def test_a_cluster_without_nodes_says_so() -> None:
 
 
 def test_the_drawings_are_well_formed_and_named() -> None:
-    device = Device("0", 8, [Holding(0, 4, "a<b", state="BOUND"), Holding(6, 8, "", "STRANDED")])
+    device = Device(
+        "0", 8, [Holding(0, 4, "a<b", state="BOUND"), Holding(6, 8, "c", "PREEMPTING")]
+    )
     pages: dict[str, dict[str, Any]] = {
         "charts/stacked_bars.html": {"chart": stack(Series("a&b", values(3, 4)))},
         "charts/bullet.html": {"chart": charts.bullet(id="b", title="<x>", used=3, nominal=2)},

@@ -3,6 +3,7 @@
 import pytest
 from django.urls import reverse
 
+from clusters.models import DeviceMode, FlavorKind
 from controlplane.kernel.device_map import DeviceMap
 from scheduler.core.lifecycle import State
 from tests import factories
@@ -71,6 +72,25 @@ def test_a_silent_cluster_says_how_old_this_is(browse: Browse, cast: Cast, shop:
     page = browse(cast.ben).get(URL).content.decode()
     assert "What you see is as of" in page
     assert "map-cluster-old" in page
+
+
+def test_the_last_error_shows_whatever_the_state(browse: Browse, cast: Cast, shop: Shop) -> None:
+    type(shop.north).objects.update(last_error="list pods: forbidden")
+    assert "list pods: forbidden" in browse(cast.ben).get(URL).content.decode()
+    listed = browse(cast.ben).get(reverse("cluster-list")).content.decode()
+    assert "list pods: forbidden" in listed
+
+
+def test_a_device_has_as_many_slices_as_its_model(browse: Browse, cast: Cast, shop: Shop) -> None:
+    a30 = factories.flavor("a30-4g", FlavorKind.MIG, model="NVIDIA-A30", profile="4g.24gb")
+    node = factories.node(
+        shop.north, "n3", gpus=1, model="NVIDIA-A30", mode=DeviceMode.MIG_DYNAMIC
+    )
+    work = factories.workload(cast.detection, cast.ben, [a30], "all-of-it", state=State.RUNNING)
+    factories.span(factories.place(work, node, a30), node.devices.get(), 0, 4)
+    answer = browse(cast.ben).get(URL, {"node": "n3"})
+    assert answer.context["map"].clusters[0].free == "0 of 1 GPUs free"
+    assert "Detection all-of-it on the whole device" in answer.content.decode()
 
 
 def test_gone_and_sick_hardware(browse: Browse, cast: Cast, shop: Shop) -> None:

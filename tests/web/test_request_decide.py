@@ -11,12 +11,12 @@ from tests.web.conftest import HTMX, Browse, Shop
 
 
 @pytest.fixture
-def wish(cast: Cast, shop: Shop) -> QuotaRequest:
+def quota_request(cast: Cast, shop: Shop) -> QuotaRequest:
     return factories.quota_request(cast.detection, shop.h100, cast.ben)
 
 
-def url(wish: QuotaRequest) -> str:
-    return reverse("request-decide", args=[wish.id])
+def url(quota_request: QuotaRequest) -> str:
+    return reverse("request-decide", args=[quota_request.id])
 
 
 def nominal(cast: Cast, shop: Shop) -> int:
@@ -24,51 +24,56 @@ def nominal(cast: Cast, shop: Shop) -> int:
 
 
 def test_a_grant_changes_the_quota_at_once_and_is_audited(
-    browse: Browse, cast: Cast, shop: Shop, wish: QuotaRequest
+    browse: Browse, cast: Cast, shop: Shop, quota_request: QuotaRequest
 ) -> None:
-    answer = browse(cast.pia).post(url(wish), {"decision": "grant", "amount": "16"}, follow=True)
+    answer = browse(cast.pia).post(
+        url(quota_request), {"decision": "grant", "amount": "16"}, follow=True
+    )
     assert answer.redirect_chain == [(reverse("request-list"), 303)]
-    wish.refresh_from_db()
-    assert (wish.decision, wish.decided_by, wish.granted_milli) == (
+    quota_request.refresh_from_db()
+    assert (quota_request.decision, quota_request.decided_by, quota_request.granted_milli) == (
         Decision.GRANTED, cast.pia, 16_000,
     )  # fmt: skip
     assert nominal(cast, shop) == 16_000
-    assert AuditEvent.objects.filter(action="request.granted", target_id=wish.id).exists()
+    assert AuditEvent.objects.filter(action="request.granted", target_id=quota_request.id).exists()
     assert AuditEvent.objects.filter(action="quota.grant").exists()
     assert "Detection may hold 16 h100-80gb from now on." in answer.content.decode()
 
 
 def test_less_may_be_given_with_a_note(
-    browse: Browse, cast: Cast, shop: Shop, wish: QuotaRequest
+    browse: Browse, cast: Cast, shop: Shop, quota_request: QuotaRequest
 ) -> None:
     client = browse(cast.pia)
-    bare = client.post(url(wish), {"decision": "grant", "amount": "12"})
+    bare = client.post(url(quota_request), {"decision": "grant", "amount": "12"})
     assert bare.status_code == 422
     assert "Say why it is less than asked." in bare.content.decode()
     assert nominal(cast, shop) == 8000
-    client.post(url(wish), {"decision": "grant", "amount": "12", "note": "For now."})
-    wish.refresh_from_db()
-    assert (wish.granted_milli, wish.note) == (12_000, "For now.")
+    client.post(url(quota_request), {"decision": "grant", "amount": "12", "note": "For now."})
+    quota_request.refresh_from_db()
+    assert (quota_request.granted_milli, quota_request.note) == (12_000, "For now.")
     assert nominal(cast, shop) == 12_000
 
 
 def test_a_denial_needs_a_note_and_changes_no_quota(
-    browse: Browse, cast: Cast, shop: Shop, wish: QuotaRequest
+    browse: Browse, cast: Cast, shop: Shop, quota_request: QuotaRequest
 ) -> None:
     client = browse(cast.pia)
-    bare = client.post(url(wish), {"decision": "deny"})
+    bare = client.post(url(quota_request), {"decision": "deny"})
     assert bare.status_code == 422
     assert "Say why it is denied." in bare.content.decode()
-    client.post(url(wish), {"decision": "deny", "note": "No room until March."})
-    wish.refresh_from_db()
-    assert (wish.decision, wish.note) == (Decision.DENIED, "No room until March.")
+    client.post(url(quota_request), {"decision": "deny", "note": "No room until March."})
+    quota_request.refresh_from_db()
+    assert (quota_request.decision, quota_request.note) == (
+        Decision.DENIED,
+        "No room until March.",
+    )
     assert nominal(cast, shop) == 8000
 
 
 def test_the_requester_is_refused_in_words(
-    browse: Browse, cast: Cast, shop: Shop, wish: QuotaRequest
+    browse: Browse, cast: Cast, shop: Shop, quota_request: QuotaRequest
 ) -> None:
-    answer = browse(cast.ben).post(url(wish), {"decision": "grant"})
+    answer = browse(cast.ben).post(url(quota_request), {"decision": "grant"})
     assert answer.status_code == 403
     assert "does not permit: decide-request" in answer.content.decode()
     assert nominal(cast, shop) == 8000
@@ -87,24 +92,24 @@ def test_an_approver_can_not_answer_their_own(browse: Browse, cast: Cast, shop: 
 @pytest.mark.parametrize(("who", "status"), [("ada", 403), ("oz", 403), ("vik", 403),
                                              ("cleo", 404)])  # fmt: skip
 def test_roles(
-    browse: Browse, cast: Cast, shop: Shop, wish: QuotaRequest, who: str, status: int
+    browse: Browse, cast: Cast, shop: Shop, quota_request: QuotaRequest, who: str, status: int
 ) -> None:
-    answer = browse(getattr(cast, who)).post(url(wish), {"decision": "grant"})
+    answer = browse(getattr(cast, who)).post(url(quota_request), {"decision": "grant"})
     assert answer.status_code == status
-    wish.refresh_from_db()
-    assert wish.decision == ""
+    quota_request.refresh_from_db()
+    assert quota_request.decision == ""
 
 
 def test_twice_is_told_and_changes_nothing(
-    browse: Browse, cast: Cast, shop: Shop, wish: QuotaRequest
+    browse: Browse, cast: Cast, shop: Shop, quota_request: QuotaRequest
 ) -> None:
     client = browse(cast.pia)
-    client.post(url(wish), {"decision": "grant"})
-    again = client.post(url(wish), {"decision": "deny", "note": "After all, no."})
+    client.post(url(quota_request), {"decision": "grant"})
+    again = client.post(url(quota_request), {"decision": "deny", "note": "After all, no."})
     assert again.status_code == 409
     assert "has been decided already" in again.content.decode()
-    wish.refresh_from_db()
-    assert wish.decision == Decision.GRANTED
+    quota_request.refresh_from_db()
+    assert quota_request.decision == Decision.GRANTED
 
 
 @pytest.mark.parametrize(
@@ -118,21 +123,21 @@ def test_twice_is_told_and_changes_nothing(
     ids=str,
 )  # fmt: skip
 def test_bad_input_is_told_and_nothing_is_stored(
-    browse: Browse, cast: Cast, shop: Shop, wish: QuotaRequest, sent: dict[str, str]
+    browse: Browse, cast: Cast, shop: Shop, quota_request: QuotaRequest, sent: dict[str, str]
 ) -> None:
-    answer = browse(cast.pia).post(url(wish), sent)
+    answer = browse(cast.pia).post(url(quota_request), sent)
     assert answer.status_code == 422
-    wish.refresh_from_db()
-    assert wish.decision == ""
+    quota_request.refresh_from_db()
+    assert quota_request.decision == ""
     assert nominal(cast, shop) == 8000
 
 
 def test_htmx_is_told_where_to_go(
-    browse: Browse, cast: Cast, shop: Shop, wish: QuotaRequest
+    browse: Browse, cast: Cast, shop: Shop, quota_request: QuotaRequest
 ) -> None:
-    answer = browse(cast.pia).post(url(wish), {"decision": "grant"}, headers=HTMX)
+    answer = browse(cast.pia).post(url(quota_request), {"decision": "grant"}, headers=HTMX)
     assert answer.headers["HX-Redirect"] == reverse("request-list")
 
 
-def test_it_rejects_get(browse: Browse, cast: Cast, wish: QuotaRequest) -> None:
-    assert browse(cast.pia).get(url(wish)).status_code == 405
+def test_it_rejects_get(browse: Browse, cast: Cast, quota_request: QuotaRequest) -> None:
+    assert browse(cast.pia).get(url(quota_request)).status_code == 405

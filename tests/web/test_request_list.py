@@ -11,27 +11,27 @@ URL = reverse("request-list")
 
 
 def test_an_approver_gets_a_form_for_each(browse: Browse, cast: Cast, shop: Shop) -> None:
-    wish = factories.quota_request(cast.detection, shop.h100, cast.ben)
+    quota_request = factories.quota_request(cast.detection, shop.h100, cast.ben)
     page = browse(cast.pia).get(URL).content.decode()
-    assert reverse("request-decide", args=[wish.id]) in page
+    assert reverse("request-decide", args=[quota_request.id]) in page
     assert "1 waits for your answer." in page
     assert 'aria-label="Main"' in page
     assert "1<span" in page.partition("Requests</span>")[2]
 
 
 def test_the_requester_gets_no_buttons(browse: Browse, cast: Cast, shop: Shop) -> None:
-    wish = factories.quota_request(cast.detection, shop.h100, cast.ben)
+    quota_request = factories.quota_request(cast.detection, shop.h100, cast.ben)
     page = browse(cast.ben).get(URL).content.decode()
     assert "A larger model." in page
-    assert reverse("request-decide", args=[wish.id]) not in page
+    assert reverse("request-decide", args=[quota_request.id]) not in page
     assert "Somebody else has to answer your own request." in page
 
 
 def test_an_approver_gets_none_for_their_own(browse: Browse, cast: Cast, shop: Shop) -> None:
     factories.member(cast.pia, Role.MEMBER, at=cast.detection)
-    wish = factories.quota_request(cast.detection, shop.h100, cast.pia)
+    quota_request = factories.quota_request(cast.detection, shop.h100, cast.pia)
     page = browse(cast.pia).get(URL).content.decode()
-    assert reverse("request-decide", args=[wish.id]) not in page
+    assert reverse("request-decide", args=[quota_request.id]) not in page
 
 
 def test_an_outsider_sees_none(browse: Browse, cast: Cast, shop: Shop) -> None:
@@ -51,7 +51,11 @@ def test_answers_are_paged(browse: Browse, cast: Cast, shop: Shop) -> None:
     first = client.get(URL)
     assert len(first.context["decided"]) == 20
     second = client.get(first.context["older_url"])
-    assert [wish.note for wish in second.context["decided"]] == ["no 2", "no 1", "no 0"]
+    assert [quota_request.note for quota_request in second.context["decided"]] == [
+        "no 2",
+        "no 1",
+        "no 0",
+    ]
     assert client.get(URL, {"before": "x"}).status_code == 404
 
 

@@ -27,6 +27,14 @@ def test_a_wrong_password_says_so_and_nothing_more(cast: Cast, sent: dict[str, s
     assert "_auth_user_id" not in answer.client.session
 
 
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
+def test_only_a_post_signs_in(cast: Cast, method: str) -> None:
+    client = Client()
+    assert client.generic(method, URL).status_code == 405
+    client.force_login(cast.ben)
+    assert client.generic(method, URL).status_code == 405
+
+
 def test_it_never_leads_elsewhere(cast: Cast) -> None:
     sent = {"username": "ben", "password": "ben", "next": "https://evil.example/"}
     assert Client().post(URL, sent).headers["Location"] == reverse("home")

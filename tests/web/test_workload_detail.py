@@ -6,6 +6,7 @@ from uuid import uuid4
 import pytest
 from django.urls import reverse
 
+from clusters.models import DeviceMode, FlavorKind
 from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
 from scheduler.models import Estimate, Operation, OperationKind, Workload, WorkloadEvent
@@ -55,6 +56,22 @@ def test_running_work_shows_where_and_that_the_kubelet_picks_the_device(
     assert "GPU 0, whole*" in page
     assert "n1" in page
     assert "the kubelet picks the physical GPU" in page
+
+
+@pytest.mark.parametrize(
+    ("profile", "start", "end", "text"),
+    [("4g.24gb", 0, 4, "GPU 0, whole*"), ("2g.12gb", 2, 4, "GPU 0, memory slices 2-3 of 4*")],
+)
+def test_a_device_of_four_slices_has_four(
+    browse: Browse, cast: Cast, shop: Shop, profile: str, start: int, end: int, text: str
+) -> None:
+    a30 = factories.flavor("a30", FlavorKind.MIG, model="NVIDIA-A30", profile=profile)
+    node = factories.node(
+        shop.north, "n3", gpus=1, model="NVIDIA-A30", mode=DeviceMode.MIG_DYNAMIC
+    )
+    work = factories.workload(cast.detection, cast.ben, [a30], state=State.RUNNING)
+    factories.span(factories.place(work, node, a30), node.devices.get(), start, end)
+    assert text in browse(cast.ben).get(url(work)).content.decode()
 
 
 def test_a_known_device_needs_no_such_note(browse: Browse, cast: Cast, shop: Shop) -> None:

@@ -107,7 +107,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"clusters": ["mars"]}, "clusters", "not one of the available"),
     ({"second": "cpu"}, "second", "does not go with"),
     ({"second": "h100-80gb"}, "flavor", "once"),
-    ({"gpus": "13"}, "flavor", ""),
+    ({"gpus": "13"}, "gpus", ""),
     ({"flavor": "h100-1g.10gb"}, "flavor", ""),
 ]
 

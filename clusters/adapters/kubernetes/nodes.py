@@ -122,7 +122,8 @@ class _Gpus:
 
 
 def _fewest_devices(mig_counts: Mapping[str, int]) -> int:
-    """Seven compute slices make a device: the least number that the slices can be cut from."""
+    """The least number of devices that the slices could be cut from, if each had seven compute
+    slices. An A30 has four, so of those there may be more: `nvidia.com/gpu.count` goes before."""
     slices = sum(int(profile.split("g.", 1)[0]) * held for profile, held in mig_counts.items())
     return ceil(slices / 7)
 

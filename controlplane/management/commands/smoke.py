@@ -6,40 +6,18 @@ What must not live here: the steps (controlplane/demo/smoke.py).
 import os
 import shutil
 import sys
-from collections import deque
-from typing import Any, TextIO
+from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
 from controlplane.demo.folder import Folder
 from controlplane.demo.processes import Service, idle_table
 from controlplane.demo.run import Demo
-from controlplane.demo.terminal import OURS, Terminal
+from controlplane.demo.terminal import Quiet
 from controlplane.embedded.place import temporary
 from controlplane.embedded.process import StartFailed, server_account
 
 STEPS = "smoke"
-_KEPT_LINES = 60
-
-
-class _Quiet(Terminal):
-    """Shows our own lines and those of the steps; keeps the last of the rest for a failure."""
-
-    def __init__(self, out: TextIO) -> None:
-        super().__init__(out)
-        self.kept: deque[tuple[str, str]] = deque(maxlen=_KEPT_LINES)
-
-    def say(self, text: str, who: str = OURS) -> None:
-        if who == STEPS:
-            self.plain(text)
-        elif who == OURS:
-            super().say(text, who)
-        else:
-            self.kept.append((text, who))
-
-    def show_kept(self) -> None:
-        for text, who in self.kept:
-            super().say(text, who)
 
 
 class Command(BaseCommand):
@@ -55,7 +33,7 @@ class Command(BaseCommand):
         )
 
     def handle(self, *_: Any, steps: str, **__: Any) -> None:  # Any: argparse's values
-        terminal = _Quiet(sys.stdout)
+        terminal = Quiet(sys.stdout, steps=STEPS)
         status: int | None = 1
         scratch, lock = temporary("smoke", server_account())
         try:

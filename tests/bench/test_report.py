@@ -1,0 +1,42 @@
+"""The form of a benchmark's file: what reads it knows `metrics` of values and units only."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.bench import report
+from tests.bench.report import RESULTS, Figures
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> Figures:
+    monkeypatch.setattr(report, "idle_part", lambda: 1.0)
+    return Figures()
+
+
+@pytest.mark.parametrize("path", sorted(RESULTS.glob("*.json")), ids=lambda path: path.stem)
+def test_the_kept_figures_are_values_with_units(path: Path) -> None:
+    kept = json.loads(path.read_text())
+    assert kept["metrics"].keys() == kept["taken_at"].keys()
+    assert all(metric.keys() == {"value", "unit"} for metric in kept["metrics"].values())
+
+
+def test_a_later_run_keeps_what_it_did_not_take_with_its_day(
+    figures: Figures, tmp_path: Path
+) -> None:
+    path = tmp_path / "path.json"
+    old = {"a_s": {"value": 1, "unit": "s"}, "b_s": {"value": 2, "unit": "s"}}
+    path.write_text(json.dumps({"metrics": old, "taken_at": dict.fromkeys(old, "earlier")}))
+    figures.add("b_s", 3, "s")
+    figures.write(path)
+    written = json.loads(path.read_text())
+    assert written["metrics"] == {**old, "b_s": {"value": 3, "unit": "s"}}
+    assert written["taken_at"] == {"a_s": "earlier", "b_s": written["date"]}
+
+
+def test_a_first_run_needs_no_earlier_one(figures: Figures, tmp_path: Path) -> None:
+    figures.add("a_s", 1.23456, "s")
+    figures.write(tmp_path / "results" / "path.json")
+    written = json.loads((tmp_path / "results" / "path.json").read_text())
+    assert written["metrics"] == {"a_s": {"value": 1.235, "unit": "s"}}

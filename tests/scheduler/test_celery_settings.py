@@ -1,0 +1,86 @@
+"""What Celery is told, read from the app as its processes read it: a lost or late message costs a
+tick and never more (reliability 4.5). What the broker is told is in tests/embedded."""
+
+from typing import Any
+
+import pytest
+
+from controlplane.celery import app
+from controlplane.kernel import hints
+from scheduler import tasks
+
+HARD_S, VISIBLE_S = 30, 120
+TASKS = {
+    hints.CYCLE: "schedule",
+    hints.DISPATCH: "dispatch",
+    hints.DISPATCH_CLUSTER: "dispatch",
+    "scheduler.meter": "periodic",
+    "scheduler.forecast": "periodic",
+    "scheduler.check_clusters": "periodic",
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("task_acks_late", True),  # a killed worker's task runs again
+        ("worker_prefetch_multiplier", 1),  # a busy worker keeps nothing from an idle one
+        ("task_ignore_result", True),
+        ("result_backend", None),
+        ("task_soft_time_limit", 20),
+        ("task_time_limit", HARD_S),
+        ("task_serializer", "json"),  # a pickle runs what its sender likes
+        ("accept_content", ["json"]),
+        ("enable_utc", True),
+        ("timezone", "UTC"),
+    ],
+)
+def test_the_app_is_told(name: str, value: object) -> None:
+    assert getattr(app.conf, name) == value
+
+
+def test_one_time_until_a_message_is_delivered_again_is_everywhere() -> None:
+    """Two values would be taken for each other: the shortest one would repeat running tasks."""
+    of_results = app.conf.result_backend_transport_options or {"visibility_timeout": VISIBLE_S}
+    with app.connection_for_write() as connection:
+        channel: Any = connection.default_channel  # Any: only Redis's has the time-out
+        in_use = channel.visibility_timeout
+    assert {
+        "the broker's options": app.conf.broker_transport_options["visibility_timeout"],
+        "the app": app.conf.visibility_timeout,
+        "the results' options": of_results["visibility_timeout"],
+        "a channel": in_use,
+    } == dict.fromkeys(
+        ("the broker's options", "the app", "the results' options", "a channel"), VISIBLE_S
+    )
+    assert VISIBLE_S > HARD_S
+
+
+def test_the_queues_are_those_that_workers_serve() -> None:
+    assert {queue.name for queue in app.conf.task_queues} == set(TASKS.values())
+
+
+@pytest.mark.parametrize(("task", "queue"), TASKS.items())
+def test_a_task_is_routed_by_its_purpose(task: str, queue: str) -> None:
+    assert app.amqp.router.route({}, task)["queue"].name == queue
+
+
+def test_every_task_of_ours_is_in_the_table_and_has_the_common_limits() -> None:
+    made = [each for each in vars(tasks).values() if hasattr(each, "apply_async")]
+    assert {task.name for task in made} == set(TASKS)
+    for task in (app.tasks[name] for name in TASKS):
+        assert (task.acks_late, task.ignore_result) == (True, True)
+        assert (task.soft_time_limit, task.time_limit) == (20, HARD_S)
+
+
+@pytest.mark.parametrize("name", sorted(app.conf.beat_schedule))
+def test_a_tick_expires_before_two_more_are_due(name: str) -> None:
+    entry: dict[str, Any] = app.conf.beat_schedule[name]  # Any: as beat reads it
+    assert entry["task"] in TASKS
+    assert entry["options"] == {"expires": max(entry["schedule"], 1)}
+
+
+def test_each_periodic_task_has_its_tick() -> None:
+    ticked = {entry["task"] for entry in app.conf.beat_schedule.values()}
+    # The dispatch task sends one to each cluster.
+    assert ticked == set(TASKS) - {hints.DISPATCH_CLUSTER}
