@@ -4,7 +4,6 @@ The credential is a file of the operator's, never a kubeconfig: those can run co
 files. A failure's text never holds the token.
 """
 
-import errno
 import os
 import re
 import stat
@@ -97,10 +96,11 @@ class _Refusal:
 def _private_contents(path: Path, refuse: _Refusal) -> bytes:
     """The contents of a plain file that only its owner may read.
 
-    The mode is the opened file's: the name may lead elsewhere by now. A pipe is not waited for.
+    The mode is the opened file's: the name may lead elsewhere by now. A link is followed, as a
+    mounted Secret's files are links; a pipe is not waited for.
     """
     try:
-        with open(path, "rb", opener=_no_link) as file:
+        with open(path, "rb", opener=_without_waiting) as file:
             mode = os.fstat(file.fileno()).st_mode
             if not stat.S_ISREG(mode):
                 refuse("is no plain file")
@@ -108,16 +108,14 @@ def _private_contents(path: Path, refuse: _Refusal) -> bytes:
                 refuse(f"may be read by others (mode {stat.S_IMODE(mode):o}): chmod 600 it")
             contents = file.read(LARGEST_FILE + 1)
     except OSError as error:
-        if error.errno == errno.ELOOP:
-            refuse("is a symbolic link: put the file itself there")
         refuse(f"can't be read ({error.strerror})")
     if len(contents) > LARGEST_FILE:
         refuse("is larger than 64 KiB")
     return contents
 
 
-def _no_link(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _check_server(server: str, refuse: _Refusal) -> None:

@@ -7,6 +7,7 @@ import unicodedata
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _REFUSED = {
     "Cc": "a control character",
+    "Cf": "an invisible format character",
     "Cs": "a lone surrogate",
     "Zl": "a line separator",
     "Zp": "a paragraph separator",

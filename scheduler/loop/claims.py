@@ -60,18 +60,19 @@ class Claimed:
 
 # The claim is on the attempt's own row: a worker that loses the race for the row lock sees the
 # winner's claim when it re-reads the row, and passes on. What is due comes as an array, so that
-# the few due rows lead the way and not the many attempts that ended long ago.
+# the few due rows lead the way and not the many attempts that ended long ago. Materialised,
+# because a subquery that a nested loop asks again finds further rows, past its limit.
 _CLAIM = """
-UPDATE scheduler_attempt SET claim = %(token)s,
-    claimed_until = clock_timestamp() + %(length)s * interval '1 second'
-WHERE id IN (
+WITH due AS MATERIALIZED (
     SELECT a.id FROM scheduler_attempt a
     WHERE a.cluster_id = %(cluster)s
       AND (a.claimed_until IS NULL OR a.claimed_until < clock_timestamp())
       AND a.id = ANY(ARRAY(SELECT o.attempt_id FROM scheduler_operation o
                            WHERE o.done_at IS NULL AND o.due_at <= clock_timestamp()))
     ORDER BY a.id LIMIT %(limit)s FOR UPDATE OF a SKIP LOCKED)
-RETURNING id
+UPDATE scheduler_attempt a SET claim = %(token)s,
+    claimed_until = clock_timestamp() + %(length)s * interval '1 second'
+FROM due WHERE a.id = due.id RETURNING a.id
 """
 
 

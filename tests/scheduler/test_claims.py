@@ -5,6 +5,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from django.db import connection
 from django.db.models.functions import Now
 
 from clusters.port import PodPhase
@@ -48,6 +49,14 @@ def test_many_claimers_at_once_never_get_one_attempt(committed: Stage) -> None:
 
     taken = [id for ids in at_once(*[take] * 4) for id in ids]
     assert sorted(taken) == [attempt.id for attempt in attempts]
+
+
+def test_no_more_are_claimed_than_asked_for_however_the_query_is_planned(stage: Stage) -> None:
+    admitted(stage, 3)
+    with connection.cursor() as cursor:
+        for way in ("hashjoin", "mergejoin", "hashagg", "sort", "material"):
+            cursor.execute(f"SET LOCAL enable_{way} = off")
+    assert len(claim(stage, uuid4(), limit=1)) == 1
 
 
 def test_a_dead_workers_claim_is_taken_over_and_worth_nothing_then(stage: Stage) -> None:
