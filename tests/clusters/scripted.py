@@ -10,9 +10,11 @@ type Act = Callable[[socket.socket], None]
 
 
 def answer(status: str, body: bytes = b"{}", **headers: str) -> Act:
-    """A whole answer, after which the connection is closed."""
+    """A whole answer, after which the connection is closed, as it says: a client that
+    pools connections would otherwise put its next request on one that is about to go."""
     lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-    head = "\r\n".join([f"HTTP/1.1 {status}", *lines, f"Content-Length: {len(body)}"])
+    lines += [f"Content-Length: {len(body)}", "Connection: close"]
+    head = "\r\n".join([f"HTTP/1.1 {status}", *lines])
     return raw(head.encode() + b"\r\n\r\n" + body)
 
 
