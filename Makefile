@@ -1,3 +1,3 @@
-.PHONY: demo smoke test kube verify bench-path
-demo smoke test kube verify bench-path:
+.PHONY: demo smoke test kube verify bench-path bench-core
+demo smoke test kube verify bench-path bench-core:
 	@RESET="$(RESET)" ./dev $@ $(ARGS)

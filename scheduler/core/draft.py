@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from scheduler.core.fit import Holds, Room
 from scheduler.core.index import Index
+from scheduler.core.packed import Packed
 from scheduler.core.plan import Place
 from scheduler.core.quota import Book
 from scheduler.core.snapshot import FlavorView, HeldView, HoldingView, Snapshot
@@ -21,7 +22,7 @@ class Draft:
     room. Clusters and nodes that are not usable keep what they hold and are in no pool.
     """
 
-    __slots__ = ("_log", "book", "clusters", "flavors", "index", "rooms")
+    __slots__ = ("_log", "book", "clusters", "flavors", "index", "packed", "rooms")
 
     def __init__(self, *, snapshot: Snapshot, holding: Iterable[HoldingView]) -> None:
         self.flavors: dict[FlavorId, FlavorView] = {f.id: f for f in snapshot.flavors}
@@ -41,6 +42,7 @@ class Draft:
             for placement in held.placements:
                 self._move(True, held.project, placement, placement.amount_milli)
         self.index = Index(rooms=ranked)
+        self.packed = Packed(snapshot=snapshot, rooms=ranked)
 
     def add(self, *, project: ProjectId, holder: Place | HeldView) -> None:
         """Charge it and let it take its room, without asking whether it fits."""
@@ -71,6 +73,7 @@ class Draft:
             room.taken[device] |= bits
         self._log.clear()
         self.index.refresh(room)
+        self.packed.refresh(room)
 
     def _do(self, add: bool, project: ProjectId, holder: Holds, amount: int) -> None:
         self._move(add, project, holder, amount)
@@ -94,6 +97,7 @@ class Draft:
         room = self.rooms.get(holder.node)
         if room is not None:
             self.index.refresh(room)
+            self.packed.refresh(room)
 
 
 def empty(*, snapshot: Snapshot) -> Draft:

@@ -32,6 +32,13 @@ def pick(*, room: Room, pod_set: PodSetView, flavor: FlavorView) -> Spans | None
     return _cut_new(room, pod_set.gpu_count, flavor) if found is None else found
 
 
+def spans_on(*, room: Room, devices: tuple[DeviceId, ...], milli: int) -> Spans:
+    """Spans on devices that were chosen: the whole of empty ones, or `milli` of a single one."""
+    if milli == ONE_MILLI:
+        return tuple((device, WHOLE_DEVICE) for device in devices)
+    return tuple((d, span) for d in devices for span in _fill(room.taken[d], milli))
+
+
 def _usable(room: Room, mode: DeviceMode, flavor: FlavorView) -> Iterator[DeviceView]:
     for device in room.devices.values():
         suits = device.mode is mode and device.model == flavor.model

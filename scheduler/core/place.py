@@ -1,10 +1,10 @@
 """Where pods go: best fit for one pod, all or nothing for a gang, in one cluster.
 
 Ties never stand open: fewest left over, then tightest in cores, then first by node name. Pods
-without GPUs go to nodes without devices first, then to nodes with the fewest empty devices. A
-share goes to the fullest device that still holds it; a slice that is cut on demand to where it
-costs the fewest legal starts. Placing pod after pod is exact for gangs of like pods; a gang of
-unlike pods is placed largest first and may miss a packing.
+without GPUs go to nodes without devices first, then to nodes with the fewest empty devices. On
+nodes whose devices are shared the prices of gaps decide (`packed`). A slice that is cut on demand
+goes to where it costs the fewest legal starts. Placing pod after pod is exact for gangs of like
+pods; a gang of unlike pods is placed largest first and may miss a packing.
 """
 
 from collections import Counter
@@ -15,7 +15,8 @@ from scheduler.core import mig
 from scheduler.core.draft import Draft
 from scheduler.core.fit import Room
 from scheduler.core.index import Free, Pool
-from scheduler.core.pick import pick
+from scheduler.core.packed import Packed
+from scheduler.core.pick import Spans, pick, spans_on
 from scheduler.core.plan import Place
 from scheduler.core.quota import amount_milli
 from scheduler.core.request import Option, Request
@@ -156,8 +157,10 @@ class _Gang:
 def seat(*, room: Room, pod_set: PodSetView, flavor: FlavorView) -> Place | None:
     """A place, of rank 0, for one pod on this very node; None when it does not fit."""
     spans = pick(room=room, pod_set=pod_set, flavor=flavor)
-    if spans is None:
-        return None
+    return None if spans is None else _fitting(room, pod_set, flavor, spans)
+
+
+def _fitting(room: Room, pod_set: PodSetView, flavor: FlavorView, spans: Spans) -> Place | None:
     place = Place(
         pod_set=pod_set.id,
         rank=0,
@@ -174,14 +177,34 @@ def seat(*, room: Room, pod_set: PodSetView, flavor: FlavorView) -> Place | None
 def _seek(
     draft: Draft, cluster: ClusterId, pod_set: PodSetView, flavor: FlavorView
 ) -> Place | None:
-    """The best place for one more pod, in the draft as it stands."""
-    rooms = draft.index.rooms
+    """The best place for one more pod, in the draft as it stands.
+
+    At the first node that is packed the packing decides among all that are.
+    """
+    rooms, packed, asked = draft.index.rooms, draft.packed, False
     for rank in _candidates(draft, cluster, pod_set, flavor):
-        if pod_set.memory_mib <= rooms[rank].memory_mib:
-            place = seat(room=rooms[rank], pod_set=pod_set, flavor=flavor)
-            if place is not None:
-                return place
+        room, place = rooms[rank], None
+        if room.node.id in packed:
+            if not asked:
+                place = _pack(packed, cluster, pod_set, flavor)
+            asked = True
+        elif pod_set.memory_mib <= room.memory_mib:
+            place = seat(room=room, pod_set=pod_set, flavor=flavor)
+        if place is not None:
+            return place
     return None
+
+
+def _pack(
+    packed: Packed, cluster: ClusterId, pod_set: PodSetView, flavor: FlavorView
+) -> Place | None:
+    found = packed.best(cluster=cluster, pod_set=pod_set, flavor=flavor)
+    if found is None:
+        return None
+    room, devices = found
+    return _fitting(
+        room, pod_set, flavor, spans_on(room=room, devices=devices, milli=pod_set.gpu_milli)
+    )
 
 
 def _candidates(

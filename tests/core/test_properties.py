@@ -88,42 +88,54 @@ def test_what_is_held_for_want_of_room_fits_on_no_node_by_itself(of: Snapshot) -
 def test_a_rollback_restores_everything(data: st.DataObject) -> None:
     of = data.draw(snapshots())
     draft = Draft(snapshot=of, holding=of.holding)
-    before = _state(draft)
+    before = _state(draft, of)
     mark = draft.checkpoint()
     held = [(h.project, p) for h in of.holding for p in h.placements]
     for project, placement in (
         data.draw(st.lists(st.sampled_from(held), unique=True)) if held else []
     ):
         draft.remove(project=project, holder=placement)
-    inner, middle = draft.checkpoint(), _state(draft)
+    inner, middle = draft.checkpoint(), _state(draft, of)
     for admit in plan(of, POLICY).admits:
         for place in admit.places:
             draft.add(project=ProjectId("a"), holder=place)
     draft.rollback(inner)
-    assert _state(draft) == middle
+    assert _state(draft, of) == middle
     draft.rollback(mark)
-    assert _state(draft) == before
+    assert _state(draft, of) == before
 
 
-def _state(draft: Draft) -> object:
+def _state(draft: Draft, of: Snapshot) -> object:
     rooms = [
         (node, r.cpu_milli, r.memory_mib, dict(r.taken), set(r.media))
         for node, r in draft.rooms.items()
     ]
-    return rooms, draft.book.usage(), draft.index.pools()
+    return rooms, draft.book.usage(), draft.index.pools(), _seats(draft, of)
+
+
+def _seats(draft: Draft, of: Snapshot) -> list[object]:
+    """Where each kind of pod would be packed."""
+    return [
+        found and (found[0].node.id, found[1])
+        for cluster in draft.clusters
+        for flavor in of.flavors
+        for pod_set in (p for waiting in of.pending for p in waiting.pod_sets)
+        for found in (draft.packed.best(cluster=cluster, pod_set=pod_set, flavor=flavor),)
+    ]
 
 
 @FEW
 @given(of=snapshots())
 def test_an_index_kept_up_by_changes_equals_one_made_anew(of: Snapshot) -> None:
     changed = Draft(snapshot=of, holding=of.holding)
+    _state(changed, of)
     places = [(a, p) for a in plan(of, POLICY).admits for p in a.places]
     by_id = {p.id: p for p in of.pending}
     for admit, place in places:
         changed.add(project=by_id[admit.workload].project, holder=place)
     grown = [*of.holding, *(holds(a, by_id[a.workload]) for a in plan(of, POLICY).admits)]
     anew = Draft(snapshot=of, holding=grown)
-    assert _state(changed) == _state(anew)
+    assert _state(changed, of) == _state(anew, of)
 
 
 @MANY
