@@ -112,7 +112,8 @@ class PodReport:
     """One pod. `workload` "" marks a foreign pod, of which only node, phase, cpu, memory and the
     extended `resources` (devices, slices) that it holds count.
 
-    started_at and finished_at are its container's own times, None while not so. `reason` is the
+    created_at is the API server's, None when it did not say; started_at and finished_at are its
+    container's own times, None while not so. `reason` is the
     cluster's word: OOMKilled, Evicted, NodeLost, the scheduler's sentence when unschedulable.
     """
 
@@ -126,6 +127,7 @@ class PodReport:
     workload: str = ""
     attempt: int = 0
     rank: int = 0
+    created_at: datetime | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
     exit_code: int | None = None
@@ -216,8 +218,13 @@ class ClusterPort(Protocol):
         """Server-side apply: makes it or leaves it as it should be."""
         ...
 
-    def ensure_service(self, *, namespace: str, name: str, workload: str) -> None:
-        """The headless service of a gang, for its rendezvous names."""
+    def ensure_service(self, *, namespace: str, name: str, workload: str, attempt: int) -> None:
+        """The headless service of one attempt's gang, for its rendezvous names. Another of that
+        name raises ClusterError(CONFLICT)."""
+        ...
+
+    def delete_service(self, *, namespace: str, name: str, workload: str, attempt: int) -> None:
+        """Gone already, or another of that name: nothing to do, no error."""
         ...
 
     def create_pod(self, *, request: PodRequest) -> PodReport:
@@ -237,8 +244,11 @@ class ClusterPort(Protocol):
 
     def read_pod(self, *, namespace: str, name: str) -> PodReport | None: ...
 
-    def delete_pod(self, *, namespace: str, name: str, uid: str, grace_s: int) -> None:
-        """Ask for its end. Gone already, or another pod of that name: nothing to do, no error."""
+    def delete_pod(
+        self, *, namespace: str, name: str, uid: str, grace_s: int, resource_version: str = ""
+    ) -> None:
+        """Ask for its end. Gone already, another pod of that name, or one that is no longer at
+        `resource_version` (where that is given): nothing to do, no error."""
         ...
 
     def close(self) -> None: ...

@@ -36,5 +36,6 @@ app.conf.beat_schedule = {
     "dispatch": _tick(hints.DISPATCH, 5),
     "meter": _tick("scheduler.meter", settings.BERTH_METER_S),
     "forecast": _tick("scheduler.forecast", settings.BERTH_FORECAST_S),
+    "check invariants": _tick("scheduler.check_invariants", settings.BERTH_INVARIANTS_S),
     "watch clusters": _tick("scheduler.check_clusters", 15),
 }

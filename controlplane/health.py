@@ -19,9 +19,11 @@ from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated
 
 from controlplane.api import errors
 from controlplane.api.auth import actor_of, token_of
+from controlplane.kernel import clock
 from controlplane.kernel.errors import AppError
 from scheduler.core.lifecycle import TERMINAL, State
-from scheduler.models import Operation, SchedulerLease, Workload
+from scheduler.models import InvariantCheck, Operation, SchedulerLease, Workload
+from scheduler.selectors import checks
 from tenants import access
 from tenants.access import Action
 
@@ -36,10 +38,12 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @never_cache
 @require_safe
 def readyz(request: HttpRequest) -> HttpResponse:
-    """503 while the database does not answer. Redis is told but decides nothing: without it
-    Berth is only slower."""
+    """503 while the database does not answer. The rest is told but decides nothing: without Redis
+    Berth is only slower, and while admission is stopped all but that goes on."""
     database = _database_answers()
     body = {"database": _word(database), "redis": _word(_redis_answers())}
+    if database:
+        body["admission"] = "stopped" if checks.admission_stopped() else "ok"
     return JsonResponse(body, status=200 if database else 503)
 
 
@@ -100,6 +104,25 @@ class Counts(Collector):
         due = Operation.objects.filter(done_at__isnull=True, due_at__lte=Now()).count()
         yield GaugeMetricFamily(
             "berth_operations_due", "Outbox rows whose time has come and that are not done.", due
+        )
+        yield from _of_check(checks.newest())
+
+
+def _of_check(newest: InvariantCheck | None) -> Iterable[Metric]:
+    """The last two are missing before the first check."""
+    yield GaugeMetricFamily(
+        "berth_admission_stopped",
+        "1 while nothing new starts because a promise is broken.",
+        int(newest is not None and newest.stops),
+    )
+    if newest is not None:
+        yield GaugeMetricFamily(
+            "berth_invariant_violations", "What the newest check found.", len(newest.violations)
+        )
+        yield GaugeMetricFamily(
+            "berth_invariant_check_age_seconds",
+            "Since the newest check began: much more than BERTH_INVARIANTS_S if none gets done.",
+            (clock.now() - newest.at).total_seconds(),
         )
 
 

@@ -40,6 +40,11 @@ class LeasePage(ReadOnly):
     list_display = ("shard", "epoch", "holder", "expires_at")
 
 
+@admin.register(models.InvariantCheck)
+class InvariantCheckPage(ReadOnly):
+    list_display = ("at", "took_ms", "violations", "accepted_at")
+
+
 @admin.register(models.CycleRecord)
 class CyclePage(ReadOnly):
     list_display = (

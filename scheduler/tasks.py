@@ -10,17 +10,18 @@ from celery import shared_task
 from celery.exceptions import SoftTimeLimitExceeded
 from django.conf import settings
 from django.db.models import Exists, OuterRef
+from django.db.models.functions import Now
 
 from clusters import registry
 from clusters.models import Cluster, ClusterState
 from clusters.port import ClusterPort
 from clusters.services import clusters
 from controlplane.kernel import clock, hints
+from scheduler.loop import checks, collect, run
 from scheduler.loop import dispatch as dispatcher
 from scheduler.loop import forecast as forecaster
 from scheduler.loop import meter as metering
-from scheduler.loop import run
-from scheduler.models import Operation
+from scheduler.models import Attempt, Operation
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +33,10 @@ QUIET_S = 15
 
 CONNECT_S, READ_S = 2.0, 5.0
 """Shorter than elsewhere, so that a cluster that hangs is found out long before the soft limit."""
+
+QUERY_S = 10.0
+"""How long one query of a check may take: history grows, the soft limit does not. Where that is
+too short, `manage.py check_invariants` takes its time."""
 
 _SILENT = {ClusterState.DEGRADED, ClusterState.LOST}
 
@@ -45,18 +50,19 @@ def run_cycle(**_: Any) -> None:  # Any: old workers survive new senders' argume
 
 @shared_task(name=hints.DISPATCH)
 def dispatch(**_: Any) -> None:  # Any: as above
-    """Hand each cluster with due operations to a task of its own, so that a slow one delays
-    nobody."""
+    """Hand each cluster with due operations, or with something to collect, to a task of its own,
+    so that a slow one delays nobody."""
     hints.taken(hints.DISPATCH)
     due = Operation.objects.filter(done_at__isnull=True, attempt__cluster=OuterRef("pk"))
-    for id in Cluster.objects.filter(Exists(due)).values_list("id", flat=True):
+    left = Attempt.objects.filter(cluster=OuterRef("pk"), collect_at__lte=Now())
+    for id in Cluster.objects.filter(Exists(due) | Exists(left)).values_list("id", flat=True):
         hints.send(hints.DISPATCH_CLUSTER, cluster_id=str(id))
 
 
 @shared_task(name=hints.DISPATCH_CLUSTER)
 def dispatch_cluster(*, cluster_id: str, **_: Any) -> None:  # Any: as above
-    """Carry out one cluster's due operations, unless another process is at it or it was found
-    out of reach just now."""
+    """Carry out one cluster's due operations and collect what is left over there, unless another
+    process is at it or it was found out of reach just now."""
     hints.taken(hints.DISPATCH_CLUSTER, cluster_id=cluster_id)
     work = f"dispatch:{cluster_id}"
     if not hints.begin(work, for_s=settings.BERTH_CLAIM_S):  # as soon as a dead one's claims end
@@ -86,7 +92,13 @@ def _dispatch_cluster(cluster: Cluster) -> tuple[bool, int]:
         )
         if not batch.reached or (silent and batch.taken):
             return False, QUIET_S
-        if silent or not batch.taken:
+        if silent:
+            return False, 0
+        # In turns, so that neither waits for the other however much there is of it.
+        collected = collect.collect(port=_port(cluster.name), cluster_id=cluster.id)
+        if not collected.reached:
+            return False, QUIET_S
+        if not batch.taken and not collected.taken:
             return False, 0
     return True, 0
 
@@ -111,3 +123,9 @@ def forecast(**_: Any) -> None:  # Any: as above
 def check_clusters(**_: Any) -> None:  # Any: as above
     """Mark clusters that have been silent."""
     clusters.mark_silent()
+
+
+@shared_task(name="scheduler.check_invariants")
+def check_invariants(**_: Any) -> None:  # Any: as above
+    """Stop admission when a promise is broken, or let it go on when all hold again."""
+    checks.check(at=clock.now(), query_s=QUERY_S)

@@ -5,10 +5,13 @@ member of Detection, vik a viewer of Vision Lab, cleo a member of Dialogue. oz o
 fleet, pia approves for it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
+from django.db.backends.base.operations import BaseDatabaseOperations
+from django.db.backends.postgresql.operations import DatabaseOperations
 from rest_framework.test import APIClient
 
 from tenants.models import Project, Role, Tenant, User
@@ -28,6 +31,24 @@ class Cast:
     oz: User
     pia: User
     vik: User
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> None:
+    """After a test that commits, Django empties all tables by TRUNCATE, which triggers refuse.
+
+    For that one transaction they are off, as only a superuser can have it, which the suite is.
+    """
+    flush = DatabaseOperations.sql_flush
+
+    def unhindered(
+        self: BaseDatabaseOperations, style: Any, tables: Sequence[str], **options: bool
+    ) -> list[str]:
+        """Any: how a terminal is coloured."""
+        sql = flush(self, style, tables, **options)
+        return ["SET LOCAL session_replication_role = replica", *sql]
+
+    DatabaseOperations.sql_flush = unhindered  # type: ignore[method-assign]  # for the session
 
 
 @pytest.fixture

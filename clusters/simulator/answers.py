@@ -79,15 +79,23 @@ def modified(resource: str, name: str) -> NoReturn:
     )
 
 
-def other_uid(resource: str, name: str, asked: str, found: str) -> NoReturn:
-    raise Refusal(
-        409,
-        "Conflict",
-        f'Operation cannot be fulfilled on {resource} "{name}": the UID in the precondition '
-        f"({asked}) does not match the UID in record ({found}). The object might have been "
-        "deleted and then recreated",
-        details={"name": name, "kind": resource},
-    )
+def check_preconditions(resource: str, metadata: Json, options: Json) -> None:
+    """Raises Refusal (409) for an object that is not the one that a deletion means."""
+    preconditions = options.get("preconditions") or {}
+    for field, name, may_be in (
+        ("uid", "UID", "deleted and then recreated"),
+        ("resourceVersion", "ResourceVersion", "modified"),
+    ):
+        asked, found = preconditions.get(field), metadata[field]
+        if asked is not None and asked != found:
+            raise Refusal(
+                409,
+                "Conflict",
+                f'Operation cannot be fulfilled on {resource} "{metadata["name"]}": the {name} in '
+                f"the precondition ({asked}) does not match the {name} in record ({found}). The "
+                f"object might have been {may_be}",
+                details={"name": metadata["name"], "kind": resource},
+            )
 
 
 def invalid(kind: str, name: str, field: str, problem: str) -> NoReturn:

@@ -10,6 +10,7 @@ from clusters.simulator.answers import (
     Refusal,
     already_exists,
     bad_request,
+    check_preconditions,
     not_found,
 )
 from clusters.simulator.cluster import Cluster, namespace, object_of
@@ -122,8 +123,15 @@ class Api:
     def _delete(self, what: Target, query: dict[str, str], body: Json, content_type: str) -> bytes:
         if what.resource == "nodes" and what.name:
             return self._cluster.delete_node(what.name)
+        if what.resource == "services" and what.name:
+            found = self._store.find("services", _key(what))
+            if found is None:
+                not_found("services", what.name)
+            check_preconditions("services", found["metadata"], body)
+            return self._store.remove("services", _key(what))
         if what.resource != "pods" or not what.name:
-            raise Refusal(405, "MethodNotAllowed", "only single pods and nodes are deleted here")
+            message = "only single pods, services and nodes are deleted here"
+            raise Refusal(405, "MethodNotAllowed", message)
         options = dict(body)
         if "gracePeriodSeconds" in query:
             options["gracePeriodSeconds"] = int(query["gracePeriodSeconds"])

@@ -11,10 +11,10 @@ from clusters.simulator.answers import (
     Json,
     already_exists,
     bad_request,
+    check_preconditions,
     invalid,
     modified,
     not_found,
-    other_uid,
 )
 from clusters.simulator.binder import Binder
 from clusters.simulator.kubelets import Kubelets
@@ -95,9 +95,7 @@ class Pods:
         if pod is None:
             not_found("pods", name)
         metadata = pod["metadata"]
-        uid = (options.get("preconditions") or {}).get("uid", metadata["uid"])
-        if uid != metadata["uid"]:
-            other_uid("pods", name, uid, metadata["uid"])
+        check_preconditions("pods", metadata, options)
         grace_s = options.get("gracePeriodSeconds")
         if grace_s is None:
             grace_s = pod["spec"].get("terminationGracePeriodSeconds", GRACE_S)

@@ -44,6 +44,7 @@ INSTALLED_APPS = [
     "controlplane",
     "controlplane.audit",
     "controlplane.api",
+    "controlplane.portal",
     "clusters",
     "tenants",
     "scheduler",
@@ -144,8 +145,10 @@ BERTH_CURRENCY = os.environ.get("BERTH_CURRENCY", "EUR")
 BERTH_CYCLE_S = integer("BERTH_CYCLE_S", 2)  # the periodic scheduling cycle, in seconds
 BERTH_LEASE_S = integer("BERTH_LEASE_S", 15)
 BERTH_CLAIM_S = integer("BERTH_CLAIM_S", 15)  # a dead dispatcher's work is taken over after it
+BERTH_POD_RETENTION_S = integer("BERTH_POD_RETENTION_S", 3600)  # how long ended pods are kept
 BERTH_METER_S = integer("BERTH_METER_S", 60)  # how often usage becomes charges
 BERTH_FORECAST_S = integer("BERTH_FORECAST_S", 60)  # how often wait estimates are made
+BERTH_INVARIANTS_S = integer("BERTH_INVARIANTS_S", 300)  # how often the promises are checked
 BERTH_DEMO = flag("BERTH_DEMO", default=False)
 # The demo's known password is no password anywhere else: only its own hasher can check it.
 PASSWORD_HASHERS = [

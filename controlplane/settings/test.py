@@ -7,5 +7,4 @@ SECRET_KEY = "only-for-tests-0123456789-0123456789-0123456789-0123"  # noqa: S10
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 DATABASES["default"]["OPTIONS"].pop("pool")  # one connection a test, rolled back at its end
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 WHITENOISE_AUTOREFRESH = True  # no collected files in tests

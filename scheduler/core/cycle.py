@@ -100,8 +100,8 @@ class _Cycle:
     def _holds(self) -> Iterator[Hold]:
         for _, held in sorted(self._held.items()):
             held.sort(key=lambda item: place_in_queue(item[0]))
-            for position, (pending, reason) in enumerate(held, start=1):
-                yield Hold(pending.id, reason, position)
+            for pending, reason in held:
+                yield Hold(pending.id, reason)
 
     def _start(self, pending: PendingView, request: Request, *, borrowing: bool) -> bool:
         """Admit it, or hold it for what it then waits for; False when neither helps."""

@@ -50,13 +50,6 @@ def _decided_once(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
             yield f"{workload} is decided and not pending"
         elif times > 1:
             yield f"{workload} is decided {times} times"
-    positions: dict[ProjectId, list[int]] = {}
-    for hold in plan.holds:
-        if hold.workload in pending:
-            positions.setdefault(pending[hold.workload].project, []).append(hold.position)
-    for project, numbers in positions.items():
-        if sorted(numbers) != list(range(1, len(numbers) + 1)):
-            yield f"positions in the queue of {project} have gaps or repeat"
 
 
 def _gangs(snapshot: Snapshot, plan: Plan) -> Iterator[str]:

@@ -40,16 +40,16 @@ class Preempt:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Not now, and why. `position` counts from 1 in the project's queue."""
+    """Not now, and why."""
 
     workload: WorkloadId
     reason: Reason
-    position: int
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Each pending workload of the snapshot stands in exactly one Admit or one Hold."""
+    """Each pending workload of the snapshot stands in exactly one Admit or one Hold; `holds` are
+    in the order of each project's queue."""
 
     admits: tuple[Admit, ...] = ()
     preempts: tuple[Preempt, ...] = ()

@@ -18,6 +18,7 @@ class ReasonCode(StrEnum):
     BEHIND = "behind"  # the same queue's head comes first
     CLUSTER_UNAVAILABLE = "cluster-unavailable"  # accepted clusters lost, degraded, draining
     BACKOFF = "backoff"  # a failed start is retried later
+    ADMISSION_STOPPED = "admission-stopped"  # it would start, were a promise not broken
 
 
 BINDS_CORES = "cores"
@@ -74,6 +75,9 @@ _SENTENCES: dict[ReasonCode, str] = {
         "Accepted clusters that are lost, degraded or draining: {clusters}; no other is accepted."
     ),
     ReasonCode.BACKOFF: "The last start failed; it is tried again in {retry_in} s.",
+    ReasonCode.ADMISSION_STOPPED: (
+        "It fits, but nothing new starts while an operator looks into a broken promise."
+    ),
 }
 _NO_QUOTA = "{asked} asked; the project has no quota of {flavor}."
 _NO_FLAVOR = "No accepted flavor exists on an accepted cluster."

@@ -7,6 +7,7 @@ close. An answer is what the call returned or the ClusterError it raised.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from uuid import UUID
 
 from django.conf import settings
@@ -63,12 +64,14 @@ class Calls:
         if time.monotonic() - _namespaces.get(key, -NAMESPACE_S) >= NAMESPACE_S:
             self._reach(lambda: self._port.ensure_namespace(name=attempt.namespace))
             _namespaces[key] = time.monotonic()
-        if any(pod.peers > 1 for pod in attempt.pods):
+        pod = next((pod for pod in attempt.pods if pod.peers > 1), None)
+        if pod is not None:
             self._reach(
                 lambda: self._port.ensure_service(
-                    namespace=attempt.namespace,
-                    name=service_name(attempt.workload_id),
-                    workload=str(attempt.workload_id),
+                    namespace=pod.namespace,
+                    name=service_name(pod.workload_id, pod.attempt),
+                    workload=str(pod.workload_id),
+                    attempt=pod.attempt,
                 )
             )
 
@@ -134,18 +137,23 @@ class Calls:
         crash("E2")
         return True
 
-    def _each[T](self, pods: Sequence[Pod], call: Callable[[Pod], T]) -> Answers[T]:
-        def safely(pod: Pod) -> T | ClusterError:
+    def each[K, T](self, asked: Mapping[K, Callable[[], T]]) -> Mapping[K, T | ClusterError]:
+        """What these calls answered, by their keys."""
+
+        def safely(call: Callable[[], T]) -> T | ClusterError:
             try:
-                return self._reach(lambda: call(pod))
+                return self._reach(call)
             except ClusterError as error:
                 return error
 
         answers = {}
-        for pod, answer in zip(pods, self._pool.map(safely, pods), strict=True):
-            answers[pod.placement_id] = answer
+        for key, answer in zip(asked, self._pool.map(safely, asked.values()), strict=True):
+            answers[key] = answer
             self._alive()
         return answers
+
+    def _each[T](self, pods: Sequence[Pod], call: Callable[[Pod], T]) -> Answers[T]:
+        return self.each({pod.placement_id: partial(call, pod) for pod in pods})
 
     def _reach[T](self, call: Callable[[], T]) -> T:
         if self._down is not None:

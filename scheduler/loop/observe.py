@@ -22,7 +22,15 @@ from controlplane.kernel.crash import crash
 from scheduler.core.lifecycle import State
 from scheduler.loop import meter
 from scheduler.loop.progress import DELETED, LOST, Progress, verdict
-from scheduler.models import Attempt, AttemptOutcome, Operation, OperationKind, Placement, Workload
+from scheduler.models import (
+    Attempt,
+    AttemptOutcome,
+    Leftover,
+    Operation,
+    OperationKind,
+    Placement,
+    Workload,
+)
 from scheduler.services.transition import Step, lock, transition
 from tenants.services import usage
 
@@ -63,7 +71,7 @@ def pods(
     uid.
     """
     gone_uids = set(gone)
-    ours = [report for report in reports if _is_ours(report)]
+    ours = [report for report in reports if is_ours(report)]
     live = _live(cluster_id, ours)
     facts = [
         fact
@@ -102,7 +110,8 @@ def listed(
     return changed + pods(cluster_id=cluster_id, reports=reports, gone=(), at=at)
 
 
-def _is_ours(report: PodReport) -> bool:
+def is_ours(report: PodReport) -> bool:
+    """By its labels it is a pod of some workload of this installation."""
     if report.installation != settings.BERTH_INSTALLATION or not report.workload:
         return False
     try:
@@ -305,7 +314,7 @@ def _judge(attempts: Iterable[UUID], at: datetime) -> None:
         at=at,
     )
     ended = {
-        row.attempt_id: found.outcome
+        row.attempt_id: (found.outcome, Leftover.SERVICE if row.total > 1 else Leftover.PODS)
         for row, found in moves
         if row.workload_id in moved and found.outcome
     }
@@ -323,15 +332,24 @@ def _judge(attempts: Iterable[UUID], at: datetime) -> None:
     _stop({row.attempt_id: found.trouble for row, found in conclusions if found.stop})
 
 
-def _end(attempts: Mapping[UUID, AttemptOutcome], at: datetime) -> None:
-    """These attempts are over."""
+def _end(attempts: Mapping[UUID, tuple[AttemptOutcome, Leftover]], at: datetime) -> None:
+    """These attempts are over; what they leave in their clusters is `collect`'s."""
     if attempts:
         with connection.cursor() as cursor:
             cursor.execute(
-                "UPDATE scheduler_attempt a SET ended_at = %s, outcome = e.outcome"
-                " FROM unnest(%s::uuid[], %s::text[]) AS e(id, outcome)"
+                "UPDATE scheduler_attempt a SET ended_at = %s, outcome = e.outcome,"
+                " leftover = e.leftover, collect_at = clock_timestamp()"
+                " + CASE e.leftover WHEN %s THEN %s ELSE 0 END * interval '1 second'"
+                " FROM unnest(%s::uuid[], %s::text[], %s::text[]) AS e(id, outcome, leftover)"
                 " WHERE a.id = e.id AND a.ended_at IS NULL",
-                [at, list(attempts), [outcome.value for outcome in attempts.values()]],
+                [
+                    at,
+                    Leftover.PODS.value,
+                    settings.BERTH_POD_RETENTION_S,
+                    list(attempts),
+                    [outcome.value for outcome, _ in attempts.values()],
+                    [leftover.value for _, leftover in attempts.values()],
+                ],
             )
 
 

@@ -10,15 +10,16 @@ GPU = "nvidia.com/gpu"
 RENDEZVOUS_PORT = 29500
 
 
-def service_name(workload_id: UUID) -> str:
-    """The headless service under which a gang's pods find each other."""
-    return f"w{workload_id.hex}"
+def service_name(workload_id: UUID, attempt: int) -> str:
+    """The headless service under which a gang's pods find each other. Each attempt has its own,
+    so that the end of one takes nothing from the next."""
+    return f"w{workload_id.hex}-{attempt}"
 
 
 def pod_request(pod: Pod) -> PodRequest:
     """The pod as the cluster's own vocabulary has it; a gang's pods get rendezvous variables."""
     gang = pod.peers > 1
-    subdomain = service_name(pod.workload_id) if gang else ""
+    subdomain = service_name(pod.workload_id, pod.attempt) if gang else ""
     env = dict(pod.env)
     if gang:
         first = pod.name.removesuffix(f"-{pod.rank}") + "-0"

@@ -7,6 +7,7 @@ another cycle at once.
 """
 
 import logging
+from dataclasses import replace
 from datetime import datetime
 from time import perf_counter
 
@@ -14,13 +15,16 @@ from controlplane.kernel import hints
 from controlplane.kernel.crash import crash
 from scheduler.core.cycle import plan
 from scheduler.core.lifecycle import State
-from scheduler.core.plan import Plan
+from scheduler.core.plan import Hold, Plan
 from scheduler.core.policy import Policy
+from scheduler.core.reasons import Reason, ReasonCode
+from scheduler.core.snapshot import Snapshot
 from scheduler.loop import lease as leases
 from scheduler.loop import retention
 from scheduler.loop.apply import Outcome, apply
 from scheduler.loop.load import load
 from scheduler.models import CycleRecord, Workload
+from scheduler.selectors import checks
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +37,10 @@ KEPT_DAYS = 14
 def run_cycle(
     *, at: datetime, speed: float = 1.0, policy: Policy | None = None
 ) -> CycleRecord | None:
-    """Plan and apply once. None when another worker holds the lease, or nothing waits."""
+    """Plan and apply once. None when another worker holds the lease, or nothing waits.
+
+    While admission is stopped, nothing starts and nobody is evicted; only reasons are written.
+    """
     if not Workload.objects.filter(state=State.PENDING).exists():
         return None  # an idle installation pays for this one query a tick
     policy = policy or Policy()
@@ -45,7 +52,7 @@ def run_cycle(
         loaded = load(at=at)
         crash("B2")
         loaded_at = perf_counter()
-        decided = plan(loaded.snapshot, policy)
+        decided = _decide(loaded.snapshot, policy)
         leases.renew(lease)
         planned_at = perf_counter()
         outcome = apply(lease=lease, loaded=loaded, plan=decided, at=at, speed=speed)
@@ -72,6 +79,14 @@ def run_cycle(
         apply_ms=_ms(applied_at - planned_at),
         plan=_summary(decided, outcome),
     )
+
+
+def _decide(snapshot: Snapshot, policy: Policy) -> Plan:
+    if checks.admission_stopped():
+        made = plan(snapshot, replace(policy, preemption=False))
+        stopped = (Hold(a.workload, Reason(ReasonCode.ADMISSION_STOPPED)) for a in made.admits)
+        return Plan(holds=(*made.holds, *stopped))
+    return plan(snapshot, policy)
 
 
 def _ms(seconds: float) -> int:

@@ -1,6 +1,7 @@
 """Follows one cluster: list, then watch, into `observe` and the inventory.
 
-Readers only read the API and queue what they got; one writer does the database's part, in batches.
+Readers read the API and queue what they got; one writer does the database's part, in batches. Only
+a whole list shows what is nobody's, so that its reader has that collected (`strays`).
 When anything breaks, the whole watch ends and begins anew with fresh lists. The cluster counts as
 heard while both watches stand on a list that is stored: an API that answers, but not these, is
 silent.
@@ -36,7 +37,7 @@ from clusters.services import clusters, inventory
 from controlplane.kernel import hints
 from controlplane.kernel.crash import crash
 from scheduler.core import mig
-from scheduler.loop import observe
+from scheduler.loop import observe, strays
 from scheduler.loop.retry import give_up
 from scheduler.models import Attempt
 
@@ -155,6 +156,7 @@ class Watch:
             expected = observe.expected(cluster_id=self._cluster.id)
             listing = self._port.list_pods()
             self._offer(_PodList(listing, expected))
+            strays.collect(port=self._port, reports=listing.items, at=self._at())
             return listing.resource_version
 
         self._follow(begin, self._port.watch_pods, _Signal.PODS_WATCHED)

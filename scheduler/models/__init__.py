@@ -1,9 +1,16 @@
 """Workloads, where they run, and what was decided: one aggregate a file."""
 
+from scheduler.models.check import InvariantCheck
 from scheduler.models.cycle import CycleRecord, SchedulerLease
 from scheduler.models.estimate import Estimate
 from scheduler.models.operation import Operation, OperationKind
-from scheduler.models.placement import Attempt, AttemptOutcome, Placement, PlacementSpan
+from scheduler.models.placement import (
+    Attempt,
+    AttemptOutcome,
+    Leftover,
+    Placement,
+    PlacementSpan,
+)
 from scheduler.models.workload import PodSet, PodSetFlavor, Workload, WorkloadEvent
 
 __all__ = [
@@ -11,6 +18,8 @@ __all__ = [
     "AttemptOutcome",
     "CycleRecord",
     "Estimate",
+    "InvariantCheck",
+    "Leftover",
     "Operation",
     "OperationKind",
     "Placement",

@@ -18,6 +18,11 @@ class AttemptOutcome(models.TextChoices):
     LOST = "lost"  # node or cluster trouble: tried again
 
 
+class Leftover(models.TextChoices):
+    SERVICE = "service"  # its gang's service, and its pods after that
+    PODS = "pods"
+
+
 class Attempt(Row):
     """One try at running a workload, in one cluster. At most one is live.
 
@@ -25,7 +30,8 @@ class Attempt(Row):
     again, or as FAILED when it has been tried too often.
 
     `claim` is the token of the worker that carries out its operations until `claimed_until`
-    (database clock).
+    (database clock). `leftover` is what the attempt, which has ended, still has in its cluster,
+    and `collect_at` when that is to be taken away (database clock).
     """
 
     workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="attempts")
@@ -38,6 +44,8 @@ class Attempt(Row):
     trouble = models.CharField(max_length=500, blank=True)
     claim = models.UUIDField(null=True, blank=True)
     claimed_until = models.DateTimeField(null=True, blank=True)
+    leftover = models.CharField(max_length=7, choices=Leftover, blank=True, db_default="")
+    collect_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -50,6 +58,22 @@ class Attempt(Row):
                 | Q(outcome__in=AttemptOutcome.values, ended_at__isnull=False),
                 name="attempt_outcome_at_end",
             ),
+            models.CheckConstraint(
+                condition=Q(leftover="", collect_at__isnull=True)
+                | Q(
+                    leftover__in=Leftover.values,
+                    collect_at__isnull=False,
+                    ended_at__isnull=False,
+                ),
+                name="attempt_collected_after_end",
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["cluster", "collect_at"],
+                condition=Q(collect_at__isnull=False),
+                name="attempt_to_collect",
+            )
         ]
 
     def __str__(self) -> str:

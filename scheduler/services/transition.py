@@ -45,9 +45,10 @@ UPDATE scheduler_workload w SET
     ended_at = CASE WHEN s.after IN ('SUCCEEDED', 'FAILED', 'CANCELLED') THEN s.at END,
     reason = NULL,
     reason_at = NULL
-FROM s
+FROM s, tenants_project p
 WHERE w.id = s.id AND w.state = s.before AND (s.version IS NULL OR w.version = s.version)
-RETURNING w.id
+  AND p.id = w.project_id
+RETURNING w.id, p.tenant_id
 """
 
 
@@ -78,8 +79,8 @@ def transition(
                     [step.started_at for step in steps],
                 ],
             )
-            moved = frozenset(row[0] for row in cursor.fetchall())
-        made = [step for step in steps if step.workload_id in moved]
+            tenants: dict[UUID, UUID] = dict(cursor.fetchall())
+        made = [step for step in steps if step.workload_id in tenants]
         WorkloadEvent.objects.bulk_create(
             [
                 WorkloadEvent(
@@ -102,6 +103,7 @@ def transition(
                     action="workload.state",
                     target_type="workload",
                     target_id=step.workload_id,
+                    tenant_id=tenants[step.workload_id],
                     project_id=step.project_id,
                     before={"state": step.before.value},
                     after={"state": step.after.value, "why": step.message},
@@ -109,7 +111,7 @@ def transition(
                 for step in made
             ],
         )
-    return moved
+    return frozenset(tenants)
 
 
 def lock(attempts: Collection[UUID]) -> None:

@@ -1,5 +1,6 @@
 """Reading tenants, projects, members and tokens, as far as an actor may see."""
 
+from datetime import datetime
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
@@ -42,6 +43,16 @@ def project(*, actor: Actor, id: UUID) -> Project:
     return found or access.project_or_404(actor, id)
 
 
+def refuse_unseen(*, actor: Actor, project: str) -> None:
+    """For what a page's form or address names as its project. Raises NotFound for the id of one
+    that the actor does not see; text that is no id passes, the form refuses it."""
+    try:
+        id = UUID(project)
+    except ValueError:
+        return
+    access.project_or_404(actor, id)
+
+
 def roles(*, actor: Actor, project: Project) -> list[Role]:
     """What the actor is in that project, inherited roles included."""
     return sorted(actor.roles_at(tenant_id=project.tenant_id, project_id=project.id))
@@ -57,6 +68,15 @@ def members(*, actor: Actor, project: Project) -> QuerySet[Member]:
     return Member.objects.filter(Q(project=project) | Q(tenant_id__in=above)).select_related(
         "user", "tenant", "project"
     )
+
+
+def fleet_members(*, actor: Actor) -> QuerySet[Member]:
+    """Who has a role in the whole fleet; order them by id.
+
+    Raises NotAllowed for who has none there.
+    """
+    access.authorize_fleet(actor, Action.VIEW)
+    return Member.objects.filter(project=None, tenant=None).select_related("user")
 
 
 def member(*, actor: Actor, id: UUID) -> Member:
@@ -75,6 +95,13 @@ def member(*, actor: Actor, id: UUID) -> Member:
 def tokens(*, actor: Actor) -> QuerySet[Token]:
     """The actor's own tokens, revoked and expired ones too; order them by -id."""
     return Token.objects.filter(user=actor.user).select_related("project")
+
+
+def tokens_by_end(*, actor: Actor, at: datetime, ended: int) -> tuple[list[Token], list[Token]]:
+    """The actor's own that live, and as many of the others; the newest first. Two queries."""
+    rows = tokens(actor=actor).order_by("-id")
+    live = Q(revoked_at=None, expires_at__gt=at)
+    return list(rows.filter(live)), list(rows.exclude(live)[:ended])
 
 
 def token(*, actor: Actor, id: UUID) -> Token:

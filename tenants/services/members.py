@@ -37,21 +37,33 @@ def grant(*, actor: Actor, user: User, role: Role, place: Place, at: datetime) -
 
 
 def revoke(*, actor: Actor, member: Member, at: datetime) -> None:
-    """Take a role back. Raises as `grant`, and Conflict for the last owner of a tenant or
-    fleet."""
+    """Take a role back. Raises as `grant`, and Conflict for the last owner of a tenant or the
+    fleet and the last operator of the fleet, not counting who can't sign in any more."""
     place: Place = member.project or member.tenant
-    _authorize(actor, place, Role(member.role))
+    role = Role(member.role)
+    _authorize(actor, place, role)
     with transaction.atomic():
-        if member.role == Role.OWNER and not isinstance(place, Project):
-            owners = Member.objects.select_for_update().filter(
-                role=Role.OWNER, tenant=_tenant(place), project=_project(place)
+        if role in _never_vacant(place):
+            holders = Member.objects.select_for_update(of=("self",)).filter(
+                role=role, tenant=_tenant(place), project=_project(place), user__is_active=True
             )
-            if {owner.id for owner in owners} <= {member.id}:
-                raise Conflict("The last owner can't leave; make somebody else an owner first.")
+            if {holder.id for holder in holders} <= {member.id}:
+                raise Conflict(f"The last {role} can't leave; make somebody else an {role} first.")
         deleted, _ = Member.objects.filter(id=member.id).delete()
         if not deleted:
             raise NotFound("There is no such member.")
         _record(actor, "member.revoke", member, at)
+
+
+def _never_vacant(place: Place) -> frozenset[Role]:
+    """Roles that somebody always holds there."""
+    match place:
+        case Project():
+            return frozenset()
+        case Tenant():
+            return frozenset({Role.OWNER})
+        case None:
+            return frozenset({Role.OWNER, Role.OPERATOR})
 
 
 def _authorize(actor: Actor, place: Place, role: Role) -> None:

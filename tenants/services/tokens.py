@@ -10,8 +10,8 @@ from django.db import transaction
 from controlplane.audit import services as audit
 from controlplane.kernel import text
 from controlplane.kernel.errors import Invalid, NotAllowed, NotFound
-from tenants.access import Actor
-from tenants.models import Project, Scope, Token
+from tenants.access import ROLE_ACTIONS, SCOPE_ACTIONS, Action, Actor
+from tenants.models import Project, Role, Scope, Token
 
 PREFIX = "berth_"
 """Secret scanners find it by this."""
@@ -19,6 +19,12 @@ SECRET_BYTES = 32
 MAX_AGE = timedelta(days=90)
 MAX_LIVE = 50
 """Live tokens a user may have."""
+
+
+def offered(actor: Actor) -> list[Scope]:
+    """The scopes that permit the actor anything: to read always, the others by their roles."""
+    own = frozenset[Action]().union(*(ROLE_ACTIONS[Role(m.role)] for m in actor.memberships))
+    return [scope for scope in Scope if scope == Scope.READ or SCOPE_ACTIONS[scope] & own]
 
 
 def issue(

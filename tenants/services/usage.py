@@ -41,10 +41,12 @@ def add(amounts: Amounts) -> None:
         cursor.execute(
             "UPDATE tenants_quota q SET used_milli = q.used_milli + a.amount"
             " FROM unnest(%s::uuid[], %s::uuid[], %s::bigint[]) AS a(project, flavor, amount)"
-            " WHERE q.project_id = a.project AND q.flavor_id = a.flavor",
+            " WHERE q.project_id = a.project AND q.flavor_id = a.flavor"
+            " RETURNING q.project_id, q.flavor_id",
             [list(projects), list(flavors), list(moved.values())],
         )
-        if cursor.rowcount != len(moved):
-            raise MissingQuota(
-                f"{len(moved) - cursor.rowcount} of {len(moved)} quotas are missing"
-            )
+        missing = sorted(moved.keys() - set(cursor.fetchall()))
+    if missing:
+        raise MissingQuota(
+            "; ".join(f"project {p} has no quota of flavor {f}" for p, f in missing)
+        )

@@ -121,6 +121,14 @@ def test_a_larger_body_is_refused_before_the_application_sees_it() -> None:
     assert json.loads(answer)["code"] == "too-large"
 
 
+def test_a_page_says_so_as_a_page() -> None:
+    status, answer, got = send(b"x" * 101, path="/workloads/new")
+    assert (status, got) == (413, [])
+    assert b"<h1>Too large</h1>" in answer
+    headers, _ = asgi._page()
+    assert "script-src 'self'" in headers["content-security-policy"]
+
+
 def test_an_endless_body_is_not_read_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asgi, "DRAINED_BYTES", 1000)
     status, _, got = send(*[b"x" * 100] * 10_000)

@@ -8,6 +8,9 @@ from django.db import DatabaseError, connection, models, transaction
 from tests.constraints.catalog import Wall
 from tests.constraints.moves import Move, change
 
+UNCOUNTED = -1
+"""What psycopg tells for a TRUNCATE."""
+
 
 @dataclass(frozen=True, slots=True)
 class Attack:
@@ -40,7 +43,8 @@ class Attack:
         try:
             with transaction.atomic(), connection.cursor() as cursor:
                 cursor.execute(sql, parameters)
-                assert cursor.rowcount == 1, f"the attack hit {cursor.rowcount} rows: {sql}"
+                told = cursor.rowcount if cursor.rowcount != UNCOUNTED else 1
+                assert told == 1, f"the attack hit {told} rows: {sql}"
         except DatabaseError as error:
             diagnosis = getattr(error.__cause__, "diag", None)
             return getattr(diagnosis, "constraint_name", None) or str(error)

@@ -45,6 +45,21 @@ class Wall:
             cursor.execute(sql.format(name=self.name, table=self.table))
 
 
+_DELETE, _TRUNCATE = 8, 32  # bits of pg_trigger.tgtype
+
+
+def guarded_tables() -> tuple[set[str], set[str]]:
+    """Those where a trigger watches a DELETE, and those where one watches a TRUNCATE."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT DISTINCT tgrelid::regclass::text, tgtype & %s <> 0, tgtype & %s <> 0"
+            " FROM pg_trigger WHERE NOT tgisinternal",
+            [_DELETE, _TRUNCATE],
+        )
+        found = cursor.fetchall()
+    return {table for table, by, _ in found if by}, {table for table, _, by in found if by}
+
+
 def tables() -> list[str]:
     """Berth's own tables, those of many-to-many fields too."""
     return [

@@ -76,6 +76,16 @@ def remove(model: type[models.Model], given: Values | None = None, /) -> Move:
     return prepare
 
 
+def empty(model: type[models.Model]) -> Move:
+    """TRUNCATE of the table, and of all that refer to it, with one row made before."""
+
+    def prepare() -> Statement:
+        make(model)
+        return f'TRUNCATE "{model._meta.db_table}" CASCADE', []
+
+    return prepare
+
+
 def _key(row: models.Model) -> str:
     assert row._meta.pk
     return f'"{row._meta.pk.column}"'

@@ -24,6 +24,7 @@ from scheduler.models import (
 )
 from tenants.models import Charge, Member, Project, Quota, Rate, Tenant, UsageInterval
 from tests.constraints.attacks.held import RELEASED, UID, second
+from tests.constraints.attacks.tenants import after_a_cut_elsewhere
 from tests.constraints.moves import Move, Sql, Statement, change, copy, insert_like, remove, update
 from tests.constraints.rows import HOUR, NOON, make
 
@@ -41,6 +42,11 @@ def _borrows_what_is_lent() -> Statement:
     flavor = make(Flavor)
     make(Quota, flavor=flavor, nominal_milli=1000, lending_limit_milli=400)
     return update(make(Quota, flavor=flavor, nominal_milli=1000), used_milli=1400)
+
+
+def _uses_its_own_after_a_cut_elsewhere() -> Statement:
+    quota, _ = after_a_cut_elsewhere()
+    return update(quota, used_milli=500)
 
 
 def _uses_less_after_a_cut() -> Statement:
@@ -128,6 +134,9 @@ LEGAL: dict[str, Move] = {
         Member, project_id=lambda: make(Project).pk
     ),
     "quota_within_limits_on_update: a project borrows what is lent": _borrows_what_is_lent,
+    "quota_within_limits_on_update: what is not lent, after a cut elsewhere": (
+        _uses_its_own_after_a_cut_elsewhere
+    ),
     "quota_within_limits_on_update: a quota is cut below its use": change(
         Quota,
         {"nominal_milli": 1000, "used_milli": 1000},

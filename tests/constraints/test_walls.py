@@ -8,7 +8,7 @@ from scheduler.models import PlacementSpan
 from tenants.models import Charge
 from tests.constraints.attack import Attack
 from tests.constraints.attacks import ATTACKS
-from tests.constraints.catalog import Wall, walls
+from tests.constraints.catalog import Wall, guarded_tables, walls
 from tests.constraints.moves import insert_like
 from tests.constraints.rows import Values, make
 
@@ -53,6 +53,12 @@ def test_what_is_checked_against_a_row_never_comes_before_it(
 
 def test_every_wall_is_attacked_and_every_attack_has_a_wall() -> None:
     assert sorted({attack.wall for attack in ATTACKS}) == sorted(walls())
+
+
+def test_a_table_that_keeps_its_rows_is_not_emptied_at_once_either() -> None:
+    kept, never_emptied = guarded_tables()
+    assert "audit_auditevent" in kept
+    assert kept == never_emptied
 
 
 def test_no_two_attacks_have_one_name() -> None:

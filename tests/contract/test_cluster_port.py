@@ -1,7 +1,7 @@
 """What Berth relies on in a cluster: the simulator and a real Kubernetes have to agree on it."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
@@ -195,6 +195,36 @@ def test_another_pod_of_that_name_is_not_deleted(stage: Stage) -> None:
     assert stage.read(pod) == pod
 
 
+def test_a_pod_that_changed_since_its_version_is_not_deleted(stage: Stage) -> None:
+    seen = stage.port.create_pod(request=stage.request(command=("sleep", "60")))
+    opened = stage.open(seen, stage.add_node())
+    where = {"namespace": seen.namespace, "name": seen.name, "uid": seen.uid}
+    stage.port.delete_pod(**where, grace_s=0, resource_version=seen.resource_version)
+    running = stage.wait(opened, PodPhase.RUNNING)
+    assert not running.deleting
+
+
+def test_a_gated_pod_that_is_as_it_was_seen_is_deleted_at_once(stage: Stage) -> None:
+    seen = stage.port.create_pod(request=stage.request())
+    where = {"namespace": seen.namespace, "name": seen.name}
+    stage.port.delete_pod(**where, uid=seen.uid, grace_s=0, resource_version=seen.resource_version)
+    assert stage.port.read_pod(**where) is None
+
+
+def test_a_pod_says_when_it_was_made(stage: Stage) -> None:
+    before = datetime.now(UTC) - timedelta(seconds=2)  # told in whole seconds
+    born = stage.port.create_pod(request=stage.request()).created_at
+    assert born is not None
+    assert before <= born <= datetime.now(UTC) + timedelta(seconds=1)
+
+
+def test_a_pod_that_ended_is_deleted_by_its_uid(stage: Stage) -> None:
+    pod = stage.wait(stage.start(stage.add_node(), command=("sleep", "1")), *ENDED)
+    where = {"namespace": pod.namespace, "name": pod.name}
+    stage.port.delete_pod(**where, uid=pod.uid, grace_s=10)
+    eventually("the pod is gone", lambda: stage.port.read_pod(**where) is None)
+
+
 def test_a_foreign_pod_is_reported_with_what_it_holds(stage: Stage) -> None:
     node = stage.add_node()
     limits = {"cpu": "2500m", "memory": "3Gi", "nvidia.com/gpu": "2"}
@@ -257,14 +287,32 @@ def test_a_namespace_of_somebody_else_is_not_taken_over(stage: Stage) -> None:
 def test_a_gangs_service_is_made_once_and_never_shared(stage: Stage) -> None:
     where = {"namespace": stage.namespace, "name": f"gang-{stage.namespace}"}
     for _ in range(2):
-        stage.port.ensure_service(**where, workload="one")
+        stage.port.ensure_service(**where, workload="one", attempt=1)
     path = f"/api/v1/namespaces/{stage.namespace}/services/{where['name']}"
     spec = stage.admin("GET", path)["spec"]
     assert spec["clusterIP"] == "None"
     assert spec["selector"]["berth.dev/workload"] == "one"
-    with pytest.raises(ClusterError) as call:
-        stage.port.ensure_service(**where, workload="two")
-    assert refused(call) is Fault.CONFLICT
+    assert spec["selector"]["berth.dev/attempt"] == "1"
+    for workload, attempt in (("two", 1), ("one", 2)):
+        with pytest.raises(ClusterError) as call:
+            stage.port.ensure_service(**where, workload=workload, attempt=attempt)
+        assert refused(call) is Fault.CONFLICT
+
+
+def test_a_gangs_service_is_deleted_by_whose_it_is(stage: Stage) -> None:
+    where = {"namespace": stage.namespace, "name": f"gang-{stage.namespace}"}
+    stage.port.ensure_service(**where, workload="one", attempt=1)
+
+    def services() -> list[str]:
+        path = f"/api/v1/namespaces/{stage.namespace}/services"
+        return [service["metadata"]["name"] for service in stage.admin("GET", path)["items"]]
+
+    for workload, attempt in (("two", 1), ("one", 2)):
+        stage.port.delete_service(**where, workload=workload, attempt=attempt)
+        assert services() == [where["name"]]
+    for _ in range(2):
+        stage.port.delete_service(**where, workload="one", attempt=1)
+        assert services() == []
 
 
 def test_a_gangs_pod_is_accepted_with_its_rendezvous_name(stage: Stage) -> None:

@@ -210,11 +210,11 @@ def test_the_like_of_a_held_workload_are_held_for_the_same_reason_in_their_order
     pending += [job("urgent", "a", pods(gpus=3), priority=5, submitted_at=9)]
     made = decide(snapshot(nodes=ONE, queues=[queue("a", h100=8)], pending=pending))
     assert made.started() == ["urgent"]
-    assert [made.hold(f"w{i}").position for i in range(3)] == [1, 2, 3]
+    assert list(made.holds) == ["w0", "w1", "w2"]
     assert len({made.hold(f"w{i}").reason for i in range(3)}) == 1
 
 
-def test_positions_count_over_all_requests_of_a_project_and_for_each_project() -> None:
+def test_holds_are_in_the_order_of_each_projects_queue_over_all_its_requests() -> None:
     pending = [
         job("big", "a", pods(gpus=8), submitted_at=1),
         job("late", "a", not_before=AT + 9, submitted_at=2),
@@ -223,8 +223,7 @@ def test_positions_count_over_all_requests_of_a_project_and_for_each_project() -
     ]
     queues = [queue("a", h100=8), queue("b", h100=8)]
     made = decide(snapshot(nodes=ONE, queues=queues, pending=pending))
-    positions = {name: hold.position for name, hold in made.holds.items()}
-    assert positions == {"first": 1, "big": 2, "late": 3, "other": 1}
+    assert list(made.holds) == ["first", "big", "late", "other"]
 
 
 def test_what_is_beyond_the_most_admissions_comes_next_time() -> None:

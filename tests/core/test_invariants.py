@@ -73,7 +73,7 @@ def test_a_lawful_plan_breaks_nothing() -> None:
     [
         pytest.param(replace(GOOD, holds=()), "is not decided", id="a workload left out"),
         pytest.param(
-            replace(GOOD, holds=(*GOOD.holds, Hold(W.workload, Reason(ReasonCode.NO_FIT), 9))),
+            replace(GOOD, holds=(*GOOD.holds, Hold(W.workload, Reason(ReasonCode.NO_FIT)))),
             "decided 2 times",
             id="a workload decided twice",
         ),
@@ -81,11 +81,6 @@ def test_a_lawful_plan_breaks_nothing() -> None:
             replace(GOOD, admits=(*GOOD.admits, Admit(WorkloadId("ghost"), ClusterId("c1"), ()))),
             "ghost is decided and not pending",
             id="an unknown workload",
-        ),
-        pytest.param(
-            replace(GOOD, holds=tuple(replace(h, position=7) for h in GOOD.holds)),
-            "positions",
-            id="wrong positions",
         ),
         pytest.param(
             _places(W, lambda places: places[:1]), "starts 1 pods", id="a part of a gang"

@@ -140,6 +140,5 @@ def test_where_devices_bind_nothing_else_is_blamed() -> None:
 def test_what_is_behind_others_is_not_promised_the_next_cycle() -> None:
     pending = [job(f"w{i}", "a", submitted_at=i) for i in range(9)]
     made = decide(snapshot(nodes=ONE, queues=[queue("a", h100=8)], pending=pending), max_admits=1)
-    assert made.hold("w8").position == 8
     told = describe(made.hold("w8").reason)
     assert told == "Other workloads start first (1 in this cycle)."

@@ -9,6 +9,7 @@ from django.db import connection
 from django.db.models.functions import Now
 from pytest_django import Settings
 
+from controlplane.kernel import hints
 from scheduler.core.lifecycle import TERMINAL
 from scheduler.models import Attempt, Workload
 from tests.crash import verdict
@@ -32,12 +33,19 @@ class Scene:
     def end_well(self) -> None:
         """Healthy steps until all has ended; then nothing may be wrong."""
         self.world.until(self._all_ended, within_s=60)
+        self.world.dispatch()
         assert verdict.faults(self.world, since=self.begun) == []
 
     def wait_for_claims(self) -> None:
         """Until those of the dead have run out, by the database's clock."""
         live = Attempt.objects.filter(claimed_until__gt=Now())
         eventually("the claims of the dead have run out", lambda: not live.exists())
+
+    def wait_for_dispatch(self) -> None:
+        """Until a dead process's hold on the cluster's dispatch has run out, by Redis's clock."""
+        work = f"dispatch:{self.world.cluster.id}"
+        eventually("the dispatch is free", lambda: hints.begin(work, for_s=SHORT_S))
+        hints.end(work)
 
     def _all_ended(self) -> bool:
         return not Workload.objects.exclude(state__in=sorted(TERMINAL)).exists()

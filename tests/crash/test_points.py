@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 import pytest
 from django.db import connection
+from django.db.models.functions import Now
 
 from clusters.port import PodPhase
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
-from scheduler.models import Workload
+from scheduler.models import Attempt, Workload
 from scheduler.services import workloads
 from tests.architecture.source import PACKAGES, nodes
 from tests.crash import children, diary
@@ -166,14 +167,40 @@ def test_dying_again_and_again_at_one_point_only_delays(scene: Scene) -> None:
     scene.end_well()
 
 
+def test_dying_while_what_ended_is_collected(scene: Scene) -> None:
+    def due() -> dict[str, int]:
+        Attempt.objects.exclude(collect_at=None).update(collect_at=Now())
+        objects = scene.world.simulator.stats()["objects"]
+        return {kind: objects[kind] for kind in ("pods", "services")}
+
+    all_done(scene)
+    scene.world.observe()
+    assert due() == {"pods": 5, "services": 1}
+    scene.children.run("dispatch", crash="C1")
+    assert due() == {"pods": 3, "services": 0}  # the gang's are kept, as its service was due only
+    assert not Attempt.objects.filter(leftover="").exists()
+    assert scene.world.collect() == 3
+    assert due() == {"pods": 3, "services": 0}
+    scene.wait_for_dispatch()
+    scene.children.run("dispatch", crash="C1")
+    assert scene.world.collect() == 1
+    assert due() == {"pods": 0, "services": 0}
+    assert set(Attempt.objects.values_list("leftover", flat=True)) == {""}
+    scene.end_well()
+
+
 def test_every_crash_point_of_the_tree_has_a_scenario() -> None:
-    """M1's is in test_meter.py."""
+    """M1's is in test_meter.py, C1's is above."""
     points = {
         ast.literal_eval(node.args[0])
         for _, node in nodes(*PACKAGES)
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "crash"
     }
-    assert points == {point.crash.partition(":")[0] for point in POINTS} | {*SUBMITTING, "M1"}
+    assert points == {point.crash.partition(":")[0] for point in POINTS} | {
+        *SUBMITTING,
+        "M1",
+        "C1",
+    }
 
 
 def test_the_environment_arms_a_point_too(scene: Scene) -> None:

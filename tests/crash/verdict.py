@@ -43,6 +43,8 @@ def _left_over(world: World, told: Diary) -> Iterator[str]:
     for pod in world.port.list_pods().items:
         if pod.workload and pod.phase not in {PodPhase.SUCCEEDED, PodPhase.FAILED}:
             yield f"the cluster still has {pod.name}, {pod.phase}"
+    if services := world.simulator.stats()["objects"]["services"]:
+        yield f"the cluster still has {services} services"
 
 
 def _twice(told: Diary) -> Iterator[str]:

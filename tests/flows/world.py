@@ -17,7 +17,7 @@ from clusters.port import ClusterPort, PodReport
 from clusters.services import clusters, inventory
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
-from scheduler.loop import dispatch, observe, run, watch
+from scheduler.loop import collect, dispatch, observe, run, watch
 from scheduler.models import Workload
 from scheduler.services import workloads
 from scheduler.services.specs import PodSetSpec, WorkloadSpec
@@ -85,6 +85,11 @@ class World:
     def dispatch(self) -> None:
         while dispatch.dispatch(port=self.port, cluster_id=self.cluster.id, at=now).taken:
             pass
+        while self.collect():
+            pass
+
+    def collect(self) -> int:
+        return collect.collect(port=self.port, cluster_id=self.cluster.id).taken
 
     def observe(self) -> tuple[PodReport, ...]:
         expected = observe.expected(cluster_id=self.cluster.id)

@@ -29,10 +29,12 @@ type Trouble = Callable[[str], None]
 
 @dataclass
 class FakeCluster:
-    """`trouble` by verb (create, open, delete, read); `calls` counts the verbs."""
+    """`trouble` by verb (create, open, delete, read, withdraw); `calls` counts the verbs.
+    `services` has whose each is: workload and attempt."""
 
     pods: dict[str, PodReport] = field(default_factory=dict)
     requests: dict[str, PodRequest] = field(default_factory=dict)
+    services: dict[str, tuple[str, int]] = field(default_factory=dict)
     trouble: dict[str, Trouble] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
     _versions: "count[int]" = field(default_factory=lambda: count(1))
@@ -65,8 +67,15 @@ class FakeCluster:
     def ensure_namespace(self, *, name: str) -> None:
         self._begin("namespace", name)
 
-    def ensure_service(self, *, namespace: str, name: str, workload: str) -> None:
+    def ensure_service(self, *, namespace: str, name: str, workload: str, attempt: int) -> None:
         self._begin("service", name)
+        if self.services.setdefault(name, (workload, attempt)) != (workload, attempt):
+            raise ClusterError(Fault.CONFLICT, "another service has this name")
+
+    def delete_service(self, *, namespace: str, name: str, workload: str, attempt: int) -> None:
+        self._begin("withdraw", name)
+        if self.services.get(name) == (workload, attempt):
+            del self.services[name]
 
     def create_pod(self, *, request: PodRequest) -> PodReport:
         self._begin("create", request.name)
@@ -103,9 +112,12 @@ class FakeCluster:
         self._begin("read", name)
         return self.pods.get(name)
 
-    def delete_pod(self, *, namespace: str, name: str, uid: str, grace_s: int) -> None:
+    def delete_pod(
+        self, *, namespace: str, name: str, uid: str, grace_s: int, resource_version: str = ""
+    ) -> None:
         self._begin("delete", name)
-        if name in self.pods and self.pods[name].uid == uid:
+        pod = self.pods.get(name)
+        if pod and pod.uid == uid and resource_version in ("", pod.resource_version):
             del self.pods[name]
 
     def list_pods(self) -> Listing[PodReport]:

@@ -17,6 +17,7 @@ TASKS = {
     "scheduler.meter": "periodic",
     "scheduler.forecast": "periodic",
     "scheduler.check_clusters": "periodic",
+    "scheduler.check_invariants": "periodic",
 }
 
 

@@ -9,13 +9,18 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 from django.db import connection
+from django.db.models import Sum
 
 from clusters.port import PodPhase
 from scheduler.loop import invariants, meter
 from scheduler.models import Workload
+from scheduler.services import workloads
 from tenants.models import Quota, UsageInterval
 from tenants.services.quotas import record
+from tests import factories
 from tests.constraints.catalog import walls
+from tests.factories import AT
+from tests.flows.world import spec
 from tests.scheduler.breaks import BREAKS, HOURS, over_limit, sql
 from tests.scheduler.stage import LATER, Stage
 
@@ -77,6 +82,27 @@ def test_a_quota_that_was_cut_may_be_passed_by_what_was_there_before(lived: Stag
     over_limit()
     quota = Quota.objects.get()
     record(lived.actor, quota, quota, action="quota.set", at=LATER)
+    assert invariants.violations_here() == []
+
+
+def test_what_a_project_does_not_lend_is_its_own_even_after_a_cut_elsewhere(stage: Stage) -> None:
+    """It is held beyond what the fleet has left, and breaks nothing."""
+    stage.running("borrows", gpus=8)
+    cut = Quota.objects.get()
+    Quota.objects.update(nominal_milli=1000)
+    cut.refresh_from_db()
+    record(stage.actor, cut, cut, action="quota.set", at=AT)
+    other = factories.project(stage.project.tenant, "Other")
+    factories.quota(other, stage.flavor, 8000, lending_limit_milli=0)
+    [own] = workloads.submit(
+        actor=stage.actor, project=other, specs=[spec(gpus=8, flavor="h100")], at=LATER
+    )
+    stage.cycle(at=LATER)
+    own.refresh_from_db()
+    assert own.state == "ADMITTED"
+    assert Quota.objects.aggregate(held=Sum("used_milli"), of=Sum("nominal_milli")) == {
+        "held": 16_000, "of": 9000,
+    }  # fmt: skip
     assert invariants.violations_here() == []
 
 

@@ -1,19 +1,21 @@
 """The dispatch task: a cluster that hangs costs the others little."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any, Never
 
 import pytest
 from celery.exceptions import SoftTimeLimitExceeded
+from django.db.models.functions import Now
 from pytest_django import Settings
 
 from clusters import registry
 from clusters.models import Cluster, ClusterState
-from clusters.port import Fault
-from controlplane.kernel import hints
+from clusters.port import Fault, PodPhase
+from controlplane.kernel import clock, hints
 from scheduler import tasks
-from scheduler.loop import dispatch
-from scheduler.models import Attempt, Operation, Workload
+from scheduler.loop import collect, dispatch
+from scheduler.models import Attempt, Operation, Placement, Workload
 from tests.scheduler.stage import Stage
 
 
@@ -81,6 +83,51 @@ def test_a_silent_cluster_is_asked_for_one_attempt_at_a_time(
     run(waiting)
     run(waiting)
     assert bound() == 1
+
+
+@pytest.fixture
+def left_over(waiting: Stage) -> Stage:
+    """Two of the three have ended and are to be collected; the third is still to start."""
+    for placement in Placement.objects.filter(workload__name__in=["first", "second"]):
+        dispatch.dispatch(port=waiting.port, cluster_id=waiting.cluster.id, at=clock.now)
+        waiting.port.becomes(placement.pod_name, PodPhase.SUCCEEDED)
+    waiting.relist(at=clock.now())
+    Attempt.objects.exclude(collect_at=None).update(collect_at=Now())
+    assert Attempt.objects.filter(leftover="pods").count() == 2
+    return waiting
+
+
+def test_what_ended_is_collected_beside_what_starts(
+    left_over: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collect, "BATCH", 1)
+    run(left_over)
+    assert bound() == 1
+    assert len(left_over.port.pods) == 1
+
+
+def test_a_silent_clusters_leftovers_wait(left_over: Stage) -> None:
+    Operation.objects.update(done_at=Now())
+    Cluster.objects.update(state=ClusterState.DEGRADED)
+    run(left_over)
+    assert left_over.port.calls["delete"] == 0
+    Cluster.objects.update(state=ClusterState.ACTIVE)
+    run(left_over)
+    assert left_over.port.calls["delete"] == 2
+
+
+def test_a_cluster_with_nothing_but_leftovers_gets_its_task(
+    left_over: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = []
+    monkeypatch.setattr(hints, "send", lambda task, **arguments: sent.append(arguments))
+    Operation.objects.update(done_at=Now())
+    tasks.dispatch()
+    assert sent == [{"cluster_id": str(left_over.cluster.id)}]
+    sent.clear()
+    Attempt.objects.exclude(collect_at=None).update(collect_at=Now() + timedelta(hours=1))
+    tasks.dispatch()
+    assert sent == []
 
 
 def test_what_took_too_long_is_postponed_and_not_held(waiting: Stage) -> None:

@@ -42,7 +42,8 @@ def test_a_step_writes_one_line_of_the_timeline_and_one_audit_row(stage: Stage) 
         {"state": "PENDING"},
         {"state": "ADMITTED", "why": "it fits"},
     )
-    assert (row.actor, row.at, row.project_id) == ("system:test", LATER, stage.project.id)
+    assert (row.actor, row.at) == ("system:test", LATER)
+    assert (row.tenant_id, row.project_id) == (stage.project.tenant_id, stage.project.id)
     workload.refresh_from_db()
     assert (workload.state, workload.version, workload.admitted_at) == ("ADMITTED", 2, LATER)
 

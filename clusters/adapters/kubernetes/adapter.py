@@ -92,19 +92,25 @@ class KubernetesCluster:
             content_type=APPLY_PATCH,
         )
 
-    def ensure_service(self, *, namespace: str, name: str, workload: str) -> None:
-        path = f"{NAMESPACES}/{quote(namespace, safe='')}/services"
+    def ensure_service(self, *, namespace: str, name: str, workload: str, attempt: int) -> None:
         body = manifests.service(
-            namespace=namespace, name=name, workload=workload, names=self._names
+            namespace=namespace, name=name, workload=workload, attempt=attempt, names=self._names
         )
         try:
-            self._client.call("POST", path, body=body)
+            self._client.call("POST", _services(namespace), body=body)
         except ClusterError as error:
             if error.fault is not Fault.CONFLICT:
                 raise
-            found = self._found(f"{path}/{quote(name, safe='')}")
-            if found is None or _labels(found).get(self._names.label_workload) != workload:
+            found = self._found(_service(namespace, name))
+            if found is None or not _has_labels(found, _labels(body)):
                 raise
+
+    def delete_service(self, *, namespace: str, name: str, workload: str, attempt: int) -> None:
+        labels = manifests.service_labels(workload=workload, attempt=attempt, names=self._names)
+        path = _service(namespace, name)
+        found = self._found(path)
+        if found is not None and _has_labels(found, labels):
+            self._delete(path, {"uid": found["metadata"].get("uid")})
 
     def create_pod(self, *, request: PodRequest) -> PodReport:
         body = manifests.pod(request, names=self._names)
@@ -131,19 +137,13 @@ class KubernetesCluster:
         found = self._found(_pod(namespace, name))
         return None if found is None else self._report(found)
 
-    def delete_pod(self, *, namespace: str, name: str, uid: str, grace_s: int) -> None:
-        body = {
-            "apiVersion": "v1",
-            "kind": "DeleteOptions",
-            "gracePeriodSeconds": grace_s,
-            "preconditions": {"uid": uid},
-        }
-        try:
-            self._client.call("DELETE", _pod(namespace, name), body=body)
-        except ClusterError as error:
-            # Gone already, or the name is another pod's by now (409).
-            if error.fault not in {Fault.NOT_FOUND, Fault.CONFLICT}:
-                raise
+    def delete_pod(
+        self, *, namespace: str, name: str, uid: str, grace_s: int, resource_version: str = ""
+    ) -> None:
+        preconditions = {"uid": uid}
+        if resource_version:
+            preconditions["resourceVersion"] = resource_version
+        self._delete(_pod(namespace, name), preconditions, gracePeriodSeconds=grace_s)
 
     def close(self) -> None:
         self._client.close()
@@ -186,6 +186,20 @@ class KubernetesCluster:
             read_timeout_s=self._watch_read_timeout_s,
         )
 
+    def _delete(self, path: str, preconditions: Json, **options: int) -> None:
+        body = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": preconditions,
+            **options,
+        }
+        try:
+            self._client.call("DELETE", path, body=body)
+        except ClusterError as error:
+            # Gone already, or no longer what is meant (409).
+            if error.fault not in {Fault.NOT_FOUND, Fault.CONFLICT}:
+                raise
+
     def _found(self, path: str) -> Json | None:
         try:
             return self._client.call("GET", path)
@@ -208,10 +222,10 @@ class KubernetesCluster:
     def _is_same(self, found: Json, wanted: manifests.Json) -> bool:
         """Whether a pod is what we would have made: its hash and each of our labels."""
         key = self._names.annotation_hash
-        labels = _labels(found)
-        return _mapping(found, "annotations").get(key) == _mapping(wanted, "annotations")[
-            key
-        ] and all(labels.get(name) == value for name, value in _labels(wanted).items())
+        digest = _mapping(wanted, "annotations")[key]
+        return _mapping(found, "annotations").get(key) == digest and _has_labels(
+            found, _labels(wanted)
+        )
 
 
 def _pods(namespace: str) -> str:
@@ -222,6 +236,14 @@ def _pod(namespace: str, name: str) -> str:
     return f"{_pods(namespace)}/{quote(name, safe='')}"
 
 
+def _services(namespace: str) -> str:
+    return f"{NAMESPACES}/{quote(namespace, safe='')}/services"
+
+
+def _service(namespace: str, name: str) -> str:
+    return f"{_services(namespace)}/{quote(name, safe='')}"
+
+
 def _mapping(body: Json, key: str) -> Json:
     metadata = body.get("metadata")
     found = metadata.get(key) if isinstance(metadata, dict) else None
@@ -230,3 +252,8 @@ def _mapping(body: Json, key: str) -> Json:
 
 def _labels(body: Json) -> Json:
     return _mapping(body, "labels")
+
+
+def _has_labels(body: Json, wanted: Json) -> bool:
+    labels = _labels(body)
+    return all(labels.get(name) == value for name, value in wanted.items())

@@ -125,12 +125,18 @@ def namespace(name: str, *, names: Names) -> Json:
     }
 
 
-def service(*, namespace: str, name: str, workload: str, names: Names) -> Json:
-    """A headless service: it gives each rank its name before any is ready."""
-    selector: Json = {
+def service_labels(*, workload: str, attempt: int, names: Names) -> Json:
+    """What says whose a service is, and selects its pods."""
+    return {
         names.label_installation: names.installation,
         names.label_workload: workload,
+        names.label_attempt: str(attempt),
     }
+
+
+def service(*, namespace: str, name: str, workload: str, attempt: int, names: Names) -> Json:
+    """A headless service: it gives each rank its name before any is ready."""
+    selector = service_labels(workload=workload, attempt=attempt, names=names)
     return {
         "apiVersion": "v1",
         "kind": "Service",

@@ -75,6 +75,7 @@ def pod(body: Json, *, names: Names) -> PodReport:
         workload=workload,
         attempt=attempt,
         rank=rank,
+        created_at=moment(metadata, "creationTimestamp"),
         started_at=started_at,
         finished_at=moment(ended, "finishedAt") if phase in _ENDED.values() else None,
         exit_code=exit_code if type(exit_code) is int and abs(exit_code) < 2**31 else None,

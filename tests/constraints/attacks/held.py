@@ -5,7 +5,16 @@ from datetime import timedelta
 from clusters.models import Device, DeviceMode, Flavor, Node
 from scheduler.models import Attempt, Placement, PlacementSpan, PodSet, PodSetFlavor, Workload
 from tests.constraints.attack import Attack, negative
-from tests.constraints.moves import Move, Statement, change, copy, insert_like, remove, update
+from tests.constraints.moves import (
+    Move,
+    Statement,
+    change,
+    copy,
+    empty,
+    insert_like,
+    remove,
+    update,
+)
 from tests.constraints.rows import NOON, Values, make
 
 RELEASED: Values = {
@@ -114,6 +123,12 @@ PLACEMENTS = (
         change(Placement, {"released_at": NOON}, released_at=None),
     ),
     Attack("placement_held_is_kept", "what is held is forgotten", remove(Placement)),
+    Attack(
+        "placement_never_emptied",
+        "all that is held is forgotten",
+        empty(Placement),
+        behind=("span_never_emptied",),
+    ),
     Attack("placement_released_with_spans", "a released pod holds a device", _only_its_placement),
 )
 
@@ -174,6 +189,7 @@ SPANS = (
         change(PlacementSpan, RELEASED, released_at=None),
     ),
     Attack("span_held_is_kept", "a device that is held looks free", remove(PlacementSpan)),
+    Attack("span_never_emptied", "every device looks free", empty(PlacementSpan)),
     Attack(
         "span_released_with_placement",
         "a device of a pod that holds it looks free",

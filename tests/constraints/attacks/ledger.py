@@ -8,7 +8,15 @@ from clusters.models import Cluster, Flavor
 from controlplane.kernel.ids import uuid7
 from tenants.models import Charge, Project, Rate, UsageInterval
 from tests.constraints.attack import Attack
-from tests.constraints.moves import Sql, Statement, change, copy, insert_like, remove
+from tests.constraints.moves import (
+    Sql,
+    Statement,
+    change,
+    copy,
+    empty,
+    insert_like,
+    remove,
+)
 from tests.constraints.rows import HOUR, NOON, make
 
 HALF = timedelta(minutes=30)
@@ -136,6 +144,12 @@ USAGE = (
     ),
     Attack("usage_append_only", "use is made smaller", change(UsageInterval, amount_milli=1)),
     Attack("usage_append_only", "use is forgotten", remove(UsageInterval)),
+    Attack(
+        "usage_never_emptied",
+        "all use is forgotten",
+        empty(UsageInterval),
+        behind=("charge_never_emptied",),
+    ),
 )
 
 CHARGES = (
@@ -147,6 +161,7 @@ CHARGES = (
     ),
     Attack("charge_append_only", "a charge is made smaller", change(Charge, amount=0)),
     Attack("charge_append_only", "a charge is forgotten", remove(Charge)),
+    Attack("charge_never_emptied", "nobody pays for anything", empty(Charge)),
     Attack(
         "charge_fits",
         "another project pays",

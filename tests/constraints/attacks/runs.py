@@ -4,9 +4,16 @@ What must not live here: what attempts hold (held.py).
 """
 
 from clusters.models import Cluster
-from scheduler.models import Attempt, CycleRecord, Operation, SchedulerLease, Workload
+from scheduler.models import (
+    Attempt,
+    CycleRecord,
+    InvariantCheck,
+    Operation,
+    SchedulerLease,
+    Workload,
+)
 from tests.constraints.attack import Attack, negative
-from tests.constraints.moves import change, copy, remove
+from tests.constraints.moves import change, copy, empty, remove
 from tests.constraints.rows import NOON, make
 
 ENDED = {"ended_at": NOON, "outcome": "failed"}
@@ -20,6 +27,15 @@ ATTEMPTS = (
         "attempt_outcome_at_end",
         "it ended in no known way",
         change(Attempt, ended_at=NOON, outcome="vanished"),
+    ),
+    *(
+        Attack("attempt_collected_after_end", what, change(Attempt, given, **columns))
+        for what, given, columns in (
+            ("what runs is collected", {}, {"leftover": "pods", "collect_at": NOON}),
+            ("it is collected at no time", ENDED, {"leftover": "pods"}),
+            ("nothing is collected", ENDED, {"collect_at": NOON}),
+            ("a dance is collected", ENDED, {"leftover": "dance", "collect_at": NOON}),
+        )
     ),
     *(
         Attack("attempt_stays", f"an attempt {what}", change(Attempt, **columns))
@@ -45,12 +61,14 @@ LEASES = (
         change(SchedulerLease, shard="another"),
     ),
     Attack("lease_is_kept", "nobody knows the epoch", remove(SchedulerLease)),
+    Attack("lease_never_emptied", "nobody knows any epoch", empty(SchedulerLease)),
 )
 
 RECORDS = (
     Attack("operation_once_an_attempt", "an attempt starts twice", copy(Operation)),
     Attack("operation_kind_known", "an operation is a dance", change(Operation, kind="dance")),
     negative("scheduler_operation_failures_check", Operation, "failures"),
+    negative("scheduler_invariantcheck_took_ms_check", InvariantCheck, "took_ms"),
     *(
         negative(f"scheduler_cyclerecord_{column}_check", CycleRecord, column)
         for column in (

@@ -3,7 +3,16 @@
 from clusters.models import Flavor
 from tenants.models import Member, Project, Quota, QuotaRequest, Tenant, Token, User
 from tests.constraints.attack import Attack, negative
-from tests.constraints.moves import Sql, Statement, change, copy, insert_like, remove, update
+from tests.constraints.moves import (
+    Sql,
+    Statement,
+    change,
+    copy,
+    empty,
+    insert_like,
+    remove,
+    update,
+)
 from tests.constraints.rows import NOON, make
 
 USED = {"nominal_milli": 1000, "used_milli": 1}
@@ -41,6 +50,22 @@ def _neighbour_lends(lent: int) -> Statement:
     make(Quota, flavor=flavor, nominal_milli=1000, lending_limit_milli=lent)
     second = make(Quota, flavor=flavor, nominal_milli=1000)
     return update(second, used_milli=1001 + lent)
+
+
+def _borrows_after_a_cut_elsewhere() -> Statement:
+    """Half of 1,000 is kept. Another's cut leaves nothing to borrow, of its own lent half too."""
+    quota, _ = after_a_cut_elsewhere()
+    return update(quota, used_milli=501)
+
+
+def after_a_cut_elsewhere() -> tuple[Quota, Quota]:
+    """A project that keeps half of 1,000 and uses none, and one that uses far more than is left
+    of its quota."""
+    flavor = make(Flavor)
+    own = make(Quota, flavor=flavor, nominal_milli=1000, lending_limit_milli=500)
+    cut = make(Quota, flavor=flavor, nominal_milli=9000, used_milli=9000)
+    Quota.objects.filter(pk=cut.pk).update(nominal_milli=10)
+    return own, cut
 
 
 def _grows_after_a_cut() -> Statement:
@@ -166,6 +191,7 @@ QUOTAS = (
         change(Quota, USED, flavor_id=lambda: make(Flavor).pk),
     ),
     Attack("quota_in_use_is_kept", "what is used has no quota", remove(Quota, USED)),
+    Attack("quota_never_emptied", "nobody has a quota, whatever is used", empty(Quota)),
     Attack(
         "quota_amounts_in_range",
         "the borrowing limit is negative",
@@ -203,6 +229,12 @@ QUOTAS = (
         "quota_within_limits_on_update",
         "a project borrows what its neighbour does not lend",
         lambda: _neighbour_lends(0),
+        error="quota_within_fleet",
+    ),
+    Attack(
+        "quota_within_limits_on_update",
+        "after a cut elsewhere a project takes of what it lends",
+        _borrows_after_a_cut_elsewhere,
         error="quota_within_fleet",
     ),
     Attack(

@@ -3,7 +3,7 @@
 from scheduler.core.lifecycle import TERMINAL
 from scheduler.models import Estimate, PodSet, PodSetFlavor, Workload, WorkloadEvent
 from tests.constraints.attack import Attack, negative
-from tests.constraints.moves import Statement, change, copy, insert_like, remove
+from tests.constraints.moves import Statement, change, copy, empty, insert_like, remove
 from tests.constraints.rows import NOON, make
 
 ENDED = {"ended_at": NOON}
@@ -73,6 +73,7 @@ WORKLOADS = (
     ),
     Attack("event_append_only", "the timeline is rewritten", change(WorkloadEvent, message="x")),
     Attack("event_append_only", "the timeline has a hole", remove(WorkloadEvent)),
+    Attack("event_never_emptied", "no workload has a timeline", empty(WorkloadEvent)),
 )
 
 POD_SETS = (

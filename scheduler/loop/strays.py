@@ -1,0 +1,87 @@
+"""Pods with this installation's labels that no live attempt will ever open: late duplicates.
+
+A gated pod of an attempt that has ended, or that is not known, is deleted: by uid and version, so
+that what somebody opens meanwhile stays. One whose gate is open may be running, and is never
+deleted: a database that is empty, or was restored, would have all of them killed (P8). It is told.
+"""
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from clusters.port import ClusterError, ClusterPort, PodPhase, PodReport
+from scheduler.loop.observe import is_ours
+from scheduler.selectors.fleet import rows
+
+logger = logging.getLogger(__name__)
+
+AGE = timedelta(minutes=10)
+"""How old a pod has to be to be a stray."""
+MOST = 10
+"""Pods that one call deletes, and that it names."""
+ENDED = {PodPhase.SUCCEEDED, PodPhase.FAILED}
+
+
+def collect(*, port: ClusterPort, reports: Sequence[PodReport], at: datetime) -> int:
+    """Delete gated strays of a complete list, MOST at most; how many were asked to go.
+
+    The list has to be older than the call: an attempt is stored before its first pod is made, so
+    that the attempt of each pod in the list is known now, or never was. A call to the cluster that
+    fails is logged: the next list shows what is left.
+    """
+    old = [
+        report
+        for report in reports
+        if is_ours(report)
+        and report.phase not in ENDED
+        and report.created_at is not None
+        and at - report.created_at >= AGE
+    ]
+    gated = [report for report in old if report.phase is PodPhase.GATED]
+    _tell([report for report in old if report.phase is not PodPhase.GATED])
+    count = 0
+    for report in _of_no_live_attempt(gated)[:MOST]:
+        try:
+            port.delete_pod(
+                namespace=report.namespace,
+                name=report.name,
+                uid=report.uid,
+                grace_s=0,
+                resource_version=report.resource_version,
+            )
+        except ClusterError as error:
+            logger.warning("the stray pod %s is not collected: %s", report.name, error)
+            break
+        logger.warning("the stray pod %s, which nobody will open, was deleted", report.name)
+        count += 1
+    return count
+
+
+def _of_no_live_attempt(reports: Sequence[PodReport]) -> list[PodReport]:
+    workloads = [UUID(report.workload) for report in reports]
+    live = set(
+        rows(
+            "SELECT workload_id, number FROM scheduler_attempt"
+            " WHERE workload_id = ANY(%s) AND ended_at IS NULL",
+            [workloads],
+        )
+    )
+    return [report for report in reports if (UUID(report.workload), report.attempt) not in live]
+
+
+def _tell(reports: Sequence[PodReport]) -> None:
+    """Name the pods with an open gate that are no placement's."""
+    uids = [report.uid for report in reports]
+    known = {
+        uid
+        for (uid,) in rows(
+            "SELECT pod_uid FROM scheduler_placement WHERE pod_uid = ANY(%s)", [uids]
+        )
+    }
+    for report in [report for report in reports if report.uid not in known][:MOST]:
+        logger.warning(
+            "the pod %s is %s under this installation's labels and is nobody's: left alone",
+            report.name,
+            report.phase,
+        )
