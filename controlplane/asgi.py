@@ -2,7 +2,7 @@
 stored."""
 
 import os
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from typing import Any, cast
 
 from django.core.asgi import get_asgi_application
@@ -12,6 +12,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings.dev")
 type Message = MutableMapping[str, Any]  # Any: ASGI messages
 type Receive = Callable[[], Awaitable[Message]]
 type Send = Callable[[Message], Awaitable[None]]
+type Policy = Mapping[str, Collection[str] | str]
 type App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 DRAINED_BYTES = 32 * 1024 * 1024
@@ -57,24 +58,41 @@ def body_limit(app: App, *, limit: int) -> App:
 
 
 async def _refuse(scope: Message, send: Send) -> None:
-    from controlplane.api.errors import MEDIA_TYPE, document
-    from controlplane.api.render import dumps
-    from controlplane.kernel.errors import AppError
+    from controlplane.api.errors import PATHS
 
-    error = AppError("The body is larger than 1 MiB.", code="too-large")
-    content = dumps(document(error, status=413, instance=scope["path"]))
+    kind, content = _problem(scope["path"]) if scope["path"].startswith(PATHS) else _page()
+    headers = [*kind.items(), ("content-length", str(len(content))), ("connection", "close")]
     await send(
         {
             "type": "http.response.start",
             "status": 413,
-            "headers": [
-                (b"content-type", MEDIA_TYPE.encode()),
-                (b"content-length", str(len(content)).encode()),
-                (b"connection", b"close"),
-            ],
+            "headers": [(name.encode(), value.encode()) for name, value in headers],
         }
     )
     await send({"type": "http.response.body", "body": content})
+
+
+def _problem(path: str) -> tuple[dict[str, str], bytes]:
+    """The refusal to a program: headers and body."""
+    from controlplane.api.errors import MEDIA_TYPE, document, too_large
+    from controlplane.api.render import dumps
+
+    content = dumps(document(too_large(), status=413, instance=path))
+    return {"content-type": MEDIA_TYPE}, content
+
+
+def _page() -> tuple[dict[str, str], bytes]:
+    """The refusal to a browser: headers, of which Django's middleware set none here, and body."""
+    from django.conf import settings
+    from django.template.loader import render_to_string
+    from django.utils.csp import build_policy
+
+    headers = {
+        "content-type": "text/html; charset=utf-8",
+        "content-security-policy": build_policy(cast(Policy, settings.SECURE_CSP)),
+        "x-content-type-options": "nosniff",
+    }
+    return headers, render_to_string("413.html", {"demo": settings.BERTH_DEMO}).encode()
 
 
 def _application() -> App:

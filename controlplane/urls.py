@@ -2,16 +2,16 @@
 office."""
 
 from django.contrib import admin
+from django.core.exceptions import BadRequest, RequestDataTooBig
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
 from django.urls import URLPattern, URLResolver, include, path
 from django.views import defaults
 
 from controlplane import health
 from controlplane.api import errors
 from controlplane.kernel.errors import AppError, Invalid, NotAllowed, NotFound
-
-_API = "/api/"
-
+from controlplane.portal.views import back_office_sign_in
 
 api = [
     path("", include("controlplane.api.urls")),
@@ -24,6 +24,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("readyz", health.readyz, name="readyz"),
     path("metrics", health.metrics, name="metrics"),
     path("api/v1/", include((api, "api"))),
+    path("admin/login/", back_office_sign_in),
     path("admin/", admin.site.urls),
     path("", include("controlplane.portal.urls")),
     path("", include("scheduler.web.urls")),
@@ -33,14 +34,20 @@ urlpatterns: list[URLPattern | URLResolver] = [
 
 
 def _refusal(error: AppError, status: int, request: HttpRequest) -> HttpResponse | None:
-    if request.path.startswith(_API):
+    if request.path.startswith(errors.PATHS):
         return errors.answer(error, status=status, request=request)
     return None
 
 
 def handler400(request: HttpRequest, exception: Exception) -> HttpResponse:
-    error = Invalid("The request is malformed.", code="malformed")
-    return _refusal(error, 400, request) or defaults.bad_request(request, exception)
+    if isinstance(exception, RequestDataTooBig):
+        error = errors.too_large()
+        return _refusal(error, 413, request) or render(request, "413.html", status=413)
+    malformed = Invalid("The request is malformed.", code="malformed")
+    detail = str(exception) if isinstance(exception, BadRequest) else ""
+    return _refusal(malformed, 400, request) or render(
+        request, "400.html", {"detail": detail}, status=400
+    )
 
 
 def handler403(request: HttpRequest, exception: Exception) -> HttpResponse:

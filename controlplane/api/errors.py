@@ -26,6 +26,8 @@ from controlplane.kernel.errors import (
 
 logger = logging.getLogger(__name__)
 
+PATHS = "/api/"
+"""What paths that are answered by these documents begin with; all others are pages."""
 MEDIA_TYPE = "application/problem+json"
 _STATUS: Mapping[type[AppError], int] = {
     Invalid: 400,
@@ -82,6 +84,11 @@ def answer(error: AppError, *, status: int, request: HttpRequest) -> HttpRespons
     return HttpResponse(dumps(body), status=status, content_type=MEDIA_TYPE)
 
 
+def too_large() -> AppError:
+    """Of a body over the limit, whoever notices first."""
+    return AppError("The body is larger than 1 MiB.", code="too-large")
+
+
 def _headers(exc: Exception) -> dict[str, str]:
     headers = {}
     if getattr(exc, "auth_header", None):
@@ -106,7 +113,7 @@ def _translate(exc: Exception) -> tuple[AppError, int] | None:
         case PermissionDenied():
             return NotAllowed("This is not permitted."), 403
         case RequestDataTooBig():
-            return AppError("The body is larger than 1 MiB.", code="too-large"), 413
+            return too_large(), 413
         case SuspiciousOperation():
             return Invalid("The request is malformed.", code="malformed"), 400
         case OperationalError() | InterfaceError():

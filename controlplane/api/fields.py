@@ -1,7 +1,7 @@
 """Strict input fields: a JSON value of the right type or a 400. Nothing is coerced, nothing
 ignored."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -11,6 +11,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from controlplane.kernel import text
+from controlplane.kernel.errors import no_such_field
 
 BIGINT_MAX = 2**63 - 1
 _FLOATS_ARE_WHOLE = 2.0**53
@@ -24,11 +25,6 @@ def beyond(value: object, *, low: int, high: int) -> bool:
     if not isinstance(value, int | float):
         return False
     return abs(value) >= _FLOATS_ARE_WHOLE and not low <= value <= high
-
-
-def no_such_field(known: Iterable[str]) -> str:
-    """What is said of a member that an object does not have."""
-    return f"There is no such field; known: {', '.join(sorted(known))}."
 
 
 class StrictSerializer(serializers.Serializer[Any]):  # Any: it makes dicts

@@ -5,6 +5,7 @@ from importlib import import_module
 import click
 
 COMMANDS = {
+    "login": "controlplane.cli.login:login",
     "submit": "controlplane.cli.remote:submit",
     "get": "controlplane.cli.remote:get",
     "queue": "controlplane.cli.remote:queue",
@@ -34,5 +35,6 @@ class LazyGroup(click.Group):
 def main() -> None:
     """Berth: shared GPUs across Kubernetes clusters.
 
-    Give the server by --server or BERTH_SERVER, the token by BERTH_TOKEN (or --token).
+    Sign in by `berth login` with a token that you make on the portal under API tokens; or give the
+    server by BERTH_SERVER (or --server) and the token by BERTH_TOKEN (or --token), which win.
     """

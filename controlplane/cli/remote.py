@@ -3,8 +3,9 @@
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import wraps
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Concatenate
 from uuid import UUID
 
 import click
@@ -13,25 +14,33 @@ from controlplane.cli import manifest
 from controlplane.cli.client import Client, SaidNo
 from controlplane.cli.document import MAX_BYTES, Refused
 from controlplane.cli.flavors import choose
+from controlplane.cli.login import client_for
 
 type Json = Any  # JSON values
 
 _POD_SET = "/pod_sets/0"
 
 
-def remote[**P, R](command: Callable[P, R]) -> Callable[P, R]:
-    """The options of every command that needs a server."""
+def remote[**P, R](
+    command: Callable[Concatenate[Client, P], R],
+) -> Callable[..., R]:
+    """The options of every command that needs a server, which gets a client of it."""
+
+    @wraps(command)
+    def called(server: str | None, token: str | None, *args: P.args, **kwargs: P.kwargs) -> R:
+        return command(client_for(server, token), *args, **kwargs)
+
     options = [
-        click.option("--server", envvar="BERTH_SERVER", required=True, help="Or BERTH_SERVER."),
-        click.option("--token", envvar="BERTH_TOKEN", required=True, help="Or BERTH_TOKEN."),
+        click.option("--server", envvar="BERTH_SERVER", help="Or BERTH_SERVER, or berth login."),
+        click.option("--token", envvar="BERTH_TOKEN", help="Or BERTH_TOKEN, or berth login."),
         click.option(
             "-o", "--output", type=click.Choice(["table", "json"]), default="table",
             show_default=True,
         ),
     ]  # fmt: skip
     for option in reversed(options):
-        command = option(command)
-    return command
+        called = option(called)
+    return called
 
 
 @click.command()
@@ -44,6 +53,7 @@ def remote[**P, R](command: Callable[P, R]) -> Callable[P, R]:
 @click.option("--dry-run", is_flag=True, help="Print what would be sent.")
 @remote
 def submit(
+    client: Client,
     *,
     source: BinaryIO,
     project: str,
@@ -52,8 +62,6 @@ def submit(
     priority: str | None,
     not_preemptible: bool,
     dry_run: bool,
-    server: str,
-    token: str,
     output: str,
 ) -> None:
     """Submit a plain Kubernetes Job or Pod manifest as a workload.
@@ -69,7 +77,6 @@ def submit(
         raise click.ClickException(f"the manifest is not accepted:\n{lines}") from error
     for note in read.notes:
         click.echo(_plain(f"Note: {file}: {note}"), err=True)
-    client = Client(server=server, token=token)
     body = {"project": project_id(client, project), **read.body}
     body["pod_sets"][0]["flavors"] = choose(read, list(client.items("flavors")), flavors)
     if clusters:
@@ -101,17 +108,15 @@ def submit(
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
 @remote
 def get(
+    client: Client,
     *,
     workload: str | None,
     project: str | None,
     state: str | None,
     limit: int,
-    server: str,
-    token: str,
     output: str,
 ) -> None:
     """Show one workload, or the newest ones."""
-    client = Client(server=server, token=token)
     if workload is not None:
         found = client.get("workloads", workload)
         rows = [found]
@@ -136,9 +141,8 @@ def get(
 @click.option("--project", required=True, help="Id or slug.")
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
 @remote
-def queue(*, project: str, limit: int, server: str, token: str, output: str) -> None:
+def queue(client: Client, *, project: str, limit: int, output: str) -> None:
     """Show what waits in a project, in order, and why."""
-    client = Client(server=server, token=token)
     found = client.get("queues", project_id(client, project), limit=str(limit))
     if output == "json":
         _print_json(found)
@@ -156,9 +160,9 @@ def queue(*, project: str, limit: int, server: str, token: str, output: str) -> 
 @click.command()
 @click.argument("workload")
 @remote
-def cancel(*, workload: str, server: str, token: str, output: str) -> None:
+def cancel(client: Client, *, workload: str, output: str) -> None:
     """Stop a workload."""
-    made = Client(server=server, token=token).post("workloads", workload, "cancel")
+    made = client.post("workloads", workload, "cancel")
     if output == "json":
         _print_json(made)
     else:

@@ -4,7 +4,7 @@ Each error says what was wrong, where (`pointer`, a JSON pointer into the input)
 right.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 
@@ -82,3 +82,9 @@ class Problem:
 
     def __repr__(self) -> str:
         return f"Problem({self.pointer!r}, {self.code!r}, {self.message!r})"
+
+
+def no_such_field(known: Iterable[str]) -> str:
+    """What is said of a member that an object, or of a field that a form, does not have."""
+    names = ", ".join(sorted(known))
+    return f"There is no such field; known: {names or 'none'}."

@@ -12,6 +12,7 @@ from django.urls import reverse
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import AppError, Conflict, Invalid, NotAllowed
+from controlplane.kernel.forms import StrictForm
 from controlplane.kernel.htmx import go, id_in, minute, page, partial, revision, unchanged
 from scheduler.core.reasons import in_units
 from tenants import access
@@ -21,7 +22,7 @@ from tenants.selectors import people, tree
 from tenants.services import quotas, requests
 
 
-class DecisionForm(forms.Form):
+class DecisionForm(StrictForm):
     """Grant, perhaps another amount, or deny. Amounts in whole units of the flavor."""
 
     decision = forms.ChoiceField(choices=[("grant", "Grant"), ("deny", "Deny")])
@@ -34,8 +35,14 @@ class DecisionForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 2}),
     )  # fmt: skip
 
-    def __init__(self, data: Any = None, *, asked_milli: int) -> None:  # Any: a QueryDict or None
-        super().__init__(data, initial={"amount": in_units(asked_milli)})
+    def __init__(
+        self,
+        data: Any = None,  # Any: Django's QueryDict or None
+        files: Any = None,  # Any: Django's MultiValueDict or None
+        *,
+        asked_milli: int,
+    ) -> None:
+        super().__init__(data, files, initial={"amount": in_units(asked_milli)})
         self.asked_milli = asked_milli
 
     @property
@@ -44,7 +51,7 @@ class DecisionForm(forms.Form):
         return self.asked_milli if amount is None else int(amount * 1000)
 
     def clean(self) -> dict[str, Any]:  # Any: cleaned values
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        cleaned = super().clean()
         trimmed = "amount" in cleaned and self.granted_milli < self.asked_milli
         denied = cleaned.get("decision") == "deny"
         if (denied or trimmed) and not cleaned.get("note") and "note" not in self.errors:
@@ -103,7 +110,7 @@ def request_decide(request: HttpRequest, id: UUID) -> HttpResponse:
     quota_request = access.get_or_404(
         QuotaRequest.objects.select_related("project", "flavor"), actor=actor, id=id
     )
-    form = DecisionForm(request.POST, asked_milli=quota_request.nominal_milli)
+    form = DecisionForm(request.POST, request.FILES, asked_milli=quota_request.nominal_milli)
     if not form.is_valid():
         return _list(request, actor, at_fault=id, form=form, status=422)
     try:

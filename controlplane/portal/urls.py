@@ -1,6 +1,5 @@
 """Addresses of the pages that cross the apps, and of signing in and out."""
 
-from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from controlplane.portal import approvals, home, spend, views
@@ -8,7 +7,7 @@ from controlplane.portal import approvals, home, spend, views
 urlpatterns = [
     path("", home.home, name="home"),
     path("sign-in", views.SignIn.as_view(), name="login"),
-    path("sign-out", LogoutView.as_view(), name="logout"),
+    path("sign-out", views.SignOut.as_view(), name="logout"),
     path("requests", approvals.request_list, name="request-list"),
     path("requests/<uuid:id>/decision", approvals.request_decide, name="request-decide"),
     path("spend", spend.spend, name="spend"),

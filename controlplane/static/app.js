@@ -190,6 +190,20 @@ function onClick(event) {
   }
 }
 
+// Copying needs a secure context; without one the button stays hidden, and a click on the text
+// marks all of it.
+function showCopy() {
+  if (!navigator.clipboard) return;
+  for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;
+}
+
+async function onCopy(event) {
+  const button = event.target.closest("[data-copy]");
+  if (!button) return;
+  await navigator.clipboard.writeText(byId(button.dataset.copy).textContent);
+  button.textContent = "Copied";
+}
+
 function onEscape(event) {
   if (event.key !== "Escape") return;
   for (const menu of document.querySelectorAll("details[data-menu][open]")) {
@@ -204,7 +218,10 @@ function onSubmit(event) {
 }
 
 showTheme();
+showCopy();
 document.addEventListener("click", onClick);
+document.addEventListener("click", onCopy);
+document.addEventListener("htmx:after:swap", showCopy);
 document.addEventListener("keydown", onKey);
 document.addEventListener("keydown", onEscape);
 document.addEventListener("submit", onSubmit, true);

@@ -13,6 +13,7 @@ from django import forms
 
 from clusters.models import FlavorKind
 from controlplane.kernel.errors import Problem
+from controlplane.kernel.forms import StrictForm
 from scheduler.selectors.offers import Offer, by_name
 from scheduler.services import specs
 from tenants.models import Project
@@ -48,7 +49,7 @@ _PLACES: Sequence[tuple[str, str]] = (
 """Where in a submission (behind the spec's index, if any) each field of the form lies."""
 
 
-class SubmitForm(forms.Form):
+class SubmitForm(StrictForm):
     """One workload with one pod set. `specification` is what it says; call it after `is_valid`."""
 
     project = forms.ChoiceField()
@@ -115,13 +116,14 @@ class SubmitForm(forms.Form):
     def __init__(
         self,
         data: Any = None,  # Any: Django's QueryDict or None
+        files: Any = None,  # Any: Django's MultiValueDict or None
         *,
         projects: Iterable[Project],
         offers: Sequence[Offer],
         clusters: Iterable[str],
         initial: dict[str, object] | None = None,
     ) -> None:
-        super().__init__(data, initial=initial)
+        super().__init__(data, files, initial=initial)
         self.offers = offers
         names = [(offer.name, offer.name) for offer in offers]
         places = {str(one.id): f"{one.tenant.name} / {one.name}" for one in projects}
@@ -170,7 +172,7 @@ class SubmitForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:  # Any: cleaned values
         """What the chosen flavor has no use for is not looked at: its fields may be hidden."""
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        cleaned = super().clean()
         offer = by_name(self.offers, cleaned.get("flavor", ""))
         if offer is not None:
             for field in {"gpus", "share_milli"} - {SIZED_BY.get(FlavorKind(offer.kind))}:

@@ -12,6 +12,7 @@ from django.urls import reverse
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Conflict, NotAllowed, NotFound
+from controlplane.kernel.forms import no_fields
 from controlplane.kernel.htmx import (
     go,
     id_in,
@@ -48,6 +49,8 @@ def workload_list(request: HttpRequest) -> HttpResponse:
     """What the actor sees, newest first; `?rev=` with `first=` counts what came later."""
     actor = actor_of(request)
     by = narrowed_by(request.GET)
+    if by.project is not None:
+        access.project_or_404(actor, by.project)
     listed = listing.page(
         actor=actor,
         by=by,
@@ -117,6 +120,7 @@ def workload_cancel(request: HttpRequest, id: UUID) -> HttpResponse:
     """Stop it. A refusal is told on its page."""
     actor = actor_of(request)
     workload = workload_seen(actor, id)
+    no_fields(request)
     try:
         workload = workloads.cancel(actor=actor, workload=workload, at=clock.now())
     except Conflict as error:

@@ -7,6 +7,7 @@ from controlplane.kernel import clock
 from controlplane.kernel.htmx import id_in, minute, page, partial, revision, unchanged
 from scheduler.selectors import lines
 from scheduler.web.pages import may_submit
+from tenants import access
 from tenants.selectors import people
 
 
@@ -15,6 +16,8 @@ def queue(request: HttpRequest) -> HttpResponse:
     """Each project the actor sees with its pending work; others' work as one sum."""
     actor = actor_of(request)
     project = id_in(request.GET, "project")
+    if project is not None:
+        access.project_or_404(actor, project)
     shown = lines.queues(actor=actor, project=project)
     rev = revision(shown, minute(clock.now()))
     same = unchanged(request, rev)

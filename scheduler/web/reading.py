@@ -6,7 +6,7 @@ from typing import Any
 
 from controlplane.api.errors import escape
 from controlplane.api.fields import beyond
-from controlplane.kernel.errors import Problem
+from controlplane.kernel.errors import Problem, no_such_field
 
 type Json = Any  # a JSON value from outside
 
@@ -28,7 +28,7 @@ class Faults:
         for name in data:
             if name not in known:
                 pointer = f"{root}/{escape(str(name))}"
-                self.add(pointer, "unknown-field", "There is no such field.")
+                self.add(pointer, "unknown-field", no_such_field(known))
 
     def integer(
         self,

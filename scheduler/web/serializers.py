@@ -15,9 +15,10 @@ from scheduler.services import specs
 from scheduler.services.specs import WorkloadSpec
 from scheduler.web import submission
 from scheduler.web.details import DispatchOut, PlacementOut, PodSetOut
-from scheduler.web.reading import Json
+from scheduler.web.reading import Faults, Json
 
 MAX_BATCH = 500
+BATCH_FIELDS = frozenset({"project", "workloads"})
 
 
 def parse(data: Json) -> WorkloadSpec:
@@ -33,9 +34,8 @@ def parse_submission(data: Json) -> tuple[UUID, WorkloadSpec]:
     """The body of POST /workloads: (project, spec). Raises Invalid."""
     if not isinstance(data, dict):
         raise refusal([Problem(pointer="", code="wrong-type", message="An object is wanted.")])
-    rest = {name: value for name, value in data.items() if name != "project"}
     project, found = _project(data)
-    spec, faults = submission.read(rest)
+    spec, faults = submission.read(data, beside=frozenset({"project"}))
     if spec is None or project is None:
         raise refusal(found + faults)
     return project, spec
@@ -46,11 +46,9 @@ def parse_batch(data: Json) -> tuple[UUID, list[WorkloadSpec]]:
     if not isinstance(data, dict):
         raise refusal([Problem(pointer="", code="wrong-type", message="An object is wanted.")])
     project, found = _project(data)
-    found += [
-        Problem(pointer=f"/{name}", code="unknown-field", message="There is no such field.")
-        for name in data
-        if name not in {"project", "workloads"}
-    ]
+    outer = Faults()
+    outer.unknown(data, BATCH_FIELDS, "")
+    found += outer.found
     items = data.get("workloads")
     if not isinstance(items, list) or not 1 <= len(items) <= MAX_BATCH:
         message = f"A list of 1 to {MAX_BATCH} workloads is wanted."

@@ -44,13 +44,16 @@ POD_SET_FIELDS = frozenset(
 )  # fmt: skip
 
 
-def read(data: Json, root: str = "") -> tuple[WorkloadSpec | None, list[Problem]]:
-    """The spec, or None and everything that is wrong, pointers below `root`."""
+def read(
+    data: Json, root: str = "", *, beside: frozenset[str] = frozenset()
+) -> tuple[WorkloadSpec | None, list[Problem]]:
+    """The spec, or None and everything that is wrong, pointers below `root`. `beside` are fields
+    of the same object that the caller reads."""
     faults = Faults()
     if not isinstance(data, dict):
         faults.add(root, "wrong-type", "An object is wanted.")
         return None, faults.found
-    faults.unknown(data, WORKLOAD_FIELDS, root)
+    faults.unknown(data, WORKLOAD_FIELDS | beside, root)
     name = _name(data, root, faults)
     priority_class = data.get("priority_class", "normal")
     if not isinstance(priority_class, str) or priority_class not in specs.PRIORITY_CLASSES:

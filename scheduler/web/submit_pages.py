@@ -32,6 +32,9 @@ from tenants.access import Action
 from tenants.models import Project, Quota
 from tenants.selectors import people, prices
 
+LINKED = ("project", "flavor", "count", "gpus")
+"""The fields that a link to the form may fill in."""
+
 
 @dataclass(frozen=True, slots=True)
 class Sum:
@@ -63,15 +66,14 @@ class Sum:
 def workload_submit(request: HttpRequest) -> HttpResponse:
     """GET is the form, or the part of it that htmx asks for; POST stores the workload, or 422."""
     actor = actor_of(request)
+    query = request.POST if request.method == "POST" else request.GET
+    people.refuse_unseen(actor=actor, project=query.get("project", ""))
     at = clock.now()
     projects = people.projects_by_name(actor=actor, action=Action.SUBMIT)
     offers = offering.offers(prices=prices.at_moment(at=at))
-    if request.method != "POST":
-        same = unchanged(request, revision(offers))
-        return same or _render(
-            request, _form(None, projects, offers, _initial(request.GET)), request.GET
-        )
-    form = _form(request.POST, projects, offers)
+    form = _form(request, projects, offers)
+    if not form.is_bound:
+        return unchanged(request, revision(offers)) or _render(request, form, query)
     if form.is_valid():
         try:
             spec = serializers.parse(form.specification())
@@ -82,28 +84,21 @@ def workload_submit(request: HttpRequest) -> HttpResponse:
         else:
             messages.success(request, f"Submitted {made.name}.")
             return go(request, reverse("workload-detail", args=[made.id]))
-    return _render(request, form, request.POST, status=422, focus_top=not focus_fault(form))
+    return _render(request, form, query, status=422, focus_top=not focus_fault(form))
 
 
 def _form(
-    data: QueryDict | None,
-    projects: Sequence[Project],
-    offers: Sequence[Offer],
-    initial: dict[str, object] | None = None,
+    request: HttpRequest, projects: Sequence[Project], offers: Sequence[Offer]
 ) -> SubmitForm:
+    """As it was posted, else as a link to it fills it in."""
     names = Cluster.objects.order_by("name").values_list("name", flat=True)
     first = next((offer.name for offer in offers if offer.free_milli), None)
     start: dict[str, object] = {"flavor": first or (offers[0].name if offers else "")}
     if projects:  # a browser shows the first one as chosen anyway
         start["project"] = str(projects[0].id)
-    return SubmitForm(
-        data, projects=projects, offers=offers, clusters=names, initial=start | (initial or {})
-    )
-
-
-def _initial(query: QueryDict) -> dict[str, object]:
-    """What a link to the form may fill in."""
-    return {name: query[name] for name in ("project", "flavor", "count", "gpus") if name in query}
+    posted = (request.POST, request.FILES) if request.method == "POST" else ()
+    start |= {name: request.GET[name] for name in LINKED if name in request.GET}
+    return SubmitForm(*posted, projects=projects, offers=offers, clusters=names, initial=start)
 
 
 def _render(

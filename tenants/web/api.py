@@ -131,16 +131,22 @@ class MembersApi(ApiView):
     @operation(
         "members_list",
         tag="members",
-        summary="Who has a role at a project, or at a tenant above it",
+        summary="Who has a role at a project or at a tenant above it, or in the whole fleet",
         answers={200: s.MemberOut(many=True)},
         query=s.MembersQuery,
         problems=(404,),
     )
     def get(self, request: Request) -> Response:
         asked = self.query(s.MembersQuery)
-        project = access.project_or_404(self.actor, asked["project"])
+        rows = (
+            people.members(
+                actor=self.actor, project=access.project_or_404(self.actor, asked["project"])
+            )
+            if "project" in asked
+            else people.fleet_members(actor=self.actor)
+        )
         return self.page(
-            people.members(actor=self.actor, project=project),
+            rows,
             order=["id"],
             shape=many(s.MemberOut),
         )
@@ -157,11 +163,11 @@ class MembersApi(ApiView):
     def post(self, request: Request) -> Response:
         def make() -> Out:
             body = self.body(s.MemberIn)
-            place: members.Place = (
-                access.project_or_404(self.actor, body["project"])
-                if "project" in body
-                else access.tenant_or_404(self.actor, body["tenant"])
-            )
+            place: members.Place = None
+            if "project" in body:
+                place = access.project_or_404(self.actor, body["project"])
+            elif body["tenant"] is not None:
+                place = access.tenant_or_404(self.actor, body["tenant"])
             user = User.objects.filter(username=body["user"], is_active=True).first()
             if user is None:
                 raise Invalid("There is no such user.", pointer="/user", code="unknown-user")

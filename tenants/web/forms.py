@@ -1,6 +1,8 @@
-"""The form of a quota request. The service checks what it says; this converts."""
+"""The forms of a quota request and of a token. The services check what they say; these
+convert."""
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -8,14 +10,24 @@ from uuid import UUID
 from django import forms
 
 from clusters.models import Flavor
-from controlplane.kernel.errors import Problem
-from tenants.models import Project
+from controlplane.kernel.errors import Invalid, Problem
+from controlplane.kernel.forms import StrictForm
+from tenants.models import Project, Scope
 from tenants.services import quotas, requests
 
 _FIELDS = {"/nominal_milli": "amount", "/reason": "reason"}
+SCOPES = {
+    Scope.READ: "See workloads, queues, quota and spend",
+    Scope.SUBMIT: "Submit and cancel workloads",
+    Scope.QUOTA: "Ask for quota",
+    Scope.OPERATE: "Operate clusters, flavors, prices and quotas",
+}
+"""What each scope is for, in words."""
+LIFETIMES = {"1": "in a day", "7": "in a week", "30": "in 30 days", "90": "in 90 days"}
+"""Days that a token may live, in words."""
 
 
-class RequestForm(forms.Form):
+class RequestForm(StrictForm):
     """Asks that a project's nominal quota become `amount`, in whole units of the flavor."""
 
     project = forms.ChoiceField()
@@ -33,18 +45,15 @@ class RequestForm(forms.Form):
     def __init__(
         self,
         data: Any = None,  # Any: Django's QueryDict or None
+        files: Any = None,  # Any: Django's MultiValueDict or None
         *,
         projects: Sequence[Project],
         flavors: Iterable[Flavor],
         initial: dict[str, object] | None = None,
     ) -> None:
-        super().__init__(data, initial=initial)
-        chosen = self.fields["project"]
-        assert isinstance(chosen, forms.ChoiceField)  # noqa: S101  # for the type checker
-        chosen.choices = [(str(p.id), f"{p.tenant.name} / {p.name}") for p in projects]
-        flavor = self.fields["flavor"]
-        assert isinstance(flavor, forms.ChoiceField)  # noqa: S101  # for the type checker
-        flavor.choices = [("", "Choose one"), *((f.name, f.name) for f in flavors)]
+        super().__init__(data, files, initial=initial)
+        _choices(self, "project", [(str(p.id), f"{p.tenant.name} / {p.name}") for p in projects])
+        _choices(self, "flavor", [("", "Choose one"), *((f.name, f.name) for f in flavors)])
 
     @property
     def project_id(self) -> UUID:
@@ -60,3 +69,45 @@ class RequestForm(forms.Form):
         for problem in problems:
             error = forms.ValidationError(problem.message, code=problem.code)
             self.add_error(_FIELDS.get(problem.pointer), error)
+
+
+class TokenForm(StrictForm):
+    """A new token of the one who asks, in all projects that they see or in one of them."""
+
+    name = forms.CharField(max_length=100, help_text="What it is for: a machine, a pipeline.")
+    scopes = forms.MultipleChoiceField(
+        label="It may", widget=forms.CheckboxSelectMultiple,
+        error_messages={"required": "Choose at least one."},
+    )  # fmt: skip
+    project = forms.ChoiceField(label="Where", required=False)
+    days = forms.ChoiceField(label="Expires", choices=list(LIFETIMES.items()), initial="30")
+
+    def __init__(
+        self,
+        data: Any = None,  # Any: Django's QueryDict or None
+        files: Any = None,  # Any: Django's MultiValueDict or None
+        *,
+        scopes: Sequence[Scope],
+        projects: Sequence[Project],
+    ) -> None:
+        usual = [scope for scope in (Scope.READ, Scope.SUBMIT) if scope in scopes]
+        super().__init__(data, files, initial={"scopes": usual})
+        _choices(self, "scopes", [(scope, SCOPES[scope]) for scope in scopes])
+        names = [(str(p.id), f"{p.tenant.name} / {p.name}") for p in projects]
+        _choices(self, "project", [("", "In all projects that you see"), *names])
+
+    @property
+    def lifetime(self) -> timedelta:
+        return timedelta(days=int(self.cleaned_data["days"]))
+
+    def show(self, error: Invalid) -> None:
+        """Put a refusal of the service beside the field that it is about, else above the form."""
+        field = error.pointer.removeprefix("/")
+        told = forms.ValidationError(error.message, code=error.code)
+        self.add_error(field if field in self.fields else None, told)
+
+
+def _choices(form: forms.Form, name: str, choices: Sequence[tuple[str, str]]) -> None:
+    field = form.fields[name]
+    assert isinstance(field, forms.ChoiceField)  # noqa: S101  # for the type checker
+    field.choices = choices

@@ -76,6 +76,8 @@ def _bullets(branch: Branch) -> tuple[tuple[QuotaLine, Bullet], ...]:
 def request_new(request: HttpRequest) -> HttpResponse:
     """Ask for quota; 422 with the form when it can't be asked like that."""
     actor = actor_of(request)
+    query = request.POST if request.method == "POST" else request.GET
+    people.refuse_unseen(actor=actor, project=query.get("project", ""))
     projects = people.projects_by_name(actor=actor, action=Action.REQUEST_QUOTA)
     flavors = list(Flavor.objects.order_by("name"))
     if request.method != "POST":
@@ -84,7 +86,7 @@ def request_new(request: HttpRequest) -> HttpResponse:
             start["project"] = str(projects[0].id)
         form = RequestForm(projects=projects, flavors=flavors, initial=start)
         return _form_page(request, form, projects)
-    form = RequestForm(request.POST, projects=projects, flavors=flavors)
+    form = RequestForm(request.POST, request.FILES, projects=projects, flavors=flavors)
     if form.is_valid():
         try:
             quota_request = requests.open(

@@ -70,12 +70,12 @@ class MemberOut(serializers.Serializer[Rows]):
 
 
 class MemberIn(StrictSerializer):
-    """`project` or `tenant`, not both."""
+    """`project` or `tenant`, not both; a `tenant` of null is the whole fleet."""
 
     user = Text(max_length=150, help_text="User name.")
     role = serializers.ChoiceField(choices=ROLES)
     project = Id(required=False)
-    tenant = Id(required=False)
+    tenant = Id(required=False, allow_null=True, help_text="Null is the whole fleet.")
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:  # Any: validated input
         if ("project" in attrs) == ("tenant" in attrs):
@@ -84,7 +84,7 @@ class MemberIn(StrictSerializer):
 
 
 class MembersQuery(StrictSerializer):
-    project = Id()
+    project = Id(required=False, help_text="Left out: who has a role in the whole fleet.")
 
 
 class TokenOut(serializers.Serializer[Rows]):

@@ -194,6 +194,15 @@ OTHERS: dict[tuple[str, str], Row] = {
     ("GET", "quota"): Row(_PAGE),
     ("GET", "requests/new"): Row(_PAGE),
     ("POST", "requests/new"): Row(_EMPTY_FORM, form=True),
+    ("GET", "tokens"): Row(_PAGE),
+    ("POST", "tokens"): Row(
+        "201 201 201 201 201 201 201 201 302 302 302 302 302",
+        body=lambda world: {"name": "ci", "scopes": "read", "days": "7"},
+        form=True,
+    ),
+    ("POST", "tokens/<uuid:id>/revoke"): Row(
+        "303 404 404 404 404 404 404 404 302 302 302 302 302", {"id": "token"}, form=True
+    ),
     ("GET", "clusters"): Row(_PAGE),
     ("GET", "clusters/<slug:name>"): Row(_PAGE, {"name": "cluster name"}),
 }

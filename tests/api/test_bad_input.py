@@ -221,6 +221,21 @@ def test_it_takes_json_only(
     refused(answer, status=415)
 
 
+def test_an_unknown_field_is_told_the_known_ones(api: Api, cast: Cast) -> None:
+    one = factories.submission(cast.detection)
+    odd = one | {"x": 1, "pod_sets": [one["pod_sets"][0] | {"x": 1}]}
+    told = {
+        fault["pointer"]: fault["message"]
+        for fault in api(cast.ben).post(URL, odd, format="json").json()["errors"]
+    }
+    assert told == {
+        "/x": "There is no such field; known: clusters, labels, name, pod_sets, preemptible, "
+        "priority_class, project, run_time_limit_s.",
+        "/pod_sets/0/x": "There is no such field; known: args, command, count, cpu_milli, env, "
+        "flavors, gpu_count, gpu_milli, image, memory_mib, min_count, name.",
+    }
+
+
 @pytest.mark.parametrize("size", [1024 * 1024 + 1, 10 * 1024 * 1024])
 def test_it_refuses_a_large_body(
     api: Api, cast: Cast, nothing_stored: Unchanged, size: int

@@ -65,6 +65,7 @@ def build(cast: Cast) -> World:
             "workload": running.id,
             "request": asked.id,
             "member": member.id,
+            "fleet member": cast.oz.memberships.get().id,
             "token": token.id,
             "cluster": cluster.id,
             "draining cluster": draining.id,

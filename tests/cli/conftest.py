@@ -31,7 +31,10 @@ def berth(cast: Cast, live_server: LiveServer, tmp_path: Path) -> Berth:
     text = factories.bearer(token)["Authorization"].removeprefix("Bearer ")
 
     def run(*arguments: str, text_in: str = "", manifest: str = "", **environ: str) -> Result:
-        env = {"BERTH_SERVER": live_server.url, "BERTH_TOKEN": text} | environ
+        env = {
+            "BERTH_SERVER": live_server.url, "BERTH_TOKEN": text,
+            "XDG_CONFIG_HOME": str(tmp_path / "config"),
+        } | environ  # fmt: skip
         words = list(arguments)
         if manifest:
             path = tmp_path / "job.yaml"

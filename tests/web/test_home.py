@@ -3,6 +3,7 @@
 from django.test import Client
 from django.urls import reverse
 
+from scheduler.models import Estimate
 from tests import factories
 from tests.conftest import Cast
 from tests.web.conftest import HTMX, Browse, Shop
@@ -18,6 +19,14 @@ def test_it_shows_what_runs_and_what_waits_with_its_reason(
     assert "sweep" in page
     assert "1 asked, 0 free in one cluster." in page
     assert "nine times in ten by" in page
+    assert f'as of <time datetime="{factories.AT.isoformat()}">' in page
+
+
+def test_a_try_without_a_basis_says_when_it_was(browse: Browse, cast: Cast, shop: Shop) -> None:
+    Estimate.objects.update(p50_s=None, p90_s=None)
+    page = browse(cast.ben).get(URL).content.decode()
+    told = page[page.index("no basis for an estimate") :]
+    assert told.index(f'as of <time datetime="{factories.AT.isoformat()}">') < 100
 
 
 def test_it_asks_to_sign_in() -> None:

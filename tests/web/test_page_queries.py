@@ -46,6 +46,7 @@ def test_pages_cost_what_is_written() -> None:
         "quota-list": reverse("quota-list"),
         "request-new": reverse("request-new"),
         "request-list": reverse("request-list"),
+        "token-list": reverse("token-list"),
     }
     found = {}
     for who in ("ben", "pia"):

@@ -82,7 +82,7 @@ def test_htmx_is_told_where_to_go(browse: Browse, cast: Cast, shop: Shop) -> Non
 
 
 def test_a_foreign_project_is_no_choice(browse: Browse, cast: Cast, shop: Shop) -> None:
-    assert browse(cast.cleo).post(URL, form(cast)).status_code == 422
+    assert browse(cast.cleo).post(URL, form(cast)).status_code == 404
     assert not QuotaRequest.objects.exists()
 
 

@@ -20,10 +20,21 @@ def test_a_name_and_password_lead_to_the_page_asked_for(cast: Cast) -> None:
     assert answer.headers["Location"] == reverse("queue")
 
 
-@pytest.mark.parametrize("sent", [{"username": "ben", "password": "wrong"}, {}])
-def test_a_wrong_password_says_so_and_nothing_more(cast: Cast, sent: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("sent", "told"),
+    [
+        ({"username": "ben", "password": "wrong"}, "do not belong together"),
+        ({"username": "nobody", "password": "wrong"}, "do not belong together"),
+        ({}, "A name and a password are needed."),
+        ({"username": "ben", "password": "ben", "role": "x"}, "There is no such field; known: "),
+    ],
+)
+def test_what_is_wrong_is_said_and_nobody_is_signed_in(
+    cast: Cast, sent: dict[str, str], told: str
+) -> None:
     answer = Client().post(URL, sent)
-    assert "do not belong together" in answer.content.decode()
+    assert answer.status_code == 422
+    assert told in answer.content.decode()
     assert "_auth_user_id" not in answer.client.session
 
 
@@ -51,6 +62,8 @@ def test_demo_logins_show_only_in_the_demo(db: None, settings: Settings) -> None
 def test_signing_out_is_a_post(browse: Browse, cast: Cast) -> None:
     client = browse(cast.ben)
     assert client.get(reverse("logout")).status_code == 405
+    assert client.post(reverse("logout"), {"next": "/"}).status_code == 400
+    assert client.get(reverse("home")).status_code == 200
     assert client.post(reverse("logout")).headers["Location"] == URL
     assert client.get(reverse("home")).status_code == 302
 

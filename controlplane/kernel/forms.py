@@ -1,0 +1,36 @@
+"""What a page takes from a form: the fields that it names, and no other."""
+
+from typing import Any
+
+from django import forms
+from django.core.exceptions import BadRequest
+from django.http import HttpRequest
+
+from controlplane.kernel.errors import no_such_field
+
+_CSRF = "csrfmiddlewaretoken"
+_NAMED = 5
+"""Unknown fields that one message repeats."""
+
+
+class StrictForm(forms.Form):
+    """A form that is at fault when something is posted that it has no field for, a file too."""
+
+    beside: frozenset[str] = frozenset()
+    """Fields of the same page that the view reads."""
+
+    def clean(self) -> dict[str, Any]:  # Any: cleaned values
+        known = {*self.fields, *self.beside}
+        unknown = [name for name in (*self.data, *self.files) if name not in {*known, _CSRF}]
+        if unknown:
+            names = ", ".join(ascii(name[:60]) for name in unknown[:_NAMED])
+            error = forms.ValidationError(f"{names}: {no_such_field(known)}", "unknown-field")
+            self.add_error(None, error)
+        return super().clean() or self.cleaned_data
+
+
+def no_fields(request: HttpRequest) -> None:
+    """Of a POST that is only a button. Raises BadRequest when it has a field, naming it."""
+    form = StrictForm(request.POST, request.FILES)
+    if not form.is_valid():
+        raise BadRequest(" ".join(map(str, form.non_field_errors())))

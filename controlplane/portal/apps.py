@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class PortalConfig(AppConfig):
+    name = "controlplane.portal"
+    label = "portal"

@@ -1,0 +1,80 @@
+"""API tokens of the one who is signed in: what there is, a new one, ending one."""
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from controlplane.api.auth import actor_of
+from controlplane.kernel import clock
+from controlplane.kernel.errors import Invalid
+from controlplane.kernel.forms import no_fields
+from controlplane.kernel.htmx import focus_fault, go, page, partial
+from tenants import access
+from tenants.access import Actor
+from tenants.selectors import people
+from tenants.services import tokens
+from tenants.web.forms import TokenForm
+
+ENDED_SHOWN = 10
+
+
+@page("GET", "HEAD", "POST")
+def token_list(request: HttpRequest) -> HttpResponse:
+    """The list with the form of a new one. The answer to a POST that worked, 201, is the one
+    place that ever shows the token's text; 422 with the form when there can't be such a token."""
+    actor = actor_of(request)
+    people.refuse_unseen(actor=actor, project=request.POST.get("project", ""))
+    if request.method != "POST":
+        return _page(request, actor, _form(actor))
+    form = _form(actor, request)
+    if form.is_valid():
+        wanted = form.cleaned_data["project"]
+        try:
+            token, text = tokens.issue(
+                actor=actor,
+                name=form.cleaned_data["name"],
+                scopes=form.cleaned_data["scopes"],
+                project=access.project_or_404(actor, UUID(wanted)) if wanted else None,
+                lifetime=form.lifetime,
+                at=clock.now(),
+            )
+        except Invalid as error:
+            form.show(error)
+        else:
+            return _page(request, actor, _form(actor), made=(token.name, text), status=201)
+    focus_fault(form)
+    return _page(request, actor, form, status=422)
+
+
+def _form(actor: Actor, request: HttpRequest | None = None) -> TokenForm:
+    """As it was posted, else a new one."""
+    posted = (request.POST, request.FILES) if request else ()
+    projects = people.projects_by_name(actor=actor)
+    return TokenForm(*posted, scopes=tokens.offered(actor), projects=projects)
+
+
+def _page(
+    request: HttpRequest,
+    actor: Actor,
+    form: TokenForm,
+    *,
+    made: tuple[str, str] | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    """`made` is the name of a new token and its text."""
+    live, ended = people.tokens_by_end(actor=actor, at=clock.now(), ended=ENDED_SHOWN)
+    context = {"form": form, "made": made, "live": live, "ended": ended}
+    return partial(request, "tenants/token_list.html", "tokens", context, status=status)
+
+
+@page("POST")
+def token_revoke(request: HttpRequest, id: UUID) -> HttpResponse:
+    """End it at once."""
+    actor = actor_of(request)
+    token = people.token(actor=actor, id=id)
+    no_fields(request)
+    tokens.revoke(actor=actor, token=token, at=clock.now())
+    messages.success(request, f"{token.name} is revoked: nobody gets in by it any more.")
+    return go(request, reverse("token-list"))

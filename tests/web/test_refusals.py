@@ -1,0 +1,197 @@
+"""What every page refuses alike: fields it does not have, bodies over the limit, projects of
+others."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+from urllib.parse import urlencode
+from uuid import uuid4
+
+import pytest
+from django.apps import apps
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+
+from scheduler.models import Workload
+from tenants.models import QuotaRequest, User
+from tests import factories
+from tests.api.access_table import OTHERS
+from tests.api.test_access_matrix import path_of
+from tests.api.world import COLUMNS, build
+from tests.conftest import Cast
+from tests.web.conftest import HTMX, Browse, Shop
+from tests.web.test_request_new import form as request_form
+from tests.web.test_workload_submit import form as submit_form
+
+type Unchanged = Callable[[], AbstractContextManager[None]]
+type Forms = dict[str, tuple[str, User, Sent]]
+type Sent = dict[str, Any]  # Any: form values
+
+TOO_MUCH = 10 * 1024 * 1024
+URLENCODED = "application/x-www-form-urlencoded"
+
+
+@pytest.fixture
+def nothing_stored(db: None) -> Unchanged:
+    """A context in which no row of ours may appear, vanish or change."""
+    ours = [
+        model
+        for label in ("audit", "tenants", "scheduler", "clusters")
+        for model in apps.get_app_config(label).get_models()
+    ]
+
+    def state() -> list[object]:
+        return [sorted(model._default_manager.values_list(), key=repr) for model in ours]
+
+    @contextmanager
+    def unchanged() -> Iterator[None]:
+        before = state()
+        yield
+        assert state() == before
+
+    return unchanged
+
+
+@pytest.fixture
+def quota_request(cast: Cast, shop: Shop) -> QuotaRequest:
+    return factories.quota_request(cast.detection, shop.h100, cast.ben)
+
+
+@pytest.fixture
+def forms(cast: Cast, shop: Shop, quota_request: QuotaRequest) -> Forms:
+    """Name of a form with fields → its address, who may send it, what is acceptable there."""
+    decide = reverse("request-decide", args=[quota_request.id])
+    return {
+        "submit": (reverse("workload-submit"), cast.ben, submit_form(cast)),
+        "request": (reverse("request-new"), cast.ben, request_form(cast)),
+        "decision": (decide, cast.pia, {"decision": "grant"}),
+    }
+
+
+POSTS = [route for method, route in OTHERS if method == "POST"]
+
+
+@pytest.mark.parametrize("route", POSTS)
+def test_no_page_that_is_posted_to_overlooks_a_field(route: str, cast: Cast) -> None:
+    world, row = build(cast), OTHERS["POST", route]
+    expected = dict(zip(COLUMNS, map(int, row.expect.split()), strict=True))
+    who = next((name for name, status in expected.items() if status in {201, 303}), "owner")
+    sent = dict(row.body(world)) if row.body else {}
+    answer = world.clients["anonymous" if route == "sign-in" else who].post(
+        path_of(route, row, world), sent | {"no-such-field": "x"}, format="multipart"
+    )
+    assert answer.status_code in {400, 422}
+    assert "&#x27;no-such-field&#x27;: There is no such field" in answer.content.decode()
+
+
+@pytest.mark.parametrize("name", ["submit", "request", "decision"])
+def test_an_unknown_field_is_named_and_nothing_is_stored(
+    browse: Browse,
+    forms: Forms,
+    nothing_stored: Unchanged,
+    name: str,
+) -> None:
+    url, who, sent = forms[name]
+    client = browse(who)
+    for odd in ({"owner": "x"}, {"owner": SimpleUploadedFile("x.txt", b"x")}):
+        for headers in ({}, HTMX):
+            with nothing_stored():
+                answer = client.post(url, sent | odd, headers=headers)
+            assert answer.status_code == 422
+            page = answer.content.decode()
+            assert "&#x27;owner&#x27;: There is no such field; known: " in page
+    assert client.post(url, sent | {"csrfmiddlewaretoken": "x"}).status_code == 303
+
+
+def test_the_known_fields_are_told_and_odd_names_are_harmless(browse: Browse, cast: Cast) -> None:
+    client = browse(cast.ben)
+    odd = {"<b>\u202e\x00": "x", "y" * 1000: "", **{f"z{n}": "" for n in range(9)}}
+    page = client.post(reverse("request-new"), urlencode(odd), content_type=URLENCODED)
+    [told] = page.context["form"].non_field_errors()
+    assert told.startswith(r"'<b>\u202e\x00', '" + "y" * 60 + "', 'z0', 'z1', 'z2': ")
+    assert told.endswith("known: amount, flavor, project, reason.")
+    assert "<b>\u202e" not in page.content.decode()
+
+
+def test_a_button_takes_no_field(
+    browse: Browse, cast: Cast, shop: Shop, nothing_stored: Unchanged
+) -> None:
+    client = browse(cast.ben)
+    with nothing_stored():
+        answer = client.post(reverse("workload-cancel", args=[shop.waiting.id]), {"reason": "x"})
+    assert answer.status_code == 400
+    assert "&#x27;reason&#x27;: There is no such field; known: none." in answer.content.decode()
+
+
+@pytest.mark.parametrize("name", ["submit", "request", "decision"])
+@pytest.mark.parametrize(
+    ("kind", "head"),
+    [
+        (URLENCODED, b"reason="),
+        (
+            "multipart/form-data; boundary=x",
+            b'--x\r\nContent-Disposition: form-data; name="reason"\r\n\r\n',
+        ),
+    ],
+    ids=["plain", "multipart"],
+)
+def test_a_body_over_the_limit_gets_the_page_that_says_so(
+    forms: Forms, nothing_stored: Unchanged, name: str, kind: str, head: bytes
+) -> None:
+    url, who, _ = forms[name]
+    for checks in (False, True):
+        client = Client(enforce_csrf_checks=checks)
+        client.force_login(who)
+        client.cookies["csrftoken"] = "a" * 32
+        with nothing_stored():
+            answer = client.post(url, head + b"a" * TOO_MUCH, content_type=kind)
+        assert answer.status_code == 413
+        assert "larger than 1 MiB. Nothing of it was stored." in answer.content.decode()
+
+
+FOREIGN_FORMS: list[tuple[str, Callable[..., Sent]]] = [
+    ("workload-submit", submit_form),
+    ("request-new", request_form),
+]
+
+
+@pytest.mark.parametrize(("name", "form"), FOREIGN_FORMS)
+def test_a_form_for_a_foreign_project_is_404_like_one_for_none(
+    browse: Browse,
+    cast: Cast,
+    shop: Shop,
+    nothing_stored: Unchanged,
+    name: str,
+    form: Callable[..., Sent],
+) -> None:
+    client = browse(cast.cleo)
+    answers = []
+    for project in (cast.detection.id, uuid4()):
+        with nothing_stored():
+            answer = client.post(reverse(name), form(cast, project=str(project)))
+        assert answer.status_code == 404
+        answers.append(answer.content)
+    assert answers[0] == answers[1]
+    assert client.post(reverse(name), form(cast, project="7")).status_code == 422
+
+
+@pytest.mark.parametrize(
+    "name", ["workload-submit", "request-new", "workload-list", "queue", "spend"]
+)
+def test_an_address_with_a_foreign_project_is_404(
+    browse: Browse, cast: Cast, shop: Shop, name: str
+) -> None:
+    query = {"project": str(cast.detection.id)}
+    assert browse(cast.ben).get(reverse(name), query).status_code == 200
+    for headers in ({}, HTMX):
+        assert browse(cast.cleo).get(reverse(name), query, headers=headers).status_code == 404
+
+
+def test_a_visible_project_without_the_right_is_no_choice(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    answer = browse(cast.vik).post(reverse("workload-submit"), submit_form(cast))
+    assert answer.status_code == 422
+    assert "project" in answer.context["form"].errors
+    assert not Workload.objects.filter(name="finetune").exists()
