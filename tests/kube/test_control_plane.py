@@ -190,7 +190,7 @@ def test_berths_role_holds_these_rights_and_no_others(
         "/nodes": {"get", "list", "watch"},
         "/pods": {"get", "list", "watch", "create", "patch", "delete"},
         "/namespaces": {"get", "create", "patch"},
-        "/services": {"get", "create"},
+        "/services": {"get", "create", "delete"},
     }
 
 
