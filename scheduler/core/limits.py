@@ -9,7 +9,7 @@ from scheduler.core.place import (
     free_milli,
     largest_beside,
     largest_free_milli,
-    place_gang,
+    would_place,
 )
 from scheduler.core.plan import Place
 from scheduler.core.reasons import BINDS_BOTH, BINDS_CORES, BINDS_MEMORY, Reason, ReasonCode
@@ -109,31 +109,11 @@ class Limits:
                 for cluster in clusters
             ):
                 return because(ReasonCode.NO_MATCHING_FLAVOR, flavor=flavor.name)
-        if fits_somewhere(draft=draft, pending=pending, request=request, option=option):
+        if any(would_place(draft=draft, pending=pending, request=request, option=option)):
             return None
         numbers = room_numbers(draft=draft, pending=pending, request=request, option=option)
         binding = binding_numbers(draft=draft, pending=pending, request=request, option=option)
         return because(ReasonCode.EXCEEDS_CAPACITY, **numbers | binding)
-
-
-def fits_somewhere(
-    *, draft: Draft, pending: PendingView, request: Request, option: Option
-) -> bool:
-    """Whether the least start finds room in one cluster of the draft, which stays as it is."""
-    for cluster in clusters_for(draft=draft, request=request, option=option):
-        mark = draft.checkpoint()
-        placed = place_gang(
-            draft=draft,
-            pending=pending,
-            request=request,
-            option=option,
-            cluster=cluster,
-            spare={},
-        )
-        draft.rollback(mark)
-        if placed is not None:
-            return True
-    return False
 
 
 def room_numbers(
@@ -187,7 +167,7 @@ def binding_numbers(
                 for p in pending.pod_sets
             ),
         )
-        return fits_somewhere(draft=draft, pending=asks, request=request, option=option)
+        return any(would_place(draft=draft, pending=asks, request=request, option=option))
 
     if not fits_without(cores=True, memory=True):
         return {}
@@ -263,18 +243,8 @@ class Outage:
             return {}
         draft = self._draft()
         clusters = nodes = 0
-        for cluster in clusters_for(draft=draft, request=request, option=option):
-            mark = draft.checkpoint()
-            places = place_gang(
-                draft=draft,
-                pending=pending,
-                request=request,
-                option=option,
-                cluster=cluster,
-                spare={},
-            )
-            draft.rollback(mark)
-            used = {place.node for place in places or () if place.node in self._out}
+        for places in would_place(draft=draft, pending=pending, request=request, option=option):
+            used = {place.node for place in places if place.node in self._out}
             if used:
                 of_cluster = self._is_cluster_out(used)
                 clusters += of_cluster

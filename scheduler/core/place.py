@@ -118,6 +118,26 @@ def place_gang(
     return places or None
 
 
+def would_place(
+    *, draft: Draft, pending: PendingView, request: Request, option: Option
+) -> Iterator[tuple[Place, ...]]:
+    """The places of the least start in each cluster that has room for it. The draft stays as it
+    is."""
+    for cluster in clusters_for(draft=draft, request=request, option=option):
+        mark = draft.checkpoint()
+        places = place_gang(
+            draft=draft,
+            pending=pending,
+            request=request,
+            option=option,
+            cluster=cluster,
+            spare={},
+        )
+        draft.rollback(mark)
+        if places is not None:
+            yield places
+
+
 class _Gang:
     """The pods of one workload that have been placed so far."""
 

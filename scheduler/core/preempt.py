@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Sequence
 
 from scheduler.core.draft import Draft
 from scheduler.core.evict import Search, Wait
-from scheduler.core.place import clusters_for, place_gang
+from scheduler.core.place import clusters_for, would_place
 from scheduler.core.plan import Place
 from scheduler.core.policy import Policy
 from scheduler.core.quota import Book
@@ -156,20 +156,7 @@ class Evictions:
         """Whether it fits if everything that may be evicted goes: a quick no."""
         if self._bare is None:
             self._bare = self._draft(lambda held: not (held.releasing or held.preemptible))
-        for cluster in clusters_for(draft=self._bare, request=request, option=option):
-            mark = self._bare.checkpoint()
-            places = place_gang(
-                draft=self._bare,
-                pending=pending,
-                request=request,
-                option=option,
-                cluster=cluster,
-                spare={},
-            )
-            self._bare.rollback(mark)
-            if places is not None:
-                return True
-        return False
+        return any(would_place(draft=self._bare, pending=pending, request=request, option=option))
 
     def _draft(self, stays: Callable[[HoldingView], bool]) -> Draft:
         staying = [held for held in self._snapshot.holding if stays(held)]
