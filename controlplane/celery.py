@@ -3,6 +3,7 @@
 import os
 
 from celery import Celery
+from celery.signals import worker_init
 from kombu import Queue
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings.dev")
@@ -10,6 +11,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings.dev")
 from django.conf import settings  # the environment names the settings first
 
 from controlplane.kernel import hints
+from scheduler.core import packed
 
 app = Celery("berth")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -39,3 +41,10 @@ app.conf.beat_schedule = {
     "check invariants": _tick("scheduler.check_invariants", settings.BERTH_INVARIANTS_S),
     "watch clusters": _tick("scheduler.check_clusters", 15),
 }
+
+
+@worker_init.connect
+def load_planner(sender: object, **kwargs: object) -> None:
+    """Before processes are forked, so that no first cycle waits for compiled code."""
+    if "schedule" in app.amqp.queues.consume_from:
+        packed.compiled()

@@ -14,13 +14,13 @@ if it does not fit, evict whom the rules allow; else hold it with the reason; re
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from scheduler.core.admission import Admission
 from scheduler.core.draft import Draft
 from scheduler.core.limits import because, never_admissible
-from scheduler.core.order import Heads, place_in_queue
+from scheduler.core.order import Heads
 from scheduler.core.plan import Admit, Hold, Plan, Preempt
 from scheduler.core.policy import Policy
 from scheduler.core.preempt import Evictions
@@ -52,7 +52,7 @@ class _Cycle:
     def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
         self._snapshot = snapshot
         self._policy = policy
-        self._now = Draft(snapshot=snapshot, holding=snapshot.holding)
+        self._now = Draft(snapshot=snapshot, holding=snapshot.holding, packs=True)
         self._shares = Shares(book=self._now.book)
         self._evictions = (
             Evictions(snapshot=snapshot, policy=policy) if policy.preemption else None
@@ -62,13 +62,14 @@ class _Cycle:
         )
         self._admits: list[Admit] = []
         self._preempts: list[Preempt] = []
-        self._held: dict[ProjectId, list[tuple[PendingView, Reason]]] = {}
+        self._holds: list[Hold] = []
 
     def run(self) -> Plan:
         requests = Requests(flavors=self._now.flavors)
-        of = {pending.id: requests.of(pending) for pending in self._snapshot.pending}
+        by_id = sorted(self._snapshot.pending, key=lambda pending: pending.id)
+        of = {pending.id: requests.of(pending) for pending in by_id}
         heads = Heads(
-            pending=[p for p in self._snapshot.pending if not self._too_early(p)],
+            pending=[p for p in by_id if not self._too_early(p)],
             requests=of,
             shares=self._shares,
         )
@@ -86,7 +87,7 @@ class _Cycle:
                 for waiting in (pending, *heads.like()):
                     self._hold(waiting, reason)
                 heads.close()
-        return Plan(tuple(self._admits), tuple(self._preempts), tuple(self._holds()))
+        return Plan(tuple(self._admits), tuple(self._preempts), tuple(self._holds))
 
     def _too_early(self, pending: PendingView) -> bool:
         wait_s = pending.not_before - self._snapshot.at
@@ -95,13 +96,7 @@ class _Cycle:
         return wait_s > 0
 
     def _hold(self, pending: PendingView, reason: Reason) -> None:
-        self._held.setdefault(pending.project, []).append((pending, reason))
-
-    def _holds(self) -> Iterator[Hold]:
-        for _, held in sorted(self._held.items()):
-            held.sort(key=lambda item: place_in_queue(item[0]))
-            for pending, reason in held:
-                yield Hold(pending.id, reason)
+        self._holds.append(Hold(pending.id, reason))
 
     def _start(self, pending: PendingView, request: Request, *, borrowing: bool) -> bool:
         """Admit it, or hold it for what it then waits for; False when neither helps."""

@@ -24,7 +24,11 @@ class Draft:
 
     __slots__ = ("_log", "book", "clusters", "flavors", "index", "packed", "rooms")
 
-    def __init__(self, *, snapshot: Snapshot, holding: Iterable[HoldingView]) -> None:
+    def __init__(
+        self, *, snapshot: Snapshot, holding: Iterable[HoldingView], packs: bool = False
+    ) -> None:
+        """With `packs` the prices of gaps decide on nodes with shared devices; without, as a
+        question whether something fits needs no more, best fit does."""
         self.flavors: dict[FlavorId, FlavorView] = {f.id: f for f in snapshot.flavors}
         self.book = Book(cohorts=snapshot.cohorts, queues=snapshot.queues)
         self.rooms: dict[NodeId, Room] = {}
@@ -42,7 +46,7 @@ class Draft:
             for placement in held.placements:
                 self._move(True, held.project, placement, placement.amount_milli)
         self.index = Index(rooms=ranked)
-        self.packed = Packed(snapshot=snapshot, rooms=ranked)
+        self.packed = Packed(snapshot=snapshot, rooms=ranked if packs else ())
 
     def add(self, *, project: ProjectId, holder: Place | HeldView) -> None:
         """Charge it and let it take its room, without asking whether it fits."""

@@ -2,23 +2,19 @@
 
 A node stands in it when its whole devices are all of one model and shared in one way; the others
 go by the pools of the index. The mix that is expected is what waits and what runs: it will come
-again. Nothing is built before the first pod is sought a seat.
+again. No packing is made before the first pod is sought a seat.
 """
 
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import chain
-from typing import Final, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
 
 from scheduler.core.fit import Room
-from scheduler.core.fragmentation import (
-    LARGEST,
-    MOST_DEVICES,
-    MOST_MODELS,
-    Node,
-    Packing,
-    Shape,
-)
+from scheduler.core.shapes import LARGEST, MOST_DEVICES, MOST_MODELS, Node, Shape
 from scheduler.core.snapshot import (
     DeviceMode,
     DeviceView,
@@ -30,8 +26,22 @@ from scheduler.core.snapshot import (
 )
 from scheduler.core.units import ONE_MILLI, ClusterId, DeviceId, FlavorId, NodeId
 
-COMPILED_FROM: Final = 200
-"""Pending workloads from which compiled code saves more time than it takes to load."""
+if TYPE_CHECKING:
+    from scheduler.core.fragmentation import Packing
+
+
+@cache
+def compiled() -> ModuleType | None:
+    """The module with `Packing`: loaded where plans are made, for it takes a second and 80 MiB.
+
+    None where compiled code may not run: then nothing is packed, and the index decides.
+    """
+    try:
+        from scheduler.core import fragmentation
+    except (ImportError, OSError, RuntimeError) as error:  # LLVM on a machine that is locked down
+        warnings.warn(f"shared devices go by best fit: {error}", RuntimeWarning, stacklevel=2)
+        return None
+    return fragmentation
 
 
 class _Kind(NamedTuple):
@@ -71,30 +81,32 @@ class Packed:
         if cluster in self._packings:
             self._packings[cluster].update(rank, _node(room, kind))
 
+    def seeks(self, *, cluster: ClusterId, pod_set: PodSetView, flavor: FlavorView) -> bool:
+        """Whether `best` is to be asked for such a pod; else these nodes go by the index too."""
+        shape = self._shape(pod_set, (flavor.id,))
+        packing = self._packing(cluster) if shape else None
+        return packing is not None and shape is not None and packing.takes(shape)
+
     def best(
         self, *, cluster: ClusterId, pod_set: PodSetView, flavor: FlavorView
     ) -> tuple[Room, tuple[DeviceId, ...]] | None:
         """The node, and devices on it, for one pod; None when it fits on none of these nodes."""
-        rooms = self._rooms.get(cluster)
-        shape = self._shape(pod_set, (flavor.id,))
-        if rooms is None or shape is None:
-            return None
-        seat = self._packing(cluster, rooms).best(shape)
+        shape, packing = self._shape(pod_set, (flavor.id,)), self._packing(cluster)
+        seat = packing.best(shape) if shape and packing else None
         if seat is None:
             return None
-        room = rooms[seat.node]
+        room = self._rooms[cluster][seat.node]
         devices = [device.id for device in _devices(room)]
         return room, tuple(devices[number] for number in seat.devices)
 
-    def _packing(self, cluster: ClusterId, rooms: list[Room]) -> Packing:
-        packing = self._packings.get(cluster)
-        if packing is None:
-            compiled = len(self._snapshot.pending) >= COMPILED_FROM
-            nodes = (_node(room, self._seats[room.node.id][2]) for room in rooms)
-            packing = self._packings[cluster] = Packing(nodes=nodes, compiled=compiled)
+    def _packing(self, cluster: ClusterId) -> "Packing | None":
+        packing, rooms = self._packings.get(cluster), self._rooms.get(cluster)
+        if packing is None and rooms and (fragmentation := compiled()):
             if self._mix is None:
                 self._mix = self._expected()
-            packing.expect(self._mix)
+            nodes = (_node(room, self._seats[room.node.id][2]) for room in rooms)
+            packing = fragmentation.Packing(nodes=nodes, mix=self._mix)
+            self._packings[cluster] = packing
         return packing
 
     def _expected(self) -> Counter[Shape]:

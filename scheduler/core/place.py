@@ -1,10 +1,11 @@
 """Where pods go: best fit for one pod, all or nothing for a gang, in one cluster.
 
 Ties never stand open: fewest left over, then tightest in cores, then first by node name. Pods
-without GPUs go to nodes without devices first, then to nodes with the fewest empty devices. On
-nodes whose devices are shared the prices of gaps decide (`packed`). A slice that is cut on demand
-goes to where it costs the fewest legal starts. Placing pod after pod is exact for gangs of like
-pods; a gang of unlike pods is placed largest first and may miss a packing.
+without GPUs go to nodes without devices first, then to nodes with the fewest empty devices. A
+share goes to the fullest device that still holds it; but among nodes that are packed the prices of
+gaps decide (`packed`). A slice that is cut on demand goes to where it costs the fewest legal
+starts. Placing pod after pod is exact for gangs of like pods; a gang of unlike pods is placed
+largest first and may miss a packing.
 """
 
 from collections import Counter
@@ -202,9 +203,10 @@ def _seek(
     At the first node that is packed the packing decides among all that are.
     """
     rooms, packed, asked = draft.index.rooms, draft.packed, False
+    packs = packed.seeks(cluster=cluster, pod_set=pod_set, flavor=flavor)
     for rank in _candidates(draft, cluster, pod_set, flavor):
         room, place = rooms[rank], None
-        if room.node.id in packed:
+        if packs and room.node.id in packed:
             if not asked:
                 place = _pack(packed, cluster, pod_set, flavor)
             asked = True

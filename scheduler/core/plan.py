@@ -48,8 +48,7 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Each pending workload of the snapshot stands in exactly one Admit or one Hold; `holds` are
-    in the order of each project's queue."""
+    """Each pending workload of the snapshot stands in exactly one Admit or one Hold."""
 
     admits: tuple[Admit, ...] = ()
     preempts: tuple[Preempt, ...] = ()

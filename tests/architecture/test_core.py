@@ -15,8 +15,7 @@ ALLOWED = (sys.stdlib_module_names - IMPURE) | {"scheduler"}
 # Arrays, and the one compiled module (ADR 0010). Neither is imported anywhere else in the core.
 ARRAYS = {
     "scheduler/core/fragmentation.py": {"numpy"},
-    "scheduler/core/jit.py": {"numba"},
-    "scheduler/core/plain.py": {"numpy"},
+    "scheduler/core/jit.py": {"numba", "numpy"},
 }
 
 

@@ -24,9 +24,8 @@ from statistics import fmean, stdev
 from typing import NamedTuple
 
 from scheduler.core.cycle import plan
-from scheduler.core.fragmentation import ANY_MODEL, Node, Packing, Shape
-from scheduler.core.patience import Patience
 from scheduler.core.policy import Policy
+from scheduler.core.shapes import ANY_MODEL, Node, Shape
 from scheduler.core.snapshot import (
     ClusterView,
     DeviceView,
@@ -50,6 +49,8 @@ from scheduler.core.units import (
     ProjectId,
     WorkloadId,
 )
+from tests.bench.arrivals import Arrivals, asked_milli
+from tests.bench.patience import Patience
 from tests.bench.replay import TRACE
 from tests.bench.report import RESULTS, Figures
 
@@ -114,14 +115,14 @@ def arrivals(of: list[Shape], *, milli: int, seed: int) -> list[Shape]:
     """All of them and more drawn from them, shuffled, up to 130 % of `milli`."""
     chance = random.Random(seed)
     most = milli * ARRIVED_PCT // 100
-    drawn, asked = list(of), sum(shape.asked_milli for shape in of)
+    drawn, asked = list(of), sum(asked_milli(shape) for shape in of)
     while asked < most:
         drawn.append(chance.choice(of))
-        asked += drawn[-1].asked_milli
+        asked += asked_milli(drawn[-1])
     chance.shuffle(drawn)
     total = 0
     for i, shape in enumerate(drawn):
-        total += shape.asked_milli
+        total += asked_milli(shape)
         if total > most:
             return drawn[:i]
     return drawn
@@ -129,22 +130,22 @@ def arrivals(of: list[Shape], *, milli: int, seed: int) -> list[Shape]:
 
 def one_at_a_time(on: Cluster, pods: list[Shape]) -> Outcome:
     start, taken = time.process_time(), 0
-    packing = Packing(nodes=on.nodes)
+    nodes = Arrivals(on.nodes)
     for shape in pods:
-        packing.see(shape)
-        seat = packing.best(shape)
+        nodes.see(shape)
+        seat = nodes.best(shape)
         if seat is not None:
-            packing.place(shape, seat)
-            taken += shape.asked_milli
+            nodes.place(shape, seat)
+            taken += asked_milli(shape)
     return Outcome(100 * taken / on.milli, len(pods), time.process_time() - start)
 
 
 def queued(on: Cluster, pods: list[Shape], guard: int) -> Outcome:
     start, taken = time.process_time(), 0
-    queue = Patience(packing=Packing(nodes=on.nodes), guard=guard)
+    queue = Patience(on=Arrivals(on.nodes), guard=guard)
     for shape in pods:
-        taken += sum(seated.shape.asked_milli for seated in queue.arrive(shape))
-    taken += sum(seated.shape.asked_milli for seated in queue.finish())
+        taken += sum(asked_milli(seated.shape) for seated in queue.arrive(shape))
+    taken += sum(asked_milli(seated.shape) for seated in queue.finish())
     return Outcome(100 * taken / on.milli, len(pods), time.process_time() - start)
 
 

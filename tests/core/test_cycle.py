@@ -214,18 +214,6 @@ def test_the_like_of_a_held_workload_are_held_for_the_same_reason_in_their_order
     assert len({made.hold(f"w{i}").reason for i in range(3)}) == 1
 
 
-def test_holds_are_in_the_order_of_each_projects_queue_over_all_its_requests() -> None:
-    pending = [
-        job("big", "a", pods(gpus=8), submitted_at=1),
-        job("late", "a", not_before=AT + 9, submitted_at=2),
-        job("first", "a", pods(gpus=8), priority=1, submitted_at=3),
-        job("other", "b", pods(gpus=8), submitted_at=4),
-    ]
-    queues = [queue("a", h100=8), queue("b", h100=8)]
-    made = decide(snapshot(nodes=ONE, queues=queues, pending=pending))
-    assert list(made.holds) == ["first", "big", "late", "other"]
-
-
 def test_what_is_beyond_the_most_admissions_comes_next_time() -> None:
     pending = [job(f"w{i}", "a", submitted_at=i) for i in range(4)]
     made = decide(snapshot(nodes=ONE, queues=[queue("a", h100=8)], pending=pending), max_admits=3)

@@ -1,14 +1,14 @@
 """Nodes with shared devices: which of them are packed, and what that changes."""
 
+import sys
 from dataclasses import replace
 
 import pytest
 
-from scheduler.core import packed
-from scheduler.core.cycle import plan
+from scheduler import core
+from scheduler.core import fragmentation, packed
 from scheduler.core.draft import Draft
-from scheduler.core.fragmentation import LARGEST
-from scheduler.core.policy import Policy
+from scheduler.core.shapes import LARGEST
 from scheduler.core.snapshot import DeviceView, Isolation, NodeView, PodSetView
 from scheduler.core.units import NodeId, WorkloadId
 from tests.core.build import (
@@ -25,7 +25,6 @@ from tests.core.build import (
     runs,
     snapshot,
 )
-from tests.core.fleets import fleet
 
 ANY = Quota(1000, borrow=None)
 QUEUE = queue("a", h100=ANY, t4=ANY, t4share=ANY, cpu=ANY)
@@ -63,7 +62,7 @@ WHOLE_T4 = pods(flavors="t4")
 def test_a_node_is_packed_when_its_whole_devices_are_shared_alike(
     alone: NodeView, is_packed: bool
 ) -> None:
-    draft = Draft(snapshot=snapshot(nodes=[alone], queues=[QUEUE]), holding=())
+    draft = Draft(snapshot=snapshot(nodes=[alone], queues=[QUEUE]), holding=(), packs=True)
     assert (NodeId("n1") in draft.packed) is is_packed
 
 
@@ -152,9 +151,35 @@ def test_quantities_beyond_any_node_are_held_with_a_reason() -> None:
     assert "w" in made.holds
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_the_plan_is_the_same_compiled_or_not(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    of = fleet(seed, 8, 12)
-    by_numpy = plan(of, Policy())
-    monkeypatch.setattr(packed, "COMPILED_FROM", 0)
-    assert plan(of, Policy()) == by_numpy
+def test_without_compiled_code_the_index_decides(
+    monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
+    nodes, pending = [t4("n1", cores=8), t4("n2")], [job("w", "a", WHOLE_T4)]
+    of = snapshot(nodes=nodes, queues=[QUEUE], pending=pending)
+    monkeypatch.delattr(core, "fragmentation")
+    monkeypatch.setitem(sys.modules, "scheduler.core.fragmentation", None)
+    packed.compiled.cache_clear()
+    try:
+        assert decide(of).nodes("w") == ["n1"]
+    finally:
+        packed.compiled.cache_clear()
+    assert ["shared devices go by best fit" in str(w.message) for w in recwarn] == [True]
+
+
+def test_the_loss_of_precision_never_refuses_a_pod_that_fits_exactly() -> None:
+    tight = replace(SHARED, cpu_milli=4095, memory_mib=1023)
+    wanted = replace(pods(flavors="t4share", share=0.3), cpu_milli=4095, memory_mib=1023)
+    more = replace(wanted, cpu_milli=4096)
+    for pod_set, starts in ((wanted, True), (more, False)):
+        made = decide(snapshot(nodes=[tight], queues=[QUEUE], pending=[job("w", "a", pod_set)]))
+        assert ("w" in made.admits) is starts
+
+
+def test_more_kinds_of_pods_than_are_kept_go_by_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fragmentation, "MOST_SOUGHT", 1)
+    pending = [
+        job(f"w{i}", "a", pods(flavors="t4share", share=share))
+        for i, share in enumerate((0.3, 0.5, 0.2))
+    ]
+    made = decide(snapshot(nodes=[SHARED], queues=[QUEUE], pending=pending))
+    assert len(made.admits) == 3

@@ -87,7 +87,7 @@ def test_what_is_held_for_want_of_room_fits_on_no_node_by_itself(of: Snapshot) -
 @given(data=st.data())
 def test_a_rollback_restores_everything(data: st.DataObject) -> None:
     of = data.draw(snapshots())
-    draft = Draft(snapshot=of, holding=of.holding)
+    draft = Draft(snapshot=of, holding=of.holding, packs=True)
     before = _state(draft, of)
     mark = draft.checkpoint()
     held = [(h.project, p) for h in of.holding for p in h.placements]
@@ -127,14 +127,14 @@ def _seats(draft: Draft, of: Snapshot) -> list[object]:
 @FEW
 @given(of=snapshots())
 def test_an_index_kept_up_by_changes_equals_one_made_anew(of: Snapshot) -> None:
-    changed = Draft(snapshot=of, holding=of.holding)
+    changed = Draft(snapshot=of, holding=of.holding, packs=True)
     _state(changed, of)
     places = [(a, p) for a in plan(of, POLICY).admits for p in a.places]
     by_id = {p.id: p for p in of.pending}
     for admit, place in places:
         changed.add(project=by_id[admit.workload].project, holder=place)
     grown = [*of.holding, *(holds(a, by_id[a.workload]) for a in plan(of, POLICY).admits)]
-    anew = Draft(snapshot=of, holding=grown)
+    anew = Draft(snapshot=of, holding=grown, packs=True)
     assert _state(changed, of) == _state(anew, of)
 
 

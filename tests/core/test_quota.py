@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.core import invariants
@@ -219,6 +219,7 @@ def _lawful(tree: Tree, queues: list[QueueView], used: list[int], project: int, 
     return not list(invariants.quotas(of, plan_of(more)))
 
 
+@settings(deadline=None)
 @given(made=_trees(), steps=_steps, cuts=st.lists(st.integers(0, 6), min_size=4, max_size=4))
 def test_available_is_the_most_that_the_law_admits(
     made: tuple[Tree, list[QueueView]], steps: list[tuple[int, int]], cuts: list[int]
@@ -240,6 +241,7 @@ def test_available_is_the_most_that_the_law_admits(
         assert max(0, available) == max(admissible, default=0)
 
 
+@settings(deadline=None)
 @given(made=_trees(), steps=_steps)
 def test_what_is_charged_and_given_back_leaves_nothing_behind(
     made: tuple[Tree, list[QueueView]], steps: list[tuple[int, int]]

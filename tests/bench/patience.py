@@ -1,6 +1,6 @@
 """Pods that pack badly wait a little for others to go first.
 
-A pod that would leave a gap worth nothing (`Packing.waste_milli`) waits while devices are scarce,
+A pod that would leave a gap worth nothing (`Arrivals.waste_milli`) waits while devices are scarce,
 and takes its seat once `guard` later arrivals have gone by: nobody is overtaken more often. While
 there is room for all that the guard lets by, nobody waits: it would not change what is left over.
 Nor when cores run out before devices: then devices stand idle anyhow.
@@ -9,7 +9,8 @@ Nor when cores run out before devices: then devices stand idle anyhow.
 from collections import deque
 from typing import Final, NamedTuple
 
-from scheduler.core.fragmentation import Packing, Seat, Shape
+from scheduler.core.shapes import Seat, Shape
+from tests.bench.arrivals import Arrivals, asked_milli
 
 TOLERANCE: Final = 10
 """A pod wastes little that costs at most a tenth more than it asks for."""
@@ -29,11 +30,11 @@ class Seated(NamedTuple):
 
 
 class Patience:
-    """A queue before a packing. Pods that fit nowhere are in `stuck`, by number."""
+    """A queue before the nodes. Pods that fit nowhere are in `stuck`, by number."""
 
-    def __init__(self, *, packing: Packing, guard: int) -> None:
+    def __init__(self, *, on: Arrivals, guard: int) -> None:
         """`guard` bounds how often a pod is overtaken; 0 forbids it."""
-        self._packing = packing
+        self._on = on
         self._guard = guard
         self._asked = 0
         self._asked_cores = 0
@@ -43,15 +44,15 @@ class Patience:
 
     def arrive(self, shape: Shape) -> list[Seated]:
         """Who takes a seat now that this pod has come: those whose time is up, then it."""
-        self._packing.see(shape)
+        self._on.see(shape)
         number = self._arrivals
         self._arrivals += 1
-        self._asked += shape.asked_milli
+        self._asked += asked_milli(shape)
         self._asked_cores += shape.cpu_milli
         seated: list[Seated] = []
         while self._waiting and number - self._waiting[0][0] > self._guard:
             self._sit(*self._waiting.popleft(), number, seated)
-        seat = self._packing.best(shape)
+        seat = self._on.best(shape)
         if seat is not None and self._wasteful(shape, seat) and self._scarce():
             self._waiting.append((number, shape))
         else:
@@ -66,18 +67,18 @@ class Patience:
         return seated
 
     def _sit(self, number: int, shape: Shape, arrived: int, seated: list[Seated]) -> None:
-        seat = self._packing.best(shape)
+        seat = self._on.best(shape)
         if seat is None:
             self.stuck[number] = shape
             return
-        self._packing.place(shape, seat)
+        self._on.place(shape, seat)
         seated.append(Seated(number, shape, seat, arrived - 1 - number))
 
     def _scarce(self) -> bool:
         """Whether as many arrivals as may overtake would fill the devices, before the cores."""
-        devices, cores = self._packing.free()
+        devices, cores = self._on.free_milli, self._on.free_cpu_milli
         soon = devices * self._arrivals < self._asked * self._guard
         return soon and devices * self._asked_cores * MARGIN_PCT < cores * self._asked * 100
 
     def _wasteful(self, shape: Shape, seat: Seat) -> bool:
-        return self._packing.waste_milli(shape, seat) * TOLERANCE > shape.asked_milli
+        return self._on.waste_milli(shape, seat) * TOLERANCE > asked_milli(shape)
