@@ -29,9 +29,6 @@ class Fault(StrEnum):
     MALFORMED = "malformed"  # the answer is not what the API promises
 
 
-RETRYABLE = frozenset({Fault.UNREACHABLE, Fault.THROTTLED, Fault.SERVER, Fault.MALFORMED})
-
-
 class ClusterError(Exception):
     """A call failed. `retry_after_s` repeats the server's wish, None when it named none."""
 
@@ -39,11 +36,6 @@ class ClusterError(Exception):
         super().__init__(message)
         self.fault = fault
         self.retry_after_s = retry_after_s
-
-    @property
-    def retryable(self) -> bool:
-        """Whether the same call may work later without any change by us."""
-        return self.fault in RETRYABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +97,11 @@ class PodPhase(StrEnum):
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
+
+    @property
+    def ended(self) -> bool:
+        """It will never run again."""
+        return self in {PodPhase.SUCCEEDED, PodPhase.FAILED}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,17 +2,24 @@
 stored."""
 
 import os
-from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
+from io import BytesIO
 from typing import Any, cast
 
+from django.conf import settings
 from django.core.asgi import get_asgi_application
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest, HttpResponse
+from django.middleware.clickjacking import XFrameOptionsMiddleware
+from django.middleware.csp import ContentSecurityPolicyMiddleware
+from django.middleware.security import SecurityMiddleware
+from django.template.loader import render_to_string
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings.dev")
 
 type Message = MutableMapping[str, Any]  # Any: ASGI messages
 type Receive = Callable[[], Awaitable[Message]]
 type Send = Callable[[Message], Awaitable[None]]
-type Policy = Mapping[str, Collection[str] | str]
 type App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 DRAINED_BYTES = 32 * 1024 * 1024
@@ -58,47 +65,34 @@ def body_limit(app: App, *, limit: int) -> App:
 
 
 async def _refuse(scope: Message, send: Send) -> None:
-    from controlplane.api.errors import PATHS
-
-    kind, content = _problem(scope["path"]) if scope["path"].startswith(PATHS) else _page()
-    headers = [*kind.items(), ("content-length", str(len(content))), ("connection", "close")]
+    answer = _refusal(ASGIRequest(scope, BytesIO()))
+    headers = {**answer.headers, "Content-Length": str(len(answer.content)), "Connection": "close"}
     await send(
         {
             "type": "http.response.start",
-            "status": 413,
-            "headers": [(name.encode(), value.encode()) for name, value in headers],
+            "status": answer.status_code,
+            "headers": [(name.lower().encode(), text.encode()) for name, text in headers.items()],
         }
     )
-    await send({"type": "http.response.body", "body": content})
+    await send({"type": "http.response.body", "body": answer.content})
 
 
-def _problem(path: str) -> tuple[dict[str, str], bytes]:
-    """The refusal to a program: headers and body."""
-    from controlplane.api.errors import MEDIA_TYPE, document, too_large
-    from controlplane.api.render import dumps
+def _refusal(request: HttpRequest) -> HttpResponse:
+    """413 as a program or a browser reads it, with the headers that Django's answers have."""
+    from controlplane.api import errors
 
-    content = dumps(document(too_large(), status=413, instance=path))
-    return {"content-type": MEDIA_TYPE}, content
-
-
-def _page() -> tuple[dict[str, str], bytes]:
-    """The refusal to a browser: headers, of which Django's middleware set none here, and body."""
-    from django.conf import settings
-    from django.template.loader import render_to_string
-    from django.utils.csp import build_policy
-
-    headers = {
-        "content-type": "text/html; charset=utf-8",
-        "content-security-policy": build_policy(cast(Policy, settings.SECURE_CSP)),
-        "x-content-type-options": "nosniff",
-    }
-    return headers, render_to_string("413.html", {"demo": settings.BERTH_DEMO}).encode()
+    if request.path.startswith(errors.PREFIX):
+        refusal = errors.answer(errors.too_large(), status=413, request=request)
+    else:
+        page = render_to_string("413.html", {"demo": settings.BERTH_DEMO})
+        refusal = HttpResponse(page, status=413)
+    for guard in (XFrameOptionsMiddleware, ContentSecurityPolicyMiddleware, SecurityMiddleware):
+        guard(lambda _: refusal).process_response(request, refusal)
+    return refusal
 
 
 def _application() -> App:
     django = get_asgi_application()
-    from django.conf import settings
-
     return body_limit(cast(App, django), limit=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
 
 

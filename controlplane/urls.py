@@ -34,7 +34,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
 
 
 def _refusal(error: AppError, status: int, request: HttpRequest) -> HttpResponse | None:
-    if request.path.startswith(errors.PATHS):
+    if request.path.startswith(errors.PREFIX):
         return errors.answer(error, status=status, request=request)
     return None
 

@@ -5,17 +5,21 @@ member of Detection, vik a viewer of Vision Lab, cleo a member of Dialogue. oz o
 fleet, pia approves for it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from django.apps import apps
 from django.db.backends.base.operations import BaseDatabaseOperations
 from django.db.backends.postgresql.operations import DatabaseOperations
 from rest_framework.test import APIClient
 
 from tenants.models import Project, Role, Tenant, User
 from tests import factories
+
+type Unchanged = Callable[[], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True)
@@ -117,3 +121,27 @@ def api() -> Callable[[User | None], APIClient]:
         return made
 
     return client
+
+
+@pytest.fixture
+def nothing_stored(db: None) -> Unchanged:
+    """A context in which no row of ours may appear, vanish or change; signing in may."""
+    ours = {
+        model: [field.name for field in model._meta.concrete_fields if field.name != "last_login"]
+        for label in ("audit", "api", "clusters", "tenants", "scheduler")
+        for model in apps.get_app_config(label).get_models()
+    }
+
+    def state() -> list[object]:
+        return [
+            sorted(model._default_manager.values_list(*names), key=repr)
+            for model, names in ours.items()
+        ]
+
+    @contextmanager
+    def unchanged() -> Iterator[None]:
+        before = state()
+        yield
+        assert state() == before
+
+    return unchanged

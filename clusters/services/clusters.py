@@ -1,7 +1,7 @@
 """Clusters themselves: registering, draining, hearing from, falling silent."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -35,19 +35,8 @@ def register(*, name: str, region: str, actor: str, actor_name: str, at: datetim
     try:
         with transaction.atomic():
             cluster = Cluster.objects.create(name=name, region=region, created_at=at)
-            audit.record(
-                actor=actor,
-                actor_name=actor_name,
-                at=at,
-                entries=[
-                    audit.Entry(
-                        action="cluster.register",
-                        target_type="cluster",
-                        target_id=cluster.id,
-                        after={"name": name, "region": region},
-                    )
-                ],
-            )
+            after = {"name": name, "region": region}
+            _record(cluster, "cluster.register", {}, after, by=(actor, actor_name), at=at)
     except IntegrityError as error:
         raise Conflict(f"There is a cluster {name!r} already.", pointer="/name") from error
     return cluster
@@ -61,7 +50,7 @@ def drain(*, cluster: Cluster, actor: str, actor_name: str, at: datetime) -> Non
         " WHERE c.id = was.id AND was.state <> 'draining' RETURNING was.state, c.state",
         [cluster.id],
         cluster=cluster,
-        entry="cluster.drain",
+        action="cluster.drain",
         refusal=f"{cluster.name} is draining already.",
         by=(actor, actor_name),
         at=at,
@@ -80,7 +69,7 @@ def resume(*, cluster: Cluster, actor: str, actor_name: str, at: datetime) -> No
         " ELSE 'active' END WHERE id = %s AND state = 'draining' RETURNING 'draining', state",
         [LOST_S, DEGRADED_S, cluster.id],
         cluster=cluster,
-        entry="cluster.resume",
+        action="cluster.resume",
         refusal=f"{cluster.name} is not draining.",
         by=(actor, actor_name),
         at=at,
@@ -92,12 +81,13 @@ def _move(
     arguments: Sequence[UUID | int],
     *,
     cluster: Cluster,
-    entry: str,
+    action: str,
     refusal: str,
     by: tuple[str, str],
     at: datetime,
 ) -> None:
-    """One statement that answers (before, after), or no row: then it is refused."""
+    """One statement that answers (before, after), or no row: then it is refused. `by` is the
+    actor's label and name."""
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute(compare_and_set, arguments)
@@ -105,21 +95,21 @@ def _move(
         if moved is None:
             raise Conflict(refusal)
         before, after = moved
-        audit.record(
-            actor=by[0],
-            actor_name=by[1],
-            at=at,
-            entries=[
-                audit.Entry(
-                    action=entry,
-                    target_type="cluster",
-                    target_id=cluster.id,
-                    before={"state": before},
-                    after={"state": after},
-                )
-            ],
-        )
+        _record(cluster, action, {"state": before}, {"state": after}, by=by, at=at)
         hints.hint(hints.CYCLE)
+
+
+def _record(
+    cluster: Cluster,
+    action: str,
+    before: Mapping[str, str],
+    after: Mapping[str, str],
+    *,
+    by: tuple[str, str],
+    at: datetime,
+) -> None:
+    entry = audit.Entry(action, "cluster", cluster.id, before=before, after=after)
+    audit.record(actor=by[0], actor_name=by[1], entries=[entry], at=at)
 
 
 def heard(*, cluster: Cluster) -> None:

@@ -49,19 +49,8 @@ def create(*, name: str, meaning: Meaning, actor: str, actor_name: str, at: date
     try:
         with transaction.atomic():
             flavor = Flavor.objects.create(**fields)
-            audit.record(
-                actor=actor,
-                actor_name=actor_name,
-                at=at,
-                entries=[
-                    audit.Entry(
-                        action="flavor.create",
-                        target_type="flavor",
-                        target_id=flavor.id,
-                        after=fields,
-                    )
-                ],
-            )
+            entry = audit.Entry("flavor.create", "flavor", flavor.id, after=fields)
+            audit.record(actor=actor, actor_name=actor_name, entries=[entry], at=at)
             # Nodes of this model are there already, perhaps: they count from now on.
             hints.hint(hints.CYCLE)
     except IntegrityError as error:

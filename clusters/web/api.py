@@ -1,5 +1,6 @@
 """Endpoints about hardware: clusters, nodes, devices, flavors. Everybody reads, operators add."""
 
+from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -73,6 +74,23 @@ class ClusterApi(ApiView):
         return Response(s.ClusterOut(selectors.cluster(id=id)).data)
 
 
+def _moved(view: ApiView, id: UUID, move: Callable[..., None]) -> Response:
+    """The cluster after that service has changed its state."""
+    view.no_body()
+
+    def make() -> Out:
+        access.authorize_fleet(view.actor, Action.OPERATE)
+        move(
+            cluster=selectors.cluster(id=id),
+            actor=view.actor.label,
+            actor_name=view.actor.name,
+            at=view.at,
+        )
+        return s.ClusterOut(selectors.cluster(id=id)).data
+
+    return view.once(make, status=200)
+
+
 class DrainApi(ApiView):
     @operation(
         "clusters_drain",
@@ -83,19 +101,7 @@ class DrainApi(ApiView):
         keyed=True,
     )
     def post(self, request: Request, id: UUID) -> Response:
-        self.no_body()
-
-        def make() -> Out:
-            access.authorize_fleet(self.actor, Action.OPERATE)
-            clusters.drain(
-                cluster=selectors.cluster(id=id),
-                actor=self.actor.label,
-                actor_name=self.actor.name,
-                at=self.at,
-            )
-            return s.ClusterOut(selectors.cluster(id=id)).data
-
-        return self.once(make, status=200)
+        return _moved(self, id, clusters.drain)
 
 
 class ResumeApi(ApiView):
@@ -108,19 +114,7 @@ class ResumeApi(ApiView):
         keyed=True,
     )
     def post(self, request: Request, id: UUID) -> Response:
-        self.no_body()
-
-        def make() -> Out:
-            access.authorize_fleet(self.actor, Action.OPERATE)
-            clusters.resume(
-                cluster=selectors.cluster(id=id),
-                actor=self.actor.label,
-                actor_name=self.actor.name,
-                at=self.at,
-            )
-            return s.ClusterOut(selectors.cluster(id=id)).data
-
-        return self.once(make, status=200)
+        return _moved(self, id, clusters.resume)
 
 
 class NodesApi(ApiView):

@@ -1,4 +1,5 @@
-"""Who asks: bearer tokens, and the Actor behind any request. What they may do is access.py's."""
+"""Who asks, and about which project: bearer tokens, the Actor behind any request, the project that
+a page is asked for. What they may do is access.py's."""
 
 import hmac
 from datetime import timedelta
@@ -11,8 +12,9 @@ from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated
 from rest_framework.request import Request
 
 from controlplane.kernel import clock
+from controlplane.kernel.htmx import id_in
 from tenants import access
-from tenants.models import Token, User
+from tenants.models import Project, Token, User
 from tenants.services.tokens import PREFIX, digest_of
 
 _USED_EVERY = timedelta(minutes=1)
@@ -75,3 +77,19 @@ def actor_of(request: Request | HttpRequest) -> access.Actor:
     actor = access.actor_for(user=user, token=token)
     plain._berth_actor = actor  # type: ignore[attr-defined]  # kept for the rest of this request
     return actor
+
+
+def named_project(request: HttpRequest) -> Project | None:
+    """The project that a page's address, or the form posted to it, names; None when it names none.
+
+    Raises NotFound, the same for foreign and missing ids. What is no id is NotFound in an address;
+    in a form it counts as none, as the form itself says more about it.
+    """
+    if request.method != "POST":
+        id = id_in(request.GET, "project")
+    else:
+        try:
+            id = UUID(request.POST.get("project", ""))
+        except ValueError:
+            id = None
+    return access.project_or_404(actor_of(request), id) if id else None

@@ -26,8 +26,8 @@ from controlplane.kernel.errors import (
 
 logger = logging.getLogger(__name__)
 
-PATHS = "/api/"
-"""What paths that are answered by these documents begin with; all others are pages."""
+PREFIX = "/api/"
+"""What each path that is answered by these documents begins with; all others are pages."""
 MEDIA_TYPE = "application/problem+json"
 _STATUS: Mapping[type[AppError], int] = {
     Invalid: 400,

@@ -1,13 +1,17 @@
 """What a page takes from a form: the fields that it names, and no other."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from django import forms
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest
+from django.utils.datastructures import MultiValueDict
 
 from controlplane.kernel.errors import no_such_field
 
+type Posted = MultiValueDict[str, Any] | None  # Any: texts or files
+"""`request.POST` or `request.FILES`, None for a form that nobody posted yet."""
 _CSRF = "csrfmiddlewaretoken"
 _NAMED = 5
 """Unknown fields that one message repeats."""
@@ -27,6 +31,12 @@ class StrictForm(forms.Form):
             error = forms.ValidationError(f"{names}: {no_such_field(known)}", "unknown-field")
             self.add_error(None, error)
         return super().clean() or self.cleaned_data
+
+    def choose(self, name: str, choices: Sequence[tuple[str, str]]) -> None:
+        """Offer these (value, label) in that field."""
+        field = self.fields[name]
+        assert isinstance(field, forms.ChoiceField)  # noqa: S101  # for the type checker
+        field.choices = choices
 
 
 def no_fields(request: HttpRequest) -> None:

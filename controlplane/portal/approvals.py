@@ -12,7 +12,7 @@ from django.urls import reverse
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import AppError, Conflict, Invalid, NotAllowed
-from controlplane.kernel.forms import StrictForm
+from controlplane.kernel.forms import Posted, StrictForm
 from controlplane.kernel.htmx import go, id_in, minute, page, partial, revision, unchanged
 from scheduler.core.reasons import in_units
 from tenants import access
@@ -37,8 +37,8 @@ class DecisionForm(StrictForm):
 
     def __init__(
         self,
-        data: Any = None,  # Any: Django's QueryDict or None
-        files: Any = None,  # Any: Django's MultiValueDict or None
+        data: Posted = None,
+        files: Posted = None,
         *,
         asked_milli: int,
     ) -> None:

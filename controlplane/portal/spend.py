@@ -10,13 +10,14 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from clusters.models import Flavor
-from controlplane.api.auth import actor_of
+from controlplane.api.auth import actor_of, named_project
 from controlplane.kernel import clock
 from controlplane.kernel.charts import Series, StackedBars, stacked_bars
 from controlplane.kernel.errors import NotFound
-from controlplane.kernel.htmx import id_in, page, partial, revision, ten_seconds, unchanged
+from controlplane.kernel.htmx import page, partial, revision, ten_seconds, unchanged
 from controlplane.templatetags.berth import money
 from scheduler.selectors import accrual
+from tenants import access
 from tenants.access import Action
 from tenants.models import Project
 from tenants.selectors import people, prices
@@ -43,31 +44,31 @@ def spend(request: HttpRequest) -> HttpResponse:
     actor = actor_of(request)
     zone, at = timezone.get_current_timezone(), ten_seconds(clock.now())
     period = _period(request.GET.get("days", "30"))
-    chosen = id_in(request.GET, "project")
+    chosen = named_project(request)
+    if chosen is not None:
+        access.authorize(actor, Action.VIEW_SPEND, project=chosen)
     listed = people.projects_by_name(actor=actor, action=Action.VIEW_SPEND)
-    projects = {project.id: project for project in listed}
-    if chosen is not None and chosen not in projects:
-        raise NotFound("There is no such project.")
+    wanted = {project.id for project in ([chosen] if chosen else listed)}
     days = _days(at=at, count=period, zone=zone)
     month = spending.month_start(at=at, zone=zone)
     since = min(month, datetime.combine(days[0], time(), zone))
     spent = [
         one
         for one in spending.by_day(actor=actor, filters=spending.Filters(since=since), zone=zone)
-        if chosen in (None, one.project_id)
+        if one.project_id in wanted
     ]
     running = [
         one
         for one in accrual.by_project_and_flavor(
             actor=actor, prices=prices.at_moment(at=at), at=at
         )
-        if chosen in (None, one.project_id)
+        if one.project_id in wanted
     ]
-    rev = revision(spent, running, period, chosen)
+    rev = revision(spent, running, period, sorted(wanted))
     same = unchanged(request, rev)
     if same is not None:
         return same
-    names = _names(projects)
+    names = _names(listed)
     in_period = [one for one in spent if one.day >= days[0]]
     context = {
         "rev": rev,
@@ -101,14 +102,12 @@ def _days(*, at: datetime, count: int, zone: tzinfo) -> tuple[date, ...]:
     return tuple(today - timedelta(days=back) for back in reversed(range(count)))
 
 
-def _names(projects: Mapping[UUID, Project]) -> Mapping[UUID, str]:
+def _names(projects: Sequence[Project]) -> Mapping[UUID, str]:
     """With the tenant where a project's name alone is not enough."""
-    plain = [project.name for project in projects.values()]
+    plain = [project.name for project in projects]
     return {
-        id: project.name
-        if plain.count(project.name) == 1
-        else f"{project.tenant.name} / {project.name}"
-        for id, project in projects.items()
+        project.id: project.name if plain.count(project.name) == 1 else project.full_name
+        for project in projects
     }
 
 

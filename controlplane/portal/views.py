@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods, require_safe
 from controlplane.demo import logins
 from controlplane.kernel import clock
 from controlplane.kernel.forms import StrictForm, no_fields
-from controlplane.portal import throttle
+from tenants.services import sign_in
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class SignIn(LoginView):
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
         """Any: as Django has it. 429 before the password is looked at, when it was tried too
         often."""
-        wait = throttle.take(**self.who, at=clock.now())
+        wait = sign_in.take_try(**self.who, at=clock.now())
         if wait is not None:
             return self._too_often(wait)
         return super().post(request, *args, **kwargs)
@@ -67,7 +67,7 @@ class SignIn(LoginView):
         return answer
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        throttle.give_back(**self.who)
+        sign_in.give_back(**self.who)
         return super().form_valid(form)
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:

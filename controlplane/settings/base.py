@@ -44,7 +44,6 @@ INSTALLED_APPS = [
     "controlplane",
     "controlplane.audit",
     "controlplane.api",
-    "controlplane.portal",
     "clusters",
     "tenants",
     "scheduler",

@@ -13,6 +13,7 @@ from controlplane.trace import facts
 from controlplane.trace.fleet import CLUSTER
 from controlplane.trace.reading import NodeRow, PodRow
 from scheduler.loop.invariants import violations
+from scheduler.loop.rules import told
 from scheduler.selectors.fleet import rows
 
 SHARED = "nvidia.com/gpu.shared"  # thousandths of a device, as the CSV's nodes offer them
@@ -27,7 +28,7 @@ def problems(
 ) -> list[str]:
     """One sentence for each thing that is wrong; none when all is well."""
     return [
-        *violations(),
+        *told(violations()),
         *_ended(pods),
         *_once(),
         *_overbooked(nodes, reports),

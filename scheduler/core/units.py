@@ -41,8 +41,5 @@ class Span:
     def width(self) -> int:
         return self.end - self.start
 
-    def overlaps(self, other: "Span") -> bool:
-        return self.start < other.end and other.start < self.end
-
 
 WHOLE_DEVICE = Span(0, ONE_MILLI)

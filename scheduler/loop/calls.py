@@ -15,7 +15,7 @@ from django.conf import settings
 from clusters.port import ClusterError, ClusterPort, Fault, PodPhase, PodReport
 from controlplane.kernel.crash import crash
 from scheduler.loop.claims import Claimed, Pod
-from scheduler.loop.requests import pod_request, service_name
+from scheduler.loop.requests import is_gang, pod_request, service_name
 
 GRACE_S = 10
 OPEN_TRIES = 4
@@ -64,7 +64,7 @@ class Calls:
         if time.monotonic() - _namespaces.get(key, -NAMESPACE_S) >= NAMESPACE_S:
             self._reach(lambda: self._port.ensure_namespace(name=attempt.namespace))
             _namespaces[key] = time.monotonic()
-        pod = next((pod for pod in attempt.pods if pod.peers > 1), None)
+        pod = next((pod for pod in attempt.pods if is_gang(pod.peers)), None)
         if pod is not None:
             self._reach(
                 lambda: self._port.ensure_service(

@@ -19,7 +19,7 @@ from clusters.port import ClusterError, ClusterPort
 from controlplane.kernel.crash import crash
 from scheduler.loop.calls import GRACE_S, Calls
 from scheduler.loop.dispatch import THREADS, Batch
-from scheduler.loop.requests import service_name
+from scheduler.loop.requests import is_gang, service_name
 from scheduler.models import Leftover
 from scheduler.selectors.fleet import rows
 
@@ -33,19 +33,19 @@ AGAIN_S = 60
 
 
 class _Ended(NamedTuple):
-    """`pods` are names and uids, of those that were born."""
+    """`pods` are names and uids, of those of its `pods_count` that were born."""
 
     id: UUID
     leftover: Leftover
     workload_id: UUID
     number: int
     namespace: str
-    gang: bool
+    pods_count: int
     pods: Sequence[tuple[str, str]]
 
 
 _DUE = """
-SELECT a.id, a.leftover, a.workload_id, a.number, t.namespace, count(*) > 1,
+SELECT a.id, a.leftover, a.workload_id, a.number, t.namespace, count(*),
        coalesce(array_agg(ARRAY[q.pod_name, q.pod_uid]) FILTER (WHERE q.pod_uid <> ''), '{}')
 FROM (SELECT * FROM scheduler_attempt
       WHERE cluster_id = %s AND collect_at <= statement_timestamp()
@@ -92,7 +92,7 @@ def _deletions(
     port: ClusterPort, ended: _Ended
 ) -> Iterator[tuple[tuple[UUID, str], Callable[[], None]]]:
     """The calls that take away what is due, by attempt and name."""
-    if ended.gang:
+    if is_gang(ended.pods_count):
         # With the pods once more: a late repeat of its creation may have brought it back.
         name = service_name(ended.workload_id, ended.number)
         yield (

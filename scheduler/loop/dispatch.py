@@ -20,7 +20,7 @@ from django.db import transaction
 from clusters.port import ClusterError, ClusterPort, Fault, PodPhase, PodReport
 from controlplane.kernel.crash import crash
 from scheduler.core.lifecycle import State
-from scheduler.loop import observe
+from scheduler.loop import observe, settle
 from scheduler.loop.calls import Answers, Calls, errors, is_of
 from scheduler.loop.claims import (
     Claimed,
@@ -150,14 +150,14 @@ class _Hand:
                 ],
                 at=at,
             )
-            observe.settle(attempts=[attempt.id for attempt in done], at=at)
+            settled = [attempt.id for attempt in done]
+            lock(settled)
+            settle.settle(attempts=settled, at=at)
             close(
-                attempts=[attempt.id for attempt in done],
+                attempts=settled,
                 kinds=[OperationKind.START, OperationKind.STOP],
                 token=self._token,
             )
-
-    # --- helpers ---
 
     def _prepare(self, attempts: Sequence[Claimed]) -> list[Claimed]:
         """Those whose namespace and service are there."""

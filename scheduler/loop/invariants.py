@@ -1,31 +1,34 @@
-"""What has to hold of the rows at every moment, derived again from the base rows alone.
+"""Looks for what breaks the rules about rows, which hold at every moment, in the base rows alone.
 
 A guard of admission (checks.py), operators, the trace replay and the crash tests ask for it. It
-shares no code with the loop that keeps these promises (reliability 3), and trusts no sum that the
+shares no code with the loop that keeps the promises (reliability 3), and trusts no sum that the
 loop wrote down.
 """
 
 from collections.abc import Container, Iterator
 from datetime import timedelta
+from itertools import islice
 
 from django.db import connection
 
-from scheduler.core.lifecycle import State, allowed
 from scheduler.loop.load import frozen
-from scheduler.loop.promises import CHECKS, ROOM
+from scheduler.loop.promises import RULES
+from scheduler.loop.rules import MOST, Rule, Violation
 from scheduler.selectors import fleet
 
-PROMISES = frozenset({"P1", "P2", "P3", "P4", "P5", "P6", ROOM})
-MOST = 20
-"""Sentences a check tells; of the rest it tells how many they are."""
+AT_ONCE = Rule("P1", "at-once", 3, "{} and {} ran at once on one span of device {}.")
+SUBJECTS = frozenset(rule.about for rule in [*RULES, AT_ONCE])
 CLOCKS = timedelta(seconds=1)
 """By how much the clocks of a cluster and of a worker may disagree about who came first."""
 CHUNK = 2000
 """Rows that are in memory at once, however long the history."""
 
 
-def violations(*, of: Container[str] = PROMISES, query_s: float | None = None) -> list[str]:
-    """A sentence for each broken promise, as of one moment of the database; [] when all hold.
+def violations(
+    *, about: Container[str] = SUBJECTS, query_s: float | None = None
+) -> list[Violation]:
+    """What breaks the rules about these subjects as of one moment of the database, those of one
+    rule side by side; [] when all hold. More than MOST of one rule are MOST + 1.
 
     `query_s` is the time that one query may take, None any. Raises OperationalError when one
     takes longer.
@@ -33,40 +36,24 @@ def violations(*, of: Container[str] = PROMISES, query_s: float | None = None) -
     with frozen():
         if query_s is not None:
             _set("statement_timeout", f"{round(query_s * 1000)}ms")
-        return violations_here(of=of)
+        return violations_here(about=about)
 
 
-def violations_here(*, of: Container[str] = PROMISES) -> list[str]:
+def violations_here(*, about: Container[str] = SUBJECTS) -> list[Violation]:
     """As `violations`, inside a transaction that the caller has made consistent."""
-    found = []
-    for check in CHECKS:
-        if check.promise in of:
-            broken = fleet.rows(_COUNTED.format(sql=check.sql), [MOST])
-            sentences = [check.sentence.format(*row[:-1]) for row in broken]
-            found += _told(check.promise, sentences, count=broken[0][-1] if broken else 0)
-    if "P1" in of:
-        found += _shortened("P1", _at_once())
-    if "P5" in of:
-        found += _shortened("P5", _unlawful())
+    found = [
+        Violation(rule, row)
+        for rule, sql in RULES.items()
+        if rule.about in about
+        for row in fleet.rows(_FIRST.format(sql=sql), [MOST + 1])
+    ]
+    if AT_ONCE.about in about:
+        found += [Violation(AT_ONCE, row) for row in islice(_at_once(), MOST + 1)]
     return found
 
 
-_COUNTED = "SELECT broken.*, count(*) OVER () FROM ({sql}) AS broken LIMIT %s"
-
-
-def _shortened(promise: str, sentences: Iterator[str]) -> list[str]:
-    first, count = list[str](), 0
-    for count, sentence in enumerate(sentences, start=1):
-        if count <= MOST:
-            first.append(sentence)
-    return _told(promise, first, count=count)
-
-
-def _told(promise: str, first: list[str], *, count: int) -> list[str]:
-    told = [f"{promise}: {sentence}" for sentence in first]
-    if count > len(first):
-        told.append(f"{promise}: … and {count - len(first)} more like the last.")
-    return told
+# Planned for all of it: as a rule none is found, and a plan for the first few would read for long.
+_FIRST = "WITH broken AS MATERIALIZED ({sql}) SELECT * FROM broken LIMIT %s"
 
 
 def _set(name: str, value: str) -> None:
@@ -74,26 +61,17 @@ def _set(name: str, value: str) -> None:
     fleet.rows("SELECT set_config(%s, %s, true)", [name, value])
 
 
-def _unlawful() -> Iterator[str]:
-    for before, after, count in fleet.rows(
-        "SELECT before, after, count(*) FROM scheduler_workloadevent"
-        " WHERE kind = 'state' AND before <> '' GROUP BY 1, 2"
-    ):
-        if not allowed(State(before), State(after)):
-            yield f"{count} workloads went from {before} to {after}, which is no step."
-
-
 _RUNS = """
 SELECT s.device_id::text, lower(s.span), upper(s.span), p.started_at,
        coalesce(p.ended_at, '9999-01-01'), p.pod_name
 FROM scheduler_placementspan s JOIN scheduler_placement p ON p.id = s.placement_id
 WHERE p.started_at IS NOT NULL AND p.ended_at IS DISTINCT FROM p.started_at
-ORDER BY s.device_id, p.started_at
+ORDER BY s.device_id, p.started_at, p.id
 """
 
 
-def _at_once() -> Iterator[str]:
-    """Pods that ran at one time on one span of a device, however long ago."""
+def _at_once() -> Iterator[fleet.Row]:
+    """Pods that ran at one time on one span of a device, however long ago, and the device."""
     device, running = "", list[fleet.Row]()
     for row in _runs():
         if row[0] != device:
@@ -102,7 +80,7 @@ def _at_once() -> Iterator[str]:
         running = [other for other in running if other[4] - CLOCKS > started_at]
         for other in running:
             if start < other[2] and other[1] < end:
-                yield f"{other[5]} and {name} ran at once on one span of device {device}."
+                yield other[5], name, device
         running.append(row)
 
 

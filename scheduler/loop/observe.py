@@ -1,44 +1,28 @@
-"""Cluster reports → rows: what pods have come to, what that frees, what it means for workloads.
+"""Cluster reports → facts → rows: what pods have come to, and what that frees.
 
 Level-triggered: a report is compared with the placement it is about, so the same report twice, or
 an old one, changes nothing. The only place that releases placements.
+
+What must not live here: what it means for workloads (settle.py).
 """
 
-import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F
-from django.db.models.functions import Now
 
 from clusters.port import PodPhase, PodReport
 from controlplane.kernel import hints
 from controlplane.kernel.crash import crash
-from scheduler.core.lifecycle import State
-from scheduler.loop import meter
-from scheduler.loop.progress import DELETED, LOST, Progress, verdict
-from scheduler.models import (
-    Attempt,
-    AttemptOutcome,
-    Leftover,
-    Operation,
-    OperationKind,
-    Placement,
-    Workload,
-)
-from scheduler.services.transition import Step, lock, transition
+from scheduler.loop import meter, settle
+from scheduler.loop.progress import DELETED, LOST
+from scheduler.models import Placement
+from scheduler.services.transition import lock
 from tenants.services import usage
-
-logger = logging.getLogger(__name__)
-
-ACTOR = "system:observer"
-PAUSE = timedelta(seconds=10)
-"""Between a lost attempt and the next, in the installation's clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +128,7 @@ def _fact(report: PodReport, placement: _Live, *, gone: bool, at: datetime) -> F
     # A cluster's clock may be off: nothing starts before it was placed or after it was seen.
     started = _within(report.started_at, placement.created_at, at)
     ended = _within(report.finished_at, started or placement.created_at, at)
-    if report.phase in {PodPhase.SUCCEEDED, PodPhase.FAILED}:
+    if report.phase.ended:
         return Fact(
             placement.id,
             started_at=started,
@@ -224,7 +208,7 @@ def record(*, facts: Sequence[Fact], at: datetime) -> int:
             changed = cursor.fetchall()
         released = [id for id, _, freed in changed if freed]
         _release(released, at)
-        _judge({attempt for _, attempt, _ in changed}, at)
+        settle.settle(attempts={attempt for _, attempt, _ in changed}, at=at)
         if released:
             hints.hint(hints.CYCLE)
         crash("E4")
@@ -262,113 +246,3 @@ def _release(placements: Sequence[UUID], at: datetime) -> None:
         )
     usage.add(_held(placements))
     meter.close(placements=placements)
-
-
-_PROGRESS = """
-SELECT a.id, a.workload_id, w.project_id, w.state, w.failures, a.trouble,
-       count(*), count(p.started_at), count(p.released_at),
-       count(*) FILTER (WHERE p.succeeded), count(*) FILTER (WHERE NOT p.succeeded),
-       array_agg(DISTINCT p.end_reason) FILTER (WHERE NOT p.succeeded),
-       max(p.exit_code) FILTER (WHERE p.end_reason <> 'Deleted'),
-       max(p.started_at), max(p.ended_at)
-FROM scheduler_attempt a
-JOIN scheduler_workload w ON w.id = a.workload_id
-JOIN scheduler_placement p ON p.attempt_id = a.id
-WHERE a.id = ANY(%s) AND a.ended_at IS NULL
-GROUP BY a.id, a.workload_id, w.project_id, w.state, w.failures, a.trouble
-ORDER BY a.workload_id
-"""
-
-
-def settle(*, attempts: Iterable[UUID], at: datetime) -> None:
-    """Draw the conclusions for these attempts' workloads. In the caller's transaction."""
-    ids = list(attempts)
-    lock(ids)
-    _judge(ids, at)
-
-
-def _judge(attempts: Iterable[UUID], at: datetime) -> None:
-    """As `settle`, for attempts that are locked: two observers of one gang's pods may not both
-    think that the other's pod still runs, and the workload has to be where it is judged to be."""
-    with connection.cursor() as cursor:
-        cursor.execute(_PROGRESS, [list(attempts)])
-        rows = [Progress.of(row) for row in cursor.fetchall()]
-    conclusions = [(row, found) for row in rows if (found := verdict(row, at=at))]
-    moves = [(row, found) for row, found in conclusions if found.after is not None]
-    moved = transition(
-        [
-            Step(
-                row.workload_id,
-                row.project_id,
-                row.state,
-                found.after,
-                found.why,
-                at=found.at,
-                started_at=row.started_at if row.started == row.total else None,
-            )
-            for row, found in moves
-            if found.after is not None
-        ],
-        actor=ACTOR,
-        actor_name="observer",
-        at=at,
-    )
-    ended = {
-        row.attempt_id: (found.outcome, Leftover.SERVICE if row.total > 1 else Leftover.PODS)
-        for row, found in moves
-        if row.workload_id in moved and found.outcome
-    }
-    _end(ended, at)
-    # What was due is settled with it: a start that opened all and died before it closed its row.
-    Operation.objects.filter(attempt_id__in=list(ended), done_at__isnull=True).update(
-        done_at=Now()
-    )
-    again = [row.workload_id for row, found in moves if found.after == State.PENDING]
-    if again:
-        hints.hint(hints.CYCLE)
-    _count_failures(
-        [row.workload_id for row, found in moves if found.failed and row.workload_id in moved], at
-    )
-    _stop({row.attempt_id: found.trouble for row, found in conclusions if found.stop})
-
-
-def _end(attempts: Mapping[UUID, tuple[AttemptOutcome, Leftover]], at: datetime) -> None:
-    """These attempts are over; what they leave in their clusters is `collect`'s."""
-    if attempts:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "UPDATE scheduler_attempt a SET ended_at = %s, outcome = e.outcome,"
-                " leftover = e.leftover, collect_at = clock_timestamp()"
-                " + CASE e.leftover WHEN %s THEN %s ELSE 0 END * interval '1 second'"
-                " FROM unnest(%s::uuid[], %s::text[], %s::text[]) AS e(id, outcome, leftover)"
-                " WHERE a.id = e.id AND a.ended_at IS NULL",
-                [
-                    at,
-                    Leftover.PODS.value,
-                    settings.BERTH_POD_RETENTION_S,
-                    list(attempts),
-                    [outcome.value for outcome, _ in attempts.values()],
-                    [leftover.value for _, leftover in attempts.values()],
-                ],
-            )
-
-
-def _count_failures(workloads: Sequence[UUID], at: datetime) -> None:
-    """One more failed try each, and a pause before the next."""
-    if workloads:
-        Workload.objects.filter(id__in=workloads).update(
-            failures=F("failures") + 1, not_before=at + PAUSE
-        )
-
-
-def _stop(attempts: Mapping[UUID, str]) -> None:
-    """Ask for the end of what is left of broken gangs; the cluster's trouble is noted."""
-    for id, trouble in attempts.items():
-        if trouble:
-            Attempt.objects.filter(id=id, trouble="").update(trouble=trouble)
-    if attempts:
-        Operation.objects.bulk_create(
-            [Operation(attempt_id=id, kind=OperationKind.STOP) for id in attempts],
-            ignore_conflicts=True,
-        )
-        hints.hint(hints.DISPATCH)

@@ -1,67 +1,56 @@
-"""The promises about rows (reliability 3), each as a query for what breaks it."""
+"""The rules about rows, most of them parts of promises (reliability 3), each with a query for what
+breaks it.
 
-from dataclasses import dataclass
+What must not live here: what no query finds (invariants.py).
+"""
 
+from collections.abc import Mapping
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """Each row that `sql` finds breaks the promise; `sentence` is formatted with its columns.
-
-    `promise` is an id of reliability 3, or ROOM.
-    """
-
-    promise: str
-    sentence: str
-    sql: str
-
+from scheduler.core.lifecycle import TRANSITIONS
+from scheduler.loop.rules import Rule
 
 ROOM = "room"
-"""Of a node's cores and memory: hardware that shrinks breaks it as well as Berth could."""
+"""No promise: hardware that shrinks breaks it as well as Berth could."""
 
-CHECKS = (
-    Check(
-        "P1",
-        "device {} is held twice: by {} and by {}.",
-        """
+_STEPS = ", ".join(
+    f"('{before}', '{after}')" for before, following in TRANSITIONS.items() for after in following
+).join("()")
+
+RULES: Mapping[Rule, str] = {
+    Rule("P1", "held-twice", 3, "device {} is held twice: by {} and by {}."): """
         SELECT a.device_id, a.placement_id, b.placement_id FROM scheduler_placementspan a
         JOIN scheduler_placementspan b ON b.device_id = a.device_id AND b.id > a.id
          AND b.span && a.span AND b.released_at IS NULL
         WHERE a.released_at IS NULL
         """,
-    ),
-    Check(
-        "P1",
-        "{} and its spans are not released together.",
-        """
-        SELECT p.pod_name FROM scheduler_placement p
+    Rule("P1", "released-apart", 1, "{} and its spans are not released together."): """
+        SELECT DISTINCT p.pod_name FROM scheduler_placement p
         JOIN scheduler_placementspan s ON s.placement_id = p.id
         WHERE (s.released_at IS NULL) <> (p.released_at IS NULL)
         """,
-    ),
-    Check(
-        "P1",
-        "{} holds {} thousandths of a GPU flavor and no device.",
-        """
+    Rule("P1", "no-device", 1, "{} holds {} thousandths of a GPU flavor and no device."): """
         SELECT p.pod_name, p.amount_milli FROM scheduler_placement p
         JOIN clusters_flavor f ON f.id = p.flavor_id
         WHERE f.kind <> 'cpu' AND NOT EXISTS
          (SELECT 1 FROM scheduler_placementspan s WHERE s.placement_id = p.id)
         """,
-    ),
-    Check(
+    Rule(
         ROOM,
-        "node {}: {} of {} thousandths of a core and {} of {} MiB are held.",
-        """
-        SELECT n.name, sum(p.cpu_milli), n.cpu_milli, sum(p.memory_mib), n.memory_mib
+        "node-overfull",
+        1,
+        "node {1}: {2} of {3} thousandths of a core and {4} of {5} MiB are held.",
+    ): """
+        SELECT n.id, n.name, sum(p.cpu_milli), n.cpu_milli, sum(p.memory_mib), n.memory_mib
         FROM scheduler_placement p JOIN clusters_node n ON n.id = p.node_id
         WHERE p.released_at IS NULL GROUP BY n.id
         HAVING sum(p.cpu_milli) > n.cpu_milli OR sum(p.memory_mib) > n.memory_mib
         """,
-    ),
-    Check(
+    Rule(
         "P2",
+        "miscounted",
+        2,
         "project {}, flavor {}: {} thousandths are counted as used, {} are held.",
-        """
+    ): """
         SELECT coalesce(q.project_id, h.project_id), coalesce(q.flavor_id, h.flavor_id),
                coalesce(q.used_milli, 0), coalesce(h.held, 0)
         FROM tenants_quota q FULL JOIN (
@@ -71,12 +60,13 @@ CHECKS = (
         ) h ON h.project_id = q.project_id AND h.flavor_id = q.flavor_id
         WHERE coalesce(q.used_milli, 0) <> coalesce(h.held, 0)
         """,
-    ),
     # A cut quota may be passed by what was admitted before; the cut is in the audit.
-    Check(
+    Rule(
         "P2",
+        "over-limit",
+        2,
         "project {}, flavor {}: {} held of {} at most, and the newest of it came after any cut.",
-        """
+    ): """
         SELECT q.project_id, q.flavor_id, sum(p.amount_milli),
                q.nominal_milli + q.borrowing_limit_milli
         FROM tenants_quota q JOIN scheduler_placement p ON p.flavor_id = q.flavor_id
@@ -86,14 +76,16 @@ CHECKS = (
            AND max(p.created_at) > coalesce((SELECT max(e.at) FROM audit_auditevent e
                 WHERE e.target_type = 'quota' AND e.target_id = q.id), '-infinity')
         """,
-    ),
     # What a project does not lend counts as held, and is its own to take even after a cut
     # elsewhere: only who holds more than that came too late.
-    Check(
+    Rule(
         "P2",
-        "flavor {}: {} held or kept of the fleet's {}, and the newest of it came after any cut.",
-        """
-        SELECT f.name, c.claimed, c.capacity FROM clusters_flavor f JOIN (
+        "over-fleet",
+        1,
+        "flavor {1}: {2} held or kept of the fleet's {3}, and the newest of it came after any"
+        " cut.",
+    ): """
+        SELECT f.id, f.name, c.claimed, c.capacity FROM clusters_flavor f JOIN (
             SELECT q.flavor_id, sum(q.nominal_milli) AS capacity, array_agg(q.id) AS quotas,
                    sum(greatest(h.held, k.kept)) AS claimed,
                    max(h.newest) FILTER (WHERE h.held > k.kept) AS newest
@@ -112,29 +104,19 @@ CHECKS = (
             FROM audit_auditevent e WHERE e.target_type = 'quota' AND e.target_id = ANY(c.quotas)
         ), '-infinity')
         """,
-    ),
-    Check(
-        "P3",
-        "the pod {} stands for {} placements.",
-        """
+    Rule("P3", "pod-twice", 1, "the pod {} stands for {} placements."): """
         SELECT pod_uid, count(*) FROM scheduler_placement WHERE pod_uid <> ''
         GROUP BY 1 HAVING count(*) > 1
         """,
-    ),
-    Check(
-        "P4",
-        "workload {} is {} and has {} live attempts.",
-        """
+    Rule("P4", "live-attempts", 1, "workload {} is {} and has {} live attempts."): """
         SELECT w.id, w.state, count(a.id) FROM scheduler_workload w
         LEFT JOIN scheduler_attempt a ON a.workload_id = w.id AND a.ended_at IS NULL
         GROUP BY w.id HAVING count(a.id) <> CASE WHEN w.state IN
             ('PENDING', 'SUCCEEDED', 'FAILED', 'CANCELLED') THEN 0 ELSE 1 END
         """,
-    ),
-    Check(
-        "P4",
-        "attempt {} of workload {} is {} and nothing will ever move it: {}.",
-        """
+    Rule(
+        "P4", "stuck", 2, "attempt {} of workload {} is {} and nothing will ever move it: {}."
+    ): """
         SELECT a.number, a.workload_id, w.state, CASE
             WHEN s.live = 0 THEN 'it holds nothing' WHEN s.unborn > 0 THEN 'it has no pods'
             ELSE 'its pods were not told' END
@@ -151,11 +133,7 @@ CHECKS = (
         WHERE a.ended_at IS NULL AND o.due = 0 AND (s.live = 0 OR s.unborn > 0
             OR (o.stops = 0 AND (s.shut > 0 OR w.state IN ('PREEMPTING', 'CANCELLING'))))
         """,
-    ),
-    Check(
-        "P4",
-        "attempt {} of workload {} has ended, and {}.",
-        """
+    Rule("P4", "ended-in-part", 2, "attempt {} of workload {} has ended, and {}."): """
         SELECT a.number, a.workload_id, 'an operation on it is open' FROM scheduler_attempt a
         JOIN scheduler_operation o ON o.attempt_id = a.id AND o.done_at IS NULL
         WHERE a.ended_at IS NOT NULL
@@ -165,11 +143,12 @@ CHECKS = (
         JOIN scheduler_placement p ON p.attempt_id = a.id AND p.released_at IS NULL
         WHERE a.ended_at IS NOT NULL
         """,
-    ),
-    Check(
+    Rule(
         "P5",
+        "audit-differs",
+        3,
         "workload {}, {} → {}: {} times in its timeline, {} in the audit.",
-        """
+    ): """
         SELECT workload_id, before, after, coalesce(t.n, 0), coalesce(a.n, 0) FROM (
             SELECT workload_id, before::text, after::text, count(*) AS n
             FROM scheduler_workloadevent WHERE kind = 'state' GROUP BY 1, 2, 3
@@ -183,12 +162,8 @@ CHECKS = (
         ) a USING (workload_id, before, after)
         WHERE t.n IS DISTINCT FROM a.n
         """,
-    ),
     # A timeline is one path: each state is left as often as it is entered, but for the last.
-    Check(
-        "P5",
-        "workload {} is {}, and its timeline ends at: {}.",
-        """
+    Rule("P5", "no-path", 1, "workload {} is {}, and its timeline ends at: {}."): """
         SELECT w.id, w.state, coalesce(string_agg(e.state, ', '), 'nothing')
         FROM scheduler_workload w LEFT JOIN (
             SELECT workload_id, state, sum(n) AS n FROM (
@@ -202,21 +177,20 @@ CHECKS = (
         GROUP BY w.id
         HAVING count(e.state) <> 1 OR min(e.state) <> w.state OR min(e.n) <> 1
         """,
-    ),
-    Check(
-        "P5",
-        "workload {} is at version {} after {} steps.",
-        """
+    Rule("P5", "version", 1, "workload {} is at version {} after {} steps."): """
         SELECT w.id, w.version, count(e.id) FROM scheduler_workload w
         LEFT JOIN scheduler_workloadevent e
           ON e.workload_id = w.id AND e.kind = 'state' AND e.before <> ''
         GROUP BY w.id HAVING w.version <> count(e.id) + 1
         """,
-    ),
-    Check(
-        "P6",
-        "{}: metered from {} to {}, {} in sum; it ran from {} to {}.",
-        """
+    Rule("P5", "no-step", 1, "workload {1} went from {2} to {3}, which is no step."): """
+        SELECT id, workload_id, before, after FROM scheduler_workloadevent
+        WHERE kind = 'state' AND before <> '' AND (before, after) NOT IN
+        """  # noqa: S608  # constants
+    + _STEPS,
+    Rule(
+        "P6", "metered-apart", 1, "{}: metered from {} to {}, {} in sum; it ran from {} to {}."
+    ): """
         SELECT coalesce(p.pod_name, 'placement ' || m.placement_id), m.first, m.last, m.held,
                p.started_at, p.ended_at
         FROM scheduler_placement p FULL JOIN (
@@ -230,19 +204,11 @@ CHECKS = (
            OR (p.released_at IS NOT NULL AND p.ended_at > p.started_at
                AND m.last IS DISTINCT FROM p.ended_at)
         """,
-    ),
-    Check(
-        "P6",
-        "{} is released and did not end, or ended before it started.",
-        """
+    Rule("P6", "not-ended", 1, "{} is released and did not end, or ended before it started."): """
         SELECT pod_name FROM scheduler_placement
         WHERE (released_at IS NULL) <> (ended_at IS NULL) OR ended_at < started_at
         """,
-    ),
-    Check(
-        "P6",
-        "{} is metered twice around {}.",
-        """
+    Rule("P6", "metered-twice", 2, "{} is metered twice around {}."): """
         SELECT placement_id, lower(during) FROM (
             SELECT placement_id, during, max(upper(during)) OVER (
                 PARTITION BY placement_id ORDER BY lower(during)
@@ -250,11 +216,12 @@ CHECKS = (
             FROM tenants_usageinterval) u
         WHERE metered > lower(during)
         """,
-    ),
-    Check(
+    Rule(
         "P6",
+        "usage-differs",
+        1,
         "usage {} is not its placement's: project, flavor, cluster, user or amount differ.",
-        """
+    ): """
         SELECT u.id FROM tenants_usageinterval u
         JOIN scheduler_placement p ON p.id = u.placement_id
         JOIN scheduler_workload w ON w.id = p.workload_id
@@ -262,11 +229,9 @@ CHECKS = (
         WHERE (u.project_id, u.flavor_id, u.cluster_id, u.user_id, u.amount_milli, u.workload_id)
            <> (w.project_id, p.flavor_id, a.cluster_id, w.submitted_by_id, p.amount_milli, w.id)
         """,
-    ),
-    Check(
-        "P6",
-        "usage {} is charged {} times with {} in sum, where {} is due.",
-        """
+    Rule(
+        "P6", "charge-differs", 1, "usage {} is charged {} times with {} in sum, where {} is due."
+    ): """
         SELECT u.id, count(*), sum(c.amount), max(due.amount) FROM tenants_charge c
         JOIN tenants_usageinterval u ON u.id = c.usage_id JOIN tenants_rate r ON r.id = c.rate_id
         CROSS JOIN LATERAL (
@@ -275,5 +240,4 @@ CHECKS = (
         WHERE c.corrects_id IS NULL GROUP BY u.id
         HAVING count(*) > 1 OR abs(sum(c.amount) - max(due.amount)) > 0.000001
         """,
-    ),
-)
+}

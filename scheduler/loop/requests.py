@@ -10,6 +10,11 @@ GPU = "nvidia.com/gpu"
 RENDEZVOUS_PORT = 29500
 
 
+def is_gang(pods_count: int) -> bool:
+    """An attempt of so many pods: they find each other by a service."""
+    return pods_count > 1
+
+
 def service_name(workload_id: UUID, attempt: int) -> str:
     """The headless service under which a gang's pods find each other. Each attempt has its own,
     so that the end of one takes nothing from the next."""
@@ -18,7 +23,7 @@ def service_name(workload_id: UUID, attempt: int) -> str:
 
 def pod_request(pod: Pod) -> PodRequest:
     """The pod as the cluster's own vocabulary has it; a gang's pods get rendezvous variables."""
-    gang = pod.peers > 1
+    gang = is_gang(pod.peers)
     subdomain = service_name(pod.workload_id, pod.attempt) if gang else ""
     env = dict(pod.env)
     if gang:

@@ -20,10 +20,9 @@ AGE = timedelta(minutes=10)
 """How old a pod has to be to be a stray."""
 MOST = 10
 """Pods that one call deletes, and that it names."""
-ENDED = {PodPhase.SUCCEEDED, PodPhase.FAILED}
 
 
-def collect(*, port: ClusterPort, reports: Sequence[PodReport], at: datetime) -> int:
+def delete(*, port: ClusterPort, reports: Sequence[PodReport], at: datetime) -> int:
     """Delete gated strays of a complete list, MOST at most; how many were asked to go.
 
     The list has to be older than the call: an attempt is stored before its first pod is made, so
@@ -34,7 +33,7 @@ def collect(*, port: ClusterPort, reports: Sequence[PodReport], at: datetime) ->
         report
         for report in reports
         if is_ours(report)
-        and report.phase not in ENDED
+        and not report.phase.ended
         and report.created_at is not None
         and at - report.created_at >= AGE
     ]
@@ -51,7 +50,7 @@ def collect(*, port: ClusterPort, reports: Sequence[PodReport], at: datetime) ->
                 resource_version=report.resource_version,
             )
         except ClusterError as error:
-            logger.warning("the stray pod %s is not collected: %s", report.name, error)
+            logger.warning("the stray pod %s is not deleted: %s", report.name, error)
             break
         logger.warning("the stray pod %s, which nobody will open, was deleted", report.name)
         count += 1

@@ -16,6 +16,7 @@ class Migration(migrations.Migration):
                 ('at', models.DateTimeField()),
                 ('took_ms', models.PositiveIntegerField()),
                 ('violations', models.JSONField(blank=True, default=list)),
+                ('keys', models.JSONField(blank=True, default=list)),
                 ('accepted_at', models.DateTimeField(blank=True, null=True)),
             ],
             options={

@@ -1,4 +1,4 @@
-"""What each check of the promises found, which decides whether anything new may start."""
+"""What each check of the rules about rows found, which decides whether anything new may start."""
 
 from django.db import models
 
@@ -6,15 +6,17 @@ from controlplane.kernel.models import Row
 
 
 class InvariantCheck(Row):
-    """One derivation of promises from the base rows. The newest one decides.
+    """One search of the base rows for what breaks the rules. The newest one decides.
 
-    `at` is when it began; `violations` are sentences, [] when all hold. `accepted_at` is when an
-    operator said that admission goes on in spite of them.
+    `at` is when it began; `violations` are sentences for people, [] when all holds. By `keys` the
+    next check knows what was found (`loop/rules`); more than MOST of them are not all of it.
+    `accepted_at` is when an operator said that admission goes on in spite of them.
     """
 
     at = models.DateTimeField()
     took_ms = models.PositiveIntegerField()
     violations = models.JSONField(default=list, blank=True)
+    keys = models.JSONField(default=list, blank=True)
     accepted_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:

@@ -19,8 +19,10 @@ class AttemptOutcome(models.TextChoices):
 
 
 class Leftover(models.TextChoices):
-    SERVICE = "service"  # its gang's service, and its pods after that
-    PODS = "pods"
+    """What is taken away next of what an ended attempt left in its cluster."""
+
+    SERVICE = "service"  # a gang's, at once; its pods come after that
+    PODS = "pods"  # with a gang's service once more, should it be back; the last step
 
 
 class Attempt(Row):
@@ -30,8 +32,8 @@ class Attempt(Row):
     again, or as FAILED when it has been tried too often.
 
     `claim` is the token of the worker that carries out its operations until `claimed_until`
-    (database clock). `leftover` is what the attempt, which has ended, still has in its cluster,
-    and `collect_at` when that is to be taken away (database clock).
+    (database clock). `leftover` is what of the attempt, which has ended, is taken away next from
+    its cluster, and `collect_at` when (database clock).
     """
 
     workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="attempts")

@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import transaction
 
 from clusters.models import Cluster, Flavor, FlavorKind
-from controlplane.audit import services as audit
+from controlplane.audit.services import Entry
 from controlplane.kernel import hints
 from controlplane.kernel.crash import crash
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, Problem
@@ -29,6 +29,7 @@ from scheduler.services.transition import Step, transition
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Project
+from tenants.services import trail
 
 
 class QueueFull(Invalid):
@@ -87,12 +88,9 @@ def store(*, checked: Checked, at: datetime) -> list[Workload]:
     with transaction.atomic():
         _check_room(project, len(checked.specs))
         workloads = _insert(actor, project, checked.specs, checked.flavors, checked.clusters, at)
-        audit.record(
-            actor=actor.label,
-            actor_name=actor.name,
-            at=at,
-            entries=[
-                audit.Entry(
+        trail.record(
+            *(
+                Entry(
                     action="workload.submit",
                     target_type="workload",
                     target_id=workload.id,
@@ -101,7 +99,9 @@ def store(*, checked: Checked, at: datetime) -> list[Workload]:
                     after={"name": workload.name, "state": workload.state},
                 )
                 for workload in workloads
-            ],
+            ),
+            actor=actor,
+            at=at,
         )
         crash("A1")
         # After the outermost commit: a keyed request has a transaction around this one.

@@ -7,13 +7,12 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
 from django import forms
 
 from clusters.models import FlavorKind
 from controlplane.kernel.errors import Problem
-from controlplane.kernel.forms import StrictForm
+from controlplane.kernel.forms import Posted, StrictForm
 from scheduler.selectors.offers import Offer, by_name
 from scheduler.services import specs
 from tenants.models import Project
@@ -115,8 +114,8 @@ class SubmitForm(StrictForm):
 
     def __init__(
         self,
-        data: Any = None,  # Any: Django's QueryDict or None
-        files: Any = None,  # Any: Django's MultiValueDict or None
+        data: Posted = None,
+        files: Posted = None,
         *,
         projects: Iterable[Project],
         offers: Sequence[Offer],
@@ -126,30 +125,16 @@ class SubmitForm(StrictForm):
         super().__init__(data, files, initial=initial)
         self.offers = offers
         names = [(offer.name, offer.name) for offer in offers]
-        places = {str(one.id): f"{one.tenant.name} / {one.name}" for one in projects}
+        places = {str(one.id): one.full_name for one in projects}
         self.project_ids = frozenset(places)
-        self._choices("project", list(places.items()))
-        self._choices("flavor", names)
-        self._choices("second", [("", "nothing else"), *names])
-        self._choices("third", [("", "nothing else"), *names])
-        self._choices("clusters", [(name, name) for name in clusters])
+        self.choose("project", list(places.items()))
+        self.choose("flavor", names)
+        self.choose("second", [("", "nothing else"), *names])
+        self.choose("third", [("", "nothing else"), *names])
+        self.choose("clusters", [(name, name) for name in clusters])
         for name in SUMMED:
             self.fields[name].widget.attrs["data-sum"] = True
         self.fields["flavor"].error_messages["required"] = "Choose a flavor."
-
-    def _choices(self, field: str, choices: list[tuple[str, str]]) -> None:
-        chosen = self.fields[field]
-        assert isinstance(chosen, forms.ChoiceField)  # noqa: S101  # for the type checker
-        chosen.choices = choices
-
-    @property
-    def chosen(self) -> Offer | None:
-        """The preferred flavor as far as it is known: posted, else initial."""
-        return by_name(self.offers, str(self["flavor"].value() or ""))
-
-    @property
-    def project_id(self) -> UUID:
-        return UUID(self.cleaned_data["project"])
 
     def clean_command(self) -> list[str]:
         try:

@@ -9,7 +9,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
-from controlplane.api.auth import actor_of
+from controlplane.api.auth import actor_of, named_project
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Conflict, NotAllowed, NotFound
 from controlplane.kernel.forms import no_fields
@@ -48,9 +48,7 @@ STATES = (
 def workload_list(request: HttpRequest) -> HttpResponse:
     """What the actor sees, newest first; `?rev=` with `first=` counts what came later."""
     actor = actor_of(request)
-    by = narrowed_by(request.GET)
-    if by.project is not None:
-        access.project_or_404(actor, by.project)
+    by = narrowed_by(request)
     listed = listing.page(
         actor=actor,
         by=by,
@@ -155,12 +153,13 @@ def may_submit(actor: Actor) -> bool:
     return people.projects(actor=actor, action=Action.SUBMIT).exists()
 
 
-def narrowed_by(query: QueryDict) -> Narrowed:
+def narrowed_by(request: HttpRequest) -> Narrowed:
     """The filters of a list. Raises NotFound for values that no link of ours has."""
-    state = query.get("state", "")
+    state = request.GET.get("state", "")
     if state not in listing.GROUPS and state not in {"", *State}:
         raise NotFound("There is no such state.")
-    return Narrowed(state=state, project=id_in(query, "project"), mine=query.get("mine") == "1")
+    project, mine = named_project(request), request.GET.get("mine") == "1"
+    return Narrowed(state=state, project=project.id if project else None, mine=mine)
 
 
 def _with(query: QueryDict, **changes: UUID | None) -> str:

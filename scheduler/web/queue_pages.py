@@ -2,12 +2,11 @@
 
 from django.http import HttpRequest, HttpResponse
 
-from controlplane.api.auth import actor_of
+from controlplane.api.auth import actor_of, named_project
 from controlplane.kernel import clock
-from controlplane.kernel.htmx import id_in, minute, page, partial, revision, unchanged
+from controlplane.kernel.htmx import minute, page, partial, revision, unchanged
 from scheduler.selectors import lines
 from scheduler.web.pages import may_submit
-from tenants import access
 from tenants.selectors import people
 
 
@@ -15,10 +14,8 @@ from tenants.selectors import people
 def queue(request: HttpRequest) -> HttpResponse:
     """Each project the actor sees with its pending work; others' work as one sum."""
     actor = actor_of(request)
-    project = id_in(request.GET, "project")
-    if project is not None:
-        access.project_or_404(actor, project)
-    shown = lines.queues(actor=actor, project=project)
+    project = named_project(request)
+    shown = lines.queues(actor=actor, project=project.id if project else None)
     rev = revision(shown, minute(clock.now()))
     same = unchanged(request, rev)
     if same is not None:

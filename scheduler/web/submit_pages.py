@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.urls import reverse
 
 from clusters.models import Cluster, FlavorKind
-from controlplane.api.auth import actor_of
+from controlplane.api.auth import actor_of, named_project
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Invalid
 from controlplane.kernel.htmx import (
@@ -27,7 +27,6 @@ from scheduler.selectors.offers import Offer, by_name
 from scheduler.services import workloads
 from scheduler.web import serializers
 from scheduler.web.forms import LIMIT_UNITS, SubmitForm
-from tenants import access
 from tenants.access import Action
 from tenants.models import Project, Quota
 from tenants.selectors import people, prices
@@ -66,25 +65,23 @@ class Sum:
 def workload_submit(request: HttpRequest) -> HttpResponse:
     """GET is the form, or the part of it that htmx asks for; POST stores the workload, or 422."""
     actor = actor_of(request)
-    query = request.POST if request.method == "POST" else request.GET
-    people.refuse_unseen(actor=actor, project=query.get("project", ""))
+    project = named_project(request)
     at = clock.now()
     projects = people.projects_by_name(actor=actor, action=Action.SUBMIT)
     offers = offering.offers(prices=prices.at_moment(at=at))
     form = _form(request, projects, offers)
     if not form.is_bound:
-        return unchanged(request, revision(offers)) or _render(request, form, query)
-    if form.is_valid():
+        return unchanged(request, revision(offers)) or _render(request, form, request.GET)
+    if form.is_valid() and project:
         try:
             spec = serializers.parse(form.specification())
-            project = access.project_or_404(actor, form.project_id)
             [made] = workloads.submit(actor=actor, project=project, specs=[spec], at=at)
         except Invalid as error:
             form.show(error.problems)
         else:
             messages.success(request, f"Submitted {made.name}.")
             return go(request, reverse("workload-detail", args=[made.id]))
-    return _render(request, form, query, status=422, focus_top=not focus_fault(form))
+    return _render(request, form, request.POST, status=422, focus_top=not focus_fault(form))
 
 
 def _form(

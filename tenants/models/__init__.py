@@ -5,6 +5,7 @@ from tenants.models.member import Member, Role
 from tenants.models.project import Project
 from tenants.models.quota import Quota
 from tenants.models.request import Decision, QuotaRequest
+from tenants.models.sign_in import SignInTally
 from tenants.models.tenant import Tenant
 from tenants.models.token import Scope, Token
 from tenants.models.user import User
@@ -19,6 +20,7 @@ __all__ = [
     "Rate",
     "Role",
     "Scope",
+    "SignInTally",
     "Tenant",
     "Token",
     "UsageInterval",

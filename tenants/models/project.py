@@ -29,5 +29,10 @@ class Project(Row):
             ),
         ]
 
+    @property
+    def full_name(self) -> str:
+        """With its tenant's, for where those of several stand together."""
+        return f"{self.tenant.name} / {self.name}"
+
     def __str__(self) -> str:
         return self.name

@@ -7,8 +7,8 @@ from django.db.models import Q, QuerySet
 
 from controlplane.kernel.errors import NotFound
 from tenants import access
-from tenants.access import Action, Actor
-from tenants.models import Member, Project, Role, Tenant, Token
+from tenants.access import ROLE_ACTIONS, SCOPE_ACTIONS, Action, Actor
+from tenants.models import Member, Project, Role, Scope, Tenant, Token
 
 
 def tenants(*, actor: Actor) -> QuerySet[Tenant]:
@@ -41,16 +41,6 @@ def project(*, actor: Actor, id: UUID) -> Project:
     rows = Project.objects.select_related("tenant")
     found = access.for_actor(rows, actor=actor).filter(id=id).first()
     return found or access.project_or_404(actor, id)
-
-
-def refuse_unseen(*, actor: Actor, project: str) -> None:
-    """For what a page's form or address names as its project. Raises NotFound for the id of one
-    that the actor does not see; text that is no id passes, the form refuses it."""
-    try:
-        id = UUID(project)
-    except ValueError:
-        return
-    access.project_or_404(actor, id)
 
 
 def roles(*, actor: Actor, project: Project) -> list[Role]:
@@ -110,3 +100,9 @@ def token(*, actor: Actor, id: UUID) -> Token:
     if found is None:
         raise NotFound("There is no such token.")
     return found
+
+
+def offered_scopes(*, actor: Actor) -> list[Scope]:
+    """Those that permit a token of the actor anything: to read always, the others by roles."""
+    own = frozenset[Action]().union(*(ROLE_ACTIONS[Role(m.role)] for m in actor.memberships))
+    return [scope for scope in Scope if scope == Scope.READ or SCOPE_ACTIONS[scope] & own]

@@ -4,11 +4,12 @@ from datetime import datetime
 
 from django.db import transaction
 
-from controlplane.audit import services as audit
+from controlplane.audit.services import Entry
 from controlplane.kernel.errors import Conflict, NotAllowed, NotFound
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Member, Project, Role, Tenant, User
+from tenants.services import trail
 
 type Place = Project | Tenant | None
 """Where a role is held; None is the whole fleet."""
@@ -98,18 +99,15 @@ def _project(place: Place) -> Project | None:
 
 
 def _record(actor: Actor, action: str, member: Member, at: datetime) -> None:
-    audit.record(
-        actor=actor.label,
-        actor_name=actor.name,
+    trail.record(
+        Entry(
+            action=action,
+            target_type="member",
+            target_id=member.id,
+            tenant_id=member.project.tenant_id if member.project else member.tenant_id,
+            project_id=member.project_id,
+            after={"user": str(member.user_id), "role": member.role},
+        ),
+        actor=actor,
         at=at,
-        entries=[
-            audit.Entry(
-                action=action,
-                target_type="member",
-                target_id=member.id,
-                tenant_id=member.project.tenant_id if member.project else member.tenant_id,
-                project_id=member.project_id,
-                after={"user": str(member.user_id), "role": member.role},
-            )
-        ],
     )

@@ -5,12 +5,13 @@ from datetime import datetime
 
 from django.db import IntegrityError, transaction
 
-from controlplane.audit import services as audit
+from controlplane.audit.services import Entry
 from controlplane.kernel import text
 from controlplane.kernel.errors import Conflict, Invalid
 from tenants import access
 from tenants.access import Actor
 from tenants.models import Project, Tenant
+from tenants.services import trail
 
 _NAMESPACE_MAX = 63
 _SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
@@ -44,20 +45,17 @@ def create(
                 weight=weight,
                 created_at=at,
             )
-            audit.record(
-                actor=actor.label,
-                actor_name=actor.name,
+            trail.record(
+                Entry(
+                    action="project.create",
+                    target_type="project",
+                    target_id=project.id,
+                    tenant_id=tenant.id,
+                    project_id=project.id,
+                    after={"name": name, "slug": slug, "namespace": project.namespace},
+                ),
+                actor=actor,
                 at=at,
-                entries=[
-                    audit.Entry(
-                        action="project.create",
-                        target_type="project",
-                        target_id=project.id,
-                        tenant_id=tenant.id,
-                        project_id=project.id,
-                        after={"name": name, "slug": slug, "namespace": project.namespace},
-                    )
-                ],
             )
     except IntegrityError as error:
         raise Conflict(f"{tenant.name} has a project {slug} already.", pointer="/slug") from error

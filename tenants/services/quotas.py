@@ -8,12 +8,13 @@ from django.db import transaction
 from django.db.models import F
 
 from clusters.models import Flavor
-from controlplane.audit import services as audit
+from controlplane.audit.services import Entry
 from controlplane.kernel import hints
 from controlplane.kernel.errors import Conflict, Invalid
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Project, Quota
+from tenants.services import trail
 
 MAX_MILLI = 10**12
 
@@ -114,21 +115,18 @@ def _change(quota: Quota, amounts: Amounts) -> None:
 
 def record(actor: Actor, quota: Quota, before: Quota | None, *, action: str, at: datetime) -> None:
     """The audit row of a change, in the caller's transaction."""
-    audit.record(
-        actor=actor.label,
-        actor_name=actor.name,
+    trail.record(
+        Entry(
+            action=action,
+            target_type="quota",
+            target_id=quota.id,
+            tenant_id=quota.project.tenant_id,
+            project_id=quota.project_id,
+            before=_fields(before) if before else {},
+            after=_fields(quota),
+        ),
+        actor=actor,
         at=at,
-        entries=[
-            audit.Entry(
-                action=action,
-                target_type="quota",
-                target_id=quota.id,
-                tenant_id=quota.project.tenant_id,
-                project_id=quota.project_id,
-                before=_fields(before) if before else {},
-                after=_fields(quota),
-            )
-        ],
     )
 
 

@@ -9,11 +9,12 @@ from django.db import IntegrityError, transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 
 from clusters.models import Cluster, Flavor
-from controlplane.audit import services as audit
+from controlplane.audit.services import Entry
 from controlplane.kernel.errors import Conflict, Invalid
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Rate
+from tenants.services import trail
 
 PRICE = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 
@@ -90,19 +91,16 @@ def _planned(start: datetime) -> Conflict:
 
 
 def _record(actor: Actor, rate: Rate, ended: Rate | None, start: datetime, at: datetime) -> None:
-    audit.record(
-        actor=actor.label,
-        actor_name=actor.name,
+    trail.record(
+        Entry(
+            action="rate.set",
+            target_type="rate",
+            target_id=rate.id,
+            before=_fields(ended) if ended else {},
+            after={**_fields(rate), "from": start.isoformat()},
+        ),
+        actor=actor,
         at=at,
-        entries=[
-            audit.Entry(
-                action="rate.set",
-                target_type="rate",
-                target_id=rate.id,
-                before=_fields(ended) if ended else {},
-                after={**_fields(rate), "from": start.isoformat()},
-            )
-        ],
     )
 
 

@@ -5,13 +5,13 @@ from datetime import datetime
 from django.db import transaction
 
 from clusters.models import Flavor
-from controlplane.audit import services as audit
+from controlplane.audit.services import Entry
 from controlplane.kernel import text
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Decision, Project, QuotaRequest
-from tenants.services import quotas
+from tenants.services import quotas, trail
 
 MAX_TEXT = 2000
 MAX_OPEN = 50
@@ -145,24 +145,21 @@ def _checked(value: str, *, pointer: str, required: bool) -> str:
 
 
 def _record(actor: Actor, request: QuotaRequest, action: str, at: datetime) -> None:
-    audit.record(
-        actor=actor.label,
-        actor_name=actor.name,
+    trail.record(
+        Entry(
+            action=action,
+            target_type="quota-request",
+            target_id=request.id,
+            tenant_id=request.project.tenant_id,
+            project_id=request.project_id,
+            after={
+                "flavor": str(request.flavor_id),
+                "nominal_milli": request.nominal_milli,
+                "granted_milli": request.granted_milli,
+                "decision": request.decision,
+                "note": request.note,
+            },
+        ),
+        actor=actor,
         at=at,
-        entries=[
-            audit.Entry(
-                action=action,
-                target_type="quota-request",
-                target_id=request.id,
-                tenant_id=request.project.tenant_id,
-                project_id=request.project_id,
-                after={
-                    "flavor": str(request.flavor_id),
-                    "nominal_milli": request.nominal_milli,
-                    "granted_milli": request.granted_milli,
-                    "decision": request.decision,
-                    "note": request.note,
-                },
-            )
-        ],
     )

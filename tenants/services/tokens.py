@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from controlplane.audit import services as audit
+from controlplane.audit.services import Entry
 from controlplane.kernel import text
 from controlplane.kernel.errors import Invalid, NotAllowed, NotFound
-from tenants.access import ROLE_ACTIONS, SCOPE_ACTIONS, Action, Actor
-from tenants.models import Project, Role, Scope, Token
+from tenants.access import Actor
+from tenants.models import Project, Scope, Token
+from tenants.services import trail
 
 PREFIX = "berth_"
 """Secret scanners find it by this."""
@@ -19,12 +20,6 @@ SECRET_BYTES = 32
 MAX_AGE = timedelta(days=90)
 MAX_LIVE = 50
 """Live tokens a user may have."""
-
-
-def offered(actor: Actor) -> list[Scope]:
-    """The scopes that permit the actor anything: to read always, the others by their roles."""
-    own = frozenset[Action]().union(*(ROLE_ACTIONS[Role(m.role)] for m in actor.memberships))
-    return [scope for scope in Scope if scope == Scope.READ or SCOPE_ACTIONS[scope] & own]
 
 
 def issue(
@@ -98,18 +93,15 @@ def digest_of(secret: str) -> str:
 
 
 def _record(actor: Actor, token: Token, action: str, at: datetime) -> None:
-    audit.record(
-        actor=actor.label,
-        actor_name=actor.name,
+    trail.record(
+        Entry(
+            action=action,
+            target_type="token",
+            target_id=token.id,
+            tenant_id=token.project.tenant_id if token.project else None,
+            project_id=token.project_id,
+            after={"name": token.name, "scopes": token.scopes},
+        ),
+        actor=actor,
         at=at,
-        entries=[
-            audit.Entry(
-                action=action,
-                target_type="token",
-                target_id=token.id,
-                tenant_id=token.project.tenant_id if token.project else None,
-                project_id=token.project_id,
-                after={"name": token.name, "scopes": token.scopes},
-            )
-        ],
     )

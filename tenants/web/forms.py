@@ -4,14 +4,12 @@ convert."""
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
-from uuid import UUID
 
 from django import forms
 
 from clusters.models import Flavor
 from controlplane.kernel.errors import Invalid, Problem
-from controlplane.kernel.forms import StrictForm
+from controlplane.kernel.forms import Posted, StrictForm
 from tenants.models import Project, Scope
 from tenants.services import quotas, requests
 
@@ -44,20 +42,16 @@ class RequestForm(StrictForm):
 
     def __init__(
         self,
-        data: Any = None,  # Any: Django's QueryDict or None
-        files: Any = None,  # Any: Django's MultiValueDict or None
+        data: Posted = None,
+        files: Posted = None,
         *,
         projects: Sequence[Project],
         flavors: Iterable[Flavor],
         initial: dict[str, object] | None = None,
     ) -> None:
         super().__init__(data, files, initial=initial)
-        _choices(self, "project", [(str(p.id), f"{p.tenant.name} / {p.name}") for p in projects])
-        _choices(self, "flavor", [("", "Choose one"), *((f.name, f.name) for f in flavors)])
-
-    @property
-    def project_id(self) -> UUID:
-        return UUID(self.cleaned_data["project"])
+        self.choose("project", [(str(p.id), p.full_name) for p in projects])
+        self.choose("flavor", [("", "Choose one"), *((f.name, f.name) for f in flavors)])
 
     @property
     def nominal_milli(self) -> int:
@@ -84,17 +78,17 @@ class TokenForm(StrictForm):
 
     def __init__(
         self,
-        data: Any = None,  # Any: Django's QueryDict or None
-        files: Any = None,  # Any: Django's MultiValueDict or None
+        data: Posted = None,
+        files: Posted = None,
         *,
         scopes: Sequence[Scope],
         projects: Sequence[Project],
     ) -> None:
         usual = [scope for scope in (Scope.READ, Scope.SUBMIT) if scope in scopes]
         super().__init__(data, files, initial={"scopes": usual})
-        _choices(self, "scopes", [(scope, SCOPES[scope]) for scope in scopes])
-        names = [(str(p.id), f"{p.tenant.name} / {p.name}") for p in projects]
-        _choices(self, "project", [("", "In all projects that you see"), *names])
+        self.choose("scopes", [(scope, SCOPES[scope]) for scope in scopes])
+        names = [(str(p.id), p.full_name) for p in projects]
+        self.choose("project", [("", "In all projects that you see"), *names])
 
     @property
     def lifetime(self) -> timedelta:
@@ -105,9 +99,3 @@ class TokenForm(StrictForm):
         field = error.pointer.removeprefix("/")
         told = forms.ValidationError(error.message, code=error.code)
         self.add_error(field if field in self.fields else None, told)
-
-
-def _choices(form: forms.Form, name: str, choices: Sequence[tuple[str, str]]) -> None:
-    field = form.fields[name]
-    assert isinstance(field, forms.ChoiceField)  # noqa: S101  # for the type checker
-    field.choices = choices

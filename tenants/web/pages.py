@@ -7,13 +7,12 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from clusters.models import Flavor
-from controlplane.api.auth import actor_of
+from controlplane.api.auth import actor_of, named_project
 from controlplane.kernel import clock
 from controlplane.kernel.charts import Bullet, bullet
 from controlplane.kernel.errors import Invalid
 from controlplane.kernel.htmx import focus_fault, go, page, partial, revision, unchanged
 from scheduler.core.reasons import in_units
-from tenants import access
 from tenants.access import Action
 from tenants.models import Project
 from tenants.selectors import people, tree
@@ -76,8 +75,7 @@ def _bullets(branch: Branch) -> tuple[tuple[QuotaLine, Bullet], ...]:
 def request_new(request: HttpRequest) -> HttpResponse:
     """Ask for quota; 422 with the form when it can't be asked like that."""
     actor = actor_of(request)
-    query = request.POST if request.method == "POST" else request.GET
-    people.refuse_unseen(actor=actor, project=query.get("project", ""))
+    project = named_project(request)
     projects = people.projects_by_name(actor=actor, action=Action.REQUEST_QUOTA)
     flavors = list(Flavor.objects.order_by("name"))
     if request.method != "POST":
@@ -87,11 +85,11 @@ def request_new(request: HttpRequest) -> HttpResponse:
         form = RequestForm(projects=projects, flavors=flavors, initial=start)
         return _form_page(request, form, projects)
     form = RequestForm(request.POST, request.FILES, projects=projects, flavors=flavors)
-    if form.is_valid():
+    if form.is_valid() and project:
         try:
             quota_request = requests.open(
                 actor=actor,
-                project=access.project_or_404(actor, form.project_id),
+                project=project,
                 flavor=next(f for f in flavors if f.name == form.cleaned_data["flavor"]),
                 nominal_milli=form.nominal_milli,
                 reason=form.cleaned_data["reason"],

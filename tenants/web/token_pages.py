@@ -6,12 +6,11 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from controlplane.api.auth import actor_of
+from controlplane.api.auth import actor_of, named_project
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Invalid
 from controlplane.kernel.forms import no_fields
 from controlplane.kernel.htmx import focus_fault, go, page, partial
-from tenants import access
 from tenants.access import Actor
 from tenants.selectors import people
 from tenants.services import tokens
@@ -25,18 +24,17 @@ def token_list(request: HttpRequest) -> HttpResponse:
     """The list with the form of a new one. The answer to a POST that worked, 201, is the one
     place that ever shows the token's text; 422 with the form when there can't be such a token."""
     actor = actor_of(request)
-    people.refuse_unseen(actor=actor, project=request.POST.get("project", ""))
     if request.method != "POST":
         return _page(request, actor, _form(actor))
+    project = named_project(request)
     form = _form(actor, request)
     if form.is_valid():
-        wanted = form.cleaned_data["project"]
         try:
             token, text = tokens.issue(
                 actor=actor,
                 name=form.cleaned_data["name"],
                 scopes=form.cleaned_data["scopes"],
-                project=access.project_or_404(actor, UUID(wanted)) if wanted else None,
+                project=project,
                 lifetime=form.lifetime,
                 at=clock.now(),
             )
@@ -52,7 +50,7 @@ def _form(actor: Actor, request: HttpRequest | None = None) -> TokenForm:
     """As it was posted, else a new one."""
     posted = (request.POST, request.FILES) if request else ()
     projects = people.projects_by_name(actor=actor)
-    return TokenForm(*posted, scopes=tokens.offered(actor), projects=projects)
+    return TokenForm(*posted, scopes=people.offered_scopes(actor=actor), projects=projects)
 
 
 def _page(

@@ -1,7 +1,6 @@
 """Bad submissions: a clear error that names the field, and nothing stored."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -11,10 +10,9 @@ from clusters.models import DeviceMode
 from tenants.models import User
 from tests import factories
 from tests.api.bad_fields import POD_SET, SPEC, Json
-from tests.conftest import Cast
+from tests.conftest import Cast, Unchanged
 
 type Api = Callable[[User | None], APIClient]
-type Unchanged = Callable[[], AbstractContextManager[None]]
 
 URL = "/api/v1/workloads"
 

@@ -1,7 +1,6 @@
 """What fleet operators add: clusters, flavors, prices; and taking a cluster out of use."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -13,10 +12,9 @@ from clusters.services import clusters
 from controlplane.audit.models import AuditEvent
 from tenants.models import Rate, Scope, User
 from tests import factories
-from tests.conftest import Cast
+from tests.conftest import Cast, Unchanged
 
 type Api = Callable[[User | None], APIClient]
-type Unchanged = Callable[[], AbstractContextManager[None]]
 type Json = Any  # JSON values
 
 CLUSTERS, FLAVORS, RATES = "/api/v1/clusters", "/api/v1/flavors", "/api/v1/rates"

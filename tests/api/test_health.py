@@ -4,12 +4,14 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.db import DatabaseError
 from django.db.models.functions import Now
+from django.test import Client
 from rest_framework.test import APIClient
 
 from controlplane import asgi
@@ -81,8 +83,18 @@ def run(done: Awaitable[None]) -> None:
         thread.submit(asyncio.run, wait()).result()
 
 
-def send(*pieces: bytes, path: str = "/api/v1/workloads") -> tuple[int | None, bytes, list[bytes]]:
-    """(status, answer, what the application behind the wall got) of a request in pieces."""
+@dataclass(frozen=True)
+class Answer:
+    """`got` is what the application behind the wall was given, one element a request."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    got: list[bytes]
+
+
+def send(*pieces: bytes, path: str = "/api/v1/workloads") -> Answer:
+    """A POST whose body comes in pieces."""
     got: list[bytes] = []
     sent: list[Message] = []
 
@@ -105,34 +117,48 @@ def send(*pieces: bytes, path: str = "/api/v1/workloads") -> tuple[int | None, b
         sent.append(dict(message))
 
     wall = asgi.body_limit(app, limit=100)
-    run(wall({"type": "http", "path": path}, receive, answer))
-    status = sent[0]["status"] if sent else None
-    return status, b"".join(message.get("body", b"") for message in sent), got
+    scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": []}
+    run(wall(scope, receive, answer))
+    start, *bodies = sent
+    headers = {name.decode(): text.decode() for name, text in start["headers"]}
+    return Answer(start["status"], headers, b"".join(each["body"] for each in bodies), got)
 
 
 def test_a_body_within_the_limit_arrives_whole() -> None:
-    assert send(b"x" * 60, b"y" * 40) == (200, b"fine", [b"x" * 60 + b"y" * 40])
-    assert send(b"") == (200, b"fine", [b""])
+    answer = send(b"x" * 60, b"y" * 40)
+    assert (answer.status, answer.body, answer.got) == (200, b"fine", [b"x" * 60 + b"y" * 40])
+    assert send(b"").got == [b""]
 
 
 def test_a_larger_body_is_refused_before_the_application_sees_it() -> None:
-    status, answer, got = send(b"x" * 60, b"y" * 41)
-    assert (status, got) == (413, [])
-    assert json.loads(answer)["code"] == "too-large"
+    answer = send(b"x" * 60, b"y" * 41)
+    assert (answer.status, answer.got) == (413, [])
+    assert json.loads(answer.body)["code"] == "too-large"
 
 
 def test_a_page_says_so_as_a_page() -> None:
-    status, answer, got = send(b"x" * 101, path="/workloads/new")
-    assert (status, got) == (413, [])
-    assert b"<h1>Too large</h1>" in answer
-    headers, _ = asgi._page()
-    assert "script-src 'self'" in headers["content-security-policy"]
+    answer = send(b"x" * 101, path="/workloads/new")
+    assert (answer.status, answer.got) == (413, [])
+    assert b"<h1>Too large</h1>" in answer.body
+
+
+@pytest.mark.parametrize("path", ["/no-such-page", "/api/v1/no-such-path"])
+def test_a_refusal_has_the_headers_of_every_other_answer(db: None, path: str) -> None:
+    usual = {name.lower(): text for name, text in Client().get(path).headers.items()}
+    assert {"content-security-policy", "x-frame-options", "referrer-policy"} <= usual.keys()
+    sent = send(b"x" * 101, path=path).headers
+    assert int(sent.pop("content-length")) > 100
+    assert sent.pop("connection") == "close"
+    for each in (usual, sent):
+        each.pop("vary", None)  # as the caller's session and cookies, which were not looked at
+        each.pop("content-length", None)
+    assert sent == usual
 
 
 def test_an_endless_body_is_not_read_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asgi, "DRAINED_BYTES", 1000)
-    status, _, got = send(*[b"x" * 100] * 10_000)
-    assert (status, got) == (413, [])
+    answer = send(*[b"x" * 100] * 10_000)
+    assert (answer.status, answer.got) == (413, [])
 
 
 def test_a_client_that_leaves_early_gets_nothing() -> None:

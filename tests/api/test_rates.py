@@ -1,7 +1,6 @@
 """Setting prices: one at a moment, never in the past, each closed where the next begins."""
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -13,10 +12,9 @@ from controlplane.kernel import clock
 from tenants.models import Rate, User
 from tests import factories
 from tests.api.test_fleet import RATES, audited, faults
-from tests.conftest import Cast
+from tests.conftest import Cast, Unchanged
 
 type Api = Callable[[User | None], APIClient]
-type Unchanged = Callable[[], AbstractContextManager[None]]
 type Json = Any  # JSON values
 
 

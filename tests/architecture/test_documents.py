@@ -38,9 +38,8 @@ def drawn(text: str) -> Iterator[str]:
     below a folder is inside it. `{a,b}.py` is two names; from `<` or `…` on a name is only a
     pattern, and its folder counts.
     """
-    block = next(block for block in _blocks(text) if "controlplane/" in block)
     folders: list[tuple[int, str]] = []
-    for line in block.splitlines():
+    for line in _drawing(text).splitlines():
         indent = len(line) - len(line.lstrip())
         words = _names(line.strip())
         if not words:
@@ -73,8 +72,9 @@ def expanded(word: str) -> list[str]:
     return [name for part in braces[1].split(",") for name in expanded(start + part + end)]
 
 
-def _blocks(text: str) -> list[str]:
-    return re.findall(r"^```[a-z]*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+def _drawing(text: str) -> str:
+    blocks: list[str] = re.findall(r"^```[a-z]*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return next(block for block in blocks if "controlplane/" in block)
 
 
 def test_readme_lists_every_setting_and_no_other() -> None:
@@ -89,18 +89,29 @@ def test_everything_in_the_drawn_tree_exists() -> None:
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
-def test_every_module_at_the_top_of_a_package_is_in_the_drawn_tree() -> None:
+def test_each_module_at_the_top_of_a_package_and_each_folder_of_tests_is_drawn() -> None:
     paths = list(drawn((ROOT / "ARCHITECTURE.md").read_text()))
     there = {
         f"{package}/{child.name}"
         for package in PACKAGES
         for child in (ROOT / package).iterdir()
         if child.name not in _UNNAMED and (child.suffix == ".py" or any(child.glob("*.py")))
+    } | {
+        f"tests/{folder.name}"
+        for folder in (ROOT / "tests").iterdir()
+        if folder.name not in _UNNAMED and folder.is_dir()
     }
     missing = [
         name for name in there if not any(f"{path}/".startswith(f"{name}/") for path in paths)
     ]
     assert sorted(missing) == []
+
+
+def test_the_drawn_tree_names_every_module_of_the_loop() -> None:
+    _, _, after = _drawing((ROOT / "ARCHITECTURE.md").read_text()).partition("  loop/ ")
+    text, _, _ = after.partition("  services/ ")
+    there = {file.stem for file in (ROOT / "scheduler/loop").glob("[!_]*.py")}
+    assert set(re.findall(r"\w+", text)) == there
 
 
 def test_the_reader_of_the_tree_sees_what_is_drawn() -> None:

@@ -8,7 +8,7 @@ from clusters.port import PodPhase, PodReport, PodRequest
 from tests.kube.waiting import eventually
 
 _serial = count(1)
-ENDED = (PodPhase.SUCCEEDED, PodPhase.FAILED)
+ENDED = [phase for phase in PodPhase if phase.ended]
 NAMESPACE = "default"
 
 

@@ -45,25 +45,25 @@ def test_an_object_is_returned_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "fault", "retryable"),
+    ("code", "fault"),
     [
-        ("400 Bad Request", Fault.INVALID, False),
-        ("401 Unauthorized", Fault.UNAUTHORIZED, False),
-        ("403 Forbidden", Fault.FORBIDDEN, False),
-        ("404 Not Found", Fault.NOT_FOUND, False),
-        ("409 Conflict", Fault.CONFLICT, False),
-        ("410 Gone", Fault.EXPIRED, False),
-        ("412 Precondition Failed", Fault.CONFLICT, False),
-        ("422 Unprocessable Entity", Fault.INVALID, False),
-        ("429 Too Many Requests", Fault.THROTTLED, True),
-        ("500 Internal Server Error", Fault.SERVER, True),
-        ("503 Service Unavailable", Fault.SERVER, True),
-        ("418 I'm a teapot", Fault.MALFORMED, True),
+        ("400 Bad Request", Fault.INVALID),
+        ("401 Unauthorized", Fault.UNAUTHORIZED),
+        ("403 Forbidden", Fault.FORBIDDEN),
+        ("404 Not Found", Fault.NOT_FOUND),
+        ("409 Conflict", Fault.CONFLICT),
+        ("410 Gone", Fault.EXPIRED),
+        ("412 Precondition Failed", Fault.CONFLICT),
+        ("422 Unprocessable Entity", Fault.INVALID),
+        ("429 Too Many Requests", Fault.THROTTLED),
+        ("500 Internal Server Error", Fault.SERVER),
+        ("503 Service Unavailable", Fault.SERVER),
+        ("418 I'm a teapot", Fault.MALFORMED),
     ],
 )
-def test_each_status_is_its_own_fault(code: str, fault: Fault, retryable: bool) -> None:
+def test_each_status_is_its_own_fault(code: str, fault: Fault) -> None:
     refused = error(answer(code, status(message="because so")))
-    assert (refused.fault, refused.retryable) == (fault, retryable)
+    assert refused.fault is fault
     assert "because so" in str(refused)
 
 

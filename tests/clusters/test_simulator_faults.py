@@ -38,7 +38,6 @@ def test_a_throttled_request_says_how_long_to_wait_and_works_then(
     with pytest.raises(ClusterError) as raised:
         port.create_pod(request=asked)
     assert (raised.value.fault, raised.value.retry_after_s) == (Fault.THROTTLED, 7.0)
-    assert raised.value.retryable
     assert port.create_pod(request=asked).phase is PodPhase.GATED
 
 

@@ -1,5 +1,5 @@
-"""The law of quota stands twice, in the core and in a trigger. They admit the same, to a
-thousandth."""
+"""The law of quota, without limits of tenants, stands twice: in the core and in a trigger. They
+admit the same, to a thousandth. Limits of tenants, which no row has yet, would be the core's."""
 
 import pytest
 from django.db import IntegrityError, transaction

@@ -16,7 +16,7 @@ from tests.kube.gpu_nodes import gpu_node
 from tests.kube.waiting import eventually
 
 _serial = count(1)
-ENDED = {PodPhase.SUCCEEDED, PodPhase.FAILED}
+ENDED = [phase for phase in PodPhase if phase.ended]
 
 
 class Admin(Protocol):

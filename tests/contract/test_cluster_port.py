@@ -92,7 +92,6 @@ def test_a_pod_that_can_never_be_accepted_is_invalid(stage: Stage) -> None:
     with pytest.raises(ClusterError) as call:
         stage.port.create_pod(request=replace(stage.request(), name="Not_A_Name"))
     assert refused(call) is Fault.INVALID
-    assert not call.value.retryable
 
 
 def test_opening_with_a_stale_version_conflicts(stage: Stage) -> None:
@@ -326,7 +325,6 @@ def test_a_missing_right_is_named(stage: Stage) -> None:
         port.create_pod(request=stage.request())
     assert refused(call) is Fault.FORBIDDEN
     assert 'cannot create resource "pods"' in str(call.value)
-    assert not call.value.retryable
     port.close()
 
 

@@ -12,7 +12,6 @@ type Place = tuple[str, int, int]
 """(workload, attempt, rank), as the pod's labels say."""
 
 SHUT = {PodPhase.GATED}
-STARTED = {PodPhase.RUNNING, PodPhase.SUCCEEDED, PodPhase.FAILED}
 
 
 @dataclass

@@ -15,7 +15,6 @@ import pytest
 from django.db import connection
 from django.db.models.functions import Now
 
-from clusters.port import PodPhase
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
 from scheduler.models import Attempt, Workload
@@ -28,7 +27,6 @@ from tests.kube.waiting import eventually
 
 SHORT = ("sleep", "0.3")
 LONG = ("sleep", "600")
-ENDED = {PodPhase.SUCCEEDED, PodPhase.FAILED}
 
 
 def waiting(scene: Scene, command: tuple[str, ...] = SHORT) -> None:
@@ -50,7 +48,7 @@ def all_done(scene: Scene) -> None:
     admitted(scene)
     scene.world.dispatch()
     list_pods = scene.world.port.list_pods
-    eventually("all pods ended", lambda: all(pod.phase in ENDED for pod in list_pods().items))
+    eventually("all pods ended", lambda: all(pod.phase.ended for pod in list_pods().items))
 
 
 def running_victim(scene: Scene) -> None:

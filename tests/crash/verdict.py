@@ -2,9 +2,8 @@
 
 from collections.abc import Iterator
 
-from clusters.port import PodPhase
 from scheduler.core.lifecycle import TERMINAL
-from scheduler.loop import invariants
+from scheduler.loop import invariants, rules
 from scheduler.models import Placement, PlacementSpan, Workload
 from tenants.models import Charge, Quota, UsageInterval
 from tests.crash import diary
@@ -16,7 +15,7 @@ def faults(world: World, *, since: str) -> list[str]:
     """A sentence for each thing that is wrong; [] when nothing was lost, doubled or left over."""
     told = diary.read(world.port, since=since)
     return [
-        *invariants.violations(),
+        *rules.told(invariants.violations()),
         *_not_ended(),
         *_left_over(world, told),
         *_twice(told),
@@ -41,7 +40,7 @@ def _left_over(world: World, told: Diary) -> Iterator[str]:
     if Charge.objects.filter(corrects__isnull=False).exists():
         yield "something had to be corrected"
     for pod in world.port.list_pods().items:
-        if pod.workload and pod.phase not in {PodPhase.SUCCEEDED, PodPhase.FAILED}:
+        if pod.workload and not pod.phase.ended:
             yield f"the cluster still has {pod.name}, {pod.phase}"
     if services := world.simulator.stats()["objects"]["services"]:
         yield f"the cluster still has {services} services"

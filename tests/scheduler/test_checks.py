@@ -6,18 +6,21 @@ A device is held twice, by raw SQL: the constraint that refuses it is taken down
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from io import StringIO
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import OperationalError, connection, transaction
 
 from clusters.port import PodPhase
 from controlplane.audit.models import AuditEvent
+from controlplane.kernel.errors import Conflict
 from scheduler import tasks
-from scheduler.loop import checks, invariants, meter, run
-from scheduler.loop.promises import Check
+from scheduler.loop import checks, invariants, meter, rules, run
+from scheduler.loop.promises import RULES
+from scheduler.loop.rules import Rule, told
 from scheduler.models import InvariantCheck, PlacementSpan, Workload
 from tenants.models import Quota, UsageInterval
 from tests.factories import AT
@@ -73,11 +76,16 @@ def repair() -> None:
         sql("UPDATE scheduler_placementspan SET device_id = %s WHERE id = %s", free.id, held.id)
 
 
+def wrong_version(name: str, version: int) -> None:
+    with without_triggers():
+        Workload.objects.filter(name=name).update(version=version)
+
+
 def state(name: str) -> str:
     return Workload.objects.get(name=name).state
 
 
-def told() -> list[str]:
+def recorded() -> list[str]:
     rows = AuditEvent.objects.filter(action__startswith="admission.").order_by("id")
     return [row.action for row in rows]
 
@@ -100,7 +108,7 @@ def test_a_device_held_twice_stops_admission_until_it_is_not(
     assert not checks.check(at=SOON).stops
     run.run_cycle(at=THEN)
     assert state("waits") == "ADMITTED"
-    assert told() == ["admission.stop", "admission.resume"]
+    assert recorded() == ["admission.stop", "admission.resume"]
 
 
 def test_what_runs_goes_on_is_metered_and_can_be_cancelled(double: Stage) -> None:
@@ -139,7 +147,69 @@ def test_an_operator_accepts_what_is_found_and_not_what_comes_after(double: Stag
     found = checks.check(at=THEN)
     assert found.stops
     assert len(found.violations) == 2
-    assert told() == ["admission.stop", "admission.resume", "admission.stop"]
+    assert recorded() == ["admission.stop", "admission.resume", "admission.stop"]
+
+
+def test_what_was_accepted_stays_so_while_its_amounts_change(committed: Stage) -> None:
+    """One thousandth too many is counted as used; each start and stop moves both sides."""
+    Quota.objects.update(used_milli=1)
+    first = checks.check(at=AT)
+    checks.accept(at=AT)
+    committed.submit()
+    run.run_cycle(at=SOON)
+    assert state("train") == "ADMITTED"
+    found = checks.check(at=THEN)
+    assert found.violations != first.violations
+    assert not found.stops
+    assert recorded() == ["admission.stop", "admission.resume"]
+
+
+def test_what_was_accepted_stays_so_in_other_words(
+    committed: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Quota.objects.update(used_milli=1)
+    checks.check(at=AT)
+    checks.accept(at=AT)
+    reworded = {replace(rule, sentence=f"{rule.sentence}!"): sql for rule, sql in RULES.items()}
+    monkeypatch.setattr(invariants, "RULES", reworded)
+    found = checks.check(at=SOON)
+    assert [sentence[-1] for sentence in found.violations] == ["!"]
+    assert not found.stops
+
+
+def test_what_is_new_is_noticed_where_no_sentence_tells_of_it(
+    committed: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules, "TOLD", 0)
+    for name in ("old", "new"):
+        committed.submit(name)
+    wrong_version("old", 7)
+    first = checks.check(at=AT)
+    checks.accept(at=AT)
+    wrong_version("old", 1)
+    wrong_version("new", 7)
+    found = checks.check(at=SOON)
+    assert found.violations == first.violations == ["P5: … and 1 more like the last."]
+    assert found.stops
+
+
+def test_more_than_can_be_told_apart_is_never_accepted(
+    committed: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (rules, invariants, checks):
+        monkeypatch.setattr(module, "MOST", 1)
+    for name in ("one", "other"):
+        committed.submit(name)
+    wrong_version("one", 7)
+    checks.check(at=AT)
+    checks.accept(at=AT)
+    wrong_version("other", 7)
+    assert checks.check(at=SOON).stops
+    with pytest.raises(Conflict, match="More than 1 violations"):
+        checks.accept(at=SOON)
+    with pytest.raises(CommandError, match="More than 1 violations"):
+        call_command("check_invariants", "--accept", stderr=StringIO())
+    assert checks.check(at=THEN).stops
 
 
 def test_what_came_back_after_it_was_gone_is_not_accepted(committed: Stage) -> None:
@@ -157,7 +227,7 @@ def test_the_check_that_began_last_decides_however_long_another_took(committed: 
     Quota.objects.update(used_milli=0)
     run.run_cycle(at=THEN)
     assert state("train") == "ADMITTED"
-    assert told() == []
+    assert recorded() == []
 
 
 def test_a_smaller_node_is_told_and_stops_nothing(committed: Stage) -> None:
@@ -165,7 +235,7 @@ def test_a_smaller_node_is_told_and_stops_nothing(committed: Stage) -> None:
     run.run_cycle(at=AT)
     small_node()
     assert not checks.check(at=SOON).stops
-    assert any("room: node" in sentence for sentence in invariants.violations())
+    assert any("room: node" in sentence for sentence in told(invariants.violations()))
 
 
 def test_a_check_that_takes_too_long_changes_nothing(
@@ -173,9 +243,9 @@ def test_a_check_that_takes_too_long_changes_nothing(
 ) -> None:
     Quota.objects.update(used_milli=1)
     checks.check(at=AT)
-    endless = Check("P1", "{}", "SELECT pg_sleep(60)")
+    endless = Rule("P1", "endless", 1, "{}")
     with monkeypatch.context() as patched:
-        patched.setattr(invariants, "CHECKS", (endless,))
+        patched.setattr(invariants, "RULES", {endless: "SELECT pg_sleep(60)"})
         with pytest.raises(OperationalError, match="statement timeout"):
             checks.check(at=SOON, query_s=0.05)
     assert InvariantCheck.objects.get().stops

@@ -10,7 +10,7 @@ from clusters.port import Fault, PodPhase
 from scheduler.core.lifecycle import State
 from scheduler.loop import dispatch
 from scheduler.loop.claims import store_uids
-from scheduler.loop.observe import PAUSE
+from scheduler.loop.settle import PAUSE
 from scheduler.models import Attempt, Operation, Placement, PlacementSpan, Workload, WorkloadEvent
 from tenants.models import Quota
 from tests.factories import AT

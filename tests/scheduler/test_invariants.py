@@ -12,7 +12,8 @@ from django.db import connection
 from django.db.models import Sum
 
 from clusters.port import PodPhase
-from scheduler.loop import invariants, meter
+from scheduler.loop import invariants, meter, rules
+from scheduler.loop.promises import RULES
 from scheduler.models import Workload
 from scheduler.services import workloads
 from tenants.models import Quota, UsageInterval
@@ -23,6 +24,10 @@ from tests.factories import AT
 from tests.flows.world import spec
 from tests.scheduler.breaks import BREAKS, HOURS, over_limit, sql
 from tests.scheduler.stage import LATER, Stage
+
+
+def found() -> list[str]:
+    return rules.told(invariants.violations_here())
 
 
 @pytest.fixture
@@ -68,21 +73,20 @@ def test_a_sound_database_breaks_no_promise(lived: Stage) -> None:
         "SUCCEEDED", "RUNNING", "PENDING", "CANCELLED",
     }  # fmt: skip
     assert UsageInterval.objects.exists()
-    assert invariants.violations_here() == []
+    assert found() == []
 
 
 @pytest.mark.parametrize("act", BREAKS, ids=[act.__name__ for act in BREAKS])
 def test_it_notices(act: Callable[[], None], unguarded: Stage) -> None:
     act()
-    found = invariants.violations_here()
-    assert any(BREAKS[act] in sentence for sentence in found), found
+    assert any(BREAKS[act] in sentence for sentence in found()), found()
 
 
 def test_a_quota_that_was_cut_may_be_passed_by_what_was_there_before(lived: Stage) -> None:
     over_limit()
     quota = Quota.objects.get()
     record(lived.actor, quota, quota, action="quota.set", at=LATER)
-    assert invariants.violations_here() == []
+    assert found() == []
 
 
 def test_what_a_project_does_not_lend_is_its_own_even_after_a_cut_elsewhere(stage: Stage) -> None:
@@ -103,17 +107,27 @@ def test_what_a_project_does_not_lend_is_its_own_even_after_a_cut_elsewhere(stag
     assert Quota.objects.aggregate(held=Sum("used_milli"), of=Sum("nominal_milli")) == {
         "held": 16_000, "of": 9000,
     }  # fmt: skip
-    assert invariants.violations_here() == []
+    assert found() == []
 
 
 def test_a_flood_of_violations_is_told_in_few_sentences(
     unguarded: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(invariants, "MOST", 2)
+    monkeypatch.setattr(rules, "TOLD", 2)
     sql("UPDATE scheduler_workload SET version = version + 7")
-    found = [line for line in invariants.violations_here() if "P5" in line]
-    assert len(found) == 3
-    assert found[-1].endswith(f"and {Workload.objects.count() - 2} more like the last.")
+    told = [line for line in found() if "P5" in line]
+    assert len(told) == 3
+    assert told[-1].endswith(f"and {Workload.objects.count() - 2} more like the last.")
+    monkeypatch.setattr(rules, "MOST", 3)
+    monkeypatch.setattr(invariants, "MOST", 3)
+    assert found()[-1].endswith("and at least 2 more like the last.")
+
+
+def test_each_rule_has_a_name_of_its_own() -> None:
+    """By which an operator's acceptance outlasts the sentence."""
+    known = [*RULES, invariants.AT_ONCE]
+    assert len({(rule.about, rule.name) for rule in known}) == len(known)
+    assert all(0 < rule.ids <= sum(c == "{" for c in rule.sentence) for rule in known)
 
 
 def test_the_command_says_so_by_its_exit_status(committed: Stage) -> None:

@@ -11,7 +11,7 @@ import pytest
 from clusters.port import PodPhase, PodReport
 from controlplane.audit.models import AuditEvent
 from scheduler.core.lifecycle import State
-from scheduler.loop import dispatch, observe
+from scheduler.loop import dispatch, observe, settle
 from scheduler.loop.claims import close
 from scheduler.models import Attempt, Operation, Placement, Workload, WorkloadEvent
 from tenants.models import Charge, Quota, UsageInterval
@@ -130,7 +130,7 @@ def test_an_attempt_that_is_over_hears_nothing_of_its_pods(stage: Stage) -> None
     workload = stage.running()
     old = workload.placements.get()
     stage.observe(stage.report(old, PodPhase.FAILED, reason="NodeLost"), at=LATER)
-    stage.cycle(at=LATER + observe.PAUSE)
+    stage.cycle(at=LATER + settle.PAUSE)
     stage.dispatch()
     before = rows()
     assert stage.observe(succeeded(stage, old)) == 0
@@ -147,7 +147,7 @@ def test_a_pod_that_a_list_lacks_is_gone_and_its_work_is_tried_again(stage: Stag
     assert UsageInterval.objects.get().during.upper == LATER
     workload.refresh_from_db()
     assert (workload.state, workload.failures) == (State.PENDING, 1)
-    assert workload.not_before == LATER + observe.PAUSE
+    assert workload.not_before == LATER + settle.PAUSE
     stage.cycle(at=LATER)
     workload.refresh_from_db()
     assert workload.state == State.PENDING

@@ -18,8 +18,8 @@ from tests.scheduler.stage import Stage
 OLD = AT + strays.AGE
 
 
-def collect(stage: Stage) -> int:
-    return strays.collect(port=stage.port, reports=stage.port.list_pods().items, at=OLD)
+def delete(stage: Stage) -> int:
+    return strays.delete(port=stage.port, reports=stage.port.list_pods().items, at=OLD)
 
 
 def there(stage: Stage, **fields: Any) -> PodReport:  # Any: a report's
@@ -55,19 +55,19 @@ def cancelled(stage: Stage) -> Workload:
 def test_a_gated_pod_of_an_attempt_that_ended_is_deleted(stage: Stage) -> None:
     """As a create that was sent long ago and came too late leaves it."""
     there(stage, **of(cancelled(stage)))
-    assert collect(stage) == 1
+    assert delete(stage) == 1
     assert stage.port.pods == {}
 
 
 def test_a_gated_pod_of_nobody_we_know_is_deleted(stage: Stage) -> None:
     there(stage)
-    assert collect(stage) == 1
+    assert delete(stage) == 1
     assert stage.port.pods == {}
 
 
 def test_an_attempt_that_never_was_is_none_that_lives(stage: Stage) -> None:
     there(stage, **of(stage.running(), attempt=2))
-    assert collect(stage) == 1
+    assert delete(stage) == 1
 
 
 SPARED: dict[str, dict[str, Any]] = {  # Any: a report's fields
@@ -83,7 +83,7 @@ SPARED: dict[str, dict[str, Any]] = {  # Any: a report's fields
 @pytest.mark.parametrize("fields", SPARED.values(), ids=SPARED.keys())
 def test_a_pod_is_left_alone_that_is(fields: dict[str, Any], stage: Stage) -> None:
     pod = there(stage, **fields)
-    assert collect(stage) == 0
+    assert delete(stage) == 0
     assert stage.port.pods == {pod.name: pod}
 
 
@@ -93,7 +93,7 @@ def test_the_pods_of_what_is_being_started_are_left_alone_however_old(stage: Sta
     stage.cycle()
     for rank in range(2):
         there(stage, **of(workload), rank=rank)
-    assert collect(stage) == 0
+    assert delete(stage) == 0
     assert len(stage.port.pods) == 2
 
 
@@ -104,7 +104,7 @@ def test_what_somebody_opens_meanwhile_stays(stage: Stage) -> None:
         stage.port.becomes(pod.name, PodPhase.WAITING)
 
     stage.port.meanwhile("delete", opened)
-    collect(stage)
+    delete(stage)
     assert stage.port.pods[pod.name].phase is PodPhase.WAITING
 
 
@@ -117,7 +117,7 @@ def test_an_empty_database_has_nothing_killed_that_runs(
     stranger = there(stage, phase=PodPhase.RUNNING)
     before = dict(stage.port.pods)
     with caplog.at_level(logging.WARNING):
-        assert collect(stage) == 0
+        assert delete(stage) == 0
     assert stage.port.pods == before
     assert stranger.name in caplog.text
     assert known.placements.get().pod_name not in caplog.text
@@ -126,23 +126,23 @@ def test_an_empty_database_has_nothing_killed_that_runs(
 def test_one_list_has_few_of_them_deleted(stage: Stage) -> None:
     for _ in range(strays.MOST + 3):
         there(stage)
-    assert collect(stage) == strays.MOST
-    assert collect(stage) == 3
+    assert delete(stage) == strays.MOST
+    assert delete(stage) == 3
 
 
 def test_a_cluster_that_refuses_is_asked_once_a_list(stage: Stage) -> None:
     for _ in range(3):
         there(stage)
     stage.port.fails("delete", Fault.FORBIDDEN)
-    assert collect(stage) == 0
+    assert delete(stage) == 0
     assert stage.port.calls["delete"] == 1
     stage.port.heal()
-    assert collect(stage) == 3
+    assert delete(stage) == 3
 
 
 def test_a_pod_that_was_replaced_since_the_list_stays(stage: Stage) -> None:
     pod = there(stage)
     listed = stage.port.list_pods().items
     stage.port.pods[pod.name] = replace(pod, uid="another")
-    strays.collect(port=stage.port, reports=listed, at=OLD)
+    strays.delete(port=stage.port, reports=listed, at=OLD)
     assert stage.port.pods[pod.name].uid == "another"

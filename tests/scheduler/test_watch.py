@@ -11,7 +11,7 @@ from clusters.port import ClusterError, Fault
 from clusters.services import clusters, inventory
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
-from scheduler.loop import watch
+from scheduler.loop import readers, watch
 from scheduler.models import Placement, Workload
 from tests.flows.world import World, spec
 from tests.kube.waiting import eventually
@@ -173,7 +173,7 @@ def test_a_watch_that_broke_leaves_no_reader_behind(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its readers may have more to say than fits, to a writer that is gone."""
-    monkeypatch.setattr(watch, "QUEUE", 1)
+    monkeypatch.setattr(readers, "QUEUE", 1)
     before = set(threading.enumerate())
 
     def full_disk(*_: object, **__: object) -> None:
@@ -194,7 +194,7 @@ def test_a_server_that_ends_each_watch_at_once_is_not_asked_without_a_pause(worl
             "it has watched", lambda: world.simulator.stats()["requests"].get("watch pods", 0) >= 5
         )
         asked = world.simulator.stats()["requests"]["watch pods"]
-    assert time.monotonic() - begun >= (asked - 1) * watch.PAUSE_S
+    assert time.monotonic() - begun >= (asked - 1) * readers.PAUSE_S
 
 
 @pytest.mark.parametrize("verb", ["list", "watch"])
@@ -203,7 +203,7 @@ def test_a_cluster_that_refuses_a_list_or_a_watch_is_not_heard(
     world: World, monkeypatch: pytest.MonkeyPatch, verb: str, resource: str
 ) -> None:
     """However well it answers all else, and however often the watch begins anew."""
-    monkeypatch.setattr(watch, "PULSE_S", 0.05)
+    monkeypatch.setattr(readers, "PULSE_S", 0.05)
     world.simulator.fault(kind="forbid", verb=verb, resource=resource, count=0)
     long_silent(world)
     act = f"{verb} {resource}"
@@ -224,7 +224,7 @@ def test_a_quiet_cluster_is_heard_while_it_is_watched(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No event and no bookmark comes; the watches stand, and the API answers."""
-    monkeypatch.setattr(watch, "PULSE_S", 0.05)
+    monkeypatch.setattr(readers, "PULSE_S", 0.05)
     with watching(world) as raised:
         watches(world, 2)
         for _ in range(3):
@@ -236,7 +236,7 @@ def test_a_quiet_cluster_is_heard_while_it_is_watched(
 def test_a_cluster_is_not_heard_before_what_it_told_is_stored(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "PULSE_S", 0.05)
+    monkeypatch.setattr(readers, "PULSE_S", 0.05)
     stored = threading.Event()
 
     def slow_disk(*_: object, **__: object) -> bool:

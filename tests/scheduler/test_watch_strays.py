@@ -1,4 +1,4 @@
-"""The watcher has collected what nobody will open, and goes on whatever comes of that."""
+"""The watcher has deleted what nobody will open, and goes on whatever comes of that."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -42,7 +42,7 @@ def again(workload: Workload) -> PodRequest:
     )
 
 
-def test_a_stray_is_collected_and_what_is_being_started_is_not(world: World) -> None:
+def test_a_stray_is_deleted_and_what_is_being_started_is_not(world: World) -> None:
     [ended] = start(world, command=LONG)
     known = world.port.list_pods().items[0]
     ended.refresh_from_db()

@@ -1,14 +1,12 @@
 """What every page refuses alike: fields it does not have, bodies over the limit, projects of
 others."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 from uuid import uuid4
 
 import pytest
-from django.apps import apps
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
@@ -19,38 +17,16 @@ from tests import factories
 from tests.api.access_table import OTHERS
 from tests.api.test_access_matrix import path_of
 from tests.api.world import COLUMNS, build
-from tests.conftest import Cast
+from tests.conftest import Cast, Unchanged
 from tests.web.conftest import HTMX, Browse, Shop
 from tests.web.test_request_new import form as request_form
 from tests.web.test_workload_submit import form as submit_form
 
-type Unchanged = Callable[[], AbstractContextManager[None]]
 type Forms = dict[str, tuple[str, User, Sent]]
 type Sent = dict[str, Any]  # Any: form values
 
 TOO_MUCH = 10 * 1024 * 1024
 URLENCODED = "application/x-www-form-urlencoded"
-
-
-@pytest.fixture
-def nothing_stored(db: None) -> Unchanged:
-    """A context in which no row of ours may appear, vanish or change."""
-    ours = [
-        model
-        for label in ("audit", "tenants", "scheduler", "clusters")
-        for model in apps.get_app_config(label).get_models()
-    ]
-
-    def state() -> list[object]:
-        return [sorted(model._default_manager.values_list(), key=repr) for model in ours]
-
-    @contextmanager
-    def unchanged() -> Iterator[None]:
-        before = state()
-        yield
-        assert state() == before
-
-    return unchanged
 
 
 @pytest.fixture
@@ -186,6 +162,13 @@ def test_an_address_with_a_foreign_project_is_404(
     assert browse(cast.ben).get(reverse(name), query).status_code == 200
     for headers in ({}, HTMX):
         assert browse(cast.cleo).get(reverse(name), query, headers=headers).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "name", ["workload-submit", "request-new", "workload-list", "queue", "spend"]
+)
+def test_an_address_whose_project_is_no_id_is_404(browse: Browse, cast: Cast, name: str) -> None:
+    assert browse(cast.ben).get(reverse(name), {"project": "detection"}).status_code == 404
 
 
 def test_a_visible_project_without_the_right_is_no_choice(

@@ -10,8 +10,8 @@ from django.test import Client
 from django.urls import reverse
 
 from controlplane.kernel import clock
-from controlplane.portal import throttle
-from controlplane.portal.models import Tries
+from tenants.models import SignInTally
+from tenants.services import sign_in
 from tests import factories
 from tests.conftest import Cast
 
@@ -32,7 +32,7 @@ def addresses() -> Iterator[str]:
 
 def test_a_name_has_ten_tries_from_anywhere(cast: Cast) -> None:
     where = addresses()
-    for _ in range(throttle.PER_NAME):
+    for _ in range(sign_in.PER_NAME):
         assert try_in("ben", "wrong", address=next(where)) == 422
     client = Client()
     answer = client.post(URL, {"username": "ben", "password": "ben"}, REMOTE_ADDR=next(where))
@@ -51,9 +51,14 @@ def test_spellings_of_one_name_share_its_tries(cast: Cast) -> None:
     assert try_in("ben", "ben", address="192.0.2.9") == 429
 
 
+def test_what_is_longer_than_any_name_is_counted_by_its_beginning(cast: Cast) -> None:
+    statuses = [try_in("n" * 150 + f"{number}", "wrong") for number in range(11)]
+    assert statuses == [422] * sign_in.PER_NAME + [429]
+
+
 def test_a_name_that_nobody_has_is_answered_alike(cast: Cast) -> None:
-    statuses = [try_in("nobody", "wrong") for _ in range(throttle.PER_NAME + 1)]
-    assert statuses == [422] * throttle.PER_NAME + [429]
+    statuses = [try_in("nobody", "wrong") for _ in range(sign_in.PER_NAME + 1)]
+    assert statuses == [422] * sign_in.PER_NAME + [429]
 
 
 @pytest.mark.parametrize(
@@ -67,52 +72,52 @@ def test_a_name_that_nobody_has_is_answered_alike(cast: Cast) -> None:
 def test_an_address_has_fifty_tries_of_any_names(
     cast: Cast, first: str, same: str, other: str
 ) -> None:
-    for number in range(throttle.PER_ADDRESS):
+    for number in range(sign_in.PER_ADDRESS):
         assert try_in(f"name{number}", "wrong", address=first) == 422
     assert try_in("ben", "ben", address=same) == 429
     assert try_in("ben", "ben", address=other) == 302
 
 
 def test_an_address_that_is_out_of_tries_locks_no_name_out(cast: Cast) -> None:
-    for number in range(throttle.PER_ADDRESS):
+    for number in range(sign_in.PER_ADDRESS):
         try_in(f"name{number}", "wrong")
-    for _ in range(throttle.PER_NAME + 1):
+    for _ in range(sign_in.PER_NAME + 1):
         assert try_in("ben", "wrong") == 429
     assert try_in("ben", "ben", address="192.0.2.2") == 302
 
 
 def test_a_whole_institute_signs_in_behind_one_address(cast: Cast) -> None:
-    for _ in range(throttle.PER_ADDRESS + 5):
+    for _ in range(sign_in.PER_ADDRESS + 5):
         assert try_in("ben", "ben") == 302
-    assert list(Tries.objects.values_list("count", flat=True)) == [0]
+    assert list(SignInTally.objects.values_list("count", flat=True)) == [0]
 
 
 def test_success_frees_the_name_and_only_its_own_try_of_the_address(cast: Cast) -> None:
-    for _ in range(throttle.PER_NAME - 1):
+    for _ in range(sign_in.PER_NAME - 1):
         try_in("ben", "wrong")
     assert try_in("ben", "ben") == 302
-    for _ in range(throttle.PER_NAME):
+    for _ in range(sign_in.PER_NAME):
         assert try_in("ben", "wrong") == 422
     assert try_in("ben", "wrong") == 429
-    assert Tries.objects.order_by("-count")[0].count == 2 * throttle.PER_NAME
+    assert SignInTally.objects.order_by("-count")[0].count == 2 * sign_in.PER_NAME
 
 
 def test_after_the_window_it_may_go_on_and_the_old_rows_are_gone(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number in range(throttle.PER_NAME + 1):
+    for number in range(sign_in.PER_NAME + 1):
         try_in("ben", "wrong", address=f"192.0.2.{number + 1}")
-    later: datetime = clock.now() + throttle.WINDOW
+    later: datetime = clock.now() + sign_in.WINDOW
     monkeypatch.setattr(clock, "now", lambda: later)
     assert try_in("ben", "ben", address="192.0.2.200") == 302
-    assert Tries.objects.count() == 1
+    assert SignInTally.objects.count() == 1
 
 
 def test_a_refused_try_does_not_make_the_wait_longer(
     cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clock, "now", lambda: factories.AT)
-    for _ in range(throttle.PER_NAME):
+    for _ in range(sign_in.PER_NAME):
         try_in("ben", "wrong")
     monkeypatch.setattr(clock, "now", lambda: factories.AT + timedelta(minutes=10))
     for _ in range(2):
@@ -123,7 +128,7 @@ def test_a_refused_try_does_not_make_the_wait_longer(
 
 def test_no_name_and_no_address_is_stored(cast: Cast) -> None:
     try_in("hunter2-typed-as-a-name", "wrong")
-    stored = repr(list(Tries.objects.values()))
+    stored = repr(list(SignInTally.objects.values()))
     assert "hunter2" not in stored
     assert "192.0.2.1" not in stored
 
@@ -133,13 +138,13 @@ def test_tries_at_the_same_time_are_all_counted() -> None:
     def one(number: int) -> bool:
         try:
             at = clock.now()
-            return throttle.take(name="ben", address=f"192.0.2.{number}", at=at) is None
+            return sign_in.take_try(name="ben", address=f"192.0.2.{number}", at=at) is None
         finally:
             connection.close()
 
     with ThreadPoolExecutor(8) as threads:
         permitted = list(threads.map(one, range(40)))
-    assert permitted.count(True) == throttle.PER_NAME
+    assert permitted.count(True) == sign_in.PER_NAME
 
 
 def test_the_back_office_has_no_door_of_its_own(cast: Cast) -> None:

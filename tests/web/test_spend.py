@@ -84,6 +84,9 @@ def test_a_viewer_may_not_see_spend(browse: Browse, cast: Cast, shop: Shop, late
     page = browse(cast.vik).get(URL).content.decode()
     assert "Nothing you may see here" in page
     assert "2.50" not in page
+    of_one = browse(cast.vik).get(URL, {"project": str(cast.detection.id)})
+    assert of_one.status_code == 403
+    assert "2.50" not in of_one.content.decode()
 
 
 @pytest.mark.parametrize("query", [{"days": "8"}, {"days": "-1"}, {"project": "x"}])

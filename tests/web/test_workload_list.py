@@ -113,3 +113,13 @@ def test_a_viewer_has_no_submit_button(browse: Browse, cast: Cast, shop: Shop) -
     heading = browse(cast.vik).get(URL).content.decode().partition('class="heading"')[2]
     assert link not in heading
     assert link in browse(cast.ben).get(URL).content.decode().partition('class="heading"')[2]
+
+
+@pytest.mark.parametrize("name", ["workload-list", "queue", "spend"])
+def test_a_filter_shows_which_project_it_is_set_to(
+    browse: Browse, cast: Cast, shop: Shop, name: str
+) -> None:
+    query = {"project": str(cast.detection.id)}
+    page = browse(cast.ada).get(reverse(name), query).content.decode()
+    assert f'value="{cast.detection.id}" selected>Vision Lab / Detection</option>' in page
+    assert f'value="{cast.segmentation.id}">Vision Lab / Segmentation</option>' in page

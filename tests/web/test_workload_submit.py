@@ -201,7 +201,7 @@ def test_free_capacity_stays_current_and_keeps_the_choice(
     [
         {},
         {"flavor": "h900"},
-        {"flavor": "h100-80gb", "gpus": "many", "count": "-1", "project": "x"},
+        {"flavor": "h100-80gb", "gpus": "many", "count": "-1"},
         {"flavor": "cpu", "cpu": "1e999", "limit": "NaN", "limit_unit": "years"},
         {"flavor": "h100-80gb", "gpus": "\x00"},
     ],

@@ -77,7 +77,7 @@ def pod(body: Json, *, names: Names) -> PodReport:
         rank=rank,
         created_at=moment(metadata, "creationTimestamp"),
         started_at=started_at,
-        finished_at=moment(ended, "finishedAt") if phase in _ENDED.values() else None,
+        finished_at=moment(ended, "finishedAt") if phase.ended else None,
         exit_code=exit_code if type(exit_code) is int and abs(exit_code) < 2**31 else None,
         reason=printable(reason or _container_reason(container, ended)),
         deleting=metadata.get("deletionTimestamp") is not None,

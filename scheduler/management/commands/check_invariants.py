@@ -1,12 +1,14 @@
-"""`manage.py check_invariants`: derives the promises again from the base rows."""
+"""`manage.py check_invariants`: looks for what breaks the rules about the base rows."""
 
 import sys
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from controlplane.kernel import clock
+from controlplane.kernel.errors import Conflict
 from scheduler.loop import checks, invariants
+from scheduler.loop.rules import told
 
 
 class Command(BaseCommand):
@@ -24,11 +26,15 @@ class Command(BaseCommand):
 
     def handle(self, *, accept: bool, **_: Any) -> None:  # Any: Django's options
         made = checks.check(at=clock.now())
-        others = invariants.PROMISES - checks.STOPPING
-        found = [*made.violations, *invariants.violations(of=others)]
+        others = invariants.SUBJECTS - checks.STOPPING
+        found = [*made.violations, *told(invariants.violations(about=others))]
         for sentence in found:
             self.stderr.write(sentence)
-        if accept and checks.accept(at=clock.now()):
+        try:
+            accepted = accept and checks.accept(at=clock.now())
+        except Conflict as error:
+            raise CommandError(error.message) from error
+        if accepted:
             self.stdout.write("Accepted: admission goes on.")
         elif made.stops:
             self.stderr.write("Nothing new starts; --accept lets admission go on all the same.")

@@ -1,9 +1,9 @@
-"""What the portal itself remembers: how often somebody tried to sign in."""
+"""How often somebody tried to sign in."""
 
 from django.db import models
 
 
-class Tries(models.Model):
+class SignInTally(models.Model):
     """`count` tries since `since`, by one name or from one address: `key` is a keyed hash of it,
     as people type passwords for names."""
 

@@ -9,24 +9,22 @@ from ipaddress import IPv6Address, ip_address
 from django.db import connection
 from django.utils.crypto import salted_hmac
 
-from controlplane.portal.models import Tries
+from tenants.models import SignInTally, User
 
 WINDOW = timedelta(minutes=15)
 PER_NAME = 10
 PER_ADDRESS = 50
 """Tries in a window; one that succeeds is given back. An address may be a whole institute's."""
-LONGEST_NAME = 150
-"""Characters of a user's name at most, as Django has it."""
 _SWEPT = 100
 """Old rows that one try clears away: more than the two it makes."""
 
 _SWEEP = """
-DELETE FROM portal_tries WHERE key IN (
-    SELECT key FROM portal_tries WHERE since <= %s LIMIT %s FOR UPDATE SKIP LOCKED
+DELETE FROM tenants_signintally WHERE key IN (
+    SELECT key FROM tenants_signintally WHERE since <= %s LIMIT %s FOR UPDATE SKIP LOCKED
 )
 """
 _COUNT = """
-INSERT INTO portal_tries AS t (key, count, since) VALUES (%(key)s, 1, %(at)s)
+INSERT INTO tenants_signintally AS t (key, count, since) VALUES (%(key)s, 1, %(at)s)
 ON CONFLICT (key) DO UPDATE SET
     count = CASE WHEN t.since <= %(old)s THEN 1 ELSE t.count + 1 END,
     since = CASE WHEN t.since <= %(old)s THEN excluded.since ELSE t.since END
@@ -34,7 +32,7 @@ RETURNING count, since
 """
 
 
-def take(*, name: str, address: str, at: datetime) -> timedelta | None:
+def take_try(*, name: str, address: str, at: datetime) -> timedelta | None:
     """Count a try before the password is looked at, so that tries at the same time are all
     counted. None when it may go on, else how long until the next one may.
     """
@@ -54,17 +52,18 @@ def take(*, name: str, address: str, at: datetime) -> timedelta | None:
 def give_back(*, name: str, address: str) -> None:
     """After a try that succeeded: the name starts anew, the address had one try less. It does not
     start anew, or whoever has an account could guess on behind their own sign-ins."""
-    Tries.objects.filter(key=_of_name(name)).delete()
+    SignInTally.objects.filter(key=_of_name(name)).delete()
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE portal_tries SET count = count - 1 WHERE key = %s AND count > 0",
+            "UPDATE tenants_signintally SET count = count - 1 WHERE key = %s AND count > 0",
             [_of_address(address)],
         )
 
 
 def _of_name(name: str) -> str:
     """The same for spellings that look alike, whether there is such a user or not."""
-    plain = unicodedata.normalize("NFKC", name[:LONGEST_NAME]).casefold()
+    longest = User._meta.get_field("username").max_length
+    plain = unicodedata.normalize("NFKC", name[:longest]).casefold()
     return _key(f"name:{plain}")
 
 

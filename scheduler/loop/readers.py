@@ -1,0 +1,178 @@
+"""Reads one cluster's API in threads: nodes, pods and whether it answers, queued for `watch`.
+
+The pods' reader also reads which pods are expected, before each list, and deletes strays after it,
+which only a whole list shows (`strays`). Nothing is missed meanwhile: its watch begins at the
+list's version.
+
+What must not live here: storing what is reported (watch.py).
+"""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum, auto
+from typing import Self
+from uuid import UUID
+
+from django.db import connection
+
+from clusters.models import Cluster
+from clusters.port import (
+    Change,
+    ClusterError,
+    ClusterPort,
+    Fault,
+    Listing,
+    NodeReport,
+    PodReport,
+    WatchEvent,
+)
+from clusters.services import clusters
+from controlplane.kernel.crash import crash
+from scheduler.loop import observe, strays
+
+BATCH = 1000
+GATHER_S = 0.03
+"""How long the writer waits for more once it has something: what it costs in latency."""
+PULSE_S = 15.0
+"""How often the API is asked for its version; a small part of what makes a cluster silent."""
+RELIST_S = 600.0
+QUEUE = 10_000
+PAUSE_S = 0.2  # between two watches when the server ends the first at once
+
+
+@dataclass(frozen=True, slots=True)
+class PodList:
+    listing: Listing[PodReport]
+    expected: Mapping[str, tuple[UUID, datetime | None]]
+
+
+type NodeList = Listing[NodeReport]
+
+
+class Signal(Enum):
+    """What readers tell the writer next to reports."""
+
+    NODES_WATCHED = auto()  # the API accepted a watch from the last list on
+    PODS_WATCHED = auto()
+    PULSE = auto()  # the API answers
+
+
+type Item = (
+    PodList | NodeList | WatchEvent[PodReport] | WatchEvent[NodeReport] | Signal | Exception
+)
+
+
+class Readers:
+    """Threads that run inside its `with`, until `stop` is set. What breaks one is an item."""
+
+    def __init__(
+        self,
+        *,
+        cluster: Cluster,
+        port: ClusterPort,
+        at: Callable[[], datetime],
+        stop: threading.Event,
+    ) -> None:
+        self._cluster = cluster
+        self._port = port
+        self._at = at
+        self._stop = stop
+        self._ended = threading.Event()
+        self._items: queue.Queue[Item] = queue.Queue(maxsize=QUEUE)
+
+    def __enter__(self) -> Self:
+        for read in (self._read_nodes, self._read_pods, self._pulse):
+            threading.Thread(target=self._guarded, args=[read], daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+
+    def gather(self) -> list[Item]:
+        """What has come in, BATCH at most; nothing after a second without any."""
+        try:
+            items = [self._items.get(timeout=1)]
+        except queue.Empty:
+            return []
+        until = time.monotonic() + GATHER_S
+        while len(items) < BATCH and (left := until - time.monotonic()) > 0:
+            try:
+                items.append(self._items.get(timeout=left))
+            except queue.Empty:
+                break
+        return items
+
+    def _guarded(self, read: Callable[[], None]) -> None:
+        try:
+            read()
+        except Exception as error:  # the edge of a thread: the writer raises it
+            self._offer(error)
+        finally:
+            connection.close()
+
+    def _offer(self, item: Item) -> None:
+        """Queue it, and don't wait for a writer that is gone."""
+        while not self._over:
+            with suppress(queue.Full):
+                return self._items.put(item, timeout=1)
+
+    @property
+    def _over(self) -> bool:
+        return self._stop.is_set() or self._ended.is_set()
+
+    def _pulse(self) -> None:
+        while not self._over:
+            clusters.answered(cluster=self._cluster, version=self._port.version())
+            self._offer(Signal.PULSE)
+            self._ended.wait(PULSE_S)
+
+    def _read_nodes(self) -> None:
+        def begin() -> str:
+            listing = self._port.list_nodes()
+            self._offer(listing)
+            return listing.resource_version
+
+        self._follow(begin, self._port.watch_nodes, Signal.NODES_WATCHED)
+
+    def _read_pods(self) -> None:
+        def begin() -> str:
+            expected = observe.expected(cluster_id=self._cluster.id)
+            listing = self._port.list_pods()
+            self._offer(PodList(listing, expected))
+            strays.delete(port=self._port, reports=listing.items, at=self._at())
+            return listing.resource_version
+
+        self._follow(begin, self._port.watch_pods, Signal.PODS_WATCHED)
+
+    def _follow[Report: (NodeReport, PodReport)](
+        self,
+        begin: Callable[[], str],
+        watch: Callable[..., AbstractContextManager[Iterator[WatchEvent[Report]]]],
+        watched: Signal,
+    ) -> None:
+        """List, then watch from there; list again when the version has expired or is old."""
+        while not self._over:
+            version = begin()
+            crash("O3")
+            relist_at = time.monotonic() + RELIST_S
+            try:
+                while not self._over and time.monotonic() < relist_at:
+                    begun = time.monotonic()
+                    with watch(resource_version=version) as events:
+                        self._offer(watched)
+                        for event in events:
+                            version = event.resource_version
+                            if event.change is not Change.BOOKMARK:
+                                self._offer(event)
+                            if self._over:
+                                return
+                    if time.monotonic() - begun < PAUSE_S:
+                        self._ended.wait(PAUSE_S)
+            except ClusterError as error:
+                if error.fault is not Fault.EXPIRED:
+                    raise
