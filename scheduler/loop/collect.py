@@ -28,8 +28,10 @@ logger = logging.getLogger(__name__)
 BATCH = 20
 MOST_PODS = 200
 """Attempts and pods of one call, which has to end within a task; one attempt is never parted."""
-AGAIN_S = 60
-"""After how long a deletion that failed is tried again."""
+AGAIN_S, LATEST_S = 60, 3600
+"""A deletion that failed is tried again when as much time has gone by as since the attempt ended,
+within these bounds: what can't be deleted, for want of a right say, must not keep others waiting.
+"""
 
 
 class _Ended(NamedTuple):
@@ -127,7 +129,10 @@ WITH d AS (
     JOIN scheduler_attempt k ON k.id = u.id AND k.leftover = u.leftover
     ORDER BY k.id FOR NO KEY UPDATE OF k)
 UPDATE scheduler_attempt a SET
-    leftover = d.rest, collect_at = clock_timestamp() + d.after_s * interval '1 second'
+    leftover = d.rest, collect_at = clock_timestamp() + CASE
+        WHEN d.rest <> d.leftover THEN d.after_s * interval '1 second'
+        ELSE least(greatest(clock_timestamp() - a.ended_at, d.after_s * interval '1 second'),
+                   %s * interval '1 second') END
 FROM d WHERE a.id = d.id
 """
 
@@ -145,4 +150,5 @@ def _store(due: Sequence[_Ended], failed: Set[UUID]) -> None:
         for ended in due
     ]
     with connection.cursor() as cursor:
-        cursor.execute(_STORE, [list(column) for column in zip(*stored, strict=True)])
+        columns = [list(column) for column in zip(*stored, strict=True)]
+        cursor.execute(_STORE, [*columns, LATEST_S])

@@ -75,7 +75,10 @@ RULES: Mapping[Rule, str] = {
         HAVING sum(p.amount_milli) > q.nominal_milli + q.borrowing_limit_milli
            AND max(p.created_at) > coalesce((SELECT max(e.at) FROM audit_auditevent e
                 WHERE e.target_type = 'quota' AND e.target_id = q.id), '-infinity')
+               + interval '1 minute'
         """,
+    # A minute, here and below: a cut and a cycle are dated by when they began, on two clocks, and
+    # either may have waited for the other. A wall that is missing is found by what comes later.
     # What a project does not lend counts as held, and is its own to take even after a cut
     # elsewhere: only who holds more than that came too late.
     Rule(
@@ -102,7 +105,7 @@ RULES: Mapping[Rule, str] = {
         ) c ON c.flavor_id = f.id
         WHERE c.claimed > c.capacity AND c.newest > coalesce((SELECT max(e.at)
             FROM audit_auditevent e WHERE e.target_type = 'quota' AND e.target_id = ANY(c.quotas)
-        ), '-infinity')
+        ), '-infinity') + interval '1 minute'
         """,
     Rule("P3", "pod-twice", 1, "the pod {} stands for {} placements."): """
         SELECT pod_uid, count(*) FROM scheduler_placement WHERE pod_uid <> ''

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from clusters.port import ClusterError, ClusterPort, PodPhase, PodReport
+from clusters.port import ClusterError, ClusterPort, Fault, PodPhase, PodReport
 from scheduler.loop.observe import is_ours
 from scheduler.selectors.fleet import rows
 
@@ -18,8 +18,8 @@ logger = logging.getLogger(__name__)
 
 AGE = timedelta(minutes=10)
 """How old a pod has to be to be a stray."""
-MOST = 10
-"""Pods that one call deletes, and that it names."""
+MOST, MOST_TRIED = 10, 100
+"""Pods that one call deletes, and that it names; those that it tries to, as some are refused."""
 
 
 def delete(*, port: ClusterPort, reports: Sequence[PodReport], at: datetime) -> int:
@@ -34,13 +34,16 @@ def delete(*, port: ClusterPort, reports: Sequence[PodReport], at: datetime) -> 
         for report in reports
         if is_ours(report)
         and not report.phase.ended
+        and not report.deleting
         and report.created_at is not None
         and at - report.created_at >= AGE
     ]
     gated = [report for report in old if report.phase is PodPhase.GATED]
     _tell([report for report in old if report.phase is not PodPhase.GATED])
     count = 0
-    for report in _of_no_live_attempt(gated)[:MOST]:
+    for report in _of_no_live_attempt(gated)[:MOST_TRIED]:
+        if count == MOST:
+            break
         try:
             port.delete_pod(
                 namespace=report.namespace,
@@ -51,7 +54,9 @@ def delete(*, port: ClusterPort, reports: Sequence[PodReport], at: datetime) -> 
             )
         except ClusterError as error:
             logger.warning("the stray pod %s is not deleted: %s", report.name, error)
-            break
+            if error.fault is Fault.UNREACHABLE:
+                break
+            continue  # one that is refused does not keep the others
         logger.warning("the stray pod %s, which nobody will open, was deleted", report.name)
         count += 1
     return count

@@ -4,8 +4,8 @@ from django.db import models
 
 
 class SignInTally(models.Model):
-    """`count` tries since `since`, by one name or from one address: `key` is a keyed hash of it,
-    as people type passwords for names."""
+    """`count` tries since `since`, by one name, from one address, or both: `key` is a keyed hash
+    of it, as people type passwords for names."""
 
     key = models.CharField(max_length=64, primary_key=True)
     count = models.IntegerField()

@@ -21,7 +21,7 @@ def grant(*, actor: Actor, user: User, role: Role, place: Place, at: datetime) -
     Raises NotFound when the actor does not see the place, NotAllowed when they may not give that
     role there, or would give themself what they may not do yet.
     """
-    _authorize(actor, place, role)
+    authorize(actor, place, role)
     if user == actor.user:
         held = (access.ROLE_ACTIONS[own] for own in _roles(actor, place))
         missing = access.ROLE_ACTIONS[role].difference(*held)
@@ -42,7 +42,7 @@ def revoke(*, actor: Actor, member: Member, at: datetime) -> None:
     fleet and the last operator of the fleet, not counting who can't sign in any more."""
     place: Place = member.project or member.tenant
     role = Role(member.role)
-    _authorize(actor, place, role)
+    authorize(actor, place, role)
     with transaction.atomic():
         if role in _never_vacant(place):
             holders = Member.objects.select_for_update(of=("self",)).filter(
@@ -67,7 +67,8 @@ def _never_vacant(place: Place) -> frozenset[Role]:
             return frozenset({Role.OWNER, Role.OPERATOR})
 
 
-def _authorize(actor: Actor, place: Place, role: Role) -> None:
+def authorize(actor: Actor, place: Place, role: Role) -> None:
+    """Whether they may give or take the role there. Raises as `grant`, but for oneself."""
     match place:
         case Project():
             access.authorize(actor, Action.MANAGE_MEMBERS, project=place)

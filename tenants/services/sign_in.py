@@ -1,5 +1,8 @@
 """How often one may try to sign in: by name, so that nobody guesses a password, and by address, so
 that nobody tries one password on many names. Counted in PostgreSQL, over all processes.
+
+A name has few tries from one address and many more from all: nobody locks another out from one
+place, and many places together still guess no password.
 """
 
 import unicodedata
@@ -12,11 +15,12 @@ from django.utils.crypto import salted_hmac
 from tenants.models import SignInTally, User
 
 WINDOW = timedelta(minutes=15)
-PER_NAME = 10
+PER_NAME_HERE = 10
+PER_NAME = 100
 PER_ADDRESS = 50
 """Tries in a window; one that succeeds is given back. An address may be a whole institute's."""
 _SWEPT = 100
-"""Old rows that one try clears away: more than the two it makes."""
+"""Old rows that one try clears away: more than the three it makes."""
 
 _SWEEP = """
 DELETE FROM tenants_signintally WHERE key IN (
@@ -38,8 +42,12 @@ def take_try(*, name: str, address: str, at: datetime) -> timedelta | None:
     """
     with connection.cursor() as cursor:
         cursor.execute(_SWEEP, [at - WINDOW, _SWEPT])
-    # The address first: one that has used up its tries can't lock names out as well.
-    for key, most in ((_of_address(address), PER_ADDRESS), (_of_name(name), PER_NAME)):
+    # The narrow ones first: who has used up tries here takes none from the name everywhere.
+    for key, most in (
+        (_of_address(address), PER_ADDRESS),
+        (_of_both(name, address), PER_NAME_HERE),
+        (_of_name(name), PER_NAME),
+    ):
         with connection.cursor() as cursor:
             cursor.execute(_COUNT, {"key": key, "at": at, "old": at - WINDOW})
             count, since = cursor.fetchone()
@@ -52,7 +60,7 @@ def take_try(*, name: str, address: str, at: datetime) -> timedelta | None:
 def give_back(*, name: str, address: str) -> None:
     """After a try that succeeded: the name starts anew, the address had one try less. It does not
     start anew, or whoever has an account could guess on behind their own sign-ins."""
-    SignInTally.objects.filter(key=_of_name(name)).delete()
+    SignInTally.objects.filter(key__in=[_of_name(name), _of_both(name, address)]).delete()
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE tenants_signintally SET count = count - 1 WHERE key = %s AND count > 0",
@@ -61,21 +69,33 @@ def give_back(*, name: str, address: str) -> None:
 
 
 def _of_name(name: str) -> str:
-    """The same for spellings that look alike, whether there is such a user or not."""
-    longest = User._meta.get_field("username").max_length
-    plain = unicodedata.normalize("NFKC", name[:longest]).casefold()
-    return _key(f"name:{plain}")
+    return _key(f"name:{_plain(name)}")
 
 
 def _of_address(address: str) -> str:
+    return _key(f"address:{_network(address)}")
+
+
+def _of_both(name: str, address: str) -> str:
+    return _key(f"both:{_network(address)} {_plain(name)}")
+
+
+def _plain(name: str) -> str:
+    """The same for what the form takes for one name and for spellings that look alike, whether
+    there is such a user or not."""
+    longest = User._meta.get_field("username").max_length
+    return unicodedata.normalize("NFKC", name.strip())[:longest].casefold().strip()
+
+
+def _network(address: str) -> str:
     """The same for a whole /64 of IPv6, which is what one subscriber gets."""
     try:
         parsed = ip_address(address)
     except ValueError:  # none: a Unix socket
-        return _key("address:")
+        return ""
     if isinstance(parsed, IPv6Address):
         parsed = parsed.ipv4_mapped or IPv6Address(int(parsed) >> 64 << 64)
-    return _key(f"address:{parsed}")
+    return str(parsed)
 
 
 def _key(text: str) -> str:

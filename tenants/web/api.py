@@ -168,10 +168,11 @@ class MembersApi(ApiView):
                 place = access.project_or_404(self.actor, body["project"])
             elif body["tenant"] is not None:
                 place = access.tenant_or_404(self.actor, body["tenant"])
+            role = Role(body["role"])
+            members.authorize(self.actor, place, role)  # who exists is told to nobody else
             user = User.objects.filter(username=body["user"], is_active=True).first()
             if user is None:
                 raise Invalid("There is no such user.", pointer="/user", code="unknown-user")
-            role = Role(body["role"])
             member = members.grant(actor=self.actor, user=user, role=role, place=place, at=self.at)
             return s.MemberOut(member).data
 

@@ -19,8 +19,8 @@ type Api = Callable[[User | None], APIClient]
 FOUND = "P1: device 7 is held twice: by 8 and by 9."
 
 
-def check(*violations: str, accepted: bool = False) -> None:
-    at = clock.now() - timedelta(minutes=2)
+def check(*violations: str, accepted: bool = False, ago: timedelta = timedelta(minutes=2)) -> None:
+    at = clock.now() - ago
     InvariantCheck.objects.create(
         at=at, took_ms=3, violations=list(violations), accepted_at=at if accepted else None
     )
@@ -34,7 +34,7 @@ def numbers(cast: Cast) -> dict[str, float]:
 
 
 def test_before_the_first_check_nothing_is_stopped(api: Api, cast: Cast) -> None:
-    assert api(None).get("/readyz").json()["admission"] == "ok"
+    assert api(None).get("/readyz").json()["admission"] == "unchecked"
     found = numbers(cast)
     assert found["berth_admission_stopped"] == 0
     assert "berth_invariant_violations" not in found
@@ -64,3 +64,12 @@ def test_the_back_office_shows_what_was_found(cast: Cast) -> None:
     client.force_login(factories.user("sue", is_staff=True))
     html = client.get(reverse("admin:scheduler_invariantcheck_changelist")).content.decode()
     assert FOUND in html
+
+
+def test_the_probe_tells_that_no_check_gets_done(api: Api, cast: Cast) -> None:
+    check(ago=timedelta(minutes=16))
+    assert api(None).get("/readyz").json()["admission"] == "unchecked"
+    check(ago=timedelta(minutes=14))
+    assert api(None).get("/readyz").json()["admission"] == "ok"
+    check(FOUND, ago=timedelta(minutes=13))
+    assert api(None).get("/readyz").json()["admission"] == "stopped"

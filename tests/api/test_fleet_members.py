@@ -108,3 +108,19 @@ def test_null_for_a_project_is_no_place(api: Api, cast: Cast, fay: User) -> None
     answer = api(fay).post(URL, body, format="json")
     assert (answer.status_code, answer.json()["errors"][0]["pointer"]) == (400, "/project")
     assert fleet(cast.ben) == set()
+
+
+@pytest.mark.parametrize("place", ["fleet", "project"])
+def test_who_may_not_give_roles_does_not_learn_which_users_exist(
+    api: Api, cast: Cast, place: str
+) -> None:
+    where: dict[str, object] = {"tenant": None}
+    if place == "project":
+        where = {"project": str(cast.detection.id)}
+    answers = [
+        api(cast.ben).post(URL, {"user": name, "role": "viewer"} | where, format="json")
+        for name in ("cleo", "no-such-user")
+    ]
+    first, second = ((a.status_code, a.json()["detail"]) for a in answers)
+    assert first == second
+    assert first[0] == 403

@@ -186,13 +186,31 @@ def test_what_fails_is_tried_again_later_and_keeps_nobody_else_waiting(stage: St
     stage.port.fails("delete", Fault.FORBIDDEN, pod=bad.id.hex)
     assert take(stage) == Batch(2, reached=True)
     assert [leftovers(), len(stage.port.pods)] == [[Leftover.PODS, ""], 1]
-    again = Attempt.objects.annotate(left=F("collect_at") - Now()).get(workload=bad).left
-    assert 0 < again.total_seconds() <= collect.AGAIN_S
     assert take(stage).taken == 0
     stage.port.heal()
     time_passes()
     take(stage)
     assert stage.port.pods == {}
+
+
+@pytest.mark.parametrize(
+    ("ended_s", "again_s"),
+    [
+        pytest.param(5, collect.AGAIN_S, id="just ended"),
+        pytest.param(600, 600, id="a while ago"),
+        pytest.param(86_400, collect.LATEST_S, id="yesterday"),
+    ],
+)
+def test_what_fails_for_long_is_tried_ever_more_rarely(
+    stage: Stage, ended_s: int, again_s: int
+) -> None:
+    finished(stage, stage.running())
+    time_passes()
+    Attempt.objects.update(ended_at=Now() - timedelta(seconds=ended_s))
+    stage.port.fails("delete", Fault.FORBIDDEN)
+    take(stage)
+    again = Attempt.objects.annotate(left=F("collect_at") - Now()).get().left
+    assert again.total_seconds() == pytest.approx(again_s, abs=30)
 
 
 def test_a_cluster_out_of_reach_is_not_asked_for_each_pod(

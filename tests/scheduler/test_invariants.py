@@ -4,6 +4,7 @@ The database's own walls are taken down first: what they refuse has to be notice
 """
 
 from collections.abc import Callable
+from datetime import timedelta
 from io import StringIO
 
 import pytest
@@ -14,7 +15,7 @@ from django.db.models import Sum
 from clusters.port import PodPhase
 from scheduler.loop import invariants, meter, rules
 from scheduler.loop.promises import RULES
-from scheduler.models import Workload
+from scheduler.models import Placement, Workload
 from scheduler.services import workloads
 from tenants.models import Quota, UsageInterval
 from tenants.services.quotas import record
@@ -22,7 +23,7 @@ from tests import factories
 from tests.constraints.catalog import walls
 from tests.factories import AT
 from tests.flows.world import spec
-from tests.scheduler.breaks import BREAKS, HOURS, over_limit, sql
+from tests.scheduler.breaks import BREAKS, HOURS, over_fleet, over_limit, sql
 from tests.scheduler.stage import LATER, Stage
 
 
@@ -82,11 +83,26 @@ def test_it_notices(act: Callable[[], None], unguarded: Stage) -> None:
     assert any(BREAKS[act] in sentence for sentence in found()), found()
 
 
-def test_a_quota_that_was_cut_may_be_passed_by_what_was_there_before(lived: Stage) -> None:
-    over_limit()
+@pytest.mark.parametrize(
+    ("cut", "before_s", "breaks"),
+    [
+        pytest.param(over_limit, 0, False, id="limit, what was there before"),
+        pytest.param(over_limit, 50, False, id="limit, a cut that waited for the cycle"),
+        pytest.param(over_limit, 70, True, id="limit, what came after"),
+        pytest.param(over_fleet, 0, False, id="fleet, what was there before"),
+        pytest.param(over_fleet, 50, False, id="fleet, a cut that waited for the cycle"),
+        pytest.param(over_fleet, 70, True, id="fleet, what came after"),
+    ],
+)
+def test_a_quota_that_was_cut_may_be_passed_by_what_was_there_before(
+    cut: Callable[[], None], before_s: int, breaks: bool, unguarded: Stage
+) -> None:
+    cut()
     quota = Quota.objects.get()
-    record(lived.actor, quota, quota, action="quota.set", at=LATER)
-    assert found() == []
+    newest = Placement.objects.filter(released_at=None).latest("created_at").created_at
+    at = newest - timedelta(seconds=before_s)
+    record(unguarded.actor, quota, quota, action="quota.set", at=at)
+    assert bool(found()) is breaks
 
 
 def test_what_a_project_does_not_lend_is_its_own_even_after_a_cut_elsewhere(stage: Stage) -> None:

@@ -130,14 +130,27 @@ def test_one_list_has_few_of_them_deleted(stage: Stage) -> None:
     assert delete(stage) == 3
 
 
-def test_a_cluster_that_refuses_is_asked_once_a_list(stage: Stage) -> None:
+def test_a_cluster_out_of_reach_is_asked_once_a_list(stage: Stage) -> None:
     for _ in range(3):
         there(stage)
-    stage.port.fails("delete", Fault.FORBIDDEN)
+    stage.port.fails("delete", Fault.UNREACHABLE)
     assert delete(stage) == 0
     assert stage.port.calls["delete"] == 1
     stage.port.heal()
     assert delete(stage) == 3
+
+
+def test_pods_that_are_refused_or_on_their_way_keep_no_other(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(strays, "MOST", 2)
+    refused = there(stage)
+    stage.port.fails("delete", Fault.FORBIDDEN, pod=refused.name)
+    for _ in range(3):
+        there(stage, deleting=True)
+    there(stage)
+    assert delete(stage) == 1
+    assert stage.port.calls["delete"] == 2
 
 
 def test_a_pod_that_was_replaced_since_the_list_stays(stage: Stage) -> None:
