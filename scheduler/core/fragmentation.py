@@ -96,10 +96,9 @@ class Packing:
 
     def takes(self, shape: Shape) -> bool:
         """Whether there is place to keep the costs of such pods."""
-        if shape.kind in self._sought:
-            return True
         kept = len(self._sought)
-        return kept < MOST_SOUGHT and kept * len(self._nodes) < MOST_COSTS
+        more = kept < MOST_SOUGHT and kept * len(self._nodes) < MOST_COSTS
+        return more or shape.kind in self._sought
 
     def best(self, shape: Shape) -> Seat | None:
         """The seat of least cost, None when the pod fits nowhere.

@@ -7,7 +7,7 @@ again. No packing is made before the first pod is sought a seat.
 
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 from types import ModuleType
@@ -51,6 +51,23 @@ class _Kind(NamedTuple):
     shares: Isolation
 
 
+class Search(NamedTuple):
+    """For one pod, among the nodes of one cluster."""
+
+    packing: "Packing"
+    shape: Shape
+    rooms: Sequence[Room]
+
+    def best(self) -> tuple[Room, tuple[DeviceId, ...]] | None:
+        """The node, and devices on it; None when the pod fits on none of these nodes."""
+        seat = self.packing.best(self.shape)
+        if seat is None:
+            return None
+        room = self.rooms[seat.node]
+        devices = [device.id for device in _devices(room)]
+        return room, tuple(devices[number] for number in seat.devices)
+
+
 class Packed:
     """What is free for shares and beside them. `refresh` a room after each change of it."""
 
@@ -81,23 +98,15 @@ class Packed:
         if cluster in self._packings:
             self._packings[cluster].update(rank, _node(room, kind))
 
-    def seeks(self, *, cluster: ClusterId, pod_set: PodSetView, flavor: FlavorView) -> bool:
-        """Whether `best` is to be asked for such a pod; else these nodes go by the index too."""
-        shape = self._shape(pod_set, (flavor.id,))
-        packing = self._packing(cluster) if shape else None
-        return packing is not None and shape is not None and packing.takes(shape)
-
-    def best(
+    def search(
         self, *, cluster: ClusterId, pod_set: PodSetView, flavor: FlavorView
-    ) -> tuple[Room, tuple[DeviceId, ...]] | None:
-        """The node, and devices on it, for one pod; None when it fits on none of these nodes."""
-        shape, packing = self._shape(pod_set, (flavor.id,)), self._packing(cluster)
-        seat = packing.best(shape) if shape and packing else None
-        if seat is None:
+    ) -> "Search | None":
+        """The search of a place for such a pod; None when these nodes go by the index for it."""
+        shape = self._shape(pod_set, (flavor.id,)) if self._rooms else None
+        packing = self._packing(cluster) if shape else None
+        if shape is None or packing is None or not packing.takes(shape):
             return None
-        room = self._rooms[cluster][seat.node]
-        devices = [device.id for device in _devices(room)]
-        return room, tuple(devices[number] for number in seat.devices)
+        return Search(packing, shape, self._rooms[cluster])
 
     def _packing(self, cluster: ClusterId) -> "Packing | None":
         packing, rooms = self._packings.get(cluster), self._rooms.get(cluster)

@@ -16,7 +16,7 @@ from scheduler.core import mig
 from scheduler.core.draft import Draft
 from scheduler.core.fit import Room
 from scheduler.core.index import Free, Pool
-from scheduler.core.packed import Packed
+from scheduler.core.packed import Search
 from scheduler.core.pick import Spans, pick, spans_on
 from scheduler.core.plan import Place
 from scheduler.core.quota import amount_milli
@@ -203,12 +203,12 @@ def _seek(
     At the first node that is packed the packing decides among all that are.
     """
     rooms, packed, asked = draft.index.rooms, draft.packed, False
-    packs = packed.seeks(cluster=cluster, pod_set=pod_set, flavor=flavor)
+    search = packed.search(cluster=cluster, pod_set=pod_set, flavor=flavor)
     for rank in _candidates(draft, cluster, pod_set, flavor):
         room, place = rooms[rank], None
-        if packs and room.node.id in packed:
+        if search and room.node.id in packed:
             if not asked:
-                place = _pack(packed, cluster, pod_set, flavor)
+                place = _pack(search, pod_set, flavor)
             asked = True
         elif pod_set.memory_mib <= room.memory_mib:
             place = seat(room=room, pod_set=pod_set, flavor=flavor)
@@ -217,16 +217,13 @@ def _seek(
     return None
 
 
-def _pack(
-    packed: Packed, cluster: ClusterId, pod_set: PodSetView, flavor: FlavorView
-) -> Place | None:
-    found = packed.best(cluster=cluster, pod_set=pod_set, flavor=flavor)
+def _pack(search: Search, pod_set: PodSetView, flavor: FlavorView) -> Place | None:
+    found = search.best()
     if found is None:
         return None
     room, devices = found
-    return _fitting(
-        room, pod_set, flavor, spans_on(room=room, devices=devices, milli=pod_set.gpu_milli)
-    )
+    spans = spans_on(room=room, devices=devices, milli=pod_set.gpu_milli)
+    return _fitting(room, pod_set, flavor, spans)
 
 
 def _candidates(

@@ -120,7 +120,8 @@ def _seats(draft: Draft, of: Snapshot) -> list[object]:
         for cluster in draft.clusters
         for flavor in of.flavors
         for pod_set in (p for waiting in of.pending for p in waiting.pod_sets)
-        for found in (draft.packed.best(cluster=cluster, pod_set=pod_set, flavor=flavor),)
+        for search in (draft.packed.search(cluster=cluster, pod_set=pod_set, flavor=flavor),)
+        for found in (search and search.best(),)
     ]
 
 
