@@ -46,6 +46,23 @@ def test_pages_fit_and_keep_to_the_policy(
         assert len(page.title()) > len("Berth"), address
 
 
+def test_a_figure_is_larger_than_its_name_and_digits_stand_in_columns(
+    sign_in: SignIn, shown: Scene
+) -> None:
+    page = sign_in("pia")
+
+    def style(selector: str, name: str) -> str:
+        found: str = page.locator(selector).first.evaluate(
+            "(element, name) => getComputedStyle(element)[name]", name
+        )
+        return found
+
+    named, value = (style(f".figure-card {part}", "fontSize") for part in ("dt", ".figure-value"))
+    assert float(named.removesuffix("px")) * 1.5 < float(value.removesuffix("px"))
+    page.goto("/spend")
+    assert style(".num", "fontVariantNumeric") == "tabular-nums"
+
+
 def test_ids_are_unique_and_fields_have_labels(sign_in: SignIn, shown: Scene) -> None:
     page = sign_in("pia")
     for address in addresses(shown):
