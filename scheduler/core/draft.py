@@ -22,7 +22,7 @@ class Draft:
     room. Clusters and nodes that are not usable keep what they hold and are in no pool.
     """
 
-    __slots__ = ("_log", "book", "clusters", "flavors", "index", "packed", "rooms")
+    __slots__ = ("_log", "book", "clusters", "flavors", "index", "packed", "packs", "rooms")
 
     def __init__(
         self, *, snapshot: Snapshot, holding: Iterable[HoldingView], packs: bool = False
@@ -46,6 +46,7 @@ class Draft:
             for placement in held.placements:
                 self._move(True, held.project, placement, placement.amount_milli)
         self.index = Index(rooms=ranked)
+        self.packs = packs
         self.packed = Packed(snapshot=snapshot, rooms=ranked if packs else ())
 
     def add(self, *, project: ProjectId, holder: Place | HeldView) -> None:

@@ -51,8 +51,8 @@ class _Kind(NamedTuple):
     shares: Isolation
 
 
-class Search(NamedTuple):
-    """For one pod, among the nodes of one cluster."""
+class Sought(NamedTuple):
+    """A place for one pod, among the nodes of one cluster."""
 
     packing: "Packing"
     shape: Shape
@@ -98,15 +98,15 @@ class Packed:
         if cluster in self._packings:
             self._packings[cluster].update(rank, _node(room, kind))
 
-    def search(
+    def sought(
         self, *, cluster: ClusterId, pod_set: PodSetView, flavor: FlavorView
-    ) -> "Search | None":
-        """The search of a place for such a pod; None when these nodes go by the index for it."""
+    ) -> "Sought | None":
+        """What such a pod seeks here; None when these nodes go by the index for it."""
         shape = self._shape(pod_set, (flavor.id,)) if self._rooms else None
         packing = self._packing(cluster) if shape else None
         if shape is None or packing is None or not packing.takes(shape):
             return None
-        return Search(packing, shape, self._rooms[cluster])
+        return Sought(packing, shape, self._rooms[cluster])
 
     def _packing(self, cluster: ClusterId) -> "Packing | None":
         packing, rooms = self._packings.get(cluster), self._rooms.get(cluster)

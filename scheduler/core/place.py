@@ -16,7 +16,7 @@ from scheduler.core import mig
 from scheduler.core.draft import Draft
 from scheduler.core.fit import Room
 from scheduler.core.index import Free, Pool
-from scheduler.core.packed import Search
+from scheduler.core.packed import Sought
 from scheduler.core.pick import Spans, pick, spans_on
 from scheduler.core.plan import Place
 from scheduler.core.quota import amount_milli
@@ -102,13 +102,12 @@ def place_gang(
     in `spare`, the quota left per flavor (in thousandths, the least start not yet taken off). When
     a pod of the least start finds no place, `make_room` is asked to free one.
     """
-    mark = draft.checkpoint()
-    gang = _Gang(draft, pending, option, cluster)
-    for i in request.order:
-        for _ in range(pending.pod_sets[i].min_count):
-            if not gang.put(i, make_room):
-                draft.rollback(mark)
-                return None
+    gang = _least_start(draft, pending, request, option, cluster, True, make_room)
+    if gang is None and draft.packs and request.count > 1:
+        # What fits by best fit, which evictions go by, starts; else it would evict for ever.
+        gang = _least_start(draft, pending, request, option, cluster, False, make_room)
+    if gang is None:
+        return None
     for i in request.order:
         amount = amount_milli(pod_set=pending.pod_sets[i])
         flavor = option.flavors[i].id
@@ -117,6 +116,26 @@ def place_gang(
                 break
     places = gang.places()
     return places or None
+
+
+def _least_start(
+    draft: Draft,
+    pending: PendingView,
+    request: Request,
+    option: Option,
+    cluster: ClusterId,
+    packs: bool,
+    make_room: MakeRoom | None,
+) -> "_Gang | None":
+    """The gang with `min_count` pods of each set in the draft; None leaves that as it was."""
+    mark = draft.checkpoint()
+    gang = _Gang(draft, pending, option, cluster, packs)
+    for i in request.order:
+        for _ in range(pending.pod_sets[i].min_count):
+            if not gang.put(i, make_room):
+                draft.rollback(mark)
+                return None
+    return gang
 
 
 def would_place(
@@ -143,21 +162,27 @@ class _Gang:
     """The pods of one workload that have been placed so far."""
 
     def __init__(
-        self, draft: Draft, pending: PendingView, option: Option, cluster: ClusterId
+        self,
+        draft: Draft,
+        pending: PendingView,
+        option: Option,
+        cluster: ClusterId,
+        packs: bool,
     ) -> None:
         self._draft = draft
         self._pending = pending
         self._option = option
         self._cluster = cluster
+        self._packs = packs
         self._placed: list[list[Place]] = [[] for _ in pending.pod_sets]
         self._charged: Counter[FlavorId] = Counter()
 
     def put(self, i: int, make_room: MakeRoom | None) -> bool:
         """One more pod of the ith pod set, if it fits."""
         pod_set, flavor = self._pending.pod_sets[i], self._option.flavors[i]
-        place = _seek(self._draft, self._cluster, pod_set, flavor)
+        place = _seek(self._draft, self._cluster, pod_set, flavor, self._packs)
         if place is None and make_room is not None and make_room(pod_set, flavor):
-            place = _seek(self._draft, self._cluster, pod_set, flavor)
+            place = _seek(self._draft, self._cluster, pod_set, flavor, self._packs)
         if place is None:
             return False
         self._draft.add(project=self._pending.project, holder=place)
@@ -196,19 +221,19 @@ def _fitting(room: Room, pod_set: PodSetView, flavor: FlavorView, spans: Spans) 
 
 
 def _seek(
-    draft: Draft, cluster: ClusterId, pod_set: PodSetView, flavor: FlavorView
+    draft: Draft, cluster: ClusterId, pod_set: PodSetView, flavor: FlavorView, packs: bool
 ) -> Place | None:
     """The best place for one more pod, in the draft as it stands.
 
     At the first node that is packed the packing decides among all that are.
     """
     rooms, packed, asked = draft.index.rooms, draft.packed, False
-    search = packed.search(cluster=cluster, pod_set=pod_set, flavor=flavor)
+    sought = packed.sought(cluster=cluster, pod_set=pod_set, flavor=flavor) if packs else None
     for rank in _candidates(draft, cluster, pod_set, flavor):
         room, place = rooms[rank], None
-        if search and room.node.id in packed:
+        if sought and room.node.id in packed:
             if not asked:
-                place = _pack(search, pod_set, flavor)
+                place = _pack(sought, pod_set, flavor)
             asked = True
         elif pod_set.memory_mib <= room.memory_mib:
             place = seat(room=room, pod_set=pod_set, flavor=flavor)
@@ -217,8 +242,8 @@ def _seek(
     return None
 
 
-def _pack(search: Search, pod_set: PodSetView, flavor: FlavorView) -> Place | None:
-    found = search.best()
+def _pack(sought: Sought, pod_set: PodSetView, flavor: FlavorView) -> Place | None:
+    found = sought.best()
     if found is None:
         return None
     room, devices = found

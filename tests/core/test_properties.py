@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scheduler.core.cycle import never_admissible, plan, would_start
@@ -19,7 +19,7 @@ from scheduler.core.snapshot import HeldView, Snapshot
 from scheduler.core.units import NodeId, ProjectId
 from tests.core.brute import everywhere
 from tests.core.build import BY_NAME, decide, holds
-from tests.core.fleets import jobs, shuffled, snapshots, waiting_again
+from tests.core.fleets import fleet, jobs, shuffled, snapshots, waiting_again
 
 POLICY = Policy()
 FEW, MANY = settings(max_examples=100, deadline=None), settings(max_examples=300, deadline=None)
@@ -120,8 +120,8 @@ def _seats(draft: Draft, of: Snapshot) -> list[object]:
         for cluster in draft.clusters
         for flavor in of.flavors
         for pod_set in (p for waiting in of.pending for p in waiting.pod_sets)
-        for search in (draft.packed.search(cluster=cluster, pod_set=pod_set, flavor=flavor),)
-        for found in (search and search.best(),)
+        for sought in (draft.packed.sought(cluster=cluster, pod_set=pod_set, flavor=flavor),)
+        for found in (sought and sought.best(),)
     ]
 
 
@@ -175,6 +175,7 @@ def test_the_dry_run_says_what_the_plan_then_does(data: st.DataObject) -> None:
 
 @MANY
 @given(of=snapshots())
+@example(of=fleet(138624723, 3, 7))  # the gang for which was evicted did not fit as it was packed
 def test_a_fleet_to_which_nothing_comes_settles(of: Snapshot) -> None:
     """Victims ask again at once. No ring of evictions: soon nothing changes any more."""
     for _ in range(40):
