@@ -66,10 +66,13 @@ class _Cycle:
 
     def run(self) -> Plan:
         requests = Requests(flavors=self._now.flavors)
-        by_id = sorted(self._snapshot.pending, key=lambda pending: pending.id)
-        of = {pending.id: requests.of(pending) for pending in by_id}
+        of = {pending.id: requests.of(pending) for pending in self._snapshot.pending}
+        early = [p for p in self._snapshot.pending if p.not_before > self._snapshot.at]
+        for retried in sorted(early, key=lambda p: p.id):
+            wait_s = retried.not_before - self._snapshot.at
+            self._hold(retried, because(ReasonCode.BACKOFF, retry_in_s=wait_s))
         heads = Heads(
-            pending=[p for p in by_id if not self._too_early(p)],
+            pending=[p for p in self._snapshot.pending if p.not_before <= self._snapshot.at],
             requests=of,
             shares=self._shares,
         )
@@ -88,12 +91,6 @@ class _Cycle:
                     self._hold(waiting, reason)
                 heads.close()
         return Plan(tuple(self._admits), tuple(self._preempts), tuple(self._holds))
-
-    def _too_early(self, pending: PendingView) -> bool:
-        wait_s = pending.not_before - self._snapshot.at
-        if wait_s > 0:
-            self._hold(pending, because(ReasonCode.BACKOFF, retry_in_s=wait_s))
-        return wait_s > 0
 
     def _hold(self, pending: PendingView, reason: Reason) -> None:
         self._holds.append(Hold(pending.id, reason))

@@ -4,10 +4,12 @@ tick and never more (reliability 4.5). What the broker is told is in tests/embed
 from typing import Any
 
 import pytest
+from celery.signals import worker_init
 
 from controlplane.celery import app
 from controlplane.kernel import hints
 from scheduler import tasks
+from scheduler.core import packed
 
 HARD_S, VISIBLE_S = 30, 120
 TASKS = {
@@ -85,3 +87,16 @@ def test_each_periodic_task_has_its_tick() -> None:
     ticked = {entry["task"] for entry in app.conf.beat_schedule.values()}
     # The dispatch task sends one to each cluster.
     assert ticked == set(TASKS) - {hints.DISPATCH_CLUSTER}
+
+
+@pytest.mark.parametrize(
+    ("queue", "loads"), [("schedule", True), ("dispatch", False), ("periodic", False)]
+)
+def test_only_the_worker_of_the_cycles_loads_compiled_code(
+    queue: str, loads: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = []
+    monkeypatch.setattr(packed, "compiled", lambda: loaded.append(queue))
+    monkeypatch.setattr(app.amqp.queues, "_consume_from", {queue: app.amqp.queues[queue]})
+    worker_init.send(sender=None)
+    assert loaded == [queue] * loads
