@@ -1,3 +1,3 @@
-.PHONY: demo smoke test kube verify bench-path bench-core
-demo smoke test kube verify bench-path bench-core:
+.PHONY: demo smoke test kube verify bench-path bench-core mutate
+demo smoke test kube verify bench-path bench-core mutate:
 	@RESET="$(RESET)" ./dev $@ $(ARGS)

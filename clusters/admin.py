@@ -44,6 +44,6 @@ class DeviceSlicePage(ReadOnly):
 
 @admin.register(models.Flavor)
 class FlavorPage(ReadOnly):
-    list_display = ("name", "kind", "model", "profile", "isolation")
+    list_display = ("name", "kind", "model", "profile", "isolation", "placing")
     list_filter = ("kind",)
     search_fields = ("name", "model")

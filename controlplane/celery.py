@@ -11,7 +11,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings.dev")
 from django.conf import settings  # the environment names the settings first
 
 from controlplane.kernel import hints
-from scheduler.core import packed
+from scheduler.core.compiled import compiled
 
 app = Celery("berth")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -47,4 +47,5 @@ app.conf.beat_schedule = {
 def load_planner(sender: object, **kwargs: object) -> None:
     """Before processes are forked, so that no first cycle waits for compiled code."""
     if "schedule" in app.amqp.queues.consume_from:
-        packed.compiled()
+        for module in ("fragmentation", "sweep.sweep"):
+            compiled(module)

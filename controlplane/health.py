@@ -23,7 +23,8 @@ from controlplane.api.auth import actor_of, token_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import AppError
 from scheduler.core.lifecycle import TERMINAL, State
-from scheduler.models import InvariantCheck, Operation, SchedulerLease, Workload
+from scheduler.core.reasons import FaultKind
+from scheduler.models import CycleRecord, InvariantCheck, Operation, SchedulerLease, Workload
 from scheduler.selectors import checks
 from tenants import access
 from tenants.access import Action
@@ -116,6 +117,7 @@ class Counts(Collector):
             "berth_operations_due", "Outbox rows whose time has come and that are not done.", due
         )
         yield from _of_check(checks.newest())
+        yield from _of_cycle(waiting=counted.get(State.PENDING.value, 0))
 
 
 def _of_check(newest: InvariantCheck | None) -> Iterable[Metric]:
@@ -134,6 +136,26 @@ def _of_check(newest: InvariantCheck | None) -> Iterable[Metric]:
             "Since the newest check began: much more than BERTH_INVARIANTS_S if none gets done.",
             (clock.now() - newest.at).total_seconds(),
         )
+
+
+def _of_cycle(*, waiting: int) -> Iterable[Metric]:
+    """Every kind of fault, also those that the newest cycle did not find. There is no cycle, and
+    nothing is kept, while nothing waits."""
+    rows = CycleRecord.objects.order_by("-id").values_list("faults", "plan__keeps")
+    found, keeps = rows.first() or ({}, None)
+    gauge = GaugeMetricFamily(
+        "berth_snapshot_faults",
+        "Contradictions in what the newest cycle was planned from, by kind.",
+        labels=["kind"],
+    )
+    for kind in FaultKind:
+        gauge.add_metric([kind], found[kind]["count"] if kind in found else 0)
+    yield gauge
+    yield GaugeMetricFamily(
+        "berth_kept_idle_devices",
+        "Devices that are free and kept for who has waited longer than BERTH_GUARD_S.",
+        sum(idle_milli for _, _, idle_milli in (keeps or ()) if waiting) / 1000,
+    )
 
 
 _registry = CollectorRegistry(auto_describe=False)

@@ -49,6 +49,6 @@ class InvariantCheckPage(ReadOnly):
 class CyclePage(ReadOnly):
     list_display = (
         "at", "shard", "epoch", "pending_count", "admitted_count", "refused_count",
-        "load_ms", "plan_ms", "apply_ms",
+        "load_ms", "plan_ms", "apply_ms", "faults",
     )  # fmt: skip
     list_filter = ("shard",)

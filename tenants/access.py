@@ -26,6 +26,7 @@ class Action(StrEnum):
     DECIDE_REQUEST = "decide-request"
     EDIT_QUOTA = "edit-quota"
     MANAGE_MEMBERS = "manage-members"
+    MANAGE_QUEUE = "manage-queue"  # hold, drain and cap what of a project runs
     VIEW_SPEND = "view-spend"
     VIEW_AUDIT = "view-audit"
     OPERATE = "operate"  # clusters, flavors, rates: fleet-wide only
@@ -38,8 +39,8 @@ ROLE_ACTIONS: dict[Role, frozenset[Action]] = {
         {Action.VIEW, Action.DECIDE_REQUEST, Action.VIEW_SPEND, Action.VIEW_AUDIT}
     ),
     Role.OPERATOR: frozenset(
-        {Action.VIEW, Action.CANCEL, Action.EDIT_QUOTA, Action.VIEW_SPEND, Action.VIEW_AUDIT,
-         Action.OPERATE}
+        {Action.VIEW, Action.CANCEL, Action.EDIT_QUOTA, Action.MANAGE_QUEUE, Action.VIEW_SPEND,
+         Action.VIEW_AUDIT, Action.OPERATE}
     ),
     Role.MEMBER: frozenset(
         {Action.VIEW, Action.SUBMIT, Action.REQUEST_QUOTA, Action.VIEW_SPEND}
@@ -61,7 +62,7 @@ SCOPE_ACTIONS: dict[Scope, frozenset[Action]] = {
     Scope.READ: frozenset({Action.VIEW_SPEND, Action.VIEW_AUDIT}),
     Scope.SUBMIT: frozenset({Action.SUBMIT, Action.CANCEL}),
     Scope.QUOTA: frozenset({Action.REQUEST_QUOTA}),
-    Scope.OPERATE: frozenset({Action.OPERATE, Action.EDIT_QUOTA}),
+    Scope.OPERATE: frozenset({Action.OPERATE, Action.EDIT_QUOTA, Action.MANAGE_QUEUE}),
 }
 
 

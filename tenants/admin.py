@@ -45,7 +45,8 @@ class TenantPage(ReadOnly):
 
 @admin.register(models.Project)
 class ProjectPage(ReadOnly):
-    list_display = ("name", "tenant", "namespace", "weight")
+    list_display = ("name", "tenant", "namespace", "weight", "queue_state")
+    list_filter = ("queue_state",)
     list_select_related = ("tenant",)
     search_fields = ("name", "slug", "namespace")
 
@@ -68,6 +69,24 @@ class TokenPage(ReadOnly):
 @admin.register(models.Quota)
 class QuotaPage(ReadOnly):
     list_display = ("project", "flavor", "nominal_milli", "used_milli", "version")
+    list_select_related = ("project", "flavor")
+
+
+@admin.register(models.TenantQuota)
+class TenantQuotaPage(ReadOnly):
+    list_display = ("tenant", "flavor", "nominal_milli", "version")
+    list_select_related = ("tenant", "flavor")
+
+
+@admin.register(models.PastUse)
+class PastUsePage(ReadOnly):
+    list_display = ("day", "project", "flavor", "milli_s")
+    list_select_related = ("project", "flavor")
+
+
+@admin.register(models.Reservation)
+class ReservationPage(ReadOnly):
+    list_display = ("project", "flavor", "amount_milli", "starts_at", "ends_at", "cancelled_at")
     list_select_related = ("project", "flavor")
 
 

@@ -40,6 +40,7 @@ from tenants.models import (
     Quota,
     QuotaRequest,
     Rate,
+    Reservation,
     Role,
     Tenant,
     Token,
@@ -155,6 +156,14 @@ def rate(of: Flavor, price: str = "2.50", **fields: Any) -> Rate:
 def quota_request(of: Project, what: Flavor, by: User, **fields: Any) -> QuotaRequest:
     fields = {"nominal_milli": 16_000, "reason": "A larger model.", "requested_at": AT} | fields
     return QuotaRequest.objects.create(project=of, flavor=what, requested_by=by, **fields)
+
+
+def reservation(of: Project, what: Flavor, by: User, **fields: Any) -> Reservation:
+    """Of one unit, now; Any: model fields."""
+    now = datetime.now(UTC)
+    window = {"starts_at": now, "ends_at": now + timedelta(hours=1)}
+    values = {"amount_milli": 1000, "made_by": by, "made_at": now} | window | fields
+    return Reservation.objects.create(project=of, flavor=what, **values)
 
 
 def workload(

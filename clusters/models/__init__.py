@@ -2,7 +2,7 @@
 
 from clusters.models.cluster import Cluster, ClusterState
 from clusters.models.device import Device, DeviceMode, DeviceSlice
-from clusters.models.flavor import Flavor, FlavorKind, Isolation
+from clusters.models.flavor import Flavor, FlavorKind, Isolation, Placing
 from clusters.models.node import Node
 
 __all__ = [
@@ -15,4 +15,5 @@ __all__ = [
     "FlavorKind",
     "Isolation",
     "Node",
+    "Placing",
 ]

@@ -23,10 +23,18 @@ class Isolation(models.TextChoices):
     HARDWARE = "hardware"
 
 
+class Placing(models.TextChoices):
+    """As `scheduler.core.snapshot.Placing`."""
+
+    PACK = "pack"
+    SPREAD = "spread"
+
+
 class Flavor(Row):
     """A device model whole, one MIG profile of it, a share of it, or CPU cores.
 
     `model` is the product name that nodes report ("" for CPU); `profile` is set for MIG only.
+    `placing` says on which of the nodes with room its pods go; it is the one field that changes.
     """
 
     name = models.CharField(max_length=63, unique=True)
@@ -35,6 +43,9 @@ class Flavor(Row):
     profile = models.CharField(max_length=20, blank=True)
     isolation = models.CharField(max_length=8, choices=Isolation, default=Isolation.HARDWARE)
     memory_mib = models.BigIntegerField(default=0)
+    placing = models.CharField(
+        max_length=6, choices=Placing, default=Placing.PACK, db_default=Placing.PACK
+    )
 
     class Meta:
         constraints = [
@@ -57,6 +68,10 @@ class Flavor(Row):
                 condition=(Q(kind="share") & ~Q(isolation="hardware"))
                 | (~Q(kind="share") & Q(isolation="hardware")),
                 name="flavor_share_isolation",
+            ),
+            models.CheckConstraint(
+                condition=Q(placing="pack") | Q(placing="spread", kind__in=["whole", "cpu"]),
+                name="flavor_spread_whole_or_cpu",
             ),
             models.CheckConstraint(
                 condition=Q(name__regex=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"),

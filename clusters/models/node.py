@@ -1,5 +1,7 @@
 """A machine of a cluster, as its API last showed it."""
 
+from collections.abc import Mapping
+
 from django.db import models
 from django.db.models import Q
 
@@ -51,3 +53,8 @@ class Node(Row):
 
     def __str__(self) -> str:
         return self.name
+
+    def topology(self, levels: Mapping[str, str]) -> dict[str, str]:
+        """Where it stands, by level, as its labels tell; `levels` has the label of each. A level
+        that they do not tell is left out."""
+        return {level: self.labels[key] for level, key in levels.items() if self.labels.get(key)}

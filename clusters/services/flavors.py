@@ -1,22 +1,24 @@
-"""Making flavors: what quota and prices are written in. They are never changed: the ledger names
-them."""
+"""Making flavors: what quota and prices are written in. What one means is never changed: the
+ledger names it. How its pods are placed may be."""
 
 import re
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from django.db import IntegrityError, transaction
 
-from clusters.models import Flavor, FlavorKind, Isolation
+from clusters.models import Flavor, FlavorKind, Isolation, Placing
 from controlplane.audit import services as audit
 from controlplane.kernel import hints, text
-from controlplane.kernel.errors import Conflict, Invalid, Problem
+from controlplane.kernel.errors import Conflict, Invalid, NotFound, Problem
 
 MAX_NAME = 63
 MAX_MODEL = 80
 MAX_PROFILE = 20
 MAX_MEMORY_MIB = 2**30
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
+_SPREAD = (FlavorKind.WHOLE, FlavorKind.CPU)
 _SHARED = (Isolation.NONE, Isolation.MEMORY)
 
 
@@ -29,6 +31,7 @@ class Meaning:
     profile: str = ""
     isolation: Isolation | None = None
     memory_mib: int = 0
+    placing: Placing = Placing.PACK
 
 
 def create(*, name: str, meaning: Meaning, actor: str, actor_name: str, at: datetime) -> Flavor:
@@ -45,6 +48,7 @@ def create(*, name: str, meaning: Meaning, actor: str, actor_name: str, at: date
         "profile": meaning.profile,
         "isolation": (meaning.isolation or Isolation.HARDWARE).value,
         "memory_mib": meaning.memory_mib,
+        "placing": meaning.placing.value,
     }
     try:
         with transaction.atomic():
@@ -56,6 +60,36 @@ def create(*, name: str, meaning: Meaning, actor: str, actor_name: str, at: date
     except IntegrityError as error:
         raise _taken(name, fields) from error
     return flavor
+
+
+def place(*, id: UUID, placing: Placing, actor: str, actor_name: str, at: datetime) -> Flavor:
+    """Pack, or spread, pods of the flavor from now on. What runs stays where it is.
+
+    Raises NotFound, and Invalid for a flavor that is not whole devices or cores.
+    """
+    with transaction.atomic():
+        flavor = Flavor.objects.select_for_update().filter(id=id).first()
+        if flavor is None:
+            raise NotFound("There is no such flavor.")
+        if fault := _why_not_spread(FlavorKind(flavor.kind), placing):
+            problem = Problem(pointer="/placing", code="invalid", message=fault)
+            raise Invalid(f"/placing: {fault}", problems=(problem,))
+        before, flavor.placing = flavor.placing, placing.value
+        if before != flavor.placing:
+            flavor.save(update_fields=["placing"])
+            entry = audit.Entry(
+                "flavor.place", "flavor", id, before={"placing": before},
+                after={"placing": flavor.placing},
+            )  # fmt: skip
+            audit.record(actor=actor, actor_name=actor_name, entries=[entry], at=at)
+            hints.hint(hints.CYCLE)
+    return flavor
+
+
+def _why_not_spread(kind: FlavorKind, placing: Placing) -> str:
+    if placing is Placing.PACK or kind in _SPREAD:
+        return ""
+    return f"Kind {kind.value} is packed always: only whole devices and CPU cores are spread."
 
 
 def _check(name: str, meaning: Meaning) -> None:
@@ -104,6 +138,8 @@ def _contradictions(meaning: Meaning) -> list[tuple[str, str, str]]:
         found.append(("isolation", code, "A share's isolation is none or memory; say which."))
     if kind is not FlavorKind.SHARE and meaning.isolation not in (None, Isolation.HARDWARE):
         found.append(("isolation", "invalid", f"Kind {kind.value} is isolated by hardware."))
+    if fault := _why_not_spread(kind, meaning.placing):
+        found.append(("placing", "invalid", fault))
     return found
 
 

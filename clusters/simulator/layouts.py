@@ -14,6 +14,9 @@ import orjson
 
 from clusters.simulator.answers import Json
 
+ZONE = "topology.kubernetes.io/zone"
+SPINE = "network.topology.nvidia.com/spine"
+LEAF = "network.topology.nvidia.com/leaf"
 SHARES = 1000  # into how many a device of a node CSV is cut
 
 
@@ -23,7 +26,8 @@ class Pool:
 
     Of `gpus` physical devices `mig_gpus` are in MIG mode: cut into the slices of `mig` (profile ->
     slices a node), or, when `mig_dynamic`, into any that fit, of which `mig` is the most of each.
-    `replicas` above 1 shares each other device among so many pods.
+    `replicas` above 1 shares each other device among so many pods. `stands` says where they stand,
+    as labels; with `racks` they stand in so many, as many in each, rack-1 first.
     """
 
     name: str
@@ -38,6 +42,8 @@ class Pool:
     mig_dynamic: bool = False
     replicas: int = 1
     pods: int = 110
+    stands: Mapping[str, str] = field(default_factory=dict)
+    racks: int = 0
 
 
 _GIB = 1024
@@ -53,9 +59,15 @@ _ON_DEMAND = {
     "4g.40gb": 8,
     "7g.80gb": 8,
 }
+
+
+def _stands(zone: str, block: str) -> dict[str, object]:
+    return {"stands": {ZONE: zone, SPINE: block}}
+
+
 BUILT_IN: dict[str, tuple[dict[str, object], ...]] = {
     "demo-north": (
-        {"name": "a100", "count": 2, **_BIG, **_A100},
+        {"name": "a100", "count": 2, **_BIG, **_A100, **_stands("north-a", "a")},
         {
             "name": "a100-mig",
             "count": 2,
@@ -64,11 +76,11 @@ BUILT_IN: dict[str, tuple[dict[str, object], ...]] = {
             "mig_gpus": 4,
             "mig": {"1g.10gb": 15, "2g.20gb": 3, "3g.40gb": 2},
         },
-        {"name": "h100", "count": 4, **_BIG, **_H100},
+        {"name": "h100", "count": 4, **_BIG, **_H100, **_stands("north-a", "h"), "racks": 2},
         {"name": "cpu", "count": 2, **_MIDDLE},
     ),
     "demo-south": (
-        {"name": "h100", "count": 2, **_BIG, **_H100},
+        {"name": "h100", "count": 2, **_BIG, **_H100, **_stands("south-a", "h"), "racks": 1},
         {
             "name": "h100-flex",
             "count": 1,
@@ -157,21 +169,24 @@ def _machine(row: Mapping[str, str]) -> Pool:
 
 def nodes(pools: Iterable[Pool], *, prefix: str) -> list[Json]:
     return [
-        node(pool, f"{pool.name}-{index}", prefix=prefix)
+        node(pool, f"{pool.name}-{index}", prefix=prefix, rack=index * pool.racks // pool.count)
         for pool in pools
         for index in range(pool.count)
     ]
 
 
-def node(pool: Pool, name: str, *, prefix: str) -> Json:
-    """One machine of a pool."""
+def node(pool: Pool, name: str, *, prefix: str, rack: int = 0) -> Json:
+    """One machine of a pool, in its rack of that number, from 0, if it has racks."""
     resources = _resources(pool)
     labels = {
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
         **(_discovered(pool) if pool.gpus else {}),
+        **pool.stands,
     }
+    if pool.racks:
+        labels[LEAF] = f"rack-{rack + 1}"
     if pool.mig_dynamic:
         labels[f"{prefix}/mig-geometry"] = "dynamic"
     body = bare_node(name)

@@ -8,7 +8,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from clusters import selectors
-from clusters.models import FlavorKind, Isolation
+from clusters.models import FlavorKind, Isolation, Placing
 from clusters.services import clusters, flavors
 from clusters.web import serializers as s
 from controlplane.api.pagination import Keyset
@@ -198,6 +198,7 @@ class FlavorsApi(ApiView):
                     profile=body["profile"],
                     isolation=Isolation(isolation) if isolation is not None else None,
                     memory_mib=body["memory_mib"],
+                    placing=Placing(body["placing"]),
                 ),
                 actor=self.actor.label,
                 actor_name=self.actor.name,
@@ -206,3 +207,28 @@ class FlavorsApi(ApiView):
             return s.FlavorOut(made).data
 
         return self.once(make)
+
+
+class PlacingApi(ApiView):
+    @operation(
+        "flavors_place",
+        tag="clusters",
+        summary="Pack or spread a flavor's pods from now on (fleet operators)",
+        takes=s.PlacingIn,
+        answers={200: s.FlavorOut},
+        problems=(404,),
+        keyed=True,
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        def make() -> Out:
+            access.authorize_fleet(self.actor, Action.OPERATE)
+            made = flavors.place(
+                id=id,
+                placing=Placing(self.body(s.PlacingIn)["placing"]),
+                actor=self.actor.label,
+                actor_name=self.actor.name,
+                at=self.at,
+            )
+            return s.FlavorOut(made).data
+
+        return self.once(make, status=200)

@@ -12,4 +12,5 @@ urlpatterns = [
     path("nodes", api.NodesApi.as_view(), name="nodes"),
     path("devices", api.DevicesApi.as_view(), name="devices"),
     path("flavors", api.FlavorsApi.as_view(), name="flavors"),
+    path("flavors/<uuid:id>/placing", api.PlacingApi.as_view(), name="flavor-placing"),
 ]

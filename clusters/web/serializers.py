@@ -6,7 +6,7 @@ from typing import Any
 from django.core.validators import RegexValidator
 from rest_framework import serializers
 
-from clusters.models import ClusterState, DeviceMode, FlavorKind, Isolation
+from clusters.models import ClusterState, DeviceMode, FlavorKind, Isolation, Placing
 from clusters.services import clusters, flavors
 from controlplane.api.fields import Id, Integer, StrictSerializer, Text
 
@@ -14,6 +14,7 @@ type Rows = Any  # plain rows
 
 CLUSTER_STATES = ClusterState.values
 FLAVOR_KINDS = FlavorKind.values
+_PLACING = "pack fills the fullest nodes first; spread, of whole devices and cores, the emptiest."
 
 
 class ClusterOut(serializers.Serializer[Rows]):
@@ -92,6 +93,11 @@ class FlavorOut(serializers.Serializer[Rows]):
     profile = serializers.CharField(allow_blank=True)
     isolation = serializers.ChoiceField(choices=Isolation.values)
     memory_mib = serializers.IntegerField()
+    placing = serializers.ChoiceField(choices=Placing.values)
+
+
+class PlacingIn(StrictSerializer):
+    placing = serializers.ChoiceField(choices=Placing.values, help_text=_PLACING)
 
 
 class FlavorIn(StrictSerializer):
@@ -119,6 +125,9 @@ class FlavorIn(StrictSerializer):
         help_text="For a share none or memory; everything else is isolated by hardware.",
     )
     memory_mib = Integer(high=flavors.MAX_MEMORY_MIB, required=False, default=0)
+    placing = serializers.ChoiceField(
+        choices=Placing.values, required=False, default=Placing.PACK.value, help_text=_PLACING
+    )
 
 
 class FlavorsQuery(StrictSerializer):

@@ -7,6 +7,8 @@ from typing import Any
 from uuid import UUID
 
 from controlplane.audit.models import AuditEvent
+from controlplane.kernel import bulk
+from controlplane.kernel.ids import uuid7
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +26,18 @@ class Entry:
 
 def record(*, actor: str, actor_name: str, entries: Iterable[Entry], at: datetime) -> None:
     """Append one row an entry."""
-    AuditEvent.objects.bulk_create(
-        [
-            AuditEvent(
-                at=at,
-                actor=actor,
-                actor_name=actor_name,
-                action=entry.action,
-                target_type=entry.target_type,
-                target_id=entry.target_id,
-                tenant_id=entry.tenant_id,
-                project_id=entry.project_id,
-                before=dict(entry.before),
-                after=dict(entry.after),
-            )
-            for entry in entries
-        ],
-        batch_size=1000,
+    rows = list(entries)
+    bulk.insert(
+        AuditEvent,
+        id=[uuid7() for _ in rows],
+        at=at,
+        actor=actor,
+        actor_name=actor_name,
+        action=[entry.action for entry in rows],
+        target_type=[entry.target_type for entry in rows],
+        target_id=[entry.target_id for entry in rows],
+        tenant_id=[entry.tenant_id for entry in rows],
+        project_id=[entry.project_id for entry in rows],
+        before=[dict(entry.before) for entry in rows],
+        after=[dict(entry.after) for entry in rows],
     )

@@ -48,6 +48,8 @@ def remote[**P, R](
 @click.option("--project", required=True, help="Id or slug.")
 @click.option("--flavor", "flavors", multiple=True, help="Accepted flavor; repeat in your order.")
 @click.option("--cluster", "clusters", multiple=True, help="Accepted cluster; any when left out.")
+@click.option("--within", metavar="LEVEL", help="All pods in one such domain, as rack, or wait.")
+@click.option("--near", metavar="LEVEL", help="All pods in one such domain if that can be.")
 @click.option("--priority", type=click.Choice(manifest.PRIORITIES))
 @click.option("--not-preemptible", is_flag=True)
 @click.option("--dry-run", is_flag=True, help="Print what would be sent.")
@@ -59,6 +61,8 @@ def submit(
     project: str,
     flavors: tuple[str, ...],
     clusters: tuple[str, ...],
+    within: str | None,
+    near: str | None,
     priority: str | None,
     not_preemptible: bool,
     dry_run: bool,
@@ -69,6 +73,8 @@ def submit(
     What Berth does not accept of it is named line by line, and then nothing is submitted. A Job
     without backoffLimit is accepted with a note: Berth does not run failed work again.
     """
+    if within and near:
+        raise click.UsageError("--within and --near exclude each other: name one level.")
     file = Path(getattr(source, "name", "manifest")).name
     try:
         read = manifest.read(source.read(MAX_BYTES + 1))
@@ -81,6 +87,8 @@ def submit(
     body["pod_sets"][0]["flavors"] = choose(read, list(client.items("flavors")), flavors)
     if clusters:
         body["clusters"] = list(clusters)
+    if within or near:
+        body["topology"] = {"level": within or near, "mode": "required" if within else "preferred"}
     if priority:
         body["priority_class"] = priority
     if not_preemptible:
@@ -90,6 +98,7 @@ def submit(
         return
     places = {pointer: f"{file}: {place}" for pointer, place in read.places.items()}
     options = {"/project": "--project", "/clusters": "--cluster"}
+    options["/topology"] = "--within" if within else "--near"
     options |= {f"{_POD_SET}/flavors": "--flavor"} if flavors else {}
     try:
         made = client.post("workloads", body=body)

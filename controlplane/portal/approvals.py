@@ -15,6 +15,7 @@ from controlplane.kernel.errors import AppError, Conflict, Invalid, NotAllowed
 from controlplane.kernel.forms import Posted, StrictForm
 from controlplane.kernel.htmx import go, id_in, minute, page, partial, revision, unchanged
 from scheduler.core.reasons import in_units
+from scheduler.selectors import guarantees
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import QuotaRequest
@@ -123,6 +124,10 @@ def request_decide(request: HttpRequest, id: UUID) -> HttpResponse:
     except Conflict as error:
         return _list(request, actor, refusal=error, status=409)
     messages.success(request, told)
+    if form.cleaned_data["decision"] == "grant":
+        of, flavor = quota_request.project, quota_request.flavor
+        for warning in guarantees.warnings(flavor=flavor, project=of):
+            messages.warning(request, warning)
     return go(request, reverse("request-list"))
 
 

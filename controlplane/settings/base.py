@@ -10,7 +10,7 @@ from pathlib import Path
 
 from django.utils.csp import CSP
 
-from controlplane.settings.env import database, flag, integer, words
+from controlplane.settings.env import database, flag, integer, levels, words
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 
@@ -137,6 +137,14 @@ CELERY_TASK_DEFAULT_QUEUE = "default"
 # --- Berth ---
 BERTH_PREFIX = os.environ.get("BERTH_PREFIX", "berth.dev")  # labels, annotations, scheduling gate
 BERTH_INSTALLATION = os.environ.get("BERTH_INSTALLATION", "berth")  # whose pods are ours
+# Where nodes stand, the outermost level first. Spine and leaf are Topograph's labels, the clique
+# is the GPU operator's: the nodes that share NVLink, such as those of a GB200 NVL72.
+BERTH_TOPOLOGY_LEVELS = levels(
+    "BERTH_TOPOLOGY_LEVELS",
+    "zone=topology.kubernetes.io/zone block=network.topology.nvidia.com/spine"
+    " rack=network.topology.nvidia.com/leaf nvlink=nvidia.com/gpu.clique"
+    " node=kubernetes.io/hostname",
+)
 BERTH_CREDENTIALS_DIR = Path(
     os.environ.get("BERTH_CREDENTIALS_DIR", BASE_DIR / ".dev/credentials")
 )
@@ -146,8 +154,15 @@ BERTH_LEASE_S = integer("BERTH_LEASE_S", 15)
 BERTH_CLAIM_S = integer("BERTH_CLAIM_S", 15)  # a dead dispatcher's work is taken over after it
 BERTH_POD_RETENTION_S = integer("BERTH_POD_RETENTION_S", 3600)  # how long ended pods are kept
 BERTH_METER_S = integer("BERTH_METER_S", 60)  # how often usage becomes charges
+BERTH_HALF_LIFE_DAYS = integer("BERTH_HALF_LIFE_DAYS", 7, low=0, high=365)  # of past use, 0: none
+BERTH_MIN_RUN_TIME_S = integer("BERTH_MIN_RUN_TIME_S", 0, low=0, high=86_400)  # before eviction
+BERTH_GUARD_S = integer("BERTH_GUARD_S", 1800, low=0)  # waited so long, room is kept; 0: never
+BERTH_KEPT_FOR = integer("BERTH_KEPT_FOR", 1, low=1, high=100)  # for how many at once
 BERTH_FORECAST_S = integer("BERTH_FORECAST_S", 60)  # how often wait estimates are made
 BERTH_INVARIANTS_S = integer("BERTH_INVARIANTS_S", 300)  # how often the promises are checked
+# Inputs of cycles, kept to be planned again: how much of them, 0 is none, and how often at most.
+BERTH_INPUTS_MIB = integer("BERTH_INPUTS_MIB", 512, low=0)
+BERTH_INPUTS_S = integer("BERTH_INPUTS_S", 2, low=0)
 BERTH_DEMO = flag("BERTH_DEMO", default=False)
 # The demo's known password is no password anywhere else: only its own hasher can check it.
 PASSWORD_HASHERS = [
@@ -182,6 +197,8 @@ SPECTACULAR_SETTINGS = {
         "ClusterState": "clusters.web.serializers.CLUSTER_STATES",
         "FlavorKind": "clusters.web.serializers.FLAVOR_KINDS",
         "OperationKind": "scheduler.web.details.OPERATION_KINDS",
+        "QueueState": "tenants.web.serializers.QUEUE_STATES",
         "Role": "tenants.web.serializers.ROLES",
+        "TopologyMode": "scheduler.web.submission.TOPOLOGY_MODES",
     },
 }

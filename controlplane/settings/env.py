@@ -1,10 +1,13 @@
 """Readers of environment variables. Each says in one sentence what is wrong with a bad value."""
 
 import os
+import re
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
+
+_LEVEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 
 
 def words(name: str, default: str) -> list[str]:
@@ -12,12 +15,33 @@ def words(name: str, default: str) -> list[str]:
     return os.environ.get(name, default).replace(",", " ").split()
 
 
-def integer(name: str, default: int) -> int:
-    """A whole number above zero."""
+def integer(name: str, default: int, *, low: int = 1, high: int = 10**9) -> int:
+    """A whole number from `low`, which is not negative, to `high`."""
     text = os.environ.get(name, str(default))
-    if not text.isascii() or not text.isdigit() or int(text) == 0:
-        raise ImproperlyConfigured(f"{name} has to be a whole number above 0, not {text!r}.")
+    if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
+        raise ImproperlyConfigured(
+            f"{name} has to be a whole number from {low} to {high}, not {text!r}."
+        )
     return int(text)
+
+
+def levels(name: str, default: str) -> dict[str, str]:
+    """Level names with the node label that each is told by, as `rack=example.com/rack`, in order.
+
+    At most 8, separated by spaces or commas.
+    """
+    found: dict[str, str] = {}
+    for word in words(name, default):
+        level, equals, label = word.partition("=")
+        if not (equals and label and _LEVEL.fullmatch(level)) or level in found:
+            raise ImproperlyConfigured(
+                f"{name} has to list levels as name=label, each name once and of 1 to 40 of a-z,"
+                f" 0-9 and -, the outermost first; {word!r} is not so."
+            )
+        found[level] = label
+    if len(found) > 8:
+        raise ImproperlyConfigured(f"{name} may have at most 8 levels, not {len(found)}.")
+    return found
 
 
 def flag(name: str, *, default: bool) -> bool:

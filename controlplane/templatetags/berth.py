@@ -197,6 +197,8 @@ STATUSES = {
     "DRAINING": Status("Draining", "tool", "warn"),
     "CORDONED": Status("Cordoned", "hand-stop", "warn"),
     "LOST": Status("Lost", "plug-connected-x", "bad"),
+    # queues
+    "HELD": Status("Held", "hand-stop", "warn"),
     # requests for quota
     "OPEN": Status("Open", "inbox", "wait"),
     "GRANTED": Status("Granted", "check", "done"),

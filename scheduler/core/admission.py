@@ -2,24 +2,26 @@
 
 from collections.abc import Mapping
 
+from scheduler.core.caps import Caps
 from scheduler.core.draft import Draft
 from scheduler.core.limits import (
     Limits,
     Outage,
     because,
-    binding_numbers,
     most_useful,
     room_numbers,
+    why_no_fit,
 )
-from scheduler.core.place import clusters_for, place_gang
+from scheduler.core.place import clusters_for, place_gang, would_place
 from scheduler.core.plan import Admit, Place
 from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.request import Option, Request
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import PendingView, Snapshot
 from scheduler.core.units import ClusterId, FlavorId, ProjectId
+from scheduler.core.windows import Windows
 
-_ANY = "*"
+ANY = "*"
 """Stands for every model: work without devices waits for cores, which any work may hold."""
 _NOTHING: Mapping[FlavorId, int] = {}
 
@@ -36,10 +38,14 @@ class Admission:
         snapshot: Snapshot,
         draft: Draft,
         shares: Shares,
+        caps: Caps,
         leaving: Mapping[tuple[ProjectId, FlavorId], int] | None = None,
     ) -> None:
         """`leaving`: what of the use in `draft` is on its way back, in thousandths."""
         self.draft = draft
+        self.caps = caps
+        self.windows = Windows(snapshot=snapshot)
+        self._reserved: dict[tuple[ProjectId, Request], Reason] = {}
         self._leaving = leaving or {}
         self.promised: Draft | None = None
         self._snapshot = snapshot
@@ -47,12 +53,33 @@ class Admission:
         self._limits = Limits(snapshot)
         self._outage = Outage(snapshot)
         self._full: dict[Option, Reason | None] = {}
-        self._ahead: dict[tuple[ProjectId, str], int] = {}
+        self._ahead: dict[ProjectId, dict[str, int]] = {}
 
     def reopen(self) -> None:
         """Capacity has come free: what did not fit may fit now."""
         self._full.clear()
         self._ahead.clear()
+        self._reserved.clear()
+
+    def is_full(self, *, option: Option) -> bool:
+        """Whether there was no room for the option."""
+        return option in self._full
+
+    def fill(self, *, option: Option) -> None:
+        """There was no room for it when it was tried elsewhere."""
+        self._full.setdefault(option)
+
+    def hope(self, *, option: Option) -> bool | None:
+        """Whether the hardware could ever hold the option; None when nobody asked yet."""
+        return self._limits.known(option=option)
+
+    def has_hope(self, *, option: Option) -> None:
+        """The hardware could hold it, as was found elsewhere."""
+        self._limits.learn(option=option)
+
+    def claims(self, *, project: ProjectId) -> dict[str, int]:
+        """By model, ANY or "": the priority of what waits ahead of others (see `claim`)."""
+        return self._ahead.setdefault(project, {})
 
     def owned(self, *, pending: PendingView, request: Request) -> tuple[Option, ...]:
         """The options within the project's nominal quota, once what is leaving has left.
@@ -65,17 +92,24 @@ class Admission:
 
     def claim(self, *, pending: PendingView, request: Request) -> None:
         """It did not start with an owned option: what comes behind it in its project waits."""
+        if self.caps.reached(pending) is not None:
+            return
+        if (pending.project, request) in self._reserved:
+            return
         for option in request.options:
             if not self._hopeless(pending, request, option):
                 for flavor in option.flavors:
-                    for model in (flavor.model, _ANY):
-                        self._ahead.setdefault((pending.project, model), pending.priority)
+                    for model in (flavor.model, ANY):
+                        ahead = self._ahead.setdefault(pending.project, {})
+                        ahead.setdefault(model, pending.priority)
 
     def start(self, *, pending: PendingView, request: Request, borrowing: bool) -> Admit | None:
         """Start it in the draft with the first option that fits; None when none does.
 
         Not `borrowing`, only with options within nominal quota.
         """
+        if self.caps.reached(pending) is not None:
+            return None
         for option in request.options:
             if option in self._full:
                 continue
@@ -84,15 +118,35 @@ class Admission:
             spare = self._spare(pending.project, option)
             if spare is None:
                 continue
+            self.caps.narrow(pending=pending, option=option, spare=spare)
+            mark, before = self.draft.checkpoint(), self.windows.lacking(draft=self.draft)
             found = self._place(pending, request, option, spare)
-            if found is not None:
+            if found is None:
+                self._full[option] = None
+                continue
+            reserved = self.windows.reason(
+                draft=self.draft, pending=pending, places=found[1], before=before
+            )
+            if reserved is not None and len(found[1]) > sum(s.min_count for s in pending.pod_sets):
+                self.draft.rollback(mark)
+                found = self._place(pending, request, option, dict(option.needs)) or found
+                reserved = self.windows.reason(
+                    draft=self.draft, pending=pending, places=found[1], before=before
+                )
+            if reserved is None:
                 self._commit(pending, found[1])
                 return Admit(pending.id, *found)
-            self._full[option] = None
+            self.draft.rollback(mark)
+            self._reserved[pending.project, request] = reserved
         return None
 
     def why_not(self, *, pending: PendingView, request: Request) -> Reason:
         """Why `start` gave None just now."""
+        capped = self.caps.reached(pending)
+        if capped is not None:
+            return capped
+        if (pending.project, request) in self._reserved:
+            return self._reserved[pending.project, request]
         reasons = []
         for option in request.options:
             reason = self._why_no_quota(pending.project, option)
@@ -102,6 +156,14 @@ class Admission:
                 reason = self._full[option] = self._why_no_room(pending, request, option)
             reasons.append(reason)
         return most_useful(reasons)
+
+    def has_quota(self, *, pending: PendingView, option: Option) -> bool:
+        """Whether the quota left is enough for the least start."""
+        return self._spare(pending.project, option) is not None
+
+    def has_room(self, *, pending: PendingView, request: Request, option: Option) -> bool:
+        """Whether the least start fits into the draft as it is."""
+        return any(would_place(draft=self.draft, pending=pending, request=request, option=option))
 
     def is_owned(
         self,
@@ -117,11 +179,12 @@ class Admission:
             used -= self._leaving.get((project, flavor), 0)
             if used + asked > book.nominal(project=project, flavor=flavor):
                 return False
-        if not self._ahead:
+        claims = self._ahead.get(project)
+        if not claims:
             return True
         # Pods without devices hold cores that any pod may wait for, and the other way round.
-        models = {flavor.model or _ANY for flavor in option.flavors} | {""}
-        ahead = (self._ahead.get((project, model)) for model in models)
+        models = {flavor.model or ANY for flavor in option.flavors} | {""}
+        ahead = (claims.get(model) for model in models)
         return all(priority is None or priority <= pending.priority for priority in ahead)
 
     def _hopeless(self, pending: PendingView, request: Request, option: Option) -> bool:
@@ -187,8 +250,14 @@ class Admission:
             spare=spare,
         )
 
-    def _commit(self, pending: PendingView, places: tuple[Place, ...]) -> None:
+    def started(self, *, pending: PendingView, places: tuple[Place, ...]) -> None:
+        """It was put into the draft, and charged."""
         self._outage.started(pending.project, places)
+        self.caps.add(project=pending.project, user=pending.user, holds=places)
+        self.windows.started(pending=pending, places=places)
+
+    def _commit(self, pending: PendingView, places: tuple[Place, ...]) -> None:
+        self.started(pending=pending, places=places)
         for place in places:
             self._shares.charge(
                 project=pending.project, flavor=place.flavor, amount_milli=place.amount_milli
@@ -232,9 +301,7 @@ class Admission:
             return because(ReasonCode.CLUSTER_UNAVAILABLE, **numbers | out)
         if int(numbers["free_milli"]) < int(numbers["asked_milli"]):
             return because(ReasonCode.NO_FREE_CAPACITY, **numbers)
-        numbers |= binding_numbers(
-            draft=self.draft, pending=pending, request=request, option=option
-        )
+        numbers |= why_no_fit(draft=self.draft, pending=pending, request=request, option=option)
         return because(ReasonCode.NO_FIT, **numbers)
 
     def _why_no_cluster(self, request: Request) -> Reason:

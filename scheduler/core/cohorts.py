@@ -16,17 +16,19 @@ class Cohorts:
     """Who is whose child. A cohort whose parent is unknown, or that is its own ancestor, hangs
     below the fleet, and so does a project of an unknown cohort."""
 
-    __slots__ = ("depth", "names", "number", "parents", "paths", "quotas", "weights")
+    __slots__ = ("depth", "names", "number", "parents", "pasts", "paths", "quotas", "weights")
 
     def __init__(self, *, cohorts: Iterable[CohortView], queues: Iterable[QueueView]) -> None:
         """`number` is a project's; `paths` lead from below the fleet to a member, itself
-        included; `quotas` are a member's own, by flavor; `depth` is the longest path."""
+        included; `quotas` and `pasts` are a member's own, by flavor; `depth` is the longest
+        path."""
         known = {cohort.id: cohort for cohort in sorted(cohorts, key=lambda c: c.id)}
         self.names: list[str] = ["the fleet"]
         self.parents: list[int] = [-1]
         self.paths: list[tuple[int, ...]] = [()]
         self.weights: list[int] = [1]
         self.quotas: list[Mapping[FlavorId, QuotaView]] = [{}]
+        self.pasts: list[Mapping[FlavorId, int]] = [{}]
         self.number: dict[ProjectId, int] = {}
         numbers: dict[CohortId, int] = {}
         for id in known:
@@ -42,8 +44,10 @@ class Cohorts:
         number = len(self.parents)
         if isinstance(member, CohortView):
             self.names.append(f"cohort {member.id}")
+            self.pasts.append({})
         else:
             self.names.append(f"project {member.project}")
+            self.pasts.append({past.flavor: past.milli_s for past in member.past})
         self.parents.append(parent)
         self.paths.append((*self.paths[parent], number))
         self.weights.append(member.weight)

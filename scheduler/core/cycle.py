@@ -9,33 +9,66 @@ if it does not fit, evict whom the rules allow; else hold it with the reason; re
    accepted flavors, the first with nominal quota left comes before the first that is borrowed.
 2. Who is held does not keep later ones from starting; its place in the order counts again when
    capacity comes free.
-3. Once a class of identical requests of a project was held, its like are held unseen.
+3. Once a class of identical requests of a project was held, its like are held unseen. (Where
+   users have caps, a class is one of a user.)
 4. After `policy.max_admits` the rest waits for the next plan.
+5. For who has waited long room is kept, and only what ends in time goes ahead (`backfill`).
 """
 
+import gc
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from scheduler.core.admission import Admission
+from scheduler.core.backfill import Backfill
+from scheduler.core.caps import Caps
+from scheduler.core.compiled import compiled
 from scheduler.core.draft import Draft
+from scheduler.core.faults import faults, of_rooms
 from scheduler.core.limits import because, never_admissible
-from scheduler.core.order import Heads
-from scheduler.core.plan import Admit, Hold, Plan, Preempt
+from scheduler.core.order import Heads, place_in_queue
+from scheduler.core.plan import Admit, Fault, Hold, Plan, Preempt
 from scheduler.core.policy import Policy
 from scheduler.core.preempt import Evictions
 from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.request import Option, Request, Requests
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import PendingView, Snapshot
-from scheduler.core.units import FlavorId, ProjectId
+from scheduler.core.sound import refused, sound
+from scheduler.core.units import FlavorId, NodeId, ProjectId, WorkloadId
+
+if TYPE_CHECKING:
+    from scheduler.core.sweep.sweep import Sweep
 
 __all__ = ["never_admissible", "plan", "would_start"]
 
+_OF_ROOM = {ReasonCode.NO_FREE_CAPACITY, ReasonCode.NO_FIT, ReasonCode.CLUSTER_UNAVAILABLE}
+
+LEAST_SWEPT = 256
+"""Pending workloads below which filling the arrays of a sweep takes longer than it saves."""
+
 
 def plan(snapshot: Snapshot, policy: Policy) -> Plan:
-    """Decide on every pending workload. The same snapshot, in any order, gives the same plan."""
-    return _Cycle(snapshot, policy).run()
+    """Decide on every pending workload. The same snapshot, in any order, gives the same plan.
+
+    What contradicts itself is named in `faults`, and the rest is planned: nothing is raised.
+    """
+    with _no_collection():
+        found = faults(snapshot)
+        cycle = _Cycle(sound(snapshot, found) if found else snapshot, policy)
+        found += cycle.overdrawn()
+        made = cycle.run()
+    if not found:
+        return made
+    invalid = (
+        Hold(id, because(ReasonCode.INVALID, fault=fault.text))
+        for id, fault in refused(snapshot, found).items()
+    )
+    return replace(made, holds=(*invalid, *made.holds), faults=tuple(sorted(found)))
 
 
 def would_start(snapshot: Snapshot, policy: Policy, pending: PendingView) -> Admit | Hold:
@@ -44,6 +77,18 @@ def would_start(snapshot: Snapshot, policy: Policy, pending: PendingView) -> Adm
     made = plan(replace(snapshot, pending=(*others, pending)), policy)
     decisions: tuple[Admit | Hold, ...] = (*made.admits, *made.holds)
     return next(decision for decision in decisions if decision.workload == pending.id)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """A plan makes many values and no rings of them: to look for rings takes a third of it."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class _Cycle:
@@ -57,71 +102,221 @@ class _Cycle:
         self._evictions = (
             Evictions(snapshot=snapshot, policy=policy) if policy.preemption else None
         )
+        self._backfill = Backfill(snapshot=snapshot, policy=policy)
+        self._caps = Caps(queues=snapshot.queues)
+        for held in snapshot.holding:
+            self._caps.add(project=held.project, user=held.user, holds=held.placements)
         self._admission = Admission(
-            snapshot=snapshot, draft=self._now, shares=self._shares, leaving=_leaving(snapshot)
+            snapshot=snapshot,
+            draft=self._now,
+            shares=self._shares,
+            caps=self._caps,
+            leaving=_leaving(snapshot),
         )
         self._admits: list[Admit] = []
+        self._begun: list[tuple[PendingView, Admit]] = []
+        self._promised: set[NodeId] = set()
         self._preempts: list[Preempt] = []
         self._holds: list[Hold] = []
 
+    def overdrawn(self) -> tuple[Fault, ...]:
+        """Asked before `run`: what is held beyond what there is."""
+        return of_rooms(self._now.held().values(), self._snapshot.holding)
+
     def run(self) -> Plan:
-        requests = Requests(flavors=self._now.flavors)
-        of = {pending.id: requests.of(pending) for pending in self._snapshot.pending}
-        early = [p for p in self._snapshot.pending if p.not_before > self._snapshot.at]
-        for retried in sorted(early, key=lambda p: p.id):
-            wait_s = retried.not_before - self._snapshot.at
-            self._hold(retried, because(ReasonCode.BACKOFF, retry_in_s=wait_s))
-        heads = Heads(
-            pending=[p for p in self._snapshot.pending if p.not_before <= self._snapshot.at],
-            requests=of,
-            shares=self._shares,
+        windows = self._admission.windows
+        requests = Requests(flavors=self._now.flavors, by_limit=bool(windows))
+        pending = self._may_start()
+        of = {waiting.id: requests.of(waiting) for waiting in pending}
+        heads = self._heads(pending, of)
+        self._round(heads, of, borrowing=False)
+        heads.reopen()
+        self._round(heads, of, borrowing=True)
+        left = list(heads.left())
+        ahead = self._go_ahead([p for _, like in left for p in like], of)
+        for was_tried, like in left:
+            reason = because(ReasonCode.BEHIND, admitted_count=len(self._admits))
+            if was_tried:
+                reason = self._why_not(like[0], of[like[0].id])
+            self._holds += [Hold(p.id, reason) for p in like if p.id not in ahead]
+        return Plan(
+            tuple(self._admits),
+            tuple(self._preempts),
+            tuple(self._holds),
+            keeps=tuple(self._backfill.keeps),
         )
+
+    def _go_ahead(
+        self, left: Sequence[PendingView], of: Mapping[WorkloadId, Request]
+    ) -> set[WorkloadId]:
+        """Start what ends before anybody for whom room is kept; each class once, in order."""
+        shadow, at = self._backfill.shadow, self._snapshot.at
+        if shadow is None:
+            return set()
+        short = [p for p in left if p.run_time_limit_s and at + p.run_time_limit_s <= shadow]
+        started, stuck = set(), set()
+        for pending in sorted(short, key=place_in_queue):
+            request = of[pending.id]
+            if self._is_full():
+                break
+            if (pending.project, pending.user, request) in stuck:
+                continue
+            admit = self._whole.start(pending=pending, request=request, borrowing=True)
+            if admit is None:
+                stuck.add((pending.project, pending.user, request))
+                continue
+            started.add(pending.id)
+            self._started(pending, admit)
+            for place in admit.places:
+                self._now.book.charge(
+                    project=pending.project, flavor=place.flavor, amount_milli=place.amount_milli
+                )
+        return started
+
+    def _why_not(self, pending: PendingView, request: Request) -> Reason:
+        reason = self._admission.why_not(pending=pending, request=request)
+        if self._backfill.keeps and reason.code in _OF_ROOM:
+            for option in request.options:
+                if self._whole.has_room(pending=pending, request=request, option=option):
+                    flavor, asked = option.needs[0]
+                    name = self._now.flavors[flavor].name
+                    return because(ReasonCode.KEPT_FOR_OTHERS, asked_milli=asked, flavor=name)
+        return reason
+
+    @cached_property
+    def _whole(self) -> Admission:
+        """Into the fleet with what is kept; asked when no more is kept."""
+        draft = Draft(snapshot=self._snapshot, holding=self._snapshot.holding)
+        for pending, admit in self._begun:
+            for place in admit.places:
+                draft.add(project=pending.project, holder=place)
+        soon = self._admission.promised
+        for node in sorted(self._promised):
+            if soon is not None:
+                draft.tighten(node=node, other=soon.rooms[node])
+        whole = Admission(
+            snapshot=self._snapshot, draft=draft, shares=self._shares, caps=self._caps
+        )
+        whole.promised = soon
+        return whole
+
+    def _heads(
+        self, pending: Sequence[PendingView], of: Mapping[WorkloadId, Request]
+    ) -> "Heads | Sweep":
+        """The queue; one that decides what is plain by itself where that saves time."""
+        if (
+            len(pending) >= LEAST_SWEPT
+            and not self._admission.windows
+            and (sweep := compiled("sweep.sweep"))
+        ):
+            with suppress(sweep.Unfit):
+                swept: Sweep = sweep.Sweep(
+                    snapshot=self._snapshot,
+                    pending=pending,
+                    requests=[of[waiting.id] for waiting in pending],
+                    admission=self._admission,
+                    shares=self._shares,
+                    evictions=self._evictions,
+                    may_start=lambda: self._policy.max_admits - len(self._admits),
+                    started=self._started,
+                    waited_since=lambda: self._backfill.waited_since,
+                )
+                return swept
+        return Heads(pending=pending, requests=of, shares=self._shares)
+
+    def _round(
+        self, heads: "Heads | Sweep", of: Mapping[WorkloadId, Request], *, borrowing: bool
+    ) -> None:
         while not self._is_full() and (pending := heads.next()) is not None:
             request = of[pending.id]
-            if not self._start(pending, request, borrowing=False):
-                if pending.project in heads.mixed:
+            if not self._start(pending, request, borrowing=borrowing):
+                if not borrowing and pending.project in heads.mixed:
                     self._admission.claim(pending=pending, request=request)
                 heads.close()
-        heads.reopen()
-        while (pending := heads.next()) is not None:
-            request = of[pending.id]
-            if not self._start(pending, request, borrowing=True):
-                reason = self._why_not(pending, request)
-                for waiting in (pending, *heads.like()):
-                    self._hold(waiting, reason)
-                heads.close()
-        return Plan(tuple(self._admits), tuple(self._preempts), tuple(self._holds))
+
+    def _may_start(self) -> list[PendingView]:
+        """What is not held whatever there is room for; the rest is held, by id."""
+        closed = {queue.project for queue in self._snapshot.queues if queue.held}
+        at, ready, others = self._snapshot.at, [], []
+        for pending in self._snapshot.pending:
+            if pending.project in closed or pending.not_before > at:
+                others.append(pending)
+            else:
+                ready.append(pending)
+        for pending in sorted(others, key=lambda p: p.id):
+            reason = because(ReasonCode.QUEUE_HELD)
+            if pending.project not in closed:
+                reason = because(ReasonCode.BACKOFF, retry_in_s=pending.not_before - at)
+            self._hold(pending, reason)
+        return ready
 
     def _hold(self, pending: PendingView, reason: Reason) -> None:
         self._holds.append(Hold(pending.id, reason))
 
     def _start(self, pending: PendingView, request: Request, *, borrowing: bool) -> bool:
-        """Admit it, or hold it for what it then waits for; False when neither helps."""
-        if self._is_full():
-            return False
+        """Admit it, or hold it for what it then waits for, or for what is kept for it; False when
+        none of it helps."""
         admit = self._admission.start(pending=pending, request=request, borrowing=borrowing)
         if admit is not None:
-            self._admits.append(admit)
-            if self._evictions is not None:
-                self._evictions.started(pending=pending, places=admit.places)
+            self._started(pending, admit)
             return True
-        if self._evictions is None or self._evictions.idle:
+        if self._caps.reached(pending) is not None:
+            return False
+        if self._admission.windows.runs_into(pending=pending, request=request):
             return False
         options = request.options
         if not borrowing:
             options = self._admission.owned(pending=pending, request=request)
-        reason = self._wait(pending, request, options, self._evictions)
+        reason = None
+        if self._evictions is not None and not self._evictions.idle:
+            reason = self._wait(pending, request, options, self._evictions)
+        if reason is None and self._backfill.may_keep(pending=pending, request=request):
+            reason = self._keep(pending, request, options)
         if reason is not None:
             self._hold(pending, reason)
         return reason is not None
 
+    def _keep(
+        self, pending: PendingView, request: Request, options: Sequence[Option]
+    ) -> Reason | None:
+        """Keep for it what it gets first; None when room is not what it lacks, or is never had."""
+        lawful = [o for o in options if self._admission.has_quota(pending=pending, option=o)]
+        if not lawful:
+            return None
+        kept = self._backfill.keep(
+            pending=pending,
+            request=request,
+            options=lawful,
+            started=self._begun,
+            promised=self._evictions.promised if self._evictions else (),
+            leaving={preempt.victim for preempt in self._preempts},
+            drafts=(self._now, *self._what_ifs()),
+        )
+        if kept is None:
+            return None
+        flavor = kept.places[0].flavor
+        numbers: dict[str, int | str] = {
+            "kept_milli": sum(p.amount_milli for p in kept.places if p.flavor == flavor),
+            "flavor": self._now.flavors[flavor].name,
+        }
+        if kept.starts_at is not None:
+            numbers["starts_in_s"] = kept.starts_at - self._snapshot.at
+        return because(ReasonCode.ROOM_KEPT, **numbers)
+
+    def _what_ifs(self) -> tuple[Draft, ...]:
+        """The drafts that evictions go by."""
+        if self._evictions is None or self._evictions.idle:
+            return ()
+        return self._evictions.drafts()
+
     def _is_full(self) -> bool:
         return len(self._admits) >= self._policy.max_admits
 
-    def _why_not(self, pending: PendingView, request: Request) -> Reason:
-        if self._is_full():
-            return because(ReasonCode.BEHIND, admitted_count=len(self._admits))
-        return self._admission.why_not(pending=pending, request=request)
+    def _started(self, pending: PendingView, admit: Admit) -> None:
+        self._admits.append(admit)
+        self._begun.append((pending, admit))
+        if self._evictions is not None:
+            self._evictions.started(pending=pending, places=admit.places)
 
     def _wait(
         self,
@@ -154,6 +349,8 @@ class _Cycle:
         soon = self._admission.promised = evictions.soon
         for node in sorted({place.node for place in wait.places}):
             self._now.tighten(node=node, other=soon.rooms[node])
+            self._promised.add(node)
+        self._caps.add(project=pending.project, user=pending.user, holds=wait.places)
         for victim in wait.victims:
             self._preempts.append(Preempt(victim.id, pending.id, victim.rule))
         flavor = wait.places[0].flavor

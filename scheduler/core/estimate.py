@@ -23,15 +23,19 @@ from heapq import heappop, heappush
 from zlib import crc32
 
 from scheduler.core.admission import Admission
+from scheduler.core.caps import Caps
 from scheduler.core.cycle import plan
 from scheduler.core.draft import Draft
+from scheduler.core.faults import faults
 from scheduler.core.order import Heads
 from scheduler.core.plan import Admit, Place
 from scheduler.core.policy import Policy
+from scheduler.core.reasons import ReasonCode
 from scheduler.core.request import Requests
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot
-from scheduler.core.units import ProjectId, WorkloadId
+from scheduler.core.sound import sound
+from scheduler.core.units import ProjectId, UserId, WorkloadId
 
 HORIZON_S = 14 * 24 * 3600
 MOST_PENDING = 2000
@@ -54,7 +58,8 @@ class Basis(StrEnum):
 class Forecast:
     """Seconds from the snapshot until it starts in half, and in nine tenths, of the passes.
 
-    None when it starts in fewer passes than that within HORIZON_S; both None without a basis.
+    None when it starts in fewer passes than that within HORIZON_S; both None without a basis, as
+    for all of a queue that is held, and for what a reservation keeps waiting.
     `passes` is how many were made.
     """
 
@@ -80,7 +85,7 @@ def forecast(
     LEAST_HISTORY are passed over. `passes` beyond MOST_PASSES are not made, nor any but the first
     once the caller says that it is `late`: fewer passes, not none, answer a slow machine.
     """
-    simulation = _Simulation(snapshot, policy, run_times)
+    simulation = _Simulation(sound(snapshot, faults(snapshot)), policy, run_times)
     starts = [simulation.run(_mix(seed, 0))]
     for nth in range(1, min(passes, MOST_PASSES)):
         if late():
@@ -125,6 +130,7 @@ class _Run:
 
     id: WorkloadId
     project: ProjectId
+    user: UserId
     since_s: int
     limit_s: int | None
     held: Sequence[Place | HeldView]
@@ -149,6 +155,9 @@ class _Simulation:
         staying = [h for h in snapshot.holding if not h.releasing and h.id not in evicted]
         waiting = [p for p in snapshot.pending if p.id not in admitted]
         waiting += [_again(held) for held in leaving if held.pod_sets]
+        closed = {queue.project for queue in snapshot.queues if queue.held}
+        kept = {h.workload for h in made.holds if h.reason.code is ReasonCode.RESERVED}
+        waiting = [p for p in waiting if p.project not in closed and p.id not in kept]
         self._draft = Draft(snapshot=snapshot, holding=staying)
         self._running = [_running(held, snapshot.at) for held in staying]
         for pending in snapshot.pending:
@@ -161,7 +170,7 @@ class _Simulation:
         requests = Requests(flavors=self._draft.flavors)
         self._requests = {pending.id: requests.of(pending) for pending in waiting}
         self._waiting = self._first(waiting)
-        classes = {(p.project, self._requests[p.id]) for p in self._waiting}
+        classes = {(p.project, p.user, self._requests[p.id]) for p in self._waiting}
         affordable = min(MOST_ROUNDS, MOST_QUESTIONS // max(1, len(classes)))
         self._fineness = next((n for n in (32, 16, 8, 4) if n * _ROUNDS_EACH <= affordable), 2)
 
@@ -172,6 +181,7 @@ class _Simulation:
         heads, admission = self._queue(self._waiting, shares)
         ends = _Ends(self._history, seed)
         for run in self._running:
+            admission.caps.add(project=run.project, user=run.user, holds=run.held)
             ends.add(run, 0)
         starts, now_s, basis = dict(self._now), 0, Basis.PLAN
         while True:
@@ -187,7 +197,7 @@ class _Simulation:
                 break
             for run, of in ends.until(now_s):
                 basis = max(basis, of, key=_weakness)
-                self._end(run, shares)
+                self._end(run, shares, admission.caps)
             admission.reopen()
         self._draft.rollback(mark)
         return starts
@@ -215,10 +225,12 @@ class _Simulation:
         return [p for _ in range(MOST_PENDING) if (p := heads.next()) is not None]
 
     def _queue(self, waiting: list[PendingView], shares: Shares) -> tuple[Heads, Admission]:
-        admission = Admission(snapshot=self._snapshot, draft=self._draft, shares=shares)
+        caps = Caps(queues=self._snapshot.queues)
+        admission = Admission(snapshot=self._snapshot, draft=self._draft, shares=shares, caps=caps)
         return Heads(pending=waiting, requests=self._requests, shares=shares), admission
 
-    def _end(self, run: _Run, shares: Shares) -> None:
+    def _end(self, run: _Run, shares: Shares, caps: Caps) -> None:
+        caps.remove(project=run.project, user=run.user, holds=run.held)
         for held in run.held:
             self._draft.remove(project=run.project, holder=held)
             shares.charge(project=run.project, flavor=held.flavor, amount_milli=-held.amount_milli)
@@ -263,11 +275,12 @@ class _Ends:
 
 def _running(held: HoldingView, at: int) -> _Run:
     since_s = 0 if held.started_at is None else min(0, held.started_at - at)
-    return _Run(held.id, held.project, since_s, held.run_time_limit_s, held.placements)
+    return _Run(held.id, held.project, held.user, since_s, held.run_time_limit_s, held.placements)
 
 
 def _started(pending: PendingView, now_s: int, places: Sequence[Place]) -> _Run:
-    return _Run(pending.id, pending.project, now_s, pending.run_time_limit_s, places)
+    limit_s = pending.run_time_limit_s
+    return _Run(pending.id, pending.project, pending.user, now_s, limit_s, places)
 
 
 def _again(victim: HoldingView) -> PendingView:
@@ -281,6 +294,8 @@ def _again(victim: HoldingView) -> PendingView:
         pod_sets=victim.pod_sets,
         run_time_limit_s=victim.run_time_limit_s,
         clusters=victim.clusters,
+        user=victim.user,
+        topology=victim.topology,
     )
 
 

@@ -1,26 +1,29 @@
 """One search for victims: a workload, an option, a cluster.
 
-Greedy: pod by pod the cheapest node, then quota, then victims that turn out not to be needed are
-let go. No victim of RECLAIM may bring its project below nominal in a flavor that is asked for, and
-whoever reclaims ends within its own nominal.
+Greedy: pod by pod the cheapest node (`cheapest`), then quota, then victims that turn out not to be
+needed are let go. No victim of RECLAIM may bring its project below nominal in a flavor that is
+asked for, and whoever reclaims ends within its own nominal.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from heapq import heapify, heappop, heapreplace
+from collections import Counter
+from dataclasses import dataclass
 
+from scheduler.core.cheapest import Cheapest
+from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
-from scheduler.core.fit import Room
-from scheduler.core.place import place_gang, seat
+from scheduler.core.fit import let_in
+from scheduler.core.place import place_gang
 from scheduler.core.plan import Place
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import FlavorView, PendingView, PodSetView
-from scheduler.core.units import ClusterId, FlavorId, NodeId, WorkloadId
-from scheduler.core.victims import Eligible, Harm, Victim, over_milli
+from scheduler.core.space import free_milli
+from scheduler.core.units import ClusterId, FlavorId, WorkloadId
+from scheduler.core.victims import Cost, Eligible, Victim, over_milli
 
 _SECOND_LOOKS = 16
-"""Victims of one search that are put back on trial; each trial places the workload anew."""
+"""Victims of one search for whose return the workload is placed anew, and at most so many pods."""
+_PODS_ANEW = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +32,6 @@ class Wait:
 
     places: tuple[Place, ...]
     victims: tuple[Victim, ...]
-
-
-@dataclass(order=True, slots=True)
-class _Node:
-    """What eviction costs on one node: at least that, or just that `as_of` so many evictions."""
-
-    cost: tuple[bool, int, int, int, int]
-    node: NodeId = field(compare=False)
-    victims: tuple[Victim, ...] = field(compare=False, default=())
-    as_of: int = field(compare=False, default=-1)
 
 
 class Search:
@@ -52,23 +45,25 @@ class Search:
         option: Option,
         cluster: ClusterId,
         eligible: Eligible | None,
+        within: Domain | None = None,
     ) -> None:
+        """`within` is the one domain in which all is placed, and room is made."""
         self._soon = soon
+        self._within = within
         self._pending = pending
         self._request = request
         self._option = option
         self._cluster = cluster
         self._eligible = eligible
         self._taken: dict[WorkloadId, Victim] = {}
-        self._most = 0
-        self._heaps: dict[int, list[_Node]] = {}
+        self._reclaimed: Counter[FlavorId] = Counter()
+        self._cheapest: Cheapest | None = None
 
-    def run(self, most_victims: int) -> Wait | None:
+    def run(self) -> Wait | None:
         """The places, then in `soon` in the victims' stead; None leaves `soon` as it was.
 
         Pods first, each where that costs least; then quota; then let go of whom it can.
         """
-        self._most = most_victims
         mark = self._soon.checkpoint()
         places = self._place(evicting=self._eligible is not None)
         if places is None or not self._free_quota():
@@ -85,6 +80,7 @@ class Search:
             cluster=self._cluster,
             spare={},
             make_room=self._make_room if evicting else None,
+            within=self._within,
         )
 
     def _free_quota(self) -> bool:
@@ -98,8 +94,6 @@ class Search:
                 if victim.id in self._taken or not self._eligible.may_go(victim, ()):
                     continue
                 if victim.rule is PreemptRule.PRIORITY or not self._must_be_own(flavor):
-                    if len(self._taken) == self._most:
-                        return False
                     self._evict(victim)
                 if self._is_lawful(flavor):
                     break
@@ -108,22 +102,60 @@ class Search:
         return True
 
     def _let_go(self, places: tuple[Place, ...]) -> Wait:
-        """Put back each victim without whom it works as well: the most harmful are tried."""
+        """Put back each victim without whom it works as well, the most harmful first.
+
+        Where its room has been taken the workload is placed anew beside it, a bounded number of
+        times.
+        """
         harmful = sorted(self._taken.values(), key=_harm, reverse=True)
-        for victim in harmful[:_SECOND_LOOKS] if len(harmful) > 1 else ():
+        looks = min(_SECOND_LOOKS, max(1, _PODS_ANEW // len(places)))
+        for victim in harmful if len(harmful) > 1 else ():
             mark = self._soon.checkpoint()
-            for place in places:
-                self._soon.remove(project=self._pending.project, holder=place)
-            for placement in victim.held.holding.placements:
-                self._soon.add(project=victim.held.holding.project, holder=placement)
-            del self._taken[victim.id]
-            again = self._place(evicting=False)
+            again: tuple[Place, ...] | None = places
+            if self._has_room(victim):
+                self._put_back(victim)
+            elif looks and self._could_move():
+                looks -= 1
+                for place in places:
+                    self._soon.remove(project=self._pending.project, holder=place)
+                self._put_back(victim)
+                again = self._place(evicting=False)
+            else:
+                continue
             if again is not None and all(self._is_lawful(f) for f, _ in self._option.needs):
                 places = again
             else:
-                self._taken[victim.id] = victim
                 self._soon.rollback(mark)
+                self._count(victim, gone=True)
         return Wait(places, tuple(sorted(self._taken.values(), key=_harm)))
+
+    def _could_move(self) -> bool:
+        """Whether the workload leaves anything free of what it asks for: a quick no."""
+        return any(
+            free_milli(draft=self._soon, cluster=self._cluster, flavor=flavor) > 0
+            for flavor in self._option.flavors
+        )
+
+    def _has_room(self, victim: Victim) -> bool:
+        """Whether nothing has been put where it was."""
+        held = victim.held
+        rooms = {
+            node: self._soon.rooms[node].copy() for node in held.on if node in self._soon.rooms
+        }
+        back = [
+            Place(
+                placement.pod_set,
+                rank,
+                placement.node,
+                placement.flavor,
+                placement.amount_milli,
+                placement.cpu_milli,
+                placement.memory_mib,
+                placement.spans,
+            )
+            for rank, placement in enumerate(held.holding.placements)
+        ]
+        return let_in(places=back, rooms=rooms, flavors=self._soon.flavors)
 
     def _is_lawful(self, flavor: FlavorId) -> bool:
         """Whether the project may hold what it has now been charged."""
@@ -140,84 +172,49 @@ class Search:
     def _over_by_reclaim(self, flavor: FlavorId) -> bool:
         """Whether others give back the flavor for a project that is itself over nominal."""
         over = over_milli(book=self._soon.book, project=self._pending.project, flavor=flavor)
-        return over > 0 and any(
-            victim.rule is PreemptRule.RECLAIM and flavor in victim.held.amounts
-            for victim in self._taken.values()
-        )
+        return over > 0 and self._reclaimed[flavor] > 0
 
     def _evict(self, victim: Victim) -> None:
         for placement in victim.held.holding.placements:
             self._soon.remove(project=victim.held.holding.project, holder=placement)
-        self._taken[victim.id] = victim
+        self._count(victim, gone=True)
+
+    def _put_back(self, victim: Victim) -> None:
+        for placement in victim.held.holding.placements:
+            self._soon.add(project=victim.held.holding.project, holder=placement)
+        self._count(victim, gone=False)
+
+    def _count(self, victim: Victim, *, gone: bool) -> None:
+        if gone:
+            self._taken[victim.id] = victim
+        else:
+            del self._taken[victim.id]
+        if victim.rule is PreemptRule.RECLAIM:
+            for flavor in victim.held.amounts:
+                self._reclaimed[flavor] += 1 if gone else -1
 
     def _make_room(self, pod_set: PodSetView, flavor: FlavorView) -> bool:
-        """Evict the least harmful victims on one node after which the pod fits there.
-
-        Nodes come up by a lower bound of their cost, and are looked at only then.
-        """
-        i = self._pending.pod_sets.index(pod_set)
-        heap = self._heaps.get(i)
-        if heap is None:
-            heap = self._heaps[i] = self._bounds()
-        while heap:
-            first = heap[0]
-            if first.as_of == len(self._taken):
-                if len(self._taken) + len(first.victims) > self._most:
-                    return False
-                for victim in first.victims:
-                    self._evict(victim)
-                return True
-            looked_at = self._look(first.node, pod_set, flavor)
-            if looked_at is None:
-                heappop(heap)
-            else:
-                heapreplace(heap, looked_at)
-        return False
-
-    def _bounds(self) -> list[_Node]:
-        heap = []
-        for node in self._eligible.nodes(self._cluster) if self._eligible else ():
-            room = self._soon.rooms.get(node)
-            first = next(self._on_node(node), None)
-            if first is not None and room is not None and room.rank >= 0:
-                own, priority, lost, _ = first.harm
-                heap.append(_Node((own, priority, lost, 1, room.rank), node))
-        heapify(heap)
-        return heap
-
-    def _on_node(self, node: NodeId) -> Iterator[Victim]:
-        found = self._eligible.on_node(self._cluster, node) if self._eligible else ()
-        return (victim for victim in found if victim.id not in self._taken)
-
-    def _look(self, node: NodeId, pod_set: PodSetView, flavor: FlavorView) -> _Node | None:
-        """The cheapest way found to make the pod fit on the node; None when there is none."""
-        room = self._soon.rooms[node]
-        trial = room.copy()
-        gone: list[Victim] = []
-        for victim in self._on_node(node):
-            if self._eligible is not None and self._eligible.may_go(victim, gone):
-                gone.append(victim)
-                self._move(trial, victim, back=False)
-                if seat(room=trial, pod_set=pod_set, flavor=flavor) is not None:
-                    break
-        else:
-            return None
-        for victim in gone[-2::-1]:
-            self._move(trial, victim, back=True)
-            if seat(room=trial, pod_set=pod_set, flavor=flavor) is not None:
-                gone.remove(victim)
-            else:
-                self._move(trial, victim, back=False)
-        harms = [victim.harm for victim in gone]
-        own, priority = max(harm[0] for harm in harms), max(harm[1] for harm in harms)
-        cost = own, priority, sum(harm[2] for harm in harms), len(gone), room.rank
-        return _Node(cost, node, tuple(gone), len(self._taken))
-
-    def _move(self, trial: Room, victim: Victim, *, back: bool) -> None:
-        move = trial.take if back else trial.give
-        for placement in victim.held.on[trial.node.id]:
-            move(holder=placement, flavor=self._soon.flavors.get(placement.flavor))
+        """Evict the least harmful victims on one node after which the pod fits there."""
+        if self._eligible is None:
+            return False
+        if self._cheapest is None or self._cheapest.pod_set is not pod_set:
+            self._cheapest = Cheapest(
+                soon=self._soon,
+                eligible=self._eligible,
+                cluster=self._cluster,
+                pod_set=pod_set,
+                flavor=flavor,
+                taken=self._taken,
+                within=self._within,
+            )
+        victims = self._cheapest.victims()
+        if victims is None:
+            return False
+        for victim in victims:
+            self._evict(victim)
+        self._cheapest.changed({node for victim in victims for node in victim.held.on})
+        return True
 
 
-def _harm(victim: Victim) -> Harm:
-    return victim.harm
+def _harm(victim: Victim) -> tuple[Cost, WorkloadId]:
+    return victim.cost, victim.id

@@ -7,16 +7,25 @@ worse by several percent: shared GPUs, Weng et al., "Beware of Fragmentation", U
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
+from operator import attrgetter
 from typing import NamedTuple
 
 from scheduler.core import mig
 from scheduler.core.fit import Room
-from scheduler.core.snapshot import DeviceMode, FlavorKind, FlavorView, Isolation
+from scheduler.core.snapshot import (
+    DeviceMode,
+    DeviceView,
+    FlavorKind,
+    FlavorView,
+    Isolation,
+)
 from scheduler.core.units import ONE_MILLI, ClusterId, DeviceId, FlavorId
 
 Entry = tuple[int, int, int]
+
+_HARDWARE = attrgetter("model", "mode", "shares", "slices")
 
 
 class Free(StrEnum):
@@ -82,6 +91,17 @@ class Pool:
             yield entries[at][2]
             at += 1
 
+    def ranks_from_empty(self, level: int, cpu_milli: int) -> Iterator[int]:
+        """As `ranks`, most left over first; nodes without devices still come before others."""
+        levels = [each for each, _ in self.levels() if each >= level]
+        for each in levels if self.free is Free.CPU else reversed(levels):
+            end = bisect_left(self.entries, (each + 1,))
+            least = bisect_left(self.entries, (each, cpu_milli))
+            while least < end:
+                begin = bisect_left(self.entries, self.entries[end - 1][:2])
+                yield from [rank for _, _, rank in self.entries[begin:end]]
+                end = begin
+
     def levels(self) -> Iterator[tuple[int, int]]:
         """Each level present, ascending, and how many entries have it."""
         at = 0
@@ -101,10 +121,12 @@ class Pool:
         return max(0, entry[1]) if self.free is Free.CPU else entry[0]
 
 
-class _Slot(NamedTuple):
-    """One usable device: the pools that it can stand in."""
+Entries = list[tuple[Pool, Entry]]
 
-    device: DeviceId
+
+class _Slot(NamedTuple):
+    """The pools that a usable device can stand in."""
+
     mode: DeviceMode
     whole: Pool
     part: Pool | None
@@ -114,12 +136,13 @@ class _Slot(NamedTuple):
 class Index:
     """Pools over the rooms of a draft; `refresh` a room after each change."""
 
-    __slots__ = ("_entries", "_of_flavor", "_pools", "_slots", "rooms")
+    __slots__ = ("_alike", "_entries", "_of_flavor", "_pools", "_slots", "rooms")
 
     def __init__(self, *, rooms: Iterable[tuple[ClusterId, Room]]) -> None:
         """`rooms` in rank order; those that take nothing new are left out by the caller."""
         self.rooms: list[Room] = []
-        self._slots: list[tuple[Pool, tuple[_Slot, ...]]] = []
+        self._slots: list[tuple[Pool, tuple[DeviceId, ...], tuple[_Slot, ...]]] = []
+        self._alike: dict[tuple[object, ...], tuple[_Slot, ...]] = {}
         self._entries: list[list[tuple[Pool, Entry]]] = []
         self._pools: dict[Key, Pool] = {}
         self._of_flavor: dict[tuple[ClusterId, FlavorId], tuple[Pool, ...]] = {}
@@ -127,7 +150,11 @@ class Index:
         for cluster, room in rooms:
             room.rank = len(self.rooms)
             self.rooms.append(room)
-            self._slots.append((self._pool(Key(cluster, Free.CPU)), self._slots_of(cluster, room)))
+            usable = [device for device in room.devices.values() if device.usable]
+            ids = tuple(device.id for device in usable)
+            self._slots.append(
+                (self._pool(Key(cluster, Free.CPU)), ids, self._of(cluster, usable))
+            )
             entries = self._levels(room)
             self._entries.append(entries)
             for pool, entry in entries:
@@ -135,17 +162,18 @@ class Index:
         for pool, listed in filling.items():
             pool.fill(listed)
 
-    def refresh(self, room: Room) -> None:
-        """The room has changed."""
+    def refresh(self, room: Room) -> tuple[Entries, Entries]:
+        """The room has changed: what it had in which pool before, and what it has now."""
         rank = room.rank
         if rank < 0:
-            return
-        new = self._levels(room)
-        for pool, entry in self._entries[rank]:
+            return [], []
+        old, new = self._entries[rank], self._levels(room)
+        for pool, entry in old:
             pool.discard(entry)
         for pool, entry in new:
             pool.add(entry)
         self._entries[rank] = new
+        return old, new
 
     def pools_for(self, *, cluster: ClusterId, flavor: FlavorView) -> tuple[Pool, ...]:
         """Where pods of the flavor may go in the cluster, preferred first."""
@@ -154,6 +182,19 @@ class Index:
             found = tuple(self._pool(key) for key in _keys(cluster, flavor))
             self._of_flavor[cluster, flavor.id] = found
         return found
+
+    def of_nodes(self, *, pools: Iterable[Pool], ranks: Iterable[int]) -> dict[Pool, Pool]:
+        """A pool beside each of these, with what those nodes have in it. The caller keeps them
+        up."""
+        found: dict[Pool, list[Entry]] = {pool: [] for pool in pools}
+        for rank in ranks:
+            for pool, entry in self._entries[rank]:
+                if pool in found:
+                    found[pool].append(entry)
+        beside = {pool: Pool(pool.key) for pool in found}
+        for pool, entries in found.items():
+            beside[pool].fill(entries)
+        return beside
 
     def pools(self) -> dict[Key, tuple[int, tuple[Entry, ...]]]:
         """The total and the entries of each pool that has any."""
@@ -166,11 +207,17 @@ class Index:
             found = self._pools[key] = Pool(key)
         return found
 
-    def _slots_of(self, cluster: ClusterId, room: Room) -> tuple[_Slot, ...]:
+    def _of(self, cluster: ClusterId, devices: Sequence[DeviceView]) -> tuple[_Slot, ...]:
+        """One for each device; nodes of like devices share theirs."""
+        alike = (cluster, *map(_HARDWARE, devices))
+        found = self._alike.get(alike)
+        if found is None:
+            found = self._alike[alike] = self._slots_of(cluster, devices)
+        return found
+
+    def _slots_of(self, cluster: ClusterId, devices: Sequence[DeviceView]) -> tuple[_Slot, ...]:
         slots = []
-        for device in room.devices.values():
-            if not device.usable:
-                continue
+        for device in devices:
             model = device.model
             shares = device.shares if device.mode is DeviceMode.WHOLE else None
             free = Free.MASK if device.mode is DeviceMode.MIG_DYNAMIC else Free.EMPTY
@@ -180,16 +227,16 @@ class Index:
                 for piece in device.slices
             )
             whole = self._pool(Key(cluster, free, model, shares=shares))
-            slots.append(_Slot(device.id, device.mode, whole, part, slices))
+            slots.append(_Slot(device.mode, whole, part, slices))
         return tuple(slots)
 
     def _levels(self, room: Room) -> list[tuple[Pool, Entry]]:
-        cpu_pool, slots = self._slots[room.rank]
+        cpu_pool, devices, slots = self._slots[room.rank]
         cpu, rank, taken, broken = room.cpu_milli, room.rank, room.taken, room.broken
         levels: list[tuple[Pool, Entry]] = []
         counts: dict[Pool, int] = {}
         empty_devices = 0
-        for device, mode, whole, part, slices in slots:
+        for device, (mode, whole, part, slices) in zip(devices, slots, strict=True):
             if broken and device in broken:
                 continue
             bits = taken[device]

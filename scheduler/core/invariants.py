@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from scheduler.core import mig
 from scheduler.core.cohorts import FLEET, Cohorts
 from scheduler.core.plan import Admit, Place, Plan
-from scheduler.core.reasons import PreemptRule, ReasonCode
+from scheduler.core.reasons import Cap, PreemptRule, ReasonCode
 from scheduler.core.snapshot import (
+    CapsView,
     DeviceMode,
     DeviceView,
     FlavorKind,
@@ -21,7 +22,16 @@ from scheduler.core.snapshot import (
     PodSetView,
     Snapshot,
 )
-from scheduler.core.units import ONE_MILLI, DeviceId, FlavorId, ProjectId, Span, WorkloadId
+from scheduler.core.units import (
+    NOBODY,
+    ONE_MILLI,
+    DeviceId,
+    FlavorId,
+    ProjectId,
+    Span,
+    UserId,
+    WorkloadId,
+)
 
 
 def violations(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
@@ -35,6 +45,7 @@ def violations(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
         *_gangs(snapshot, plan),
         *_rooms(snapshot, plan),
         *quotas(snapshot, plan),
+        *_caps(snapshot, plan),
         *_evictions(snapshot, plan),
     }
     return tuple(sorted(found))
@@ -69,6 +80,7 @@ def _gangs(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
         if not {p.node for p in admit.places} <= nodes.get(admit.cluster, set()):
             yield f"{waiting.id} is placed outside of cluster {admit.cluster}"
         yield from _gang(waiting, admit)
+        yield from _apart(snapshot, waiting, admit)
 
 
 def _gang(waiting: PendingView, admit: Admit) -> Iterator[str]:
@@ -89,6 +101,22 @@ def _gang(waiting: PendingView, admit: Admit) -> Iterator[str]:
             yield f"a pod of {pod_set.id} does not get what it asks for"
     if at != len(admit.places):
         yield f"{waiting.id} starts pods of unknown pod sets"
+
+
+def _apart(snapshot: Snapshot, waiting: PendingView, admit: Admit) -> Iterator[str]:
+    """What has to be in one domain is on nodes that agree from the outermost level down to it."""
+    topology = waiting.topology
+    if topology is None or not topology.required:
+        return
+    depth = 0
+    if topology.level in snapshot.levels:
+        depth = snapshot.levels.index(topology.level) + 1
+    on = {place.node for place in admit.places}
+    paths = {n.topology[:depth] for c in snapshot.clusters for n in c.nodes if n.id in on}
+    if len(paths) > 1:
+        yield f"{waiting.id} is placed in {len(paths)} domains of level {topology.level}"
+    if not depth or any(len(path) < depth or not path[-1] for path in paths):
+        yield f"{waiting.id} is placed where the {topology.level} is unknown"
 
 
 def _as_asked(place: Place, pod_set: PodSetView) -> bool:
@@ -271,10 +299,45 @@ def _usage(snapshot: Snapshot) -> Counter[tuple[ProjectId, FlavorId]]:
     return used
 
 
+def _caps(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
+    """Nothing of a held queue starts, and what starts brings nothing beyond a cap."""
+    pending = {p.id: p for p in snapshot.pending}
+    cores = {f.id for f in snapshot.flavors if f.kind is FlavorKind.CPU}
+    before: Counter[tuple[Cap, ProjectId, UserId]] = Counter()
+    more: Counter[tuple[Cap, ProjectId, UserId]] = Counter()
+    started = [(pending[a.workload], a.places) for a in plan.admits if a.workload in pending]
+    for counts, holders in (
+        (before, [(h, h.placements) for h in snapshot.holding]),
+        (more, started),
+    ):
+        for of, places in holders:
+            counts[Cap.RUNNING, of.project, NOBODY] += 1
+            counts[Cap.USER_RUNNING, of.project, of.user] += 1
+            milli = sum(place.amount_milli for place in places if place.flavor not in cores)
+            counts[Cap.USER_GPUS, of.project, of.user] += milli
+    queues = {queue.project: queue for queue in snapshot.queues}
+    for (cap, project, user), added in more.items():
+        queue = queues.get(project)
+        if queue is None or not added:
+            continue
+        if queue.held:
+            yield f"project {project} is held and starts work"
+        caps = queue.caps or CapsView()
+        most = {
+            Cap.RUNNING: caps.running,
+            Cap.USER_RUNNING: caps.user_running,
+            Cap.USER_GPUS: caps.user_gpus_milli,
+        }[cap]
+        total = before[cap, project, user] + added
+        if most is not None and total > most:
+            yield f"project {project} passes {cap}: {total} of {most} for {user or 'all'}"
+
+
 def _evictions(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     pending = {p.id: p for p in snapshot.pending}
     holding = {h.id: h for h in snapshot.holding}
     waits = {h.workload for h in plan.holds if h.reason.code is ReasonCode.WAITING_FOR_PREEMPTION}
+    granted = {queue.project: queue.min_run_time_s for queue in snapshot.queues}
     for evicted, times in Counter(p.victim for p in plan.preempts).items():
         if times > 1:
             yield f"{evicted} is evicted {times} times"
@@ -285,6 +348,9 @@ def _evictions(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
             continue
         if not victim.preemptible or victim.releasing:
             yield f"{victim.id} may not be evicted"
+        least_s = granted.get(victim.project, 0)
+        if least_s and (victim.started_at is None or snapshot.at < victim.started_at + least_s):
+            yield f"{victim.id} is evicted before it has run for {least_s} s"
         own = victim.project == by.project
         if preempt.rule is PreemptRule.PRIORITY and not (own and victim.priority < by.priority):
             yield f"{victim.id} is evicted by priority and is not of lower priority there"

@@ -42,6 +42,8 @@ TRANSITIONS: dict[State, frozenset[State]] = {
 TERMINAL = frozenset(state for state, following in TRANSITIONS.items() if not following)
 HOLDING = frozenset(set(State) - TERMINAL - {State.PENDING})
 """States in which a workload holds quota and placements."""
+UNDER_WAY = frozenset(state for state in HOLDING if State.PREEMPTING in TRANSITIONS[state])
+"""Those of HOLDING that nobody has asked to end."""
 
 
 def allowed(before: State, after: State) -> bool:

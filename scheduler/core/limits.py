@@ -4,17 +4,12 @@ from dataclasses import replace
 
 from scheduler.core import draft as drafts
 from scheduler.core.draft import Draft
-from scheduler.core.place import (
-    clusters_for,
-    free_milli,
-    largest_beside,
-    largest_free_milli,
-    would_place,
-)
+from scheduler.core.place import clusters_for, most_together, would_place
 from scheduler.core.plan import Place
 from scheduler.core.reasons import BINDS_BOTH, BINDS_CORES, BINDS_MEMORY, Reason, ReasonCode
 from scheduler.core.request import Option, Request, Requests
 from scheduler.core.snapshot import PendingView, Snapshot
+from scheduler.core.space import free_milli, largest_beside, largest_free_milli
 from scheduler.core.units import NodeId, ProjectId
 
 HOPELESS = frozenset(
@@ -74,6 +69,14 @@ class Limits:
             reasons.append(reason)
         return most_useful(reasons)
 
+    def known(self, *, option: Option) -> bool | None:
+        """Whether `of_capacity` found nothing against it; None when it was not asked."""
+        return self._known[option] is None if option in self._known else None
+
+    def learn(self, *, option: Option) -> None:
+        """Nothing is against it, as was found elsewhere."""
+        self._known.setdefault(option)
+
     def of_capacity(
         self, *, pending: PendingView, request: Request, option: Option
     ) -> Reason | None:
@@ -112,8 +115,8 @@ class Limits:
         if any(would_place(draft=draft, pending=pending, request=request, option=option)):
             return None
         numbers = room_numbers(draft=draft, pending=pending, request=request, option=option)
-        binding = binding_numbers(draft=draft, pending=pending, request=request, option=option)
-        return because(ReasonCode.EXCEEDS_CAPACITY, **numbers | binding)
+        numbers |= why_no_fit(draft=draft, pending=pending, request=request, option=option)
+        return because(ReasonCode.EXCEEDS_CAPACITY, **numbers)
 
 
 def room_numbers(
@@ -144,6 +147,27 @@ def room_numbers(
         "pod_milli": pod.gpu_count * pod.gpu_milli or pod.cpu_milli,
         "pods_count": sum(p.min_count for p in pending.pod_sets),
     }
+
+
+def why_no_fit(
+    *, draft: Draft, pending: PendingView, request: Request, option: Option
+) -> dict[str, int | str]:
+    """Asked when it does not fit: that it has to be together, if it fits apart, or what binds, if
+    not the devices; {} when they do."""
+    topology = pending.topology
+    if topology is not None and topology.required:
+        apart = replace(pending, topology=None)
+        if any(would_place(draft=draft, pending=apart, request=request, option=option)):
+            domains, most = most_together(
+                draft=draft, pending=pending, request=request, option=option
+            )
+            return {
+                "domains_count": domains,
+                "level": topology.level,
+                "most_pods_count": most,
+            }
+        pending = apart
+    return binding_numbers(draft=draft, pending=pending, request=request, option=option)
 
 
 def binding_numbers(

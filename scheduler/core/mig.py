@@ -176,37 +176,6 @@ def mask(span: Span) -> int:
     return ((1 << (span.end - span.start)) - 1) << span.start
 
 
-@cache
-def _free_starts(model: str, taken: int) -> int:
-    of = _board(model)
-    if of is None:
-        return 0
-    return sum(
-        1
-        for part in of.profiles
-        if not part.media
-        for span in _legal_spans(model, part.name)
-        if not mask(span) & taken
-    )
-
-
-@cache
-def _least_loss(model: str, name: str, taken: int) -> tuple[int, Span] | None:
-    free = [span for span in _legal_spans(model, name) if not mask(span) & taken]
-    if not free:
-        return None
-    before = _free_starts(model, taken)
-    return min((before - _free_starts(model, taken | mask(span)), span) for span in free)
-
-
-def least_loss(*, model: str, profile: str, taken: int) -> tuple[int, Span] | None:
-    """The free legal span that leaves most legal starts, over all profiles, and how many it costs.
-
-    `taken` are the bits in use. Ties go to the lower start. None when no legal span is free.
-    """
-    return _least_loss(model, profile, taken)
-
-
 def arrange(
     *, model: str, counts: Mapping[str, int], devices: int
 ) -> tuple[tuple[tuple[str, Span], ...], ...]:

@@ -2,27 +2,28 @@
 
 Within a project: priority, then submission, then id. Between heads:
   1. higher priority
-  2. lower share of what they borrow: of the tenant, then the department, then the project
+  2. lower share of what they borrow, then less use in the past: of the tenant, then of the
+     department, then of the project
   3. earlier submission, then id
-Identical requests of one project queue behind each other: when one does not fit, its like are
-closed with it and cost nothing more. Shares only grow while a plan admits, so the stored key of a
-head is at most too good: it is checked when it comes up, and put back if it was.
+Identical requests of one project and submitter queue behind each other: when one does not fit, its
+like are closed with it and cost nothing more. Shares only grow while a plan admits, so the stored
+key of a head is at most too good: it is checked when it comes up, and put back if it was.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 
 from scheduler.core.request import Request
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import PendingView
-from scheduler.core.units import ProjectId, WorkloadId
+from scheduler.core.units import ProjectId, UserId, WorkloadId
 
 _InProject = tuple[int, int, str]
 _Key = tuple[int, tuple[int, ...], int, str]
 
 
 class _Like:
-    """The workloads of one project with one request, the next one last."""
+    """The workloads of one project and submitter with one request, the next one last."""
 
     __slots__ = ("request", "waiting")
 
@@ -43,16 +44,17 @@ class Heads:
     ) -> None:
         """`mixed` are the projects with work of several priorities."""
         self._shares = shares
-        likes: dict[tuple[ProjectId, Request], _Like] = {}
+        likes: dict[tuple[ProjectId, UserId, Request], _Like] = {}
         for waiting in pending:
             request = requests[waiting.id]
-            like = likes.get((waiting.project, request))
+            key = waiting.project, waiting.user, request
+            like = likes.get(key)
             if like is None:
-                like = likes[waiting.project, request] = _Like(request)
+                like = likes[key] = _Like(request)
             like.waiting.append(waiting)
         for like in likes.values():
             like.waiting.sort(key=place_in_queue, reverse=True)
-        self._likes = [(project, like) for (project, _), like in likes.items()]
+        self._likes = [(project, like) for (project, _, _), like in likes.items()]
         priorities: dict[ProjectId, set[int]] = {}
         for waiting in pending:
             priorities.setdefault(waiting.project, set()).add(waiting.priority)
@@ -98,9 +100,15 @@ class Heads:
             queue[:] = [item for item in queue if item[1] is not like]
             heapify(queue)
 
-    def like(self) -> list[PendingView]:
-        """Those of the class of the workload handed out last that still wait, in order."""
-        return self._current[1].waiting[::-1] if self._current else []
+    def left(self) -> Iterator[tuple[bool, list[PendingView]]]:
+        """Who did not start in this round: each class that was closed, in that order, each in the
+        order of its queue; then with False all who were not handed out, by id."""
+        for like, head in self._closed:
+            yield True, [head, *reversed(like.waiting)]
+        closed = {id(like) for like, _ in self._closed}
+        rest = [p for _, like in self._likes if id(like) not in closed for p in like.waiting]
+        if rest:
+            yield False, sorted(rest, key=lambda p: p.id)
 
     def reopen(self) -> None:
         """Another round, over all that was closed."""
@@ -120,7 +128,7 @@ class Heads:
 
     def _key(self, project: ProjectId, like: _Like) -> _Key:
         head = like.waiting[-1]
-        return -head.priority, self._shares.of(project=project), head.submitted_at, head.id
+        return -head.priority, self._shares.rank(project=project), head.submitted_at, head.id
 
 
 def place_in_queue(pending: PendingView) -> _InProject:

@@ -5,14 +5,12 @@ go by the pools of the index. The mix that is expected is what waits and what ru
 again. No packing is made before the first pod is sought a seat.
 """
 
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from itertools import chain
-from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
+from scheduler.core.compiled import compiled
 from scheduler.core.fit import Room
 from scheduler.core.shapes import LARGEST, MOST_DEVICES, MOST_MODELS, Node, Shape
 from scheduler.core.snapshot import (
@@ -28,20 +26,6 @@ from scheduler.core.units import ONE_MILLI, ClusterId, DeviceId, FlavorId, NodeI
 
 if TYPE_CHECKING:
     from scheduler.core.fragmentation import Packing
-
-
-@cache
-def compiled() -> ModuleType | None:
-    """The module with `Packing`: loaded where plans are made, for it takes a second and 80 MiB.
-
-    None where compiled code may not run: then nothing is packed, and the index decides.
-    """
-    try:
-        from scheduler.core import fragmentation
-    except (ImportError, OSError, RuntimeError) as error:  # LLVM on a machine that is locked down
-        warnings.warn(f"shared devices go by best fit: {error}", RuntimeWarning, stacklevel=2)
-        return None
-    return fragmentation
 
 
 class _Kind(NamedTuple):
@@ -110,7 +94,7 @@ class Packed:
 
     def _packing(self, cluster: ClusterId) -> "Packing | None":
         packing, rooms = self._packings.get(cluster), self._rooms.get(cluster)
-        if packing is None and rooms and (fragmentation := compiled()):
+        if packing is None and rooms and (fragmentation := compiled("fragmentation")):
             if self._mix is None:
                 self._mix = self._expected()
             nodes = (_node(room, self._seats[room.node.id][2]) for room in rooms)

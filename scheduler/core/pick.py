@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from scheduler.core import mig
 from scheduler.core.fit import FULL, Room
+from scheduler.core.slices import Slices
 from scheduler.core.snapshot import (
     DeviceMode,
     DeviceView,
@@ -20,7 +21,7 @@ from scheduler.core.units import ONE_MILLI, WHOLE_DEVICE, DeviceId, Span
 Spans = tuple[tuple[DeviceId, Span], ...]
 
 
-def pick(*, room: Room, pod_set: PodSetView, flavor: FlavorView) -> Spans | None:
+def pick(*, room: Room, pod_set: PodSetView, flavor: FlavorView, slices: Slices) -> Spans | None:
     """Spans for one pod of the flavor on this node; None when they are not free, () for CPU."""
     if flavor.kind is FlavorKind.CPU:
         return ()
@@ -29,7 +30,7 @@ def pick(*, room: Room, pod_set: PodSetView, flavor: FlavorView) -> Spans | None
     if flavor.kind is FlavorKind.SHARE:
         return _part(room, pod_set.gpu_milli, flavor)
     found = _cut(room, pod_set.gpu_count, flavor)
-    return _cut_new(room, pod_set.gpu_count, flavor) if found is None else found
+    return _cut_new(room, pod_set.gpu_count, flavor, slices) if found is None else found
 
 
 def spans_on(*, room: Room, devices: tuple[DeviceId, ...], milli: int) -> Spans:
@@ -110,8 +111,8 @@ def _cut(room: Room, count: int, flavor: FlavorView) -> Spans | None:
     return tuple((device_id, span) for _, _, device_id, span in sorted(found)[:count])
 
 
-def _cut_new(room: Room, count: int, flavor: FlavorView) -> Spans | None:
-    """New slices at legal starts, each where it costs the fewest legal starts."""
+def _cut_new(room: Room, count: int, flavor: FlavorView, slices: Slices) -> Spans | None:
+    """New slices at legal starts, each where it costs least."""
     media = flavor.profile.endswith(mig.MEDIA)
     taken = {
         device.id: room.taken[device.id]
@@ -122,9 +123,9 @@ def _cut_new(room: Room, count: int, flavor: FlavorView) -> Spans | None:
     for _ in range(count):
         ranked = []
         for nth, (device_id, bits) in enumerate(taken.items()):
-            found = mig.least_loss(model=flavor.model, profile=flavor.profile, taken=bits)
-            if found is not None:
-                ranked.append((found[0], -bits.bit_count(), nth, device_id, found[1]))
+            spot = slices.cheapest(flavor=flavor, taken=bits)
+            if spot is not None:
+                ranked.append((spot.loss, spot.left, nth, device_id, spot.span))
         if not ranked:
             return None
         *_, device_id, span = min(ranked)

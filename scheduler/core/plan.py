@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from scheduler.core.reasons import PreemptRule, Reason
+from scheduler.core.reasons import FaultKind, PreemptRule, Reason, Subject
 from scheduler.core.units import ClusterId, DeviceId, FlavorId, NodeId, PodSetId, Span, WorkloadId
 
 
@@ -46,10 +46,37 @@ class Hold:
     reason: Reason
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Fault:
+    """A contradiction in the snapshot: what is wrong with `id`, and where, in one sentence."""
+
+    kind: FaultKind
+    subject: Subject
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """`places` are kept for a workload that waits. By `starts_at` all of them are free, and it
+    starts if it still has the quota; None when something without a run-time limit has to end
+    before. `idle_milli`: thousandths of devices that are free now and wait with it."""
+
+    workload: WorkloadId
+    starts_at: int | None
+    places: tuple[Place, ...]
+    idle_milli: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Each pending workload of the snapshot stands in exactly one Admit or one Hold."""
+    """Each pending workload of the snapshot stands in exactly one Admit or one Hold.
+
+    `faults` are ascending; the plan is one for the rest.
+    """
 
     admits: tuple[Admit, ...] = ()
     preempts: tuple[Preempt, ...] = ()
     holds: tuple[Hold, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    keeps: tuple[Keep, ...] = ()

@@ -7,12 +7,18 @@ from dataclasses import dataclass
 class Policy:
     """The knobs of one plan.
 
-    `preemption` off: nothing is ever taken back. `max_victims` bounds the workloads evicted for
-    one preemptor. `max_admits` bounds one cycle's admissions, so that its transaction stays short.
-    `max_preemptors` bounds the workloads for which one cycle evicts others.
+    `preemption` off: nothing is ever taken back. `max_admits` bounds one cycle's admissions, so
+    that its transaction stays short. `max_preemptors` bounds the workloads for which one cycle
+    evicts others, and after `max_victims` it evicts for no further one. One may need more than
+    that: a large gang would else wait for ever.
+
+    Who has waited for `guard_s` and fits nowhere has room kept for it (see `backfill`); None keeps
+    none. `most_kept` is for how many at once: 1 is EASY backfill, more is conservative.
     """
 
     preemption: bool = True
-    max_victims: int = 16
+    max_victims: int = 256
     max_admits: int = 250
     max_preemptors: int = 32
+    guard_s: int | None = None
+    most_kept: int = 1

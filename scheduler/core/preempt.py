@@ -10,8 +10,10 @@ it when it asks again: it is a borrower then, or of lower priority in the same p
 `admission` order them so), and there is no ring of evictions.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 
+from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
 from scheduler.core.evict import Search, Wait
 from scheduler.core.place import clusters_for, would_place
@@ -20,15 +22,27 @@ from scheduler.core.policy import Policy
 from scheduler.core.quota import Book
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
+from scheduler.core.space import free_within_milli
 from scheduler.core.units import ClusterId, ProjectId
-from scheduler.core.victims import Candidates, Eligible, Harm
+from scheduler.core.victims import Candidates, Eligible, cost_of
+
+MOST_DOMAINS = 8
+"""Domains of a cluster in which one workload that has to be in one looks for victims."""
+
+
+MOST_SEARCHES = 256
+"""Searches for victims in one plan; the rest waits for the next one."""
+MOST_SEARCHES_EACH = 32
+"""The same for one project."""
 
 
 class Evictions:
     """Finds room by eviction, plan-wide: nobody is evicted twice, nothing is promised twice."""
 
     def __init__(self, *, snapshot: Snapshot, policy: Policy) -> None:
-        self.candidates = Candidates(holding=snapshot.holding, at=snapshot.at)
+        self.candidates = Candidates(
+            holding=snapshot.holding, queues=snapshot.queues, at=snapshot.at
+        )
         self._snapshot = snapshot
         self._policy = policy
         self._leaving = any(held.releasing for held in snapshot.holding)
@@ -36,8 +50,14 @@ class Evictions:
         self._bare: Draft | None = None
         self._taken: list[tuple[ProjectId, Place]] = []
         self._preemptors = 0
+        self._victims = 0
         self._hopeless: set[Option] = set()
         self._stuck: dict[Option, int] = {}
+        self._version = 0
+        self._in_vain: dict[tuple[ProjectId, int, Option, bool], int] = {}
+        self._possible: dict[Option, int] = {}
+        self._searches: Counter[ProjectId] = Counter()
+        self.promised: list[tuple[ProjectId, Place]] = []
 
     @property
     def soon(self) -> Draft:
@@ -51,8 +71,24 @@ class Evictions:
         """Whether there is nobody to evict and nothing on its way back."""
         return not self._leaving and self.candidates.none
 
+    @property
+    def coming(self) -> bool:
+        """Whether anything is on its way back."""
+        return self._leaving
+
+    def is_stuck(self, *, option: Option) -> bool:
+        """Whether neither evictions nor what is on its way back can help it, as things stand."""
+        return option in self._hopeless or not self._may_come_free(option)
+
+    def drafts(self) -> tuple[Draft, ...]:
+        """What is kept has to be kept in them too, or somebody would be evicted for it."""
+        self._bare = self._bare or self._without_evictable()
+        self._version += 1
+        return self.soon, self._bare
+
     def started(self, *, pending: PendingView, places: Sequence[Place]) -> None:
         """These places are taken from now on."""
+        self._version += 1
         for place in places:
             self._taken.append((pending.project, place))
             for draft in (self._soon, self._bare):
@@ -70,16 +106,19 @@ class Evictions:
     ) -> Wait | None:
         """What the workload waits for from now on; None when eviction does not help it.
 
-        The first of `options` that works is taken, in the cluster where it does least harm: fewest
-        victims, then the least harmful. Borrowers are evicted for `reclaiming` options alone.
-        `book` is the usage now.
+        The first of `options` that works is taken, in the cluster where it does least harm.
+        Borrowers are evicted for `reclaiming` options alone. `book` is the usage now.
         """
         for option in options:
-            evicting = self._preemptors < self._policy.max_preemptors and self.candidates.exist(
+            evicting = self.may_evict and self.candidates.exist(
                 pending=pending, option=option, book=book, reclaiming=option in reclaiming
             )
             if option in self._hopeless or not (evicting or self._may_come_free(option)):
                 continue
+            asked = pending.project, pending.priority, option, option in reclaiming
+            if self._in_vain.get(asked) == self._version:
+                continue  # its like was searched for, and nothing has changed since
+            self._in_vain[asked] = self._version
             eligible = None
             if evicting:
                 eligible = Eligible(
@@ -91,16 +130,32 @@ class Evictions:
                 )
             if not self._quota_could_do(pending, option, eligible):
                 continue
-            if not self._room_could_do(pending, request, option):
+            if self._bare is not None and not self._room_could_do(pending, request, option):
                 self._hopeless.add(option)
                 continue
+            if self._searched_enough(pending.project):
+                return None
+            self._searches[pending.project] += 1
             wait = self._search(pending, request, option, eligible)
             if wait is not None:
                 self._promise(pending, wait)
                 return wait
             if eligible is None:
                 self._stuck[option] = self._preemptors
+            if self._bare is None and not self._room_could_do(pending, request, option):
+                self._hopeless.add(option)
         return None
+
+    @property
+    def may_evict(self) -> bool:
+        """Whether this plan may still evict for somebody."""
+        policy = self._policy
+        return self._preemptors < policy.max_preemptors and self._victims < policy.max_victims
+
+    def _searched_enough(self, project: ProjectId) -> bool:
+        """A search may look at all of a fleet, and a project may ask for thousands of sizes."""
+        of_project = self._searches[project]
+        return of_project >= MOST_SEARCHES_EACH or self._searches.total() >= MOST_SEARCHES
 
     def _may_come_free(self, option: Option) -> bool:
         """Whether something leaves, or was evicted since the option was last found not to fit."""
@@ -109,32 +164,65 @@ class Evictions:
     def _search(
         self, pending: PendingView, request: Request, option: Option, eligible: Eligible | None
     ) -> Wait | None:
-        """Try each cluster, then take the best; with one cluster, take it at once."""
+        """Try each cluster, then take the best; with one cluster, take it at once.
+
+        For what has to be in one domain, room is made in the best of the domains tried.
+        """
         clusters = clusters_for(draft=self.soon, request=request, option=option)
-        tried: list[tuple[int, list[Harm], ClusterId]] = []
-        for cluster in clusters:
+        where: list[tuple[ClusterId, Domain | None]] = [(cluster, None) for cluster in clusters]
+        if eligible is not None and pending.topology is not None and pending.topology.required:
+            for cluster in clusters:
+                level = pending.topology.level
+                where += [(cluster, domain) for domain in self._domains(option, cluster, level)]
+        tried: list[tuple[tuple[int, ...], ClusterId, int]] = []
+        for nth, (cluster, within) in enumerate(where):
             mark = self.soon.checkpoint()
-            search = Search(self.soon, pending, request, option, cluster, eligible)
-            wait = search.run(self._policy.max_victims)
+            search = Search(self.soon, pending, request, option, cluster, eligible, within)
+            wait = search.run()
             if wait is None:
                 continue
-            if len(clusters) == 1:
+            if len(where) == 1:
                 return wait
             self.soon.rollback(mark)
-            tried.append((len(wait.victims), [v.harm for v in wait.victims], cluster))
+            tried.append((cost_of(wait.victims) if wait.victims else (), cluster, nth))
         if not tried:
             return None
-        best = Search(self.soon, pending, request, option, min(tried)[2], eligible)
-        return best.run(self._policy.max_victims)
+        cluster, within = where[min(tried)[2]]
+        return Search(self.soon, pending, request, option, cluster, eligible, within).run()
+
+    def _domains(self, option: Option, cluster: ClusterId, level: str) -> list[Domain]:
+        """The domains that may hold the option once all who may go are gone: at most
+        MOST_DOMAINS, those with most free first."""
+        kinds = {flavor.id: flavor for flavor in option.flavors}
+        bare = self._emptied()
+        found = []
+        for here, emptied in zip(
+            self.soon.domains.of(cluster=cluster, level=level),
+            bare.domains.of(cluster=cluster, level=level),
+            strict=True,
+        ):
+            if all(
+                free_within_milli(domain=emptied, flavor=kinds[flavor]) >= asked
+                for flavor, asked in option.needs
+            ):
+                free = sum(
+                    free_within_milli(domain=here, flavor=flavor) for flavor in kinds.values()
+                )
+                found.append((-free, here.path, here))
+        return [here for *_, here in sorted(found, key=lambda each: each[:2])[:MOST_DOMAINS]]
 
     def _promise(self, pending: PendingView, wait: Wait) -> None:
+        self._version += 1
         for victim in wait.victims:
             self.candidates.forget(victim.held)
         if wait.victims:
             self._leaving = True
             self._preemptors += 1
-        if self._bare is not None:
-            for place in wait.places:
+            self._victims += len(wait.victims)
+        for place in wait.places:
+            self._taken.append((pending.project, place))
+            self.promised.append((pending.project, place))
+            if self._bare is not None:
                 self._bare.add(project=pending.project, holder=place)
 
     def _quota_could_do(
@@ -145,18 +233,34 @@ class Evictions:
             available = self.soon.book.available(project=pending.project, flavor=flavor)
             if available is None:
                 return False
-            if available < asked and eligible is not None:
-                victims = eligible.with_flavor(flavor)
-                available += sum(victim.held.amounts[flavor] for victim in victims)
-            if available < asked:
-                return False
+            victims = eligible.with_flavor(flavor) if eligible is not None else iter(())
+            while available < asked:
+                victim = next(victims, None)
+                if victim is None:
+                    return False
+                available += victim.held.amounts[flavor]
         return True
 
     def _room_could_do(self, pending: PendingView, request: Request, option: Option) -> bool:
-        """Whether it fits if everything that may be evicted goes: a quick no."""
-        if self._bare is None:
-            self._bare = self._draft(lambda held: not (held.releasing or held.preemptible))
-        return any(would_place(draft=self._bare, pending=pending, request=request, option=option))
+        """Whether it fits if everything that may be evicted goes: a quick no.
+
+        Asked only once a search has failed: until then that draft is not made.
+        """
+        if self._possible.get(option) == self._version:
+            return True
+        bare = self._emptied()
+        fits = any(would_place(draft=bare, pending=pending, request=request, option=option))
+        if fits:
+            self._possible[option] = self._version
+        return fits
+
+    def _emptied(self) -> Draft:
+        """The fleet without what leaves and all who may be evicted."""
+        self._bare = self._bare or self._without_evictable()
+        return self._bare
+
+    def _without_evictable(self) -> Draft:
+        return self._draft(lambda held: not held.releasing and held.id not in self.candidates)
 
     def _draft(self, stays: Callable[[HoldingView], bool]) -> Draft:
         staying = [held for held in self._snapshot.holding if stays(held)]

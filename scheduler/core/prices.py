@@ -7,7 +7,7 @@ A gap of 190 that nobody can use is worth 0, however large it looks; so a share 
 whole device, and one of 160 goes beside it for nothing. Exact fractions, so the answer is one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from math import lcm
 from typing import NamedTuple
@@ -31,8 +31,19 @@ MOST_ROUNDS = 400
 Pattern = tuple[int, ...]
 
 
+Dearest = Callable[[list[int]], tuple[int, Pattern]]
+"""Given a price for each kind of piece: the most that fits on one device, and how many of each."""
+
+
+class Fewest(NamedTuple):
+    """The plan with the fewest devices. Of each kind: `prices`; of each pattern: how many."""
+
+    prices: tuple[Fraction, ...]
+    patterns: tuple[tuple[Pattern, Fraction], ...]
+
+
 class Cut(NamedTuple):
-    """The plan with the fewest devices. Of each size: `prices`; of each pattern: how many."""
+    """`Fewest` for shares, whose kinds are their sizes."""
 
     sizes: tuple[int, ...]
     prices: tuple[Fraction, ...]
@@ -59,23 +70,41 @@ def gap_prices(demand: Mapping[int, int]) -> list[int]:
 
 
 def cheapest_cut(demand: Mapping[int, int]) -> Cut:
-    """Solve the program by column generation; sizes are hundredths of a device."""
+    """The fewest devices for shares; sizes are hundredths of a device."""
     heaviest = sorted(demand, key=lambda size: (-size * demand[size], size))[:MOST_SIZES]
     sizes = tuple(sorted(heaviest))
+
+    def dearest(prices: list[int]) -> tuple[int, Pattern]:
+        worth, pattern = _dearest(sizes, prices)
+        return worth[LENGTH], pattern
+
+    fewest = fewest_devices(
+        demand=[demand[size] for size in sizes],
+        alone=[LENGTH // size for size in sizes],
+        dearest=dearest,
+    )
+    return Cut(sizes, fewest.prices, fewest.patterns)
+
+
+def fewest_devices(*, demand: Sequence[int], alone: Sequence[int], dearest: Dearest) -> Fewest:
+    """Solve the program by column generation.
+
+    `demand` counts the pieces asked for of each kind; so many of one kind as `alone` says fill a
+    device that has no other.
+    """
     basis: list[Pattern] = []
     inverse: list[list[Fraction]] = []
-    for i, size in enumerate(sizes):
-        copies = LENGTH // size
-        basis.append(tuple(copies if j == i else 0 for j in range(len(sizes))))
-        inverse.append([Fraction(int(j == i), copies) for j in range(len(sizes))])
-    amounts = [row[i] * demand[sizes[i]] for i, row in enumerate(inverse)]
-    prices = [Fraction(1, LENGTH // size) for size in sizes]
+    for i, copies in enumerate(alone):
+        basis.append(tuple(copies if j == i else 0 for j in range(len(alone))))
+        inverse.append([Fraction(int(j == i), copies) for j in range(len(alone))])
+    amounts = [row[i] * demand[i] for i, row in enumerate(inverse)]
+    prices = [Fraction(1, copies) for copies in alone]
     for _ in range(MOST_ROUNDS):
         scale = lcm(*(price.denominator for price in prices))
-        worth, entering = _dearest(sizes, [int(price * scale) for price in prices])
-        if worth[LENGTH] <= scale:
+        worth, entering = dearest([int(price * scale) for price in prices])
+        if worth <= scale:
             break
-        gain = Fraction(worth[LENGTH], scale) - 1
+        gain = Fraction(worth, scale) - 1
         change = [_dot(row, entering) for row in inverse]
         ratio = {i: amounts[i] / part for i, part in enumerate(change) if part > 0}
         leaving = min(ratio, key=lambda i: (ratio[i], i))
@@ -90,7 +119,7 @@ def cheapest_cut(demand: Mapping[int, int]) -> Cut:
         prices = [p - gain * y if y else p for p, y in zip(prices, pivot, strict=True)]
         basis[leaving], inverse[leaving], amounts[leaving] = entering, pivot, amount
     used = tuple((basis[i], x) for i, x in enumerate(amounts) if x)
-    return Cut(sizes, tuple(prices), used)
+    return Fewest(tuple(prices), used)
 
 
 def _dot(row: list[Fraction], pattern: Pattern) -> Fraction:

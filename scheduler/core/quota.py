@@ -11,8 +11,8 @@ The law, which every increase has to leave true at each member whose use it rais
 
   used(m) <= capacity(m) + borrowing limit(m); for the fleet, used <= capacity
 
-What stays within a member's kept part raises nobody's use above it. A project is charged the law
-of the database, where only projects have quotas: its sum over all of them is the fleet's law here.
+What stays within a member's kept part raises nobody's use above it. The database keeps the same
+law, by triggers (ADR 0018).
 """
 
 from collections.abc import Iterable
@@ -32,7 +32,7 @@ def amount_milli(*, pod_set: PodSetView) -> int:
     return pod_set.cpu_milli
 
 
-class _Ledger:
+class Ledger:
     """One flavor, over the whole tree, by number."""
 
     __slots__ = ("capacity", "kept", "nominal", "parents", "quotas", "total", "used")
@@ -92,7 +92,7 @@ class Book:
 
     def __init__(self, *, cohorts: Iterable[CohortView] = (), queues: Iterable[QueueView]) -> None:
         self.cohorts = Cohorts(cohorts=cohorts, queues=queues)
-        self._ledgers: dict[FlavorId, _Ledger] = {}
+        self._ledgers: dict[FlavorId, Ledger] = {}
         self._strays: dict[tuple[ProjectId, FlavorId], int] = {}
 
     def charge(self, *, project: ProjectId, flavor: FlavorId, amount_milli: int) -> None:
@@ -102,7 +102,7 @@ class Book:
             key = project, flavor
             self._strays[key] = self._strays.get(key, 0) + amount_milli
         else:
-            self._ledger(flavor).charge(number, amount_milli)
+            self.ledger(flavor).charge(number, amount_milli)
 
     def available(self, *, project: ProjectId, flavor: FlavorId) -> int | None:
         """How much more the project may take now; None without a quota row.
@@ -111,18 +111,18 @@ class Book:
         enough of it has ended. Zero or negative also while others use what this project lends.
         """
         number = self._with_quota(project, flavor)
-        return None if number is None else self._ledger(flavor).available(number)
+        return None if number is None else self.ledger(flavor).available(number)
 
     def ceiling(self, *, project: ProjectId, flavor: FlavorId) -> int | None:
         """The most the project could hold if nobody else used any; None without a quota row."""
         number = self._with_quota(project, flavor)
-        return None if number is None else self._ledger(flavor).ceiling(number)
+        return None if number is None else self.ledger(flavor).ceiling(number)
 
     def used(self, *, project: ProjectId, flavor: FlavorId) -> int:
         number = self.cohorts.number.get(project)
         if number is None:
             return self._strays.get((project, flavor), 0)
-        return self._ledger(flavor).used[number]
+        return self.ledger(flavor).used[number]
 
     def nominal(self, *, project: ProjectId, flavor: FlavorId) -> int:
         """The project's own guarantee; 0 without a quota row."""
@@ -136,7 +136,11 @@ class Book:
 
     def fleet_nominal(self, *, flavor: FlavorId) -> int:
         """The sum of all nominal quotas."""
-        return self._ledger(flavor).total
+        return self.ledger(flavor).total
+
+    def flavors(self) -> set[FlavorId]:
+        """Those that have been asked for, or charged, here."""
+        return {*self._ledgers, *(flavor for _, flavor in self._strays)}
 
     def usage(self) -> dict[tuple[ProjectId, FlavorId], int]:
         """All that is in use by projects, without zeros."""
@@ -147,10 +151,11 @@ class Book:
         }
         return {key: amount for key, amount in (found | self._strays).items() if amount}
 
-    def _ledger(self, flavor: FlavorId) -> _Ledger:
+    def ledger(self, flavor: FlavorId) -> Ledger:
+        """Quota and use of the flavor, by the numbers of `cohorts`."""
         found = self._ledgers.get(flavor)
         if found is None:
-            found = self._ledgers[flavor] = _Ledger(self.cohorts, flavor)
+            found = self._ledgers[flavor] = Ledger(self.cohorts, flavor)
         return found
 
     def _quota(self, project: ProjectId, flavor: FlavorId) -> QuotaView | None:

@@ -19,11 +19,57 @@ class ReasonCode(StrEnum):
     CLUSTER_UNAVAILABLE = "cluster-unavailable"  # accepted clusters lost, degraded, draining
     BACKOFF = "backoff"  # a failed start is retried later
     ADMISSION_STOPPED = "admission-stopped"  # it would start, were a promise not broken
+    QUEUE_HELD = "queue-held"  # nothing of its project starts, until somebody opens the queue
+    RESERVED = "reserved"  # it might still run when what it would hold is kept for others
+    ROOM_KEPT = "room-kept"  # it has waited so long that what it needs first is kept for it
+    KEPT_FOR_OTHERS = "kept-for-others"  # it would fit, were that not kept for who waited longer
+    CAP_REACHED = "cap-reached"  # as much of its project, or of its submitter, runs as may at once
+    INVALID = "invalid"  # what is stored of it contradicts itself; the fault says how
+
+
+class Cap(StrEnum):
+    """Which cap a CAP_REACHED tells of: the number called `cap`."""
+
+    RUNNING = "max_running"
+    USER_RUNNING = "user_max_running"
+    USER_GPUS = "user_max_gpus_milli"
 
 
 BINDS_CORES = "cores"
 BINDS_MEMORY = "memory"
 BINDS_BOTH = "cores and memory"
+
+
+class FaultKind(StrEnum):
+    """How a snapshot contradicts itself."""
+
+    DUPLICATE_ID = "duplicate-id"  # one id, several objects
+    QUANTITY = "quantity"  # negative, or larger than anything real
+    WEIGHT = "weight"  # zero, negative, or larger than anything real
+    UNKNOWN_FLAVOR = "unknown-flavor"  # held, and in no list
+    UNKNOWN_NODE = "unknown-node"
+    UNKNOWN_DEVICE = "unknown-device"  # held on a node that does not have it
+    UNKNOWN_COHORT = "unknown-cohort"  # somebody's parent
+    COHORT_CYCLE = "cohort-cycle"  # a cohort above itself
+    TOO_DEEP = "too-deep"  # a cohort below too many others
+    ILLEGAL_SLICES = "illegal-slices"  # MIG slices that the model has not, or that overlap
+    OVER_ALLOCATED = "over-allocated"  # two holders of one part of a device
+    NEGATIVE_FREE = "negative-free"  # more cores or memory held than the node has
+    RESERVATION = "reservation"  # one that nobody can mean
+    IMPOSSIBLE_REQUEST = "impossible-request"  # pods that nobody can mean
+
+
+class Subject(StrEnum):
+    """What a fault is about."""
+
+    FLAVOR = "flavor"
+    CLUSTER = "cluster"
+    NODE = "node"
+    DEVICE = "device"
+    COHORT = "cohort"
+    PROJECT = "project"
+    WORKLOAD = "workload"
+    PLACEMENT = "placement"
 
 
 class PreemptRule(StrEnum):
@@ -37,7 +83,8 @@ class Reason:
 
     Amounts are in thousandths of a flavor (`…_milli`), counts in pods (`…_count`). When devices
     would do and something else does not, `binds` says what: BINDS_CORES, BINDS_MEMORY or
-    BINDS_BOTH.
+    BINDS_BOTH. When it would fit apart, `level` says in what of its topology all of it has to be,
+    `domains_count` how many of those there are, and `most_pods_count` how many pods one takes.
     """
 
     code: ReasonCode
@@ -75,8 +122,36 @@ _SENTENCES: dict[ReasonCode, str] = {
         "Accepted clusters that are lost, degraded or draining: {clusters}; no other is accepted."
     ),
     ReasonCode.BACKOFF: "The last start failed; it is tried again in {retry_in} s.",
+    ReasonCode.INVALID: "What is known of it contradicts itself: {fault}.",
     ReasonCode.ADMISSION_STOPPED: (
         "It fits, but nothing new starts while an operator looks into a broken promise."
+    ),
+    ReasonCode.QUEUE_HELD: "The project's queue is held: nothing starts until it is opened again.",
+    ReasonCode.RESERVED: (
+        "It would run into a reservation: {opens} {kept} {flavor} are kept for others, and with it"
+        " {lacking} of them would be missing. With a run-time limit that ends before it may start."
+    ),
+    ReasonCode.ROOM_KEPT: (
+        "{kept} {flavor} are kept for it as they come free; work without a run-time limit has to"
+        " end before it starts."
+    ),
+    ReasonCode.KEPT_FOR_OTHERS: (
+        "{asked} {flavor} would fit, but are kept for work that has waited longer; work with a"
+        " run-time limit that ends before may go ahead."
+    ),
+    ReasonCode.CAP_REACHED: "{used} workloads of the project run; at most {limit} may at once.",
+}
+_KEPT = (
+    "{kept} {flavor} are kept for it from those who come after it; by the run-time limits of what"
+    " runs there, the last of them is free {starts}."
+)
+_CAPS = {
+    Cap.USER_RUNNING: (
+        "{used} workloads of its submitter run in the project; at most {limit} may at once."
+    ),
+    Cap.USER_GPUS: (
+        "{asked} GPUs or slices asked; its submitter holds {used} in the project, and may hold"
+        " {limit} at once."
     ),
 }
 _NO_QUOTA = "{asked} asked; the project has no quota of {flavor}."
@@ -110,7 +185,15 @@ def describe(reason: Reason) -> str:
     most = milli.get("nominal_milli", 0) + milli.get("borrowable_milli", 0)
     words["most"] = in_units(most)
     words["shape"] = _shape(milli, words["pod"], words["pod_cpu"])
+    words["opens"] = _opens(milli.get("opens_in_s", 0))
     sentence = _SENTENCES[reason.code]
+    if reason.code is ReasonCode.ROOM_KEPT and "starts_in_s" in milli:
+        sentence = _KEPT
+        words["starts"] = _opens(milli["starts_in_s"])
+    if "cap" in words:
+        sentence = _CAPS.get(Cap(words["cap"]), sentence)
+    if "level" in words:
+        sentence = _together(reason.code, milli)
     if "binds" in words:
         sentence = _BINDS.get(reason.code, sentence)
         _tell_binding(words, milli)
@@ -122,6 +205,27 @@ def describe(reason: Reason) -> str:
     if reason.code is ReasonCode.NO_MATCHING_FLAVOR and "flavor" not in words:
         sentence = _NO_FLAVOR
     return sentence.format_map(words)
+
+
+def _together(code: ReasonCode, milli: dict[str, int]) -> str:
+    if not milli.get("domains_count"):
+        return "All its pods have to be in one {level}, and of no node is known in which it is."
+    if code is ReasonCode.EXCEEDS_CAPACITY:
+        return (
+            "All {pods} pods have to be in one {level}; even empty, the largest of {domains} takes"
+            " {most_pods}."
+        )
+    return (
+        "{asked} {flavor} asked and {free} free, but all {pods} pods have to be in one {level}: of"
+        " {domains}, the one with most room takes {most_pods}."
+    )
+
+
+def _opens(in_s: int) -> str:
+    minutes = -(-in_s // 60)
+    if not minutes:
+        return "now"
+    return f"in {minutes} min" if minutes < 120 else f"in {minutes // 60} h"
 
 
 class _Words(dict[str, str]):

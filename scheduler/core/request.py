@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
+from operator import attrgetter
 
 from scheduler.core.quota import amount_milli
 from scheduler.core.snapshot import FlavorKind, FlavorView, PendingView, PodSetView
@@ -10,6 +11,11 @@ from scheduler.core.units import ONE_MILLI, ClusterId, FlavorId
 
 MOST_OPTIONS = 64
 """Combinations of flavors that are tried for one workload, in the order that it accepts them."""
+
+
+_SHAPE = attrgetter(
+    "count", "min_count", "cpu_milli", "memory_mib", "gpu_count", "gpu_milli", "flavors"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,20 +49,16 @@ class Request:
 class Requests:
     """The classes met so far; one `Request` object for each."""
 
-    def __init__(self, *, flavors: Mapping[FlavorId, FlavorView]) -> None:
+    def __init__(self, *, flavors: Mapping[FlavorId, FlavorView], by_limit: bool = False) -> None:
+        """`by_limit`: those with another run-time limit are of another class."""
         self._flavors = flavors
+        self._by_limit = by_limit
         self._known: dict[tuple[object, ...], Request] = {}
 
     def of(self, pending: PendingView) -> Request:
         """The class of the workload."""
-        shape = (
-            tuple(
-                (s.count, s.min_count, s.cpu_milli, s.memory_mib, s.gpu_count, s.gpu_milli,
-                 s.flavors)
-                for s in pending.pod_sets
-            ),
-            pending.clusters,
-        )  # fmt: skip
+        limit_s = pending.run_time_limit_s if self._by_limit else None
+        shape = (*map(_SHAPE, pending.pod_sets), pending.clusters, limit_s, pending.topology)
         found = self._known.get(shape)
         if found is None:
             found = self._known[shape] = self._request(pending)

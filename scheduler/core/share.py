@@ -4,6 +4,10 @@ Dominant share (Ghodsi et al., "Dominant Resource Fairness", NSDI 2011), of what
 as in Kueue's fair sharing (KEP-1714): the largest, over flavors, of what is used beyond nominal as
 a part of the fleet's nominal, divided by the weight. Whoever has less comes first, level by level:
 tenants are compared before their departments, and those before their projects.
+
+Where two members of one level are equally far over it, what they used in the past counts, halved
+for each half-life since, in the same measure: all of it as a part of the fleet's nominal, divided
+by the weight. Level by level, as in Slurm's Fair Tree (slurm.schedmd.com/fair_tree.html).
 """
 
 from collections.abc import Iterable
@@ -11,10 +15,11 @@ from collections.abc import Iterable
 from scheduler.core.quota import Book
 from scheduler.core.units import FlavorId, ProjectId
 
-SCALE = 10**12
+SCALE = 10**8
 """A share is an int: SCALE is the whole fleet's nominal of a flavor at weight 1."""
 
-_WITHOUT_WEIGHT = 10**30
+WITHOUT_WEIGHT = 1 << 62
+"""The share of who borrows without a weight: more than any other."""
 
 
 class Shares:
@@ -24,7 +29,7 @@ class Shares:
     project may use what another leaves, before either counts as borrowing from other tenants.
     """
 
-    __slots__ = ("_book", "_levels", "_over", "_paths")
+    __slots__ = ("_book", "_levels", "_over", "_past", "_paths")
 
     def __init__(self, *, book: Book) -> None:
         """Starts from what `book` has in use."""
@@ -38,6 +43,7 @@ class Shares:
                 self._add(cohorts.paths[number], flavor, -quota.nominal_milli)
         for (project, flavor), amount in book.usage().items():
             self.charge(project=project, flavor=flavor, amount_milli=amount)
+        self._past = _past(book) if any(cohorts.pasts) else None
 
     def of(self, *, project: ProjectId) -> tuple[int, ...]:
         """Its tenant's share, its department's, and so on to its own, as many as the tree is deep.
@@ -45,20 +51,53 @@ class Shares:
         A project that hangs higher has its own share in the place of departments. 0 is within the
         guarantee; () is an unknown project.
         """
-        path = self._paths.get(project)
-        if path is None:
-            return ()
-        shares = [self._over[number].dominant() for number in path]
-        return (*shares, *shares[-1:] * (self._levels - len(shares)))
+        path = self._paths.get(project, ())
+        return self._to_the_leaf([self._over[number].dominant() for number in path])
+
+    def past(self, *, project: ProjectId) -> tuple[int, ...]:
+        """As `of`, for what was used in the past: SCALE is all of the fleet's nominal of a flavor,
+        held for a second just now, at weight 1."""
+        path = self._paths.get(project, ())
+        return self._to_the_leaf([self._past[number] if self._past else 0 for number in path])
+
+    def rank(self, *, project: ProjectId) -> tuple[int, ...]:
+        """What is compared of projects, the lowest first: at each level the share, then the past.
+
+        While shares are charged it only grows, and without any past it is `of`.
+        """
+        shares = self.of(project=project)
+        if self._past is None:
+            return shares
+        pairs = zip(shares, self.past(project=project), strict=True)
+        return tuple(term for pair in pairs for term in pair)
 
     def charge(self, *, project: ProjectId, flavor: FlavorId, amount_milli: int) -> None:
         """The project's use has grown by that much, or shrunk."""
         self._add(self._paths.get(project, ()), flavor, amount_milli)
 
+    def over(self, *, flavor: FlavorId) -> list[int]:
+        """Use of the flavor beyond nominal, negative below it, by the numbers of the tree."""
+        return [over.of(flavor) for over in self._over]
+
+    def _to_the_leaf(self, terms: list[int]) -> tuple[int, ...]:
+        return (*terms, *terms[-1:] * (self._levels - len(terms)))
+
     def _add(self, path: Iterable[int], flavor: FlavorId, amount_milli: int) -> None:
         fleet = self._book.fleet_nominal(flavor=flavor)
         for number in path:
             self._over[number].add(flavor, amount_milli, fleet)
+
+
+def _past(book: Book) -> list[int]:
+    """By number. A flavor of which nobody has quota any more is forgotten."""
+    cohorts = book.cohorts
+    used = [_Over(weight) for weight in cohorts.weights]
+    for number, past in enumerate(cohorts.pasts):
+        for flavor, milli_s in past.items():
+            if fleet := book.fleet_nominal(flavor=flavor):
+                for member in cohorts.paths[number]:
+                    used[member].add(flavor, milli_s, fleet)
+    return [of.dominant() for of in used]
 
 
 class _Over:
@@ -78,9 +117,12 @@ class _Over:
         else:
             self._shares.pop(flavor, None)
 
+    def of(self, flavor: FlavorId) -> int:
+        return self._over.get(flavor, 0)
+
     def dominant(self) -> int:
         if not self._shares:
             return 0
         if self._weight <= 0:
-            return _WITHOUT_WEIGHT
+            return WITHOUT_WEIGHT
         return max(self._shares.values()) // self._weight

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from scheduler.core.units import (
+    NOBODY,
     ClusterId,
     CohortId,
     DeviceId,
@@ -16,11 +17,19 @@ from scheduler.core.units import (
     PodSetId,
     ProjectId,
     Span,
+    UserId,
     WorkloadId,
 )
 
-SCHEMA = 3
+SCHEMA = 4
 """Raised with every change of these types, so that a stored snapshot says how to be read."""
+
+
+class Placing(StrEnum):
+    """On which of the nodes that have room pods of a flavor go."""
+
+    PACK = "pack"  # least left over first: large pods find empty nodes
+    SPREAD = "spread"  # most free first: one lost node takes little with it
 
 
 class FlavorKind(StrEnum):
@@ -40,7 +49,8 @@ class Isolation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FlavorView:
-    """`model` is "" for CPU; `profile` is set for MIG only, e.g. `1g.10gb`."""
+    """`model` is "" for CPU; `profile` is set for MIG only, e.g. `1g.10gb`. Whole devices and
+    cores alone are spread."""
 
     id: FlavorId
     name: str
@@ -48,6 +58,7 @@ class FlavorView:
     model: str = ""
     profile: str = ""
     isolation: Isolation = Isolation.HARDWARE
+    placing: Placing = Placing.PACK
 
 
 class DeviceMode(StrEnum):
@@ -80,7 +91,11 @@ class DeviceView:
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """One machine. cpu_milli and memory_mib are allocatable, less what foreign pods hold."""
+    """One machine. cpu_milli and memory_mib are allocatable, less what foreign pods hold.
+
+    `topology` says where it stands, a value for each of the snapshot's levels, the outermost
+    first: ("zone-a", "", "rack-3"). "" is unknown, () is nothing known.
+    """
 
     id: NodeId
     name: str
@@ -88,6 +103,7 @@ class NodeView:
     memory_mib: int
     devices: tuple[DeviceView, ...] = ()
     usable: bool = True
+    topology: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +140,40 @@ class CohortView:
 
 
 @dataclass(frozen=True, slots=True)
+class PastView:
+    """What a project has used of a flavor, over all clusters, by now halved for each half-life
+    since then: thousandths of the flavor times seconds."""
+
+    flavor: FlavorId
+    milli_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class CapsView:
+    """The most that runs at once, in workloads: of a project, of each user in it; None is no cap.
+
+    `user_gpus_milli` is in thousandths of devices or slices, of whatever flavors.
+    """
+
+    running: int | None = None
+    user_running: int | None = None
+    user_gpus_milli: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class QueueView:
-    """A project's queue. Usage is not stored: it follows from `Snapshot.holding`."""
+    """A project's queue. Usage is not stored: it follows from `Snapshot.holding`; `past` is what
+    was used before. Of one that is `held` nothing starts. `caps` None has none. No workload of it
+    is evicted before it has run for `min_run_time_s`."""
 
     project: ProjectId
     cohort: CohortId | None = None
     weight: int = 1
     quotas: tuple[QuotaView, ...] = ()
+    past: tuple[PastView, ...] = ()
+    held: bool = False
+    caps: CapsView | None = None
+    min_run_time_s: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +196,20 @@ class PodSetView:
 
 
 @dataclass(frozen=True, slots=True)
+class TopologyView:
+    """All pods of a workload in one domain of a level of the snapshot: they have to be, or had
+    better be. Of a level that the snapshot lacks there are no domains."""
+
+    level: str
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
 class PendingView:
-    """`clusters` empty accepts any cluster. `not_before` holds a retry back until then."""
+    """`clusters` empty accepts any cluster. `not_before` holds a retry back until then.
+
+    `user` is its submitter where its project has caps of users. `topology` None: anywhere.
+    """
 
     id: WorkloadId
     project: ProjectId
@@ -165,6 +220,8 @@ class PendingView:
     run_time_limit_s: int | None = None
     clusters: tuple[ClusterId, ...] = ()
     not_before: int = 0
+    user: UserId = NOBODY
+    topology: TopologyView | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +242,9 @@ class HeldView:
 class HoldingView:
     """A workload that holds placements. `releasing`: they are on their way back already.
 
-    `pod_sets` and `clusters` are what it asks for when it queues again; without pod sets it won't.
+    `checkpointed_at` is when it last told that its work was saved, in this run or an earlier one.
+    `pod_sets`, `clusters` and `topology` are what it asks for when it queues again; without pod
+    sets it won't.
     """
 
     id: WorkloadId
@@ -200,10 +259,26 @@ class HoldingView:
     releasing: bool = False
     pod_sets: tuple[PodSetView, ...] = ()
     clusters: tuple[ClusterId, ...] = ()
+    user: UserId = NOBODY
+    checkpointed_at: int | None = None
+    topology: TopologyView | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReservationView:
+    """An amount of a flavor that is kept for a project in [starts_at, ends_at)."""
+
+    project: ProjectId
+    flavor: FlavorId
+    amount_milli: int
+    starts_at: int
+    ends_at: int
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
+    """`levels` names the levels of the topology, the outermost first."""
+
     at: int
     flavors: tuple[FlavorView, ...]
     clusters: tuple[ClusterView, ...]
@@ -212,3 +287,5 @@ class Snapshot:
     holding: tuple[HoldingView, ...] = ()
     cohorts: tuple[CohortView, ...] = ()
     schema: int = SCHEMA
+    reservations: tuple[ReservationView, ...] = ()
+    levels: tuple[str, ...] = ()

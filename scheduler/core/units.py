@@ -16,7 +16,10 @@ ProjectId = NewType("ProjectId", str)
 WorkloadId = NewType("WorkloadId", str)
 PodSetId = NewType("PodSetId", str)
 PlacementId = NewType("PlacementId", str)
+UserId = NewType("UserId", str)
 
+NOBODY = UserId("")
+"""The user of work whose project has no caps of users."""
 ONE_MILLI = 1000
 """One whole unit of any flavor."""
 

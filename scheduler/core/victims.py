@@ -1,36 +1,52 @@
 """Who may be evicted for whom, and how much harm that does.
 
 PRIORITY: preemptible work of lower priority in the same project. RECLAIM: preemptible work of
-another project that is over its nominal quota in a flavor that the workload asks for.
+another project that is over its nominal quota in a flavor that the workload asks for. Neither
+takes work that has not yet run for the least time its project grants it.
 
-Harm, least first: borrowers before the project's own work, lower priority, less device-time lost.
+Harm, least first: borrowers before the project's own work, lower priority, less work lost since
+the last checkpoint, fewer pods. A gang goes as a whole, so on each node all of it counts.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from operator import attrgetter
+from typing import NamedTuple
 
 from scheduler.core.draft import Draft
 from scheduler.core.quota import Book
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.request import Option
-from scheduler.core.snapshot import HeldView, HoldingView, PendingView
+from scheduler.core.snapshot import HeldView, HoldingView, PendingView, QueueView
 from scheduler.core.units import ClusterId, FlavorId, NodeId, ProjectId, WorkloadId
 
-Harm = tuple[bool, int, int, str]
+Cost = tuple[bool, int, int, int]
+"""Whether it is own work, its priority, its loss in thousandths of devices x seconds, its pods."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Held:
-    """Work that may be evicted. `amounts` is what it gives back, in thousandths per flavor."""
+    """Work that may be evicted. `amounts` is what it gives back, thousandths by flavor; `order`
+    has the least harm first, whosever work it is."""
 
-    holding: HoldingView
-    lost_milli_s: int
-    amounts: Mapping[FlavorId, int]
-    on: Mapping[NodeId, tuple[HeldView, ...]]
+    __slots__ = ("amounts", "holding", "on", "order")
+
+    def __init__(self, holding: HoldingView, *, at: int) -> None:
+        self.holding = holding
+        placements = holding.placements
+        lost = lost_milli_s(holding=holding, at=at)
+        self.order = holding.priority, lost, len(placements), holding.id
+        self.amounts: dict[FlavorId, int] = {}
+        self.on: dict[NodeId, tuple[HeldView, ...]] = {}
+        for placement in placements:
+            flavor, node = placement.flavor, placement.node
+            self.amounts[flavor] = self.amounts.get(flavor, 0) + placement.amount_milli
+            self.on[node] = (*self.on[node], placement) if node in self.on else (placement,)
 
 
-@dataclass(frozen=True, slots=True)
-class Victim:
+_ORDER = attrgetter("order")
+
+
+class Victim(NamedTuple):
     """Someone who may be evicted for a workload, by a rule."""
 
     held: Held
@@ -41,18 +57,34 @@ class Victim:
         return self.held.holding.id
 
     @property
-    def harm(self) -> Harm:
-        of = self.held.holding
-        own = self.rule is PreemptRule.PRIORITY
-        return own, of.priority, self.held.lost_milli_s, of.id
+    def cost(self) -> Cost:
+        priority, lost_milli_s, pods, _ = self.held.order
+        return self.rule is PreemptRule.PRIORITY, priority, lost_milli_s, pods
+
+
+def cost_of(victims: Sequence[Victim]) -> Cost:
+    """Of some victims, one at least: the worst of their kinds, and what they lose in sum."""
+    costs = [victim.cost for victim in victims]
+    own, priority = max(cost[0] for cost in costs), max(cost[1] for cost in costs)
+    return own, priority, sum(cost[2] for cost in costs), sum(cost[3] for cost in costs)
 
 
 def lost_milli_s(*, holding: HoldingView, at: int) -> int:
-    """The work lost by eviction: thousandths of devices x seconds run (of cores without any)."""
-    held = [p.amount_milli for p in holding.placements if p.spans]
-    held = held or [p.amount_milli for p in holding.placements]
+    """The work lost by eviction: thousandths of devices (of cores without any) x seconds run since
+    the last checkpoint."""
+    held = sum([p.amount_milli for p in holding.placements if p.spans])
+    held = held or sum([p.amount_milli for p in holding.placements])
     since = at if holding.started_at is None else holding.started_at
-    return sum(held) * max(0, at - since)
+    if holding.checkpointed_at is not None:
+        since = max(since, holding.checkpointed_at)
+    return held * max(0, at - since)
+
+
+def is_protected(*, holding: HoldingView, min_run_time_s: int, at: int) -> bool:
+    """Whether it has not run as long as it is granted. Work that has not begun counts from its
+    admission, or what never begins would be protected for ever."""
+    since = holding.admitted_at if holding.started_at is None else holding.started_at
+    return max(0, at - since) < min_run_time_s  # rounded seconds: it may begin after `at`
 
 
 def over_milli(*, book: Book, project: ProjectId, flavor: FlavorId) -> int:
@@ -64,26 +96,39 @@ def over_milli(*, book: Book, project: ProjectId, flavor: FlavorId) -> int:
 class Candidates:
     """All work that may be evicted, less what has been in this plan; least harm first."""
 
-    def __init__(self, *, holding: Iterable[HoldingView], at: int) -> None:
+    def __init__(
+        self, *, holding: Iterable[HoldingView], queues: Iterable[QueueView], at: int
+    ) -> None:
         self._gone: set[WorkloadId] = set()
         self._of_project: dict[ProjectId, list[Held]] = {}
         self._of_flavor: dict[FlavorId, list[Held]] = {}
         self._holders: dict[FlavorId, set[ProjectId]] = {}
-        self._on_node: dict[ClusterId, dict[NodeId, list[Held]]] = {}
-        evictable = [h for h in holding if h.preemptible and not h.releasing]
-        for held in sorted((_held(h, at) for h in evictable), key=_harm_by_itself):
+        self._on_node: dict[NodeId, list[Held]] = {}
+        granted = {queue.project: queue.min_run_time_s for queue in queues}
+        evictable = (
+            Held(h, at=at)
+            for h in holding
+            if h.preemptible
+            and not h.releasing
+            and not is_protected(holding=h, min_run_time_s=granted.get(h.project, 0), at=at)
+        )
+        self._all = {held.holding.id: held for held in sorted(evictable, key=_ORDER)}
+        for held in self._all.values():
             self._of_project.setdefault(held.holding.project, []).append(held)
             for flavor in held.amounts:
                 self._of_flavor.setdefault(flavor, []).append(held)
                 self._holders.setdefault(flavor, set()).add(held.holding.project)
-            nodes = self._on_node.setdefault(held.holding.cluster, {})
             for node in held.on:
-                nodes.setdefault(node, []).append(held)
+                self._on_node.setdefault(node, []).append(held)
+
+    def __contains__(self, workload: WorkloadId) -> bool:
+        """Whether it may be evicted, for some workload or other."""
+        return workload in self._all
 
     @property
     def none(self) -> bool:
         """Whether nothing at all may be evicted."""
-        return not self._of_project
+        return not self._all
 
     def forget(self, held: Held) -> None:
         """It is being evicted: not there for anyone else."""
@@ -116,17 +161,14 @@ class Candidates:
             if over > 0 and project != pending.project:
                 yield project
 
-    def nodes(self, cluster: ClusterId) -> Iterable[NodeId]:
-        """Nodes of the cluster where something may be evicted."""
-        return self._on_node.get(cluster, {})
+    def on_node(self, node: NodeId) -> Iterator[Held]:
+        return self._left(self._on_node.get(node, ()))
 
-    def on_node(self, cluster: ClusterId, node: NodeId) -> list[Held]:
-        held_here = self._on_node.get(cluster, {}).get(node, ())
-        return [held for held in held_here if held.holding.id not in self._gone]
+    def with_flavor(self, flavor: FlavorId) -> Iterator[Held]:
+        return self._left(self._of_flavor.get(flavor, ()))
 
-    def with_flavor(self, flavor: FlavorId) -> list[Held]:
-        holders = self._of_flavor.get(flavor, ())
-        return [held for held in holders if held.holding.id not in self._gone]
+    def _left(self, found: Iterable[Held]) -> Iterator[Held]:
+        return (held for held in found if held.holding.id not in self._gone)
 
 
 class Eligible:
@@ -150,25 +192,42 @@ class Eligible:
             for flavor in (self._asked if reclaiming else ())
         }
 
-    def nodes(self, cluster: ClusterId) -> Iterable[NodeId]:
-        return self._candidates.nodes(cluster)
+    def in_cluster(self, cluster: ClusterId) -> Iterator[Victim]:
+        """All of them that hold something there, least harm first."""
+        by_flavor = [self._candidates.with_flavor(flavor) for flavor in self._borrowers]
+        before: Held | None = None
+        for held in merge(*by_flavor, key=_ORDER):
+            if held is not before and held.holding.cluster == cluster and self._borrows(held):
+                yield Victim(held, PreemptRule.RECLAIM)
+            before = held
+        for held in self._candidates.own(pending=self._pending):
+            if held.holding.cluster == cluster:
+                yield Victim(held, PreemptRule.PRIORITY)
 
-    def on_node(self, cluster: ClusterId, node: NodeId) -> Iterator[Victim]:
-        return self._in_order(self._candidates.on_node(cluster, node))
+    def on_node(self, node: NodeId) -> Iterator[Victim]:
+        """Borrowers before own work, else least harm first."""
+        own = []
+        for held in self._candidates.on_node(node):
+            if self._borrows(held):
+                yield Victim(held, PreemptRule.RECLAIM)
+            elif self._is_own(held):
+                own.append(held)
+        for held in own:
+            yield Victim(held, PreemptRule.PRIORITY)
 
     def with_flavor(self, flavor: FlavorId) -> Iterator[Victim]:
-        return self._in_order(self._candidates.with_flavor(flavor))
-
-    def _in_order(self, found: Sequence[Held]) -> Iterator[Victim]:
-        """Borrowers before own work, otherwise in the order that they come in."""
-        project, priority = self._pending.project, self._pending.priority
+        """As `on_node`."""
         if self._borrowers:
-            for held in found:
+            for held in self._candidates.with_flavor(flavor):
                 if self._borrows(held):
                     yield Victim(held, PreemptRule.RECLAIM)
-        for held in found:
-            if held.holding.project == project and held.holding.priority < priority:
+        for held in self._candidates.own(pending=self._pending):
+            if flavor in held.amounts:
                 yield Victim(held, PreemptRule.PRIORITY)
+
+    def _is_own(self, held: Held) -> bool:
+        of, pending = held.holding, self._pending
+        return of.project == pending.project and of.priority < pending.priority
 
     def _borrows(self, held: Held) -> bool:
         project = held.holding.project
@@ -191,16 +250,3 @@ class Eligible:
                 if gone > over_milli(book=self._book, project=project, flavor=flavor):
                     return False
         return True
-
-
-def _held(holding: HoldingView, at: int) -> Held:
-    amounts: dict[FlavorId, int] = {}
-    on: dict[NodeId, tuple[HeldView, ...]] = {}
-    for placement in holding.placements:
-        amounts[placement.flavor] = amounts.get(placement.flavor, 0) + placement.amount_milli
-        on[placement.node] = (*on.get(placement.node, ()), placement)
-    return Held(holding, lost_milli_s(holding=holding, at=at), amounts, on)
-
-
-def _harm_by_itself(held: Held) -> tuple[int, int, str]:
-    return held.holding.priority, held.lost_milli_s, held.holding.id

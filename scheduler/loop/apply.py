@@ -5,26 +5,25 @@ quotas locked, compare-and-set, placements. What a constraint refuses is found b
 and left for the next cycle.
 """
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from time import perf_counter
 from uuid import UUID
 
-from django.db import IntegrityError, OperationalError, connection, transaction
-from django.db.backends.postgresql.psycopg_any import NumericRange
+from django.db import IntegrityError, OperationalError, transaction
 
-from controlplane.kernel import hints
+from controlplane.kernel import bulk, hints
 from controlplane.kernel.crash import crash
+from controlplane.kernel.ids import uuid7
 from scheduler.core.fit import Room, let_in
 from scheduler.core.lifecycle import State
-from scheduler.core.plan import Admit, Hold, Plan, Preempt
-from scheduler.core.reasons import PreemptRule, Reason, describe
+from scheduler.core.plan import Admit, Plan, Preempt
+from scheduler.core.reasons import PreemptRule
 from scheduler.core.units import WorkloadId
-from scheduler.loop import load
+from scheduler.loop import holds, load
 from scheduler.loop.lease import Lease, fence
 from scheduler.loop.load import Loaded
 from scheduler.models import (
@@ -38,18 +37,17 @@ from scheduler.models import (
 from scheduler.selectors import fleet
 from scheduler.services.transition import Step, transition
 from scheduler.services.workloads import stop_attempts
+from tenants.models import Project, QueueState
 from tenants.services import usage
 
 logger = logging.getLogger(__name__)
 
 ACTOR = "system:scheduler"
-BATCH = 50
+BATCH = 250
 """Workloads a transaction. It holds its quotas' rows to its end, and observe waits for them."""
 BUDGET_S = 0.4
 """Real seconds after which no further batch is begun: what is left goes to the next cycle, so that
 none outlives its lease however slow the database is."""
-REASON_AGE = timedelta(seconds=30)
-"""A reason is written again when it is older, so that none shown is older than a minute (P14)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +74,7 @@ def apply(
         admitted |= _admit(lease, loaded, batch, projects, at)
         tried += len(batch)
     preempted = _preempt(lease, loaded, plan.preempts, at)
-    _hold(lease, loaded, plan.holds, at, REASON_AGE * speed)
+    holds.write(lease=lease, waiting=loaded.waiting, holds=plan.holds, at=at, speed=speed)
     refused = tuple(a.workload for a in plan.admits[:tried] if a.workload not in admitted)
     return Outcome(frozenset(admitted), refused, len(plan.admits) - tried, preempted)
 
@@ -122,7 +120,7 @@ def _admit_batch(
     at: datetime,
 ) -> set[WorkloadId]:
     # The fence keeps other schedulers out, so room can only have grown by the time of the lock.
-    fitting = _still_fitting(loaded, batch)
+    fitting = _still_fitting(loaded, _still_open(batch, projects))
     usage.lock(_amounts(fitting, projects))
     moved = transition(
         [
@@ -141,21 +139,25 @@ def _admit_batch(
     )
     made = [admit for admit in fitting if UUID(admit.workload) in moved]
     usage.add(_amounts(made, projects))
-    attempts = {
-        admit.workload: Attempt(
-            workload_id=UUID(admit.workload),
-            number=loaded.waiting[admit.workload].attempts + 1,
-            cluster_id=UUID(admit.cluster),
-            epoch=lease.epoch,
-            created_at=at,
-        )
-        for admit in made
-    }
-    Attempt.objects.bulk_create(attempts.values())
+    workloads = [UUID(admit.workload) for admit in made]
+    numbers = [loaded.waiting[admit.workload].attempts + 1 for admit in made]
+    attempts = [uuid7() for _ in made]
+    bulk.insert(
+        Attempt,
+        id=attempts,
+        workload_id=workloads,
+        number=numbers,
+        cluster_id=[admit.cluster for admit in made],
+        epoch=lease.epoch,
+        created_at=at,
+    )
     crash("B3")
-    _insert_placements(made, attempts, at)
-    Operation.objects.bulk_create(
-        Operation(attempt=attempt, kind=OperationKind.START) for attempt in attempts.values()
+    _insert_placements(made, attempts, numbers, at)
+    bulk.insert(
+        Operation,
+        id=[uuid7() for _ in made],
+        attempt_id=attempts,
+        kind=OperationKind.START.value,
     )
     if made:
         hints.hint(hints.DISPATCH)
@@ -170,6 +172,14 @@ def _amounts(
         for place in admit.places:
             amounts[projects[admit.workload], UUID(place.flavor)] += place.amount_milli
     return dict(amounts)
+
+
+def _still_open(batch: Sequence[Admit], projects: dict[WorkloadId, UUID]) -> list[Admit]:
+    """Those whose queue nobody has closed since the plan was made, nor can until this is done."""
+    asked = Project.objects.filter(id__in={projects[admit.workload] for admit in batch})
+    rows = asked.order_by("id").select_for_update(no_key=True).values_list("id", "queue_state")
+    opened = {id for id, state in rows if state == QueueState.OPEN}
+    return [admit for admit in batch if projects[admit.workload] in opened]
 
 
 def _still_fitting(loaded: Loaded, batch: Sequence[Admit]) -> list[Admit]:
@@ -191,36 +201,44 @@ def _still_fitting(loaded: Loaded, batch: Sequence[Admit]) -> list[Admit]:
 
 
 def _insert_placements(
-    admits: Sequence[Admit], attempts: dict[WorkloadId, Attempt], at: datetime
+    admits: Sequence[Admit], attempts: Sequence[UUID], numbers: Sequence[int], at: datetime
 ) -> None:
-    placements, spans = [], []
-    for admit in admits:
-        attempt = attempts[admit.workload]
-        for place in admit.places:
-            placement = Placement(
-                workload_id=attempt.workload_id,
-                attempt=attempt,
-                pod_set_id=UUID(place.pod_set),
-                rank=place.rank,
-                node_id=UUID(place.node),
-                flavor_id=UUID(place.flavor),
-                amount_milli=place.amount_milli,
-                cpu_milli=place.cpu_milli,
-                memory_mib=place.memory_mib,
-                pod_name=f"w{attempt.workload_id.hex}-{attempt.number}-{place.rank}",
-                created_at=at,
-            )
-            placements.append(placement)
-            spans += [
-                PlacementSpan(
-                    placement=placement,
-                    device_id=UUID(device),
-                    span=NumericRange(span.start, span.end),
-                )
-                for device, span in place.spans
-            ]
-    Placement.objects.bulk_create(placements)
-    PlacementSpan.objects.bulk_create(spans)
+    pods = [
+        (place, admit.workload, attempt, number)
+        for admit, attempt, number in zip(admits, attempts, numbers, strict=True)
+        for place in admit.places
+    ]
+    ids = [uuid7() for _ in pods]
+    bulk.insert(
+        Placement,
+        id=ids,
+        workload_id=[workload for _, workload, _, _ in pods],
+        attempt_id=[attempt for _, _, attempt, _ in pods],
+        pod_set_id=[place.pod_set for place, *_ in pods],
+        rank=[place.rank for place, *_ in pods],
+        node_id=[place.node for place, *_ in pods],
+        flavor_id=[place.flavor for place, *_ in pods],
+        amount_milli=[place.amount_milli for place, *_ in pods],
+        cpu_milli=[place.cpu_milli for place, *_ in pods],
+        memory_mib=[place.memory_mib for place, *_ in pods],
+        pod_name=[
+            f"w{workload.replace('-', '')}-{number}-{place.rank}"
+            for place, workload, _, number in pods
+        ],
+        created_at=at,
+    )
+    spans = [
+        (id, device, f"[{span.start},{span.end})")
+        for id, (place, *_) in zip(ids, pods, strict=True)
+        for device, span in place.spans
+    ]
+    bulk.insert(
+        PlacementSpan,
+        id=[uuid7() for _ in spans],
+        placement_id=[id for id, _, _ in spans],
+        device_id=[device for _, device, _ in spans],
+        span=[span for _, _, span in spans],
+    )
 
 
 _RULES = {
@@ -254,44 +272,15 @@ def _preempt(
             actor_name="scheduler",
             at=at,
         )
-        WorkloadEvent.objects.bulk_create(
-            WorkloadEvent(
-                workload_id=id,
-                at=at,
-                kind="preempted",
-                message=f"rule: {rules[id].rule.value}",
-            )
-            for id in moved
+        victims = sorted(moved)
+        bulk.insert(
+            WorkloadEvent,
+            id=[uuid7() for _ in victims],
+            workload_id=victims,
+            at=at,
+            kind="preempted",
+            message=[f"rule: {rules[id].rule.value}" for id in victims],
         )
         crash("E1")
-        stop_attempts(workload_ids=sorted(moved))
+        stop_attempts(workload_ids=victims)
     return frozenset(rules[id].victim for id in moved)
-
-
-def _hold(
-    lease: Lease, loaded: Loaded, holds: Sequence[Hold], at: datetime, stale: timedelta
-) -> None:
-    """Write the reasons that changed in kind, or are getting old."""
-    fresh = []
-    for hold in holds:
-        known = loaded.waiting[hold.workload]
-        old = known.reason_at is None or at - known.reason_at > stale
-        if old or known.reason_code != hold.reason.code:
-            fresh.append(hold)
-    if not fresh:
-        return
-    # Workloads of one class share a reason, so the texts are few.
-    texts = {reason: _as_json(reason) for reason in {hold.reason for hold in fresh}}
-    with transaction.atomic(), connection.cursor() as cursor:
-        fence(lease)
-        cursor.execute(
-            "UPDATE scheduler_workload w SET reason = r.reason::jsonb, reason_at = %s"
-            " FROM unnest(%s::uuid[], %s::text[]) AS r(id, reason)"
-            " WHERE w.id = r.id AND w.state = 'PENDING'",
-            [at, [UUID(hold.workload) for hold in fresh], [texts[hold.reason] for hold in fresh]],
-        )
-
-
-def _as_json(reason: Reason) -> str:
-    value = {"code": reason.code, "numbers": dict(reason.numbers), "text": describe(reason)}
-    return json.dumps(value)

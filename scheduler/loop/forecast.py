@@ -6,9 +6,8 @@ from time import perf_counter
 from django.db import connection
 
 from scheduler.core.estimate import forecast
-from scheduler.core.policy import Policy
 from scheduler.core.units import ProjectId
-from scheduler.loop import retention
+from scheduler.loop import policy, retention
 from scheduler.loop.load import load
 from scheduler.models import Estimate
 
@@ -30,7 +29,7 @@ def run(*, at: datetime) -> int:
         return 0
     found = forecast(
         snapshot=snapshot,
-        policy=Policy(),
+        policy=policy.current(),
         run_times=_run_times(),
         passes=PASSES,
         seed=int(at.timestamp()),

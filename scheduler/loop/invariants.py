@@ -11,13 +11,14 @@ from itertools import islice
 
 from django.db import connection
 
+from scheduler.loop import lent
 from scheduler.loop.load import frozen
 from scheduler.loop.promises import RULES
 from scheduler.loop.rules import MOST, Rule, Violation
 from scheduler.selectors import fleet
 
 AT_ONCE = Rule("P1", "at-once", 3, "{} and {} ran at once on one span of device {}.")
-SUBJECTS = frozenset(rule.about for rule in [*RULES, AT_ONCE])
+SUBJECTS = frozenset(rule.about for rule in [*RULES, lent.OVER, AT_ONCE])
 CLOCKS = timedelta(seconds=1)
 """By how much the clocks of a cluster and of a worker may disagree about who came first."""
 CHUNK = 2000
@@ -47,6 +48,8 @@ def violations_here(*, about: Container[str] = SUBJECTS) -> list[Violation]:
         if rule.about in about
         for row in fleet.rows(_FIRST.format(sql=sql), [MOST + 1])
     ]
+    if lent.OVER.about in about:
+        found += [Violation(lent.OVER, row) for row in islice(lent.over(), MOST + 1)]
     if AT_ONCE.about in about:
         found += [Violation(AT_ONCE, row) for row in islice(_at_once(), MOST + 1)]
     return found

@@ -1,6 +1,6 @@
 """Rows → Snapshot, in one REPEATABLE READ READ ONLY transaction. Reads only; decides nothing."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db import connection, transaction
 
 from scheduler.core.lifecycle import State
-from scheduler.core.snapshot import HeldView, HoldingView, PendingView, PodSetView, Snapshot
+from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot
 from scheduler.core.units import (
     ClusterId,
     DeviceId,
@@ -18,9 +18,13 @@ from scheduler.core.units import (
     PodSetId,
     ProjectId,
     Span,
+    UserId,
     WorkloadId,
 )
+from scheduler.loop import asked
+from scheduler.loop.asked import Asked
 from scheduler.selectors import fleet
+from tenants.selectors import past
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,87 +63,71 @@ def load(*, at: datetime) -> Loaded:
 
 def load_here(*, at: datetime) -> Loaded:
     """As `load`, inside a transaction that the caller has made consistent."""
-    pod_sets = _pod_sets()
-    pending, waiting = _pending(pod_sets)
-    holding, states = _holding(pod_sets)
+    asks = asked.live()
+    pending, waiting = _pending(asks)
+    holding, states = _holding(asks)
     snapshot = Snapshot(
         at=int(at.timestamp()),
         flavors=fleet.flavors(),
         clusters=fleet.clusters(),
-        queues=fleet.queues(),
+        queues=fleet.queues(past=past.decayed(at=at)),
+        reservations=fleet.reservations(at=at),
         cohorts=fleet.cohorts(),
         pending=pending,
         holding=holding,
+        levels=fleet.levels(),
     )
     return Loaded(snapshot, waiting, states)
 
 
-_POD_SETS = """
-SELECT s.workload_id::text, s.id::text, s.count, s.min_count, s.cpu_milli, s.memory_mib,
-       s.gpu_count, s.gpu_milli,
-       array(SELECT f.flavor_id::text FROM scheduler_podsetflavor f
-             WHERE f.pod_set_id = s.id ORDER BY f.position)
-FROM scheduler_podset s JOIN scheduler_workload w ON w.id = s.workload_id
-WHERE w.state NOT IN ('SUCCEEDED', 'FAILED', 'CANCELLED')
-ORDER BY s.workload_id, s.position
-"""
 _PENDING = """
 SELECT w.id::text, w.project_id::text, w.priority, w.preemptible,
        extract(epoch FROM w.submitted_at)::bigint, w.run_time_limit_s,
-       array(SELECT c.cluster_id::text FROM scheduler_workload_clusters c
-             WHERE c.workload_id = w.id ORDER BY 1),
        coalesce(extract(epoch FROM w.not_before)::bigint, 0),
-       w.version, (SELECT coalesce(max(a.number), 0) FROM scheduler_attempt a
-                   WHERE a.workload_id = w.id),
+       CASE WHEN t.user_max_running IS NULL AND t.user_max_gpus_milli IS NULL THEN ''
+            ELSE w.submitted_by_id::text END,
+       w.version, CASE WHEN w.version = 1 THEN 0  -- it never moved, so nothing tried it
+                  ELSE (SELECT coalesce(max(a.number), 0) FROM scheduler_attempt a
+                        WHERE a.workload_id = w.id) END,
        coalesce(w.reason->>'code', ''), w.reason_at
-FROM scheduler_workload w WHERE w.state = 'PENDING' ORDER BY w.id
+FROM scheduler_workload w JOIN tenants_project t ON t.id = w.project_id
+WHERE w.state = 'PENDING' ORDER BY w.id
 """
 
 
-type PodSets = dict[str, tuple[PodSetView, ...]]
-"""The pod sets of each workload that has not ended, in their order."""
-
-
-def _pod_sets() -> PodSets:
-    found: dict[str, list[PodSetView]] = {}
-    for workload, id, *numbers, accepted in fleet.rows(_POD_SETS):
-        count, min_count, cpu_milli, memory_mib, gpu_count, gpu_milli = numbers
-        view = PodSetView(
-            PodSetId(id),
-            count,
-            min_count,
-            cpu_milli,
-            memory_mib,
-            gpu_count,
-            gpu_milli,
-            tuple(FlavorId(flavor) for flavor in accepted),
-        )
-        found.setdefault(workload, []).append(view)
-    return {workload: tuple(views) for workload, views in found.items()}
+# A view follows from its row and what never changes, so it stays as long as the row does.
+_views: dict[str, tuple[fleet.Row, PendingView, Waiting]] = {}
 
 
 def _pending(
-    pod_sets: PodSets,
+    asks: Mapping[str, Asked],
 ) -> tuple[tuple[PendingView, ...], dict[WorkloadId, Waiting]]:
-    views = []
-    waiting = {}
+    global _views
+    views: dict[str, tuple[fleet.Row, PendingView, Waiting]] = {}
     for row in fleet.rows(_PENDING):
-        id, project, priority, preemptible, submitted_at, limit_s, places, not_before = row[:8]
-        views.append(
-            PendingView(
-                WorkloadId(id),
-                ProjectId(project),
-                priority,
-                preemptible,
-                submitted_at,
-                pod_sets.get(id, ()),
-                limit_s,
-                tuple(ClusterId(cluster) for cluster in places),
-                not_before,
-            )
-        )
-        waiting[WorkloadId(id)] = Waiting(*row[8:])
-    return tuple(views), waiting
+        kept = _views.get(row[0])
+        views[row[0]] = kept if kept and kept[0] == row else (row, *_view(row, asks[row[0]]))
+    _views = views
+    waiting = {view.id: beside for _, view, beside in views.values()}
+    return tuple(view for _, view, _ in views.values()), waiting
+
+
+def _view(row: fleet.Row, ask: Asked) -> tuple[PendingView, Waiting]:
+    id, project, priority, preemptible, submitted_at, limit_s, not_before, user = row[:8]
+    view = PendingView(
+        WorkloadId(id),
+        ProjectId(project),
+        priority,
+        preemptible,
+        submitted_at,
+        ask.pod_sets,
+        limit_s,
+        ask.clusters,
+        not_before,
+        UserId(user),
+        ask.topology,
+    )
+    return view, Waiting(*row[8:])
 
 
 # By what is not released rather than by state: capacity is held until the pod is seen gone.
@@ -158,9 +146,11 @@ SELECT w.id::text, w.project_id::text, a.cluster_id::text, w.priority, w.preempt
        extract(epoch FROM w.started_at)::bigint, w.run_time_limit_s, w.state,
        EXISTS (SELECT 1 FROM scheduler_operation o
                WHERE o.attempt_id = a.id AND o.kind = 'stop'),
-       array(SELECT c.cluster_id::text FROM scheduler_workload_clusters c
-             WHERE c.workload_id = w.id ORDER BY 1)
+       CASE WHEN t.user_max_running IS NULL AND t.user_max_gpus_milli IS NULL THEN ''
+            ELSE w.submitted_by_id::text END,
+       extract(epoch FROM w.checkpointed_at)::bigint
 FROM scheduler_workload w JOIN scheduler_attempt a ON a.workload_id = w.id
+JOIN tenants_project t ON t.id = w.project_id
 WHERE a.ended_at IS NULL
 """
 
@@ -201,13 +191,16 @@ def held_on(*, nodes: Iterable[NodeId]) -> list[HeldView]:
     return [view for views in found.values() for view in views]
 
 
-def _holding(pod_sets: PodSets) -> tuple[tuple[HoldingView, ...], dict[WorkloadId, State]]:
+def _holding(
+    asks: Mapping[str, Asked],
+) -> tuple[tuple[HoldingView, ...], dict[WorkloadId, State]]:
     held = _held()
     views = []
     states = {}
     for row in fleet.rows(_HOLDING):
         id, project, cluster, priority, preemptible, admitted = row[:6]
-        started, limit_s, state, stop, accepted = row[6:]
+        started, limit_s, state, stop, user, checkpointed = row[6:]
+        ask = asks.get(id, Asked())
         states[WorkloadId(id)] = State(state)
         returns = not stop or state == State.PREEMPTING
         views.append(
@@ -222,8 +215,11 @@ def _holding(pod_sets: PodSets) -> tuple[tuple[HoldingView, ...], dict[WorkloadI
                 started,
                 limit_s,
                 releasing=stop,
-                pod_sets=pod_sets.get(id, ()) if returns else (),
-                clusters=tuple(ClusterId(each) for each in accepted),
+                pod_sets=ask.pod_sets if returns else (),
+                clusters=ask.clusters,
+                user=UserId(user),
+                checkpointed_at=checkpointed,
+                topology=ask.topology,
             )
         )
     return tuple(views), states

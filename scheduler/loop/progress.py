@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Self
 from uuid import UUID
 
-from scheduler.core.lifecycle import State
+from scheduler.core.lifecycle import UNDER_WAY, State
 from scheduler.models import AttemptOutcome
 
 MAX_FAILURES = 5
@@ -92,14 +92,11 @@ def verdict(progress: Progress, *, at: datetime) -> Verdict | None:
     """What follows from the counts; None when nothing does."""
     if progress.released == progress.total:
         return _ended(progress, at)
-    if progress.failed and progress.state in _UNDER_WAY:
+    if progress.failed and progress.state in UNDER_WAY:
         return Verdict(stop=True, trouble=progress.loss if progress.lost else "")
     if progress.started == progress.total and progress.state in {State.ADMITTED, State.BOUND}:
         return Verdict(State.RUNNING, at=progress.started_at)
     return None
-
-
-_UNDER_WAY = {State.ADMITTED, State.BOUND, State.RUNNING}
 
 
 def _ended(progress: Progress, at: datetime) -> Verdict:

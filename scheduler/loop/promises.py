@@ -60,7 +60,8 @@ RULES: Mapping[Rule, str] = {
         ) h ON h.project_id = q.project_id AND h.flavor_id = q.flavor_id
         WHERE coalesce(q.used_milli, 0) <> coalesce(h.held, 0)
         """,
-    # A cut quota may be passed by what was admitted before; the cut is in the audit.
+    # A cut quota may be passed by what was admitted before; the cut is in the audit. The minute is
+    # lent.GRACE, and what holds above the projects is there.
     Rule(
         "P2",
         "over-limit",
@@ -76,36 +77,6 @@ RULES: Mapping[Rule, str] = {
            AND max(p.created_at) > coalesce((SELECT max(e.at) FROM audit_auditevent e
                 WHERE e.target_type = 'quota' AND e.target_id = q.id), '-infinity')
                + interval '1 minute'
-        """,
-    # A minute, here and below: a cut and a cycle are dated by when they began, on two clocks, and
-    # either may have waited for the other. A wall that is missing is found by what comes later.
-    # What a project does not lend counts as held, and is its own to take even after a cut
-    # elsewhere: only who holds more than that came too late.
-    Rule(
-        "P2",
-        "over-fleet",
-        1,
-        "flavor {1}: {2} held or kept of the fleet's {3}, and the newest of it came after any"
-        " cut.",
-    ): """
-        SELECT f.id, f.name, c.claimed, c.capacity FROM clusters_flavor f JOIN (
-            SELECT q.flavor_id, sum(q.nominal_milli) AS capacity, array_agg(q.id) AS quotas,
-                   sum(greatest(h.held, k.kept)) AS claimed,
-                   max(h.newest) FILTER (WHERE h.held > k.kept) AS newest
-            FROM tenants_quota q
-            CROSS JOIN LATERAL (SELECT greatest(0, q.nominal_milli
-                - coalesce(q.lending_limit_milli, q.nominal_milli)) AS kept) k
-            LEFT JOIN (
-                SELECT w.project_id, p.flavor_id, sum(p.amount_milli) AS held,
-                       max(p.created_at) AS newest
-                FROM scheduler_placement p JOIN scheduler_workload w ON w.id = p.workload_id
-                WHERE p.released_at IS NULL GROUP BY 1, 2
-            ) h ON h.project_id = q.project_id AND h.flavor_id = q.flavor_id
-            GROUP BY 1
-        ) c ON c.flavor_id = f.id
-        WHERE c.claimed > c.capacity AND c.newest > coalesce((SELECT max(e.at)
-            FROM audit_auditevent e WHERE e.target_type = 'quota' AND e.target_id = ANY(c.quotas)
-        ), '-infinity') + interval '1 minute'
         """,
     Rule("P3", "pod-twice", 1, "the pod {} stands for {} placements."): """
         SELECT pod_uid, count(*) FROM scheduler_placement WHERE pod_uid <> ''

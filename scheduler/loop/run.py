@@ -19,8 +19,9 @@ from scheduler.core.plan import Hold, Plan
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.snapshot import Snapshot
+from scheduler.loop import drain, faults, inputs, retention
 from scheduler.loop import lease as leases
-from scheduler.loop import retention
+from scheduler.loop import policy as policies
 from scheduler.loop.apply import Outcome, apply
 from scheduler.loop.load import load
 from scheduler.models import CycleRecord, Workload
@@ -39,11 +40,14 @@ def run_cycle(
 ) -> CycleRecord | None:
     """Plan and apply once. None when another worker holds the lease, or nothing waits.
 
-    While admission is stopped, nothing starts and nobody is evicted; only reasons are written.
+    While admission is stopped, nothing starts and nobody is evicted for others; only reasons are
+    written.
+    Queues are drained before, whatever else there is to do.
     """
+    drain.evict(at=at)
     if not Workload.objects.filter(state=State.PENDING).exists():
-        return None  # an idle installation pays for this one query a tick
-    policy = policy or Policy()
+        return None  # an idle installation pays for these two queries a tick
+    policy = policy or policies.current()
     lease = leases.acquire(shard=SHARD)
     if lease is None:
         return None
@@ -64,8 +68,9 @@ def run_cycle(
         leases.release(lease)
     if outcome.left or len(decided.admits) >= policy.max_admits:
         hints.send(hints.CYCLE)
+    faults.log(decided.faults)
     retention.prune(CycleRecord, days=KEPT_DAYS)
-    return CycleRecord.objects.create(
+    record = CycleRecord.objects.create(
         shard=lease.shard,
         epoch=lease.epoch,
         at=at,
@@ -78,14 +83,18 @@ def run_cycle(
         plan_ms=_ms(planned_at - loaded_at),
         apply_ms=_ms(applied_at - planned_at),
         plan=_summary(decided, outcome),
+        faults=faults.summary(decided.faults),
     )
+    if outcome.admitted or outcome.preempted:
+        inputs.keep(record, inputs.of(snapshot=loaded.snapshot, policy=policy, made=decided))
+    return record
 
 
 def _decide(snapshot: Snapshot, policy: Policy) -> Plan:
     if checks.admission_stopped():
         made = plan(snapshot, replace(policy, preemption=False))
         stopped = (Hold(a.workload, Reason(ReasonCode.ADMISSION_STOPPED)) for a in made.admits)
-        return Plan(holds=(*made.holds, *stopped))
+        return Plan(holds=(*made.holds, *stopped), faults=made.faults)
     return plan(snapshot, policy)
 
 
@@ -99,4 +108,5 @@ def _summary(decided: Plan, outcome: Outcome) -> dict[str, object]:
         "admits": [[admit.workload, admit.cluster, len(admit.places)] for admit in decided.admits],
         "refused": list(outcome.refused),
         "preempts": [[p.victim, p.preemptor, p.rule] for p in decided.preempts],
+        "keeps": [[keep.workload, keep.starts_at, keep.idle_milli] for keep in decided.keeps],
     }

@@ -1,7 +1,7 @@
 """Workloads, where they run, and what was decided: one aggregate a file."""
 
 from scheduler.models.check import InvariantCheck
-from scheduler.models.cycle import CycleRecord, SchedulerLease
+from scheduler.models.cycle import CycleInput, CycleRecord, SchedulerLease
 from scheduler.models.estimate import Estimate
 from scheduler.models.operation import Operation, OperationKind
 from scheduler.models.placement import (
@@ -16,6 +16,7 @@ from scheduler.models.workload import PodSet, PodSetFlavor, Workload, WorkloadEv
 __all__ = [
     "Attempt",
     "AttemptOutcome",
+    "CycleInput",
     "CycleRecord",
     "Estimate",
     "InvariantCheck",

@@ -20,7 +20,7 @@ class SchedulerLease(models.Model):
 
 class CycleRecord(Row):
     """One load-decide-apply. Durations in milliseconds; `plan` holds the decisions that were
-    new."""
+    new, `faults` for each kind of fault of the snapshot how many there were, and the first."""
 
     shard = models.CharField(max_length=40)
     epoch = models.BigIntegerField()
@@ -34,6 +34,23 @@ class CycleRecord(Row):
     plan_ms = models.PositiveIntegerField()
     apply_ms = models.PositiveIntegerField()
     plan = models.JSONField(default=dict)
+    faults = models.JSONField(default=dict, blank=True)
 
     def __str__(self) -> str:
         return f"{self.shard} {self.at}"
+
+
+class CycleInput(models.Model):
+    """What a cycle was planned from (`loop/inputs`), compressed by zlib. It goes with its record.
+
+    `start_byte` counts the bytes of all payloads before it, since the first.
+    """
+
+    cycle = models.OneToOneField(
+        CycleRecord, primary_key=True, on_delete=models.DB_CASCADE, related_name="input"
+    )
+    payload = models.BinaryField()
+    start_byte = models.BigIntegerField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"{len(self.payload)} bytes of {self.cycle_id}"

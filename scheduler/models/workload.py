@@ -15,7 +15,9 @@ class Workload(Row):
     """Only `services.transition` changes `state`, by compare-and-set on `state` and `version`.
 
     `reason` is why it waits: {"code": …, "numbers": {…}, "text": …}, written by each cycle at
-    `reason_at`. `not_before` holds a retry back.
+    `reason_at`. `not_before` holds a retry back. `checkpointed_at` is when it last told that its
+    work was saved, in this run or an earlier one: what eviction loses counts from there.
+    All its pods have to be in one domain of `topology_level`, or had better be ("" for neither).
     """
 
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="workloads")
@@ -31,10 +33,13 @@ class Workload(Row):
     run_time_limit_s = models.PositiveIntegerField(null=True, blank=True)
     labels = models.JSONField(default=dict)
     clusters = models.ManyToManyField(Cluster, blank=True, related_name="+")
+    topology_level = models.CharField(max_length=40, blank=True, default="", db_default="")
+    topology_required = models.BooleanField(default=False, db_default=False)
     submitted_at = models.DateTimeField()
     admitted_at = models.DateTimeField(null=True, blank=True)
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
+    checkpointed_at = models.DateTimeField(null=True, blank=True)
     not_before = models.DateTimeField(null=True, blank=True)
     failures = models.PositiveSmallIntegerField(default=0)
     reason = models.JSONField(null=True, blank=True)
@@ -53,6 +58,10 @@ class Workload(Row):
             models.CheckConstraint(
                 condition=Q(run_time_limit_s__isnull=True) | Q(run_time_limit_s__gte=1),
                 name="workload_limit_positive",
+            ),
+            models.CheckConstraint(
+                condition=Q(topology_required=False) | ~Q(topology_level=""),
+                name="workload_required_level_named",
             ),
             models.CheckConstraint(
                 condition=Q(priority__gte=-1000, priority__lte=1000),

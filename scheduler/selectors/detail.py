@@ -12,10 +12,11 @@ from uuid import UUID
 from scheduler.core.reasons import in_units
 from scheduler.core.units import ONE_MILLI
 from scheduler.models import Attempt, Placement, PlacementSpan, PodSet, Workload, WorkloadEvent
-from scheduler.selectors import accrual, hardware, listing
+from scheduler.selectors import accrual, hardware, listing, standing, topology
 from scheduler.selectors.accrual import Cost
 from scheduler.selectors.dispatch import Dispatch, failing
 from scheduler.selectors.listing import Asked, Line
+from scheduler.selectors.standing import Standing
 from tenants.selectors.prices import Prices
 
 _UNITS = {"count": "", "s": " s", "mib": " MiB"}
@@ -136,10 +137,12 @@ class PodSetDetail:
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """`cost` is None for those who may not see spend; `dispatch` is there while it fails."""
+    """`cost` is None for those who may not see spend; `dispatch` is there while it fails. `domain`
+    is where the newest attempt stands, of work that asks for a topology."""
 
     line: Line
     run_time_limit_s: int | None
+    checkpointed_at: datetime | None
     not_before: datetime | None
     reason_code: str
     reason_numbers: tuple[tuple[str, str], ...]
@@ -149,10 +152,13 @@ class Detail:
     attempts: tuple[AttemptDetail, ...]
     cost: Cost | None
     dispatch: Dispatch | None = None
+    standing: tuple[Standing, ...] = ()
+    topology: str = ""
+    domain: tuple[tuple[str, str], ...] = ()
 
 
 def detail(*, workload: Workload, prices: Prices | None, at: datetime) -> Detail:
-    """Everything the page shows of a workload that the caller may see, in at most 15 queries.
+    """Everything the page shows of a workload that the caller may see, in at most 20 queries.
 
     `prices` None leaves the cost out.
     """
@@ -161,6 +167,7 @@ def detail(*, workload: Workload, prices: Prices | None, at: datetime) -> Detail
     return Detail(
         line=line,
         run_time_limit_s=workload.run_time_limit_s,
+        checkpointed_at=workload.checkpointed_at,
         not_before=workload.not_before,
         reason_code=reason.get("code", "") if line.why else "",
         reason_numbers=_numbers(reason.get("numbers", {})) if line.why else (),
@@ -172,6 +179,9 @@ def detail(*, workload: Workload, prices: Prices | None, at: datetime) -> Detail
         if prices is None
         else accrual.cost(workload_id=workload.id, prices=prices, at=at),
         dispatch=failing(workload=workload),
+        standing=standing.of_waiting(workload=workload, at=at),
+        topology=topology.asked(workload=workload),
+        domain=topology.domain(workload=workload),
     )
 
 

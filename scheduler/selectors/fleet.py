@@ -3,11 +3,15 @@ quotas."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.db import connection
 
 from scheduler.core.snapshot import (
+    CapsView,
     ClusterView,
     CohortView,
     DeviceMode,
@@ -16,8 +20,11 @@ from scheduler.core.snapshot import (
     FlavorView,
     Isolation,
     NodeView,
+    PastView,
+    Placing,
     QueueView,
     QuotaView,
+    ReservationView,
     SliceView,
 )
 from scheduler.core.units import (
@@ -29,6 +36,8 @@ from scheduler.core.units import (
     ProjectId,
     Span,
 )
+from tenants.selectors import run_times
+from tenants.selectors.past import Past
 
 type Row = tuple[Any, ...]  # Any: a database row of mixed columns
 
@@ -44,50 +53,98 @@ def rows(sql: str, parameters: Sequence[Any] = ()) -> list[Row]:  # Any: what ps
 def flavors() -> tuple[FlavorView, ...]:
     return tuple(
         FlavorView(
-            FlavorId(id), name, FlavorKind(kind), model, profile, Isolation(isolation)
+            FlavorId(id), name, FlavorKind(kind), model, profile, Isolation(isolation),
+            Placing(placing),
         )
-        for id, name, kind, model, profile, isolation in rows(
-            "SELECT id::text, name, kind, model, profile, isolation FROM clusters_flavor"
+        for id, name, kind, model, profile, isolation, placing in rows(
+            "SELECT id::text, name, kind, model, profile, isolation, f.placing"
+            " FROM clusters_flavor f"
         )
     )  # fmt: skip
 
 
-_QUEUES = """
+_QUEUES = (
+    run_times.GRANTED
+    + """
 SELECT p.id::text, p.tenant_id::text, p.weight, q.flavor_id::text, q.nominal_milli,
-       q.borrowing_limit_milli, q.lending_limit_milli
+       q.borrowing_limit_milli, q.lending_limit_milli, p.queue_state <> 'open',
+       p.max_running, p.user_max_running, p.user_max_gpus_milli,
+       coalesce(p.min_run_time_s, g.seconds)
 FROM tenants_project p LEFT JOIN tenants_quota q ON q.project_id = p.id
+LEFT JOIN granted g ON g.id = p.tenant_id
 ORDER BY p.id
+"""
+)
+
+
+def queues(*, past: Past | None = None) -> tuple[QueueView, ...]:
+    """Every project. Without a `past`, as if nobody had used anything yet."""
+    pasts: dict[str, list[PastView]] = {}
+    for (project, flavor), milli_s in (past or {}).items():
+        pasts.setdefault(project, []).append(PastView(FlavorId(flavor), milli_s))
+    found: dict[str, QueueView] = {}
+    quotas: dict[str, list[QuotaView]] = {}
+    for project, tenant, weight, flavor, *amounts, held, running, by_user, gpus, run_s in rows(
+        _QUEUES
+    ):
+        if project not in found:
+            caps = CapsView(running, by_user, gpus)
+            found[project] = QueueView(
+                ProjectId(project),
+                CohortId(tenant),
+                weight,
+                past=tuple(pasts.get(project, ())),
+                held=held,
+                caps=None if caps == CapsView() else caps,
+                min_run_time_s=run_times.fleet_s() if run_s is None else run_s,
+            )
+            quotas[project] = []
+        if flavor is not None:
+            quotas[project].append(QuotaView(FlavorId(flavor), *amounts))
+    return tuple(replace(queue, quotas=tuple(quotas[id])) for id, queue in found.items())
+
+
+_COHORTS = """
+SELECT t.id::text, t.parent_id::text, t.weight, q.flavor_id::text, q.nominal_milli,
+       q.borrowing_limit_milli, q.lending_limit_milli
+FROM tenants_tenant t LEFT JOIN tenants_tenantquota q ON q.tenant_id = t.id
 """
 
 
-def queues() -> tuple[QueueView, ...]:
-    found: dict[str, QueueView] = {}
-    quotas: dict[str, list[QuotaView]] = {}
-    for project, tenant, weight, flavor, nominal, borrowing, lending in rows(_QUEUES):
-        if project not in found:
-            found[project] = QueueView(ProjectId(project), CohortId(tenant), weight)
-            quotas[project] = []
-        if flavor is not None:
-            quotas[project].append(QuotaView(FlavorId(flavor), nominal, borrowing, lending))
+def reservations(*, at: datetime) -> tuple[ReservationView, ...]:
+    """Those that keep something at `at` or later."""
+    found = rows(
+        "SELECT project_id::text, flavor_id::text, amount_milli,"
+        " floor(extract(epoch FROM starts_at))::bigint,"
+        " ceil(extract(epoch FROM ends_at))::bigint"
+        " FROM tenants_reservation WHERE cancelled_at IS NULL AND ends_at > %s",
+        [at],
+    )
     return tuple(
-        QueueView(queue.project, queue.cohort, queue.weight, tuple(quotas[id]))
-        for id, queue in found.items()
+        ReservationView(ProjectId(project), FlavorId(flavor), amount, starts_at, ends_at)
+        for project, flavor, amount, starts_at, ends_at in found
     )
 
 
 def cohorts() -> tuple[CohortView, ...]:
     """Every tenant, with or without projects."""
-    return tuple(
-        CohortView(CohortId(id), CohortId(parent) if parent else None, weight)
-        for id, parent, weight in rows(
-            "SELECT id::text, parent_id::text, weight FROM tenants_tenant"
-        )
-    )
+    found: dict[str, CohortView] = {}
+    for id, parent, weight, flavor, *amounts in rows(_COHORTS):
+        quotas = found[id].quotas if id in found else ()
+        if flavor is not None:
+            quotas = (*quotas, QuotaView(FlavorId(flavor), *amounts))
+        found[id] = CohortView(CohortId(id), CohortId(parent) if parent else None, weight, quotas)
+    return tuple(found.values())
 
 
 # Hardware changes seldom and is the larger part of a snapshot, so a worker keeps the last few,
 # keyed by each cluster's inventory revision.
 _inventories: OrderedDict[tuple[Row, ...], tuple[ClusterView, ...]] = OrderedDict()
+
+
+def levels() -> tuple[str, ...]:
+    """The levels of the topology by name, the outermost first."""
+    return tuple(settings.BERTH_TOPOLOGY_LEVELS)
 
 
 def clusters() -> tuple[ClusterView, ...]:
@@ -104,7 +161,9 @@ def clusters() -> tuple[ClusterView, ...]:
 
 _NODES = """
 SELECT id::text, cluster_id::text, name, greatest(cpu_milli - foreign_cpu_milli, 0),
-       greatest(memory_mib - foreign_memory_mib, 0), ready AND schedulable, share_isolation
+       greatest(memory_mib - foreign_memory_mib, 0), ready AND schedulable, share_isolation,
+       array(SELECT coalesce(labels ->> label, '')
+             FROM unnest(%s::text[]) WITH ORDINALITY AS level(label, nth) ORDER BY nth)
 FROM clusters_node WHERE gone_at IS NULL
 """
 _DEVICES = """
@@ -122,7 +181,7 @@ def _read_inventory(key: tuple[Row, ...]) -> tuple[ClusterView, ...]:
     slices: dict[str, list[SliceView]] = {}
     for device, profile, start, end in rows(_SLICES):
         slices.setdefault(device, []).append(SliceView(profile, Span(start, end)))
-    nodes = rows(_NODES)
+    nodes = rows(_NODES, [list(settings.BERTH_TOPOLOGY_LEVELS.values())])
     shares = {row[0]: Isolation(row[6]) if row[6] else None for row in nodes}
     devices: dict[str, list[DeviceView]] = {}
     for id, node, ordinal, model, mode, usable in rows(_DEVICES):
@@ -138,10 +197,11 @@ def _read_inventory(key: tuple[Row, ...]) -> tuple[ClusterView, ...]:
             )
         )
     by_cluster: dict[str, list[NodeView]] = {}
-    for id, cluster, name, cpu_milli, memory_mib, usable, _ in nodes:
+    for id, cluster, name, cpu_milli, memory_mib, usable, _, topology in nodes:
         by_cluster.setdefault(cluster, []).append(
             NodeView(
-                NodeId(id), name, cpu_milli, memory_mib, tuple(devices.get(id, ())), usable
+                NodeId(id), name, cpu_milli, memory_mib, tuple(devices.get(id, ())), usable,
+                tuple(topology),
             )
         )  # fmt: skip
     return tuple(

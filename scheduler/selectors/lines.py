@@ -2,6 +2,7 @@
 sum."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from django.db.models import Count, F, Q, Sum, Window
@@ -9,9 +10,10 @@ from django.db.models.functions import RowNumber
 
 from scheduler.core.lifecycle import HOLDING, State
 from scheduler.models import PodSet, Workload
-from scheduler.selectors import listing
+from scheduler.selectors import listing, standing
 from scheduler.selectors.listing import Line
 from scheduler.selectors.queues import ORDER
+from scheduler.selectors.standing import Standing
 from tenants import access
 from tenants.access import Actor
 from tenants.models import Project
@@ -36,14 +38,20 @@ NOTHING = Load(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A project's pending work, first in line first; `lines` are the first SHOWN of `waiting`."""
+    """A project's pending work, first in line first; `lines` are the first SHOWN of `waiting`.
+
+    `state` and `note` say whether any of it starts, and if not, why.
+    """
 
     project_id: UUID
     project: str
     tenant: str
+    state: str
+    note: str
     waiting: Load
     active: Load
     lines: tuple[Line, ...]
+    standing: tuple[Standing, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +63,8 @@ class Queues:
     elsewhere_active: Load
 
 
-def queues(*, actor: Actor, project: UUID | None = None) -> Queues:
-    """Every project the actor sees that has live work, or just that one. Eight queries."""
+def queues(*, actor: Actor, at: datetime, project: UUID | None = None) -> Queues:
+    """Every project the actor sees that has live work, or just that one. Thirteen queries."""
     waiting, active = _loads()
     seen = {
         p.id: p
@@ -67,15 +75,19 @@ def queues(*, actor: Actor, project: UUID | None = None) -> Queues:
     ]
     wanted.sort(key=lambda p: (p.tenant.name, p.name, str(p.id)))
     lines = _first_lines([p.id for p in wanted if p.id in waiting])
+    stand = standing.standings(projects=wanted, at=at)
     return Queues(
         queues=tuple(
             Queue(
                 project_id=p.id,
                 project=p.name,
                 tenant=p.tenant.name,
+                state=p.queue_state,
+                note=p.queue_note,
                 waiting=waiting.get(p.id, NOTHING),
                 active=active.get(p.id, NOTHING),
                 lines=lines.get(p.id, ()),
+                standing=stand[p.id],
             )
             for p in wanted
         ),

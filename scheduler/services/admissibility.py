@@ -33,27 +33,30 @@ def problems(
         clusters=fleet.clusters(),
         queues=fleet.queues(),
         cohorts=fleet.cohorts(),
+        levels=fleet.levels(),
     )
     limits = Limits(snapshot)
     found = []
     for index, spec in enumerate(specs):
         reason = limits.reason(_pending(project, spec, flavors, clusters, at))
         if reason is not None:
-            pointer = f"/{index}/pod_sets{_field_at_fault(spec, reason, flavors)}"
+            pointer = f"/{index}{_field_at_fault(spec, reason, flavors)}"
             found.append(Problem(pointer=pointer, code=reason.code, message=describe(reason)))
     return found
 
 
 def _field_at_fault(spec: WorkloadSpec, reason: Reason, flavors: Mapping[str, Flavor]) -> str:
-    """Below /pod_sets, "" when the reason is about no flavor.
+    """What has to be together where that is too little room, else below /pod_sets.
 
     A pod that is too large alone is at fault by its size, else it is how many start together.
     """
     numbers = dict(reason.numbers)
+    if "level" in numbers:
+        return "/topology"
     name = str(numbers.get("flavor", ""))
     asking = [each for each in enumerate(spec.pod_sets) if name in each[1].flavors]
     if not asking:
-        return ""
+        return "/pod_sets"
     pod = ("pod_milli", "pod_cpu_milli", "pod_memory_mib")
     told = tuple(numbers.get(number) for number in pod)
     position, asked = max(
@@ -65,7 +68,7 @@ def _field_at_fault(spec: WorkloadSpec, reason: Reason, flavors: Mapping[str, Fl
         ReasonCode.EXCEEDS_CAPACITY: _sum(numbers, "largest_free_milli"),
     }.get(reason.code, 0)
     if not most:
-        return f"/{position}/flavors/{asked.flavors.index(name)}"
+        return f"/pod_sets/{position}/flavors/{asked.flavors.index(name)}"
     field = "count" if asked.min_count == asked.count else "min_count"
     if "binds" in numbers:
         if asked.cpu_milli > _sum(numbers, "largest_cpu_milli"):
@@ -75,7 +78,7 @@ def _field_at_fault(spec: WorkloadSpec, reason: Reason, flavors: Mapping[str, Fl
     elif _of_pod(asked)[0] > most:
         share = flavors[name].kind == FlavorKind.SHARE and asked.gpu_count == 1
         field = "cpu_milli" if not asked.gpu_count else "gpu_milli" if share else "gpu_count"
-    return f"/{position}/{field}"
+    return f"/pod_sets/{position}/{field}"
 
 
 def _of_pod(asked: PodSetSpec) -> tuple[int, int, int]:
@@ -104,6 +107,7 @@ def _pending(
         pod_sets=tuple(_pod_set(pod_set, flavors) for pod_set in spec.pod_sets),
         run_time_limit_s=spec.run_time_limit_s,
         clusters=tuple(ClusterId(str(clusters[name].id)) for name in spec.clusters),
+        topology=spec.topology,
     )
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from scheduler.core.snapshot import TopologyView
+
 PRIORITY_CLASSES: Mapping[str, int] = {"low": -100, "normal": 0, "high": 100, "urgent": 200}
 
 MAX_PODS = 4096
@@ -38,7 +40,8 @@ class PodSetSpec:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadSpec:
-    """`clusters` are names; empty accepts any. run_time_limit_s None is no limit."""
+    """`clusters` are names; empty accepts any. run_time_limit_s None is no limit, `topology` None
+    anywhere."""
 
     name: str
     pod_sets: tuple[PodSetSpec, ...]
@@ -47,3 +50,4 @@ class WorkloadSpec:
     run_time_limit_s: int | None = None
     clusters: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    topology: TopologyView | None = None

@@ -8,6 +8,8 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from controlplane.audit import services as audit
+from controlplane.kernel import bulk
+from controlplane.kernel.ids import uuid7
 from scheduler.core.lifecycle import State, allowed
 from scheduler.models import WorkloadEvent
 
@@ -30,6 +32,8 @@ class Step:
 
 
 # Rows are locked by id, so that two that move the same workloads wait and don't block each other.
+# From there to its end the transaction looks rows up by their keys: a session keeps the plans by
+# which it checks foreign keys, and one that suited an empty table reads all of a large one.
 _MOVE = """
 WITH s AS (
     SELECT u.* FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::int[], %s::timestamptz[],
@@ -45,7 +49,7 @@ UPDATE scheduler_workload w SET
     ended_at = CASE WHEN s.after IN ('SUCCEEDED', 'FAILED', 'CANCELLED') THEN s.at END,
     reason = NULL,
     reason_at = NULL
-FROM s, tenants_project p
+FROM s, tenants_project p, (SELECT set_config('enable_seqscan', 'off', true)) AS by_key
 WHERE w.id = s.id AND w.state = s.before AND (s.version IS NULL OR w.version = s.version)
   AND p.id = w.project_id
 RETURNING w.id, p.tenant_id
@@ -59,7 +63,7 @@ def transition(
 
     A workload that somebody else moved first is left alone and not in the answer. Raises
     ValueError for a step that the lifecycle does not know, which is a defect. Runs in the caller's
-    transaction.
+    transaction, which from there on reads no table whole (see `_MOVE`).
     """
     for step in steps:
         if not allowed(step.before, step.after):
@@ -81,18 +85,15 @@ def transition(
             )
             tenants: dict[UUID, UUID] = dict(cursor.fetchall())
         made = [step for step in steps if step.workload_id in tenants]
-        WorkloadEvent.objects.bulk_create(
-            [
-                WorkloadEvent(
-                    workload_id=step.workload_id,
-                    at=step.at or at,
-                    kind="state",
-                    before=step.before.value,
-                    after=step.after.value,
-                    message=step.message[:500],
-                )
-                for step in made
-            ]
+        bulk.insert(
+            WorkloadEvent,
+            id=[uuid7() for _ in made],
+            workload_id=[step.workload_id for step in made],
+            at=[step.at or at for step in made],
+            kind="state",
+            before=[step.before.value for step in made],
+            after=[step.after.value for step in made],
+            message=[step.message[:500] for step in made],
         )
         audit.record(
             actor=actor,

@@ -7,6 +7,8 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet, Value
+from django.db.models.functions import Greatest
 
 from clusters.models import Cluster, Flavor, FlavorKind
 from controlplane.audit.services import Entry
@@ -23,6 +25,7 @@ from scheduler.models import (
     Workload,
     WorkloadEvent,
 )
+from scheduler.selectors import fleet
 from scheduler.services import admissibility
 from scheduler.services.specs import MAX_PENDING, PRIORITY_CLASSES, PodSetSpec, WorkloadSpec
 from scheduler.services.transition import Step, transition
@@ -83,10 +86,11 @@ def check(
 
 
 def store(*, checked: Checked, at: datetime) -> list[Workload]:
-    """The second half of `submit`. Raises QueueFull when too many wait in the project."""
+    """The second half of `submit`. Raises QueueFull when too many wait in the project, of all or
+    of its submitter."""
     actor, project = checked.actor, checked.project
     with transaction.atomic():
-        _check_room(project, len(checked.specs))
+        _check_room(actor, project, len(checked.specs))
         workloads = _insert(actor, project, checked.specs, checked.flavors, checked.clusters, at)
         trail.record(
             *(
@@ -111,14 +115,22 @@ def store(*, checked: Checked, at: datetime) -> list[Workload]:
     return workloads
 
 
-def _check_room(project: Project, count: int) -> None:
+def _check_room(actor: Actor, project: Project, count: int) -> None:
     """Holds the project's queue until the transaction ends, so that who is next counts right."""
-    Project.objects.select_for_update(no_key=True).get(id=project.id)
-    pending = Workload.objects.filter(project=project, state=State.PENDING).count()
-    if pending + count > MAX_PENDING:
+    caps = Project.objects.select_for_update(no_key=True).get(id=project.id)
+    pending = Workload.objects.filter(project=project, state=State.PENDING)
+    _check_cap(project.name, pending, count, min(caps.max_pending or MAX_PENDING, MAX_PENDING))
+    if caps.user_max_pending is not None:
+        own = pending.filter(submitted_by=actor.user)
+        _check_cap(f"{actor.name} in {project.name}", own, count, caps.user_max_pending)
+
+
+def _check_cap(whose: str, pending: QuerySet[Workload], count: int, limit: int) -> None:
+    waiting = pending.count()
+    if waiting + count > limit:
         raise QueueFull(
-            f"{project.name} has {pending} pending workloads; with {count} more it would "
-            f"pass the limit of {MAX_PENDING}."
+            f"{whose} has {waiting} pending workloads; with {count} more it would "
+            f"pass the limit of {limit}."
         )
 
 
@@ -126,6 +138,16 @@ def _unknown_names(
     root: str, spec: WorkloadSpec, flavors: Mapping[str, Flavor], clusters: Mapping[str, Cluster]
 ) -> list[Problem]:
     problems = []
+    levels = fleet.levels()
+    if spec.topology is not None and spec.topology.level not in levels:
+        known = f"known: {', '.join(levels)}" if levels else "there are none here"
+        problems.append(
+            Problem(
+                pointer=f"{root}/topology/level",
+                code="unknown-level",
+                message=f"There is no topology level {spec.topology.level!r}; {known}.",
+            )
+        )
     for index, name in enumerate(spec.clusters):
         if name not in clusters:
             problems.append(
@@ -181,6 +203,8 @@ def _insert(
             priority=PRIORITY_CLASSES[spec.priority_class],
             preemptible=spec.preemptible,
             run_time_limit_s=spec.run_time_limit_s,
+            topology_level=spec.topology.level if spec.topology else "",
+            topology_required=spec.topology is not None and spec.topology.required,
             labels=dict(spec.labels),
             submitted_at=at,
         )
@@ -230,11 +254,7 @@ def cancel(*, actor: Actor, workload: Workload, at: datetime) -> Workload:
     Cancelling what is already on its way out changes nothing. Raises NotAllowed, or Conflict when
     it has ended or moved meanwhile.
     """
-    access.authorize(actor, Action.VIEW, project=workload.project)
-    own = workload.submitted_by_id == actor.user.id
-    needed = Action.SUBMIT if own else Action.CANCEL
-    if not access.allowed(actor, needed, project=workload.project):
-        raise NotAllowed("Only its submitter, an owner or an operator may cancel this workload.")
+    _authorize(actor, workload, "cancel")
     with transaction.atomic():
         state = State(workload.state)
         if state == State.CANCELLING:
@@ -249,6 +269,45 @@ def cancel(*, actor: Actor, workload: Workload, at: datetime) -> Workload:
             stop_attempts(workload_ids=[workload.id])
     workload.refresh_from_db()
     return workload
+
+
+def checkpoint(*, actor: Actor, workload: Workload, at: datetime) -> Workload:
+    """Note that its work is saved as of `at`: what eviction loses counts from there.
+
+    Also while it is being preempted, for that is when it saves its work. Told again, the later
+    moment stands. Raises NotAllowed, or Conflict when it does not run.
+    """
+    _authorize(actor, workload, "tell of a checkpoint of")
+    with transaction.atomic():
+        running = Workload.objects.filter(
+            id=workload.id, state__in=[State.RUNNING, State.PREEMPTING]
+        )
+        if not running.update(checkpointed_at=Greatest("checkpointed_at", Value(at))):
+            workload.refresh_from_db(fields=["state"])
+            raise Conflict(
+                f"{workload.name} is {workload.state}; only work that is RUNNING has anything to"
+                " save."
+            )
+        entry = Entry(
+            action="workload.checkpoint",
+            target_type="workload",
+            target_id=workload.id,
+            tenant_id=workload.project.tenant_id,
+            project_id=workload.project_id,
+            after={"checkpointed_at": at.isoformat()},
+        )
+        trail.record(entry, actor=actor, at=at)
+    workload.refresh_from_db()
+    return workload
+
+
+def _authorize(actor: Actor, workload: Workload, act: str) -> None:
+    """For what its submitter, an owner or an operator may do to it. Raises NotAllowed."""
+    access.authorize(actor, Action.VIEW, project=workload.project)
+    own = workload.submitted_by_id == actor.user.id
+    needed = Action.SUBMIT if own else Action.CANCEL
+    if not access.allowed(actor, needed, project=workload.project):
+        raise NotAllowed(f"Only its submitter, an owner or an operator may {act} this workload.")
 
 
 def stop_attempts(*, workload_ids: Sequence[UUID]) -> None:

@@ -13,7 +13,7 @@ from controlplane.api.schema import operation
 from controlplane.api.views import ApiView
 from controlplane.kernel.errors import Invalid, Problem
 from scheduler.models import Workload
-from scheduler.selectors import queues
+from scheduler.selectors import queues, standing
 from scheduler.selectors import workloads as selectors
 from scheduler.selectors.dispatch import open_dispatch
 from scheduler.services import workloads as services
@@ -128,7 +128,8 @@ class WorkloadApi(ApiView):
         row = selectors.workload(actor=self.actor, id=id)
         placements = selectors.placements(actor=self.actor, workload_id=row.id)
         dispatch = open_dispatch(workload_id=row.id)
-        return Response(shapes.detail(row, placements, dispatch))
+        stands = standing.of_waiting(workload=row, at=self.at)
+        return Response(shapes.detail(row, placements, dispatch, stands))
 
 
 class CancelApi(ApiView):
@@ -149,6 +150,28 @@ class CancelApi(ApiView):
             )
             stopped = services.cancel(actor=self.actor, workload=row, at=self.at)
             return shapes.submitted([stopped])[0]
+
+        return self.once(make, status=200)
+
+
+class CheckpointApi(ApiView):
+    @operation(
+        "workloads_checkpoint",
+        tag="workloads",
+        summary="Tell that a running workload has saved its work now, so that less is lost",
+        answers={200: serializers.CheckpointOut},
+        problems=(404, 409),
+        keyed=True,
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        self.no_body()
+
+        def make() -> shapes.Out:
+            row = access.get_or_404(
+                Workload.objects.select_related("project"), actor=self.actor, id=id
+            )
+            saved = services.checkpoint(actor=self.actor, workload=row, at=self.at)
+            return {"id": saved.id, "checkpointed_at": saved.checkpointed_at}
 
         return self.once(make, status=200)
 
@@ -185,8 +208,10 @@ class QueueApi(ApiView):
     def get(self, request: Request, project_id: UUID) -> Response:
         self.query()
         continued = "cursor" in request.query_params
+        project = access.project_or_404(self.actor, project_id)
+        stands = standing.standings(projects=[project], at=self.at)[project.id]
         return self.page(
-            queues.queue(actor=self.actor, project_id=project_id),
+            queues.queue(project=project),
             order=queues.ORDER,
-            shape=lambda rows: shapes.queued(rows, continued=continued),
+            shape=lambda rows: shapes.queued(rows, stands, continued=continued),
         )

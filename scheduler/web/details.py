@@ -5,6 +5,7 @@ from typing import Any
 from rest_framework import serializers
 
 from scheduler.models import OperationKind
+from scheduler.web import submission
 
 OPERATION_KINDS = OperationKind.values
 
@@ -24,6 +25,13 @@ class PodSetOut(serializers.Serializer[Any]):  # Any: plain rows
     env = serializers.DictField(child=serializers.CharField())
 
 
+class TopologyOut(serializers.Serializer[Any]):  # Any: plain rows
+    """In one domain of which level its pods have to be, or had better be."""
+
+    level = serializers.CharField()
+    mode = serializers.ChoiceField(choices=submission.TOPOLOGY_MODES)
+
+
 class PlacementOut(serializers.Serializer[Any]):  # Any: plain rows
     """One pod on one node. `spans` are parts of devices: memory slices with MIG, else
     thousandths."""
@@ -35,6 +43,9 @@ class PlacementOut(serializers.Serializer[Any]):  # Any: plain rows
     pod_name = serializers.CharField()
     cluster = serializers.CharField()
     node = serializers.CharField()
+    topology = serializers.DictField(
+        child=serializers.CharField(), help_text="Where the node stands now, by level."
+    )
     flavor = serializers.CharField()
     amount_milli = serializers.IntegerField()
     spans = serializers.ListField(child=serializers.DictField())
@@ -43,6 +54,20 @@ class PlacementOut(serializers.Serializer[Any]):  # Any: plain rows
     released_at = serializers.DateTimeField(allow_null=True)
     exit_code = serializers.IntegerField(allow_null=True)
     end_reason = serializers.CharField(allow_blank=True)
+
+
+class StandingOut(serializers.Serializer[Any]):  # Any: plain rows
+    """A member of the tree above a project, or the project. Of two of equal priority, who has less
+    comes first, compared from the top of the tree down: at each level the share, then the past."""
+
+    name = serializers.CharField()
+    share_ppm = serializers.IntegerField(
+        help_text="Used now beyond its guarantee: millionths of the fleet's nominal, by weight."
+    )
+    past_ppm = serializers.IntegerField(
+        allow_null=True,
+        help_text="Used on average before, halved for each half-life since; null: not counted.",
+    )
 
 
 class DispatchOut(serializers.Serializer[Any]):  # Any: plain rows

@@ -32,6 +32,7 @@ _PLACES: Sequence[tuple[str, str]] = (
     (r"/preemptible", "preemptible"),
     (r"/run_time_limit_s", "limit"),
     (r"/clusters\b.*", "clusters"),
+    (r"/topology\b.*", "together"),
     (r"/pod_sets/0/count", "count"),
     (r"/pod_sets/0/min_count", "min_count"),
     (r"/pod_sets/0/cpu_milli", "cpu"),
@@ -94,7 +95,7 @@ class SubmitForm(StrictForm):
     limit = forms.DecimalField(
         label="Run-time limit", required=False, min_value=Decimal("0.01"),
         max_value=Decimal(129_600), decimal_places=2,
-        help_text="Stopped after that. A limit also makes start estimates better.",
+        help_text="Stopped after that. A limit lets it go ahead where room is kept for others.",
     )  # fmt: skip
     limit_unit = forms.ChoiceField(
         label="Unit of the limit", choices=[(unit, unit) for unit in LIMIT_UNITS], initial="hours"
@@ -111,6 +112,13 @@ class SubmitForm(StrictForm):
         required=False, widget=forms.CheckboxSelectMultiple, label="Clusters",
         help_text="None ticked: any of them.",
     )  # fmt: skip
+    together = forms.ChoiceField(
+        label="All pods in one", required=False,
+        help_text="Keeps a gang close: the same rack, or the same NVLink domain.",
+    )  # fmt: skip
+    together_only = forms.BooleanField(
+        required=False, initial=True, label="Wait for that rather than start apart",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -120,6 +128,7 @@ class SubmitForm(StrictForm):
         projects: Iterable[Project],
         offers: Sequence[Offer],
         clusters: Iterable[str],
+        levels: Iterable[str],
         initial: dict[str, object] | None = None,
     ) -> None:
         super().__init__(data, files, initial=initial)
@@ -132,6 +141,7 @@ class SubmitForm(StrictForm):
         self.choose("second", [("", "nothing else"), *names])
         self.choose("third", [("", "nothing else"), *names])
         self.choose("clusters", [(name, name) for name in clusters])
+        self.choose("together", [("", "anywhere"), *((level, level) for level in levels)])
         for name in SUMMED:
             self.fields[name].widget.attrs["data-sum"] = True
         self.fields["flavor"].error_messages["required"] = "Choose a flavor."
@@ -194,6 +204,7 @@ class SubmitForm(StrictForm):
             "preemptible": cleaned["preemptible"],
             "run_time_limit_s": None if limit is None else max(1, int(limit * unit_s)),
             "clusters": cleaned["clusters"],
+            "topology": _topology(cleaned),
             "pod_sets": [pod_set],
         }
 
@@ -203,6 +214,13 @@ class SubmitForm(StrictForm):
             field = field_of(problem.pointer)
             if field is None or not self.has_error(field, problem.code):
                 self.add_error(field, forms.ValidationError(problem.message, code=problem.code))
+
+
+def _topology(cleaned: Mapping[str, Any]) -> dict[str, str] | None:  # Any: cleaned values
+    if not cleaned["together"]:
+        return None
+    mode = "required" if cleaned["together_only"] else "preferred"
+    return {"level": cleaned["together"], "mode": mode}
 
 
 def _gpu_count(kind: FlavorKind, cleaned: Mapping[str, Any]) -> int:  # Any: cleaned values

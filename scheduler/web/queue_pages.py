@@ -15,8 +15,9 @@ def queue(request: HttpRequest) -> HttpResponse:
     """Each project the actor sees with its pending work; others' work as one sum."""
     actor = actor_of(request)
     project = named_project(request)
-    shown = lines.queues(actor=actor, project=project.id if project else None)
-    rev = revision(shown, minute(clock.now()))
+    at = clock.now()
+    shown = lines.queues(actor=actor, project=project.id if project else None, at=at)
+    rev = revision(shown, minute(at))
     same = unchanged(request, rev)
     if same is not None:
         return same

@@ -14,7 +14,13 @@ from scheduler.core.lifecycle import State
 from scheduler.services import specs
 from scheduler.services.specs import WorkloadSpec
 from scheduler.web import submission
-from scheduler.web.details import DispatchOut, PlacementOut, PodSetOut
+from scheduler.web.details import (
+    DispatchOut,
+    PlacementOut,
+    PodSetOut,
+    StandingOut,
+    TopologyOut,
+)
 from scheduler.web.reading import Faults, Json
 
 MAX_BATCH = 500
@@ -134,6 +140,24 @@ class PodSetIn(StrictSerializer):
     )
 
 
+class TopologyIn(StrictSerializer):
+    """All its pods in one zone, rack or NVLink domain. Description only: `submission` reads it."""
+
+    level = serializers.RegexField(
+        rf"^{submission.POD_SET_NAME.pattern}$",
+        max_length=40,
+        help_text="A level of this installation, such as rack; an unknown one is refused with"
+        " those there are.",
+    )
+    mode = serializers.ChoiceField(
+        choices=submission.TOPOLOGY_MODES,
+        required=False,
+        default="required",
+        help_text="required: it starts in one domain of the level or not at all. preferred: it"
+        " starts in the smallest domain that holds it, from that level outwards, else anywhere.",
+    )
+
+
 class SpecIn(StrictSerializer):
     """A workload without its project. Description only: `submission` reads it."""
 
@@ -150,6 +174,7 @@ class SpecIn(StrictSerializer):
         help_text="Accepted clusters by name; left out or empty accepts any.",
     )
     labels = serializers.DictField(child=serializers.CharField(max_length=63), required=False)
+    topology = TopologyIn(required=False, allow_null=True)
     pod_sets: serializers.BaseSerializer[Any] = serializers.ListSerializer(  # Any: rows
         child=PodSetIn(), min_length=1, max_length=specs.MAX_POD_SETS
     )
@@ -194,6 +219,14 @@ class EstimateOut(serializers.Serializer[Any]):  # Any: plain rows
     basis = serializers.CharField()
 
 
+_SAVED = "When it last told that its work was saved: eviction loses what came after."
+
+
+class CheckpointOut(serializers.Serializer[Any]):  # Any: plain rows
+    id = serializers.UUIDField()
+    checkpointed_at = serializers.DateTimeField(help_text=_SAVED)
+
+
 class WorkloadOut(serializers.Serializer[Any]):  # Any: plain rows
     id = serializers.UUIDField()
     project = serializers.UUIDField()
@@ -208,6 +241,7 @@ class WorkloadOut(serializers.Serializer[Any]):  # Any: plain rows
     admitted_at = serializers.DateTimeField(allow_null=True)
     started_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)
+    checkpointed_at = serializers.DateTimeField(allow_null=True, help_text=_SAVED)
     pods = serializers.IntegerField()
     gpus = serializers.IntegerField(help_text="GPUs or slices, over all pods.")
     flavors = serializers.ListField(child=serializers.CharField())
@@ -218,10 +252,15 @@ class WorkloadOut(serializers.Serializer[Any]):  # Any: plain rows
 
 class WorkloadDetailOut(WorkloadOut):
     clusters = serializers.ListField(child=serializers.CharField())
+    topology = TopologyOut(allow_null=True)
     labels = serializers.DictField(child=serializers.CharField())
     pod_sets = PodSetOut(many=True)
     placements = PlacementOut(many=True, help_text="The newest first, at most 4,096.")
     dispatch = DispatchOut(allow_null=True)
+    priority = serializers.IntegerField(help_text="The higher comes first.")
+    standing = StandingOut(
+        many=True, help_text="Its project's, from the top; only while it waits."
+    )
 
 
 class QueuedOut(serializers.Serializer[Any]):  # Any: plain rows
@@ -229,6 +268,8 @@ class QueuedOut(serializers.Serializer[Any]):  # Any: plain rows
     workload = serializers.UUIDField()
     name = serializers.CharField()
     priority_class = serializers.CharField()
+    priority = serializers.IntegerField(help_text="The higher comes first.")
+    standing = StandingOut(many=True, help_text="The project's, from the top.")
     submitted_by = serializers.CharField()
     submitted_at = serializers.DateTimeField()
     pods = serializers.IntegerField()

@@ -5,9 +5,12 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from django.conf import settings
+
 from scheduler.models import Placement, PodSet, Workload, WorkloadEvent
 from scheduler.selectors import queues
 from scheduler.selectors.dispatch import Dispatch
+from scheduler.selectors.standing import Standing
 
 type Out = dict[str, Any]  # Any: JSON values, UUID, datetime
 
@@ -33,6 +36,7 @@ def workload(row: Workload) -> Out:
         "admitted_at": row.admitted_at,
         "started_at": row.started_at,
         "ended_at": row.ended_at,
+        "checkpointed_at": row.checkpointed_at,
         **_asks(pod_sets),
         "reason": row.reason,
         "reason_at": row.reason_at,
@@ -40,19 +44,28 @@ def workload(row: Workload) -> Out:
     }
 
 
-def detail(row: Workload, placements: Iterable[Placement], dispatch: Dispatch | None) -> Out:
+def detail(
+    row: Workload,
+    placements: Iterable[Placement],
+    dispatch: Dispatch | None,
+    standing: Iterable[Standing],
+) -> Out:
     return {
         **workload(row),
         "clusters": [cluster.name for cluster in row.clusters.all()],
+        "topology": _topology(row),
         "labels": row.labels,
         "pod_sets": [_pod_set(each) for each in row.pod_sets.all()],
         "placements": [_placement(each) for each in placements],
         "dispatch": None if dispatch is None else asdict(dispatch),
+        "priority": row.priority,
+        "standing": [asdict(each) for each in standing],
     }
 
 
-def queued(rows: list[Workload], *, continued: bool) -> list[Out]:
+def queued(rows: list[Workload], standing: Iterable[Standing], *, continued: bool) -> list[Out]:
     """A page of a queue with positions; `continued` says that rows stand before it."""
+    stands = [asdict(each) for each in standing]
     first = queues.position_of(rows[0]) if rows and continued else 1
     return [
         {
@@ -60,6 +73,8 @@ def queued(rows: list[Workload], *, continued: bool) -> list[Out]:
             "workload": row.id,
             "name": row.name,
             "priority_class": row.priority_class,
+            "priority": row.priority,
+            "standing": stands,
             "submitted_by": row.submitted_by.get_username(),
             "submitted_at": row.submitted_at,
             **_asks(list(row.pod_sets.all())),
@@ -101,6 +116,13 @@ def _asks(pod_sets: list[PodSet]) -> Out:
     }
 
 
+def _topology(row: Workload) -> Out | None:
+    if not row.topology_level:
+        return None
+    mode = "required" if row.topology_required else "preferred"
+    return {"level": row.topology_level, "mode": mode}
+
+
 def _pod_set(row: PodSet) -> Out:
     return {
         "name": row.name,
@@ -127,6 +149,7 @@ def _placement(row: Placement) -> Out:
         "pod_name": row.pod_name,
         "cluster": row.node.cluster.name,
         "node": row.node.name,
+        "topology": row.node.topology(settings.BERTH_TOPOLOGY_LEVELS),
         "flavor": row.flavor.name,
         "amount_milli": row.amount_milli,
         "spans": [

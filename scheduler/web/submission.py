@@ -11,6 +11,7 @@ from django.conf import settings
 
 from controlplane.kernel import text
 from controlplane.kernel.errors import Problem
+from scheduler.core.snapshot import TopologyView
 from scheduler.services import specs
 from scheduler.services.specs import PodSetSpec, WorkloadSpec
 from scheduler.web.reading import MISSING, Faults, Json, shown
@@ -36,8 +37,11 @@ RENDEZVOUS = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"})
 """Environment that Berth itself gives to a gang's pods."""
 
 WORKLOAD_FIELDS = frozenset(
-    {"name", "priority_class", "preemptible", "run_time_limit_s", "clusters", "labels", "pod_sets"}
-)
+    {"name", "priority_class", "preemptible", "run_time_limit_s", "clusters", "labels", "topology",
+     "pod_sets"}
+)  # fmt: skip
+TOPOLOGY_FIELDS = frozenset({"level", "mode"})
+TOPOLOGY_MODES = ["required", "preferred"]
 POD_SET_FIELDS = frozenset(
     {"name", "count", "min_count", "cpu_milli", "memory_mib", "gpu_count", "gpu_milli", "flavors",
      "image", "command", "args", "env"}
@@ -70,6 +74,7 @@ def read(
     clusters = faults.items(data, "clusters", root, MAX_CLUSTERS, _plain_fault)
     faults.once(clusters, f"{root}/clusters")
     labels = faults.mapping(data, "labels", root, MAX_LABELS, _label_fault)
+    topology = _topology(data, root, faults)
     pod_sets = _pod_sets(data, root, faults)
     if faults.found:
         return None, faults.found
@@ -82,9 +87,27 @@ def read(
             run_time_limit_s=limit_s,
             clusters=clusters,
             labels=labels,
+            topology=topology,
         ),
         [],
     )
+
+
+def _topology(data: Mapping[str, Json], root: str, faults: Faults) -> TopologyView | None:
+    value = data.get("topology")
+    pointer = f"{root}/topology"
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        faults.add(pointer, "wrong-type", "An object with level and mode is wanted, or null.")
+        return None
+    faults.unknown(value, TOPOLOGY_FIELDS, pointer)
+    level = faults.string(value, "level", pointer, POD_SET_NAME, "the name of a level")
+    mode = value.get("mode", "required")
+    if mode not in TOPOLOGY_MODES:
+        known = " or ".join(TOPOLOGY_MODES)
+        faults.add(f"{pointer}/mode", "invalid", f"One of {known} is wanted.")
+    return TopologyView(level, mode == "required")
 
 
 def _name(data: Mapping[str, Json], root: str, faults: Faults) -> str:

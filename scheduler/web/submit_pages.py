@@ -22,6 +22,7 @@ from controlplane.kernel.htmx import (
     revision,
     unchanged,
 )
+from scheduler.selectors import fleet
 from scheduler.selectors import offers as offering
 from scheduler.selectors.offers import Offer, by_name
 from scheduler.services import workloads
@@ -95,7 +96,14 @@ def _form(
         start["project"] = str(projects[0].id)
     posted = (request.POST, request.FILES) if request.method == "POST" else ()
     start |= {name: request.GET[name] for name in LINKED if name in request.GET}
-    return SubmitForm(*posted, projects=projects, offers=offers, clusters=names, initial=start)
+    return SubmitForm(
+        *posted,
+        projects=projects,
+        offers=offers,
+        clusters=names,
+        levels=fleet.levels(),
+        initial=start,
+    )
 
 
 def _render(

@@ -2,26 +2,35 @@
 
 from tenants.models.ledger import Charge, Rate, UsageInterval
 from tenants.models.member import Member, Role
-from tenants.models.project import Project
-from tenants.models.quota import Quota
+from tenants.models.past import PastUse
+from tenants.models.project import CAPS, MAX_CAP, Project, QueueState
+from tenants.models.quota import Quota, TenantQuota
 from tenants.models.request import Decision, QuotaRequest
+from tenants.models.reservation import Reservation
 from tenants.models.sign_in import SignInTally
-from tenants.models.tenant import Tenant
+from tenants.models.tenant import MAX_MIN_RUN_TIME_S, Tenant
 from tenants.models.token import Scope, Token
 from tenants.models.user import User
 
 __all__ = [
+    "CAPS",
+    "MAX_CAP",
+    "MAX_MIN_RUN_TIME_S",
     "Charge",
     "Decision",
     "Member",
+    "PastUse",
     "Project",
+    "QueueState",
     "Quota",
     "QuotaRequest",
     "Rate",
+    "Reservation",
     "Role",
     "Scope",
     "SignInTally",
     "Tenant",
+    "TenantQuota",
     "Token",
     "UsageInterval",
     "User",

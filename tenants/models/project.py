@@ -1,14 +1,44 @@
 """The project: a tenant's unit that owns a queue, quota and spend."""
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
 from controlplane.kernel.models import Row
-from tenants.models.tenant import Tenant
+from tenants.models.tenant import Tenant, min_run_time_in_range
+
+
+class QueueState(models.TextChoices):
+    OPEN = "open"
+    HELD = "held"  # nothing new starts; what runs goes on
+    DRAINING = "draining"  # nor does what runs go on, where it may be stopped: it waits again
+
+
+CAPS = (
+    "max_running",
+    "max_pending",
+    "user_max_running",
+    "user_max_pending",
+    "user_max_gpus_milli",
+)
+"""Columns of Project; None in one is no cap."""
+MAX_CAP = 10**9
+
+
+def _is_cap(column: str) -> Q:
+    within = Q((f"{column}__gte", 1), (f"{column}__lte", MAX_CAP))
+    return Q((f"{column}__isnull", True)) | within
 
 
 class Project(Row):
-    """`namespace` is server-made and the same in each cluster."""
+    """`namespace` is server-made and the same in each cluster.
+
+    `queue_note`, `queue_changed_at` and `queue_changed_by` tell of the last change of
+    `queue_state`: "" and None when there never was one. Caps count workloads that hold capacity
+    (`running`) or wait (`pending`), of the whole project or of each submitter in it;
+    `user_max_gpus_milli` is in thousandths of devices or slices, held by one submitter at once.
+    `min_run_time_s` is how long its work runs before it may be evicted; None takes its tenant's.
+    """
 
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="projects")
     name = models.CharField(max_length=100)
@@ -16,6 +46,24 @@ class Project(Row):
     namespace = models.CharField(max_length=63, unique=True)
     weight = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField()
+    queue_state = models.CharField(
+        max_length=8, choices=QueueState, default=QueueState.OPEN, db_default=QueueState.OPEN
+    )
+    queue_note = models.CharField(max_length=500, blank=True, default="", db_default="")
+    queue_changed_at = models.DateTimeField(null=True, blank=True)
+    queue_changed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="queue_changes",
+    )
+    max_running = models.IntegerField(null=True, blank=True)
+    max_pending = models.IntegerField(null=True, blank=True)
+    user_max_running = models.IntegerField(null=True, blank=True)
+    user_max_pending = models.IntegerField(null=True, blank=True)
+    user_max_gpus_milli = models.IntegerField(null=True, blank=True)
+    min_run_time_s = models.IntegerField(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -24,8 +72,26 @@ class Project(Row):
                 condition=Q(weight__gte=1, weight__lte=1000), name="project_weight_in_range"
             ),
             models.CheckConstraint(
+                condition=min_run_time_in_range(), name="project_min_run_time_in_range"
+            ),
+            models.CheckConstraint(
                 condition=Q(namespace__regex=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"),
                 name="project_namespace_plain",
+            ),
+            models.CheckConstraint(
+                condition=Q(queue_state__in=QueueState.values), name="project_queue_state_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(queue_state=QueueState.OPEN)
+                | (
+                    Q(queue_changed_at__isnull=False, queue_changed_by__isnull=False)
+                    & ~Q(queue_note="")
+                ),
+                name="project_queue_closed_by_someone",
+            ),
+            *(
+                models.CheckConstraint(condition=_is_cap(cap), name=f"project_{cap}")
+                for cap in CAPS
             ),
         ]
 

@@ -1,4 +1,4 @@
-"""How much of a flavor a project may hold."""
+"""How much of a flavor a project, or a tenant with all that hangs below it, may hold."""
 
 from django.db import models
 from django.db.models import Q
@@ -6,15 +6,26 @@ from django.db.models import Q
 from clusters.models import Flavor
 from controlplane.kernel.models import Row
 from tenants.models.project import Project
+from tenants.models.tenant import Tenant
+
+
+def _in_range(column: str) -> Q:
+    return Q((f"{column}__gte", 0), (f"{column}__lte", 10**12))
+
+
+def _limits_in_range() -> Q:
+    limits = ("borrowing_limit_milli", "lending_limit_milli")
+    borrowing, lending = (Q((f"{limit}__isnull", True)) | _in_range(limit) for limit in limits)
+    return borrowing & lending
 
 
 class Quota(Row):
     """Amounts in thousandths of the flavor; a null limit is no limit.
 
     `used_milli` moves in the transactions that place and release; a trigger refuses any increase
-    past nominal + borrowing limit, or past what the fleet's projects lend each other, and others
-    refuse to delete or move a row that is used. `version` counts edits, so that an approval binds
-    to what was seen.
+    past nominal + borrowing limit, or past what the tenants above it and the fleet's members lend
+    each other, and others refuse to delete or move a row that is used. `version` counts edits, so
+    that an approval binds to what was seen.
     """
 
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="quotas")
@@ -31,16 +42,9 @@ class Quota(Row):
                 fields=["project", "flavor"], name="quota_once_a_project_and_flavor"
             ),
             models.CheckConstraint(
-                condition=Q(nominal_milli__gte=0, nominal_milli__lte=10**12)
-                & Q(used_milli__gte=0, used_milli__lte=10**12)
-                & (
-                    Q(borrowing_limit_milli__isnull=True)
-                    | Q(borrowing_limit_milli__gte=0, borrowing_limit_milli__lte=10**12)
-                )
-                & (
-                    Q(lending_limit_milli__isnull=True)
-                    | Q(lending_limit_milli__gte=0, lending_limit_milli__lte=10**12)
-                ),
+                condition=_in_range("nominal_milli")
+                & _in_range("used_milli")
+                & _limits_in_range(),
                 name="quota_amounts_in_range",
             ),
         ]
@@ -49,3 +53,32 @@ class Quota(Row):
 
     def __str__(self) -> str:
         return f"{self.project_id} {self.flavor_id} {self.nominal_milli}"
+
+
+class TenantQuota(Row):
+    """What a tenant has of a flavor beside its projects' and departments' own, for all of them
+    together; its limits bound what they borrow from, and lend to, those outside of the tenant.
+
+    Amounts as in Quota. A tenant without a row has nothing of its own and no limits.
+    """
+
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="quotas")
+    flavor = models.ForeignKey(Flavor, on_delete=models.PROTECT, related_name="tenant_quotas")
+    nominal_milli = models.BigIntegerField()
+    borrowing_limit_milli = models.BigIntegerField(null=True, blank=True)
+    lending_limit_milli = models.BigIntegerField(null=True, blank=True)
+    version = models.PositiveIntegerField(default=1)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "flavor"], name="tenant_quota_once_a_tenant_and_flavor"
+            ),
+            models.CheckConstraint(
+                condition=_in_range("nominal_milli") & _limits_in_range(),
+                name="tenant_quota_amounts_in_range",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.tenant_id} {self.flavor_id} {self.nominal_milli}"

@@ -5,11 +5,20 @@ from django.db.models import Q
 
 from controlplane.kernel.models import Row
 
+MAX_MIN_RUN_TIME_S = 86_400
+"""Longer would keep quota from its owner for more than a day."""
+
+
+def min_run_time_in_range() -> Q:
+    within = Q(min_run_time_s__gte=0, min_run_time_s__lte=MAX_MIN_RUN_TIME_S)
+    return Q(min_run_time_s__isnull=True) | within
+
 
 class Tenant(Row):
     """An organisation (no parent) or a department of one. A trigger refuses cycles.
 
-    `weight` is its part in fair share among its siblings.
+    `weight` is its part in fair share among its siblings. `min_run_time_s` is how long work of
+    its projects runs before it may be evicted; None takes what is above.
     """
 
     parent = models.ForeignKey(
@@ -19,11 +28,15 @@ class Tenant(Row):
     slug = models.SlugField(max_length=40, unique=True)
     weight = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField()
+    min_run_time_s = models.IntegerField(null=True, blank=True)
 
     class Meta:
         constraints = [
             models.CheckConstraint(
                 condition=Q(weight__gte=1, weight__lte=1000), name="tenant_weight_in_range"
+            ),
+            models.CheckConstraint(
+                condition=min_run_time_in_range(), name="tenant_min_run_time_in_range"
             ),
             models.CheckConstraint(
                 condition=Q(parent__isnull=True) | ~Q(parent=models.F("id")),

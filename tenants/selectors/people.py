@@ -24,7 +24,8 @@ def projects(
     `tenant_id` narrows it to one tenant's own. Raises NotFound for a tenant the actor does not
     see.
     """
-    rows = access.for_actor(Project.objects.select_related("tenant"), actor=actor, action=action)
+    projects = Project.objects.select_related("tenant", "queue_changed_by")
+    rows = access.for_actor(projects, actor=actor, action=action)
     if tenant_id is not None:
         rows = rows.filter(tenant=access.tenant_or_404(actor, tenant_id))
     return rows
@@ -38,7 +39,7 @@ def projects_by_name(*, actor: Actor, action: Action = Action.VIEW) -> list[Proj
 
 def project(*, actor: Actor, id: UUID) -> Project:
     """One project with its tenant. Raises NotFound."""
-    rows = Project.objects.select_related("tenant")
+    rows = Project.objects.select_related("tenant", "queue_changed_by")
     found = access.for_actor(rows, actor=actor).filter(id=id).first()
     return found or access.project_or_404(actor, id)
 

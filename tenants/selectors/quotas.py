@@ -6,7 +6,7 @@ from django.db.models import QuerySet
 
 from tenants import access
 from tenants.access import Actor
-from tenants.models import Quota, QuotaRequest
+from tenants.models import Quota, QuotaRequest, TenantQuota
 
 
 def quotas(
@@ -15,6 +15,19 @@ def quotas(
     """Quotas with project and flavor; order them by id. Raises NotFound for the project."""
     rows = Quota.objects.select_related("project", "flavor")
     return _narrowed(rows, actor=actor, project_id=project_id, flavor=flavor)
+
+
+def tenant_quotas(
+    *, actor: Actor, tenant_id: UUID | None = None, flavor: str | None = None
+) -> QuerySet[TenantQuota]:
+    """Quotas of the tenants that the actor sees, with flavor; order them by id. Raises NotFound
+    for the tenant."""
+    rows = TenantQuota.objects.select_related("flavor")
+    if tenant_id is not None:
+        rows = rows.filter(tenant=access.tenant_or_404(actor, tenant_id))
+    if flavor is not None:
+        rows = rows.filter(flavor__name=flavor)
+    return rows.filter(tenant__in=access.tenants_for_actor(actor))
 
 
 def requests(

@@ -12,10 +12,12 @@ from django.db.models import Exists, OuterRef, Q
 
 from tenants import pricing
 from tenants.models import Charge, Rate, UsageInterval
+from tenants.services import past
 
 
 def record(usages: Iterable[UsageInterval]) -> None:
-    """Store usage and its charges; an interval across a change of price is cut there.
+    """Store usage, its charges and what is remembered of it; an interval across a change of price
+    is cut there.
 
     Raises IntegrityError (`usage_metered_once`) when time would be metered twice.
     """
@@ -26,6 +28,7 @@ def record(usages: Iterable[UsageInterval]) -> None:
     cut = [part for usage in whole for part in _cut(usage, rates[usage.flavor_id])]
     with transaction.atomic(savepoint=False):
         UsageInterval.objects.bulk_create([usage for usage, _ in cut], batch_size=1000)
+        past.add(usage for usage, _ in cut)
         _charge([(usage, rate) for usage, rate in cut if rate is not None])
 
 

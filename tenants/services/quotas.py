@@ -1,4 +1,5 @@
-"""Setting how much of a flavor a project may hold. Live: the next cycle sees the new amount."""
+"""Setting how much of a flavor a project, or a tenant, may hold. Live: the next cycle sees the new
+amount."""
 
 from copy import copy
 from dataclasses import asdict, dataclass
@@ -13,7 +14,7 @@ from controlplane.kernel import hints
 from controlplane.kernel.errors import Conflict, Invalid
 from tenants import access
 from tenants.access import Action, Actor
-from tenants.models import Project, Quota
+from tenants.models import Project, Quota, Tenant, TenantQuota
 from tenants.services import trail
 
 MAX_MILLI = 10**12
@@ -51,13 +52,43 @@ def set_quota(
     access.authorize(actor, Action.EDIT_QUOTA, project=project)
     _check(amounts)
     with transaction.atomic():
-        quota, before = _locked(project, flavor, amounts)
-        seen = before.version if before else 0
-        if version is not None and version != seen:
-            raise VersionMismatch(f"The quota is at version {seen} by now, not {version}.")
-        if before:
-            _change(quota, amounts)
+        quota, before = _set(Quota, amounts, version, project=project, flavor=flavor)
         record(actor, quota, before, action="quota.set", at=at)
+        hints.hint(hints.CYCLE)
+    return quota
+
+
+def set_tenant_quota(
+    *,
+    actor: Actor,
+    tenant: Tenant,
+    flavor: Flavor,
+    amounts: Amounts,
+    at: datetime,
+    version: int | None = None,
+) -> TenantQuota:
+    """Make what the tenant has of `flavor` beside its members' own be `amounts`, as a fleet-wide
+    operator: it is guaranteed by the whole fleet.
+
+    As `set_quota`; the limits bound all of its members together. Raises NotAllowed, Invalid and
+    VersionMismatch as that does.
+    """
+    access.authorize_fleet(actor, Action.EDIT_QUOTA)
+    _check(amounts)
+    with transaction.atomic():
+        quota, before = _set(TenantQuota, amounts, version, tenant=tenant, flavor=flavor)
+        trail.record(
+            Entry(
+                action="tenant-quota.set",
+                target_type="tenant-quota",
+                target_id=quota.id,
+                tenant_id=tenant.id,
+                before=_fields(before) if before else {},
+                after=_fields(quota),
+            ),
+            actor=actor,
+            at=at,
+        )
         hints.hint(hints.CYCLE)
     return quota
 
@@ -69,7 +100,7 @@ def raise_nominal(
     caller's transaction, who has authorised it."""
     amounts = Amounts(nominal_milli=nominal_milli, borrowing_limit_milli=0)
     _check(amounts)
-    quota, before = _locked(project, flavor, amounts)
+    quota, before = _locked(Quota, amounts, project=project, flavor=flavor)
     if before:
         _change(
             quota,
@@ -94,17 +125,30 @@ def _check(amounts: Amounts) -> None:
             )
 
 
-def _locked(project: Project, flavor: Flavor, amounts: Amounts) -> tuple[Quota, Quota | None]:
+def _set[Q: (Quota, TenantQuota)](
+    model: type[Q], amounts: Amounts, version: int | None, **of: Project | Tenant | Flavor
+) -> tuple[Q, Q | None]:
+    """The row with these amounts, and as it was. Raises VersionMismatch."""
+    quota, before = _locked(model, amounts, **of)
+    seen = before.version if before else 0
+    if version is not None and version != seen:
+        raise VersionMismatch(f"The quota is at version {seen} by now, not {version}.")
+    if before:
+        _change(quota, amounts)
+    return quota, before
+
+
+def _locked[Q: (Quota, TenantQuota)](
+    model: type[Q], amounts: Amounts, **of: Project | Tenant | Flavor
+) -> tuple[Q, Q | None]:
     """The row, ours until the transaction ends: made with `amounts`, or (again) as it was."""
-    quota, made = Quota.objects.select_for_update().get_or_create(
-        project=project, flavor=flavor, defaults=asdict(amounts)
-    )
+    quota, made = model.objects.select_for_update().get_or_create(**of, defaults=asdict(amounts))
     return quota, None if made else copy(quota)
 
 
-def _change(quota: Quota, amounts: Amounts) -> None:
+def _change(quota: Quota | TenantQuota, amounts: Amounts) -> None:
     """Never touches used_milli."""
-    Quota.objects.filter(id=quota.id).update(
+    type(quota).objects.filter(id=quota.id).update(
         version=F("version") + 1,
         nominal_milli=amounts.nominal_milli,
         borrowing_limit_milli=amounts.borrowing_limit_milli,
@@ -130,7 +174,7 @@ def record(actor: Actor, quota: Quota, before: Quota | None, *, action: str, at:
     )
 
 
-def _fields(quota: Quota) -> dict[str, object]:
+def _fields(quota: Quota | TenantQuota) -> dict[str, object]:
     return {
         "flavor": str(quota.flavor_id),
         "nominal_milli": quota.nominal_milli,

@@ -30,8 +30,9 @@ def lock(amounts: Amounts) -> None:
 def add(amounts: Amounts) -> None:
     """Add to the used amounts, in the caller's transaction.
 
-    Raises IntegrityError (constraint `quota_within_limit`, `quota_within_fleet` or
-    `quota_amounts_in_range`) when a limit would be passed, MissingQuota when there is no row.
+    Raises IntegrityError (constraint `quota_within_limit`, `quota_within_tenant`,
+    `quota_within_fleet` or `quota_amounts_in_range`) when a limit would be passed, MissingQuota
+    when there is no row.
     """
     moved = {key: amount for key, amount in amounts.items() if amount}
     if not moved:

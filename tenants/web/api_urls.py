@@ -2,19 +2,34 @@
 
 from django.urls import path
 
-from tenants.web import api, quota_api
+from tenants.web import api, queue_api, quota_api, reservation_api, run_time_api, tenant_quotas
 
 urlpatterns = [
     path("me", api.MeApi.as_view(), name="me"),
     path("tenants", api.TenantsApi.as_view(), name="tenants"),
     path("tenants/<uuid:id>", api.TenantApi.as_view(), name="tenant"),
+    path(
+        "tenants/<uuid:id>/min-run-time",
+        run_time_api.TenantRunTimeApi.as_view(),
+        name="tenant-min-run-time",
+    ),
     path("projects", api.ProjectsApi.as_view(), name="projects"),
     path("projects/<uuid:id>", api.ProjectApi.as_view(), name="project"),
+    path("projects/<uuid:id>/queue", queue_api.QueueStateApi.as_view(), name="project-queue"),
+    path("projects/<uuid:id>/caps", queue_api.CapsApi.as_view(), name="project-caps"),
+    path(
+        "projects/<uuid:id>/min-run-time",
+        run_time_api.ProjectRunTimeApi.as_view(),
+        name="project-min-run-time",
+    ),
+    path("reservations", reservation_api.ReservationsApi.as_view(), name="reservations"),
+    path("reservations/<uuid:id>", reservation_api.ReservationApi.as_view(), name="reservation"),
     path("members", api.MembersApi.as_view(), name="members"),
     path("members/<uuid:id>", api.MemberApi.as_view(), name="member"),
     path("tokens", api.TokensApi.as_view(), name="tokens"),
     path("tokens/<uuid:id>", api.TokenApi.as_view(), name="token"),
     path("quotas", quota_api.QuotasApi.as_view(), name="quotas"),
+    path("tenant-quotas", tenant_quotas.TenantQuotasApi.as_view(), name="tenant-quotas"),
     path("quota-requests", quota_api.QuotaRequestsApi.as_view(), name="quota-requests"),
     path("quota-requests/<uuid:id>", quota_api.QuotaRequestApi.as_view(), name="quota-request"),
     path(

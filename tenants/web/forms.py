@@ -18,7 +18,7 @@ SCOPES = {
     Scope.READ: "See workloads, queues, quota and spend",
     Scope.SUBMIT: "Submit and cancel workloads",
     Scope.QUOTA: "Ask for quota",
-    Scope.OPERATE: "Operate clusters, flavors, prices and quotas",
+    Scope.OPERATE: "Operate clusters, flavors, prices, quotas and queues",
 }
 """What each scope is for, in words."""
 LIFETIMES = {"1": "in a day", "7": "in a week", "30": "in 30 days", "90": "in 90 days"}

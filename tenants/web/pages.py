@@ -16,16 +16,18 @@ from scheduler.core.reasons import in_units
 from tenants.access import Action
 from tenants.models import Project
 from tenants.selectors import people, tree
-from tenants.selectors.tree import Branch, QuotaLine
+from tenants.selectors.tree import Branch, QuotaLine, SharedLine
 from tenants.services import requests
 from tenants.web.forms import RequestForm
 
 
 @dataclass(frozen=True, slots=True)
 class TenantBranches:
-    """The projects of one tenant; `path` is where it hangs in the tree."""
+    """The projects of one tenant; `path` is where it hangs in the tree, and `shared` what the
+    tenants there have for all below them."""
 
     path: tuple[str, ...]
+    shared: tuple[SharedLine, ...]
     branches: tuple[tuple[Branch, tuple[tuple[QuotaLine, Bullet], ...]], ...]
 
 
@@ -47,10 +49,12 @@ def quota_list(request: HttpRequest) -> HttpResponse:
 
 
 def _by_tenant(branches: tuple[Branch, ...]) -> list[TenantBranches]:
-    paths = dict.fromkeys(branch.path for branch in branches)
+    groups: dict[tuple[str, ...], list[Branch]] = {}
+    for branch in branches:
+        groups.setdefault(branch.path, []).append(branch)
     return [
-        TenantBranches(path, tuple((b, _bullets(b)) for b in branches if b.path == path))
-        for path in paths
+        TenantBranches(path, group[0].shared, tuple((b, _bullets(b)) for b in group))
+        for path, group in groups.items()
     ]
 
 

@@ -12,6 +12,7 @@ from controlplane.api.pagination import Keyset
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView, many
 from controlplane.kernel.errors import Invalid
+from scheduler.selectors import guarantees
 from tenants import access
 from tenants.selectors import quotas as selectors
 from tenants.selectors import spend
@@ -21,7 +22,8 @@ from tenants.web import serializers as s
 type Out = dict[str, Any]  # Any: JSON values
 
 
-def _flavor(name: str) -> Flavor:
+def flavor_named(name: str) -> Flavor:
+    """Raises Invalid when there is none of that name."""
     flavor = Flavor.objects.filter(name=name).first()
     if flavor is None:
         raise Invalid("There is no such flavor.", pointer="/flavor", code="unknown-flavor")
@@ -63,17 +65,19 @@ class QuotasApi(ApiView):
         tag="quotas",
         summary="Set a project's quota of a flavor (operators)",
         takes=s.QuotaIn,
-        answers={200: s.QuotaOut},
+        answers={200: s.QuotaSetOut},
         problems=(404, 409),
         keyed=True,
     )
     def post(self, request: Request) -> Response:
         def make() -> Out:
             body = self.body(s.QuotaIn)
+            project = access.project_or_404(self.actor, body["project"])
+            flavor = flavor_named(body["flavor"])
             quota = quotas.set_quota(
                 actor=self.actor,
-                project=access.project_or_404(self.actor, body["project"]),
-                flavor=_flavor(body["flavor"]),
+                project=project,
+                flavor=flavor,
                 amounts=quotas.Amounts(
                     nominal_milli=body["nominal_milli"],
                     borrowing_limit_milli=body["borrowing_limit_milli"],
@@ -82,7 +86,8 @@ class QuotasApi(ApiView):
                 version=body["version"],
                 at=self.at,
             )
-            return s.QuotaOut(quota).data
+            warned = list(guarantees.warnings(flavor=flavor, project=project))
+            return {**s.QuotaOut(quota).data, "warnings": warned}
 
         return self.once(make, status=200)
 
@@ -128,7 +133,7 @@ class QuotaRequestsApi(ApiView):
             opened = requests.open(
                 actor=self.actor,
                 project=access.project_or_404(self.actor, body["project"]),
-                flavor=_flavor(body["flavor"]),
+                flavor=flavor_named(body["flavor"]),
                 nominal_milli=body["nominal_milli"],
                 reason=body["reason"],
                 at=self.at,
@@ -235,7 +240,7 @@ class RatesApi(ApiView):
             body = self.body(s.RateIn)
             made = rates.set_rate(
                 actor=self.actor,
-                flavor=_flavor(body["flavor"]),
+                flavor=flavor_named(body["flavor"]),
                 cluster=_cluster(body.get("cluster")),
                 price_per_hour=Decimal(body["price_per_hour"]),
                 currency=body["currency"],

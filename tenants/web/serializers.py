@@ -6,7 +6,8 @@ from django.core.validators import RegexValidator
 from rest_framework import serializers
 
 from controlplane.api.fields import Id, Integer, Moment, StrictSerializer, Text, Words
-from tenants.models import Decision, Role, Scope
+from tenants.models import MAX_CAP, MAX_MIN_RUN_TIME_S, Decision, QueueState, Role, Scope
+from tenants.services.queues import MAX_NOTE
 from tenants.services.quotas import MAX_MILLI
 from tenants.services.rates import PRICE
 from tenants.services.requests import MAX_TEXT
@@ -15,7 +16,9 @@ from tenants.services.tokens import MAX_AGE
 type Rows = Any  # plain rows
 
 ROLES = [role.value for role in Role]
+QUEUE_STATES = QueueState.values
 _SCOPES = [scope.value for scope in Scope]
+_RUNS_FOR = "Its work runs as long before it may be evicted; null takes what is above."
 _MAX_AGE_S = int(MAX_AGE.total_seconds())
 
 
@@ -28,9 +31,13 @@ class TenantOut(serializers.Serializer[Rows]):
     slug = serializers.CharField()
     weight = serializers.IntegerField()
     created_at = serializers.DateTimeField()
+    min_run_time_s = serializers.IntegerField(allow_null=True, help_text=_RUNS_FOR)
 
 
 class ProjectOut(serializers.Serializer[Rows]):
+    """Of a queue that is held nothing starts; one that is draining gives back what runs, too.
+    Caps are the most at once, of the project or of each submitter in it; null is none."""
+
     id = serializers.UUIDField()
     tenant = serializers.UUIDField(source="tenant_id")
     tenant_name = serializers.CharField(source="tenant.name")
@@ -39,9 +46,22 @@ class ProjectOut(serializers.Serializer[Rows]):
     namespace = serializers.CharField()
     weight = serializers.IntegerField()
     created_at = serializers.DateTimeField()
+    queue_state = serializers.ChoiceField(choices=QUEUE_STATES)
+    queue_note = serializers.CharField(allow_blank=True, help_text="Why it was moved there.")
+    queue_changed_at = serializers.DateTimeField(allow_null=True)
+    queue_changed_by = serializers.CharField(
+        source="queue_changed_by.username", allow_null=True, default=None
+    )
+    max_running = serializers.IntegerField(allow_null=True)
+    max_pending = serializers.IntegerField(allow_null=True)
+    user_max_running = serializers.IntegerField(allow_null=True)
+    user_max_pending = serializers.IntegerField(allow_null=True)
+    user_max_gpus_milli = serializers.IntegerField(allow_null=True)
+    min_run_time_s = serializers.IntegerField(allow_null=True, help_text=_RUNS_FOR)
 
 
 class ProjectDetailOut(ProjectOut):
+    min_run_time_in_force_s = serializers.IntegerField(help_text="Inherited, if null there.")
     roles = serializers.ListField(
         child=serializers.ChoiceField(choices=ROLES),
         help_text="Yours there, with inherited ones.",
@@ -53,6 +73,37 @@ class ProjectIn(StrictSerializer):
     name = Text(max_length=100)
     slug = serializers.RegexField(r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$")
     weight = Integer(low=1, high=1000, required=False, default=1)
+
+
+class QueueStateIn(StrictSerializer):
+    state = serializers.ChoiceField(choices=QUEUE_STATES)
+    note = Text(
+        max_length=MAX_NOTE,
+        required=False,
+        default="",
+        allow_blank=True,
+        help_text="Why; wanted unless the queue is opened.",
+    )
+
+
+def _cap(counted: str) -> Integer:
+    return Integer(low=1, high=MAX_CAP, allow_null=True, help_text=f"{counted} Null is no cap.")
+
+
+class CapsIn(StrictSerializer):
+    """All of them; the most at once."""
+
+    max_running = _cap("Workloads that start or run.")
+    max_pending = _cap("Workloads that wait, asked when more are submitted.")
+    user_max_running = _cap("Workloads of one submitter that start or run.")
+    user_max_pending = _cap("Workloads of one submitter that wait.")
+    user_max_gpus_milli = _cap("Thousandths of devices or slices that one submitter holds.")
+
+
+class MinRunTimeIn(StrictSerializer):
+    min_run_time_s = Integer(
+        low=0, high=MAX_MIN_RUN_TIME_S, allow_null=True, help_text="Null takes what is above."
+    )
 
 
 class ProjectsQuery(StrictSerializer):
@@ -124,6 +175,13 @@ class QuotaOut(serializers.Serializer[Rows]):
     version = serializers.IntegerField()
 
 
+class QuotaSetOut(QuotaOut):
+    warnings = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="What is promised beyond what there is, a sentence each.",
+    )
+
+
 class QuotaIn(StrictSerializer):
     project = Id()
     flavor = Text(max_length=63)
@@ -163,6 +221,33 @@ class QuotaRequestIn(StrictSerializer):
     flavor = Text(max_length=63)
     nominal_milli = Integer(high=MAX_MILLI, help_text="What the nominal quota should become.")
     reason = Text(max_length=MAX_TEXT, lines=True)
+
+
+class ReservationOut(serializers.Serializer[Rows]):
+    """Thousandths of a flavor that are kept for a project from `starts_at` until `ends_at`."""
+
+    id = serializers.UUIDField()
+    project = serializers.UUIDField(source="project_id")
+    flavor = serializers.CharField(source="flavor.name")
+    amount_milli = serializers.IntegerField()
+    starts_at = serializers.DateTimeField()
+    ends_at = serializers.DateTimeField()
+    note = serializers.CharField(allow_blank=True)
+    made_by = serializers.CharField(source="made_by.username")
+    made_at = serializers.DateTimeField()
+
+
+class ReservationIn(StrictSerializer):
+    project = Id()
+    flavor = Text(max_length=63)
+    amount_milli = Integer(low=1, high=MAX_MILLI, help_text="Thousandths of the flavor.")
+    starts_at = Moment(help_text="From when on; it may be past.")
+    ends_at = Moment()
+    note = Text(max_length=MAX_NOTE, required=False, default="", allow_blank=True)
+
+
+class ReservationsQuery(StrictSerializer):
+    project = Id(required=False)
 
 
 class GrantIn(StrictSerializer):

@@ -2,10 +2,24 @@
 
 from django.urls import path
 
-from tenants.web import pages, token_pages
+from tenants.web import pages, project_pages, reservation_pages, token_pages
 
 urlpatterns = [
     path("quota", pages.quota_list, name="quota-list"),
+    path("projects/<uuid:id>", project_pages.project_detail, name="project-detail"),
+    path("projects/<uuid:id>/queue", project_pages.project_queue, name="project-queue"),
+    path("projects/<uuid:id>/caps", project_pages.project_caps, name="project-caps"),
+    path(
+        "projects/<uuid:id>/min-run-time",
+        project_pages.project_min_run_time,
+        name="project-min-run-time-set",
+    ),
+    path("reservations", reservation_pages.reservation_list, name="reservation-list"),
+    path(
+        "reservations/<uuid:id>/cancel",
+        reservation_pages.reservation_cancel,
+        name="reservation-cancel",
+    ),
     path("requests/new", pages.request_new, name="request-new"),
     path("tokens", token_pages.token_list, name="token-list"),
     path("tokens/<uuid:id>/revoke", token_pages.token_revoke, name="token-revoke"),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tenants.models import CAPS, Project
 from tests import factories
 from tests.api.world import World
 
@@ -43,12 +44,33 @@ def _quota(world: World) -> dict[str, Any]:  # Any: JSON values
     }
 
 
+def _tenant_quota(world: World) -> dict[str, Any]:  # Any: JSON values
+    return {
+        "tenant": str(world.tenant.id),
+        "flavor": "h100-80gb",
+        "nominal_milli": 9000,
+        "borrowing_limit_milli": None,
+        "lending_limit_milli": None,
+        "version": 0,
+    }
+
+
 def _asked(world: World) -> dict[str, Any]:  # Any: JSON values
     return {
         "project": str(world.project.id),
         "flavor": "h100-80gb",
         "nominal_milli": 9000,
         "reason": "More.",
+    }
+
+
+def reserved(project: Project) -> dict[str, Any]:  # Any: JSON values
+    return {
+        "project": str(project.id),
+        "flavor": "h100-80gb",
+        "amount_milli": 1000,
+        "starts_at": "2100-01-01T00:00:00Z",
+        "ends_at": "2100-01-02T00:00:00Z",
     }
 
 
@@ -73,6 +95,10 @@ _SPEND = "200 200 200 200 403 200 200 404 401 401 200 404 200"
 _OPEN = "200 200 200 200 200 200 200 200 200 401 200 200 200"
 _OPERATE = "403 403 403 403 403 200 403 403 401 401 403 403 403"
 """What belongs to the fleet: a tenant's operator may not either."""
+_SETS_QUOTA = "403 403 200 403 403 200 403 404 401 401 403 404 403"
+_MANAGE_QUEUE = "200 403 200 403 403 200 403 404 401 401 403 404 200"
+_EDIT_QUOTA = "403 403 200 403 403 200 403 404 401 401 403 404 403"
+_EDIT_QUOTA_OF_TENANT = "403 403 200 403 403 200 403 404 401 401 403 403 403"
 _OPERATE_MAKES = _OPERATE.replace("200", "201")
 _ID, _WORKLOAD = {"id": "workload"}, {"id": "workload"}
 
@@ -93,6 +119,25 @@ API: dict[tuple[str, str], Row] = {
         body=lambda world: {"tenant": str(world.tenant.id), "name": "New", "slug": "new"},
     ),
     ("GET", "projects/<uuid:id>"): Row(_TENANTS, {"id": "project"}),
+    ("POST", "projects/<uuid:id>/queue"): Row(
+        _MANAGE_QUEUE, {"id": "project"}, body=lambda world: {"state": "held", "note": "Why."}
+    ),
+    ("POST", "projects/<uuid:id>/caps"): Row(
+        _MANAGE_QUEUE, {"id": "project"}, body=lambda world: dict.fromkeys(CAPS)
+    ),
+    ("POST", "projects/<uuid:id>/min-run-time"): Row(
+        _EDIT_QUOTA, {"id": "project"}, body=lambda world: {"min_run_time_s": 60}
+    ),
+    ("POST", "tenants/<uuid:id>/min-run-time"): Row(
+        _EDIT_QUOTA_OF_TENANT, {"id": "tenant"}, body=lambda world: {"min_run_time_s": 60}
+    ),
+    ("GET", "reservations"): Row(_TENANTS, query=_project),
+    ("POST", "reservations"): Row(
+        _SETS_QUOTA.replace("200", "201"), body=lambda world: reserved(world.project)
+    ),
+    ("DELETE", "reservations/<uuid:id>"): Row(
+        _SETS_QUOTA.replace("200", "204"), {"id": "reservation"}
+    ),
     ("GET", "members"): Row(_TENANTS, query=_project),
     ("POST", "members"): Row("201 403 403 403 403 403 403 404 401 401 403 404 403", body=_member),
     ("DELETE", "members/<uuid:id>"): Row(
@@ -109,6 +154,14 @@ API: dict[tuple[str, str], Row] = {
     ),
     ("GET", "quotas"): Row(_TENANTS, query=_project),
     ("POST", "quotas"): Row("403 403 200 403 403 200 403 404 401 401 403 404 403", body=_quota),
+    ("GET", "tenant-quotas"): Row(
+        # A token of a project sees the tenants above it.
+        "200 200 200 200 200 200 200 404 401 401 200 200 200",
+        query=lambda world: f"?tenant={world.tenant.id}",
+    ),
+    ("POST", "tenant-quotas"): Row(
+        "403 403 403 403 403 200 403 404 401 401 403 403 403", body=_tenant_quota
+    ),
     ("GET", "quota-requests"): Row(_TENANTS, query=_project),
     ("POST", "quota-requests"): Row(
         "201 403 403 201 403 403 403 404 401 401 403 404 201", body=_asked
@@ -141,6 +194,9 @@ API: dict[tuple[str, str], Row] = {
     ("POST", "flavors"): Row(
         _OPERATE_MAKES, body=lambda world: {"name": "a100", "kind": "whole", "model": "A100"}
     ),
+    ("POST", "flavors/<uuid:id>/placing"): Row(
+        _OPERATE, {"id": "flavor"}, body=lambda world: {"placing": "spread"}
+    ),
     ("GET", "workloads"): Row(_TENANTS, query=_project),
     ("POST", "workloads"): Row(
         "201 403 403 201 403 403 403 404 401 401 403 404 201",
@@ -154,12 +210,16 @@ API: dict[tuple[str, str], Row] = {
     ("POST", "workloads/<uuid:id>/cancel"): Row(
         "200 403 200 200 403 200 403 404 401 401 403 404 200", _WORKLOAD
     ),
+    ("POST", "workloads/<uuid:id>/checkpoint"): Row(
+        "200 403 200 200 403 200 403 404 401 401 403 404 200", _WORKLOAD
+    ),
     ("GET", "queues/<uuid:project_id>"): Row(_TENANTS, {"project_id": "project"}),
 }
 
 _PAGE = "200 200 200 200 200 200 200 200 302 302 302 302 302"
 """Pages know sessions only: a token is nobody there."""
 _EMPTY_FORM = "422 422 422 422 422 422 422 422 302 302 302 302 302"
+_MANAGE_QUEUE_PAGE = "303 403 303 403 403 303 403 404 302 302 302 302 302"
 _TENANTS_PAGE = "200 200 200 200 200 200 200 404 302 302 302 302 302"
 
 OTHERS: dict[tuple[str, str], Row] = {
@@ -192,6 +252,24 @@ OTHERS: dict[tuple[str, str], Row] = {
     ("POST", "workloads/new"): Row(_EMPTY_FORM, form=True),
     ("GET", "queue"): Row(_PAGE),
     ("GET", "quota"): Row(_PAGE),
+    ("GET", "projects/<uuid:id>"): Row(_TENANTS_PAGE, {"id": "project"}),
+    ("POST", "projects/<uuid:id>/queue"): Row(
+        _MANAGE_QUEUE_PAGE,
+        {"id": "project"},
+        body=lambda world: {"state": "held", "note": "Why."},
+        form=True,
+    ),
+    ("POST", "projects/<uuid:id>/caps"): Row(_MANAGE_QUEUE_PAGE, {"id": "project"}, form=True),
+    ("POST", "projects/<uuid:id>/min-run-time"): Row(
+        "403 403 303 403 403 303 403 404 302 302 302 302 302", {"id": "project"}, form=True
+    ),
+    ("GET", "reservations"): Row(_PAGE),
+    ("POST", "reservations"): Row(
+        "403 403 422 403 403 422 403 403 302 302 302 302 302", form=True
+    ),
+    ("POST", "reservations/<uuid:id>/cancel"): Row(
+        "403 403 303 403 403 303 403 404 302 302 302 302 302", {"id": "reservation"}, form=True
+    ),
     ("GET", "requests/new"): Row(_PAGE),
     ("POST", "requests/new"): Row(_EMPTY_FORM, form=True),
     ("GET", "tokens"): Row(_PAGE),

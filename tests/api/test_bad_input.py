@@ -228,7 +228,7 @@ def test_an_unknown_field_is_told_the_known_ones(api: Api, cast: Cast) -> None:
     }
     assert told == {
         "/x": "There is no such field; known: clusters, labels, name, pod_sets, preemptible, "
-        "priority_class, project, run_time_limit_s.",
+        "priority_class, project, run_time_limit_s, topology.",
         "/pod_sets/0/x": "There is no such field; known: args, command, count, cpu_milli, env, "
         "flavors, gpu_count, gpu_milli, image, memory_mib, min_count, name.",
     }

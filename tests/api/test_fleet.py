@@ -136,6 +136,7 @@ def test_draining_takes_no_body_and_a_cluster_that_there_is(
         ({"kind": "mig", "model": H100, "profile": "1g.10gb"}, "hardware"),
         ({"kind": "share", "model": H100, "isolation": "memory"}, "memory"),
         ({"kind": "cpu"}, "hardware"),
+        ({"kind": "cpu", "placing": "spread"}, "hardware"),
     ],
 )
 def test_a_flavor_is_made(api: Api, cast: Cast, meaning: Json, isolation: str) -> None:
@@ -165,6 +166,8 @@ def test_a_flavor_is_made(api: Api, cast: Cast, meaning: Json, isolation: str) -
         ({"kind": "share", "isolation": "hardware"}, "/isolation", "invalid"),
         ({"isolation": "none"}, "/isolation", "invalid"),
         ({"isolation": "magic"}, "/isolation", "invalid-choice"),
+        ({"placing": "random"}, "/placing", "invalid-choice"),
+        ({"kind": "mig", "profile": "1g.10gb", "placing": "spread"}, "/placing", "invalid"),
         ({"memory_mib": -1}, "/memory_mib", "min-value"),
         ({"memory_mib": "5"}, "/memory_mib", "wrong-type"),
         ({"model": "a\nb"}, "/model", "bad-character"),
@@ -192,6 +195,30 @@ def test_a_flavors_name_and_meaning_are_taken_once(
         answer = api(cast.oz).post(FLAVORS, body, format="json")
     assert answer.status_code == 409
     assert [each["pointer"] for each in answer.json()["errors"]] == [pointer]
+
+
+def test_a_flavors_pods_are_spread_from_now_on(api: Api, cast: Cast) -> None:
+    flavor = factories.flavor()
+    url, client = f"{FLAVORS}/{flavor.id}/placing", api(cast.oz)
+    for placing in ("spread", "spread", "pack"):
+        answer = client.post(url, {"placing": placing}, format="json")
+        assert (answer.status_code, answer.json()["placing"]) == (200, placing)
+        assert client.get(FLAVORS).json()["items"] == [answer.json()]
+    assert audited() == [
+        ("flavor.place", "oz", {"placing": "pack"}, {"placing": "spread"}),
+        ("flavor.place", "oz", {"placing": "spread"}, {"placing": "pack"}),
+    ]
+
+
+def test_slices_and_shares_are_packed_always(
+    api: Api, cast: Cast, nothing_stored: Unchanged
+) -> None:
+    url = f"{FLAVORS}/{factories.mig_flavor().id}/placing"
+    with nothing_stored():
+        answer = api(cast.oz).post(url, {"placing": "spread"}, format="json")
+    assert faults(answer) == [("/placing", "invalid")]
+    missing = f"{FLAVORS}/{cast.oz.id}/placing"
+    assert api(cast.oz).post(missing, {"placing": "spread"}, format="json").status_code == 404
 
 
 def test_a_key_makes_each_of_them_once(api: Api, cast: Cast) -> None:

@@ -9,7 +9,8 @@ from rest_framework.test import APIClient
 
 from clusters.models import Flavor
 from scheduler.core.lifecycle import State
-from tenants.models import User
+from scheduler.models import Workload
+from tenants.models import Quota, User
 from tests import factories
 from tests.conftest import Cast
 
@@ -104,6 +105,26 @@ def test_a_queue_is_in_the_planners_order_with_positions(
     assert [(row["position"], row["name"]) for page in pages for row in page] == [
         (1, "first"), (2, "second"), (3, "third"), (4, "fourth"),
     ]  # fmt: skip
+
+
+def test_a_queue_tells_what_orders_it_one_term_after_the_other(
+    api: Api, cast: Cast, h100: Flavor
+) -> None:
+    factories.quota(cast.detection, h100, 3000, used_milli=3000)
+    factories.quota(cast.dialogue, h100, 1000)
+    Quota.objects.filter(project=cast.detection).update(nominal_milli=1000)
+    row = factories.workload(cast.detection, cast.ben, [h100], priority_class="high")
+    standing = [
+        {"name": "Vision Lab", "share_ppm": 1_000_000, "past_ppm": 0},
+        {"name": "Detection", "share_ppm": 1_000_000, "past_ppm": 0},
+    ]
+    client = api(cast.ben)
+    [queued] = client.get(f"/api/v1/queues/{cast.detection.id}").json()["items"]
+    assert (queued["priority"], queued["standing"]) == (row.priority, standing)
+    one = client.get(f"{URL}/{row.id}").json()
+    assert (one["priority"], one["standing"]) == (row.priority, standing)
+    Workload.objects.filter(id=row.id).update(state=State.ADMITTED, version=2)
+    assert client.get(f"{URL}/{row.id}").json()["standing"] == []
 
 
 def test_a_queue_shows_the_newest_estimate_and_the_reason(

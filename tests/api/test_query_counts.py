@@ -28,8 +28,14 @@ _WHO = {
     "POST /api/v1/quota-requests/<uuid:id>/grant": "fleet approver",
     "POST /api/v1/quota-requests/<uuid:id>/deny": "fleet approver",
     "POST /api/v1/quotas": "fleet operator",
+    "POST /api/v1/tenant-quotas": "fleet operator",
+    "POST /api/v1/projects/<uuid:id>/min-run-time": "fleet operator",
+    "POST /api/v1/tenants/<uuid:id>/min-run-time": "fleet operator",
     "POST /api/v1/rates": "fleet operator",
+    "POST /api/v1/reservations": "fleet operator",
+    "DELETE /api/v1/reservations/<uuid:id>": "fleet operator",
     "POST /api/v1/clusters": "fleet operator",
+    "POST /api/v1/flavors/<uuid:id>/placing": "fleet operator",
     "POST /api/v1/clusters/<uuid:id>/drain": "fleet operator",
     "POST /api/v1/clusters/<uuid:id>/resume": "fleet operator",
     "POST /api/v1/flavors": "fleet operator",
@@ -113,4 +119,5 @@ def add_rows(cast: Cast, small: Flavor, name: str, many: int) -> None:
         factories.span(placed, node.devices.get(ordinal=1))
         factories.charge(factories.usage(placed), flavor.rates.get())
         factories.quota_request(cast.detection, flavor, cast.ben)
+        factories.reservation(cast.detection, flavor, cast.oz)
         factories.token(cast.ada)

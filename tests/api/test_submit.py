@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 from rest_framework.test import APIClient
 
+from clusters.models import Node
 from controlplane.audit.models import AuditEvent
 from scheduler.core.lifecycle import State
 from scheduler.loop.claims import Pod
@@ -65,6 +66,7 @@ def test_every_field_arrives_and_is_shown_again(api: Api, cast: Cast) -> None:
         "run_time_limit_s": 60,
         "clusters": ["north"],
         "labels": {"team": "a", "example.org/x": ""},
+        "topology": {"level": "rack", "mode": "preferred"},
         "pod_sets": [pod_set],
     }
     client = api(cast.ben)
@@ -85,7 +87,23 @@ def test_what_is_left_out_has_the_documented_default(api: Api, cast: Cast) -> No
     assert shown["name"] == "padded"
     assert (shown["priority_class"], shown["preemptible"]) == ("normal", True)
     assert (shown["run_time_limit_s"], shown["clusters"], shown["labels"]) == (None, [], {})
+    assert shown["topology"] is None
     assert (shown["pod_sets"][0]["min_count"], shown["pod_sets"][0]["gpu_milli"]) == (4, 1000)
+
+
+def test_what_no_domain_holds_is_refused_with_the_numbers(api: Api, cast: Cast) -> None:
+    Node.objects.update(labels={"network.topology.nvidia.com/leaf": "r1"})
+    Node.objects.filter(name="n3").update(labels={"network.topology.nvidia.com/leaf": "r2"})
+    body = factories.submission(cast.detection, pod_set={"count": 25})
+    body["topology"] = {"level": "rack"}
+    answer = api(cast.ben).post(URL, body, format="json")
+    assert answer.status_code == 400
+    [error] = answer.json()["errors"]
+    assert (error["pointer"], error["code"]) == ("/topology", "exceeds-capacity")
+    assert error["message"] == (
+        "All 25 pods have to be in one rack; even empty, the largest of 2 takes 24."
+    )
+    assert api(cast.ben).post(URL, body | {"topology": None}, format="json").status_code == 201
 
 
 def test_a_batch_keeps_its_order(api: Api, cast: Cast) -> None:
@@ -146,7 +164,8 @@ def test_a_member_stops_only_their_own(api: Api, cast: Cast) -> None:
 
 def test_its_placements_are_shown_the_newest_attempt_first(api: Api, cast: Cast) -> None:
     flavor = cast.detection.quotas.get().flavor
-    node = factories.node(factories.cluster("east"), gpus=2)
+    labels = {"topology.kubernetes.io/zone": "z1", "kubernetes.io/hostname": "n1", "a/b": "c"}
+    node = factories.node(factories.cluster("east"), gpus=2, labels=labels)
     row = factories.workload(cast.detection, cast.ben, [flavor], state=State.RUNNING, pods=2)
     old = factories.place(row, node, flavor)
     type(old.attempt).objects.update(ended_at=datetime.now(UTC), outcome="lost")
@@ -157,6 +176,7 @@ def test_its_placements_are_shown_the_newest_attempt_first(api: Api, cast: Cast)
     assert [(each["attempt"], each["rank"]) for each in shown] == [(2, 0), (2, 1), (1, 0)]
     assert shown[1]["spans"] == [{"device": 1, "start": 0, "end": 1000}]
     assert (shown[0]["cluster"], shown[0]["node"]) == ("east", "n1")
+    assert shown[0]["topology"] == {"zone": "z1", "node": "n1"}
 
 
 def test_what_its_cluster_has_not_done_yet_is_shown(api: Api, cast: Cast) -> None:

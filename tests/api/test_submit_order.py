@@ -11,7 +11,7 @@ from controlplane.api.models import IdempotencyKey
 from scheduler.models import Workload
 from scheduler.services import admissibility, workloads
 from tenants.access import actor_for
-from tenants.models import User
+from tenants.models import Project, User
 from tests import factories
 from tests.conftest import Cast
 from tests.flows.world import spec
@@ -108,6 +108,49 @@ def test_two_who_submit_at_once_share_the_last_place(
     cast: Cast, fleet: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(workloads, "MAX_PENDING", 1)
+
+    def submit() -> None:
+        workloads.submit(
+            actor=actor_for(user=cast.ben),
+            project=cast.detection,
+            specs=[spec("h100-80gb")],
+            at=factories.AT,
+        )
+
+    late = meanwhile(submit, submit)
+    assert isinstance(late.exception(), workloads.QueueFull)
+    assert Workload.objects.count() == 1
+
+
+def test_the_caps_of_a_project_bound_what_waits_of_it_and_of_each_submitter(
+    api: Api, cast: Cast, fleet: None
+) -> None:
+    Project.objects.update(max_pending=3, user_max_pending=2)
+    ben = api(cast.ben)
+    assert [post(ben, cast).status_code for _ in range(3)] == [201, 201, 400]
+    refused = post(ben, cast).json()
+    assert refused["code"] == "queue-full"
+    assert refused["detail"] == (
+        "ben in Detection has 2 pending workloads; with 1 more it would pass the limit of 2."
+    )
+    ada = api(cast.ada)
+    assert [post(ada, cast).status_code for _ in range(2)] == [201, 400]
+    assert "Detection has 3 pending workloads" in post(ada, cast).json()["detail"]
+
+
+def test_a_project_s_cap_does_not_lift_that_of_all(
+    api: Api, cast: Cast, fleet: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(workloads, "MAX_PENDING", 1)
+    Project.objects.update(max_pending=5)
+    assert [post(api(cast.ben), cast).status_code for _ in range(2)] == [201, 400]
+
+
+@pytest.mark.parametrize("cap", ["max_pending", "user_max_pending"])
+def test_two_who_submit_at_once_share_the_last_place_below_a_cap(
+    cast: Cast, fleet: None, cap: str
+) -> None:
+    Project.objects.update(**{cap: 1})
 
     def submit() -> None:
         workloads.submit(

@@ -55,6 +55,7 @@ def build(cast: Cast) -> World:
     factories.estimate(running)
     member = cast.detection.members.get()
     asked = factories.quota_request(cast.detection, flavor, cast.ben)
+    reservation = factories.reservation(cast.detection, flavor, cast.oz)
     token = factories.token(cast.ada)
     return World(
         tenant=cast.vision,
@@ -64,10 +65,12 @@ def build(cast: Cast) -> World:
             "project": cast.detection.id,
             "workload": running.id,
             "request": asked.id,
+            "reservation": reservation.id,
             "member": member.id,
             "fleet member": cast.oz.memberships.get().id,
             "token": token.id,
             "cluster": cluster.id,
+            "flavor": flavor.id,
             "draining cluster": draining.id,
             "cluster name": cluster.name,
         },

@@ -15,6 +15,7 @@ from scheduler.core import snapshot
         (clusters.FlavorKind, snapshot.FlavorKind),
         (clusters.Isolation, snapshot.Isolation),
         (clusters.DeviceMode, snapshot.DeviceMode),
+        (clusters.Placing, snapshot.Placing),
     ],
 )
 def test_the_stored_choices_are_the_cores(choices: type[TextChoices], enum: type[StrEnum]) -> None:

@@ -18,7 +18,7 @@ import gzip
 import os
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import NamedTuple
@@ -55,6 +55,7 @@ from tests.bench.replay import TRACE
 from tests.bench.report import RESULTS, Figures
 
 PREFIX = "openb_pod_list_"
+NODES = "openb_node_list_gpu_node.csv"
 ARRIVED_PCT = 130
 SEEDS = range(42, 52)
 GUARD = 4096
@@ -79,7 +80,7 @@ class Outcome(NamedTuple):
 
 def cluster(folder: Path = TRACE) -> Cluster:
     """In the order of the nodes' names, by which ties are decided."""
-    rows = sorted(_rows(folder / "openb_node_list_gpu_node.csv"), key=lambda row: row["sn"])
+    rows = sorted(_rows(folder / NODES), key=lambda row: row["sn"])
     models = {name: i for i, name in enumerate(sorted({row["model"] for row in rows}))}
     nodes = (
         Node(
@@ -220,8 +221,42 @@ def published(folder: Path = TRACE) -> dict[tuple[str, str], float]:
     }
 
 
-def take(figures: Figures, path: Path, seeds: list[int], guard: int) -> None:
-    """One pod list: a line of the table, and its figures."""
+def lists(*, variants: bool) -> list[Path]:
+    """The pod list that TRACE names, else the default one, or all of the folder.
+
+    Raises FileNotFoundError when one of them, or that of the nodes, is not there.
+    """
+    chosen = os.environ.get("TRACE")
+    if chosen:
+        paths = [Path(chosen)]
+    elif variants:
+        paths = sorted(TRACE.glob(f"{PREFIX}*.csv*"), key=lambda p: (_name(p) != "default", p))
+    else:
+        paths = [TRACE / f"{PREFIX}default.csv.gz"]
+    for path in (*paths, TRACE / NODES):
+        if not path.exists():
+            raise FileNotFoundError(f"there is no {path}")
+    return paths
+
+
+def take(
+    figures: Figures,
+    paths: Sequence[Path],
+    *,
+    seeds: Sequence[int] = SEEDS,
+    guard: int = GUARD,
+) -> None:
+    """The table and the figures of some pod lists."""
+    print(
+        f"{'GPUs % at 130':<12} {'mean':>7} {'sd':>5} {'least':>7} {'FGD':>7} {'ours-':>6}"
+        f" {'above':>6} {'queued':>7} {'per s':>9}"
+        f" {'planned':>8} {'per s':>9}"
+    )
+    for path in paths:
+        _take(figures, path, seeds, guard)
+
+
+def _take(figures: Figures, path: Path, seeds: Sequence[int], guard: int) -> None:
     on = cluster()
     name, of = _name(path), tasks(path, on.models)
     streams = [arrivals(of, milli=on.milli, seed=seed) for seed in seeds]
@@ -257,24 +292,12 @@ def main() -> None:
     parser.add_argument("--guard", type=int, default=GUARD, help="how many may overtake a task")
     parser.add_argument("--json", type=Path, default=RESULTS / "core.json", help="written here")
     options = parser.parse_args()
-    chosen = os.environ.get("TRACE")
-    if chosen:
-        paths = [Path(chosen)]
-    elif options.variants:
-        paths = sorted(TRACE.glob(f"{PREFIX}*.csv*"), key=lambda p: (_name(p) != "default", p))
-    else:
-        paths = [TRACE / f"{PREFIX}default.csv.gz"]
-    for path in (*paths, TRACE / "openb_node_list_gpu_node.csv"):
-        if not path.exists():
-            parser.error(f"there is no {path}")
+    try:
+        paths = lists(variants=options.variants)
+    except FileNotFoundError as error:
+        parser.error(str(error))
     figures = Figures()
-    print(
-        f"{'GPUs % at 130':<12} {'mean':>7} {'sd':>5} {'least':>7} {'FGD':>7} {'ours-':>6}"
-        f" {'above':>6} {'queued':>7} {'per s':>9}"
-        f" {'planned':>8} {'per s':>9}"
-    )
-    for path in paths:
-        take(figures, path, options.seeds, options.guard)
+    take(figures, paths, seeds=options.seeds, guard=options.guard)
     figures.write(options.json)
 
 

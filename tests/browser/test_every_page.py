@@ -18,7 +18,8 @@ def addresses(shown: Scene) -> list[str]:
         *(f"/workloads/{work.id}" for work in works),
         "/queue", "/spend", "/spend?days=90", "/clusters", "/clusters/north",
         "/clusters/south", "/clusters/east", "/clusters/north?node=north-mig-5", "/quota",
-        "/requests", "/requests/new", "/tokens", "/no-such-page",
+        f"/projects/{shown.projects['Detection'].id}",
+        "/reservations", "/requests", "/requests/new", "/tokens", "/no-such-page",
     ]  # fmt: skip
 
 

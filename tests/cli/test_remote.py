@@ -64,6 +64,24 @@ def test_a_dry_run_sends_nothing(berth: Berth, cast: Cast) -> None:
     assert not Workload.objects.exists()
 
 
+@pytest.mark.parametrize(("option", "mode"), [("--within", "required"), ("--near", "preferred")])
+def test_all_pods_in_one_rack_is_an_option(berth: Berth, option: str, mode: str) -> None:
+    asked = ("submit", "-f", "-", "--project", "detection", option)
+    body = json.loads(berth(*asked, "rack", "--dry-run", text_in=JOB).output)
+    assert body["topology"] == {"level": "rack", "mode": mode}
+    done = berth(*asked, "row", text_in=JOB)
+    assert done.exit_code == 1
+    known = "zone, block, rack, nvlink, node"
+    assert f"{option}: There is no topology level 'row'; known: {known}." in done.output
+
+
+def test_what_has_to_be_and_what_had_better_be_exclude_each_other(berth: Berth) -> None:
+    both = ("--within", "rack", "--near", "zone")
+    done = berth("submit", "-f", "-", "--project", "detection", *both, text_in=JOB)
+    assert done.exit_code == 2
+    assert "--within and --near exclude each other" in done.output
+
+
 def test_it_refuses_a_flavor_that_the_manifest_does_not_mean(berth: Berth) -> None:
     done = berth("submit", "-f", "-", "--project", "detection", text_in=POD)
     assert done.exit_code == 2

@@ -76,6 +76,15 @@ def test_a_json_layout_lists_pools(tmp_path: Path) -> None:
     assert names == ["b-0", "b-1"]
 
 
+def test_machines_stand_in_racks_as_many_in_each() -> None:
+    found: dict[str, set[str]] = {}
+    for node in layouts.load("demo-north", prefix="p"):
+        rack = node["metadata"]["labels"].get("network.topology.nvidia.com/leaf", "")
+        found.setdefault(rack, set()).add(node["metadata"]["name"])
+    assert found["rack-1"] == {"h100-0", "h100-1"}
+    assert found["rack-2"] == {"h100-2", "h100-3"}
+
+
 @pytest.mark.parametrize(
     ("name", "contents"),
     [

@@ -106,6 +106,7 @@ _FILL: tuple[tuple[type, Callable[[Any, int], object]], ...] = (  # Any: the fie
     (IntegerRangeField, lambda *_: NumericRange(0, 4)),
     (DateTimeRangeField, lambda *_: DateTimeTZRange(NOON, NOON + HOUR)),
     (models.DateTimeField, lambda _, number: NOON + timedelta(seconds=number)),
+    (models.DateField, lambda *_: NOON.date()),
     (models.DecimalField, lambda *_: Decimal(1)),
     (models.UUIDField, lambda *_: uuid7()),
     (models.JSONField, lambda *_: {}),

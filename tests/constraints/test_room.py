@@ -22,7 +22,16 @@ from scheduler.models import (
     SchedulerLease,
     Workload,
 )
-from tenants.models import Charge, Member, Project, Quota, Rate, Tenant, UsageInterval
+from tenants.models import (
+    Charge,
+    Member,
+    Project,
+    Quota,
+    Rate,
+    Tenant,
+    TenantQuota,
+    UsageInterval,
+)
 from tests.constraints.attacks.held import RELEASED, UID, second
 from tests.constraints.attacks.tenants import after_a_cut_elsewhere
 from tests.constraints.moves import Move, Sql, Statement, change, copy, insert_like, remove, update
@@ -47,6 +56,17 @@ def _borrows_what_is_lent() -> Statement:
 def _uses_its_own_after_a_cut_elsewhere() -> Statement:
     quota, _ = after_a_cut_elsewhere()
     return update(quota, used_milli=500)
+
+
+def _takes_what_its_tenant_keeps() -> Statement:
+    """The other tenant holds more than is left of the fleet's."""
+    flavor = make(Flavor)
+    cut = make(Quota, flavor=flavor, nominal_milli=9000, used_milli=9000)
+    Quota.objects.filter(pk=cut.pk).update(nominal_milli=10)
+    own = make(Quota, flavor=flavor, nominal_milli=0)
+    tenant = own.project.tenant
+    make(TenantQuota, tenant=tenant, flavor=flavor, nominal_milli=500, lending_limit_milli=0)
+    return update(own, used_milli=500)
 
 
 def _uses_less_after_a_cut() -> Statement:
@@ -136,6 +156,9 @@ LEGAL: dict[str, Move] = {
     "quota_within_limits_on_update: a project borrows what is lent": _borrows_what_is_lent,
     "quota_within_limits_on_update: what is not lent, after a cut elsewhere": (
         _uses_its_own_after_a_cut_elsewhere
+    ),
+    "quota_within_limits_on_update: a tenant takes what it keeps, after a cut elsewhere": (
+        _takes_what_its_tenant_keeps
     ),
     "quota_within_limits_on_update: a quota is cut below its use": change(
         Quota,

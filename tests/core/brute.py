@@ -1,11 +1,32 @@
-"""The slow, obvious way to look for a place: every device, every start."""
+"""The slow, obvious way to look for a place: every device, every start, every domain."""
 
 from collections.abc import Iterator
 
 from scheduler.core.plan import Place
-from scheduler.core.snapshot import DeviceMode, FlavorKind, NodeView, PodSetView
+from scheduler.core.snapshot import (
+    DeviceMode,
+    FlavorKind,
+    NodeView,
+    PodSetView,
+    Snapshot,
+    TopologyView,
+)
 from scheduler.core.units import WHOLE_DEVICE, FlavorId, Span
 from tests.core.build import BY_NAME
+
+
+def domains(of: Snapshot, usable: list[NodeView], asked: TopologyView) -> list[list[NodeView]]:
+    """The nodes that a gang may be on together: all, unless it has to be in one domain."""
+    if not asked.required:
+        return [usable]
+    if asked.level not in of.levels:
+        return []
+    depth = of.levels.index(asked.level) + 1
+    found: dict[tuple[str, ...], list[NodeView]] = {}
+    for node in usable:
+        if len(node.topology) >= depth and node.topology[depth - 1]:
+            found.setdefault(node.topology[:depth], []).append(node)
+    return list(found.values())
 
 
 def everywhere(on: NodeView, pod_set: PodSetView, flavor: FlavorId) -> Iterator[Place]:

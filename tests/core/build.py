@@ -27,6 +27,7 @@ from scheduler.core.snapshot import (
     QuotaView,
     SliceView,
     Snapshot,
+    TopologyView,
 )
 from scheduler.core.units import (
     ONE_MILLI,
@@ -40,6 +41,7 @@ from scheduler.core.units import (
     PodSetId,
     ProjectId,
     Span,
+    UserId,
     WorkloadId,
 )
 
@@ -102,7 +104,9 @@ def node(
     cut: Sequence[tuple[str, int, int]] = (),
     shares: Isolation | None = None,
     usable: bool = True,
+    at: str = "",
 ) -> NodeView:
+    """`at` has its value of each level of the topology, "/" between: "zone/rack"."""
     return NodeView(
         NodeId(name),
         name,
@@ -113,6 +117,7 @@ def node(
             for i in range(gpus)
         ),
         usable,
+        tuple(at.split("/")) if at else (),
     )
 
 
@@ -204,7 +209,11 @@ def job(
     clusters: str = "",
     not_before: int = 0,
     limit_s: int | None = None,
+    user: str = "",
+    within: str = "",
+    near: str = "",
 ) -> PendingView:
+    """`within` is the level of which all its pods have to be in one domain, `near` had better."""
     named = [replace(p, id=PodSetId(f"{name}.{p.id}")) for p in pod_sets or (pods(),)]
     return PendingView(
         WorkloadId(name),
@@ -216,6 +225,8 @@ def job(
         limit_s,
         tuple(ClusterId(c) for c in clusters.split()),
         not_before,
+        UserId(user),
+        TopologyView(within or near, bool(within)) if within or near else None,
     )
 
 
@@ -274,11 +285,21 @@ def snapshot(
     pending: Iterable[PendingView] = (),
     holding: Iterable[HoldingView] = (),
     cohorts: Iterable[CohortView] = (),
+    levels: str = "",
 ) -> Snapshot:
     """`nodes` make up the one cluster "c1". Tenants that are only named hang below the fleet."""
     fleet = tuple(clusters) or (cluster("c1", nodes),)
     queues, tree = tuple(queues), with_named(cohorts, queues)
-    return Snapshot(AT, FLAVORS, fleet, queues, tuple(pending), tuple(holding), tree)
+    return Snapshot(
+        AT,
+        FLAVORS,
+        fleet,
+        queues,
+        tuple(pending),
+        tuple(holding),
+        tree,
+        levels=tuple(levels.split()),
+    )
 
 
 def with_named(
@@ -314,6 +335,8 @@ def holds(admit: Admit, of: PendingView, *, since_s: int = 0) -> HoldingView:
         AT - since_s,
         of.run_time_limit_s,
         pod_sets=of.pod_sets,
+        user=of.user,
+        topology=of.topology,
     )
 
 
@@ -343,6 +366,11 @@ class Outcome:
 
     def reason(self, name: str) -> ReasonCode:
         return self.hold(name).reason.code
+
+    def waits(self, name: str) -> bool:
+        """Whether something is being evicted, or on its way back, for it."""
+        hold = self.holds.get(WorkloadId(name))
+        return hold is not None and hold.reason.code is ReasonCode.WAITING_FOR_PREEMPTION
 
     def numbers(self, name: str) -> dict[str, int | str]:
         return dict(self.hold(name).reason.numbers)

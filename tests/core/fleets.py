@@ -7,18 +7,22 @@ from random import Random
 from hypothesis import strategies as st
 
 from scheduler.core.snapshot import (
+    CapsView,
     ClusterView,
     CohortView,
     DeviceMode,
     HoldingView,
     Isolation,
     NodeView,
+    PastView,
     PendingView,
+    Placing,
     PodSetView,
     QueueView,
     Snapshot,
+    TopologyView,
 )
-from scheduler.core.units import ProjectId, WorkloadId
+from scheduler.core.units import FlavorId, ProjectId, UserId, WorkloadId
 from tests.core.build import (
     AT,
     H100,
@@ -38,6 +42,8 @@ from tests.core.build import (
 
 PROJECTS = ("a", "b", "c")
 CUT = (("2g.20gb", 0, 2), ("1g.10gb", 2, 3), ("1g.10gb", 3, 4), ("3g.40gb", 4, 8))
+LEAST_RUN_S = 300
+"""The longest that any project's work may run before it is evicted."""
 QUOTED = ("h100", "_1g", "_1gme", "_2g", "_3g", "t4", "t4share", "cpu")
 
 
@@ -75,8 +81,73 @@ def fleet(seed: int, running: int, pending: int) -> Snapshot:
     ]
     cohorts = _cohorts(pick)
     queues = [_queue(pick, project) for project in PROJECTS]
+    queues = [replace(queue, past=_past(Random(seed + i))) for i, queue in enumerate(queues)]
     new = [_job(pick, f"w{i}", kinds) for i in range(pending)]
-    return snapshot(clusters=now, queues=queues, pending=new, holding=holding, cohorts=cohorts)
+    of = snapshot(clusters=now, queues=queues, pending=new, holding=holding, cohorts=cohorts)
+    of = _saved(Random(seed + 77), _capped(Random(seed + 99), of))
+    return _standing(Random(seed + 55), of)
+
+
+def _capped(pick: Random, of: Snapshot) -> Snapshot:
+    """With submitters, and caps in some projects; at times one is held."""
+
+    def most(*values: int) -> int | None:
+        return pick.choice([None, *values])
+
+    def caps() -> CapsView | None:
+        found = CapsView(most(1, 2, 4), most(1, 2), most(500, 1000, 2000, 4000))
+        return found if pick.random() < 0.4 else None
+
+    users = [UserId("u"), UserId("v")]
+    return replace(
+        of,
+        queues=tuple(replace(q, held=pick.random() < 0.05, caps=caps()) for q in of.queues),
+        pending=tuple(replace(p, user=pick.choice(users)) for p in of.pending),
+        holding=tuple(replace(h, user=pick.choice(users)) for h in of.holding),
+    )
+
+
+def _saved(pick: Random, of: Snapshot) -> Snapshot:
+    """With checkpoints of some work, at times of an earlier run, and least run times."""
+    return replace(
+        of,
+        queues=tuple(
+            replace(q, min_run_time_s=pick.choice([0, 0, 0, 100, LEAST_RUN_S])) for q in of.queues
+        ),
+        holding=tuple(
+            replace(h, checkpointed_at=pick.choice([None, AT - pick.randrange(600)]))
+            for h in of.holding
+        ),
+    )
+
+
+def _standing(pick: Random, of: Snapshot) -> Snapshot:
+    """Nodes in racks of zones, some unknown; work that wants to be together; spread flavors."""
+
+    def node(on: NodeView) -> NodeView:
+        return on if pick.random() < 0.15 else replace(on, topology=_at(pick))
+
+    def wish() -> TopologyView | None:
+        level = pick.choice(["zone", "rack", "rack", "nowhere"])
+        return TopologyView(level, pick.random() < 0.6) if pick.random() < 0.3 else None
+
+    return replace(
+        of,
+        levels=("zone", "rack"),
+        flavors=tuple(
+            replace(f, placing=Placing.SPREAD)
+            if f.id in {"h100", "cpu"} and pick.random() < 0.2
+            else f
+            for f in of.flavors
+        ),
+        clusters=tuple(replace(c, nodes=tuple(map(node, c.nodes))) for c in of.clusters),
+        pending=tuple(replace(p, topology=wish()) for p in of.pending),
+        holding=tuple(replace(h, topology=wish()) for h in of.holding),
+    )
+
+
+def _at(pick: Random) -> tuple[str, ...]:
+    return pick.choice(["", "z1", "z1"]), pick.choice(["", "r1", "r1", "r2"])
 
 
 def _clusters(pick: Random) -> tuple[ClusterView, ...]:
@@ -107,6 +178,12 @@ def _node(pick: Random, name: str) -> NodeView:
     if gpus and pick.random() < 0.15:
         made = replace(made, devices=(replace(made.devices[0], usable=False), *made.devices[1:]))
     return made
+
+
+def _past(pick: Random) -> tuple[PastView, ...]:
+    """At times equal to another project's."""
+    amounts = {flavor: pick.choice([0, 0, 5000, 7000]) for flavor in ("h100", "t4", "gone")}
+    return tuple(PastView(FlavorId(flavor), amount) for flavor, amount in amounts.items())
 
 
 def _cohorts(pick: Random) -> list[CohortView]:
@@ -219,4 +296,6 @@ def waiting_again(held: HoldingView) -> PendingView:
         held.admitted_at,
         held.pod_sets,
         held.run_time_limit_s,
+        user=held.user,
+        topology=held.topology,
     )

@@ -131,7 +131,7 @@ CODE = ReasonCode
             [queue("a", h100=8)],
             [],
             job("w", "a", pods(gpus=1, flavors="unheard-of")),
-            CODE.NO_MATCHING_FLAVOR,
+            CODE.INVALID,
             {},
             id="an unknown flavor",
         ),
@@ -226,11 +226,11 @@ def test_an_empty_snapshot_makes_an_empty_plan() -> None:
     assert made.plan == Plan()
 
 
-def test_a_workload_without_pods_matches_nothing() -> None:
+def test_a_workload_without_pods_is_held_and_told() -> None:
     waiting = job("w", "a")
     bare = PendingView(waiting.id, waiting.project, 0, True, 0, ())
     made = decide(snapshot(nodes=ONE, queues=[queue("a", h100=8)], pending=[bare]))
-    assert made.reason("w") is CODE.NO_MATCHING_FLAVOR
+    assert made.reason("w") is CODE.INVALID
 
 
 def test_a_device_on_which_holders_overlap_takes_nothing_and_the_rest_goes_on() -> None:

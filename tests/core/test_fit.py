@@ -14,6 +14,7 @@ CUT = (("3g.40gb", 4, 8), ("1g.10gb", 0, 1), ("1g.10gb", 1, 2))
 WHOLE = node("n1", gpus=2, cores=8, memory_gib=8)
 STATIC = node("n1", gpus=1, cut=CUT)
 DYNAMIC = node("n1", gpus=1, dynamic=True)
+MEDIA_CUT = node("n1", gpus=1, cut=(("1g.10gb+me", 0, 1), ("1g.10gb+me", 1, 2)))
 SHARED = node("n1", gpus=2, model=T4, shares=Isolation.MEMORY)
 
 
@@ -94,6 +95,20 @@ def held(*holders: tuple[str, tuple[int, int], str]) -> list[HeldView]:
         ),
         pytest.param(WHOLE, place("h100"), [], Misfit.AMOUNT, id="a GPU pod without a device"),
         pytest.param(
+            WHOLE,
+            place("h100", amount=1),
+            [],
+            Misfit.AMOUNT,
+            id="without one, for next to nothing",
+        ),
+        pytest.param(
+            SHARED,
+            place("t4share", amount=1),
+            [],
+            Misfit.AMOUNT,
+            id="a share without a device, for next to nothing",
+        ),
+        pytest.param(
             WHOLE, place("h100", (0, 0, 1000), cores=9), [], Misfit.CPU, id="too many cores"
         ),
         pytest.param(
@@ -111,12 +126,20 @@ def held(*holders: tuple[str, tuple[int, int], str]) -> list[HeldView]:
             id="cores that another pod holds",
         ),
         pytest.param(WHOLE, place("cpu", cores=8), [], None, id="all cores"),
+        pytest.param(WHOLE, place("cpu", memory_gib=8), [], None, id="all memory"),
         pytest.param(
             WHOLE,
             place("cpu", (0, 0, 1000), cores=1),
             [],
             Misfit.AMOUNT,
             id="a CPU flavor with a device",
+        ),
+        pytest.param(
+            WHOLE,
+            place("cpu", (0, 0, 1000), amount=1),
+            [],
+            Misfit.AMOUNT,
+            id="a CPU flavor with a device, for next to nothing",
         ),
         pytest.param(
             WHOLE, place("h100", (0, 0, 1000), on="n2"), [], Misfit.WRONG_NODE, id="another node"
@@ -191,6 +214,23 @@ def held(*holders: tuple[str, tuple[int, int], str]) -> list[HeldView]:
             held(("n1/0", (0, 1), "1g")),
             None,
             id="media engines beside a plain slice",
+        ),
+        pytest.param(
+            MEDIA_CUT,
+            place("1gme", (0, 1, 2)),
+            held(("n1/0", (0, 1), "1gme")),
+            None,
+            id="media engines of a slice that was cut with its own",
+        ),
+        pytest.param(
+            DYNAMIC, place("1g", (0, 1, 2), (0, 0, 1)), [], None, id="two new slices of one device"
+        ),
+        pytest.param(
+            DYNAMIC,
+            place("1g", (0, 0, 1), (0, 1, 2), (0, 0, 1)),
+            [],
+            Misfit.SPAN_TAKEN,
+            id="the same new slice twice",
         ),
         pytest.param(
             SHARED, place("t4share", (0, 0, 250), amount=250), [], None, id="a quarter of a device"
@@ -274,3 +314,35 @@ def test_a_room_gives_back_exactly_what_was_taken() -> None:
     assert (room.cpu_milli, room.memory_mib, room.taken, room.media) != before
     room.give(holder=wanted, flavor=BY_NAME[FlavorId("1gme")])
     assert (room.cpu_milli, room.memory_mib, room.taken, room.media) == before
+
+
+def test_of_what_is_held_on_several_devices_only_the_lost_one_is_passed_over() -> None:
+    room = Room(node=WHOLE)
+    spread = place("h100", (7, 0, 1000), (0, 0, 1000))
+    room.take(holder=spread, flavor=BY_NAME[spread.flavor])
+    again = place("h100", (0, 0, 1000))
+    assert room.misfit(place=again, flavor=BY_NAME[again.flavor]) is Misfit.SPAN_TAKEN
+    room.give(holder=spread, flavor=BY_NAME[spread.flavor])
+    assert room.misfit(place=again, flavor=BY_NAME[again.flavor]) is None
+
+
+def test_what_is_held_of_an_unknown_flavor_takes_its_room_and_gives_it_back() -> None:
+    room, wanted = Room(node=WHOLE), place("h100", (0, 0, 1000))
+    room.take(holder=wanted, flavor=None)
+    assert room.misfit(place=wanted, flavor=BY_NAME[wanted.flavor]) is Misfit.SPAN_TAKEN
+    room.give(holder=wanted, flavor=None)
+    assert room.misfit(place=wanted, flavor=BY_NAME[wanted.flavor]) is None
+
+
+def test_media_engines_are_counted_within_a_gang_and_free_again_where_it_does_not_fit() -> None:
+    rooms = {DYNAMIC.id: Room(node=DYNAMIC)}
+    gang = [place("1gme", (0, 0, 1)), place("1gme", (0, 1, 2))]
+    assert not let_in(places=gang, rooms=rooms, flavors=BY_NAME)
+    assert let_in(places=gang[1:], rooms=rooms, flavors=BY_NAME)
+
+
+def test_a_room_is_in_no_index_unless_one_says_so() -> None:
+    room = Room(node=WHOLE)
+    assert room.rank == -1
+    room.rank = 3
+    assert room.copy().rank == -1

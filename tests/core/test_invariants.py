@@ -168,6 +168,34 @@ def test_it_tells_of_an_unlawful_eviction(
     assert any(told in sentence for sentence in found), found
 
 
+def test_it_tells_of_an_eviction_before_the_least_run_time() -> None:
+    a, b = OF.queues
+    of = replace(OF, queues=(a, replace(b, min_run_time_s=9)))
+    found = violations(of, _evict("r", "held", PreemptRule.RECLAIM))
+    assert any("before it has run for 9 s" in sentence for sentence in found), found
+
+
+@pytest.mark.parametrize(
+    ("at", "level", "told"),
+    [
+        ("z1/r1 z1/r2", "rack", "in 2 domains of level rack"),
+        ("z1/r1 z2/r1", "rack", "in 2 domains of level rack"),
+        ("z1/r1 z1/r1", "rack", ""),
+        ("z1/r1 z1/r2", "zone", ""),
+        ("z1 z1", "rack", "where the rack is unknown"),
+        ("z1/r1 z1/r1", "row", "where the row is unknown"),
+    ],
+)
+def test_it_tells_of_a_gang_that_is_not_together(at: str, level: str, told: str) -> None:
+    nodes = [node(f"n{i}", gpus=1, at=where) for i, where in enumerate(at.split())]
+    asked = job("w", "a", pods(2), within=level)
+    of = snapshot(nodes=nodes, queues=[queue("a", h100=2)], pending=[asked], levels="zone rack")
+    apart = decide(replace(of, pending=(replace(asked, topology=None),))).plan
+    found = violations(of, apart)
+    assert bool(found) == bool(told)
+    assert told in "".join(found)
+
+
 def test_it_tells_of_cores_that_a_node_does_not_have() -> None:
     of = replace(
         OF, clusters=(cluster("c1", [node("n1", gpus=4, cores=3), *OF.clusters[0].nodes[1:]]),)

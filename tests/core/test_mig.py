@@ -213,21 +213,3 @@ def test_what_lies_on_devices_can_be_arranged_again(layouts: list[list[str]]) ->
     assert sorted(p for layout in found for p, _ in layout) == sorted(names)
     for layout in found:
         _assert_lawful("H100-80GB", layout)
-
-
-@pytest.mark.parametrize(
-    ("profile", "taken", "start"),
-    [
-        ("1g.10gb", 0b00000000, 6),  # 7 cannot start anything else, and 6 costs least beside it
-        ("2g.20gb", 0b00000000, 4),
-        ("3g.40gb", 0b00000000, 4),  # 4g.40gb starts at 0 alone
-        ("1g.10gb", 0b01000000, 4),
-        ("3g.40gb", 0b00010000, 0),
-        ("7g.80gb", 0b00000001, None),
-    ],
-)
-def test_a_new_slice_goes_where_most_legal_starts_are_left(
-    profile: str, taken: int, start: int | None
-) -> None:
-    found = mig.least_loss(model="H100-80GB", profile=profile, taken=taken)
-    assert (found and found[1].start) == start

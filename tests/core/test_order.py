@@ -1,8 +1,11 @@
 """Who is next, between projects and within one."""
 
+from dataclasses import replace
+
 import pytest
 
-from scheduler.core.snapshot import HoldingView, PendingView, QueueView
+from scheduler.core.snapshot import HoldingView, PastView, PendingView, QueueView
+from scheduler.core.units import FlavorId
 from tests.core.build import Quota, decide, job, node, pods, queue, runs, snapshot
 
 NODES = [node("n1", gpus=8)]
@@ -111,6 +114,49 @@ def test_borrowers_take_turns_as_their_shares_grow() -> None:
     pending += [job(f"b{i}", "b", submitted_at=10 + i) for i in range(4)]
     queues = [queue("a", h100=FREE), queue("b", h100=FREE), queue("c", h100=8)]
     assert order(pending, queues) == ["a0", "b0", "a1", "b1", "a2", "b2", "a3", "b3"]
+
+
+def after(of: QueueView, hours: int) -> QueueView:
+    return replace(of, past=(PastView(FlavorId("h100"), hours * 3_600_000),))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "holding", "expected"),
+    [
+        pytest.param(3, 2, [], ["b", "a"], id="who used less comes first"),
+        pytest.param(2, 2, [], ["a", "b"], id="age, when both used as much"),
+        pytest.param(
+            3, 2, [runs("r", "b", "n1/0")], ["a", "b"], id="the share now before the past"
+        ),
+    ],
+)
+def test_between_equals_the_past_counts(
+    a: int, b: int, holding: list[HoldingView], expected: list[str]
+) -> None:
+    queues = [after(queue("a", h100=FREE), a), after(queue("b", h100=FREE), b), queue("c", h100=8)]
+    pending = [job("a", "a", submitted_at=1), job("b", "b", submitted_at=2)]
+    assert order(pending, queues, holding) == expected
+
+
+def test_a_heavier_project_may_have_used_more() -> None:
+    queues = [after(queue("a", weight=2, h100=4), 3), after(queue("b", h100=4), 2)]
+    pending = [job("b", "b", submitted_at=1), job("a", "a", submitted_at=2)]
+    assert order(pending, queues) == ["a", "b"]
+
+
+def test_two_who_want_one_device_alternate_as_each_uses_it() -> None:
+    """Each turn is an hour of the only device, and what was used before is halved meanwhile."""
+    past, turns = {"a": 0, "b": 0, "c": 0}, ""
+    queues = [queue("a", h100=FREE), queue("b", h100=FREE), queue("c", h100=1)]
+    for _ in range(8):
+        now = [replace(q, past=(PastView(FlavorId("h100"), past[q.project]),)) for q in queues]
+        pending = [job("a", "a"), job("b", "b")]
+        of = snapshot(nodes=[node("n1", gpus=1)], queues=now, pending=pending)
+        [started] = decide(of).started()
+        past = {project: amount // 2 for project, amount in past.items()}
+        past[started] += 3_600_000
+        turns += started
+    assert turns == "abababab"
 
 
 def test_a_project_of_weight_two_gets_two_turns() -> None:

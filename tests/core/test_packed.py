@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from scheduler import core
-from scheduler.core import fragmentation, packed
+from scheduler.core import fragmentation
+from scheduler.core.compiled import compiled
 from scheduler.core.draft import Draft
 from scheduler.core.shapes import LARGEST
 from scheduler.core.snapshot import DeviceView, Isolation, NodeView, PodSetView
@@ -158,12 +159,14 @@ def test_without_compiled_code_the_index_decides(
     of = snapshot(nodes=nodes, queues=[QUEUE], pending=pending)
     monkeypatch.delattr(core, "fragmentation")
     monkeypatch.setitem(sys.modules, "scheduler.core.fragmentation", None)
-    packed.compiled.cache_clear()
+    compiled.cache_clear()
     try:
         assert decide(of).nodes("w") == ["n1"]
     finally:
-        packed.compiled.cache_clear()
-    assert ["shared devices go by best fit" in str(w.message) for w in recwarn] == [True]
+        compiled.cache_clear()
+    assert ["fragmentation goes without compiled code" in str(w.message) for w in recwarn] == [
+        True
+    ]
 
 
 def test_the_loss_of_precision_never_refuses_a_pod_that_fits_exactly() -> None:

@@ -172,13 +172,16 @@ def test_victims_that_turn_out_not_to_be_needed_stay() -> None:
     assert [victim for victim, _, _ in made.victims()] == ["pair"]
 
 
-def test_no_more_victims_than_the_policy_allows() -> None:
-    holding = [small(f"x{i}", on=f"n1/{i}") for i in range(4)]
-    waiting = job("w", "a", pods(gpus=4), priority=1)
-    of = snapshot(nodes=[node("n1", gpus=4)], queues=OWN, holding=holding, pending=[waiting])
-    assert len(decide(of, max_victims=4).victims()) == 4
-    assert decide(of, max_victims=3).victims() == []
-    assert decide(of, max_victims=3).reason("w") is ReasonCode.NO_FREE_CAPACITY
+def test_once_a_plan_has_its_fill_of_victims_it_evicts_for_nobody_else() -> None:
+    """But for the one it evicts as many as that takes: a large gang would never start."""
+    holding = [small(f"x{i}", on=f"n1/{i}") for i in range(8)]
+    gang = job("gang", "a", pods(gpus=4), priority=2)
+    later = job("later", "a", pods(gpus=1), priority=1)
+    of = snapshot(nodes=[node("n1", gpus=8)], queues=OWN, holding=holding, pending=[gang, later])
+    assert [by for _, by, _ in decide(of, max_victims=5).victims()] == ["gang"] * 4 + ["later"]
+    made = decide(of, max_victims=3)
+    assert [by for _, by, _ in made.victims()] == ["gang"] * 4
+    assert made.reason("later") is ReasonCode.QUOTA_USED
     assert decide(of, preemption=False).victims() == []
 
 

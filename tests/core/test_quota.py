@@ -122,6 +122,26 @@ def test_a_pod_is_charged_its_gpus_alone_and_cores_only_without_any() -> None:
     assert amount_milli(pod_set=cpu_pods(cores=1.5)) == 1500
 
 
+def test_what_is_held_without_a_queue_is_counted_all_the_same() -> None:
+    made = book({"gone": 2}, queue("a", h100=4))
+    gone = ProjectId("gone")
+    assert made.used(project=gone, flavor=H100) == 2000
+    made.charge(project=gone, flavor=H100, amount_milli=-500)
+    assert made.used(project=gone, flavor=H100) == 1500
+    assert made.used(project=gone, flavor=FlavorId("t4")) == 0
+    assert made.usage() == {(gone, H100): 1500}
+    assert made.available(project=ProjectId("a"), flavor=H100) == 4000
+
+
+@pytest.mark.parametrize("project", ["a", "gone"])
+def test_without_a_quota_row_nothing_is_guaranteed_and_nothing_may_be_borrowed(
+    project: str,
+) -> None:
+    made = book({}, queue("a", t4=4), queue("b", h100=4))
+    assert made.nominal(project=ProjectId(project), flavor=H100) == 0
+    assert made.borrowing_limit(project=ProjectId(project), flavor=H100) == 0
+
+
 def test_a_departments_limits_bound_all_of_its_projects_together() -> None:
     tree = (cohort("lab", h100=Quota(0, borrow=1, lend=2)),)
     queues = [

@@ -9,6 +9,7 @@ from tenants.models import Charge, Quota, UsageInterval
 from tests.crash import diary
 from tests.crash.diary import Diary
 from tests.flows.world import World
+from tests.scheduler.remembered import differing
 
 
 def faults(world: World, *, since: str) -> list[str]:
@@ -37,6 +38,8 @@ def _left_over(world: World, told: Diary) -> Iterator[str]:
         yield f"{span} is still held"
     for usage in UsageInterval.objects.filter(charges__isnull=True):
         yield f"{usage} was not charged"
+    for day, kept, derived in differing():
+        yield f"{kept} is remembered of {day}, and {derived} was used"
     if Charge.objects.filter(corrects__isnull=False).exists():
         yield "something had to be corrected"
     for pod in world.port.list_pods().items:

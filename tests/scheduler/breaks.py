@@ -12,7 +12,8 @@ from django.db.models import F
 from controlplane.audit.models import AuditEvent
 from scheduler.loop import meter
 from scheduler.models import Attempt, Operation, Placement, PlacementSpan, Workload
-from tenants.models import Charge, Quota, UsageInterval
+from tenants.models import Charge, Quota, TenantQuota, UsageInterval
+from tests import factories
 from tests.scheduler.stage import LATER
 from tests.scheduler.test_meter import TEN
 
@@ -69,6 +70,16 @@ def over_limit() -> None:
 
 def over_fleet() -> None:
     Quota.objects.update(nominal_milli=7000, borrowing_limit_milli=None)
+
+
+def over_tenant() -> None:
+    """The fleet has enough, and the tenant may not borrow all that it holds."""
+    Quota.objects.update(nominal_milli=7000, borrowing_limit_milli=None)
+    own = Quota.objects.get()
+    factories.quota(factories.project(factories.tenant("Elsewhere")), own.flavor, 8000)
+    TenantQuota.objects.create(
+        tenant=own.project.tenant, flavor=own.flavor, nominal_milli=0, borrowing_limit_milli=500
+    )
 
 
 def one_pod_twice() -> None:
@@ -197,7 +208,8 @@ BREAKS: dict[Callable[[], None], str] = {
     small_node: "room: node",
     wrong_sum: "P2: project",
     over_limit: "held of 7500 at most",
-    over_fleet: "held or kept of the fleet's 7000",
+    over_tenant: "8000 are held of the 7500 that Vision Lab has and may borrow",
+    over_fleet: "8000 are held of the 7000 that the fleet has",
     one_pod_twice: "P3: the pod",
     no_attempt: "is RUNNING and has 0 live attempts",
     two_attempts: "is RUNNING and has 2 live attempts",

@@ -7,6 +7,8 @@ from django.db.models import F
 
 from controlplane.audit.models import AuditEvent
 from scheduler.core.lifecycle import State
+from scheduler.core.plan import Hold, Plan
+from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.units import WorkloadId
 from scheduler.loop import apply
 from scheduler.models import Attempt, Operation, Placement, PlacementSpan, Workload
@@ -186,3 +188,46 @@ def test_a_reason_is_written_when_it_is_new_or_old_and_not_each_cycle(stage: Sta
         assert waits.reason["code"] == "quota-used"
         written.append(waits.reason_at)
     assert written == [AT, AT, AT + timedelta(seconds=60)]
+
+
+def test_each_who_waits_gets_the_reason_of_its_own(stage: Stage) -> None:
+    submitted = [stage.submit(f"w{number}") for number in range(4)]
+    loaded, _ = stage.decide()
+    holds = tuple(
+        Hold(
+            WorkloadId(str(workload.id)),
+            Reason(ReasonCode.BEHIND, (("admitted", number % 2),)),
+        )
+        for number, workload in enumerate(submitted)
+    )
+    stage.carry_out(loaded, Plan(holds=holds))
+    reasons = Workload.objects.order_by("name").values_list(
+        "reason__numbers__admitted", "reason_at"
+    )
+    assert list(reasons) == [(0, AT), (1, AT), (0, AT), (1, AT)]
+
+
+def test_what_there_is_no_time_for_is_left_and_waits(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        stage.submit(f"w{number}")
+    loaded, decided = stage.decide()
+    monkeypatch.setattr(apply, "BUDGET_S", 0.0)
+    outcome = stage.carry_out(loaded, decided)
+    assert (outcome.admitted, outcome.refused, outcome.left) == (frozenset(), (), 3)
+    assert set(states().values()) == {"PENDING"}
+
+
+def test_a_batch_that_is_refused_costs_the_other_batches_nothing(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apply, "BATCH", 2)
+    monkeypatch.setattr(apply, "_still_fitting", lambda loaded, batch: list(batch))
+    for number in range(5):
+        stage.submit(f"w{number}", gpus=2)
+    loaded, decided = stage.decide()
+    _take_first_span(stage, decided.admits[1].places[0].spans[0][0])
+    outcome = stage.carry_out(loaded, decided)
+    assert outcome.refused == (decided.admits[1].workload,)
+    assert (len(outcome.admitted), used()) == (4, 8000)

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from celery.signals import worker_init
 
+from controlplane import celery
 from controlplane.celery import app
 from controlplane.kernel import hints
 from scheduler import tasks
-from scheduler.core import packed
 
 HARD_S, VISIBLE_S = 30, 120
 TASKS = {
@@ -95,8 +95,8 @@ def test_each_periodic_task_has_its_tick() -> None:
 def test_only_the_worker_of_the_cycles_loads_compiled_code(
     queue: str, loads: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    loaded = []
-    monkeypatch.setattr(packed, "compiled", lambda: loaded.append(queue))
+    loaded: list[str] = []
+    monkeypatch.setattr(celery, "compiled", loaded.append)
     monkeypatch.setattr(app.amqp.queues, "_consume_from", {queue: app.amqp.queues[queue]})
     worker_init.send(sender=None)
-    assert loaded == [queue] * loads
+    assert loaded == ["fragmentation", "sweep.sweep"] * loads

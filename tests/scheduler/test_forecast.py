@@ -113,8 +113,9 @@ def test_records_of_cycles_are_forgotten_after_two_weeks(busy: Stage) -> None:
 def test_what_is_evicted_is_loaded_to_queue_again_and_what_is_cancelled_is_not(
     stage: Stage,
 ) -> None:
-    evicted, cancelled = stage.running("evicted", priority_class="low"), stage.running("cancelled")
+    evicted = stage.submit("evicted", priority_class="low")
     evicted.clusters.add(stage.cluster)
+    cancelled = stage.running("cancelled")
     stage.cancel(cancelled)
     stage.submit("next", gpus=8, count=2, priority_class="high")
     stage.cycle()

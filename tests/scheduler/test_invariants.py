@@ -17,7 +17,7 @@ from scheduler.loop import invariants, meter, rules
 from scheduler.loop.promises import RULES
 from scheduler.models import Placement, Workload
 from scheduler.services import workloads
-from tenants.models import Quota, UsageInterval
+from tenants.models import Quota, TenantQuota, UsageInterval
 from tenants.services.quotas import record
 from tests import factories
 from tests.constraints.catalog import walls
@@ -123,6 +123,25 @@ def test_what_a_project_does_not_lend_is_its_own_even_after_a_cut_elsewhere(stag
     assert Quota.objects.aggregate(held=Sum("used_milli"), of=Sum("nominal_milli")) == {
         "held": 16_000, "of": 9000,
     }  # fmt: skip
+    assert found() == []
+
+
+def test_what_a_tenant_has_beside_its_projects_counts(unguarded: Stage) -> None:
+    over_fleet()
+    own = Quota.objects.get()
+    assert found() != []
+    TenantQuota.objects.create(tenant=own.project.tenant, flavor=own.flavor, nominal_milli=1000)
+    assert found() == []
+
+
+def test_what_a_tenant_does_not_lend_counts_neither_as_had_nor_as_held_above_it(
+    unguarded: Stage,
+) -> None:
+    own = Quota.objects.get()
+    Quota.objects.update(nominal_milli=0, borrowing_limit_milli=None)
+    TenantQuota.objects.create(
+        tenant=own.project.tenant, flavor=own.flavor, nominal_milli=8000, lending_limit_milli=0
+    )
     assert found() == []
 
 

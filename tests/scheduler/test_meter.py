@@ -12,10 +12,11 @@ from clusters.models import Cluster
 from clusters.port import PodPhase
 from scheduler.loop import meter
 from scheduler.models import Placement
-from tenants.models import Charge, Rate, UsageInterval
+from tenants.models import Charge, PastUse, Rate, UsageInterval
 from tests import factories
 from tests.factories import AT
 from tests.scheduler.locks import at_once
+from tests.scheduler.remembered import differing
 from tests.scheduler.stage import Stage
 
 HOUR = timedelta(hours=1)
@@ -175,6 +176,7 @@ def test_two_meters_at_once_meter_once(committed: Stage) -> None:
     at_once(*[tick] * 4)
     assert intervals() == [(AT, TEN)] * 4
     assert Charge.objects.count() == 4
+    assert PastUse.objects.get().milli_s == 4 * 3_600_000
 
 
 def test_a_meter_and_an_observer_at_once_meter_once(committed: Stage) -> None:
@@ -193,6 +195,21 @@ def test_a_meter_and_an_observer_at_once_meter_once(committed: Stage) -> None:
         held = [each.upper - each.lower for each in own.values_list("during", flat=True)]
         assert sum(held, timedelta()) == TEN + QUARTER - AT
         assert placement.metered_until == placement.ended_at
+    assert PastUse.objects.get().milli_s == 4 * 1000 * int((TEN + QUARTER - AT).total_seconds())
+    assert differing() == []
+
+
+def test_what_ran_over_a_midnight_is_remembered_on_its_days(stage: Stage) -> None:
+    stage.running(gpus=2)
+    midnight = AT.replace(hour=0) + DAY
+    meter.tick(at=midnight + HOUR + meter.LAG)
+    end(stage, at=midnight + 2 * HOUR)
+    days = PastUse.objects.order_by("day").values_list("day", "milli_s")
+    assert list(days) == [
+        (AT.date(), 2 * 15 * 3_600_000),
+        (midnight.date(), 2 * 2 * 3_600_000),
+    ]
+    assert differing() == []
 
 
 def test_the_database_refuses_a_moment_that_is_metered_twice(stage: Stage) -> None:

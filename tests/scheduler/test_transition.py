@@ -142,3 +142,11 @@ def test_two_that_move_the_same_workloads_in_other_orders_do_not_block_each_othe
             lambda before=before, after=other: move_all(made[::-1], before, after),  # type: ignore[misc]
         )
         assert sorted(moved) == [0, 40]
+
+
+def test_its_foreign_keys_are_looked_up_by_key_however_small_the_tables_are(stage: Stage) -> None:
+    workload = stage.submit()
+    with transaction.atomic(), connection.cursor() as cursor:
+        move(step(workload, State.PENDING, State.ADMITTED))
+        cursor.execute("SHOW enable_seqscan")
+        assert cursor.fetchone() == ("off",)

@@ -44,6 +44,8 @@ def test_pages_cost_what_is_written() -> None:
         "cluster-list": reverse("cluster-list"),
         "cluster-detail": reverse("cluster-detail", args=["north"]),
         "quota-list": reverse("quota-list"),
+        "project-detail": reverse("project-detail", args=[shown.projects["Detection"].id]),
+        "reservation-list": reverse("reservation-list"),
         "request-new": reverse("request-new"),
         "request-list": reverse("request-list"),
         "token-list": reverse("token-list"),

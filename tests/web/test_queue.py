@@ -3,8 +3,12 @@
 from uuid import uuid4
 
 from django.urls import reverse
+from pytest_django import Settings
 
+from controlplane.kernel import clock
 from scheduler.selectors import lines
+from tenants.models import PastUse, Quota
+from tenants.selectors import past
 from tests import factories
 from tests.conftest import Cast
 from tests.web.conftest import HTMX, Browse, Shop
@@ -64,6 +68,40 @@ def test_a_poll_is_204_until_something_changes(
     factories.workload(cast.detection, cast.ben, [shop.h100], "late")
     changed = client.get(URL, {"rev": rev}, headers=HTMX)
     assert changed.content.lstrip().startswith(b'<div id="queues"')
+
+
+def test_it_shows_what_orders_the_projects_one_term_after_the_other(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    today = clock.now().date()
+    own = Quota.objects.filter(project=cast.detection, flavor=shop.h100)
+    own.update(used_milli=1000)
+    own.update(nominal_milli=0)
+    Quota.objects.filter(project=cast.dialogue).update(nominal_milli=10_000)
+    PastUse.objects.create(
+        project=cast.segmentation,
+        flavor=shop.h100,
+        day=today,
+        milli_s=2_500 * past.window_s(),
+    )
+    answer = browse(cast.ben).get(URL)
+    [queue] = answer.context["waiting"]
+    assert [(s.name, s.share_ppm, s.past_ppm) for s in queue.standing] == [
+        ("Vision Lab", 100_000, 250_000),
+        ("Detection", 100_000, 0),
+    ]
+    page = answer.content.decode()
+    assert "10.0 % over guarantee, 25.0 % used before" in page
+    assert "10.0 % over guarantee, 0.0 % used before" in page
+
+
+def test_without_a_memory_no_past_is_told(
+    browse: Browse, cast: Cast, shop: Shop, settings: Settings
+) -> None:
+    settings.BERTH_HALF_LIFE_DAYS = 0
+    page = browse(cast.ben).get(URL).content.decode()
+    assert "over guarantee" in page
+    assert "used before" not in page
 
 
 def test_nothing_waiting_says_so(browse: Browse, cast: Cast) -> None:

@@ -2,7 +2,7 @@
 
 from django.urls import reverse
 
-from tenants.models import Quota
+from tenants.models import Quota, TenantQuota
 from tests import factories
 from tests.conftest import Cast
 from tests.web.conftest import HTMX, Browse, Shop
@@ -20,6 +20,31 @@ def test_it_shows_the_tree_with_a_bar_for_each_quota(
     page = answer.content.decode()
     assert "up to 12 with borrowing" in page
     assert "No quota yet: nothing it submits can start." in page
+
+
+def test_it_shows_what_tenants_have_for_all_below_them(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    below = factories.tenant("Robotics", parent=cast.vision)
+    factories.project(below, "Grasping")
+    TenantQuota.objects.create(
+        tenant=cast.vision, flavor=shop.h100, nominal_milli=6000, borrowing_limit_milli=2000
+    )
+    TenantQuota.objects.create(
+        tenant=below, flavor=shop.h100, nominal_milli=500, lending_limit_milli=0
+    )
+    TenantQuota.objects.create(tenant=cast.speech, flavor=shop.h100, nominal_milli=7000)
+    page = browse(cast.ada).get(URL).content.decode()
+    lab = (
+        "Vision Lab has 6 h100-80gb for all below it, beside their own."
+        " Together they borrow at most 2 and lend all that is idle."
+    )
+    assert page.count(lab) == 2
+    assert (
+        "Robotics has 0.5 h100-80gb for all below it, beside their own."
+        " Together they borrow without a limit and lend at most 0."
+    ) in page
+    assert "Speech" not in page
 
 
 def test_departments_stand_below_their_organisation(

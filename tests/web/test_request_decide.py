@@ -37,7 +37,10 @@ def test_a_grant_changes_the_quota_at_once_and_is_audited(
     assert nominal(cast, shop) == 16_000
     assert AuditEvent.objects.filter(action="request.granted", target_id=quota_request.id).exists()
     assert AuditEvent.objects.filter(action="quota.grant").exists()
-    assert "Detection may hold 16 h100-80gb from now on." in answer.content.decode()
+    page = answer.content.decode()
+    assert "Detection may hold 16 h100-80gb from now on." in page
+    # Dialogue has 4 of the 16 that there are.
+    assert "20 h100-80gb are guaranteed in the whole fleet, which has 16: 4 too many." in page
 
 
 def test_less_may_be_given_with_a_note(

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 from django.urls import reverse
 
-from clusters.models import DeviceMode, FlavorKind
+from clusters.models import DeviceMode, FlavorKind, Node
 from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
 from scheduler.models import Estimate, Operation, OperationKind, Workload, WorkloadEvent
@@ -31,6 +31,16 @@ def test_waiting_work_shows_its_reason_with_numbers_and_when_it_starts(
     assert "Number 1 in the queue of Detection" in page
 
 
+def test_waiting_work_shows_what_orders_it(browse: Browse, cast: Cast, shop: Shop) -> None:
+    client = browse(cast.ben)
+    page = client.get(url(shop.waiting)).content.decode()
+    assert "<dt>Priority</dt><dd>normal (0)</dd>" in page
+    for name in ("Vision Lab", "Detection"):
+        assert f"<dt>{name}</dt>" in page
+    assert page.count("0.0 % over guarantee, 0.0 % used before") == 2
+    assert "What orders it" not in client.get(url(shop.running)).content.decode()
+
+
 def test_without_a_basis_it_says_so_and_names_no_time(
     browse: Browse, cast: Cast, shop: Shop
 ) -> None:
@@ -47,6 +57,30 @@ def test_half_known_estimates_promise_no_bound(browse: Browse, cast: Cast, shop:
     factories.estimate(shop.waiting, p50_s=3600, p90_s=None)
     page = browse(cast.ben).get(url(shop.waiting)).content.decode()
     assert "but it may take over a week" in page
+
+
+@pytest.mark.parametrize(
+    ("required", "asked"), [(True, "one rack"), (False, "one rack if it can be")]
+)
+def test_work_that_wants_to_be_together_shows_what_it_asked_and_the_domain_it_got(
+    browse: Browse, cast: Cast, shop: Shop, required: bool, asked: str
+) -> None:
+    client = browse(cast.ben)
+    assert "All pods in" not in client.get(url(shop.running)).content.decode()
+    Workload.objects.filter(id=shop.running.id).update(
+        topology_level="rack", topology_required=required
+    )
+    zone, rack = "topology.kubernetes.io/zone", "network.topology.nvidia.com/leaf"
+    Node.objects.update(labels={zone: "z1", rack: "r7"})
+    page = client.get(url(shop.running)).content.decode()
+    assert f"<dt>All pods in</dt><dd>{asked}</dd>" in page
+    assert "All its pods stand in zone <b>z1</b>, rack <b>r7</b>." in page
+    other = factories.node(shop.north, "n9", labels={zone: "z1", rack: "r8"})
+    placed = shop.running.placements.first()
+    assert placed is not None
+    factories.place(shop.running, other, placed.flavor, rank=9)
+    page = client.get(url(shop.running)).content.decode()
+    assert "All its pods stand in zone <b>z1</b>." in page
 
 
 def test_running_work_shows_where_and_that_the_kubelet_picks_the_device(

@@ -10,6 +10,7 @@ from clusters.models import FlavorKind
 from controlplane.audit.models import AuditEvent
 from scheduler.models import PodSet, Workload
 from scheduler.web.forms import field_of
+from tenants.models import Project
 from tests import factories
 from tests.conftest import Cast
 from tests.web.conftest import HTMX, Browse, Shop
@@ -32,7 +33,7 @@ def test_a_plain_post_stores_it_and_shows_its_page(browse: Browse, cast: Cast, s
     sent = form(
         cast, count="4", gpus="2", command='python train.py --name "two words"',
         env="SEED=7\n\nPATH_TO=a=b", limit="1.5", limit_unit="hours", priority_class="high",
-        preemptible="", clusters=["north"], min_count="2",
+        preemptible="", clusters=["north"], min_count="2", together="rack",
     )  # fmt: skip
     answer = browse(cast.ben).post(URL, sent)
     made = Workload.objects.get(name="finetune")
@@ -42,12 +43,25 @@ def test_a_plain_post_stores_it_and_shows_its_page(browse: Browse, cast: Cast, s
     assert (made.priority_class, made.preemptible) == ("high", False)
     assert made.run_time_limit_s == 5400
     assert [cluster.name for cluster in made.clusters.all()] == ["north"]
+    assert (made.topology_level, made.topology_required) == ("rack", False)
     pod_set = PodSet.objects.get(workload=made)
     assert (pod_set.count, pod_set.min_count, pod_set.gpu_count) == (4, 2, 2)
     assert (pod_set.cpu_milli, pod_set.memory_mib) == (4000, 16_384)
     assert pod_set.command == ["python", "train.py", "--name", "two words"]
     assert pod_set.env == {"SEED": "7", "PATH_TO": "a=b"}
     assert AuditEvent.objects.filter(action="workload.submit", target_id=made.id).exists()
+
+
+def test_the_levels_that_there_are_are_offered_and_too_little_room_is_told_beside_them(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    page = browse(cast.ben).get(URL).content.decode()
+    for level in ("zone", "block", "rack", "nvlink", "node"):
+        assert f'<option value="{level}">{level}</option>' in page
+    answer = browse(cast.ben).post(URL, form(cast, together="rack", together_only="on"))
+    assert answer.status_code == 422
+    told = answer.context["form"].errors["together"]
+    assert told == ["All its pods have to be in one rack, and of no node is known in which it is."]
 
 
 def test_htmx_is_told_where_to_go(browse: Browse, cast: Cast, shop: Shop) -> None:
@@ -105,6 +119,7 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"limit": "400", "limit_unit": "days"}, "limit", "not between"),
     ({"priority_class": "divine"}, "priority_class", "not one of the available"),
     ({"clusters": ["mars"]}, "clusters", "not one of the available"),
+    ({"together": "row"}, "together", "not one of the available"),
     ({"second": "cpu"}, "second", "does not go with"),
     ({"second": "h100-80gb"}, "flavor", "once"),
     ({"gpus": "13"}, "gpus", ""),
@@ -132,6 +147,21 @@ def test_a_request_that_could_never_start_is_refused_with_the_numbers(
     answer = browse(cast.ben).post(URL, form(cast, count="2", gpus="8"))
     assert answer.status_code == 422
     assert "16 asked; the project may hold at most 12" in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("cap", "whose"), [("max_pending", "Detection"), ("user_max_pending", "ben in Detection")]
+)
+def test_what_passes_a_cap_is_refused_with_the_numbers_and_kept_in_the_form(
+    browse: Browse, cast: Cast, shop: Shop, cap: str, whose: str
+) -> None:
+    Project.objects.update(**{cap: 1})
+    answer = browse(cast.ben).post(URL, form(cast))
+    assert answer.status_code == 422
+    assert answer.context["form"].non_field_errors() == [
+        f"{whose} has 1 pending workloads; with 1 more it would pass the limit of 1."
+    ]
+    assert Workload.objects.filter(state="PENDING").get() == shop.waiting
 
 
 def test_what_was_typed_stays_in_the_form(browse: Browse, cast: Cast, shop: Shop) -> None:
@@ -245,6 +275,7 @@ def test_a_post_without_the_token_of_the_form_is_refused(cast: Cast, shop: Shop)
         ("/pod_sets/0/flavors", "flavor"),
         ("/pod_sets/0/command/3", "command"),
         ("/0/clusters/2", "clusters"),
+        ("/0/topology/level", "together"),
         ("/0/pod_sets", None),
         ("/labels/x", None),
     ],

@@ -1,11 +1,21 @@
 """The table of attacks: for each wall, at least one statement it has to refuse."""
 
-from tests.constraints.attacks import clusters, held, house, ledger, runs, tenants, workloads
+from tests.constraints.attacks import (
+    clusters,
+    held,
+    house,
+    ledger,
+    runs,
+    tenant_quotas,
+    tenants,
+    workloads,
+)
 
 ATTACKS = (
     *house.ATTACKS,
     *clusters.ATTACKS,
     *tenants.ATTACKS,
+    *tenant_quotas.ATTACKS,
     *ledger.ATTACKS,
     *workloads.ATTACKS,
     *runs.ATTACKS,

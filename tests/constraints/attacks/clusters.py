@@ -124,6 +124,10 @@ FLAVORS = (
         change(Flavor, SHARE, isolation="hardware"),
     ),
     Attack(
+        "flavor_spread_whole_or_cpu", "slices are spread", change(Flavor, MIG, placing="spread")
+    ),
+    Attack("flavor_spread_whole_or_cpu", "pods go at random", change(Flavor, placing="random")),
+    Attack(
         "flavor_share_isolation", "a whole GPU is not isolated", change(Flavor, isolation="none")
     ),
     *(

@@ -6,7 +6,7 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 
 from clusters.models import Cluster, Flavor
 from controlplane.kernel.ids import uuid7
-from tenants.models import Charge, Project, Rate, UsageInterval
+from tenants.models import Charge, PastUse, Project, Rate, UsageInterval
 from tests.constraints.attack import Attack
 from tests.constraints.moves import (
     Sql,
@@ -204,4 +204,9 @@ CHARGES = (
     ),
 )
 
-ATTACKS = RATES + USAGE + CHARGES
+PAST = (
+    Attack("past_use_once_a_day", "a day counts twice", copy(PastUse)),
+    Attack("past_use_positive", "a project has used nothing", change(PastUse, milli_s=0)),
+)
+
+ATTACKS = RATES + USAGE + CHARGES + PAST

@@ -1,7 +1,20 @@
 """Attacks on who may use how much: the tree, members, tokens, quotas and requests."""
 
+from functools import partial
+
 from clusters.models import Flavor
-from tenants.models import Member, Project, Quota, QuotaRequest, Tenant, Token, User
+from tenants.models import (
+    CAPS,
+    MAX_CAP,
+    Member,
+    Project,
+    Quota,
+    QuotaRequest,
+    Reservation,
+    Tenant,
+    Token,
+    User,
+)
 from tests.constraints.attack import Attack, negative
 from tests.constraints.moves import (
     Sql,
@@ -89,6 +102,17 @@ def _granted(**columns: object) -> Statement:
     return update(make(QuotaRequest), **decision | columns)
 
 
+def _closed(**columns: object) -> Statement:
+    """A queue that is held, with one thing wrong."""
+    held = {
+        "queue_state": "held",
+        "queue_note": "New racks.",
+        "queue_changed_at": NOON,
+        "queue_changed_by_id": _second_person,
+    }
+    return update(make(Project), **held | columns)
+
+
 TREE = (
     Attack(
         "tenant_not_its_own_parent",
@@ -120,6 +144,32 @@ TREE = (
     Attack("project_weight_in_range", "a project weighs nothing", change(Project, weight=0)),
     Attack("project_weight_in_range", "a project outweighs all", change(Project, weight=1001)),
     negative("tenants_project_weight_check", Project, "weight", "project_weight_in_range"),
+    *(
+        Attack(f"{name}_min_run_time_in_range", f"a {name} grants {what}", change(model, **column))
+        for name, model in (("tenant", Tenant), ("project", Project))
+        for what, column in (
+            ("less than nothing", {"min_run_time_s": -1}),
+            ("its work more than a day", {"min_run_time_s": 86_401}),
+        )
+    ),
+    Attack(
+        "project_queue_state_known",
+        "a queue is ajar",
+        lambda: _closed(queue_state="ajar"),
+    ),
+    *(
+        Attack("project_queue_closed_by_someone", what, partial(_closed, **columns))
+        for what, columns in (
+            ("nobody closed the queue", {"queue_changed_by_id": None}),
+            ("the queue was closed never", {"queue_changed_at": None}),
+            ("nobody knows why the queue was closed", {"queue_note": ""}),
+        )
+    ),
+    *(
+        Attack(f"project_{cap}", f"{what} is {value}", change(Project, **{cap: value}))
+        for cap in CAPS
+        for what, value in ((f"{cap}, by mistake,", 0), (f"{cap}, as a sum,", MAX_CAP + 1))
+    ),
 )
 
 PEOPLE = (
@@ -298,4 +348,18 @@ REQUESTS = (
     ),
 )
 
-ATTACKS = TREE + PEOPLE + QUOTAS + REQUESTS
+RESERVATIONS = (
+    Attack("reservation_amount_in_range", "nothing is kept", change(Reservation, amount_milli=0)),
+    Attack(
+        "reservation_amount_in_range",
+        "more is kept than adds up",
+        change(Reservation, amount_milli=10**12 + 1),
+    ),
+    Attack(
+        "reservation_ends_later",
+        "a reservation ends as it begins",
+        change(Reservation, ends_at=Sql("starts_at")),
+    ),
+)
+
+ATTACKS = TREE + PEOPLE + QUOTAS + REQUESTS + RESERVATIONS

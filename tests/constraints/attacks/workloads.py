@@ -55,6 +55,11 @@ WORKLOADS = (
         "a workload moves and its version does not",
         change(Workload, state="ADMITTED"),
     ),
+    Attack(
+        "workload_required_level_named",
+        "all pods have to be in one of nothing",
+        change(Workload, topology_required=True),
+    ),
     Attack("workload_limit_positive", "a run has no time", change(Workload, run_time_limit_s=0)),
     negative(
         "scheduler_workload_run_time_limit_s_check",

@@ -1,0 +1,202 @@
+"""Room that is kept for who has waited too long, and what may use it meanwhile.
+
+EASY backfill (Lifka, "The ANL/IBM SP Scheduling System", 1995; Mu'alem and Feitelson, IEEE TPDS
+2001) behind a guard against starvation. Who has waited for `Policy.guard_s` and fits nowhere has
+the places kept that it gets first, when what runs has ended by its run-time limits, one after
+another: the shadow time. Nobody else starts on what it takes then of what is free now, unless it
+ends by its own limit before that. So what goes ahead never delays it beyond its shadow time.
+
+Work without a limit is taken to end last, the one that has run longest first; when that has to end
+too there is no shadow time, and the places are kept from everybody. Only room is kept, not quota,
+and only from those who come after it in the order: who comes before it may still be first.
+With `Policy.most_kept` above one the same is done for the next in order (conservative backfill),
+each beside those before it.
+"""
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from scheduler.core import mig
+from scheduler.core.draft import Draft
+from scheduler.core.fit import Room
+from scheduler.core.place import would_place
+from scheduler.core.plan import Admit, Keep, Place
+from scheduler.core.policy import Policy
+from scheduler.core.request import Option, Request
+from scheduler.core.snapshot import HeldView, PendingView, Snapshot
+from scheduler.core.units import ProjectId, WorkloadId
+
+MOST_IN_VAIN = 16
+"""Classes of one plan for which no end of others helps, before no further one is looked at."""
+MOST_IN_VAIN_EACH = 2
+"""The same of one project, so that none stands in the way of others."""
+OVERDUE_S = 300
+"""Work that has run so much longer than its limit has no end that anybody knows."""
+
+_NEVER = -(1 << 60)
+
+
+class _Run(NamedTuple):
+    """What ends in that order. `ends_at` is None for work without a limit."""
+
+    ends_late: bool
+    ends_at: int
+    id: str
+    project: ProjectId
+    holders: Sequence[Place | HeldView]
+
+
+class Backfill:
+    """What a plan keeps. Asked about who could not start, after evictions were of no help."""
+
+    def __init__(self, *, snapshot: Snapshot, policy: Policy) -> None:
+        self._snapshot = snapshot
+        self._policy = policy
+        self.keeps: list[Keep] = []
+        self._in_vain: set[tuple[ProjectId, Request]] = set()
+
+    @property
+    def waited_since(self) -> int:
+        """Room is kept for who was submitted by then; before all times when for nobody further."""
+        guard_s, full = self._policy.guard_s, len(self.keeps) >= self._policy.most_kept
+        if guard_s is None or full or len(self._in_vain) >= MOST_IN_VAIN:
+            return _NEVER
+        return self._snapshot.at - guard_s
+
+    def may_keep(self, *, pending: PendingView, request: Request) -> bool:
+        """Whether it has waited long enough, and its like was not looked at in vain."""
+        project = pending.project
+        of_project = sum(1 for other, _ in self._in_vain if other == project)
+        return (
+            pending.submitted_at <= self.waited_since
+            and of_project < MOST_IN_VAIN_EACH
+            and (project, request) not in self._in_vain
+        )
+
+    @property
+    def shadow(self) -> int | None:
+        """What ends by then may use all that is kept; None when nothing is kept, or from all."""
+        times = [keep.starts_at for keep in self.keeps]
+        known = [time for time in times if time is not None]
+        return min(known) if known and len(known) == len(times) else None
+
+    def keep(
+        self,
+        *,
+        pending: PendingView,
+        request: Request,
+        options: Iterable[Option],
+        started: Iterable[tuple[PendingView, Admit]],
+        promised: Iterable[tuple[ProjectId, Place]],
+        leaving: Container[WorkloadId],
+        drafts: Sequence[Draft],
+    ) -> Keep | None:
+        """Keep in `drafts` the places that the first of `options` gets first; None when none does.
+
+        `started` is what the plan starts beside what runs. Who is `leaving` is gone before all
+        others, and what they leave is `promised` to those that wait for it. `drafts` begin with
+        the fleet as it is.
+        """
+        runs = sorted(self._runs(started, leaving), key=_by_end)
+        ahead = Draft(snapshot=self._snapshot, holding=())
+        for run in runs:
+            for holder in run.holders:
+                ahead.add(project=run.project, holder=holder)
+        for project, place in promised:
+            ahead.add(project=project, holder=place)
+        for keep in self.keeps:
+            for place in keep.places:
+                ahead.add(project=pending.project, holder=place)
+        for option in options:
+            found = _first(ahead, runs, pending, request, option)
+            if found is None:
+                continue
+            last, places = found
+            starts_at: int | None = self._snapshot.at + 1
+            if last is not None:
+                starts_at = None if last.ends_late else last.ends_at
+            idle = sum(_idle_milli(drafts[0].rooms[place.node], place) for place in places)
+            for place in places:
+                ahead.add(project=pending.project, holder=place)
+            for node in sorted({place.node for place in places}):
+                for draft in drafts:
+                    draft.tighten(node=node, other=ahead.rooms[node])
+            self.keeps.append(Keep(pending.id, starts_at, places, idle))
+            return self.keeps[-1]
+        self._in_vain.add((pending.project, request))
+        return None
+
+    def _runs(
+        self, started: Iterable[tuple[PendingView, Admit]], leaving: Container[WorkloadId]
+    ) -> Iterator[_Run]:
+        at = self._snapshot.at
+        for held in self._snapshot.holding:
+            if held.releasing or held.id in leaving:
+                continue
+            since = held.admitted_at if held.started_at is None else held.started_at
+            ends_at = None if held.run_time_limit_s is None else since + held.run_time_limit_s
+            if ends_at is not None and ends_at + OVERDUE_S < at:
+                ends_at = None
+            late, when = (True, since) if ends_at is None else (False, max(at + 1, ends_at))
+            yield _Run(late, when, held.id, held.project, held.placements)
+        for pending, admit in started:
+            limit_s = pending.run_time_limit_s
+            late, when = (True, at) if limit_s is None else (False, at + max(1, limit_s))
+            yield _Run(late, when, pending.id, pending.project, admit.places)
+
+
+def _by_end(run: _Run) -> tuple[bool, int, str, list[str]]:
+    """A workload that holds twice, which contradicts itself, stands by its nodes."""
+    return run.ends_late, run.ends_at, run.id, sorted(holder.node for holder in run.holders)
+
+
+def _idle_milli(room: Room, place: Place) -> int:
+    """How much of the place's devices is free in the room, all of a device or slice or none."""
+    free = [1 for device, span in place.spans if not room.taken[device] & mig.mask(span)]
+    return place.amount_milli * len(free) // max(1, len(place.spans))
+
+
+def _first(
+    ahead: Draft, runs: Sequence[_Run], pending: PendingView, request: Request, option: Option
+) -> tuple[_Run | None, tuple[Place, ...]] | None:
+    """The end that has to come, None if none has, and the places then; `ahead` is left as it is
+    then.
+
+    None leaves it as it was. The first of the ends is searched for in steps that double, and then
+    by halves.
+    """
+
+    def fits() -> tuple[Place, ...] | None:
+        return next(
+            would_place(draft=ahead, pending=pending, request=request, option=option), None
+        )
+
+    def end(some: Sequence[_Run]) -> int:
+        mark = ahead.checkpoint()
+        for run in some:
+            for holder in run.holders:
+                ahead.remove(project=run.project, holder=holder)
+        return mark
+
+    start, low, step = ahead.checkpoint(), 0, 1
+    if places := fits():
+        return None, places
+    while True:
+        high = min(low + step, len(runs))
+        if low == high:
+            ahead.rollback(start)
+            return None
+        mark = end(runs[low:high])
+        if fits():
+            break
+        low, step = high, 2 * step
+    while high - low > 1:
+        ahead.rollback(mark)
+        middle = (low + high) // 2
+        mark = end(runs[low:middle])
+        if fits():
+            high = middle
+        else:
+            low, mark = middle, end(runs[middle:high])
+    places = fits()
+    return None if places is None else (runs[high - 1], places)

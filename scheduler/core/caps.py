@@ -1,0 +1,93 @@
+"""The caps of projects: how much runs at once, of all of a project and of each submitter in it.
+
+Counted is what holds capacity, and what a plan starts or lets wait for an eviction. A cap takes
+nothing back: one that was lowered only keeps more from starting. Projects without caps cost a
+look-up.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from scheduler.core.limits import because
+from scheduler.core.plan import Place
+from scheduler.core.quota import amount_milli
+from scheduler.core.reasons import Cap, Reason, ReasonCode
+from scheduler.core.request import Option
+from scheduler.core.snapshot import CapsView, FlavorKind, HeldView, PendingView, QueueView
+from scheduler.core.units import FlavorId, ProjectId, UserId
+
+type _Submitter = tuple[ProjectId, UserId]
+
+
+class Caps:
+    """Counts, moved as work starts and ends; `add` what runs before the first question."""
+
+    def __init__(self, *, queues: Iterable[QueueView]) -> None:
+        self._of: Mapping[ProjectId, CapsView] = {
+            queue.project: queue.caps for queue in queues if queue.caps is not None
+        }
+        self._running: Counter[ProjectId] = Counter()
+        self._user_running: Counter[_Submitter] = Counter()
+        self._user_milli: Counter[_Submitter] = Counter()
+
+    def add(self, *, project: ProjectId, user: UserId, holds: Iterable[Place | HeldView]) -> None:
+        """A workload of that submitter holds these from now on."""
+        self._move(1, project, user, holds)
+
+    def remove(
+        self, *, project: ProjectId, user: UserId, holds: Iterable[Place | HeldView]
+    ) -> None:
+        """Take back what `add` put in."""
+        self._move(-1, project, user, holds)
+
+    def _move(
+        self, sign: int, project: ProjectId, user: UserId, holds: Iterable[Place | HeldView]
+    ) -> None:
+        if project not in self._of:
+            return
+        self._running[project] += sign
+        self._user_running[project, user] += sign
+        of_devices = sum(holder.amount_milli for holder in holds if holder.spans)
+        self._user_milli[project, user] += sign * of_devices
+
+    def reached(self, pending: PendingView) -> Reason | None:
+        """The cap that its least start would pass, with the numbers; None when there is none."""
+        caps = self._of.get(pending.project)
+        if caps is None:
+            return None
+        submitter = pending.project, pending.user
+        for cap, limit, used in (
+            (Cap.RUNNING, caps.running, self._running[pending.project]),
+            (Cap.USER_RUNNING, caps.user_running, self._user_running[submitter]),
+        ):
+            if limit is not None and used >= limit:
+                return because(
+                    ReasonCode.CAP_REACHED, cap=cap.value, limit_count=limit, used_count=used
+                )
+        limit, used = caps.user_gpus_milli, self._user_milli[submitter]
+        asked = sum(p.min_count * amount_milli(pod_set=p) for p in pending.pod_sets if p.gpu_count)
+        if limit is not None and asked and used + asked > limit:
+            return because(
+                ReasonCode.CAP_REACHED,
+                cap=Cap.USER_GPUS.value,
+                asked_milli=asked,
+                limit_milli=limit,
+                used_milli=used,
+            )
+        return None
+
+    def narrow(self, *, pending: PendingView, option: Option, spare: dict[FlavorId, int]) -> None:
+        """Leave in `spare` no more than its submitter may hold; for what has reached no cap.
+
+        The least start of each flavor stays; what is left beyond goes to the flavors in turn.
+        """
+        caps = self._of.get(pending.project)
+        if caps is None or caps.user_gpus_milli is None:
+            return
+        devices = {f.id for f in option.flavors if f.kind is not FlavorKind.CPU}
+        needs = [(flavor, asked) for flavor, asked in option.needs if flavor in devices]
+        more = caps.user_gpus_milli - self._user_milli[pending.project, pending.user]
+        more -= sum(asked for _, asked in needs)
+        for flavor, asked in needs:
+            spare[flavor] = min(spare[flavor], asked + more)
+            more -= spare[flavor] - asked

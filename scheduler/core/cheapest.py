@@ -1,0 +1,198 @@
+"""Where room for one more pod costs least: the nodes of a cluster, by what is evicted on them.
+
+Nodes come up in the order of their cheapest victim, by a lower bound of their cost, and are looked
+at only when they are first. What a node costs changes when someone on it is evicted, which its
+entry is then told, and when a project has no more to give back, which only makes it dearer: that
+is asked again as an entry comes first.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from heapq import heappop, heappush, heapreplace
+from typing import NamedTuple
+
+from scheduler.core.domains import Domain
+from scheduler.core.draft import Draft
+from scheduler.core.fit import Room
+from scheduler.core.place import seat
+from scheduler.core.snapshot import DeviceMode, FlavorKind, FlavorView, PodSetView
+from scheduler.core.units import ClusterId, NodeId, WorkloadId
+from scheduler.core.victims import Cost, Eligible, Victim, cost_of
+
+
+class _Entry(NamedTuple):
+    """A node: what it costs at least, or just what these `victims` cost."""
+
+    cost: Cost
+    rank: int
+    changes: int
+    node: NodeId
+    victims: tuple[Victim, ...]
+
+
+class Cheapest:
+    """For the pods of one set and flavor. `taken` is who has been evicted already, kept up by the
+    caller, as `soon` is."""
+
+    def __init__(
+        self,
+        *,
+        soon: Draft,
+        eligible: Eligible,
+        cluster: ClusterId,
+        pod_set: PodSetView,
+        flavor: FlavorView,
+        taken: Mapping[WorkloadId, Victim],
+        within: Domain | None = None,
+    ) -> None:
+        """`within`: only nodes of that domain."""
+        self.pod_set = pod_set
+        self._flavor = flavor
+        self._soon = soon
+        self._eligible = eligible
+        self._taken = taken
+        self._ranks = None if within is None else frozenset(within.ranks)
+        self._heap: list[_Entry] = []
+        self._changes: dict[NodeId, int] = {}
+        self._unseen = eligible.in_cluster(cluster) if within is None else self._of(within)
+        self._next = next(self._unseen, None)
+
+    def _of(self, domain: Domain) -> Iterator[Victim]:
+        """All who hold something there, least harm first."""
+        rooms = self._soon.index.rooms
+        nodes = (rooms[rank].node.id for rank in domain.ranks)
+        found = {victim.id: victim for node in nodes for victim in self._eligible.on_node(node)}
+        return iter(sorted(found.values(), key=lambda victim: (victim.cost, victim.id)))
+
+    def victims(self) -> tuple[Victim, ...] | None:
+        """Those on one node after whose eviction the pod fits there; None when nobody helps."""
+        heap = self._heap
+        while self._see() or heap:
+            first = heap[0]
+            if first.changes != self._changes[first.node]:
+                heappop(heap)
+                continue
+            if first.victims and self._may_all_go(first.victims):
+                return first.victims
+            victims = self._look(first.node)
+            if victims is None:
+                heappop(heap)
+            else:
+                heapreplace(heap, first._replace(cost=cost_of(victims), victims=victims))
+        return None
+
+    def changed(self, nodes: Iterable[NodeId]) -> None:
+        """Someone on these nodes has been evicted."""
+        for node in nodes:
+            if node in self._changes:
+                self._push(node)
+
+    def _see(self) -> bool:
+        """Bring up the nodes that may cost no more than the first; whether there is a first."""
+        heap = self._heap
+        while self._next is not None and not (heap and heap[0].cost < self._next.cost):
+            for node in self._next.held.on:
+                if node not in self._changes:
+                    self._push(node)
+            self._next = next(self._unseen, None)
+        return bool(heap)
+
+    def _push(self, node: NodeId) -> None:
+        changes = self._changes[node] = self._changes.get(node, 0) + 1
+        room = self._soon.rooms.get(node)
+        if room is not None and self._ranks is not None and room.rank not in self._ranks:
+            return
+        bound = self._bound(room) if room is not None and room.rank >= 0 else None
+        if room is not None and bound is not None:
+            heappush(self._heap, _Entry(bound, room.rank, changes, node, ()))
+
+    def _bound(self, room: Room) -> Cost | None:
+        """What eviction costs there at least; None when all of it would not do.
+
+        Of pods that want whole devices each lacks some, and a device costs at least its part of
+        the work that holds it.
+        """
+        lacking = self._lacking(room)
+        each: list[int] = []
+        worst: Cost | None = None
+        for victim in self._on_node(room.node.id):
+            cost = victim.cost
+            if lacking <= 0:
+                return cost
+            if worst is not None and len(each) >= lacking and cost[:2] > worst[:2]:
+                break
+            worst = cost
+            held = victim.held.on[room.node.id]
+            devices = len({device for placement in held for device, _ in placement.spans})
+            each += [cost[2] // devices] * devices if devices else ()
+        if worst is None or len(each) < lacking:
+            return None
+        return worst[0], worst[1], sum(sorted(each)[:lacking]), 1
+
+    def _lacking(self, room: Room) -> int:
+        """Whole devices that the pod lacks there; 0 also for what holds none."""
+        flavor = self._flavor
+        if flavor.kind is not FlavorKind.WHOLE:
+            return 0
+        taken = room.taken
+        empty = sum(
+            not taken[device.id]
+            for device in room.devices.values()
+            if device.usable
+            and device.mode is DeviceMode.WHOLE
+            and device.model == flavor.model
+            and device.id not in room.broken
+        )
+        return self.pod_set.gpu_count - empty
+
+    def _on_node(self, node: NodeId) -> Iterator[Victim]:
+        return (v for v in self._eligible.on_node(node) if v.id not in self._taken)
+
+    def _may_all_go(self, victims: tuple[Victim, ...]) -> bool:
+        may_go = self._eligible.may_go
+        return all(may_go(victim, victims[:i]) for i, victim in enumerate(victims))
+
+    def _look(self, node: NodeId) -> tuple[Victim, ...] | None:
+        """The cheaper of two choices: by what each victim loses, and by that for what it gives."""
+
+        def rate(victim: Victim) -> tuple[bool, int, int]:
+            own, priority, lost_milli_s, _ = victim.cost
+            given = sum(placement.amount_milli for placement in victim.held.on[node])
+            return own, priority, lost_milli_s // max(1, given)
+
+        by_loss = list(self._on_node(node))
+        by_rate = sorted(by_loss, key=rate)
+        found = self._choose(node, by_loss)
+        if found is None or by_rate == by_loss:
+            return found
+        return min(found, self._choose(node, by_rate) or found, key=cost_of)
+
+    def _choose(self, node: NodeId, victims: list[Victim]) -> tuple[Victim, ...] | None:
+        """The first of them until the pod fits, less those who turn out not to be needed."""
+        trial = self._soon.rooms[node].copy()
+        gone: list[Victim] = []
+        for victim in victims:
+            if self._eligible.may_go(victim, gone):
+                gone.append(victim)
+                self._move(trial, victim, back=False)
+                if self._fits(trial):
+                    break
+        else:
+            return None
+        for victim in gone[-2::-1]:
+            self._move(trial, victim, back=True)
+            if self._fits(trial):
+                gone.remove(victim)
+            else:
+                self._move(trial, victim, back=False)
+        return tuple(gone)
+
+    def _fits(self, trial: Room) -> bool:
+        return (
+            seat(room=trial, pod_set=self.pod_set, flavor=self._flavor, slices=self._soon.slices)
+            is not None
+        )
+
+    def _move(self, trial: Room, victim: Victim, *, back: bool) -> None:
+        move = trial.take if back else trial.give
+        for placement in victim.held.on[trial.node.id]:
+            move(holder=placement, flavor=self._soon.flavors.get(placement.flavor))

@@ -1,0 +1,271 @@
+"""The tables of what is asked for and by whom, filled from a snapshot and its draft."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from scheduler.core import mig
+from scheduler.core.draft import Draft
+from scheduler.core.quota import amount_milli
+from scheduler.core.request import Option, Request
+from scheduler.core.share import Shares
+from scheduler.core.snapshot import FlavorKind, FlavorView, PendingView, Snapshot
+from scheduler.core.sweep import state as s
+from scheduler.core.sweep.hardware import (
+    KINDS,
+    MOST_HARDWARE,
+    Fleet,
+    Pool,
+    hardware,
+    is_by_hand,
+)
+from scheduler.core.sweep.queues import queues
+from scheduler.core.sweep.state import Flavors, Hardware, Log, State, Tree, Unfit, Work
+from scheduler.core.units import ClusterId, FlavorId, ProjectId
+
+MOST = 1 << 58
+"""Larger quantities are left to the plan by hand."""
+MOST_GPUS = 1 << 8
+MOST_PODS = 1 << 22
+MOST_CLUSTERS = 62
+
+
+class Board(NamedTuple):
+    """What the rows of the tables stand for."""
+
+    pending: Sequence[PendingView]
+    options: Sequence[Option]
+    flavors: Sequence[FlavorView]
+    clusters: Sequence[ClusterId]
+    projects: Sequence[ProjectId]
+    fleet: Fleet
+
+
+def fill(
+    *,
+    snapshot: Snapshot,
+    draft: Draft,
+    shares: Shares,
+    pending: Sequence[PendingView],
+    requests: Sequence[Request],
+) -> tuple[State, Board]:
+    """`requests` are those of `pending`, one by one. Raises Unfit."""
+    flavors = sorted(snapshot.flavors, key=lambda f: f.id)
+    clusters, rows = draft.clusters, {flavor.id: row for row, flavor in enumerate(flavors)}
+    if len(rows) != len(flavors) or len(set(clusters)) != len(clusters):
+        raise Unfit("an id is there twice")
+    if not 0 < len(clusters) <= MOST_CLUSTERS or not flavors or not pending:
+        raise Unfit("no cluster, or too many, or nothing to decide")
+    if not draft.book.flavors() <= rows.keys():
+        raise Unfit("something is held of a flavor that is unknown")
+    with_cores = any(flavor.kind is FlavorKind.CPU for flavor in flavors)
+    free, fleet = hardware(
+        snapshot=snapshot, draft=draft, clusters=clusters, with_cores=with_cores
+    )
+    samples = dict(zip(requests, pending, strict=True))
+    work, options = _work(samples, rows, clusters, fleet)
+    projects = sorted({waiting.project for waiting in pending})
+    of_flavors = _flavors(flavors, rows, len(clusters), fleet, draft, shares)
+    waiting = queues(
+        snapshot=snapshot,
+        cohorts=draft.book.cohorts,
+        shares=shares,
+        pending=pending,
+        requests=requests,
+        projects=projects,
+        models=1 + int(of_flavors.flavors[:, s.MODEL].max()),
+        rows=rows,
+    )
+    made = State(
+        free,
+        of_flavors._replace(holders=waiting.holders),
+        _tree(snapshot, flavors, rows, draft, shares),
+        waiting.queues,
+        work,
+        _log(requests, free, len(clusters), with_cores),
+    )
+    _hope(made, fleet)
+    return _contiguous(made), Board(pending, options, flavors, clusters, projects, fleet)
+
+
+def _contiguous(made: State) -> State:
+    groups: Any = (
+        type(group)(*(np.ascontiguousarray(table, np.int64) for table in group)) for group in made
+    )
+    return State(*groups)
+
+
+def _work(
+    samples: Mapping[Request, PendingView],
+    rows: Mapping[FlavorId, int],
+    clusters: Sequence[ClusterId],
+    fleet: Fleet,
+) -> tuple[Work, list[Option]]:
+    options: list[Option] = []
+    of_requests: list[tuple[int, ...]] = []
+    sets: list[tuple[int, ...]] = []
+    of_options: list[tuple[int, ...]] = []
+    needs: list[tuple[int, int]] = []
+    accepted: list[int] = []
+    for request, sample in samples.items():
+        first, first_option = len(sets), len(options)
+        for i in request.order:
+            p = sample.pod_sets[i]
+            asks = p.count, p.min_count, p.cpu_milli, p.memory_mib, p.gpu_count
+            sets.append((*asks, amount_milli(pod_set=p), i))
+        for option in request.options:
+            of_options.append(
+                (len(needs), len(needs) + len(option.needs), len(accepted), 0, s.UNKNOWN, 0)
+            )
+            needs += [(rows[flavor], min(asked, MOST)) for flavor, asked in option.needs]
+            accepted += [rows[option.flavors[i].id] for i in request.order]
+            options.append(option)
+        plain = (
+            sample.topology is None
+            and all(map(_is_plain, sets[first:]))
+            and not any(is_by_hand(fleet, flavor) for o in request.options for flavor in o.flavors)
+        )
+        bits = sum(1 << n for n, id in enumerate(clusters) if request.accepts(id))
+        ranges = first, len(sets), first_option, len(options)
+        of_requests.append((*ranges, bits, int(not plain), min(request.count, MOST)))
+    held = [row if _is_plain(row) else (0,) * s.SET_COLUMNS for row in sets]
+    made = Work(
+        np.array(of_requests, np.int64).reshape(len(of_requests), s.REQUEST_COLUMNS),
+        np.array(held, np.int64).reshape(len(held), s.SET_COLUMNS),
+        np.array(of_options, np.int64).reshape(len(of_options), s.OPTION_COLUMNS),
+        np.array(needs, np.int64).reshape(len(needs), 2),
+        np.array(accepted, np.int64),
+    )
+    return made, options
+
+
+def _is_plain(row: tuple[int, ...]) -> bool:
+    count, least, cpu, memory, gpus, amount, _ = row
+    return (
+        0 <= least <= count <= MOST_PODS
+        and count > 0
+        and 0 <= cpu < MOST_HARDWARE
+        and 0 <= memory < MOST
+        and 0 <= gpus < MOST_GPUS
+        and count * amount < MOST
+    )
+
+
+def _flavors(
+    flavors: Sequence[FlavorView],
+    rows: Mapping[FlavorId, int],
+    clusters: int,
+    fleet: Fleet,
+    draft: Draft,
+    shares: Shares,
+) -> Flavors:
+    models = {model: n for n, model in enumerate(sorted({f.model for f in flavors if f.model}))}
+    made = Flavors(
+        np.zeros((len(flavors), s.FLAVOR_COLUMNS), np.int64),
+        np.full((len(flavors), s.MASKS, s.CUT_COLUMNS), -1, np.int64),
+        np.full((len(flavors), clusters), -1, np.int64),
+        np.zeros((0, 0), np.int64),
+    )
+    for row, flavor in enumerate(flavors):
+        kind = KINDS.get(flavor.kind, s.CORES)
+        made.flavors[row, s.FLAVOR_KIND] = kind
+        made.flavors[row, s.MODEL] = models[flavor.model] + 2 if flavor.model else s.ANY
+        made.flavors[row, s.FLEET] = draft.book.fleet_nominal(flavor=flavor.id) or 1
+        for cluster in range(clusters):
+            key = Pool(cluster, kind, flavor.model if kind != s.CORES else "")
+            made.pool_of[row, cluster] = fleet.pools.get(key, -1)
+        if kind == s.CUT:
+            _cuts(made.cuts[row], flavor, draft)
+    return made
+
+
+def _tree(
+    snapshot: Snapshot,
+    flavors: Sequence[FlavorView],
+    rows: Mapping[FlavorId, int],
+    draft: Draft,
+    shares: Shares,
+) -> Tree:
+    cohorts = draft.book.cohorts
+    members = np.array([cohorts.parents, cohorts.weights], object).T
+    ledgers = np.zeros((s.LEDGERS, len(flavors), len(members)), np.int64)
+    for row, flavor in enumerate(flavors):
+        ledger = draft.book.ledger(flavor.id)
+        limits = [quota.borrowing_limit_milli if quota else None for quota in ledger.quotas]
+        for column, values in {
+            s.USED: ledger.used,
+            s.KEPT: ledger.kept,
+            s.CAPACITY: ledger.capacity,
+            s.NOMINAL: ledger.nominal,
+            s.OVER: shares.over(flavor=flavor.id),
+            s.CEILING: [ledger.ceiling(number) for number in range(len(members))],
+        }.items():
+            if max(map(abs, values)) >= MOST:
+                raise Unfit(f"a quantity of {flavor.id} is too large")
+            ledgers[column, row] = values
+        ledgers[s.LIMIT, row] = [s.UNLIMITED if x is None else min(x, s.UNLIMITED) for x in limits]
+        ledgers[s.QUOTED, row] = [quota is not None for quota in ledger.quotas]
+    if ledgers[s.OVER].max() >= MOST_HARDWARE or max(map(abs, cohorts.weights)) >= MOST:
+        raise Unfit("more is used than the shares can tell, or a weight is too large")
+    for held in snapshot.holding:
+        member = cohorts.number.get(held.project)
+        if held.releasing and member is not None:
+            for placement in held.placements:
+                if placement.flavor in rows:
+                    leaving = s.LEAVING, rows[placement.flavor], member
+                    ledgers[leaving] += placement.amount_milli
+    return Tree(members.astype(np.int64), ledgers)
+
+
+def _cuts(table: s.Ints, flavor: FlavorView, draft: Draft) -> None:
+    spans = [mig.mask(x) for x in mig.legal_spans(model=flavor.model, profile=flavor.profile)]
+    found = [draft.slices.cheapest(flavor=flavor, taken=bits) for bits in range(s.MASKS)]
+    costs = {cost: n for n, cost in enumerate(sorted({cut[:2] for cut in found if cut}))}
+    for bits, cut in enumerate(found):
+        table[bits, s.STARTS] = sum(1 for span in spans if not span & bits)
+        if cut is not None:
+            table[bits, s.COST], table[bits, s.CUTS] = costs[cut[:2]], mig.mask(cut.span)
+    tried = draft.slices.in_order(flavor=flavor, masks=range(s.MASKS))
+    table[: len(tried), s.TRIED] = tried
+
+
+def _log(requests: Sequence[Request], free: Hardware, clusters: int, with_cores: bool) -> Log:
+    pods = sum(request.count for request in requests)
+    if pods > MOST_PODS:
+        raise Unfit("more pods than there is place to write down")
+    devices = int((free.devices[:, :, s.TAKEN] >= 0).sum())
+    # What fits: a device or a slice each, or any number of pods that ask for cores alone.
+    fits = pods if with_cores else min(pods, devices * 8)
+    return Log(
+        np.zeros((len(requests) + 1, s.ADMIT_COLUMNS), np.int64),
+        np.zeros((fits + 1, s.PLACE_COLUMNS), np.int64),
+        np.zeros((devices * 8 + MOST_GPUS, 2), np.int64),
+        np.zeros(s.COUNTS, np.int64),
+        np.zeros(clusters, np.int64),
+    )
+
+
+def _hope(made: State, fleet: Fleet) -> None:
+    """Options that surely fit into the empty fleet: of like pods, each beside the others."""
+    h, f, w = made.hardware, made.flavors, made.work
+    cpu = np.array([node.cpu_milli for node in fleet.nodes], np.int64)
+    memory = np.array([node.memory_mib for node in fleet.nodes], np.int64)
+    for first, beyond, option, options_beyond, clusters, hard, _ in w.requests.tolist():
+        if hard or beyond != first + 1:
+            continue
+        _, least, cores, mib, gpus, *_ = w.sets[first].tolist()
+        for row in range(option, options_beyond):
+            flavor = int(w.accepted[w.options[row, s.ACCEPTED]])
+            kind = int(f.flavors[flavor, s.FLAVOR_KIND])
+            if kind == s.CORES:
+                continue
+            if kind == s.CUT and (gpus > 1 or not f.cuts[flavor, 0, s.STARTS]):
+                continue
+            for cluster, pool in enumerate(f.pool_of[flavor].tolist()):
+                if pool >= 0 and clusters >> cluster & 1:
+                    pods = (h.devices[:, :, s.POOL] == pool).sum(axis=1) // max(gpus, 1)
+                    pods = np.minimum(pods, cpu // cores if cores else pods)
+                    pods = np.minimum(pods, memory // mib if mib else pods)
+                    if np.maximum(pods, 0).sum() >= least:
+                        w.options[row, s.HOPE] = 1

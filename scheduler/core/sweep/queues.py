@@ -1,0 +1,135 @@
+"""The tables of who waits, filled from a snapshot."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from scheduler.core.cohorts import Cohorts
+from scheduler.core.request import Request
+from scheduler.core.share import Shares
+from scheduler.core.snapshot import PendingView, Snapshot
+from scheduler.core.sweep import state as s
+from scheduler.core.sweep.state import Ints, Queues, Unfit
+from scheduler.core.units import FlavorId, ProjectId
+
+MOST_PRIORITY = 1 << 40
+
+
+class Waiting(NamedTuple):
+    """The queues, and `Flavors.holders`: rows of projects beyond those that wait are theirs."""
+
+    queues: Queues
+    holders: Ints
+
+
+def queues(
+    *,
+    snapshot: Snapshot,
+    cohorts: Cohorts,
+    shares: Shares,
+    pending: Sequence[PendingView],
+    requests: Sequence[Request],
+    projects: Sequence[ProjectId],
+    models: int,
+    rows: Mapping[FlavorId, int],
+) -> Waiting:
+    """`models`: columns of `ahead`. `rows`: those of flavors. Raises Unfit."""
+    row = {project: i for i, project in enumerate(projects)}
+    numbers = {request: i for i, request in enumerate(dict.fromkeys(requests))}
+    classes: dict[tuple[ProjectId, str, Request], int] = {}
+    in_class = [
+        classes.setdefault((p.project, p.user, r), len(classes))
+        for p, r in zip(pending, requests, strict=True)
+    ]
+    workloads = _workloads(pending, in_class, row)
+    columns = workloads.T
+    queue = np.lexsort(
+        (columns[s.NAME], columns[s.SUBMITTED], -columns[s.PRIORITY], columns[s.PROJECT])
+    )
+    beyond = np.cumsum(np.bincount(columns[s.PROJECT], minlength=len(projects)))
+    of_projects = np.zeros((len(projects), s.PROJECT_COLUMNS), np.int64)
+    of_projects[1:, s.QUEUE] = beyond[:-1]
+    of_projects[:, s.QUEUE_BEYOND] = beyond
+    priority = columns[s.PRIORITY][queue]
+    of_projects[:, s.MIXED] = priority[of_projects[:, s.QUEUE]] != priority[beyond - 1]
+    capped = {of.project for of in snapshot.queues if of.caps is not None}
+    of_projects[:, s.MEMBER] = [cohorts.number.get(project, 0) for project in projects]
+    of_projects[:, s.BY_HAND] = [
+        project in capped or project not in cohorts.number for project in projects
+    ]
+    of_projects[:, s.LOWEST] = MOST_PRIORITY
+    of_projects, holders = _holders(snapshot, cohorts, row, of_projects, rows)
+    made = Queues(
+        projects=of_projects,
+        levels=_levels(projects, cohorts, shares),
+        ahead=np.full((len(projects), models + 1), s.NOBODY, np.int64),
+        keys=np.zeros((len(projects), 3 + 2 * cohorts.depth), np.int64),
+        heap=np.zeros(len(projects), np.int64),
+        workloads=workloads,
+        queue=queue,
+        classes=np.array([(numbers[request], 0) for _, _, request in classes], np.int64),
+        shut=np.zeros(len(classes), np.int64),
+    )
+    return Waiting(made, holders)
+
+
+def _workloads(
+    pending: Sequence[PendingView], in_class: Sequence[int], row: Mapping[ProjectId, int]
+) -> Ints:
+    ids = [waiting.id for waiting in pending]
+    if len(set(ids)) != len(ids):
+        raise Unfit("a workload is there twice")
+    made = np.zeros((len(ids), s.WORKLOAD_COLUMNS), np.int64)
+    made[:, s.PRIORITY] = [waiting.priority for waiting in pending]
+    made[:, s.SUBMITTED] = [waiting.submitted_at for waiting in pending]
+    made[sorted(range(len(ids)), key=ids.__getitem__), s.NAME] = np.arange(len(ids))
+    made[:, s.CLASS] = in_class
+    made[:, s.PROJECT] = [row[waiting.project] for waiting in pending]
+    if abs(made[:, s.PRIORITY]).max() >= MOST_PRIORITY:
+        raise Unfit("a priority is too large")
+    return made
+
+
+def _levels(projects: Sequence[ProjectId], cohorts: Cohorts, shares: Shares) -> Ints:
+    """Of the past only the order counts, so its place in the order stands for it."""
+    paths = [cohorts.paths[cohorts.number.get(project, 0)] for project in projects]
+    pasts = [shares.past(project=project) or (0,) * cohorts.depth for project in projects]
+    place = {value: n for n, value in enumerate(sorted({v for past in pasts for v in past}))}
+    made = np.zeros((len(projects), cohorts.depth, 2), np.int64)
+    for i, (path, past) in enumerate(zip(paths, pasts, strict=True)):
+        made[i, : len(path), s.COMPARED] = path
+        made[i, len(path) :, s.COMPARED] = path[-1] if path else s.UNKNOWN
+        made[i, :, s.PAST] = [place[value] for value in past]
+    return made
+
+
+def _holders(
+    snapshot: Snapshot,
+    cohorts: Cohorts,
+    row: Mapping[ProjectId, int],
+    projects: Ints,
+    rows: Mapping[FlavorId, int],
+) -> tuple[Ints, Ints]:
+    """`projects` with those added that have work to evict and none that waits; who they are."""
+    holding: dict[FlavorId, set[ProjectId]] = {}
+    lowest: dict[ProjectId, int] = {}
+    for held in snapshot.holding:
+        if held.preemptible and not held.releasing:
+            lowest[held.project] = min(held.priority, lowest.get(held.project, MOST_PRIORITY))
+            for placement in held.placements:
+                holding.setdefault(placement.flavor, set()).add(held.project)
+    others = sorted(p for p in lowest if p not in row and p in cohorts.number)
+    added = np.zeros((len(others), s.PROJECT_COLUMNS), np.int64)
+    added[:, s.MEMBER] = [cohorts.number[project] for project in others]
+    all_rows = {**row, **{project: len(row) + n for n, project in enumerate(others)}}
+    for project, priority in lowest.items():
+        if project in row:
+            projects[row[project], s.LOWEST] = priority
+    width = max(map(len, holding.values()), default=0)
+    holders = np.full((len(rows), width), -1, np.int64)
+    for flavor, found in holding.items():
+        if flavor in rows:
+            listed = sorted(all_rows[project] for project in found if project in all_rows)
+            holders[rows[flavor], : len(listed)] = listed
+    return np.concatenate((projects, added)), holders

@@ -1,0 +1,282 @@
+"""Head after head, compiled: what `order` and `cycle` do. The entries of the compiled code.
+
+numba keeps an entry on disk as long as this file stays as it is. So PARTS has the check sum of the
+files that the entries are made of; a test says what it has to be.
+"""
+
+from typing import Final
+
+from scheduler.core.sweep import placing
+from scheduler.core.sweep.charging import charge, claim, may_evict, owned, share, spare
+from scheduler.core.sweep.state import (
+    ACCEPTED,
+    ADMITTED,
+    BOOL_TYPE,
+    BY_HAND,
+    CLASS,
+    CLOSED,
+    CLUSTERS,
+    COMPARED,
+    DECIDED,
+    FIRST_PLACE,
+    FULL,
+    HARD,
+    HARDWARE_TYPE,
+    HEADS,
+    HOPE,
+    INT_TYPE,
+    MEMBER,
+    MIXED,
+    NAME,
+    NEXT,
+    OF_CLUSTER,
+    OF_OPTION,
+    OF_WORKLOAD,
+    OPTIONS,
+    OPTIONS_BEYOND,
+    PAST,
+    PLACED,
+    PODS,
+    PRIORITY,
+    QUEUE,
+    QUEUE_BEYOND,
+    REQUEST,
+    SETS,
+    SETS_BEYOND,
+    SHUT,
+    STATE,
+    STATE_TYPE,
+    SUBMITTED,
+    UNKNOWN,
+    WAITED_SINCE,
+    WAITING,
+    Flavors,
+    Hardware,
+    Log,
+    Queues,
+    State,
+    Work,
+    compiled,
+    entry,
+)
+
+PARTS: Final = "e58503a7a845e02c"
+
+DONE: Final = -1
+"""The answer of `run` when nothing is left; else it is the workload to be decided by hand."""
+
+
+@compiled
+def _cheapest(f: Flavors, w: Work, log: Log, request: int, done: int) -> int:
+    """Of the accepted clusters not in `done`, the one with least free of the flavors, or -1."""
+    best = -1
+    accepted = w.requests[request, CLUSTERS]
+    for cluster in range(f.pool_of.shape[1]):
+        left = accepted >> cluster & 1 and not done >> cluster & 1
+        if left and (best < 0 or log.free[cluster] < log.free[best]):
+            best = cluster
+    return best
+
+
+@compiled
+def _measure(h: Hardware, f: Flavors, w: Work, log: Log, request: int, option: int) -> int:
+    """Set what is free in each cluster; how many of them are accepted."""
+    count = 0
+    for cluster in range(f.pool_of.shape[1]):
+        count += w.requests[request, CLUSTERS] >> cluster & 1
+    if count < 2:
+        return count
+    first = w.options[option, ACCEPTED]
+    sets = w.requests[request, SETS_BEYOND] - w.requests[request, SETS]
+    for cluster in range(f.pool_of.shape[1]):
+        log.free[cluster] = 0
+        for nth in range(sets):
+            flavor, twice = w.accepted[first + nth], False
+            for other in range(nth):
+                twice = twice or w.accepted[first + other] == flavor
+            if not twice:
+                log.free[cluster] += placing.free(h, f, flavor, cluster)
+    return count
+
+
+@compiled
+def _place(
+    h: Hardware, f: Flavors, w: Work, log: Log, workload: int, request: int, option: int
+) -> int:
+    """As `Admission._place`: the cluster, or -1."""
+    mark, count = log.counts[PLACED], _measure(h, f, w, log, request, option)
+    most, most_at, done = -1, 0, 0
+    for _ in range(count):
+        cluster = _cheapest(f, w, log, request, done)
+        done |= 1 << cluster
+        if not placing.gang(h, f, w, log, workload, request, option, cluster):
+            continue
+        placed = log.counts[PLACED] - mark
+        if placed == w.requests[request, PODS] or count == 1:
+            return cluster
+        placing.undo(h, w, log, mark)
+        if placed > most:
+            most, most_at = placed, cluster
+    if most < 0 or not placing.gang(h, f, w, log, workload, request, option, most_at):
+        return -1
+    return most_at
+
+
+@compiled
+def _start(s: State, workload: int, request: int, project: int, borrowing: bool) -> bool:
+    """As `Admission.start`."""
+    h, f, t, q, w, log = s
+    priority, member = q.workloads[workload, PRIORITY], q.projects[project, MEMBER]
+    for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
+        if w.options[option, FULL]:
+            continue
+        if not borrowing and not owned(f, t, q, w, option, project, priority):
+            continue
+        if not spare(f, t, w, log, option, member):
+            continue
+        mark = log.counts[PLACED]
+        cluster = _place(h, f, w, log, workload, request, option)
+        if cluster < 0:
+            w.options[option, FULL] = 1
+            continue
+        w.options[option, HOPE] = 1
+        charge(f, t, log, member)
+        admit = log.counts[ADMITTED]
+        log.admits[admit, OF_WORKLOAD], log.admits[admit, OF_CLUSTER] = workload, cluster
+        log.admits[admit, FIRST_PLACE], log.admits[admit, OF_OPTION] = mark, option
+        log.counts[ADMITTED] = admit + 1
+        q.workloads[workload, STATE] = DECIDED
+        return True
+    return False
+
+
+@compiled
+def _head(q: Queues, project: int) -> int:
+    """The next workload of its queue, or -1."""
+    at, beyond = q.projects[project, NEXT], q.projects[project, QUEUE_BEYOND]
+    while at < beyond:
+        workload = q.queue[at]
+        waits = q.workloads[workload, STATE] == WAITING
+        if waits and not q.classes[q.workloads[workload, CLASS], CLOSED]:
+            break
+        at += 1
+    q.projects[project, NEXT] = at
+    return int(q.queue[at]) if at < beyond else -1
+
+
+@compiled
+def _set_key(s: State, project: int, workload: int) -> bool:
+    """Work out the key of the project's head; whether it is another than before."""
+    q = s.queues
+    key, levels, changed = q.keys[project], q.levels.shape[1], False
+    key[0], changed = -q.workloads[workload, PRIORITY], key[0] != -q.workloads[workload, PRIORITY]
+    for level in range(levels):
+        member = q.levels[project, level, COMPARED]
+        term = share(s.flavors, s.tree, member) if member >= 0 else UNKNOWN
+        changed = changed or key[1 + 2 * level] != term
+        key[1 + 2 * level], key[2 + 2 * level] = term, q.levels[project, level, PAST]
+    last = 1 + 2 * levels
+    changed = changed or key[last + 1] != q.workloads[workload, NAME]
+    key[last], key[last + 1] = q.workloads[workload, SUBMITTED], q.workloads[workload, NAME]
+    return bool(changed)
+
+
+@compiled
+def _before(q: Queues, a: int, b: int) -> bool:
+    for k in range(q.keys.shape[1]):
+        if q.keys[a, k] != q.keys[b, k]:
+            return bool(q.keys[a, k] < q.keys[b, k])
+    return False
+
+
+@compiled
+def _sink(q: Queues, at: int, size: int) -> None:
+    heap = q.heap
+    project = heap[at]
+    while True:
+        child = 2 * at + 1
+        if child >= size:
+            break
+        if child + 1 < size and _before(q, heap[child + 1], heap[child]):
+            child += 1
+        if not _before(q, heap[child], project):
+            break
+        heap[at] = heap[child]
+        at = child
+    heap[at] = project
+
+
+@compiled
+def _close(q: Queues, log: Log, workload: int) -> None:
+    of = q.workloads[workload, CLASS]
+    q.classes[of, CLOSED] = 1
+    q.shut[log.counts[SHUT]] = of
+    log.counts[SHUT] += 1
+
+
+@entry(HARDWARE_TYPE)
+def fill(h: Hardware) -> None:
+    """Put all nodes into their pools, which are empty; the entries of each are left unsorted."""
+    placing.fill(h)
+
+
+@entry(HARDWARE_TYPE, INT_TYPE)
+def refresh(h: Hardware, node: int) -> None:
+    """The node has changed."""
+    placing.refresh(h, node)
+
+
+@entry(STATE_TYPE)
+def reopen(s: State) -> None:
+    """Begin a round: all that waits is in the queues."""
+    q, counts = s.queues, s.log.counts
+    q.classes[:, CLOSED] = 0
+    counts[HEADS] = counts[SHUT] = 0
+    for project in range(q.levels.shape[0]):
+        q.projects[project, NEXT] = q.projects[project, QUEUE]
+        head = _head(q, project)
+        if head >= 0:
+            _set_key(s, project, head)
+            q.heap[counts[HEADS]] = project
+            counts[HEADS] += 1
+    for at in range(counts[HEADS] // 2 - 1, -1, -1):
+        _sink(q, at, counts[HEADS])
+
+
+@entry(STATE_TYPE, INT_TYPE)
+def close(s: State, workload: int) -> None:
+    """The workload did not start: neither will its like in this round."""
+    _close(s.queues, s.log, workload)
+
+
+@entry(STATE_TYPE, BOOL_TYPE, INT_TYPE)
+def run(s: State, borrowing: bool, most_admits: int) -> int:
+    """Decide head after head, up to so many admissions in all."""
+    f, t, q, w, log = s.flavors, s.tree, s.queues, s.work, s.log
+    while log.counts[HEADS] > 0 and log.counts[ADMITTED] < most_admits:
+        project = q.heap[0]
+        workload = _head(q, project)
+        if workload < 0:
+            log.counts[HEADS] -= 1
+            if log.counts[HEADS]:
+                q.heap[0] = q.heap[log.counts[HEADS]]
+                _sink(q, 0, log.counts[HEADS])
+            continue
+        if _set_key(s, project, workload):
+            _sink(q, 0, log.counts[HEADS])
+            continue
+        request = q.classes[q.workloads[workload, CLASS], REQUEST]
+        if w.requests[request, HARD] or q.projects[project, BY_HAND]:
+            return workload
+        if _start(s, workload, request, project, borrowing):
+            continue
+        priority = q.workloads[workload, PRIORITY]
+        if may_evict(f, t, q, w, log, request, project, priority, borrowing):
+            return workload
+        if q.workloads[workload, SUBMITTED] <= log.counts[WAITED_SINCE]:
+            return workload
+        claims = not borrowing and q.projects[project, MIXED]
+        if claims and not claim(f, t, q, w, request, project, priority):
+            return workload
+        _close(q, log, workload)
+    return DONE

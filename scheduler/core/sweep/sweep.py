@@ -1,0 +1,225 @@
+"""Plain work, decided in bulk: the queue of a plan that hands out only what is not plain.
+
+A sweep stands in the place of `order.Heads`. It takes head after head in the same order and starts
+what it can over arrays (`running`), as the plan by hand would; tests compare the two. It stops at
+a head that needs more than arrays: devices that are shared or cut once and for all, media engines,
+topology, flavors that are spread, caps, an eviction that might help, or room to be kept. Then it
+brings the draft up to date, and once that head was decided, the arrays.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from scheduler.core.admission import ANY, Admission
+from scheduler.core.plan import Admit, Place
+from scheduler.core.preempt import Evictions
+from scheduler.core.request import Request
+from scheduler.core.share import Shares
+from scheduler.core.snapshot import PendingView, Snapshot
+from scheduler.core.sweep import running
+from scheduler.core.sweep import state as s
+from scheduler.core.sweep.filling import fill
+from scheduler.core.sweep.hardware import write_room
+from scheduler.core.sweep.state import Unfit
+from scheduler.core.sweep.writing import Writer
+from scheduler.core.units import FlavorId, ProjectId
+
+__all__ = ["Sweep", "Unfit"]
+
+
+class Sweep:
+    """One plan's queue. Hands out each workload that is to be decided by hand, once a round."""
+
+    def __init__(
+        self,
+        *,
+        snapshot: Snapshot,
+        pending: Sequence[PendingView],
+        requests: Sequence[Request],
+        admission: Admission,
+        shares: Shares,
+        evictions: Evictions | None,
+        may_start: Callable[[], int],
+        started: Callable[[PendingView, Admit], None],
+        waited_since: Callable[[], int],
+    ) -> None:
+        """`requests` are those of `pending`, one by one; `may_start` says how many more may start,
+        and `started` is told of each that does. Who was submitted by `waited_since` and does not
+        start is handed out.
+        Raises Unfit when the arrays can't hold the snapshot."""
+        try:
+            self._state, self._board = fill(
+                snapshot=snapshot,
+                draft=admission.draft,
+                shares=shares,
+                pending=pending,
+                requests=requests,
+            )
+        except OverflowError as error:
+            raise Unfit("a number has more than 63 bits") from error
+        self._writer = Writer(state=self._state, board=self._board)
+        self._admission = admission
+        self._shares = shares
+        self._evictions = None if evictions is None or evictions.idle else evictions
+        self._started = started
+        self._waited_since = waited_since
+        self._may_start = may_start
+        self._borrowing = False
+        self._current = -1
+        self._used = self._own_use()
+        mixed = self._state.queues.projects[: len(self._board.projects), s.MIXED]
+        self.mixed = {self._board.projects[i] for i in np.flatnonzero(mixed).tolist()}
+        self._learn_options()
+        running.reopen(self._state)
+
+    def next(self) -> PendingView | None:
+        """The head that comes first now and is to be decided by hand; None when none is left, or
+        when as many start as may."""
+        self._settle()
+        most = int(self._state.log.counts[s.ADMITTED]) + self._may_start()
+        self._current = int(running.run(self._state, self._borrowing, most))
+        self._tell()
+        return self._board.pending[self._current] if self._current >= 0 else None
+
+    def close(self) -> None:
+        """The workload handed out last did not start: neither will its like in this round."""
+        running.close(self._state, self._current)
+        self._learn()
+        self._current = -1
+
+    def reopen(self) -> None:
+        """The second round, over all that still waits."""
+        self._settle()
+        self._borrowing = True
+        running.reopen(self._state)
+
+    def left(self) -> Iterator[tuple[bool, list[PendingView]]]:
+        """As `Heads.left`."""
+        self._settle()
+        queues, pending = self._state.queues, self._board.pending
+        shut = queues.shut[: self._state.log.counts[s.SHUT]]
+        nth = np.full(len(queues.classes), len(shut))
+        nth[shut] = np.arange(len(shut))
+        waiting = queues.queue[queues.workloads[queues.queue, s.STATE] == s.WAITING]
+        order = nth[queues.workloads[waiting, s.CLASS]]
+        first = np.argsort(order, kind="stable")
+        bounds = np.searchsorted(order[first], np.arange(len(shut) + 1)).tolist()
+        listed = [pending[i] for i in waiting[first].tolist()]
+        for begin, end in pairwise(bounds):
+            yield True, listed[begin:end]
+        if rest := listed[bounds[-1] :]:
+            yield False, sorted(rest, key=lambda p: p.id)
+
+    def _settle(self) -> None:
+        """The workload handed out last, unless it was closed, has been decided."""
+        if self._current >= 0:
+            self._state.queues.workloads[self._current, s.STATE] = s.DECIDED
+            self._learn()
+            self._current = -1
+
+    def _tell(self) -> None:
+        """Bring the plan by hand up to date with what has been started since."""
+        if self._current >= 0:
+            self._tell_claims()
+            for row, option in enumerate(self._board.options):
+                if self._state.work.options[row, s.FULL]:
+                    self._admission.fill(option=option)
+        for row, option in enumerate(self._board.options):
+            if self._state.work.options[row, s.HOPE] == 1:
+                self._admission.has_hope(option=option)
+        placed: list[Place] = []
+        for pending, admit in self._writer.started():
+            placed += admit.places
+            self._admission.started(pending=pending, places=admit.places)
+            self._started(pending, admit)
+        if placed:
+            self._charge()
+            self._admission.draft.let_in(holders=placed)
+
+    def _charge(self) -> None:
+        """All at once: what a project is charged itself tells the use above it."""
+        used, book = self._own_use(), self._admission.draft.book
+        for (project, flavor), amount in used.items():
+            more = amount - self._used.get((project, flavor), 0)
+            if more:
+                book.charge(project=project, flavor=flavor, amount_milli=more)
+                self._shares.charge(project=project, flavor=flavor, amount_milli=more)
+        self._used = used
+
+    def _own_use(self) -> dict[tuple[ProjectId, FlavorId], int]:
+        """What is charged to each project itself."""
+        board, projects = self._board, self._state.queues.projects[: len(self._board.projects)]
+        used = self._state.tree.ledgers[s.USED][:, projects[:, s.MEMBER]]
+        used[:, projects[:, s.BY_HAND] > 0] = 0
+        rows, columns = np.nonzero(used)
+        amounts = used[rows, columns].tolist()
+        return {
+            (board.projects[project], board.flavors[flavor].id): amount
+            for flavor, project, amount in zip(
+                rows.tolist(), columns.tolist(), amounts, strict=True
+            )
+        }
+
+    def _claims(self) -> tuple[s.Ints, dict[str, int]]:
+        """Who is ahead in the project of the workload handed out last: in the tables, by hand."""
+        row = int(self._state.queues.workloads[self._current, s.PROJECT])
+        claims = self._admission.claims(project=self._board.projects[row])
+        return self._state.queues.ahead[row], claims
+
+    def _tell_claims(self) -> None:
+        ahead, claims = self._claims()
+        for column, model in self._columns():
+            if ahead[column] != s.NOBODY:
+                claims.setdefault(model, int(ahead[column]))
+
+    def _columns(self) -> Iterator[tuple[int, str]]:
+        """The columns of `ahead`, and the models that they are for."""
+        yield from ((s.ANY, ANY), (s.NO_MODEL, ""))
+        for row, flavor in enumerate(self._board.flavors):
+            if flavor.model:
+                yield int(self._state.flavors.flavors[row, s.MODEL]), flavor.model
+
+    def _learn(self) -> None:
+        """What was done by hand since the last head."""
+        hardware, rank = self._state.hardware, self._board.fleet.rank
+        draft = self._admission.draft
+        changed = draft.changed()
+        for node in changed & rank.keys():
+            write_room(hardware, rank[node], draft.rooms[node])
+            running.refresh(hardware, rank[node])
+        if changed:
+            self._learn_use()
+        ahead, claims = self._claims()
+        for column, model in self._columns():
+            ahead[column] = claims.get(model, s.NOBODY)
+        self._learn_options()
+
+    def _learn_use(self) -> None:
+        ledgers, promised = self._state.tree.ledgers, self._admission.promised
+        for row, flavor in enumerate(self._board.flavors):
+            ledgers[s.USED, row] = self._admission.draft.book.ledger(flavor.id).used
+            ledgers[s.OVER, row] = self._shares.over(flavor=flavor.id)
+            if promised is not None:
+                ledgers[s.PROMISED, row] = promised.book.ledger(flavor.id).used
+        self._state.log.counts[s.PROMISES] = int(promised is not None)
+        self._used = self._own_use()
+
+    def _learn_options(self) -> None:
+        options, counts, evictions = (
+            self._state.work.options,
+            self._state.log.counts,
+            self._evictions,
+        )
+        for row, option in enumerate(self._board.options):
+            options[row, s.FULL] |= self._admission.is_full(option=option)
+            hope = self._admission.hope(option=option)
+            if hope is not None:
+                options[row, s.HOPE] = int(hope)
+            if evictions is not None:
+                options[row, s.STUCK] = int(evictions.is_stuck(option=option))
+        counts[s.WAITED_SINCE] = self._waited_since()
+        if evictions is not None:
+            counts[s.CAN_EVICT] = int(evictions.may_evict)
+            counts[s.COMING] = int(evictions.coming)

@@ -1,0 +1,76 @@
+"""What each workload that has not ended asks for. A process reads it once: nothing changes it
+after the submission, and many wait for long."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from scheduler.core.snapshot import PodSetView, TopologyView
+from scheduler.core.units import ClusterId, FlavorId, PodSetId
+from scheduler.selectors import fleet
+
+
+class Asked(NamedTuple):
+    """Pod sets in their order; `clusters` empty accepts any."""
+
+    pod_sets: tuple[PodSetView, ...] = ()
+    clusters: tuple[ClusterId, ...] = ()
+    topology: TopologyView | None = None
+
+
+_known: dict[str, Asked] = {}
+
+_LIVE = """
+SELECT id::text, topology_level, topology_required FROM scheduler_workload
+WHERE state NOT IN ('SUCCEEDED', 'FAILED', 'CANCELLED')
+"""
+_POD_SETS = """
+SELECT s.workload_id::text, s.id::text, s.count, s.min_count, s.cpu_milli, s.memory_mib,
+       s.gpu_count, s.gpu_milli,
+       array(SELECT f.flavor_id::text FROM scheduler_podsetflavor f
+             WHERE f.pod_set_id = s.id ORDER BY f.position)
+FROM scheduler_podset s WHERE s.workload_id = ANY(%s::uuid[])
+ORDER BY s.workload_id, s.position
+"""
+_CLUSTERS = """
+SELECT workload_id::text, cluster_id::text FROM scheduler_workload_clusters
+WHERE workload_id = ANY(%s::uuid[]) ORDER BY 1, 2
+"""
+
+
+def live() -> dict[str, Asked]:
+    """By workload, of every one that has not ended."""
+    global _known
+    wishes = {id: (level, required) for id, level, required in fleet.rows(_LIVE)}
+    unknown = {id: wish for id, wish in wishes.items() if id not in _known}
+    known = _known | _read(unknown) if unknown else _known
+    _known = {id: known[id] for id in wishes}
+    return _known
+
+
+def _read(wishes: Mapping[str, tuple[str, bool]]) -> dict[str, Asked]:
+    workloads = list(wishes)
+    pod_sets: dict[str, list[PodSetView]] = {id: [] for id in workloads}
+    clusters: dict[str, list[ClusterId]] = {id: [] for id in workloads}
+    for workload, id, *numbers, accepted in fleet.rows(_POD_SETS, [workloads]):
+        count, min_count, cpu_milli, memory_mib, gpu_count, gpu_milli = numbers
+        view = PodSetView(
+            PodSetId(id),
+            count,
+            min_count,
+            cpu_milli,
+            memory_mib,
+            gpu_count,
+            gpu_milli,
+            tuple(FlavorId(flavor) for flavor in accepted),
+        )
+        pod_sets[workload].append(view)
+    for workload, cluster in fleet.rows(_CLUSTERS, [workloads]):
+        clusters[workload].append(ClusterId(cluster))
+    return {
+        id: Asked(
+            tuple(pod_sets[id]),
+            tuple(clusters[id]),
+            TopologyView(level, required) if level else None,
+        )
+        for id, (level, required) in wishes.items()
+    }

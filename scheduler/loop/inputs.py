@@ -1,0 +1,126 @@
+"""What a cycle was planned from, kept for a while, so that it can be planned again, bit for bit.
+
+A snapshot has ids, quantities, and the names of hardware and flavors; of people and of what they
+run it has no more than ids. One of 8,000 waiting workloads takes some 0.9 MB.
+"""
+
+import zlib
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from uuid import UUID
+
+import orjson
+from django.conf import settings
+from django.db.models.functions import Length
+
+from scheduler import core
+from scheduler.core import wire
+from scheduler.core.compiled import compiled
+from scheduler.core.cycle import plan
+from scheduler.core.plan import Plan
+from scheduler.core.policy import Policy
+from scheduler.core.snapshot import Snapshot
+from scheduler.loop import retention
+from scheduler.models import CycleInput, CycleRecord
+
+KEPT_DAYS = 3
+"""How long inputs are kept, if there is room for them; less than the records they belong to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """One plan, its inputs, and the code that made it: a digest of the core's sources.
+
+    `decided` is the plan without its holds, which are many; `digest` is of all of it.
+    """
+
+    code: str
+    policy: Policy
+    snapshot: Snapshot
+    decided: Plan
+    digest: str
+
+
+def of(*, snapshot: Snapshot, policy: Policy, made: Plan) -> Inputs:
+    """The inputs of the plan `made` just now."""
+    return Inputs(code(), policy, snapshot, replace(made, holds=()), digest(made))
+
+
+def digest(made: Plan) -> str:
+    """SHA-256 of the plan as it is written: two are the same, or the digests differ."""
+    return sha256(orjson.dumps(made)).hexdigest()
+
+
+@cache
+def code() -> str:
+    """The version of the planning code: 12 hexadecimal digits of its sources' SHA-256, and whether
+    compiled code decides on shared devices."""
+    sources = sorted(Path(core.__path__[0]).rglob("*.py"))
+    digits = sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()[:12]
+    return digits if compiled("fragmentation") else f"{digits}, nothing packed"
+
+
+def written(inputs: Inputs) -> bytes:
+    """As JSON, to be parsed again."""
+    return orjson.dumps(inputs)
+
+
+def parsed(text: bytes) -> Inputs:
+    """What was written. Raises wire.Unreadable, also for another schema of snapshots."""
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise wire.Unreadable(f"It is no JSON: {error}.") from error
+    if not isinstance(value, dict) or not isinstance(value.get("snapshot"), dict):
+        raise wire.Unreadable("It has no snapshot: it is no file of a cycle's inputs.")
+    wire.check_schema(value["snapshot"].get("schema"))
+    return wire.read(Inputs, value)
+
+
+def keep(record: CycleRecord, inputs: Inputs) -> None:
+    """Store them, unless the last ones are younger than BERTH_INPUTS_S and nobody was evicted,
+    and forget old ones, also those beyond BERTH_INPUTS_MIB."""
+    most = settings.BERTH_INPUTS_MIB << 20
+    retention.prune(CycleInput, days=KEPT_DAYS)
+    young = retention.any_younger(CycleInput, than_s=settings.BERTH_INPUTS_S)
+    if not most or (young and not inputs.decided.preempts):
+        return
+    payload = zlib.compress(written(inputs), level=1)
+    rows = CycleInput.objects.order_by("-cycle_id")
+    start, length = rows.values_list("start_byte", Length("payload")).first() or (0, 0)
+    CycleInput.objects.create(cycle=record, payload=payload, start_byte=start + length)
+    too_early = start + length + len(payload) - most
+    CycleInput.objects.filter(start_byte__lt=too_early).delete()
+
+
+def kept(cycle_id: UUID) -> Inputs | None:
+    """Those of the cycle, None if none are kept. Raises wire.Unreadable for another schema's."""
+    found = CycleInput.objects.filter(cycle_id=cycle_id).first()
+    return None if found is None else parsed(zlib.decompress(found.payload))
+
+
+def replayed(inputs: Inputs) -> Plan:
+    """The plan that this code makes of them."""
+    return plan(inputs.snapshot, inputs.policy)
+
+
+def differences(inputs: Inputs, made: Plan) -> list[str]:
+    """Of each part of the plan what differs first, a sentence each; [] for the same plan."""
+    told = []
+    parts = [field.name for field in fields(Plan) if field.name != "holds"]
+    for name in parts:
+        then, now = getattr(inputs.decided, name), getattr(made, name)
+        for nth in range(max(len(then), len(now))):
+            before, after = (one[nth] if nth < len(one) else None for one in (then, now))
+            if before != after:
+                told.append(f"{name}[{nth}] was {_brief(before)} and is {_brief(after)}.")
+                break
+    if not told and digest(made) != inputs.digest:
+        told.append("All but the holds is the same: who is held, or why, differs.")
+    return told
+
+
+def _brief(decision: object) -> str:
+    return "missing" if decision is None else orjson.dumps(decision).decode()

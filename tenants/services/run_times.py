@@ -1,0 +1,74 @@
+"""Saying how long work runs before it may be evicted. It keeps what is lent from its owner for
+that long, so it is for those who decide about quota, and at most a day."""
+
+from datetime import datetime
+
+from django.db import transaction
+
+from controlplane.audit.services import Entry
+from controlplane.kernel import hints
+from controlplane.kernel.errors import Invalid
+from tenants import access
+from tenants.access import Action, Actor
+from tenants.models import MAX_MIN_RUN_TIME_S, Project, Tenant
+from tenants.services import trail
+
+
+def set_for_project(
+    *, actor: Actor, project: Project, seconds: int | None, at: datetime
+) -> Project:
+    """Of its own; None takes its tenant's. It holds for what runs already too.
+
+    Raises NotFound or NotAllowed for the project, Invalid for seconds out of range.
+    """
+    access.authorize(actor, Action.EDIT_QUOTA, project=project)
+    _check(seconds)
+    with transaction.atomic():
+        row = Project.objects.select_for_update(no_key=True).get(id=project.id)
+        before, row.min_run_time_s = row.min_run_time_s, seconds
+        row.save(update_fields=["min_run_time_s"])
+        entry = Entry(
+            action="project.min-run-time",
+            target_type="project",
+            target_id=row.id,
+            tenant_id=row.tenant_id,
+            project_id=row.id,
+            before={"min_run_time_s": before},
+            after={"min_run_time_s": seconds},
+        )
+        trail.record(entry, actor=actor, at=at)
+        hints.hint(hints.CYCLE)
+    return row
+
+
+def set_for_tenant(*, actor: Actor, tenant: Tenant, seconds: int | None, at: datetime) -> Tenant:
+    """For all below it that say nothing themselves; None takes what is above it.
+
+    Raises NotFound or NotAllowed for the tenant, Invalid for seconds out of range.
+    """
+    access.authorize_tenant(actor, Action.EDIT_QUOTA, tenant=tenant)
+    _check(seconds)
+    with transaction.atomic():
+        row = Tenant.objects.select_for_update(no_key=True).get(id=tenant.id)
+        before, row.min_run_time_s = row.min_run_time_s, seconds
+        row.save(update_fields=["min_run_time_s"])
+        entry = Entry(
+            action="tenant.min-run-time",
+            target_type="tenant",
+            target_id=row.id,
+            tenant_id=row.id,
+            before={"min_run_time_s": before},
+            after={"min_run_time_s": seconds},
+        )
+        trail.record(entry, actor=actor, at=at)
+        hints.hint(hints.CYCLE)
+    return row
+
+
+def _check(seconds: int | None) -> None:
+    if seconds is not None and not 0 <= seconds <= MAX_MIN_RUN_TIME_S:
+        raise Invalid(
+            f"{seconds} s is not between 0 and {MAX_MIN_RUN_TIME_S} s, a day.",
+            pointer="/min_run_time_s",
+            code="out-of-range",
+        )

@@ -1,0 +1,115 @@
+"""One project's page: the state of its queue, its caps and least run time, with what changes
+them."""
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+
+from controlplane.api.auth import actor_of
+from controlplane.kernel import clock
+from controlplane.kernel.errors import Conflict, Invalid
+from controlplane.kernel.htmx import focus_fault, go, page
+from scheduler.selectors import queues as selectors
+from tenants import access
+from tenants.access import Action
+from tenants.models import Project, QueueState
+from tenants.selectors import people
+from tenants.selectors.run_times import inherited
+from tenants.services import queues, run_times
+from tenants.web.queue_forms import CapsForm, MinRunTimeForm, QueueForm
+
+_MOVED = {
+    QueueState.OPEN: "The queue of {} is open: its work may start.",
+    QueueState.HELD: "The queue of {} is held: nothing of it starts.",
+    QueueState.DRAINING: "The queue of {} is draining: what may be stopped gives way.",
+}
+
+
+@page("GET", "HEAD")
+def project_detail(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Its queue and caps; forms for those who may change them."""
+    project = people.project(actor=actor_of(request), id=id)
+    return _page(request, project)
+
+
+@page("POST")
+def project_queue(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Hold, drain or open it. What is wrong, or was done meanwhile, is told on the page."""
+    actor = actor_of(request)
+    project = people.project(actor=actor, id=id)
+    access.authorize(actor, Action.MANAGE_QUEUE, project=project)
+    form = QueueForm(request.POST, request.FILES)
+    status = 422
+    if form.is_valid():
+        state = QueueState(form.cleaned_data["state"])
+        note = form.cleaned_data["note"]
+        try:
+            queues.move(actor=actor, project=project, state=state, note=note, at=clock.now())
+        except Invalid as error:
+            form.add_error("note", error.message)
+        except Conflict as error:
+            form.add_error(None, error.message)
+            project, status = people.project(actor=actor, id=id), 409
+        else:
+            messages.success(request, _MOVED[state].format(project.name))
+            return go(request, reverse("project-detail", args=[project.id]))
+    focus_fault(form)
+    return _page(request, project, queue_form=form, status=status)
+
+
+@page("POST")
+def project_caps(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Set its caps; 422 with the form when there can't be such."""
+    actor = actor_of(request)
+    project = people.project(actor=actor, id=id)
+    access.authorize(actor, Action.MANAGE_QUEUE, project=project)
+    form = CapsForm(request.POST, request.FILES)
+    if form.is_valid():
+        queues.set_caps(actor=actor, project=project, caps=form.caps, at=clock.now())
+        messages.success(request, f"The caps of {project.name} hold from the next cycle on.")
+        return go(request, reverse("project-detail", args=[project.id]))
+    focus_fault(form)
+    return _page(request, project, caps_form=form, status=422)
+
+
+@page("POST")
+def project_min_run_time(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Set how long its work runs before it may be evicted; 422 with the form for no such time."""
+    actor = actor_of(request)
+    project = people.project(actor=actor, id=id)
+    access.authorize(actor, Action.EDIT_QUOTA, project=project)
+    form = MinRunTimeForm(request.POST, request.FILES)
+    if form.is_valid():
+        seconds = form.cleaned_data["min_run_time_s"]
+        run_times.set_for_project(actor=actor, project=project, seconds=seconds, at=clock.now())
+        messages.success(request, f"The least run time of {project.name} holds from now on.")
+        return go(request, reverse("project-detail", args=[project.id]))
+    focus_fault(form)
+    return _page(request, project, run_time_form=form, status=422)
+
+
+def _page(
+    request: HttpRequest,
+    project: Project,
+    *,
+    queue_form: QueueForm | None = None,
+    caps_form: CapsForm | None = None,
+    run_time_form: MinRunTimeForm | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    """With what was posted of one of its forms; the others are as things are now."""
+    now = {"min_run_time_s": project.min_run_time_s}
+    context = {
+        "project": project,
+        "under_way": selectors.under_way(project_id=project.id),
+        "may_manage": access.allowed(actor_of(request), Action.MANAGE_QUEUE, project=project),
+        "may_grant": access.allowed(actor_of(request), Action.EDIT_QUOTA, project=project),
+        "inherited": inherited(project=project),
+        "queue_form": queue_form or QueueForm(),
+        "caps_form": caps_form or CapsForm.of(project),
+        "run_time_form": run_time_form or MinRunTimeForm(initial=now),
+    }
+    return render(request, "tenants/project_detail.html", context, status=status)

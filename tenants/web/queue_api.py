@@ -1,0 +1,64 @@
+"""Endpoints of a project's queue: holding, draining and opening it, and its caps."""
+
+from typing import Any
+from uuid import UUID
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.schema import operation
+from controlplane.api.views import ApiView
+from tenants import access
+from tenants.models import QueueState
+from tenants.services import queues
+from tenants.web import serializers as s
+
+type Out = dict[str, Any]  # Any: JSON values
+
+
+class QueueStateApi(ApiView):
+    @operation(
+        "projects_move_queue",
+        tag="projects",
+        summary="Hold, drain or open a project's queue (its owners, operators)",
+        takes=s.QueueStateIn,
+        answers={200: s.ProjectOut},
+        problems=(404, 409),
+        keyed=True,
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        def make() -> Out:
+            body = self.body(s.QueueStateIn)
+            moved = queues.move(
+                actor=self.actor,
+                project=access.project_or_404(self.actor, id),
+                state=QueueState(body["state"]),
+                note=body["note"],
+                at=self.at,
+            )
+            return s.ProjectOut(moved).data
+
+        return self.once(make, status=200)
+
+
+class CapsApi(ApiView):
+    @operation(
+        "projects_set_caps",
+        tag="projects",
+        summary="Set all caps on what of a project runs and waits (its owners, operators)",
+        takes=s.CapsIn,
+        answers={200: s.ProjectOut},
+        problems=(404,),
+        keyed=True,
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        def make() -> Out:
+            capped = queues.set_caps(
+                actor=self.actor,
+                project=access.project_or_404(self.actor, id),
+                caps=queues.Caps(**self.body(s.CapsIn)),
+                at=self.at,
+            )
+            return s.ProjectOut(capped).data
+
+        return self.once(make, status=200)

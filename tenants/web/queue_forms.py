@@ -1,0 +1,68 @@
+"""The forms of a project's queue, caps and least run time. The services check what they say; these
+convert."""
+
+from decimal import Decimal
+from typing import ClassVar
+
+from django import forms
+
+from controlplane.kernel.forms import StrictForm
+from tenants.models import MAX_CAP, MAX_MIN_RUN_TIME_S, Project, QueueState
+from tenants.services.queues import MAX_NOTE, Caps
+
+
+class QueueForm(StrictForm):
+    """Where the queue is moved to, by which button is pressed, and why."""
+
+    state = forms.ChoiceField(choices=QueueState.choices, widget=forms.HiddenInput)
+    note = forms.CharField(
+        label="Why", max_length=MAX_NOTE, required=False,
+        help_text="Members read this while their work waits. It may be left out when it opens.",
+    )  # fmt: skip
+
+
+def _workloads(label: str, help_text: str = "") -> forms.IntegerField:
+    return forms.IntegerField(
+        label=label, help_text=help_text, min_value=1, max_value=MAX_CAP, required=False
+    )
+
+
+class CapsForm(StrictForm):
+    """All caps of a project; an empty field is no cap. GPUs and slices are in whole units."""
+
+    max_running = _workloads("Workloads that start or run")
+    max_pending = _workloads("Workloads that wait", "More are refused when they are submitted.")
+    user_max_running = _workloads("Workloads of one submitter that start or run")
+    user_max_pending = _workloads("Workloads of one submitter that wait")
+    user_max_gpus = forms.DecimalField(
+        label="GPUs or slices that one submitter holds", required=False, decimal_places=3,
+        min_value=Decimal("0.001"), max_value=Decimal(MAX_CAP) / 1000,
+        help_text="Of all flavors together: a slice counts as one, a share as its part.",
+    )  # fmt: skip
+
+    _WORKLOADS: ClassVar = ("max_running", "max_pending", "user_max_running", "user_max_pending")
+
+    @property
+    def caps(self) -> Caps:
+        gpus: Decimal | None = self.cleaned_data["user_max_gpus"]
+        return Caps(
+            **{name: self.cleaned_data[name] for name in self._WORKLOADS},
+            user_max_gpus_milli=None if gpus is None else int(gpus * 1000),
+        )
+
+    @classmethod
+    def of(cls, project: Project) -> "CapsForm":
+        """Not posted yet: with what there is now."""
+        initial: dict[str, object] = {name: getattr(project, name) for name in cls._WORKLOADS}
+        if project.user_max_gpus_milli is not None:
+            initial["user_max_gpus"] = Decimal(project.user_max_gpus_milli) / 1000
+        return cls(initial=initial)
+
+
+class MinRunTimeForm(StrictForm):
+    """How long its work runs before it may be evicted; empty takes what is above."""
+
+    min_run_time_s = forms.IntegerField(
+        label="Seconds", min_value=0, max_value=MAX_MIN_RUN_TIME_S, required=False,
+        help_text="For as long others wait for what it borrows. Left empty, it is inherited.",
+    )  # fmt: skip

@@ -1,0 +1,80 @@
+"""Endpoints of reservations."""
+
+from typing import Any
+from uuid import UUID
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.pagination import Keyset
+from controlplane.api.schema import operation
+from controlplane.api.views import ApiView, many
+from tenants import access
+from tenants.selectors import reservations as selectors
+from tenants.services import reservations
+from tenants.web import serializers as s
+from tenants.web.quota_api import flavor_named
+
+type Out = dict[str, Any]  # Any: JSON values
+
+
+class ReservationsApi(ApiView):
+    pagination_class = Keyset
+
+    @operation(
+        "reservations_list",
+        tag="reservations",
+        summary="Reservations of your projects that are not over",
+        answers={200: s.ReservationOut(many=True)},
+        query=s.ReservationsQuery,
+        problems=(404,),
+    )
+    def get(self, request: Request) -> Response:
+        asked = self.query(s.ReservationsQuery)
+        wanted = asked.get("project")
+        project = access.project_or_404(self.actor, wanted) if wanted else None
+        return self.page(
+            selectors.reservations(actor=self.actor, at=self.at, project=project),
+            order=["id"],
+            shape=many(s.ReservationOut),
+        )
+
+    @operation(
+        "reservations_make",
+        tag="reservations",
+        summary="Keep an amount of a flavor for a project in a window (operators)",
+        takes=s.ReservationIn,
+        answers={201: s.ReservationOut},
+        problems=(404,),
+        keyed=True,
+    )
+    def post(self, request: Request) -> Response:
+        def make() -> Out:
+            body = self.body(s.ReservationIn)
+            made = reservations.make(
+                actor=self.actor,
+                project=access.project_or_404(self.actor, body["project"]),
+                flavor=flavor_named(body["flavor"]),
+                amount_milli=body["amount_milli"],
+                starts_at=body["starts_at"],
+                ends_at=body["ends_at"],
+                note=body["note"],
+                at=self.at,
+            )
+            return s.ReservationOut(made).data
+
+        return self.once(make)
+
+
+class ReservationApi(ApiView):
+    @operation(
+        "reservations_cancel",
+        tag="reservations",
+        summary="Keep nothing by a reservation any more (operators)",
+        answers={204: None},
+        problems=(404, 409),
+    )
+    def delete(self, request: Request, id: UUID) -> Response:
+        found = selectors.reservation(actor=self.actor, id=id)
+        reservations.cancel(actor=self.actor, reservation=found, at=self.at)
+        return Response(status=204)

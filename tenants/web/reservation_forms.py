@@ -1,0 +1,57 @@
+"""The form of a reservation. The service checks what it says; this converts."""
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+
+from django import forms
+
+from clusters.models import Flavor
+from controlplane.kernel.errors import Invalid
+from controlplane.kernel.forms import Posted, StrictForm
+from tenants.models import Project
+from tenants.services.quotas import MAX_MILLI
+from tenants.services.reservations import MAX_NOTE
+
+_FIELDS = {"/amount_milli": "amount"}
+
+
+def _moment(label: str, help_text: str) -> forms.DateTimeField:
+    widget = forms.DateTimeInput(format="%Y-%m-%dT%H:%M", attrs={"type": "datetime-local"})
+    return forms.DateTimeField(label=label, help_text=help_text, widget=widget)
+
+
+class ReservationForm(StrictForm):
+    """`amount` is in whole units of the flavor; moments are in the reader's own time zone."""
+
+    project = forms.ChoiceField(label="For")
+    flavor = forms.ChoiceField()
+    amount = forms.DecimalField(
+        min_value=Decimal("0.001"), max_value=Decimal(MAX_MILLI) / 1000, decimal_places=3,
+        help_text="GPUs, slices or cores, over all clusters. The project's quota stays as it is.",
+    )  # fmt: skip
+    starts_at = _moment("From", "Work of others that might still run then does not start on it.")
+    ends_at = _moment("Until", "Nothing is kept from then on.")
+    note = forms.CharField(label="What for", max_length=MAX_NOTE, required=False)
+
+    def __init__(
+        self,
+        data: Posted = None,
+        files: Posted = None,
+        *,
+        projects: Sequence[Project],
+        flavors: Iterable[Flavor],
+    ) -> None:
+        super().__init__(data, files)
+        self.may_make = bool(projects)
+        self.choose("project", [(str(p.id), p.full_name) for p in projects])
+        self.choose("flavor", [("", "Choose one"), *((f.name, f.name) for f in flavors)])
+
+    @property
+    def amount_milli(self) -> int:
+        amount: Decimal = self.cleaned_data["amount"]
+        return int(amount * 1000)
+
+    def show(self, error: Invalid) -> None:
+        """Put a refusal of the service beside the field that it is about."""
+        field = _FIELDS.get(error.pointer, error.pointer.removeprefix("/"))
+        self.add_error(field, forms.ValidationError(error.message, code=error.code))

@@ -1,0 +1,39 @@
+"""All figures of the core, one bench after the other: what `make bench-core` runs.
+
+    python -m tests.bench.core [--variants] [--json FILE]
+    TRACE=FILE python -m tests.bench.core
+
+Each bench has options of its own when it is run alone.
+"""
+
+import argparse
+from pathlib import Path
+
+from tests.bench import kueue, mig, packing, persist, reclaim, scale
+from tests.bench.report import RESULTS, Figures
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.core", description=__doc__)
+    parser.add_argument("--variants", action="store_true", help="all pod lists of the folder")
+    parser.add_argument("--json", type=Path, default=RESULTS / "core.json", help="written here")
+    options = parser.parse_args()
+    try:
+        paths = packing.lists(variants=options.variants)
+    except FileNotFoundError as error:
+        parser.error(str(error))
+    figures = Figures()
+    scale.take(
+        figures, pending=scale.PENDING, nodes=scale.NODES, queues=scale.QUEUES, runs=scale.RUNS
+    )
+    scale.grow(figures)
+    packing.take(figures, paths)
+    mig.take(figures)
+    reclaim.take(figures, reclaim.SIZES, reclaim.RUNS)
+    kueue.take(figures)
+    persist.take(figures)
+    figures.write(options.json)
+
+
+if __name__ == "__main__":
+    main()

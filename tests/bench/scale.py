@@ -1,0 +1,168 @@
+"""How long one plan takes over a large fleet, and how that grows.
+
+    python -m tests.bench.scale [--pending N] [--nodes N] [--queues N] [--runs N] [--table]
+
+The first cycle finds an empty fleet and decides on everything, with a reason for all that waits.
+The steady one comes after it: what was started runs, one workload in a hundred has ended, as many
+have come, and one node in a hundred has gone. Both are planned from the snapshot alone, on one
+core; seconds are of processor time, the best of some runs. Memory is the most that a process of
+its own needs for the first cycle, the snapshot included.
+"""
+
+import argparse
+import resource
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+from scheduler.core.cycle import plan
+from scheduler.core.plan import Admit, Plan
+from scheduler.core.policy import Policy
+from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot
+from scheduler.core.units import PlacementId
+from tests.bench.fleet import fleet, waiting
+from tests.bench.report import RESULTS, Figures
+
+ALL = Policy(max_admits=10**9)
+PENDING, NODES, QUEUES, RUNS = 100_000, 10_000, 1_000, 3
+SIZES = (1_000, 10_000, 100_000), (100, 1_000, 10_000)
+PART = 100
+
+
+def running(of: Snapshot, made: Plan) -> Snapshot:
+    """The plan carried out."""
+    asked = {pending.id: pending for pending in of.pending}
+    holding = tuple(_holding(asked[admit.workload], admit, of.at) for admit in made.admits)
+    waits = {hold.workload for hold in made.holds}
+    left = tuple(pending for pending in of.pending if pending.id in waits)
+    return replace(of, pending=left, holding=(*of.holding, *holding))
+
+
+def _holding(pending: PendingView, admit: Admit, at: int) -> HoldingView:
+    placements = tuple(
+        HeldView(
+            PlacementId(f"{admit.workload}/{place.rank}"),
+            place.pod_set,
+            place.node,
+            place.flavor,
+            place.amount_milli,
+            place.cpu_milli,
+            place.memory_mib,
+            place.spans,
+        )
+        for place in admit.places
+    )
+    return HoldingView(
+        pending.id,
+        pending.project,
+        admit.cluster,
+        pending.priority,
+        pending.preemptible,
+        at,
+        placements,
+        at,
+        pod_sets=pending.pod_sets,
+    )
+
+
+def later(of: Snapshot, queues: int, *, seed: int = 2) -> Snapshot:
+    """A hundredth of the work has ended and come, a hundredth of the nodes has gone."""
+    random = Random(seed)
+    ended = set(random.sample(range(len(of.holding)), len(of.holding) // PART))
+    come = range(10**6, 10**6 + len(of.pending) // PART)
+    new = tuple(replace(waiting(random, i, queues), submitted_at=of.at) for i in come)
+    cluster = of.clusters[0]
+    gone = set(random.sample(range(len(cluster.nodes)), len(cluster.nodes) // PART))
+    nodes = tuple(
+        replace(node, usable=False) if i in gone else node for i, node in enumerate(cluster.nodes)
+    )
+    return replace(
+        of,
+        at=of.at + 5,
+        pending=(*of.pending, *new),
+        holding=tuple(held for i, held in enumerate(of.holding) if i not in ended),
+        clusters=(replace(cluster, nodes=nodes),),
+    )
+
+
+def timed(of: Snapshot, runs: int) -> tuple[float, Plan]:
+    seconds = []
+    for _ in range(runs):
+        start = time.process_time()
+        made = plan(of, ALL)
+        seconds.append(time.process_time() - start)
+    return min(seconds), made
+
+
+def take(figures: Figures, *, pending: int, nodes: int, queues: int, runs: int) -> None:
+    """The first cycle, the steady one, and what they need."""
+    timed(fleet(pending=1000, nodes=10, queues=10), 1)  # compiled code is loaded
+    of = fleet(pending=pending, nodes=nodes, queues=queues)
+    seconds, made = timed(of, runs)
+    pods = sum(len(admit.places) for admit in made.admits)
+    reasons = Counter(hold.reason.code.value for hold in made.holds)
+    print(f"{pending:,} pending, {nodes:,} nodes, {queues:,} queues: {seconds:.2f} s")
+    print(f"  {len(made.admits):,} start with {pods:,} pods; others wait: {dict(reasons)}")
+    next_one = later(running(of, made), queues)
+    steady, after = timed(next_one, runs)
+    print(f"  the next cycle: {steady:.2f} s, {len(after.admits):,} start")
+    name = f"{_short(pending)}_x_{_short(nodes)}"
+    figures.add(f"full_cycle_{name}_s", seconds, "s")
+    figures.add(f"full_cycle_{name}_decided_per_s", pending / seconds, "/s")
+    figures.add(f"full_cycle_{name}_pods_per_s", pods / seconds, "/s")
+    figures.add("steady_cycle_1pct_s", steady, "s")
+    figures.add(f"full_cycle_{name}_peak_mib", _peak_mib(pending, nodes, queues), "MiB")
+
+
+def grow(figures: Figures) -> None:
+    """Seconds of a first cycle, by pending work and nodes."""
+    print(f"{'pending':>9}" + "".join(f"{nodes:>11,} nodes" for nodes in SIZES[1]))
+    for pending in SIZES[0]:
+        row = f"{pending:9,}"
+        for nodes in SIZES[1]:
+            of = fleet(pending=pending, nodes=nodes, queues=max(10, pending // 100))
+            seconds, _ = timed(of, 2)
+            row += f"{seconds:15.3f} s"
+            figures.add(f"cycle_{_short(pending)}_x_{_short(nodes)}_grown_s", seconds, "s")
+        print(row, flush=True)
+
+
+def _short(count: int) -> str:
+    return f"{count // 1000}k" if count >= 1000 and count % 1000 == 0 else str(count)
+
+
+def _peak_mib(pending: int, nodes: int, queues: int) -> float:
+    command = [sys.executable, "-m", "tests.bench.scale", "--peak"]
+    sizes = ["--pending", str(pending), "--nodes", str(nodes), "--queues", str(queues)]
+    done = subprocess.run([*command, *sizes], check=True, capture_output=True, text=True)
+    return float(done.stdout)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.scale", description=__doc__)
+    parser.add_argument("--pending", type=int, default=PENDING)
+    parser.add_argument("--nodes", type=int, default=NODES)
+    parser.add_argument("--queues", type=int, default=QUEUES)
+    parser.add_argument("--runs", type=int, default=RUNS)
+    parser.add_argument("--table", action="store_true", help="how it grows, too")
+    parser.add_argument("--peak", action="store_true", help="print the memory one plan needs")
+    parser.add_argument("--json", type=Path, default=RESULTS / "core.json", help="written here")
+    options = parser.parse_args()
+    sizes = {"pending": options.pending, "nodes": options.nodes, "queues": options.queues}
+    if options.peak:
+        plan(fleet(**sizes), ALL)
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+        return
+    figures = Figures()
+    take(figures, **sizes, runs=options.runs)
+    if options.table:
+        grow(figures)
+    figures.write(options.json)
+
+
+if __name__ == "__main__":
+    main()

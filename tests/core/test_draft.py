@@ -1,0 +1,90 @@
+"""A draft that was changed and rolled back is the draft that was made with what is left in it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.core.cycle import plan
+from scheduler.core.draft import Draft
+from scheduler.core.policy import Policy
+from scheduler.core.snapshot import HeldView, Snapshot
+from scheduler.core.units import ProjectId
+from tests.core.build import holds
+from tests.core.fleets import snapshots
+
+Held = tuple[ProjectId, HeldView]
+
+_STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["move", "move", "move", "let in", "mark", "roll back", "look"]),
+        st.integers(0, 2**16),
+    ),
+    max_size=25,
+)
+
+
+def _placements(of: Snapshot) -> list[Held]:
+    """What runs and what a plan starts: all of it has room side by side."""
+    by_id = {pending.id: pending for pending in of.pending}
+    started = [holds(a, by_id[a.workload]) for a in plan(of, Policy(preemption=False)).admits]
+    return [(h.project, p) for h in (*of.holding, *started) for p in h.placements]
+
+
+def _told(draft: Draft) -> object:
+    rooms = {
+        node: (r.cpu_milli, r.memory_mib, dict(r.taken), set(r.media), set(r.broken))
+        for node, r in draft.rooms.items()
+    }
+    return rooms, draft.book.usage(), draft.index.pools()
+
+
+def _anew(of: Snapshot, inside: Mapping[Held, bool]) -> Draft:
+    one = of.holding[0]
+    holding = [
+        replace(one, project=project, placements=(placement,))
+        for (project, placement), is_in in inside.items()
+        if is_in
+    ]
+    return Draft(snapshot=of, holding=holding, packs=True)
+
+
+@settings(deadline=None)
+@given(of=snapshots().filter(lambda of: of.holding), steps=_STEPS, look=st.booleans())
+def test_it_equals_one_made_from_nothing(
+    of: Snapshot, steps: list[tuple[str, int]], look: bool
+) -> None:
+    """Moves in any order, marks inside of marks, and rooms that are made early or late."""
+    draft = Draft(snapshot=of, holding=of.holding, packs=True)
+    running = {placement.id for held in of.holding for placement in held.placements}
+    inside = {held: held[1].id in running for held in _placements(of)}
+    marks: list[tuple[int, dict[Held, bool]]] = []
+    for step, number in steps:
+        held = project, placement = list(inside)[number % len(inside)]
+        if step == "move" and inside[held]:
+            draft.remove(project=project, holder=placement)
+            inside[held] = False
+        elif step == "move":
+            draft.add(project=project, holder=placement)
+            inside[held] = True
+        elif step == "let in" and not marks and not inside[held]:
+            draft.book.charge(
+                project=project, flavor=placement.flavor, amount_milli=placement.amount_milli
+            )
+            draft.let_in(holders=[placement])
+            inside[held] = True
+        elif step == "mark":
+            marks.append((draft.checkpoint(), dict(inside)))
+        elif step == "roll back" and marks:
+            del marks[number % len(marks) + 1 :]
+            mark, inside = marks.pop()
+            draft.rollback(mark)
+        elif step == "look":
+            assert _told(draft) == _told(_anew(of, inside))
+    if look:
+        assert _told(draft) == _told(_anew(of, inside))
+    if marks:
+        mark, inside = marks[0]
+        draft.rollback(mark)
+    assert _told(draft) == _told(_anew(of, inside))

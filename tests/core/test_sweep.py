@@ -1,0 +1,165 @@
+"""A plan with the sweep is the plan without it, to the last number of the last reason."""
+
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.core import cycle
+from scheduler.core.plan import Plan
+from scheduler.core.policy import Policy
+from scheduler.core.snapshot import NodeView, PendingView, Placing, PodSetView, Snapshot
+from scheduler.core.sweep import running
+from scheduler.core.sweep.filling import MOST
+from scheduler.core.sweep.sweep import Sweep
+from tests.bench.fleet import fleet
+from tests.core.build import (
+    A30,
+    AT,
+    FLAVORS,
+    Quota,
+    job,
+    milli,
+    node,
+    pods,
+    queue,
+    snapshot,
+)
+from tests.core.fleets import shuffled, snapshots
+
+ALL = Policy(max_admits=10**9)
+NEVER = 10**9
+
+
+def planned(of: Snapshot, policy: Policy, *, least: int) -> Plan:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cycle, "LEAST_SWEPT", least)
+        return cycle.plan(of, policy)
+
+
+def agree(of: Snapshot, policy: Policy = ALL) -> Plan:
+    swept = planned(of, policy, least=0)
+    assert swept == planned(of, policy, least=NEVER)
+    return swept
+
+
+@settings(deadline=None)
+@given(snapshots(12), st.integers(0, 4), st.integers(0, 2))
+def test_it_plans_as_by_hand(of: Snapshot, most: int, preemptors: int) -> None:
+    agree(of)
+    agree(of, Policy(max_admits=most, max_preemptors=preemptors))
+    agree(of, Policy(guard_s=AT - 1, most_kept=1 + preemptors))
+
+
+@settings(deadline=None)
+@given(snapshots(12), st.integers(0, 2**32))
+def test_it_does_not_depend_on_the_order_of_the_input(of: Snapshot, seed: int) -> None:
+    assert planned(of, ALL, least=0) == planned(shuffled(of, seed), ALL, least=0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("most", [50, 10**9])
+def test_it_plans_a_large_fleet_as_by_hand(seed: int, most: int) -> None:
+    of = fleet(pending=1500, nodes=60, queues=40, seed=seed)
+    assert len(agree(of, Policy(max_admits=most)).admits) >= 50
+
+
+def test_it_goes_on_from_what_runs() -> None:
+    first = fleet(pending=800, nodes=40, queues=20)
+    more = fleet(pending=1600, nodes=40, queues=20)
+    started = {admit.workload for admit in agree(first).admits}
+    waiting = tuple(p for p in more.pending if p.id not in started)
+    agree(replace(more, pending=waiting))
+
+
+def by_hand(of: Snapshot, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The workloads that a sweep hands out, in that order."""
+    found: list[str] = []
+    handed = Sweep.next
+
+    def watched(self: Sweep) -> PendingView | None:
+        pending = handed(self)
+        if pending is not None:
+            found.append(pending.id)
+        return pending
+
+    monkeypatch.setattr(Sweep, "next", watched)
+    agree(of)
+    return found
+
+
+def test_plain_work_is_not_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = fleet(pending=600, nodes=20, queues=10)
+    assert by_hand(of, monkeypatch) == []
+
+
+@pytest.mark.parametrize(
+    ("cut", "asks"),
+    [
+        (node("n2", gpus=1, cut=(("1g.10gb", 0, 1),)), pods(flavors="1g")),
+        (node("n2", gpus=1, dynamic=True), pods(flavors="1gme")),
+    ],
+    ids=["slices that are cut already", "media engines"],
+)
+def test_what_is_not_plain_is_decided_by_hand(
+    cut: NodeView, asks: PodSetView, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = snapshot(
+        nodes=[node("n1", gpus=2), cut],
+        queues=[queue("a", h100=8, _1g=8, _1gme=8)],
+        pending=[job("w1", "a", asks), job("w2", "a", pods())],
+    )
+    assert by_hand(of, monkeypatch) == ["w1"]
+
+
+def test_what_has_to_be_together_and_what_is_spread_are_decided_by_hand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spread = tuple(replace(f, placing=Placing.SPREAD) if f.id == "a30" else f for f in FLAVORS)
+    of = snapshot(
+        nodes=[node("n1", gpus=4, at="r1"), node("n2", gpus=4, model=A30)],
+        queues=[queue("a", h100=8, a30=8)],
+        pending=[
+            job("near", "a", pods(), near="rack"),
+            job("plain", "a", pods()),
+            job("spread", "a", pods(flavors="a30")),
+            job("within", "a", pods(), within="rack"),
+        ],
+        levels="rack",
+    )
+    assert by_hand(replace(of, flavors=spread), monkeypatch) == ["near", "spread", "within"]
+
+
+@pytest.mark.parametrize("nominal", [MOST, 2 * MOST, 2**62])
+def test_quantities_that_the_tables_cannot_hold_are_planned_by_hand(nominal: int) -> None:
+    of = snapshot(
+        nodes=[node("n1", gpus=8)],
+        queues=[queue("a", h100=Quota(nominal // milli(1)))],
+        pending=[job(f"w{i}", "a", pods()) for i in range(10)],
+    )
+    assert len(agree(of).admits) == 8
+
+
+def test_compiled_code_on_disk_is_made_anew_when_its_parts_change() -> None:
+    """numba looks at the file of an entry alone."""
+    here = Path(running.__file__).parent
+    parts = [
+        here / "charging.py",
+        here / "placing.py",
+        here / "state.py",
+        here.parent / "share.py",
+    ]
+    read = sha256(b"".join(part.read_bytes() for part in parts)).hexdigest()[:16]
+    assert read == running.PARTS, f"write PARTS = {read!r} in {Path(running.__file__).name}"
+
+
+def test_numbers_of_more_than_63_bits_are_planned_by_hand() -> None:
+    waits = [job(f"w{i}", "a", pods()) for i in range(3)]
+    late = replace(waits[0], submitted_at=2**63)
+    of = snapshot(
+        nodes=[node("n1", gpus=8)], queues=[queue("a", h100=8)], pending=[late, *waits[1:]]
+    )
+    assert len(agree(of).admits) == 3

@@ -1,0 +1,92 @@
+"""How long work runs before it may be evicted: who says so, and whose word holds."""
+
+import pytest
+from pytest_django import Settings
+
+from controlplane.audit.models import AuditEvent
+from controlplane.kernel.errors import Invalid, NotAllowed, NotFound
+from tenants.access import actor_for
+from tenants.models import MAX_MIN_RUN_TIME_S, Project, Role, Tenant, User
+from tenants.selectors import run_times as selectors
+from tenants.selectors.run_times import Inherited
+from tenants.services import run_times
+from tests import factories
+from tests.conftest import Cast
+
+
+def of_project(cast: Cast, seconds: int | None, by: User | None = None) -> Project:
+    return run_times.set_for_project(
+        actor=actor_for(user=by or cast.oz),
+        project=cast.detection,
+        seconds=seconds,
+        at=factories.AT,
+    )
+
+
+def of_tenant(of: Tenant, seconds: int | None, by: User) -> Tenant:
+    return run_times.set_for_tenant(
+        actor=actor_for(user=by), tenant=of, seconds=seconds, at=factories.AT
+    )
+
+
+def test_the_nearest_word_holds_the_projects_own_first(cast: Cast, settings: Settings) -> None:
+    settings.BERTH_MIN_RUN_TIME_S = 7
+    department = factories.tenant("Robots", parent=cast.vision)
+    arms = factories.project(department, "Arms")
+
+    def holds() -> tuple[int, Inherited]:
+        row = Project.objects.get(id=arms.id)
+        return selectors.in_force_s(project=row), selectors.inherited(project=row)
+
+    assert holds() == (7, Inherited(7, ""))
+    of_tenant(cast.vision, 600, cast.oz)
+    assert holds() == (600, Inherited(600, "Vision Lab"))
+    of_tenant(department, 60, cast.oz)
+    assert holds() == (60, Inherited(60, "Robots"))
+    Project.objects.filter(id=arms.id).update(min_run_time_s=0)
+    assert holds() == (0, Inherited(60, "Robots"))
+    of_tenant(department, None, cast.oz)
+    assert holds() == (0, Inherited(600, "Vision Lab"))
+
+
+def test_what_is_said_is_written_down(cast: Cast) -> None:
+    of_project(cast, 300)
+    of_project(cast, None)
+    of_tenant(cast.vision, 60, cast.oz)
+    events = AuditEvent.objects.order_by("id")
+    assert [(e.action, e.before, e.after) for e in events] == [
+        ("project.min-run-time", {"min_run_time_s": None}, {"min_run_time_s": 300}),
+        ("project.min-run-time", {"min_run_time_s": 300}, {"min_run_time_s": None}),
+        ("tenant.min-run-time", {"min_run_time_s": None}, {"min_run_time_s": 60}),
+    ]
+    assert {event.tenant_id for event in events} == {cast.vision.id}
+
+
+@pytest.mark.parametrize("seconds", [-1, MAX_MIN_RUN_TIME_S + 1])
+def test_a_time_out_of_range_changes_nothing(cast: Cast, seconds: int) -> None:
+    for refused in (
+        lambda: of_project(cast, seconds),
+        lambda: of_tenant(cast.vision, seconds, cast.oz),
+    ):
+        with pytest.raises(Invalid, match="is not between 0 and 86400 s") as raised:
+            refused()
+        assert (raised.value.pointer, raised.value.code) == ("/min_run_time_s", "out-of-range")
+    assert of_project(cast, MAX_MIN_RUN_TIME_S).min_run_time_s == MAX_MIN_RUN_TIME_S
+    assert of_tenant(cast.vision, 0, cast.oz).min_run_time_s == 0
+
+
+def test_it_is_for_those_who_decide_about_quota(cast: Cast) -> None:
+    """A project could else keep for itself what others lend it."""
+    otto = factories.user("otto")
+    factories.member(otto, Role.OPERATOR, at=cast.vision)
+    of_project(cast, 60, by=otto)
+    of_tenant(cast.vision, 60, by=otto)
+    for user in (cast.ada, cast.ben, cast.vik, cast.pia):
+        with pytest.raises(NotAllowed, match="edit-quota"):
+            of_project(cast, 1, by=user)
+        with pytest.raises(NotAllowed, match="edit-quota"):
+            of_tenant(cast.vision, 1, by=user)
+    with pytest.raises(NotFound):
+        of_project(cast, 1, by=cast.cleo)
+    with pytest.raises(NotFound):
+        of_tenant(cast.vision, 1, by=cast.cleo)

@@ -1,0 +1,87 @@
+"""/reservations: what is kept and when, a new one, cancelling one."""
+
+from datetime import timedelta
+
+import pytest
+from django.urls import reverse
+
+from controlplane.kernel import clock
+from tenants.models import Reservation
+from tests import factories
+from tests.conftest import Cast
+from tests.web.conftest import Browse, Shop
+
+URL = reverse("reservation-list")
+
+
+def form(cast: Cast, **changes: str) -> dict[str, str]:
+    return {
+        "project": str(cast.detection.id), "flavor": "h100-80gb", "amount": "2.5",
+        "starts_at": "2100-01-01T10:00", "ends_at": "2100-01-01T12:00", "note": "A demo.",
+    } | changes  # fmt: skip
+
+
+def test_an_operator_reserves_in_their_own_time_zone(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    client = browse(cast.oz)
+    client.cookies["berth_tz"] = "Europe/Berlin"
+    page = client.post(URL, form(cast), follow=True).content.decode()
+    assert "Reserved h100-80gb for Detection." in page
+    assert "2.5 h100-80gb" in page
+    made = Reservation.objects.get()
+    assert (made.amount_milli, made.starts_at.isoformat()) == (2500, "2100-01-01T09:00:00+00:00")
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "words"),
+    [
+        ({"amount": "13"}, "amount", "may hold 12 of h100-80gb at most, and 13 is asked"),
+        ({"amount": "0"}, "amount", "greater than or equal to"),
+        ({"ends_at": "2100-01-01T10:00"}, "ends_at", "has to end after it begins"),
+        ({"starts_at": "soon"}, "starts_at", "Enter a valid date/time"),
+        ({"flavor": "h200"}, "flavor", "not one of the available"),
+        ({"flavor": "h100-1g.10gb"}, "flavor", "has no quota"),
+    ],
+)
+def test_a_bad_one_comes_back_with_what_is_wrong(
+    browse: Browse, cast: Cast, shop: Shop, changes: dict[str, str], field: str, words: str
+) -> None:
+    answer = browse(cast.oz).post(URL, form(cast, **changes))
+    assert answer.status_code == 422
+    assert words in " ".join(answer.context["form"].errors[field])
+    assert not Reservation.objects.exists()
+
+
+def test_members_see_theirs_and_neither_form_nor_button(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    begun = factories.reservation(cast.detection, shop.h100, cast.oz, note="A demo.")
+    factories.reservation(cast.dialogue, shop.h100, cast.oz, note="Elsewhere.")
+    page = browse(cast.ben).get(URL).content.decode()
+    assert "A demo." in page
+    assert "has begun" in page
+    assert "Elsewhere." not in page
+    assert 'id="new"' not in page
+    assert reverse("reservation-cancel", args=[begun.id]) not in page
+    assert browse(cast.ben).post(URL, form(cast)).status_code == 403
+
+
+def test_it_is_cancelled_once_and_then_told_that_it_is_over(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    made = factories.reservation(cast.detection, shop.h100, cast.oz)
+    cancel, client = reverse("reservation-cancel", args=[made.id]), browse(cast.oz)
+    for told in ("Nothing is kept for Detection by it any more.", "is over already."):
+        page = client.post(cancel, follow=True).content.decode()
+        assert told in page
+        assert "Nothing is reserved" in page
+    made.refresh_from_db()
+    assert made.cancelled_at is not None
+    assert clock.now() - made.cancelled_at < timedelta(minutes=5)
+    assert browse(cast.ben).post(cancel).status_code == 403
+    assert browse(cast.cleo).post(cancel).status_code == 404
+
+
+def test_quota_leads_to_it(browse: Browse, cast: Cast) -> None:
+    assert URL in browse(cast.ben).get(reverse("quota-list")).content.decode()
