@@ -4,6 +4,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from django.db import transaction
+from django.db.models import QuerySet, Sum
 
 from clusters.models import Flavor
 from controlplane.audit.services import Entry
@@ -47,8 +48,15 @@ def make(
         raise Invalid("It has to end after it begins.", pointer="/ends_at")
     if ends_at <= at:
         raise Invalid("It has to end in the future.", pointer="/ends_at")
-    _check_amount(project, flavor, amount_milli)
     with transaction.atomic():
+        meanwhile = Reservation.objects.filter(
+            project=project,
+            flavor=flavor,
+            cancelled_at=None,
+            starts_at__lt=ends_at,
+            ends_at__gt=starts_at,
+        )
+        _check_amount(project, flavor, amount_milli, meanwhile)
         made = Reservation.objects.create(
             project=project,
             flavor=flavor,
@@ -80,9 +88,13 @@ def cancel(*, actor: Actor, reservation: Reservation, at: datetime) -> Reservati
     return reservation
 
 
-def _check_amount(project: Project, flavor: Flavor, amount_milli: int) -> None:
-    """One that the project could never use would only keep others away."""
-    quota = Quota.objects.filter(project=project, flavor=flavor).first()
+def _check_amount(
+    project: Project, flavor: Flavor, amount_milli: int, meanwhile: QuerySet[Reservation]
+) -> None:
+    """What the project could never use, with what is kept for it `meanwhile`, would only keep
+    others away. Locks the project's quota, so that two at once are checked one after the other."""
+    rows = Quota.objects.filter(project=project, flavor=flavor)
+    quota = rows.select_for_update(no_key=True).first()
     if quota is None:
         raise Invalid(
             f"{project.name} has no quota of {flavor.name}: give it some first.",
@@ -92,6 +104,14 @@ def _check_amount(project: Project, flavor: Flavor, amount_milli: int) -> None:
     most = MAX_MILLI
     if quota.borrowing_limit_milli is not None:
         most = min(most, quota.nominal_milli + quota.borrowing_limit_milli)
+    kept = meanwhile.aggregate(milli=Sum("amount_milli"))["milli"] or 0
+    if 1 <= amount_milli <= most < kept + amount_milli:
+        raise Invalid(
+            f"{project.name} may hold {Decimal(most) / 1000:f} of {flavor.name} at most, and"
+            f" {Decimal(kept) / 1000:f} are reserved for it in that time already.",
+            pointer="/amount_milli",
+            code="out-of-range",
+        )
     if not 1 <= amount_milli <= most:
         raise Invalid(
             f"{project.name} may hold {Decimal(most) / 1000:f} of {flavor.name} at most, and"

@@ -68,6 +68,14 @@ def test_what_can_t_be_kept_is_refused(
     assert not Reservation.objects.exists()
 
 
+def test_what_is_reserved_at_one_time_is_counted_together(cast: Cast, h100: Flavor) -> None:
+    make(cast, h100, amount_milli=4000)
+    with pytest.raises(Invalid, match="at most, and 4 are reserved for it in that time already"):
+        make(cast, h100, amount_milli=2001, starts_at=AT + 1.5 * HOUR, ends_at=AT + 3 * HOUR)
+    make(cast, h100, amount_milli=2000)
+    make(cast, h100, amount_milli=6000, starts_at=AT + 2 * HOUR, ends_at=AT + 3 * HOUR)
+
+
 def test_a_project_that_may_borrow_all_may_reserve_beyond_its_own(
     cast: Cast, h100: Flavor
 ) -> None:
@@ -94,7 +102,7 @@ def test_only_those_who_set_quotas_reserve_and_cancel(cast: Cast, h100: Flavor) 
 
 def test_it_is_cancelled_once_and_not_when_it_is_over(cast: Cast, h100: Flavor) -> None:
     oz = actor_for(user=cast.oz)
-    first, second = make(cast, h100), make(cast, h100)
+    first, second = (make(cast, h100, amount_milli=3000) for _ in range(2))
     reservations.cancel(actor=oz, reservation=first, at=AT)
     with pytest.raises(Conflict):
         reservations.cancel(actor=oz, reservation=first, at=AT)
