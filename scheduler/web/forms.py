@@ -106,7 +106,7 @@ class SubmitForm(StrictForm):
     )  # fmt: skip
     preemptible = forms.BooleanField(
         required=False, initial=True, label="May be preempted and started again later",
-        help_text="Needed to borrow what other projects leave unused.",
+        help_text="What may not is never stopped for the work of others.",
     )  # fmt: skip
     clusters = forms.MultipleChoiceField(
         required=False, widget=forms.CheckboxSelectMultiple, label="Clusters",

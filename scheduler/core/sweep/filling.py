@@ -66,7 +66,7 @@ def fill(
     samples = dict(zip(requests, pending, strict=True))
     work, options = _work(samples, rows, clusters, fleet)
     projects = sorted({waiting.project for waiting in pending})
-    of_flavors = _flavors(flavors, rows, len(clusters), fleet, draft, shares)
+    of_flavors = _flavors(flavors, len(clusters), fleet, draft)
     waiting = queues(
         snapshot=snapshot,
         cohorts=draft.book.cohorts,
@@ -152,14 +152,7 @@ def _is_plain(row: tuple[int, ...]) -> bool:
     )
 
 
-def _flavors(
-    flavors: Sequence[FlavorView],
-    rows: Mapping[FlavorId, int],
-    clusters: int,
-    fleet: Fleet,
-    draft: Draft,
-    shares: Shares,
-) -> Flavors:
+def _flavors(flavors: Sequence[FlavorView], clusters: int, fleet: Fleet, draft: Draft) -> Flavors:
     models = {model: n for n, model in enumerate(sorted({f.model for f in flavors if f.model}))}
     made = Flavors(
         np.zeros((len(flavors), s.FLAVOR_COLUMNS), np.int64),

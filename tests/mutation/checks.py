@@ -1,4 +1,4 @@
-"""The score of a small tree that mutmut really changes."""
+"""The score of a small tree that mutmut really changes. Run by `make mutate`, with its mutmut."""
 
 import subprocess
 import sys
