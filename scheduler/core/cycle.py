@@ -113,7 +113,6 @@ class _Cycle:
             caps=self._caps,
             leaving=_leaving(snapshot),
         )
-        self._admits: list[Admit] = []
         self._begun: list[tuple[PendingView, Admit]] = []
         self._promised: set[NodeId] = set()
         self._preempts: list[Preempt] = []
@@ -135,12 +134,12 @@ class _Cycle:
         left = list(heads.left())
         ahead = self._go_ahead([p for _, like in left for p in like], of)
         for was_tried, like in left:
-            reason = because(ReasonCode.BEHIND, admitted_count=len(self._admits))
+            reason = because(ReasonCode.BEHIND, admitted_count=len(self._begun))
             if was_tried:
                 reason = self._why_not(like[0], of[like[0].id])
             self._holds += [Hold(p.id, reason) for p in like if p.id not in ahead]
         return Plan(
-            tuple(self._admits),
+            tuple(admit for _, admit in self._begun),
             tuple(self._preempts),
             tuple(self._holds),
             keeps=tuple(self._backfill.keeps),
@@ -217,7 +216,7 @@ class _Cycle:
                     admission=self._admission,
                     shares=self._shares,
                     evictions=self._evictions,
-                    may_start=lambda: self._policy.max_admits - len(self._admits),
+                    may_start=lambda: self._policy.max_admits - len(self._begun),
                     started=self._started,
                     waited_since=lambda: self._backfill.waited_since,
                 )
@@ -310,10 +309,9 @@ class _Cycle:
         return self._evictions.drafts()
 
     def _is_full(self) -> bool:
-        return len(self._admits) >= self._policy.max_admits
+        return len(self._begun) >= self._policy.max_admits
 
     def _started(self, pending: PendingView, admit: Admit) -> None:
-        self._admits.append(admit)
         self._begun.append((pending, admit))
         if self._evictions is not None:
             self._evictions.started(pending=pending, places=admit.places)

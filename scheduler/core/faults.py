@@ -17,6 +17,7 @@ from scheduler.core import mig
 from scheduler.core.fit import Room
 from scheduler.core.plan import Fault
 from scheduler.core.reasons import FaultKind, Subject
+from scheduler.core.request import SHAPE
 from scheduler.core.shapes import LARGEST, MOST_DEVICES
 from scheduler.core.snapshot import (
     CohortView,
@@ -286,15 +287,10 @@ def _reservations(snapshot: Snapshot) -> Iterator[Fault]:
         yield Fault(FaultKind.RESERVATION, Subject.PROJECT, reservation.project, text)
 
 
-_shape = attrgetter(
-    "count", "min_count", "cpu_milli", "memory_mib", "gpu_count", "gpu_milli", "flavors"
-)
-
-
 def _requests(snapshot: Snapshot) -> Iterator[Fault]:
     workloads: Sequence[PendingView | HoldingView] = (*snapshot.pending, *snapshot.holding)
     several = [workload for workload in workloads if len(workload.pod_sets) != 1]
-    shapes = set(map(_shape, chain.from_iterable(map(attrgetter("pod_sets"), workloads))))
+    shapes = set(map(SHAPE, chain.from_iterable(map(attrgetter("pod_sets"), workloads))))
     listed = Counter(map(_id, snapshot.flavors))
     flavors = {id for id, times in listed.items() if times == 1}
     nameless = PodSetId("")
@@ -308,8 +304,8 @@ def _requests(snapshot: Snapshot) -> Iterator[Fault]:
             yield _request(each.id, f"has {len(ids)} pod sets with {len(set(ids))} ids")
     for each in workloads if wrong else ():
         for pod_set in each.pod_sets:
-            if _shape(pod_set) in wrong:
-                why = wrong[_shape(pod_set)]
+            if SHAPE(pod_set) in wrong:
+                why = wrong[SHAPE(pod_set)]
                 yield _request(each.id, f"asks in pod set {pod_set.id} for {why}")
 
 

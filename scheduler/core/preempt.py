@@ -49,7 +49,7 @@ class Evictions:
         self._soon: Draft | None = None
         self._bare: Draft | None = None
         self._taken: list[tuple[ProjectId, Place]] = []
-        self._preemptors = 0
+        self.preemptors = 0
         self._victims = 0
         self._hopeless: set[Option] = set()
         self._stuck: dict[Option, int] = {}
@@ -141,7 +141,7 @@ class Evictions:
                 self._promise(pending, wait)
                 return wait
             if eligible is None:
-                self._stuck[option] = self._preemptors
+                self._stuck[option] = self.preemptors
             if self._bare is None and not self._room_could_do(pending, request, option):
                 self._hopeless.add(option)
         return None
@@ -150,7 +150,7 @@ class Evictions:
     def may_evict(self) -> bool:
         """Whether this plan may still evict for somebody."""
         policy = self._policy
-        return self._preemptors < policy.max_preemptors and self._victims < policy.max_victims
+        return self.preemptors < policy.max_preemptors and self._victims < policy.max_victims
 
     def _searched_enough(self, project: ProjectId) -> bool:
         """A search may look at all of a fleet, and a project may ask for thousands of sizes."""
@@ -159,7 +159,7 @@ class Evictions:
 
     def _may_come_free(self, option: Option) -> bool:
         """Whether something leaves, or was evicted since the option was last found not to fit."""
-        return self._leaving and self._stuck.get(option) != self._preemptors
+        return self._leaving and self._stuck.get(option) != self.preemptors
 
     def _search(
         self, pending: PendingView, request: Request, option: Option, eligible: Eligible | None
@@ -217,7 +217,7 @@ class Evictions:
             self.candidates.forget(victim.held)
         if wait.victims:
             self._leaving = True
-            self._preemptors += 1
+            self.preemptors += 1
             self._victims += len(wait.victims)
         for place in wait.places:
             self._taken.append((pending.project, place))

@@ -13,7 +13,7 @@ MOST_OPTIONS = 64
 """Combinations of flavors that are tried for one workload, in the order that it accepts them."""
 
 
-_SHAPE = attrgetter(
+SHAPE = attrgetter(
     "count", "min_count", "cpu_milli", "memory_mib", "gpu_count", "gpu_milli", "flavors"
 )
 
@@ -58,7 +58,7 @@ class Requests:
     def of(self, pending: PendingView) -> Request:
         """The class of the workload."""
         limit_s = pending.run_time_limit_s if self._by_limit else None
-        shape = (*map(_SHAPE, pending.pod_sets), pending.clusters, limit_s, pending.topology)
+        shape = (*map(SHAPE, pending.pod_sets), pending.clusters, limit_s, pending.topology)
         found = self._known.get(shape)
         if found is None:
             found = self._known[shape] = self._request(pending)

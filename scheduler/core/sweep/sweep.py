@@ -24,7 +24,6 @@ from scheduler.core.sweep.filling import fill
 from scheduler.core.sweep.hardware import write_room
 from scheduler.core.sweep.state import Unfit
 from scheduler.core.sweep.writing import Writer
-from scheduler.core.units import FlavorId, ProjectId
 
 __all__ = ["Sweep", "Unfit"]
 
@@ -68,6 +67,7 @@ class Sweep:
         self._may_start = may_start
         self._borrowing = False
         self._current = -1
+        self._preemptors = 0
         self._used = self._own_use()
         mixed = self._state.queues.projects[: len(self._board.projects), s.MIXED]
         self.mixed = {self._board.projects[i] for i in np.flatnonzero(mixed).tolist()}
@@ -123,11 +123,12 @@ class Sweep:
         """Bring the plan by hand up to date with what has been started since."""
         if self._current >= 0:
             self._tell_claims()
-            for row, option in enumerate(self._board.options):
-                if self._state.work.options[row, s.FULL]:
-                    self._admission.fill(option=option)
-        for row, option in enumerate(self._board.options):
-            if self._state.work.options[row, s.HOPE] == 1:
+        options = self._state.work.options
+        for row in self._asked():
+            option = self._board.options[row]
+            if options[row, s.FULL]:
+                self._admission.fill(option=option)
+            if options[row, s.HOPE] == 1:
                 self._admission.has_hope(option=option)
         placed: list[Place] = []
         for pending, admit in self._writer.started():
@@ -138,29 +139,32 @@ class Sweep:
             self._charge()
             self._admission.draft.let_in(holders=placed)
 
+    def _asked(self) -> range:
+        """The options of the workload handed out last; all of them when none was."""
+        if self._current < 0:
+            return range(len(self._board.options))
+        of = self._state.queues.workloads[self._current, s.CLASS]
+        request = self._state.work.requests[self._state.queues.classes[of, s.REQUEST]]
+        return range(int(request[s.OPTIONS]), int(request[s.OPTIONS_BEYOND]))
+
     def _charge(self) -> None:
         """All at once: what a project is charged itself tells the use above it."""
-        used, book = self._own_use(), self._admission.draft.book
-        for (project, flavor), amount in used.items():
-            more = amount - self._used.get((project, flavor), 0)
-            if more:
-                book.charge(project=project, flavor=flavor, amount_milli=more)
-                self._shares.charge(project=project, flavor=flavor, amount_milli=more)
+        board, book, used = self._board, self._admission.draft.book, self._own_use()
+        more = used - self._used
+        rows, columns = np.nonzero(more)
+        amounts = more[rows, columns].tolist()
+        for row, column, amount in zip(rows.tolist(), columns.tolist(), amounts, strict=True):
+            project, flavor = board.projects[column], board.flavors[row].id
+            book.charge(project=project, flavor=flavor, amount_milli=amount)
+            self._shares.charge(project=project, flavor=flavor, amount_milli=amount)
         self._used = used
 
-    def _own_use(self) -> dict[tuple[ProjectId, FlavorId], int]:
-        """What is charged to each project itself."""
-        board, projects = self._board, self._state.queues.projects[: len(self._board.projects)]
-        used = self._state.tree.ledgers[s.USED][:, projects[:, s.MEMBER]]
+    def _own_use(self) -> s.Ints:
+        """[flavor, project]: what is charged to each project itself."""
+        projects = self._state.queues.projects[: len(self._board.projects)]
+        used: s.Ints = self._state.tree.ledgers[s.USED][:, projects[:, s.MEMBER]]
         used[:, projects[:, s.BY_HAND] > 0] = 0
-        rows, columns = np.nonzero(used)
-        amounts = used[rows, columns].tolist()
-        return {
-            (board.projects[project], board.flavors[flavor].id): amount
-            for flavor, project, amount in zip(
-                rows.tolist(), columns.tolist(), amounts, strict=True
-            )
-        }
+        return used
 
     def _claims(self) -> tuple[s.Ints, dict[str, int]]:
         """Who is ahead in the project of the workload handed out last: in the tables, by hand."""
@@ -207,12 +211,15 @@ class Sweep:
         self._used = self._own_use()
 
     def _learn_options(self) -> None:
-        options, counts, evictions = (
-            self._state.work.options,
-            self._state.log.counts,
-            self._evictions,
-        )
-        for row, option in enumerate(self._board.options):
+        """Of the options that were asked for; of all when somebody was evicted for since."""
+        options, counts = self._state.work.options, self._state.log.counts
+        evictions = self._evictions
+        preemptors = evictions.preemptors if evictions is not None else 0
+        rows = self._asked()
+        if preemptors != self._preemptors:
+            rows, self._preemptors = range(len(self._board.options)), preemptors
+        for row in rows:
+            option = self._board.options[row]
             options[row, s.FULL] |= self._admission.is_full(option=option)
             hope = self._admission.hope(option=option)
             if hope is not None:
