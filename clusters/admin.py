@@ -42,6 +42,12 @@ class DeviceSlicePage(ReadOnly):
     list_select_related = ("device",)
 
 
+@admin.register(models.FlavorPart)
+class FlavorPartPage(ReadOnly):
+    list_display = ("part", "whole", "milli")
+    list_select_related = ("part", "whole")
+
+
 @admin.register(models.Flavor)
 class FlavorPage(ReadOnly):
     list_display = ("name", "kind", "model", "profile", "isolation", "placing")

@@ -110,8 +110,10 @@ class PodReport:
     extended `resources` (devices, slices) that it holds count.
 
     created_at is the API server's, None when it did not say; started_at and finished_at are its
-    container's own times, None while not so. `reason` is the
-    cluster's word: OOMKilled, Evicted, NodeLost, the scheduler's sentence when unschedulable.
+    container's own times, None while not so. `reason` is the cluster's word, which
+    `core.failures` knows: of the pod (Evicted, NodeLost, DeadlineExceeded), else of who disrupted
+    it (DeletionByTaintManager), else of its container (OOMKilled, ErrImagePull: ...), or the
+    scheduler's sentence when unschedulable.
     """
 
     namespace: str
@@ -140,7 +142,8 @@ class PodRequest:
     """A pod to be born gated. `name` is deterministic ({workload}-{attempt}-{rank}), so that a
     second request for it is a no-op. `resources` are extended resources with their counts.
 
-    `subdomain` names the gang's headless service, "" for a single pod.
+    `subdomain` names the gang's headless service, "" for a single pod. `grace_s` is the time from
+    SIGTERM to SIGKILL whoever deletes it; with `notice` it can read what `give_notice` tells it.
     """
 
     namespace: str
@@ -157,6 +160,8 @@ class PodRequest:
     resources: tuple[tuple[str, int], ...] = ()
     run_time_limit_s: int | None = None
     subdomain: str = ""
+    grace_s: int = 30
+    notice: bool = False
 
 
 class Change(StrEnum):
@@ -240,6 +245,11 @@ class ClusterPort(Protocol):
         ...
 
     def read_pod(self, *, namespace: str, name: str) -> PodReport | None: ...
+
+    def give_notice(self, *, namespace: str, name: str, uid: str, until: datetime) -> None:
+        """Tell the pod until when it may run. Gone already, or another pod of that name: nothing
+        to do, no error."""
+        ...
 
     def delete_pod(
         self, *, namespace: str, name: str, uid: str, grace_s: int, resource_version: str = ""

@@ -66,9 +66,10 @@ def flavors(*, kind: str | None = None) -> QuerySet[Flavor]:
 
 
 def flavors_by_kind() -> list[Flavor]:
-    """Every flavor: whole GPUs, slices, shares, then CPU; the larger first, then by name."""
+    """Every flavor that work may ask for: whole GPUs, slices, shares, then CPU; the larger first,
+    then by name."""
     return sorted(
-        Flavor.objects.all(),
+        Flavor.objects.exclude(kind=FlavorKind.MODEL),
         key=lambda flavor: (
             _KINDS.index(FlavorKind(flavor.kind)),
             -flavor.memory_mib,

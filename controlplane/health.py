@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated
@@ -22,10 +22,12 @@ from controlplane.api import errors
 from controlplane.api.auth import actor_of, token_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import AppError
+from scheduler.core.failures import FailureClass
 from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.core.reasons import FaultKind
 from scheduler.models import CycleRecord, InvariantCheck, Operation, SchedulerLease, Workload
-from scheduler.selectors import checks
+from scheduler.selectors import checks, losses, pools
+from scheduler.selectors.losses import PREEMPTED
 from tenants import access
 from tenants.access import Action
 
@@ -84,7 +86,8 @@ def _redis_answers() -> bool:
 
 
 class Counts(Collector):
-    """Numbers from the database, at scrape time. Labels are states and shard ids, never names."""
+    """Numbers from the database, at scrape time. Labels are states, shards, clusters and models of
+    GPUs, never what tenants named."""
 
     def collect(self) -> Iterable[Metric]:
         workloads = GaugeMetricFamily(
@@ -116,8 +119,30 @@ class Counts(Collector):
         yield GaugeMetricFamily(
             "berth_operations_due", "Outbox rows whose time has come and that are not done.", due
         )
+        yield from _of_failures()
         yield from _of_check(checks.newest())
         yield from _of_cycle(waiting=counted.get(State.PENDING.value, 0))
+        yield from _of_pools()
+
+
+def _of_failures() -> Iterable[Metric]:
+    """Every class, also of what has not happened yet."""
+    failed = CounterMetricFamily(
+        "berth_attempts_failed", "Attempts that failed, by the class of that.", labels=["failure"]
+    )
+    lost = CounterMetricFamily(
+        "berth_lost_device_seconds",
+        "Devices x seconds of work since its last checkpoint that was lost with an attempt, by"
+        " the class of its failure, or as it was evicted for others.",
+        labels=["why"],
+    )
+    counted = losses.by_cause()
+    for failure in FailureClass:
+        failed.add_metric([failure.value], counted[failure].count)
+    for why in (PREEMPTED, *FailureClass):
+        lost.add_metric([why], counted[why].lost_milli_s / 1000)
+    yield failed
+    yield lost
 
 
 def _of_check(newest: InvariantCheck | None) -> Iterable[Metric]:
@@ -156,6 +181,35 @@ def _of_cycle(*, waiting: int) -> Iterable[Metric]:
         "Devices that are free and kept for who has waited longer than BERTH_GUARD_S.",
         sum(idle_milli for _, _, idle_milli in (keeps or ()) if waiting) / 1000,
     )
+
+
+def _of_pools() -> Iterable[Metric]:
+    """What the loop measured last, where that is fresh."""
+    gauges = {
+        name: GaugeMetricFamily(f"berth_pool_{name}", told, labels=["cluster", "model"])
+        for name, told in (
+            ("devices", "Usable devices."),
+            ("free_devices", "Devices that nobody holds; a slice counts by its memory."),
+            ("stranded_devices", "Free devices that no pod that waits could get."),
+            ("whole_nodes", "Nodes that are all free."),
+        )
+    }
+    gangs = GaugeMetricFamily(
+        "berth_pool_gang_pods",
+        "The most pods of so many whole devices each that fit now.",
+        labels=["cluster", "model", "devices_a_pod"],
+    )
+    for one in pools.everywhere(at=clock.now()):
+        of = [one.cluster.name, one.model]
+        gauges["devices"].add_metric(of, one.total_milli / 1000)
+        gauges["free_devices"].add_metric(of, one.free_milli / 1000)
+        gauges["stranded_devices"].add_metric(of, one.stranded_milli / 1000)
+        gauges["whole_nodes"].add_metric(of, one.whole_nodes)
+        for level, size, pods in one.gangs:
+            if not level:
+                gangs.add_metric([*of, str(size)], pods)
+    yield from gauges.values()
+    yield gangs
 
 
 _registry = CollectorRegistry(auto_describe=False)

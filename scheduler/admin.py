@@ -14,11 +14,27 @@ class WorkloadPage(ReadOnly):
     search_fields = ("id", "name")
 
 
+@admin.register(models.WorkloadArray)
+class WorkloadArrayPage(ReadOnly):
+    list_display = ("id", "name", "project", "size", "most_at_once", "submitted_at")
+    list_select_related = ("project",)
+    search_fields = ("id", "name")
+
+
+@admin.register(models.Dependency)
+class DependencyPage(ReadOnly):
+    list_display = ("workload", "array", "kind", "on_workload", "on_array", "settled_at")
+    list_select_related = ("workload", "array", "on_workload", "on_array")
+    list_filter = ("kind",)
+
+
 @admin.register(models.Attempt)
 class AttemptPage(ReadOnly):
-    list_display = ("workload", "number", "cluster", "epoch", "outcome", "created_at", "ended_at")
+    list_display = (
+        "workload", "number", "cluster", "epoch", "outcome", "failure", "created_at", "ended_at",
+    )  # fmt: skip
     list_select_related = ("workload", "cluster")
-    list_filter = ("outcome",)
+    list_filter = ("outcome", "failure")
 
 
 @admin.register(models.Placement)

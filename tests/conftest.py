@@ -6,7 +6,7 @@ fleet, pia approves for it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from django.db.backends.base.operations import BaseDatabaseOperations
 from django.db.backends.postgresql.operations import DatabaseOperations
 from rest_framework.test import APIClient
 
+from scheduler.selectors import load
 from tenants.models import Project, Role, Tenant, User
 from tests import factories
 
@@ -53,6 +54,12 @@ def django_db_setup(django_db_setup: None) -> None:
         return ["SET LOCAL session_replication_role = replica", *sql]
 
     DatabaseOperations.sql_flush = unhindered  # type: ignore[method-assign]  # for the session
+
+
+@pytest.fixture
+def one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test that is one transaction sees one moment as it is: none can begin inside it."""
+    monkeypatch.setattr(load, "frozen", nullcontext)
 
 
 @pytest.fixture

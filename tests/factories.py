@@ -24,12 +24,14 @@ from clusters.models import (
 from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.models import (
     Attempt,
+    Defragmentation,
     Estimate,
     Placement,
     PlacementSpan,
     PodSet,
     PodSetFlavor,
     Workload,
+    WorkloadArray,
     WorkloadEvent,
 )
 from scheduler.services.specs import PRIORITY_CLASSES
@@ -158,6 +160,30 @@ def quota_request(of: Project, what: Flavor, by: User, **fields: Any) -> QuotaRe
     return QuotaRequest.objects.create(project=of, flavor=what, requested_by=by, **fields)
 
 
+def halves(within: Project, by: User) -> list[Workload]:
+    """Two nodes of eight GPUs, and on half of each work that would fit on one beside the other."""
+    model = flavor()
+    quota(within, model, 16_000)
+    cluster_ = cluster()
+    made = []
+    for name in ("n1", "n2"):
+        on = node(cluster_, name, gpus=8)
+        row = workload(within, by, [model], f"on {name}", state=State.RUNNING, gpus=4)
+        placed = place(row, on, model, amount_milli=4000)
+        for device_ in on.devices.order_by("ordinal")[:4]:
+            span(placed, device_)
+        made.append(row)
+    return made
+
+
+def defragmentation(of: Cluster, **fields: Any) -> Defragmentation:
+    """Planned for an hour from now on; Any: model fields."""
+    now = datetime.now(UTC)
+    window = {"starts_at": now + timedelta(hours=1), "ends_at": now + timedelta(hours=2)}
+    values = {"budget_s": 3600, "planned_by": "oz", "planned_at": now} | window | fields
+    return Defragmentation.objects.create(cluster=of, **values)
+
+
 def reservation(of: Project, what: Flavor, by: User, **fields: Any) -> Reservation:
     """Of one unit, now; Any: model fields."""
     now = datetime.now(UTC)
@@ -199,6 +225,22 @@ def workload(
     for position, each in enumerate(accepted):
         PodSetFlavor.objects.create(pod_set=pod_set, flavor=each, position=position)
     WorkloadEvent.objects.create(workload=made, at=AT, kind="state", after=State.PENDING.value)
+    return made
+
+
+def array(
+    within: Project, by: User, accepted: Sequence[Flavor], size: int = 2, **fields: Any
+) -> WorkloadArray:
+    """Its elements wait. Any: model fields."""
+    made = WorkloadArray.objects.create(
+        project=within,
+        submitted_by=by,
+        size=size,
+        **({"name": "sweep", "submitted_at": AT} | fields),
+    )
+    for index in range(size):
+        name = f"{made.name}[{index}]"
+        workload(within, by, accepted, name, array=made, array_index=index)
     return made
 
 

@@ -2,10 +2,11 @@
 
 from clusters.models.cluster import Cluster, ClusterState
 from clusters.models.device import Device, DeviceMode, DeviceSlice
-from clusters.models.flavor import Flavor, FlavorKind, Isolation, Placing
+from clusters.models.flavor import SEVENTHS, Flavor, FlavorKind, FlavorPart, Isolation, Placing
 from clusters.models.node import Node
 
 __all__ = [
+    "SEVENTHS",
     "Cluster",
     "ClusterState",
     "Device",
@@ -13,6 +14,7 @@ __all__ = [
     "DeviceSlice",
     "Flavor",
     "FlavorKind",
+    "FlavorPart",
     "Isolation",
     "Node",
     "Placing",

@@ -13,6 +13,7 @@ class FlavorKind(models.TextChoices):
     MIG = "mig"
     SHARE = "share"
     CPU = "cpu"
+    MODEL = "model"
 
 
 class Isolation(models.TextChoices):
@@ -30,8 +31,13 @@ class Placing(models.TextChoices):
     SPREAD = "spread"
 
 
+SEVENTHS = ".sevenths"
+"""How the names of flavors of kind MODEL end, and no others': amounts are read beside names."""
+
+
 class Flavor(Row):
-    """A device model whole, one MIG profile of it, a share of it, or CPU cores.
+    """A device model whole, one MIG profile of it, a share of it, or CPU cores; or, of kind MODEL,
+    a quota over all of a model, which no work can ask for and which counts sevenths of a device.
 
     `model` is the product name that nodes report ("" for CPU); `profile` is set for MIG only.
     `placing` says on which of the nodes with room its pods go; it is the one field that changes.
@@ -77,7 +83,31 @@ class Flavor(Row):
                 condition=Q(name__regex=r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"),
                 name="flavor_name_plain",
             ),
+            models.CheckConstraint(
+                condition=(Q(kind="model") & Q(name__endswith=SEVENTHS))
+                | (~Q(kind="model") & ~Q(name__endswith=SEVENTHS)),
+                name="flavor_name_tells_sevenths",
+            ),
         ]
 
     def __str__(self) -> str:
         return self.name
+
+
+class FlavorPart(Row):
+    """What one whole unit of `part` counts of its model's quota, in thousandths of `whole`, of
+    kind MODEL: 7000 is a device. As `scheduler.core.equivalents` has it."""
+
+    part = models.OneToOneField(Flavor, on_delete=models.PROTECT, related_name="part_of")
+    whole = models.ForeignKey(Flavor, on_delete=models.PROTECT, related_name="parts")
+    milli = models.PositiveIntegerField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(milli__gte=1, milli__lte=7000), name="flavor_part_of_a_device"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.part_id} {self.whole_id} {self.milli}"

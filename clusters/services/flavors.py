@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 
-from clusters.models import Flavor, FlavorKind, Isolation, Placing
+from clusters.models import SEVENTHS, Flavor, FlavorKind, FlavorPart, Isolation, Placing
 from controlplane.audit import services as audit
 from controlplane.kernel import hints, text
 from controlplane.kernel.errors import Conflict, Invalid, NotFound, Problem
+from scheduler.core import equivalents, snapshot
 
 MAX_NAME = 63
 MAX_MODEL = 80
@@ -35,7 +36,8 @@ class Meaning:
 
 
 def create(*, name: str, meaning: Meaning, actor: str, actor_name: str, at: datetime) -> Flavor:
-    """A flavor that quotas, prices and workloads may name from now on.
+    """A flavor that quotas, prices and workloads may name from now on; one of kind MODEL only
+    quotas.
 
     Raises Invalid with every field at fault, Conflict when the name is taken or another flavor
     means the same.
@@ -53,6 +55,7 @@ def create(*, name: str, meaning: Meaning, actor: str, actor_name: str, at: date
     try:
         with transaction.atomic():
             flavor = Flavor.objects.create(**fields)
+            _count(flavor)
             entry = audit.Entry("flavor.create", "flavor", flavor.id, after=fields)
             audit.record(actor=actor, actor_name=actor_name, entries=[entry], at=at)
             # Nodes of this model are there already, perhaps: they count from now on.
@@ -86,6 +89,28 @@ def place(*, id: UUID, placing: Placing, actor: str, actor_name: str, at: dateti
     return flavor
 
 
+def _count(flavor: Flavor) -> None:
+    """Write down what it counts of its model's quota, or what others do, if it is that quota."""
+    if flavor.kind == FlavorKind.CPU:
+        return
+    with connection.cursor() as cursor:  # two at once would not see each other
+        cursor.execute("LOCK TABLE clusters_flavorpart IN SHARE ROW EXCLUSIVE MODE")
+    alike = Flavor.objects.filter(model=flavor.model).order_by("id")
+    whole = alike.filter(kind=FlavorKind.MODEL).first()
+    if whole is not None:
+        parts = alike.exclude(id=whole.id) if whole == flavor else [flavor]
+        FlavorPart.objects.bulk_create(
+            FlavorPart(
+                part=part,
+                whole=whole,
+                milli=equivalents.counts_milli(
+                    kind=snapshot.FlavorKind(part.kind), model=part.model, profile=part.profile
+                ),
+            )
+            for part in parts
+        )
+
+
 def _why_not_spread(kind: FlavorKind, placing: Placing) -> str:
     if placing is Placing.PACK or kind in _SPREAD:
         return ""
@@ -108,6 +133,9 @@ def _texts(name: str, meaning: Meaning) -> list[tuple[str, str, str]]:
     if len(name) > MAX_NAME or not _NAME.fullmatch(name):
         message = f"1 to {MAX_NAME} of a-z, 0-9, . and - are wanted, . and - not at its ends."
         found.append(("name", "invalid", message))
+    if (meaning.kind is FlavorKind.MODEL) != name.endswith(SEVENTHS):
+        message = f"The names of kind model, which counts sevenths of a GPU, end in {SEVENTHS}"
+        found.append(("name", "invalid", f"{message}, and no other names do."))
     for field, value, most in (
         ("model", meaning.model, MAX_MODEL),
         ("profile", meaning.profile, MAX_PROFILE),

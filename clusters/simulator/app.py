@@ -118,7 +118,7 @@ class App:
         return fault.shown()
 
     def _act(self, body: Json) -> bool:
-        """Do something to a machine; False when `kind` is no such act."""
+        """Do something to a machine or a pod; False when `kind` is no such act."""
         node = body.get("node", "")
         match body.get("kind"):
             case "lose-node":
@@ -134,6 +134,10 @@ class App:
                 if not isinstance(resources, dict):
                     bad_request("resources has to be an object")
                 self.cluster.set_allocatable(node, resources)
+            case "evict-pod":
+                self.cluster.evict_pod(body.get("pod", ""))
+            case "disrupt-pod":
+                self.cluster.disrupt_pod(body.get("pod", ""), by=body.get("by", ""))
             case "skew-clocks":
                 self.cluster.skew_clocks(float(body.get("seconds", 0)))
             case "forget-history":

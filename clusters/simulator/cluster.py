@@ -8,7 +8,7 @@ import orjson
 from clusters.simulator import layouts, moments
 from clusters.simulator.answers import Json, bad_request, not_found
 from clusters.simulator.binder import Binder
-from clusters.simulator.kubelets import Kubelets
+from clusters.simulator.kubelets import Kubelets, disrupt
 from clusters.simulator.pods import Pods
 from clusters.simulator.store import Store
 
@@ -107,9 +107,24 @@ class Cluster:
             if entry.body["spec"].get("nodeName") == name:
                 if entry.body["status"]["phase"] not in ("Succeeded", "Failed"):
                     message = "PodGC: node no longer exists"
-                    self.kubelets.fail(key, reason="NodeLost", message=message)
+                    by = "DeletionByPodGC"
+                    self.kubelets.fail(key, reason="NodeLost", message=message, by=by)
                 self.pods.remove(key)
         return raw
+
+    def evict_pod(self, key: str) -> None:
+        """Its node has too little memory or disk left: the kubelet ends it."""
+        self._pod(key)
+        message = "The node was low on resource: memory."
+        self.kubelets.fail(key, reason="Evicted", message=message, by="TerminationByKubelet")
+
+    def disrupt_pod(self, key: str, *, by: str) -> None:
+        """Somebody takes it away, with its grace: `by` is EvictionByEvictionAPI or the like."""
+        pod = self._pod(key)
+        disrupt(pod, by=by)
+        self.store.put("pods", key, pod)
+        namespace, _, name = key.partition("/")
+        self.pods.delete(namespace, name, {})
 
     def set_allocatable(self, name: str, resources: Json) -> None:
         """What the kubelet offers changes, as when a device falls ill; capacity stays."""
@@ -133,6 +148,12 @@ class Cluster:
                 where = f"{metadata['namespace']}/" if "namespace" in metadata else ""
                 self.store.restore(resource, where + metadata["name"], body)
         return list(self.store.tables["pods"])
+
+    def _pod(self, key: str) -> Json:
+        pod = self.store.find("pods", key)
+        if pod is None:
+            not_found("pods", key)
+        return pod
 
     def _node(self, name: str) -> Json:
         node = self.store.find("nodes", name)

@@ -11,10 +11,9 @@ from datetime import datetime, timedelta
 
 from clusters.simulator import moments
 from clusters.simulator.answers import Json
-from clusters.simulator.programs import program
+from clusters.simulator.programs import KILLED, program
 from clusters.simulator.store import Store
 
-KILLED = 137
 STOP_S = 0.1  # real seconds that a program which heeds SIGTERM takes to stop
 _TOO_LONG = "Pod was active on the node longer than the specified deadline"
 
@@ -29,6 +28,7 @@ class Run:
     started_at: datetime | None = None
     ends_at: datetime | None = None
     code: int = 0
+    killed: bool = False  # for want of memory
     reason: str = ""
     late: bool = False  # the time came while the node was lost
 
@@ -88,6 +88,7 @@ class Kubelets:
         ends_at = moments.now() + timedelta(seconds=taken)
         if run.ends_at is None or ends_at < run.ends_at:
             run.code, run.reason = KILLED if played.stubborn else played.stopped, ""
+            run.killed = False
             self._end_at(key, run, ends_at)
 
     def forget(self, key: str) -> None:
@@ -107,13 +108,15 @@ class Kubelets:
                 run.late = False
                 run.act(key)
 
-    def fail(self, key: str, *, reason: str, message: str) -> None:
-        """End a pod from outside, as the pod garbage collector does."""
+    def fail(self, key: str, *, reason: str, message: str, by: str) -> None:
+        """End a pod from outside; `by` is who disrupted it, such as DeletionByPodGC."""
         pod = self._store.find("pods", key)
         if pod is not None:
             self.forget(key)
             pod["status"].update(phase="Failed", reason=reason, message=message)
+            disrupt(pod, by=by)
             self._store.put("pods", key, pod)
+            self._freed(key)
 
     def _plan(self, key: str, pod: Json, act: Callable[[str], None], delay_s: float) -> None:
         self.forget(key)
@@ -170,9 +173,10 @@ class Kubelets:
         played = program(pod)
         limit_s = pod["spec"].get("activeDeadlineSeconds")
         run = self._runs[key] = Run(node=pod["spec"]["nodeName"], act=self._end)
-        seconds, run.code = played.seconds, played.code
+        seconds, run.code, run.killed = played.seconds, played.code, played.killed
         if limit_s is not None and limit_s < seconds:
             seconds, run.code, run.reason = limit_s, KILLED, "DeadlineExceeded"
+            run.killed = False
         run.started_at = started_at
         self._end_at(key, run, started_at + timedelta(seconds=seconds / self._speed))
 
@@ -186,7 +190,7 @@ class Kubelets:
         container["state"] = {
             "terminated": {
                 "exitCode": run.code,
-                "reason": "Error" if run.code else "Completed",
+                "reason": _word(run),
                 "startedAt": container["state"]["running"]["startedAt"],
                 "finishedAt": moments.rfc3339(run.ends_at + self.skew),
             }
@@ -227,3 +231,17 @@ class Kubelets:
             }
         ]
         self._store.put("pods", key, pod)
+
+
+def disrupt(pod: Json, *, by: str) -> None:
+    """Mark the pod as one that is made to end."""
+    conditions = [*pod["status"].get("conditions", ()), {"type": "DisruptionTarget"}]
+    conditions[-1].update(status="True", reason=by, message="")
+    pod["status"]["conditions"] = conditions
+
+
+def _word(run: Run) -> str:
+    """How the container ended."""
+    if run.killed:
+        return "OOMKilled"
+    return "Error" if run.code else "Completed"

@@ -13,23 +13,25 @@ _GRACEFUL = re.compile(r"trap\s+'exit\s+([0-9]{1,3})'\s+(?:SIG)?TERM\s*;.*&\s*wa
 _EXIT = re.compile(r"exit\s+([0-9]{1,3})")
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 SHORTEST_S, LONGEST_S = 30, 90
-TERMINATED = 143
+TERMINATED, KILLED = 143, 137
 
 
 class Program(NamedTuple):
     """Runs `seconds`, then exits with `code`; on SIGTERM with `stopped`, unless it is `stubborn`
-    and does not heed it."""
+    and does not heed it. `killed`: it ends by wanting more memory than it has."""
 
     seconds: float
     code: int
     stubborn: bool = False
     stopped: int = TERMINATED
+    killed: bool = False
 
 
 def program(pod: Json) -> Program:
     """`sleep 5`, `false`, `sh -c 'sleep 5; exit 3'` and so on are played, and a program that stops
-    well when told to: `sh -c "trap 'exit 0' TERM; sleep 5 & wait"`. Anything else runs 30 to 90
-    seconds, always the same for the same pod name, and succeeds."""
+    well when told to: `sh -c "trap 'exit 0' TERM; sleep 5 & wait"`. `tail /dev/zero` uses up its
+    memory at once. Anything else runs 30 to 90 seconds, always the same for the same pod name, and
+    succeeds."""
     container = pod["spec"]["containers"][0]
     argv = [*(container.get("command") or ()), *(container.get("args") or ())]
     if len(argv) >= 3 and argv[0].rsplit("/")[-1] in ("sh", "bash") and argv[1] == "-c":
@@ -41,23 +43,24 @@ def program(pod: Json) -> Program:
         played, stubborn, graceful = _script([" ".join(argv)]), False, None
     if played is None:
         name = pod["metadata"]["name"].encode()
-        played = (SHORTEST_S + crc32(name) % (LONGEST_S - SHORTEST_S + 1), 0)
-    seconds, code = played
+        played = Program(SHORTEST_S + crc32(name) % (LONGEST_S - SHORTEST_S + 1), 0)
     stopped = int(graceful[1]) % 256 if graceful else TERMINATED
-    return Program(seconds, code, stubborn, stopped)
+    return played._replace(stubborn=stubborn, stopped=stopped)
 
 
-def _script(steps: list[str]) -> tuple[float, int] | None:
-    """Seconds and exit code of a list of commands; None when one of them is not known."""
+def _script(steps: list[str]) -> Program | None:
+    """What a list of commands does; None when one of them is not known."""
     seconds, code = 0.0, 0
     for step in steps:
         if sleep := _SLEEP.fullmatch(step):
             seconds += float(sleep[1]) * _UNITS[sleep[2]]
             code = 0
         elif leave := _EXIT.fullmatch(step):
-            return seconds, int(leave[1]) % 256
+            return Program(seconds, int(leave[1]) % 256)
+        elif step == "tail /dev/zero":
+            return Program(seconds, KILLED, killed=True)
         elif step in ("true", "false"):
             code = int(step == "false")
         elif step and not step.startswith(("trap ", "echo ")):
             return None
-    return (seconds, code) if any(steps) else None
+    return Program(seconds, code) if any(steps) else None

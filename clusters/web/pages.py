@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from clusters import selectors
 from clusters.models import DeviceMode
+from clusters.web.pools import cards
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel import device_map as maps
@@ -16,9 +17,9 @@ from controlplane.kernel.charts import TONES
 from controlplane.kernel.device_map import DeviceMap, Holding
 from controlplane.kernel.errors import NotFound
 from controlplane.kernel.htmx import minute, page, partial, revision, unchanged
-from scheduler.selectors import capacity, hardware
+from scheduler.selectors import capacity, hardware, pools
 from scheduler.selectors.hardware import ClusterFacts, DeviceFacts, NodeFacts, SpanHeld
-from tenants.access import Actor
+from tenants.access import Action, Actor
 
 OTHERS = "Others"
 
@@ -39,14 +40,18 @@ class Total:
 @page("GET", "HEAD")
 def cluster_list(request: HttpRequest) -> HttpResponse:
     """Every cluster: hardware is no tenant's secret, who uses it is."""
-    actor_of(request)
+    actor = actor_of(request)
     facts = hardware.clusters()
     totals = _totals()
     rev = revision(facts, totals, minute(clock.now()))
     same = unchanged(request, rev)
     if same is not None:
         return same
-    context = {"clusters": [(one, totals.get(one.id, ())) for one in facts], "rev": rev}
+    context = {
+        "clusters": [(one, totals.get(one.id, ())) for one in facts],
+        "may_see_layouts": bool(actor.fleet_roles),
+        "rev": rev,
+    }
     return partial(request, "clusters/cluster_list.html", "clusters", context)
 
 
@@ -59,7 +64,9 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
     if chosen and not chosen.isprintable():
         raise NotFound("There is no such node.")
     held = hardware.revision(cluster_id=facts.id)
-    rev = revision(facts, held, chosen, minute(clock.now()))
+    at = clock.now()
+    figures = pools.newest(cluster_id=facts.id, at=at)
+    rev = revision(facts, held, chosen, [one.id for one in figures], minute(at))
     same = unchanged(request, rev)
     if same is not None:
         return same
@@ -67,7 +74,9 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
     totals = _totals().get(facts.id, ())
     context = {
         "cluster": facts,
+        "may_operate": actor.permits_everywhere(Action.OPERATE),
         "totals": totals,
+        "pools": cards(cluster_id=facts.id, newest=figures, at=at),
         "map": _map(actor, facts, nodes),
         "node": chosen,
         "counted": any(not device.exact for node in nodes for device in node.devices),

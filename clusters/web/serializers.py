@@ -104,7 +104,11 @@ class FlavorIn(StrictSerializer):
     """What may go with what is the service's to say."""
 
     name = Text(max_length=flavors.MAX_NAME)
-    kind = serializers.ChoiceField(choices=FLAVOR_KINDS)
+    kind = serializers.ChoiceField(
+        choices=FLAVOR_KINDS,
+        help_text="model is a quota over all of a model, in sevenths of a device: what is started"
+        " whole, in slices or in shares counts there too. Its name ends in .sevenths.",
+    )
     model = Text(
         max_length=flavors.MAX_MODEL,
         required=False,

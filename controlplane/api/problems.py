@@ -62,6 +62,7 @@ KINDS: Mapping[str, Kind] = {
     "in-flight": Kind(
         "The same request is being worked on", "Send it again in a moment for its answer.", 409
     ),
+    "too-often": Kind("Too many requests", "Wait as long as Retry-After says.", 429),
     "version-mismatch": Kind("Somebody changed it meanwhile", "Read it again.", 409),
 }
 

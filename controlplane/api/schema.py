@@ -51,6 +51,7 @@ _WHY = {
     409: "The object is not in the state that this needs.",
     413: "The body has more than 1 MiB.",
     422: "The Idempotency-Key came with another body before.",
+    429: "Too many of these were asked for; Retry-After says how long to wait.",
 }
 _KEY = OpenApiParameter(
     HEADER,

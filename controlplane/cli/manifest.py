@@ -14,6 +14,7 @@ from controlplane.cli import refusals
 from controlplane.cli.document import Node, Refused, load
 from controlplane.cli.quantities import cpu_milli, memory_mib, quantity
 from controlplane.cli.reader import Reader
+from scheduler.core.failures import MOST_RETRIES, FailureClass
 from scheduler.services import specs
 
 PRIORITIES = tuple(specs.PRIORITY_CLASSES)
@@ -23,6 +24,8 @@ _GPU = "nvidia.com/gpu"
 _MIG = re.compile(r"nvidia\.com/mig-([0-9]+g\.[0-9]+gb(?:\.me)?)")
 _KINDS = {("batch/v1", "Job"), ("v1", "Pod")}
 _POD_SET = "/pod_sets/0"
+_AGAIN = [each.value for each in FailureClass if each is not FailureClass.RUN_TIME_LIMIT]
+"""What a Job's backoffLimit counts."""
 
 _MOST_CPU = str(specs.MAX_CPU_MILLI // 1000)
 _MOST_MEMORY = f"{specs.MAX_MEMORY_MIB // 1024**2}Ti"
@@ -113,9 +116,8 @@ class _Reader(Reader):
         if retries is None:
             # A plain Job leaves it out, and refusing each of those would help nobody.
             self.note(spec, "left out: Kubernetes would run failed pods again, up to 6 times; "
-                      "Berth does not run failed work again", "backoffLimit")  # fmt: skip
-        elif retries.value != 0:
-            self.refuse(retries, "Berth does not run failed work again: say 0")
+                      "Berth runs failed work again only if told to", "backoffLimit")  # fmt: skip
+        self.comes_from("/retries", retries)
         mode = fields.get("completionMode")
         if mode is not None and mode.value != "NonIndexed":
             self.refuse(mode, "only NonIndexed; a pod finds its number in RANK")
@@ -132,7 +134,10 @@ class _Reader(Reader):
         if "spec" not in parts:
             self.refuse(template, "this field is required", "spec")
             return None
-        return self.pod(parts["spec"], name, labels | own, count=parallelism or 0, limit_s=limit_s)
+        made = self.pod(parts["spec"], name, labels | own, count=parallelism or 0, limit_s=limit_s)
+        if made is not None and retries is not None and retries.value != 0:
+            made.body["retries"] = {"limit": self.whole(retries, MOST_RETRIES), "on": _AGAIN}
+        return made
 
     def run_time(self, fields: Mapping[str, Node]) -> int | None:
         """A Job's or a Pod's limit in seconds."""
@@ -151,6 +156,9 @@ class _Reader(Reader):
             self.refuse(policy or spec, "Berth does not restart containers: say Never",
                         "" if policy else "restartPolicy")  # fmt: skip
         limits = [each for each in (limit_s, self.run_time(fields)) if each is not None]
+        grace = fields.get("terminationGracePeriodSeconds")
+        grace_s = self.whole(grace, specs.MAX_GRACE_S)
+        self.comes_from("/grace_s", grace)
         priority = fields.get("priorityClassName")
         if priority is not None and priority.value not in PRIORITIES:
             self.refuse(priority, f"one of {', '.join(PRIORITIES)} is wanted")
@@ -171,6 +179,8 @@ class _Reader(Reader):
             body["labels"] = labels
         if limits:
             body["run_time_limit_s"] = min(limits)
+        if grace_s is not None:
+            body["grace_s"] = grace_s
         if priority is not None:
             body["priority_class"] = priority.value
         return Manifest(body, profile, pod_set["gpu_count"], self.places, tuple(self.notes))

@@ -25,14 +25,17 @@ JOB = {
     "ttlSecondsAfterFinished": _KEPT,
     "selector": _KEPT,
     "manualSelector": _KEPT,
-    "podFailurePolicy": "Berth does not run failed work again",
-    "podReplacementPolicy": "Berth does not run failed work again",
-    "backoffLimitPerIndex": "Berth does not run failed work again",
-    "maxFailedIndexes": "Berth does not run failed work again",
+    "podFailurePolicy": "say backoffLimit",
+    "podReplacementPolicy": "say backoffLimit",
+    "backoffLimitPerIndex": "say backoffLimit",
+    "maxFailedIndexes": "say backoffLimit",
     "successPolicy": "a workload has succeeded when all its pods have",
     "managedBy": "Berth manages it",
 }
-POD_TAKEN = {"containers", "restartPolicy", "activeDeadlineSeconds", "priorityClassName"}
+POD_TAKEN = {
+    "containers", "restartPolicy", "activeDeadlineSeconds", "priorityClassName",
+    "terminationGracePeriodSeconds",
+}  # fmt: skip
 POD = {
     "initContainers": "only one container a pod is accepted",
     "ephemeralContainers": "only one container a pod is accepted",
@@ -65,7 +68,6 @@ POD = {
     "dnsPolicy": "Berth leaves name resolution to the cluster",
     "dnsConfig": "Berth leaves name resolution to the cluster",
     "enableServiceLinks": "it is always off",
-    "terminationGracePeriodSeconds": "it is always 30",
     "readinessGates": _SERVICE,
 }
 CONTAINER_TAKEN = {"name", "image", "command", "args", "env", "resources"}

@@ -10,11 +10,13 @@ from uuid import UUID
 
 import click
 
-from controlplane.cli import manifest
+from controlplane.cli import arrays, explanation, manifest
+from controlplane.cli.arrays import Named
 from controlplane.cli.client import Client, SaidNo
 from controlplane.cli.document import MAX_BYTES, Refused
 from controlplane.cli.flavors import choose
 from controlplane.cli.login import client_for
+from scheduler.services import specs
 
 type Json = Any  # JSON values
 
@@ -51,11 +53,23 @@ def remote[**P, R](
 @click.option("--within", metavar="LEVEL", help="All pods in one such domain, as rack, or wait.")
 @click.option("--near", metavar="LEVEL", help="All pods in one such domain if that can be.")
 @click.option("--priority", type=click.Choice(manifest.PRIORITIES))
-@click.option("--not-preemptible", is_flag=True)
-@click.option("--dry-run", is_flag=True, help="Print what would be sent.")
+@click.option("--not-preemptible", is_flag=True, help="It keeps its place, and does not borrow.")
+@click.option(
+    "--notice",
+    type=click.IntRange(0, specs.MAX_NOTICE_S),
+    metavar="SECONDS",
+    help="Told so long before it is stopped for the work of others.",
+)
+@click.option("--array", type=arrays.Size(), help="So many of it, MOST of them at once.")
+@click.option("--after-success", type=arrays.Work(), multiple=True, help="Start after this.")
+@click.option("--after-end", type=arrays.Work(), multiple=True, help="The same however it ends.")
+@click.option("--after-failure", type=arrays.Work(), multiple=True)
+@click.option("--dry-run", is_flag=True, help="Ask what would become of it; submit nothing.")
+@click.option("--print", "print_only", is_flag=True, help="Print what would be sent.")
 @remote
 def submit(
     client: Client,
+    /,
     *,
     source: BinaryIO,
     project: str,
@@ -65,13 +79,17 @@ def submit(
     near: str | None,
     priority: str | None,
     not_preemptible: bool,
+    notice: int | None,
+    array: dict[str, int] | None,
     dry_run: bool,
+    print_only: bool,
     output: str,
+    **after: tuple[Named, ...],
 ) -> None:
     """Submit a plain Kubernetes Job or Pod manifest as a workload.
 
     What Berth does not accept of it is named line by line, and then nothing is submitted. A Job
-    without backoffLimit is accepted with a note: Berth does not run failed work again.
+    without backoffLimit is accepted with a note: Berth runs failed work again only if told to.
     """
     if within and near:
         raise click.UsageError("--within and --near exclude each other: name one level.")
@@ -93,25 +111,44 @@ def submit(
         body["priority_class"] = priority
     if not_preemptible:
         body["preemptible"] = False
-    if dry_run:
+    if notice is not None:
+        body["notice_s"] = notice
+    needs = [
+        {each.kind: each.id, "kind": kind}
+        for option, kind in arrays.KINDS.items()
+        for each in after[option]
+    ]
+    if needs:
+        body["depends_on"] = needs
+    if array and not dry_run:
+        body |= array
+    if print_only:
         _print_json(body)
         return
     places = {pointer: f"{file}: {place}" for pointer, place in read.places.items()}
-    options = {"/project": "--project", "/clusters": "--cluster"}
+    options = {"/project": "--project", "/clusters": "--cluster", **arrays.OPTIONS}
     options["/topology"] = "--within" if within else "--near"
     options |= {f"{_POD_SET}/flavors": "--flavor"} if flavors else {}
     try:
-        made = client.post("workloads", body=body)
+        if array and not dry_run:
+            made = client.post("arrays", body=body)
+        else:
+            made = client.post("workloads", *(["dry-run"] if dry_run else []), body=body)
     except SaidNo as error:
         raise _in_terms_of(places | options, error) from error
     if output == "json":
         _print_json(made)
+    elif dry_run:
+        for line in explanation.lines(made):
+            click.echo(_plain(line))
+    elif array:
+        click.echo(f"array {made['id']}: {arrays.counts(made)}")
     else:
         click.echo(f"workload {made['id']} {made['state']}")
 
 
 @click.command()
-@click.argument("workload", required=False)
+@click.argument("work", type=arrays.Work(), required=False)
 @click.option("--project", help="Id or slug.")
 @click.option("--state", help="One or several, with commas between.")
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True)
@@ -119,16 +156,23 @@ def submit(
 def get(
     client: Client,
     *,
-    workload: str | None,
+    work: Named | None,
     project: str | None,
     state: str | None,
     limit: int,
     output: str,
 ) -> None:
-    """Show one workload, or the newest ones."""
-    if workload is not None:
-        found = client.get("workloads", workload)
-        rows = [found]
+    """Show one workload or array, or the newest ones."""
+    if work is not None and work.kind == "array":
+        found = client.get("arrays", work.id)
+        wanted = project_id(client, project) if project else None
+        elements = client.get(
+            "workloads", array=work.id, project=wanted, state=state, limit=str(limit)
+        )
+        rows = [{**row, "array": None} for row in elements["items"]]
+    elif work is not None:
+        found = client.get("workloads", work.id)
+        rows = [{**found, "array": None}]
     else:
         wanted = project_id(client, project) if project else None
         found = client.get("workloads", project=wanted, state=state, limit=str(limit))
@@ -139,8 +183,7 @@ def get(
     _print_table(
         ["ID", "NAME", "STATE", "GPUS", "FLAVORS", "SUBMITTED", "WHY"],
         [
-            [row["id"], row["name"], row["state"], row["gpus"], ",".join(row["flavors"]),
-             row["submitted_at"], _why(row)]
+            [*_called(row), row["gpus"], ",".join(row["flavors"]), row["submitted_at"], _why(row)]
             for row in rows
         ],
     )  # fmt: skip
@@ -167,13 +210,15 @@ def queue(client: Client, *, project: str, limit: int, output: str) -> None:
 
 
 @click.command()
-@click.argument("workload")
+@click.argument("work", type=arrays.Work())
 @remote
-def cancel(client: Client, *, workload: str, output: str) -> None:
-    """Stop a workload."""
-    made = client.post("workloads", workload, "cancel")
+def cancel(client: Client, *, work: Named, output: str) -> None:
+    """Stop a workload, or all of an array."""
+    made = client.post(f"{work.kind}s", work.id, "cancel")
     if output == "json":
         _print_json(made)
+    elif work.kind == "array":
+        click.echo(f"array {made['id']}: {arrays.counts(made)}")
     else:
         click.echo(f"workload {made['id']} {made['state']}")
 
@@ -211,6 +256,14 @@ def _place(places: Mapping[str, str], pointer: str) -> str:
     while within and within not in places:
         within = within.rpartition("/")[0]
     return places.get(within, pointer or "-")
+
+
+def _called(row: Json) -> tuple[str, str, str]:
+    """Id, name and state, of an array where the row stands for one."""
+    array = row["array"]
+    if array is None:
+        return row["id"], row["name"], row["state"]
+    return f"array:{array['id']}", array["name"], arrays.counts(array)
 
 
 def _why(row: Json) -> str:

@@ -75,7 +75,7 @@ class Submission:
 
 SUBMISSIONS = (
     Submission("ben", "segmentation", "smoke-mig", 1, 1, "a100-80gb.1g.10gb"),
-    Submission("cleo", "pretraining", "smoke-gang", 2, 8, "h100-80gb"),
+    Submission("cleo", "pretraining", "smoke-gang", 2, 4, "h100-80gb"),
 )
 
 

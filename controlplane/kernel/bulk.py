@@ -49,3 +49,33 @@ def insert(model: type[Row], /, *, id: Sequence[UUID], **columns: Any) -> None:
             f" SELECT {', '.join(sources)} FROM unnest({', '.join(values)}) AS u({', '.join(of)})",
             [*scalars, *lists],
         )
+
+
+def copy(row: Row, /, *, id: Sequence[UUID], **columns: Sequence[Any]) -> None:
+    """Store a row like `row`, which is stored, for each id, but for these columns, which have one
+    value for each. Any: what the columns, named as in the table, hold. Raises as `insert`."""
+    if not id:
+        return
+    changed = {"id": list(id)} | {name: list(values) for name, values in columns.items()}
+    names, sources, arrays = [], [], []
+    for field in row._meta.concrete_fields:
+        name = f'"{field.column}"'
+        names.append(name)
+        sources.append(f"u.{name}" if field.column in changed else f"r.{name}")
+        if field.column in changed:
+            kind = field.db_type(connection) or ""
+            arrays.append(
+                (field.column, f"%s::{'text' if kind.startswith('varchar') else kind}[]")
+            )
+    if unknown := changed.keys() - {column for column, _ in arrays}:
+        raise TypeError(f"{type(row).__name__} has no column {', '.join(sorted(unknown))}")
+    if any(len(values) != len(id) for values in changed.values()):
+        raise ValueError(f"a column has not {len(id)} values")
+    of, values = zip(*((f'"{column}"', array) for column, array in arrays), strict=True)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {row._meta.db_table} ({', '.join(names)})"  # noqa: S608  # names of ours
+            f" SELECT {', '.join(sources)} FROM {row._meta.db_table} r,"
+            f" unnest({', '.join(values)}) AS u({', '.join(of)}) WHERE r.id = %s",
+            [*(changed[column] for column, _ in arrays), row.pk],
+        )

@@ -156,8 +156,11 @@ BERTH_POD_RETENTION_S = integer("BERTH_POD_RETENTION_S", 3600)  # how long ended
 BERTH_METER_S = integer("BERTH_METER_S", 60)  # how often usage becomes charges
 BERTH_HALF_LIFE_DAYS = integer("BERTH_HALF_LIFE_DAYS", 7, low=0, high=365)  # of past use, 0: none
 BERTH_MIN_RUN_TIME_S = integer("BERTH_MIN_RUN_TIME_S", 0, low=0, high=86_400)  # before eviction
+BERTH_RESERVATION_HORIZON_S = integer("BERTH_RESERVATION_HORIZON_S", 86_400, low=0)
 BERTH_GUARD_S = integer("BERTH_GUARD_S", 1800, low=0)  # waited so long, room is kept; 0: never
 BERTH_KEPT_FOR = integer("BERTH_KEPT_FOR", 1, low=1, high=100)  # for how many at once
+# Work that one cycle may lose by moving work to make room, in seconds of a GPU; 0: none is moved.
+BERTH_CONSOLIDATION_BUDGET_S = integer("BERTH_CONSOLIDATION_BUDGET_S", 3600, low=0)
 BERTH_FORECAST_S = integer("BERTH_FORECAST_S", 60)  # how often wait estimates are made
 BERTH_INVARIANTS_S = integer("BERTH_INVARIANTS_S", 300)  # how often the promises are checked
 # Inputs of cycles, kept to be planned again: how much of them, 0 is none, and how often at most.
@@ -197,8 +200,10 @@ SPECTACULAR_SETTINGS = {
         "ClusterState": "clusters.web.serializers.CLUSTER_STATES",
         "FlavorKind": "clusters.web.serializers.FLAVOR_KINDS",
         "OperationKind": "scheduler.web.details.OPERATION_KINDS",
+        "FailureClass": "scheduler.web.terms.CLASSES",
         "QueueState": "tenants.web.serializers.QUEUE_STATES",
         "Role": "tenants.web.serializers.ROLES",
         "TopologyMode": "scheduler.web.submission.TOPOLOGY_MODES",
+        "DependencyKind": "scheduler.services.specs.AFTER",
     },
 }

@@ -19,7 +19,18 @@ from clusters.models import Flavor, FlavorKind, Isolation
 from clusters.services import clusters
 from controlplane.trace.fleet import CLUSTER, CPU, CPU_PRICE, MODELS, TENANTS, Fleet, share, whole
 from controlplane.trace.reading import NodeRow, PodRow
-from tenants.models import Member, Project, Quota, Rate, Role, Scope, Tenant, Token, User
+from tenants.models import (
+    MAX_MIN_RUN_TIME_S,
+    Member,
+    Project,
+    Quota,
+    Rate,
+    Role,
+    Scope,
+    Tenant,
+    Token,
+    User,
+)
 from tenants.services import tokens
 
 _ACTOR = "system:trace"
@@ -77,7 +88,9 @@ def _flavors(fleet: Fleet, one_price: str, at: datetime) -> dict[str, Flavor]:
 
 
 def _project(slug: str, name: str, at: datetime) -> Project:
-    tenant = Tenant.objects.create(name=name, slug=slug, created_at=at)
+    tenant = Tenant.objects.create(
+        name=name, slug=slug, created_at=at, min_run_time_s=MAX_MIN_RUN_TIME_S
+    )
     return Project.objects.create(
         tenant=tenant, name=name, slug=slug, namespace=f"{CLUSTER}-{slug}", created_at=at
     )

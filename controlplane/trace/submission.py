@@ -14,13 +14,14 @@ type Json = dict[str, Any]  # Any: JSON of the API
 
 
 def body(pod: PodRow, choice: Choice, *, runs_s: int | None = None) -> Json:
-    """One workload of one pod, that runs its time and is never evicted: the trace's were not.
+    """One workload of one pod, that runs its time. It may borrow, so it may be preempted, which
+    its project's least run time keeps off: the trace's pods were not evicted.
 
     `runs_s` replaces the trace's own run time.
     """
     return {
         "name": pod.name,
-        "preemptible": False,
+        "preemptible": True,
         "labels": {"trace": "openb"},
         "pod_sets": [
             {

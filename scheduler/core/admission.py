@@ -2,18 +2,20 @@
 
 from collections.abc import Mapping
 
+from scheduler.core import firm
 from scheduler.core.caps import Caps
+from scheduler.core.cohorts import FLEET
 from scheduler.core.draft import Draft
+from scheduler.core.guarantees import BORROWED, guarantor, tier_of
 from scheduler.core.limits import (
     Limits,
     Outage,
     because,
-    most_useful,
     room_numbers,
     why_no_fit,
 )
 from scheduler.core.place import clusters_for, place_gang, would_place
-from scheduler.core.plan import Admit, Place
+from scheduler.core.plan import Admit, Landing, Place
 from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.request import Option, Request
 from scheduler.core.share import Shares
@@ -39,15 +41,13 @@ class Admission:
         draft: Draft,
         shares: Shares,
         caps: Caps,
-        leaving: Mapping[tuple[ProjectId, FlavorId], int] | None = None,
     ) -> None:
-        """`leaving`: what of the use in `draft` is on its way back, in thousandths."""
         self.draft = draft
         self.caps = caps
         self.windows = Windows(snapshot=snapshot)
         self._reserved: dict[tuple[ProjectId, Request], Reason] = {}
-        self._leaving = leaving or {}
         self.promised: Draft | None = None
+        self.tier = BORROWED
         self._snapshot = snapshot
         self._shares = shares
         self._limits = Limits(snapshot)
@@ -60,6 +60,13 @@ class Admission:
         self._full.clear()
         self._ahead.clear()
         self._reserved.clear()
+
+    def begin(self, *, tier: int) -> None:
+        """A round of the tier, `guarantees` has which. Who waits ahead of others is found anew,
+        but for what borrows."""
+        self.tier = tier
+        if tier != BORROWED:
+            self._ahead.clear()
 
     def is_full(self, *, option: Option) -> bool:
         """Whether there was no room for the option."""
@@ -81,44 +88,39 @@ class Admission:
         """By model, ANY or "": the priority of what waits ahead of others (see `claim`)."""
         return self._ahead.setdefault(project, {})
 
-    def owned(self, *, pending: PendingView, request: Request) -> tuple[Option, ...]:
-        """The options within the project's nominal quota, once what is leaving has left.
-
-        Nominal quota is used in the order of the project's queue: none while work of higher
-        priority waits for the same hardware (see `claim`), so that whom it evicted, or may evict,
-        is not ahead of it by being smaller.
-        """
-        return tuple(o for o in request.options if self.is_owned(pending=pending, option=o))
+    def of_tier(self, *, pending: PendingView, request: Request) -> tuple[Option, ...]:
+        """The options of the round's tier, and of those before it."""
+        if self.tier == BORROWED:
+            return request.options
+        return tuple(o for o in request.options if self._tier(pending, o) >= self.tier)
 
     def claim(self, *, pending: PendingView, request: Request) -> None:
-        """It did not start with an owned option: what comes behind it in its project waits."""
+        """It did not start within a guarantee: what comes behind it in its project waits."""
         if self.caps.reached(pending) is not None:
             return
         if (pending.project, request) in self._reserved:
             return
         for option in request.options:
-            if not self._hopeless(pending, request, option):
+            if not self.is_hopeless(pending=pending, request=request, option=option):
                 for flavor in option.flavors:
                     for model in (flavor.model, ANY):
                         ahead = self._ahead.setdefault(pending.project, {})
                         ahead.setdefault(model, pending.priority)
 
-    def start(self, *, pending: PendingView, request: Request, borrowing: bool) -> Admit | None:
-        """Start it in the draft with the first option that fits; None when none does.
-
-        Not `borrowing`, only with options within nominal quota.
-        """
+    def start(self, *, pending: PendingView, request: Request) -> Admit | None:
+        """Start it in the draft with the first option `of_tier` that fits; None when none does."""
         if self.caps.reached(pending) is not None:
             return None
         for option in request.options:
             if option in self._full:
                 continue
-            if not borrowing and not self.is_owned(pending=pending, option=option):
+            if self.tier != BORROWED and self._tier(pending, option) < self.tier:
                 continue
-            spare = self._spare(pending.project, option)
+            spare = self._spare(pending, option)
             if spare is None:
                 continue
             self.caps.narrow(pending=pending, option=option, spare=spare)
+            self.draft.book.parts.narrow(project=pending.project, needs=option.needs, spare=spare)
             mark, before = self.draft.checkpoint(), self.windows.lacking(draft=self.draft)
             found = self._place(pending, request, option, spare)
             if found is None:
@@ -140,77 +142,91 @@ class Admission:
             self._reserved[pending.project, request] = reserved
         return None
 
-    def why_not(self, *, pending: PendingView, request: Request) -> Reason:
-        """Why `start` gave None just now."""
+    def why_none(self, *, pending: PendingView, request: Request) -> Reason | None:
+        """Why `start` gave None just now, whatever the option; None when that depends on it."""
         capped = self.caps.reached(pending)
-        if capped is not None:
-            return capped
-        if (pending.project, request) in self._reserved:
-            return self._reserved[pending.project, request]
-        reasons = []
-        for option in request.options:
-            reason = self._why_no_quota(pending.project, option)
-            if reason is None:
-                reason = self._full.get(option)
-            if reason is None:
-                reason = self._full[option] = self._why_no_room(pending, request, option)
-            reasons.append(reason)
-        return most_useful(reasons)
+        return capped or self._reserved.get((pending.project, request))
+
+    def why_not(self, *, pending: PendingView, request: Request, option: Option) -> Reason:
+        """Why `start` passed over the option just now."""
+        reason = self._why_no_quota(pending, option) or self._full.get(option)
+        if reason is None:
+            reason = self._full[option] = self._why_no_room(pending, request, option)
+        return reason
 
     def has_quota(self, *, pending: PendingView, option: Option) -> bool:
         """Whether the quota left is enough for the least start."""
-        return self._spare(pending.project, option) is not None
+        return self._spare(pending, option) is not None
 
     def has_room(self, *, pending: PendingView, request: Request, option: Option) -> bool:
         """Whether the least start fits into the draft as it is."""
         return any(would_place(draft=self.draft, pending=pending, request=request, option=option))
 
-    def is_owned(
+    def guarantor(
         self,
         *,
         pending: PendingView,
         option: Option,
         gives_way: Mapping[FlavorId, int] = _NOTHING,
-    ) -> bool:
-        """As `owned`, for one option, when `gives_way` of the project's use were gone too."""
-        book, project = self.draft.book, pending.project
-        for flavor, asked in option.needs:
-            used = book.used(project=project, flavor=flavor) - gives_way.get(flavor, 0)
-            used -= self._leaving.get((project, flavor), 0)
-            if used + asked > book.nominal(project=project, flavor=flavor):
-                return False
-        claims = self._ahead.get(project)
+    ) -> int:
+        """Who guarantees it the option, once what is leaving has left and `gives_way` of its
+        project's use; FLEET when nobody does (see `guarantees`).
+
+        Guarantees are used in the order of the project's queue: none while work of higher
+        priority waits for the same hardware (see `claim`), so that whom it evicted, or may evict,
+        is not ahead of it by being smaller.
+        """
+        if self._is_behind(pending, option):
+            return FLEET
+        return guarantor(
+            self.draft.book, project=pending.project, needs=option.needs, gives_way=gives_way
+        )
+
+    def _tier(self, pending: PendingView, option: Option) -> int:
+        found = self.guarantor(pending=pending, option=option)
+        return tier_of(self.draft.book.cohorts, project=pending.project, guarantor=found)
+
+    def _is_behind(self, pending: PendingView, option: Option) -> bool:
+        claims = self._ahead.get(pending.project)
         if not claims:
-            return True
+            return False
         # Pods without devices hold cores that any pod may wait for, and the other way round.
         models = {flavor.model or ANY for flavor in option.flavors} | {""}
         ahead = (claims.get(model) for model in models)
-        return all(priority is None or priority <= pending.priority for priority in ahead)
+        return any(priority is not None and priority > pending.priority for priority in ahead)
 
-    def _hopeless(self, pending: PendingView, request: Request, option: Option) -> bool:
+    def is_hopeless(self, *, pending: PendingView, request: Request, option: Option) -> bool:
+        """Whether neither quota nor hardware could ever hold it."""
         for flavor, asked in option.needs:
-            ceiling = self.draft.book.ceiling(project=pending.project, flavor=flavor)
-            if ceiling is None or asked > ceiling:
+            most = firm.most_milli(self.draft.book, pending=pending, flavor=flavor)
+            if most is None or asked > most:
                 return True
         known = self._limits.of_capacity(pending=pending, request=request, option=option)
         return known is not None
 
-    def _available(self, project: ProjectId, flavor: FlavorId) -> int | None:
+    def available(self, project: ProjectId, flavor: FlavorId) -> int | None:
+        """What is left now, and once what others wait for is theirs; None without a quota."""
         available = self.draft.book.available(project=project, flavor=flavor)
         if self.promised is None or available is None:
             return available
         promised = self.promised.book.available(project=project, flavor=flavor)
         return min(available, promised or 0)
 
-    def _spare(self, project: ProjectId, option: Option) -> dict[FlavorId, int] | None:
+    def _spare(self, pending: PendingView, option: Option) -> dict[FlavorId, int] | None:
         """The quota left per flavor; None when that is not enough for the least start."""
         spare: dict[FlavorId, int] = {}
         for flavor, asked in option.needs:
-            available = self._available(project, flavor)
+            available = self.available(pending.project, flavor)
             if available is None or available < asked:
                 return None
             spare[flavor] = available
-        return spare
+        if pending.preemptible:
+            return spare
+        return firm.narrowed(spare, drafts=self._drafts, pending=pending, option=option)
+
+    @property
+    def _drafts(self) -> tuple[Draft, ...]:
+        return (self.draft,) if self.promised is None else (self.draft, self.promised)
 
     def _place(
         self, pending: PendingView, request: Request, option: Option, spare: dict[FlavorId, int]
@@ -253,8 +269,15 @@ class Admission:
     def started(self, *, pending: PendingView, places: tuple[Place, ...]) -> None:
         """It was put into the draft, and charged."""
         self._outage.started(pending.project, places)
-        self.caps.add(project=pending.project, user=pending.user, holds=places)
+        self.caps.add(workload=pending, holds=places)
         self.windows.started(pending=pending, places=places)
+
+    def start_at(self, *, pending: PendingView, landing: Landing) -> Admit:
+        """Start it in the draft where its landing says, without asking."""
+        for place in landing.places:
+            self.draft.add(project=pending.project, holder=place)
+        self._commit(pending, landing.places)
+        return Admit(pending.id, landing.cluster, landing.places)
 
     def _commit(self, pending: PendingView, places: tuple[Place, ...]) -> None:
         self.started(pending=pending, places=places)
@@ -263,10 +286,13 @@ class Admission:
                 project=pending.project, flavor=place.flavor, amount_milli=place.amount_milli
             )
 
-    def _why_no_quota(self, project: ProjectId, option: Option) -> Reason | None:
-        book = self.draft.book
+    def _why_no_quota(self, pending: PendingView, option: Option) -> Reason | None:
+        book, project = self.draft.book, pending.project
+        reason = firm.why_not(drafts=self._drafts, pending=pending, option=option)
+        if reason is not None:
+            return reason
         for flavor, asked in option.needs:
-            available = self._available(project, flavor)
+            available = self.available(project, flavor)
             if available is not None and available >= asked:
                 continue
             limit = book.borrowing_limit(project=project, flavor=flavor)

@@ -23,7 +23,7 @@ from scheduler.core.place import would_place
 from scheduler.core.plan import Admit, Keep, Place
 from scheduler.core.policy import Policy
 from scheduler.core.request import Option, Request
-from scheduler.core.snapshot import HeldView, PendingView, Snapshot
+from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot
 from scheduler.core.units import ProjectId, WorkloadId
 
 MOST_IN_VAIN = 16
@@ -134,15 +134,22 @@ class Backfill:
             if held.releasing or held.id in leaving:
                 continue
             since = held.admitted_at if held.started_at is None else held.started_at
-            ends_at = None if held.run_time_limit_s is None else since + held.run_time_limit_s
-            if ends_at is not None and ends_at + OVERDUE_S < at:
-                ends_at = None
-            late, when = (True, since) if ends_at is None else (False, max(at + 1, ends_at))
+            end = ends_at(held, at)
+            late, when = (True, since) if end is None else (False, end)
             yield _Run(late, when, held.id, held.project, held.placements)
         for pending, admit in started:
             limit_s = pending.run_time_limit_s
             late, when = (True, at) if limit_s is None else (False, at + max(1, limit_s))
             yield _Run(late, when, pending.id, pending.project, admit.places)
+
+
+def ends_at(held: HoldingView, at: int) -> int | None:
+    """When it ends by its run-time limit, after `at`; None when nobody knows."""
+    if held.run_time_limit_s is None:
+        return None
+    since = held.admitted_at if held.started_at is None else held.started_at
+    end = since + held.run_time_limit_s
+    return None if end + OVERDUE_S < at else max(at + 1, end)
 
 
 def _by_end(run: _Run) -> tuple[bool, int, str, list[str]]:

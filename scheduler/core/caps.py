@@ -1,22 +1,41 @@
-"""The caps of projects: how much runs at once, of all of a project and of each submitter in it.
+"""The caps of projects, of each submitter in one, and of arrays: how much runs at once.
 
 Counted is what holds capacity, and what a plan starts or lets wait for an eviction. A cap takes
-nothing back: one that was lowered only keeps more from starting. Projects without caps cost a
+nothing back: one that was lowered only keeps more from starting. Where there are none, they cost a
 look-up.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 from scheduler.core.limits import because
 from scheduler.core.plan import Place
 from scheduler.core.quota import amount_milli
 from scheduler.core.reasons import Cap, Reason, ReasonCode
 from scheduler.core.request import Option
-from scheduler.core.snapshot import CapsView, FlavorKind, HeldView, PendingView, QueueView
-from scheduler.core.units import FlavorId, ProjectId, UserId
+from scheduler.core.snapshot import (
+    ArrayView,
+    CapsView,
+    FlavorKind,
+    HeldView,
+    PendingView,
+    QueueView,
+)
+from scheduler.core.units import ArrayId, FlavorId, ProjectId, UserId
 
 type _Submitter = tuple[ProjectId, UserId]
+
+
+class Counted(Protocol):
+    """A workload, as far as caps look at it."""
+
+    @property
+    def project(self) -> ProjectId: ...
+    @property
+    def user(self) -> UserId: ...
+    @property
+    def array(self) -> ArrayView | None: ...
 
 
 class Caps:
@@ -26,23 +45,23 @@ class Caps:
         self._of: Mapping[ProjectId, CapsView] = {
             queue.project: queue.caps for queue in queues if queue.caps is not None
         }
+        self._of_array: Counter[ArrayId] = Counter()
         self._running: Counter[ProjectId] = Counter()
         self._user_running: Counter[_Submitter] = Counter()
         self._user_milli: Counter[_Submitter] = Counter()
 
-    def add(self, *, project: ProjectId, user: UserId, holds: Iterable[Place | HeldView]) -> None:
-        """A workload of that submitter holds these from now on."""
-        self._move(1, project, user, holds)
+    def add(self, *, workload: Counted, holds: Iterable[Place | HeldView]) -> None:
+        """It holds these from now on."""
+        self._move(1, workload, holds)
 
-    def remove(
-        self, *, project: ProjectId, user: UserId, holds: Iterable[Place | HeldView]
-    ) -> None:
+    def remove(self, *, workload: Counted, holds: Iterable[Place | HeldView]) -> None:
         """Take back what `add` put in."""
-        self._move(-1, project, user, holds)
+        self._move(-1, workload, holds)
 
-    def _move(
-        self, sign: int, project: ProjectId, user: UserId, holds: Iterable[Place | HeldView]
-    ) -> None:
+    def _move(self, sign: int, workload: Counted, holds: Iterable[Place | HeldView]) -> None:
+        if workload.array is not None:
+            self._of_array[workload.array.id] += sign
+        project, user = workload.project, workload.user
         if project not in self._of:
             return
         self._running[project] += sign
@@ -52,6 +71,13 @@ class Caps:
 
     def reached(self, pending: PendingView) -> Reason | None:
         """The cap that its least start would pass, with the numbers; None when there is none."""
+        array = pending.array
+        if array is not None and self._of_array[array.id] >= array.most_at_once:
+            return because(
+                ReasonCode.ARRAY_FULL,
+                limit_count=array.most_at_once,
+                used_count=self._of_array[array.id],
+            )
         caps = self._of.get(pending.project)
         if caps is None:
             return None

@@ -8,7 +8,7 @@ is asked again as an entry comes first.
 
 from collections.abc import Iterable, Iterator, Mapping
 from heapq import heappop, heappush, heapreplace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
@@ -16,7 +16,7 @@ from scheduler.core.fit import Room
 from scheduler.core.place import seat
 from scheduler.core.snapshot import DeviceMode, FlavorKind, FlavorView, PodSetView
 from scheduler.core.units import ClusterId, NodeId, WorkloadId
-from scheduler.core.victims import Cost, Eligible, Victim, cost_of
+from scheduler.core.victims import Cost, Victim, cost_of
 
 
 class _Entry(NamedTuple):
@@ -29,6 +29,14 @@ class _Entry(NamedTuple):
     victims: tuple[Victim, ...]
 
 
+class Evictable(Protocol):
+    """Whom a workload may have evicted, the least harm first."""
+
+    def in_cluster(self, cluster: ClusterId) -> Iterator[Victim]: ...
+    def on_node(self, node: NodeId) -> Iterator[Victim]: ...
+    def may_go(self, victim: Victim, before: Iterable[Victim]) -> bool: ...
+
+
 class Cheapest:
     """For the pods of one set and flavor. `taken` is who has been evicted already, kept up by the
     caller, as `soon` is."""
@@ -37,7 +45,7 @@ class Cheapest:
         self,
         *,
         soon: Draft,
-        eligible: Eligible,
+        eligible: Evictable,
         cluster: ClusterId,
         pod_set: PodSetView,
         flavor: FlavorView,
@@ -79,6 +87,15 @@ class Cheapest:
             else:
                 heapreplace(heap, first._replace(cost=cost_of(victims), victims=victims))
         return None
+
+    @property
+    def node(self) -> NodeId:
+        """Where those are that `victims` told last."""
+        return self._heap[0].node
+
+    def pass_over(self) -> None:
+        """They are of no use: not this node again, until somebody on it has been evicted."""
+        heappop(self._heap)
 
     def changed(self, nodes: Iterable[NodeId]) -> None:
         """Someone on these nodes has been evicted."""

@@ -36,7 +36,9 @@ class Draft:
         """With `packs` the prices of gaps decide on nodes with shared devices; without, as a
         question whether something fits needs no more, best fit does."""
         self.flavors: dict[FlavorId, FlavorView] = {f.id: f for f in snapshot.flavors}
-        self.book = Book(cohorts=snapshot.cohorts, queues=snapshot.queues)
+        self.book = Book(
+            cohorts=snapshot.cohorts, queues=snapshot.queues, flavors=snapshot.flavors
+        )
         self.clusters: tuple[ClusterId, ...] = tuple(
             sorted(cluster.id for cluster in snapshot.clusters if cluster.usable)
         )

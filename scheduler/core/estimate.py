@@ -27,13 +27,14 @@ from scheduler.core.caps import Caps
 from scheduler.core.cycle import plan
 from scheduler.core.draft import Draft
 from scheduler.core.faults import faults
+from scheduler.core.guarantees import BORROWED, tiers
 from scheduler.core.order import Heads
 from scheduler.core.plan import Admit, Place
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode
 from scheduler.core.request import Requests
 from scheduler.core.share import Shares
-from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot
+from scheduler.core.snapshot import ArrayView, HeldView, HoldingView, PendingView, Snapshot
 from scheduler.core.sound import sound
 from scheduler.core.units import ProjectId, UserId, WorkloadId
 
@@ -59,7 +60,8 @@ class Forecast:
     """Seconds from the snapshot until it starts in half, and in nine tenths, of the passes.
 
     None when it starts in fewer passes than that within HORIZON_S; both None without a basis, as
-    for all of a queue that is held, and for what a reservation keeps waiting.
+    for all of a queue that is held, for what a reservation keeps waiting, and for what waits for
+    the end of others.
     `passes` is how many were made.
     """
 
@@ -131,6 +133,7 @@ class _Run:
     id: WorkloadId
     project: ProjectId
     user: UserId
+    array: ArrayView | None
     since_s: int
     limit_s: int | None
     held: Sequence[Place | HeldView]
@@ -157,7 +160,11 @@ class _Simulation:
         waiting += [_again(held) for held in leaving if held.pod_sets]
         closed = {queue.project for queue in snapshot.queues if queue.held}
         kept = {h.workload for h in made.holds if h.reason.code is ReasonCode.RESERVED}
-        waiting = [p for p in waiting if p.project not in closed and p.id not in kept]
+        waiting = [
+            p
+            for p in waiting
+            if p.project not in closed and p.id not in kept and p.waits_for is None
+        ]
         self._draft = Draft(snapshot=snapshot, holding=staying)
         self._running = [_running(held, snapshot.at) for held in staying]
         for pending in snapshot.pending:
@@ -167,10 +174,10 @@ class _Simulation:
             if places:
                 self._running.append(_started(pending, 0, places))
         self._now = {workload: _Start(0, Basis.PLAN) for workload in admitted}
-        requests = Requests(flavors=self._draft.flavors)
+        requests = Requests(flavors=self._draft.flavors, book=self._draft.book)
         self._requests = {pending.id: requests.of(pending) for pending in waiting}
         self._waiting = self._first(waiting)
-        classes = {(p.project, p.user, self._requests[p.id]) for p in self._waiting}
+        classes = {(p.project, p.user, p.array, self._requests[p.id]) for p in self._waiting}
         affordable = min(MOST_ROUNDS, MOST_QUESTIONS // max(1, len(classes)))
         self._fineness = next((n for n in (32, 16, 8, 4) if n * _ROUNDS_EACH <= affordable), 2)
 
@@ -181,7 +188,7 @@ class _Simulation:
         heads, admission = self._queue(self._waiting, shares)
         ends = _Ends(self._history, seed)
         for run in self._running:
-            admission.caps.add(project=run.project, user=run.user, holds=run.held)
+            admission.caps.add(workload=run, holds=run.held)
             ends.add(run, 0)
         starts, now_s, basis = dict(self._now), 0, Basis.PLAN
         while True:
@@ -203,15 +210,16 @@ class _Simulation:
         return starts
 
     def _round(self, heads: Heads, admission: Admission) -> Iterator[tuple[PendingView, Admit]]:
-        """Who starts now: within nominal first, then borrowing, as in `cycle`."""
-        for borrowing in (False, True):
+        """Who starts now: tier after tier, as in `cycle`."""
+        for tier in tiers(self._draft.book.cohorts):
+            admission.begin(tier=tier)
             while (pending := heads.next()) is not None:
                 request = self._requests[pending.id]
-                admit = admission.start(pending=pending, request=request, borrowing=borrowing)
+                admit = admission.start(pending=pending, request=request)
                 if admit is not None:
                     yield pending, admit
                     continue
-                if not borrowing and pending.project in heads.mixed:
+                if tier != BORROWED and pending.project in heads.mixed:
                     admission.claim(pending=pending, request=request)
                 heads.close()
             heads.reopen()
@@ -230,7 +238,7 @@ class _Simulation:
         return Heads(pending=waiting, requests=self._requests, shares=shares), admission
 
     def _end(self, run: _Run, shares: Shares, caps: Caps) -> None:
-        caps.remove(project=run.project, user=run.user, holds=run.held)
+        caps.remove(workload=run, holds=run.held)
         for held in run.held:
             self._draft.remove(project=run.project, holder=held)
             shares.charge(project=run.project, flavor=held.flavor, amount_milli=-held.amount_milli)
@@ -275,12 +283,20 @@ class _Ends:
 
 def _running(held: HoldingView, at: int) -> _Run:
     since_s = 0 if held.started_at is None else min(0, held.started_at - at)
-    return _Run(held.id, held.project, held.user, since_s, held.run_time_limit_s, held.placements)
+    return _Run(
+        held.id,
+        held.project,
+        held.user,
+        held.array,
+        since_s,
+        held.run_time_limit_s,
+        held.placements,
+    )
 
 
 def _started(pending: PendingView, now_s: int, places: Sequence[Place]) -> _Run:
     limit_s = pending.run_time_limit_s
-    return _Run(pending.id, pending.project, pending.user, now_s, limit_s, places)
+    return _Run(pending.id, pending.project, pending.user, pending.array, now_s, limit_s, places)
 
 
 def _again(victim: HoldingView) -> PendingView:
@@ -296,6 +312,7 @@ def _again(victim: HoldingView) -> PendingView:
         clusters=victim.clusters,
         user=victim.user,
         topology=victim.topology,
+        array=victim.array,
     )
 
 

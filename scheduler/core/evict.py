@@ -1,17 +1,20 @@
 """One search for victims: a workload, an option, a cluster.
 
 Greedy: pod by pod the cheapest node (`cheapest`), then quota, then victims that turn out not to be
-needed are let go. No victim of RECLAIM may bring its project below nominal in a flavor that is
-asked for, and whoever reclaims ends within its own nominal.
+needed are let go. Whoever reclaims ends within the guarantee by which it does (`guarantees`), and
+what may not be preempted within what it may use.
 """
 
 from collections import Counter
 from dataclasses import dataclass
 
+from scheduler.core import firm
 from scheduler.core.cheapest import Cheapest
+from scheduler.core.cohorts import FLEET
 from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
 from scheduler.core.fit import let_in
+from scheduler.core.guarantees import guarantor
 from scheduler.core.place import place_gang
 from scheduler.core.plan import Place
 from scheduler.core.reasons import PreemptRule
@@ -19,7 +22,7 @@ from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import FlavorView, PendingView, PodSetView
 from scheduler.core.space import free_milli
 from scheduler.core.units import ClusterId, FlavorId, WorkloadId
-from scheduler.core.victims import Cost, Eligible, Victim, over_milli
+from scheduler.core.victims import Cost, Eligible, Victim
 
 _SECOND_LOOKS = 16
 """Victims of one search for whose return the workload is placed anew, and at most so many pods."""
@@ -56,7 +59,8 @@ class Search:
         self._cluster = cluster
         self._eligible = eligible
         self._taken: dict[WorkloadId, Victim] = {}
-        self._reclaimed: Counter[FlavorId] = Counter()
+        self._flavors = tuple(flavor for flavor, _ in option.needs)
+        self._reclaimed: Counter[int] = Counter()
         self._cheapest: Cheapest | None = None
 
     def run(self) -> Wait | None:
@@ -84,8 +88,11 @@ class Search:
         )
 
     def _free_quota(self) -> bool:
-        """Evict until what has been charged to the workload's project is lawful."""
-        for flavor, _ in self._option.needs:
+        """Evict until what has been charged to the workload's project is lawful.
+
+        Twice: who is reclaimed from for one flavor may bind another.
+        """
+        for flavor in self._flavors * 2:
             if self._is_lawful(flavor):
                 continue
             if self._eligible is None:
@@ -99,7 +106,7 @@ class Search:
                     break
             else:
                 return False
-        return True
+        return self._is_lawful(*self._flavors)
 
     def _let_go(self, places: tuple[Place, ...]) -> Wait:
         """Put back each victim without whom it works as well, the most harmful first.
@@ -122,7 +129,7 @@ class Search:
                 again = self._place(evicting=False)
             else:
                 continue
-            if again is not None and all(self._is_lawful(f) for f, _ in self._option.needs):
+            if again is not None and self._is_lawful(*self._flavors):
                 places = again
             else:
                 self._soon.rollback(mark)
@@ -157,22 +164,36 @@ class Search:
         ]
         return let_in(places=back, rooms=rooms, flavors=self._soon.flavors)
 
-    def _is_lawful(self, flavor: FlavorId) -> bool:
-        """Whether the project may hold what it has now been charged."""
-        left = self._soon.book.available(project=self._pending.project, flavor=flavor)
-        return (left or 0) >= 0 and not self._over_by_reclaim(flavor)
+    def _is_lawful(self, *flavors: FlavorId) -> bool:
+        """Whether the project may hold what it has now been charged of all of these."""
+        book, project = self._soon.book, self._pending.project
+        return self._is_guaranteed(*flavors) and all(
+            (book.available(project=project, flavor=flavor) or 0) >= 0 for flavor in flavors
+        )
 
     def _must_be_own(self, flavor: FlavorId) -> bool:
         """Whether only the project's own work, given back, makes it lawful."""
         book, project = self._soon.book, self._pending.project
         limit = book.borrowing_limit(project=project, flavor=flavor)
-        over = over_milli(book=book, project=project, flavor=flavor)
-        return self._over_by_reclaim(flavor) or (limit is not None and over > limit)
+        over = book.used(project=project, flavor=flavor) - book.nominal(
+            project=project, flavor=flavor
+        )
+        return not self._is_guaranteed(flavor) or (limit is not None and over > limit)
 
-    def _over_by_reclaim(self, flavor: FlavorId) -> bool:
-        """Whether others give back the flavor for a project that is itself over nominal."""
-        over = over_milli(book=self._soon.book, project=self._pending.project, flavor=flavor)
-        return over > 0 and self._reclaimed[flavor] > 0
+    def _is_guaranteed(self, *flavors: FlavorId) -> bool:
+        """Whether it is within the guarantee that it needs: against those who are reclaimed from,
+        and as work that may not be preempted."""
+        book, project = self._soon.book, self._pending.project
+        charged = [(flavor, 0) for flavor in flavors]
+        above = max(+self._reclaimed, default=None)
+        if above is not None:
+            by = guarantor(book, project=project, needs=charged, below=above)
+            if by == FLEET:
+                return False
+        return (
+            self._pending.preemptible
+            or firm.rooms(book, project=project, needs=charged) is not None
+        )
 
     def _evict(self, victim: Victim) -> None:
         for placement in victim.held.holding.placements:
@@ -189,9 +210,8 @@ class Search:
             self._taken[victim.id] = victim
         else:
             del self._taken[victim.id]
-        if victim.rule is PreemptRule.RECLAIM:
-            for flavor in victim.held.amounts:
-                self._reclaimed[flavor] += 1 if gone else -1
+        if victim.rule is PreemptRule.RECLAIM and self._eligible is not None:
+            self._reclaimed[self._eligible.above(victim)] += 1 if gone else -1
 
     def _make_room(self, pod_set: PodSetView, flavor: FlavorView) -> bool:
         """Evict the least harmful victims on one node after which the pod fits there."""

@@ -5,14 +5,15 @@ arithmetic with the planner.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from scheduler.core import mig
-from scheduler.core.cohorts import FLEET, Cohorts
+from scheduler.core.caps_law import caps
+from scheduler.core.cohorts import Cohorts
+from scheduler.core.moves_law import landed, moves
 from scheduler.core.plan import Admit, Place, Plan
-from scheduler.core.reasons import Cap, PreemptRule, ReasonCode
+from scheduler.core.reasons import PreemptRule, ReasonCode
 from scheduler.core.snapshot import (
-    CapsView,
     DeviceMode,
     DeviceView,
     FlavorKind,
@@ -22,15 +23,11 @@ from scheduler.core.snapshot import (
     PodSetView,
     Snapshot,
 )
+from scheduler.core.tree_law import Law, add_models, firm, reclaimers, reclaims, usage
 from scheduler.core.units import (
-    NOBODY,
     ONE_MILLI,
     DeviceId,
-    FlavorId,
-    ProjectId,
     Span,
-    UserId,
-    WorkloadId,
 )
 
 
@@ -45,9 +42,16 @@ def violations(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
         *_gangs(snapshot, plan),
         *_rooms(snapshot, plan),
         *quotas(snapshot, plan),
-        *_caps(snapshot, plan),
+        *caps(snapshot, plan),
+        *firm(snapshot, plan),
+        *reclaimers(snapshot, plan),
         *_evictions(snapshot, plan),
+        *moves(snapshot, plan),
     }
+    if plan.landings:
+        then, made = landed(snapshot, plan)
+        broken = (*_gangs(then, made), *_rooms(then, made), *quotas(then, made))
+        found |= {f"once all have landed: {each}" for each in broken}
     return tuple(sorted(found))
 
 
@@ -236,101 +240,25 @@ def quotas(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     """No member of the tree is brought beyond what it has and may borrow, whatever has room."""
     cohorts = Cohorts(cohorts=snapshot.cohorts, queues=snapshot.queues)
     projects = {p.id: p.project for p in snapshot.pending}
-    before = _usage(snapshot)
+    before = usage(snapshot)
     after = Counter(before)
     for admit in plan.admits:
         for place in admit.places:
             if admit.workload in projects:
                 after[projects[admit.workload], place.flavor] += place.amount_milli
+    for by in (before, after):
+        add_models(snapshot, by)
     grown = {key for key, amount in after.items() if amount > before[key]}
     for project, flavor in sorted(grown):
         number = cohorts.number.get(project)
         if number is None or flavor not in cohorts.quotas[number]:
             yield f"project {project} has no quota of {flavor}"
     for flavor in sorted({flavor for _, flavor in grown}):
-        then, now = _Law(cohorts, flavor, before), _Law(cohorts, flavor, after)
+        then, now = Law(cohorts, flavor, before), Law(cohorts, flavor, after)
         for member in range(len(cohorts.parents)):
             used, most = now.used(member), now.most(member)
             if most is not None and used > most and used > then.used(member):
                 yield f"{cohorts.names[member]} holds {used} of {flavor}, and may hold {most}"
-
-
-class _Law:
-    """The law of quota for one flavor, by definition: each value from its children's."""
-
-    def __init__(
-        self, cohorts: Cohorts, flavor: FlavorId, usage: Mapping[tuple[ProjectId, FlavorId], int]
-    ) -> None:
-        self._children: dict[int, list[int]] = {}
-        for member, parent in enumerate(cohorts.parents):
-            self._children.setdefault(parent, []).append(member)
-        self._quotas = [quotas.get(flavor) for quotas in cohorts.quotas]
-        self._own = {n: usage.get((project, flavor), 0) for project, n in cohorts.number.items()}
-
-    def used(self, member: int) -> int:
-        below = (max(0, self.used(c) - self._kept(c)) for c in self._children.get(member, ()))
-        return self._own.get(member, 0) + sum(below)
-
-    def most(self, member: int) -> int | None:
-        quota = self._quotas[member]
-        if member == FLEET:
-            return self._capacity(member)
-        if quota is None or quota.borrowing_limit_milli is None:
-            return None
-        return self._capacity(member) + quota.borrowing_limit_milli
-
-    def _capacity(self, member: int) -> int:
-        quota = self._quotas[member]
-        lent = (self._capacity(c) - self._kept(c) for c in self._children.get(member, ()))
-        return (quota.nominal_milli if quota else 0) + sum(lent)
-
-    def _kept(self, member: int) -> int:
-        quota = self._quotas[member]
-        if quota is None or quota.lending_limit_milli is None:
-            return 0
-        return max(0, self._capacity(member) - quota.lending_limit_milli)
-
-
-def _usage(snapshot: Snapshot) -> Counter[tuple[ProjectId, FlavorId]]:
-    used: Counter[tuple[ProjectId, FlavorId]] = Counter()
-    for holding in snapshot.holding:
-        for placement in holding.placements:
-            used[holding.project, placement.flavor] += placement.amount_milli
-    return used
-
-
-def _caps(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
-    """Nothing of a held queue starts, and what starts brings nothing beyond a cap."""
-    pending = {p.id: p for p in snapshot.pending}
-    cores = {f.id for f in snapshot.flavors if f.kind is FlavorKind.CPU}
-    before: Counter[tuple[Cap, ProjectId, UserId]] = Counter()
-    more: Counter[tuple[Cap, ProjectId, UserId]] = Counter()
-    started = [(pending[a.workload], a.places) for a in plan.admits if a.workload in pending]
-    for counts, holders in (
-        (before, [(h, h.placements) for h in snapshot.holding]),
-        (more, started),
-    ):
-        for of, places in holders:
-            counts[Cap.RUNNING, of.project, NOBODY] += 1
-            counts[Cap.USER_RUNNING, of.project, of.user] += 1
-            milli = sum(place.amount_milli for place in places if place.flavor not in cores)
-            counts[Cap.USER_GPUS, of.project, of.user] += milli
-    queues = {queue.project: queue for queue in snapshot.queues}
-    for (cap, project, user), added in more.items():
-        queue = queues.get(project)
-        if queue is None or not added:
-            continue
-        if queue.held:
-            yield f"project {project} is held and starts work"
-        caps = queue.caps or CapsView()
-        most = {
-            Cap.RUNNING: caps.running,
-            Cap.USER_RUNNING: caps.user_running,
-            Cap.USER_GPUS: caps.user_gpus_milli,
-        }[cap]
-        total = before[cap, project, user] + added
-        if most is not None and total > most:
-            yield f"project {project} passes {cap}: {total} of {most} for {user or 'all'}"
 
 
 def _evictions(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
@@ -356,28 +284,4 @@ def _evictions(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
             yield f"{victim.id} is evicted by priority and is not of lower priority there"
         if preempt.rule is PreemptRule.RECLAIM and own:
             yield f"{victim.id} is reclaimed by its own project"
-    yield from _below_nominal(snapshot, plan, waits)
-
-
-def _below_nominal(snapshot: Snapshot, plan: Plan, waits: set[WorkloadId]) -> Iterator[str]:
-    """Reclaim leaves a project at nominal in one flavor, at least, that the preemptor accepts."""
-    pending = {p.id: p for p in snapshot.pending}
-    holding = {h.id: h for h in snapshot.holding}
-    left = _usage(snapshot)
-    for admit in plan.admits:
-        for place in admit.places:
-            left[pending[admit.workload].project, place.flavor] += place.amount_milli
-    nominal = {(q.project, n.flavor): n.nominal_milli for q in snapshot.queues for n in q.quotas}
-    reclaimed = [p for p in plan.preempts if p.rule is PreemptRule.RECLAIM and p.victim in holding]
-    for preempt in reclaimed:
-        for placement in holding[preempt.victim].placements:
-            left[holding[preempt.victim].project, placement.flavor] -= placement.amount_milli
-    waiting_projects = {pending[w].project for w in waits if w in pending}
-    for preempt in reclaimed:
-        victim, by = holding[preempt.victim], pending.get(preempt.preemptor)
-        if by is None or victim.project in waiting_projects:
-            continue
-        accepted = {f for pod_set in by.pod_sets for f in pod_set.flavors}
-        shared = accepted & {p.flavor for p in victim.placements}
-        if all(left[victim.project, f] < nominal.get((victim.project, f), 0) for f in shared):
-            yield f"{victim.id} is reclaimed below the nominal quota of {victim.project}"
+    yield from reclaims(snapshot, plan, waits)

@@ -1,16 +1,19 @@
 """What could ever start, whatever is free now: asked at submission, and to say why work waits."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from scheduler.core import draft as drafts
+from scheduler.core import firm
 from scheduler.core.draft import Draft
 from scheduler.core.place import clusters_for, most_together, would_place
 from scheduler.core.plan import Place
 from scheduler.core.reasons import BINDS_BOTH, BINDS_CORES, BINDS_MEMORY, Reason, ReasonCode
 from scheduler.core.request import Option, Request, Requests
-from scheduler.core.snapshot import PendingView, Snapshot
+from scheduler.core.snapshot import FlavorView, PendingView, Snapshot
 from scheduler.core.space import free_milli, largest_beside, largest_free_milli
-from scheduler.core.units import NodeId, ProjectId
+from scheduler.core.units import FlavorId, NodeId, ProjectId
 
 HOPELESS = frozenset(
     {ReasonCode.NEVER_ADMISSIBLE, ReasonCode.NO_MATCHING_FLAVOR, ReasonCode.EXCEEDS_CAPACITY}
@@ -42,12 +45,24 @@ def because(code: ReasonCode, **numbers: int | str) -> Reason:
     return Reason(code, tuple(sorted(numbers.items())))
 
 
+def waits_for(
+    *, places: Sequence[Place], flavors: Mapping[FlavorId, FlavorView], victims: int
+) -> Reason:
+    """It waits until these places are free, for which so many are stopped now."""
+    flavor = places[0].flavor
+    return because(
+        ReasonCode.WAITING_FOR_PREEMPTION,
+        coming_milli=sum(place.amount_milli for place in places if place.flavor == flavor),
+        flavor=flavors[flavor].name,
+        victims_count=victims,
+    )
+
+
 class Limits:
     """The fleet with nothing in it; built when first asked, and kept for many questions."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._requests = Requests(flavors={flavor.id: flavor for flavor in snapshot.flavors})
         self._empty: Draft | None = None
         self._known: dict[Option, Reason | None] = {}
 
@@ -56,6 +71,10 @@ class Limits:
         if self._empty is None:
             self._empty = drafts.empty(snapshot=self._snapshot)
         return self._empty
+
+    @cached_property
+    def _requests(self) -> Requests:
+        return Requests(flavors=self.empty.flavors, book=self.empty.book)
 
     def reason(self, pending: PendingView) -> Reason | None:
         """As `never_admissible`."""
@@ -88,6 +107,9 @@ class Limits:
     def of_quota(self, *, pending: PendingView, option: Option) -> Reason | None:
         """Why the option could not be charged if nobody else used anything."""
         book, project = self.empty.book, pending.project
+        reason = firm.why_not(drafts=(self.empty,), pending=pending, option=option)
+        if reason is not None:
+            return reason
         for flavor, asked in option.needs:
             ceiling = book.ceiling(project=project, flavor=flavor)
             if ceiling is None or asked > ceiling:
@@ -129,7 +151,9 @@ def room_numbers(
         flavor.id: max(free_milli(draft=draft, cluster=c, flavor=flavor) for c in clusters)
         for flavor in kinds.values()
     }
-    _, scarce, asked = min((free[flavor] - asked, flavor, asked) for flavor, asked in option.needs)
+    _, scarce, asked = min(
+        (free[flavor] - asked, flavor, asked) for flavor, asked in option.needs if flavor in free
+    )
     flavor = kinds[scarce]
     pod = max(
         (p for p, f in zip(pending.pod_sets, option.flavors, strict=True) if f.id == scarce),

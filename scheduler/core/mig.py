@@ -7,7 +7,7 @@ names of boards that the guide leaves out are those of NVIDIA's mig-parted.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -200,6 +200,18 @@ def arrange(
         asked = ", ".join(f"{count} x {part.name}" for part, count in wanted)
         raise ImpossibleLayout(f"{asked} fit on {devices} x {model} in no legal way")
     return layouts
+
+
+def full_layouts(*, model: str, profiles: Sequence[str]) -> tuple[dict[str, int], ...]:
+    """How many of each of the profiles may lie on one device at once, wherever none could be
+    added; without zeros. () for a model, or profiles, without any."""
+    parts = tuple(part for name in profiles if (part := _profile(model, name)) is not None)
+    most = tuple(part.at_most for part in parts)
+    return tuple(
+        {part.name: count for part, count in zip(parts, counts, strict=True) if count}
+        for counts in _maximal(parts, most)
+        if any(counts)
+    )
 
 
 _Layout = tuple[tuple[str, Span], ...]

@@ -5,9 +5,10 @@ Within a project: priority, then submission, then id. Between heads:
   2. lower share of what they borrow, then less use in the past: of the tenant, then of the
      department, then of the project
   3. earlier submission, then id
-Identical requests of one project and submitter queue behind each other: when one does not fit, its
-like are closed with it and cost nothing more. Shares only grow while a plan admits, so the stored
-key of a head is at most too good: it is checked when it comes up, and put back if it was.
+Identical requests of one project, submitter and array queue behind each other: when one does not
+fit, its like are closed with it and cost nothing more. Shares only grow while a plan admits, so
+the stored key of a head is at most too good: it is checked when it comes up, and put back if it
+was.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +16,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 from scheduler.core.request import Request
 from scheduler.core.share import Shares
-from scheduler.core.snapshot import PendingView
+from scheduler.core.snapshot import ArrayView, PendingView
 from scheduler.core.units import ProjectId, UserId, WorkloadId
 
 _InProject = tuple[int, int, str]
@@ -23,7 +24,7 @@ _Key = tuple[int, tuple[int, ...], int, str]
 
 
 class _Like:
-    """The workloads of one project and submitter with one request, the next one last."""
+    """The workloads of one project, submitter and array with one request, the next one last."""
 
     __slots__ = ("request", "waiting")
 
@@ -44,17 +45,17 @@ class Heads:
     ) -> None:
         """`mixed` are the projects with work of several priorities."""
         self._shares = shares
-        likes: dict[tuple[ProjectId, UserId, Request], _Like] = {}
+        likes: dict[tuple[ProjectId, UserId, ArrayView | None, Request], _Like] = {}
         for waiting in pending:
             request = requests[waiting.id]
-            key = waiting.project, waiting.user, request
+            key = waiting.project, waiting.user, waiting.array, request
             like = likes.get(key)
             if like is None:
                 like = likes[key] = _Like(request)
             like.waiting.append(waiting)
         for like in likes.values():
             like.waiting.sort(key=place_in_queue, reverse=True)
-        self._likes = [(project, like) for (project, _, _), like in likes.items()]
+        self._likes = [(key[0], like) for key, like in likes.items()]
         priorities: dict[ProjectId, set[int]] = {}
         for waiting in pending:
             priorities.setdefault(waiting.project, set()).add(waiting.priority)

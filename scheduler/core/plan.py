@@ -39,6 +39,19 @@ class Preempt:
 
 
 @dataclass(frozen=True, slots=True)
+class Landing:
+    """Where a workload starts next, before anybody else: it is moved, or others are for it.
+
+    `since` is when that was decided; the places are kept until it has started, for a while.
+    """
+
+    workload: WorkloadId
+    cluster: ClusterId
+    places: tuple[Place, ...]
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
 class Hold:
     """Not now, and why."""
 
@@ -72,7 +85,8 @@ class Keep:
 class Plan:
     """Each pending workload of the snapshot stands in exactly one Admit or one Hold.
 
-    `faults` are ascending; the plan is one for the rest.
+    `faults` are ascending; the plan is one for the rest. `landings` are all that are still to
+    come after it; each of the snapshot's that is not among them is over.
     """
 
     admits: tuple[Admit, ...] = ()
@@ -80,3 +94,4 @@ class Plan:
     holds: tuple[Hold, ...] = ()
     faults: tuple[Fault, ...] = ()
     keeps: tuple[Keep, ...] = ()
+    landings: tuple[Landing, ...] = ()

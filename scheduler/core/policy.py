@@ -14,6 +14,9 @@ class Policy:
 
     Who has waited for `guard_s` and fits nowhere has room kept for it (see `backfill`); None keeps
     none. `most_kept` is for how many at once: 1 is EASY backfill, more is conservative.
+
+    `consolidation_budget_milli_s` is how much work one plan may lose by moving work to make room
+    (see `moves`), in thousandths of devices x seconds; 0 moves none.
     """
 
     preemption: bool = True
@@ -22,3 +25,4 @@ class Policy:
     max_preemptors: int = 32
     guard_s: int | None = None
     most_kept: int = 1
+    consolidation_budget_milli_s: int = 0

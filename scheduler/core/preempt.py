@@ -4,17 +4,19 @@ Everything here happens in the draft called *soon*: the fleet once all that is o
 (`releasing`, and the victims of this plan) is back, with the places of those that wait for it
 already taken. A workload that fits there waits; a later plan admits it, when the release is seen.
 
-A workload reclaims only within its own nominal quota, and no victim of it may bring its project
-below nominal in a flavor that is asked for. So whoever was evicted comes after the one who evicted
-it when it asks again: it is a borrower then, or of lower priority in the same project (`cycle` and
-`admission` order them so), and there is no ring of evictions.
+A workload reclaims only within a guarantee, and no victim of it may bring anyone who gives below
+what is guaranteed to that one (`guarantees`). So whoever was evicted comes after the one who
+evicted it when it asks again: it is of a later tier then, or of lower priority in the same project
+(`cycle` and `admission` order them so), and there is no ring of evictions.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from scheduler.core.cohorts import FLEET
 from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
+from scheduler.core.equivalents import Parts
 from scheduler.core.evict import Search, Wait
 from scheduler.core.place import clusters_for, would_place
 from scheduler.core.plan import Place
@@ -41,7 +43,10 @@ class Evictions:
 
     def __init__(self, *, snapshot: Snapshot, policy: Policy) -> None:
         self.candidates = Candidates(
-            holding=snapshot.holding, queues=snapshot.queues, at=snapshot.at
+            holding=snapshot.holding,
+            queues=snapshot.queues,
+            parts=Parts(flavors=snapshot.flavors, queues=snapshot.queues),
+            at=snapshot.at,
         )
         self._snapshot = snapshot
         self._policy = policy
@@ -54,7 +59,7 @@ class Evictions:
         self._hopeless: set[Option] = set()
         self._stuck: dict[Option, int] = {}
         self._version = 0
-        self._in_vain: dict[tuple[ProjectId, int, Option, bool], int] = {}
+        self._in_vain: dict[tuple[ProjectId, int, Option, int], int] = {}
         self._possible: dict[Option, int] = {}
         self._searches: Counter[ProjectId] = Counter()
         self.promised: list[tuple[ProjectId, Place]] = []
@@ -101,21 +106,22 @@ class Evictions:
         pending: PendingView,
         request: Request,
         options: Sequence[Option],
-        reclaiming: Collection[Option],
+        guarantors: Mapping[Option, int],
         book: Book,
     ) -> Wait | None:
         """What the workload waits for from now on; None when eviction does not help it.
 
         The first of `options` that works is taken, in the cluster where it does least harm.
-        Borrowers are evicted for `reclaiming` options alone. `book` is the usage now.
+        Borrowers are evicted for options with `guarantors` alone. `book` is the usage now.
         """
         for option in options:
+            guarantor = guarantors.get(option, FLEET)
             evicting = self.may_evict and self.candidates.exist(
-                pending=pending, option=option, book=book, reclaiming=option in reclaiming
+                pending=pending, option=option, book=book, guarantor=guarantor
             )
             if option in self._hopeless or not (evicting or self._may_come_free(option)):
                 continue
-            asked = pending.project, pending.priority, option, option in reclaiming
+            asked = pending.project, pending.priority, option, guarantor
             if self._in_vain.get(asked) == self._version:
                 continue  # its like was searched for, and nothing has changed since
             self._in_vain[asked] = self._version
@@ -126,7 +132,7 @@ class Evictions:
                     pending=pending,
                     option=option,
                     soon=self.soon,
-                    reclaiming=option in reclaiming,
+                    guarantor=guarantor,
                 )
             if not self._quota_could_do(pending, option, eligible):
                 continue
@@ -204,6 +210,7 @@ class Evictions:
             if all(
                 free_within_milli(domain=emptied, flavor=kinds[flavor]) >= asked
                 for flavor, asked in option.needs
+                if flavor in kinds
             ):
                 free = sum(
                     free_within_milli(domain=here, flavor=flavor) for flavor in kinds.values()
@@ -219,11 +226,21 @@ class Evictions:
             self._leaving = True
             self.preemptors += 1
             self._victims += len(wait.victims)
-        for place in wait.places:
-            self._taken.append((pending.project, place))
-            self.promised.append((pending.project, place))
+        self._note(pending.project, wait.places)
+
+    def promise(self, *, project: ProjectId, places: Sequence[Place]) -> None:
+        """Somebody of the project waits for these places of `soon`, which are free there."""
+        self._version += 1
+        for place in places:
+            self.soon.add(project=project, holder=place)
+        self._note(project, places)
+
+    def _note(self, project: ProjectId, places: Sequence[Place]) -> None:
+        for place in places:
+            self._taken.append((project, place))
+            self.promised.append((project, place))
             if self._bare is not None:
-                self._bare.add(project=pending.project, holder=place)
+                self._bare.add(project=project, holder=place)
 
     def _quota_could_do(
         self, pending: PendingView, option: Option, eligible: Eligible | None

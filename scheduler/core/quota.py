@@ -12,13 +12,21 @@ The law, which every increase has to leave true at each member whose use it rais
   used(m) <= capacity(m) + borrowing limit(m); for the fleet, used <= capacity
 
 What stays within a member's kept part raises nobody's use above it. The database keeps the same
-law, by triggers (ADR 0018).
+law, by triggers (ADR 0018). What of its use is guaranteed to whom is another law: `guarantees`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 from scheduler.core.cohorts import FLEET, Cohorts
-from scheduler.core.snapshot import CohortView, PodSetView, QueueView, QuotaView
+from scheduler.core.equivalents import Parts
+from scheduler.core.snapshot import (
+    CohortView,
+    FlavorView,
+    HoldingView,
+    PodSetView,
+    QueueView,
+    QuotaView,
+)
 from scheduler.core.units import FlavorId, ProjectId
 
 
@@ -35,16 +43,21 @@ def amount_milli(*, pod_set: PodSetView) -> int:
 class Ledger:
     """One flavor, over the whole tree, by number."""
 
-    __slots__ = ("capacity", "kept", "nominal", "parents", "quotas", "total", "used")
+    __slots__ = (
+        *("_drawn", "capacity", "kept", "lasting", "nominal", "parents"),
+        *("quotas", "total", "used"),
+    )
 
     def __init__(self, cohorts: Cohorts, flavor: FlavorId) -> None:
-        """`nominal` is the member's own; `total` sums it over the tree, lent or not."""
+        """`nominal` is the member's own; `total` sums it over the tree, lent or not. `lasting` is
+        `used` without what is on its way back."""
         self.parents = cohorts.parents
         self.quotas: list[QuotaView | None] = [of.get(flavor) for of in cohorts.quotas]
         self.nominal = [quota.nominal_milli if quota else 0 for quota in self.quotas]
         self.total = sum(self.nominal)
         self.capacity = list(self.nominal)
-        self.used = [0] * len(self.nominal)
+        self.used = self.lasting = [0] * len(self.nominal)
+        self._drawn: list[int] | None = None
         self.kept = [0] * len(self.nominal)
         # Children have higher numbers than their parents: from the leaves upwards.
         for number in range(len(self.nominal) - 1, FLEET, -1):
@@ -54,11 +67,74 @@ class Ledger:
             self.capacity[self.parents[number]] += self.capacity[number] - self.kept[number]
 
     def charge(self, number: int, amount: int) -> None:
+        self._add(self.used, self.kept, number, amount)
+        if self.lasting is not self.used:
+            self._add(self.lasting, self.kept, number, amount)
+        if self._drawn is not None:
+            self._add(self._drawn, self.nominal, number, amount)
+
+    def leave(self, number: int, amount: int) -> None:
+        """So much of the use is on its way back. Said before `drawn` is asked for."""
+        if self.lasting is self.used:
+            self.lasting = list(self.used)
+        self._add(self.lasting, self.kept, number, -amount)
+
+    @property
+    def drawn(self) -> list[int]:
+        """As `lasting`, were nothing lent: what a member's own use, and its children's beyond
+        their own nominal, draw on its own nominal. Built when first asked for."""
+        if self._drawn is None:
+            self._drawn, parents = [0] * len(self.used), set(self.parents)
+            for number, used in enumerate(self.lasting):
+                if number not in parents:
+                    self._add(self._drawn, self.nominal, number, used)
+        return self._drawn
+
+    def _add(self, to: list[int], stays: list[int], number: int, amount: int) -> None:
+        """Add to a member, and to those above it what is beyond what `stays` below."""
         while number >= FLEET and amount:
-            before = self.used[number]
-            after = self.used[number] = before + amount
-            kept = self.kept[number]
+            before = to[number]
+            after = to[number] = before + amount
+            amount = max(after, stays[number]) - max(before, stays[number])
+            number = self.parents[number]
+
+    def rooms(self, number: int, *, gives_way: int = 0) -> list[int]:
+        """How much more the member may take within its own capacity, within its parent's, and so
+        on to below the fleet, were `gives_way` of its lasting use gone."""
+        return self._rooms(self.lasting, self.kept, self.capacity, number, gives_way)
+
+    def own_rooms(self, number: int) -> list[int]:
+        """As `rooms`, of what the members have themselves and nobody below them is guaranteed."""
+        return self._rooms(self.drawn, self.nominal, self.nominal, number, 0)
+
+    def _rooms(
+        self, used: list[int], stays: list[int], most: list[int], number: int, gives_way: int
+    ) -> list[int]:
+        found, below, amount = [], 0, -gives_way
+        while number > FLEET:
+            before, kept = used[number], stays[number]
+            after = before + amount
+            found.append(most[number] - after + below)
+            below += max(0, kept - after)
             amount = max(after, kept) - max(before, kept)
+            number = self.parents[number]
+        return found
+
+    def over(self, number: int) -> int:
+        """Use beyond what is guaranteed to the member; negative below it."""
+        return self.used[number] - self.capacity[number]
+
+    def law(self, number: int, more: int) -> Iterator[tuple[int, int, int | None]]:
+        """Each member whose use `more` raises, upwards: its number, its use then and the most that
+        the law lets it use, None without a limit."""
+        while more > 0:
+            quota, before, kept = self.quotas[number], self.used[number], self.kept[number]
+            limit = quota.borrowing_limit_milli if quota else None
+            most = None if limit is None else self.capacity[number] + limit
+            yield number, before + more, self.capacity[FLEET] if number == FLEET else most
+            if number == FLEET:
+                return
+            more = max(before + more, kept) - max(before, kept)
             number = self.parents[number]
 
     def available(self, number: int) -> int:
@@ -70,6 +146,11 @@ class Ledger:
             most = self.capacity[number] + quota.borrowing_limit_milli
             above = min(above, most - max(used, kept))
         return above if used >= kept else kept - used + max(0, above)
+
+    def firm_ceiling(self, path: Sequence[int]) -> int:
+        """The most that the member at the path's end could hold of what those on it have
+        themselves, if nobody else used any."""
+        return min(self.ceiling(path[-1]), sum(self.nominal[n] for n in path)) if path else 0
 
     def ceiling(self, number: int) -> int:
         if number == FLEET:
@@ -88,21 +169,33 @@ class Book:
     quota row of its own for a flavor may use none of it.
     """
 
-    __slots__ = ("_ledgers", "_strays", "cohorts")
+    __slots__ = ("_ledgers", "_strays", "cohorts", "parts")
 
-    def __init__(self, *, cohorts: Iterable[CohortView] = (), queues: Iterable[QueueView]) -> None:
+    def __init__(
+        self,
+        *,
+        cohorts: Iterable[CohortView] = (),
+        queues: Iterable[QueueView],
+        flavors: Iterable[FlavorView] = (),
+    ) -> None:
+        """Without `flavors` nothing that is charged counts of a model too."""
+        self.parts = Parts(flavors=flavors, queues=queues)
         self.cohorts = Cohorts(cohorts=cohorts, queues=queues)
         self._ledgers: dict[FlavorId, Ledger] = {}
         self._strays: dict[tuple[ProjectId, FlavorId], int] = {}
 
     def charge(self, *, project: ProjectId, flavor: FlavorId, amount_milli: int) -> None:
-        """Add to usage; a negative amount gives back. Checks nothing: ask `available` first."""
+        """Add to usage, of the flavor's model too; a negative amount gives back. Checks nothing:
+        ask `available` first."""
         number = self.cohorts.number.get(project)
         if number is None:
             key = project, flavor
             self._strays[key] = self._strays.get(key, 0) + amount_milli
-        else:
-            self.ledger(flavor).charge(number, amount_milli)
+            return
+        for of, amount in self.parts.charges(
+            project=project, flavor=flavor, amount_milli=amount_milli
+        ):
+            self.ledger(of).charge(number, amount)
 
     def available(self, *, project: ProjectId, flavor: FlavorId) -> int | None:
         """How much more the project may take now; None without a quota row.
@@ -117,6 +210,19 @@ class Book:
         """The most the project could hold if nobody else used any; None without a quota row."""
         number = self._with_quota(project, flavor)
         return None if number is None else self.ledger(flavor).ceiling(number)
+
+    def leave(self, *, holding: HoldingView) -> None:
+        """What it holds was charged, and is on its way back."""
+        number = self.cohorts.number.get(holding.project)
+        if number is not None:
+            for flavor, amount in self.parts.sums(holding=holding).items():
+                self.ledger(flavor).leave(number, amount)
+
+    def guaranteed(self, *, project: ProjectId, flavor: FlavorId) -> int:
+        """The most that the project could hold without borrowing if nobody else used any: its own
+        nominal, and that of those above it, as far as its limits let it."""
+        path = self.cohorts.paths[self.cohorts.number.get(project, FLEET)]
+        return self.ledger(flavor).firm_ceiling(path)
 
     def used(self, *, project: ProjectId, flavor: FlavorId) -> int:
         number = self.cohorts.number.get(project)

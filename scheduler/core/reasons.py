@@ -10,7 +10,7 @@ class ReasonCode(StrEnum):
     NEVER_ADMISSIBLE = "never-admissible"  # asks more than nominal + borrowing could ever allow
     NO_MATCHING_FLAVOR = "no-matching-flavor"  # no accepted flavor exists on an accepted cluster
     EXCEEDS_CAPACITY = "exceeds-capacity"  # larger than any node, or than the accepted clusters
-    QUOTA_USED = "quota-used"  # the project's own nominal + borrowing is in use
+    QUOTA_USED = "quota-used"  # what the project itself may hold, or is guaranteed, is in use
     COHORT_USED = "cohort-used"  # nothing left to borrow
     NO_FIT = "no-fit"  # free in sum, but no node or legal span (or no gang of nodes) holds it now
     NO_FREE_CAPACITY = "no-free-capacity"  # the accepted clusters are full
@@ -24,6 +24,8 @@ class ReasonCode(StrEnum):
     ROOM_KEPT = "room-kept"  # it has waited so long that what it needs first is kept for it
     KEPT_FOR_OTHERS = "kept-for-others"  # it would fit, were that not kept for who waited longer
     CAP_REACHED = "cap-reached"  # as much of its project, or of its submitter, runs as may at once
+    ARRAY_FULL = "array-full"  # as many of its array run as may at once
+    DEPENDENCY = "dependency"  # others that it was told to wait for have not ended
     INVALID = "invalid"  # what is stored of it contradicts itself; the fault says how
 
 
@@ -75,6 +77,7 @@ class Subject(StrEnum):
 class PreemptRule(StrEnum):
     PRIORITY = "priority"  # lower priority in the same project
     RECLAIM = "reclaim"  # its project borrows what the preemptor's project is guaranteed
+    CONSOLIDATE = "consolidate"  # it starts again elsewhere at once, so that the preemptor fits
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,8 @@ class Reason:
     would do and something else does not, `binds` says what: BINDS_CORES, BINDS_MEMORY or
     BINDS_BOTH. When it would fit apart, `level` says in what of its topology all of it has to be,
     `domains_count` how many of those there are, and `most_pods_count` how many pods one takes.
+    `moves_…` tell of slices that might move to make room: how many, and the work lost by it, and
+    that might be lost, in seconds of a device.
     """
 
     code: ReasonCode
@@ -140,6 +145,8 @@ _SENTENCES: dict[ReasonCode, str] = {
         " run-time limit that ends before may go ahead."
     ),
     ReasonCode.CAP_REACHED: "{used} workloads of the project run; at most {limit} may at once.",
+    ReasonCode.ARRAY_FULL: "{used} of its array run; at most {limit} may at once.",
+    ReasonCode.DEPENDENCY: "It starts after other work. Still to end: {unmet}; first {first}.",
 }
 _KEPT = (
     "{kept} {flavor} are kept for it from those who come after it; by the run-time limits of what"
@@ -154,6 +161,20 @@ _CAPS = {
         " {limit} at once."
     ),
 }
+_FIRM = {
+    ReasonCode.NEVER_ADMISSIBLE: (
+        "{asked} asked; {guaranteed} {flavor} are guaranteed to the project and those above it,"
+        " and work that may not be preempted does not borrow."
+    ),
+    ReasonCode.QUOTA_USED: (
+        "{asked} asked and {available} left of the {guaranteed} {flavor} guaranteed to the project"
+        " and those above it; work that may not be preempted does not borrow."
+    ),
+}
+_MOVES = (
+    " Room could be made by moving {moves} of others' slices, which loses {moves_lost} hours of"
+    " their work; {moves_budget} may be lost now."
+)
 _NO_QUOTA = "{asked} asked; the project has no quota of {flavor}."
 _NO_FLAVOR = "No accepted flavor exists on an accepted cluster."
 _OUT = (
@@ -200,10 +221,16 @@ def describe(reason: Reason) -> str:
     if reason.code is ReasonCode.CLUSTER_UNAVAILABLE and "flavor" in words:
         sentence = _OUT
         words["outages"] = _outages(milli)
-    if reason.code is ReasonCode.NEVER_ADMISSIBLE and not most:
+    if "guaranteed" in words:
+        sentence = _FIRM.get(reason.code, sentence)
+    elif reason.code is ReasonCode.NEVER_ADMISSIBLE and not most:
         sentence = _NO_QUOTA
     if reason.code is ReasonCode.NO_MATCHING_FLAVOR and "flavor" not in words:
         sentence = _NO_FLAVOR
+    if "moves_count" in milli:
+        sentence += _MOVES
+        words["moves_lost"] = in_units(milli["moves_lost_s"] * 1000 // 3600)
+        words["moves_budget"] = in_units(milli["moves_budget_s"] * 1000 // 3600)
     return sentence.format_map(words)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice, product
 from operator import attrgetter
 
-from scheduler.core.quota import amount_milli
+from scheduler.core.quota import Book, amount_milli
 from scheduler.core.snapshot import FlavorKind, FlavorView, PendingView, PodSetView
 from scheduler.core.units import ONE_MILLI, ClusterId, FlavorId
 
@@ -22,7 +22,8 @@ SHAPE = attrgetter(
 class Option:
     """One accepted flavor for each pod set, and what the least start is charged of each flavor.
 
-    `needs` is in thousandths, ascending by flavor. Belongs to one request: equal to itself alone.
+    `needs` is in thousandths, ascending by flavor, then by the models of which they count. Belongs
+    to one request: equal to itself alone.
     """
 
     flavors: tuple[FlavorView, ...]
@@ -41,6 +42,7 @@ class Request:
     clusters: tuple[ClusterId, ...]
     order: tuple[int, ...]
     count: int
+    preemptible: bool
 
     def accepts(self, cluster: ClusterId) -> bool:
         return not self.clusters or cluster in self.clusters
@@ -49,32 +51,38 @@ class Request:
 class Requests:
     """The classes met so far; one `Request` object for each."""
 
-    def __init__(self, *, flavors: Mapping[FlavorId, FlavorView], by_limit: bool = False) -> None:
-        """`by_limit`: those with another run-time limit are of another class."""
+    def __init__(
+        self, *, flavors: Mapping[FlavorId, FlavorView], book: Book, by_limit: bool = False
+    ) -> None:
+        """`by_limit`: those with another run-time limit are of another class. So are those whose
+        projects have quotas of other models."""
         self._flavors = flavors
+        self._parts = book.parts
         self._by_limit = by_limit
         self._known: dict[tuple[object, ...], Request] = {}
 
     def of(self, pending: PendingView) -> Request:
         """The class of the workload."""
         limit_s = pending.run_time_limit_s if self._by_limit else None
-        shape = (*map(SHAPE, pending.pod_sets), pending.clusters, limit_s, pending.topology)
+        bound = self._parts.bound(project=pending.project)
+        asks = *map(SHAPE, pending.pod_sets), pending.clusters, pending.topology
+        shape = asks, limit_s, pending.preemptible, bound
         found = self._known.get(shape)
         if found is None:
-            found = self._known[shape] = self._request(pending)
+            found = self._known[shape] = self._request(pending, bound)
         return found
 
-    def _request(self, pending: PendingView) -> Request:
+    def _request(self, pending: PendingView, bound: frozenset[FlavorId]) -> Request:
         pod_sets = pending.pod_sets
         accepted = [
             [self._flavors[f] for f in pod_set.flavors if self._suits(f, pod_set)]
             for pod_set in pod_sets
         ]
         combined = islice(product(*accepted), MOST_OPTIONS)
-        options = tuple(Option(c, _needs(pod_sets, c)) for c in combined if c)
+        options = tuple(Option(c, self._needs(pod_sets, c, bound)) for c in combined if c)
         order = sorted(range(len(pod_sets)), key=lambda i: _size(pod_sets[i], i))
         count = sum(pod_set.count for pod_set in pod_sets)
-        return Request(options, pending.clusters, tuple(order), count)
+        return Request(options, pending.clusters, tuple(order), count, pending.preemptible)
 
     def _suits(self, flavor_id: FlavorId, pod_set: PodSetView) -> bool:
         flavor = self._flavors.get(flavor_id)
@@ -84,17 +92,21 @@ class Requests:
             return flavor.kind is FlavorKind.CPU
         if flavor.kind is FlavorKind.SHARE:
             return pod_set.gpu_count == 1 and 0 < pod_set.gpu_milli <= ONE_MILLI
-        return flavor.kind is not FlavorKind.CPU and pod_set.gpu_milli == ONE_MILLI
+        given = flavor.kind in (FlavorKind.WHOLE, FlavorKind.MIG)
+        return given and pod_set.gpu_milli == ONE_MILLI
 
-
-def _needs(
-    pod_sets: Sequence[PodSetView], flavors: Sequence[FlavorView]
-) -> tuple[tuple[FlavorId, int], ...]:
-    needs: dict[FlavorId, int] = {}
-    for pod_set, flavor in zip(pod_sets, flavors, strict=True):
-        least = pod_set.min_count * amount_milli(pod_set=pod_set)
-        needs[flavor.id] = needs.get(flavor.id, 0) + least
-    return tuple(sorted(needs.items()))
+    def _needs(
+        self,
+        pod_sets: Sequence[PodSetView],
+        flavors: Sequence[FlavorView],
+        bound: frozenset[FlavorId],
+    ) -> tuple[tuple[FlavorId, int], ...]:
+        needs: dict[FlavorId, int] = {}
+        for pod_set, flavor in zip(pod_sets, flavors, strict=True):
+            least = pod_set.min_count * amount_milli(pod_set=pod_set)
+            needs[flavor.id] = needs.get(flavor.id, 0) + least
+        of_models = self._parts.needs(bound=bound, needs=needs)
+        return (*sorted(needs.items()), *sorted(of_models.items()))
 
 
 def _size(pod_set: PodSetView, i: int) -> tuple[int, ...]:

@@ -42,7 +42,7 @@ class Shares:
             for flavor, quota in quotas.items():
                 self._add(cohorts.paths[number], flavor, -quota.nominal_milli)
         for (project, flavor), amount in book.usage().items():
-            self.charge(project=project, flavor=flavor, amount_milli=amount)
+            self._add(self._paths.get(project, ()), flavor, amount)
         self._past = _past(book) if any(cohorts.pasts) else None
 
     def of(self, *, project: ProjectId) -> tuple[int, ...]:
@@ -72,8 +72,11 @@ class Shares:
         return tuple(term for pair in pairs for term in pair)
 
     def charge(self, *, project: ProjectId, flavor: FlavorId, amount_milli: int) -> None:
-        """The project's use has grown by that much, or shrunk."""
-        self._add(self._paths.get(project, ()), flavor, amount_milli)
+        """The project's use has grown by that much, or shrunk; of the flavor's model too."""
+        for of, amount in self._book.parts.charges(
+            project=project, flavor=flavor, amount_milli=amount_milli
+        ):
+            self._add(self._paths.get(project, ()), of, amount)
 
     def over(self, *, flavor: FlavorId) -> list[int]:
         """Use of the flavor beyond nominal, negative below it, by the numbers of the tree."""

@@ -107,17 +107,18 @@ class Slices:
 
     def cheapest(self, *, flavor: FlavorView, taken: int) -> Spot | None:
         """None when no start is free, also for a flavor that is no slice."""
-        mix = self._mix(flavor)
+        mix = self.mix(flavor)
         found = spots(mix=mix, profile=flavor.profile, taken=taken) if mix else ()
         return found[0] if found else None
 
     def in_order(self, *, flavor: FlavorView, masks: Iterable[int]) -> list[int]:
         """None of them for a flavor that is no slice."""
-        mix = self._mix(flavor)
+        mix = self.mix(flavor)
         return in_order(mix=mix, profile=flavor.profile, masks=masks) if mix else []
 
-    def _mix(self, flavor: FlavorView) -> Mix | None:
-        """Nothing is counted before somebody asks."""
+    def mix(self, flavor: FlavorView) -> Mix | None:
+        """That of the flavor's model; None when it is no slice. Nothing is counted before somebody
+        asks."""
         model = flavor.model
         if model not in self._mixes:
             if mig.profile(model=model, name=flavor.profile) is None:

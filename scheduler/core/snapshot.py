@@ -6,8 +6,10 @@ Tuples are in any order: the plan must not depend on it. Times are whole seconds
 from dataclasses import dataclass
 from enum import StrEnum
 
+from scheduler.core.plan import Landing
 from scheduler.core.units import (
     NOBODY,
+    ArrayId,
     ClusterId,
     CohortId,
     DeviceId,
@@ -21,7 +23,7 @@ from scheduler.core.units import (
     WorkloadId,
 )
 
-SCHEMA = 4
+SCHEMA = 5
 """Raised with every change of these types, so that a stored snapshot says how to be read."""
 
 
@@ -37,6 +39,7 @@ class FlavorKind(StrEnum):
     MIG = "mig"  # slices of one MIG profile of a model
     SHARE = "share"  # thousandths of a device of a model
     CPU = "cpu"  # work without a device; amounts are thousandths of a core
+    MODEL = "model"  # a quota over all of a model; its unit is a seventh of a device
 
 
 class Isolation(StrEnum):
@@ -205,10 +208,28 @@ class TopologyView:
 
 
 @dataclass(frozen=True, slots=True)
+class ArrayView:
+    """Workloads that were submitted as one, of which at most so many hold placements at once."""
+
+    id: ArrayId
+    most_at_once: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnmetView:
+    """What a workload waits for besides capacity: the ends of `count` others, `first` by id one
+    of them, a workload or an array."""
+
+    count: int
+    first: str
+
+
+@dataclass(frozen=True, slots=True)
 class PendingView:
     """`clusters` empty accepts any cluster. `not_before` holds a retry back until then.
 
     `user` is its submitter where its project has caps of users. `topology` None: anywhere.
+    `array` is the one it belongs to, where that has a cap. `waits_for` None: for nobody's end.
     """
 
     id: WorkloadId
@@ -222,6 +243,8 @@ class PendingView:
     not_before: int = 0
     user: UserId = NOBODY
     topology: TopologyView | None = None
+    array: ArrayView | None = None
+    waits_for: UnmetView | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +267,7 @@ class HoldingView:
 
     `checkpointed_at` is when it last told that its work was saved, in this run or an earlier one.
     `pod_sets`, `clusters` and `topology` are what it asks for when it queues again; without pod
-    sets it won't.
+    sets it won't. `moved_at` is when it was last stopped to start elsewhere at once.
     """
 
     id: WorkloadId
@@ -262,22 +285,27 @@ class HoldingView:
     user: UserId = NOBODY
     checkpointed_at: int | None = None
     topology: TopologyView | None = None
+    array: ArrayView | None = None
+    moved_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ReservationView:
-    """An amount of a flavor that is kept for a project in [starts_at, ends_at)."""
+    """An amount of a flavor that is kept for a project in [starts_at, ends_at). Before `binds_at`
+    work without a run-time limit may still start on it: nobody knows when that ends."""
 
     project: ProjectId
     flavor: FlavorId
     amount_milli: int
     starts_at: int
     ends_at: int
+    binds_at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """`levels` names the levels of the topology, the outermost first."""
+    """`levels` names the levels of the topology, the outermost first. `landings` are those of
+    plans before that are still to come."""
 
     at: int
     flavors: tuple[FlavorView, ...]
@@ -289,3 +317,4 @@ class Snapshot:
     schema: int = SCHEMA
     reservations: tuple[ReservationView, ...] = ()
     levels: tuple[str, ...] = ()
+    landings: tuple[Landing, ...] = ()

@@ -17,6 +17,7 @@ WorkloadId = NewType("WorkloadId", str)
 PodSetId = NewType("PodSetId", str)
 PlacementId = NewType("PlacementId", str)
 UserId = NewType("UserId", str)
+ArrayId = NewType("ArrayId", str)
 
 NOBODY = UserId("")
 """The user of work whose project has no caps of users."""

@@ -1,8 +1,9 @@
 """Who may be evicted for whom, and how much harm that does.
 
 PRIORITY: preemptible work of lower priority in the same project. RECLAIM: preemptible work of
-another project that is over its nominal quota in a flavor that the workload asks for. Neither
-takes work that has not yet run for the least time its project grants it.
+another project, over what is guaranteed to it and to those above it, in a flavor that the workload
+asks for (`guarantees`). Neither takes work that has not yet run for the least time its project
+grants it.
 
 Harm, least first: borrowers before the project's own work, lower priority, less work lost since
 the last checkpoint, fewer pods. A gang goes as a whole, so on each node all of it counts.
@@ -13,7 +14,11 @@ from heapq import merge
 from operator import attrgetter
 from typing import NamedTuple
 
+from scheduler.core import losses
+from scheduler.core.cohorts import FLEET
 from scheduler.core.draft import Draft
+from scheduler.core.equivalents import Parts
+from scheduler.core.guarantees import gives
 from scheduler.core.quota import Book
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.request import Option
@@ -25,21 +30,20 @@ Cost = tuple[bool, int, int, int]
 
 
 class Held:
-    """Work that may be evicted. `amounts` is what it gives back, thousandths by flavor; `order`
-    has the least harm first, whosever work it is."""
+    """Work that may be evicted. `amounts` is what it gives back, thousandths by flavor, models
+    too; `order` has the least harm first, whosever work it is."""
 
     __slots__ = ("amounts", "holding", "on", "order")
 
-    def __init__(self, holding: HoldingView, *, at: int) -> None:
+    def __init__(self, holding: HoldingView, *, parts: Parts, at: int) -> None:
         self.holding = holding
         placements = holding.placements
         lost = lost_milli_s(holding=holding, at=at)
         self.order = holding.priority, lost, len(placements), holding.id
-        self.amounts: dict[FlavorId, int] = {}
+        self.amounts = parts.sums(holding=holding)
         self.on: dict[NodeId, tuple[HeldView, ...]] = {}
         for placement in placements:
-            flavor, node = placement.flavor, placement.node
-            self.amounts[flavor] = self.amounts.get(flavor, 0) + placement.amount_milli
+            node = placement.node
             self.on[node] = (*self.on[node], placement) if node in self.on else (placement,)
 
 
@@ -59,6 +63,8 @@ class Victim(NamedTuple):
     @property
     def cost(self) -> Cost:
         priority, lost_milli_s, pods, _ = self.held.order
+        if self.rule is PreemptRule.CONSOLIDATE:
+            priority = 0  # it goes on elsewhere, whatever comes before it
         return self.rule is PreemptRule.PRIORITY, priority, lost_milli_s, pods
 
 
@@ -70,14 +76,15 @@ def cost_of(victims: Sequence[Victim]) -> Cost:
 
 
 def lost_milli_s(*, holding: HoldingView, at: int) -> int:
-    """The work lost by eviction: thousandths of devices (of cores without any) x seconds run since
-    the last checkpoint."""
+    """The work lost by its eviction, of devices, of cores where it has none (`losses`)."""
     held = sum([p.amount_milli for p in holding.placements if p.spans])
     held = held or sum([p.amount_milli for p in holding.placements])
-    since = at if holding.started_at is None else holding.started_at
-    if holding.checkpointed_at is not None:
-        since = max(since, holding.checkpointed_at)
-    return held * max(0, at - since)
+    return losses.lost_milli_s(
+        held_milli=held,
+        started_at=holding.started_at,
+        checkpointed_at=holding.checkpointed_at,
+        at=at,
+    )
 
 
 def is_protected(*, holding: HoldingView, min_run_time_s: int, at: int) -> bool:
@@ -87,26 +94,24 @@ def is_protected(*, holding: HoldingView, min_run_time_s: int, at: int) -> bool:
     return max(0, at - since) < min_run_time_s  # rounded seconds: it may begin after `at`
 
 
-def over_milli(*, book: Book, project: ProjectId, flavor: FlavorId) -> int:
-    """Use beyond the project's nominal quota; negative below it."""
-    used = book.used(project=project, flavor=flavor)
-    return used - book.nominal(project=project, flavor=flavor)
-
-
 class Candidates:
     """All work that may be evicted, less what has been in this plan; least harm first."""
 
     def __init__(
-        self, *, holding: Iterable[HoldingView], queues: Iterable[QueueView], at: int
+        self,
+        *,
+        holding: Iterable[HoldingView],
+        queues: Iterable[QueueView],
+        parts: Parts,
+        at: int,
     ) -> None:
         self._gone: set[WorkloadId] = set()
         self._of_project: dict[ProjectId, list[Held]] = {}
-        self._of_flavor: dict[FlavorId, list[Held]] = {}
-        self._holders: dict[FlavorId, set[ProjectId]] = {}
+        self._of_flavor: dict[FlavorId, dict[ProjectId, list[Held]]] = {}
         self._on_node: dict[NodeId, list[Held]] = {}
         granted = {queue.project: queue.min_run_time_s for queue in queues}
         evictable = (
-            Held(h, at=at)
+            Held(h, parts=parts, at=at)
             for h in holding
             if h.preemptible
             and not h.releasing
@@ -116,8 +121,8 @@ class Candidates:
         for held in self._all.values():
             self._of_project.setdefault(held.holding.project, []).append(held)
             for flavor in held.amounts:
-                self._of_flavor.setdefault(flavor, []).append(held)
-                self._holders.setdefault(flavor, set()).add(held.holding.project)
+                of_flavor = self._of_flavor.setdefault(flavor, {})
+                of_flavor.setdefault(held.holding.project, []).append(held)
             for node in held.on:
                 self._on_node.setdefault(node, []).append(held)
 
@@ -142,30 +147,43 @@ class Candidates:
             if held.holding.id not in self._gone:
                 yield held
 
-    def exist(self, *, pending: PendingView, option: Option, book: Book, reclaiming: bool) -> bool:
+    def exist(self, *, pending: PendingView, option: Option, book: Book, guarantor: int) -> bool:
         """Whether anyone may be evicted, by the rules alone."""
         if next(self.own(pending=pending), None) is not None:
             return True
-        return reclaiming and any(
-            next(self.borrowers(pending=pending, flavor=flavor, book=book), None) is not None
+        to = pending.project
+        return any(
+            next(self.borrowers(to=to, flavor=flavor, book=book, guarantor=guarantor), None)
             for flavor, asked in option.needs
             if asked
         )
 
     def borrowers(
-        self, *, pending: PendingView, flavor: FlavorId, book: Book
-    ) -> Iterator[ProjectId]:
-        """Other projects with work to evict that are over nominal in the flavor."""
-        for project in self._holders.get(flavor, ()):
-            over = over_milli(book=book, project=project, flavor=flavor)
-            if over > 0 and project != pending.project:
-                yield project
+        self, *, to: ProjectId, flavor: FlavorId, book: Book, guarantor: int
+    ) -> Iterator[tuple[ProjectId, int, tuple[int, ...]]]:
+        """Projects with work to evict that give the flavor back `to` one with that guarantor, each
+        with the nearest member above both and those that have to stay at capacity."""
+        if guarantor == FLEET:
+            return
+        ledger = book.ledger(flavor)
+        for project in self._of_flavor.get(flavor, ()):
+            number = book.cohorts.number.get(project)
+            if project == to or (number is not None and ledger.over(number) <= 0):
+                continue
+            above, members = gives(book.cohorts, project=project, to=to)
+            if above < guarantor and all(ledger.over(member) > 0 for member in members):
+                yield project, above, members
+
+    def all(self) -> Iterator[Held]:
+        return self._left(self._all.values())
 
     def on_node(self, node: NodeId) -> Iterator[Held]:
         return self._left(self._on_node.get(node, ()))
 
-    def with_flavor(self, flavor: FlavorId) -> Iterator[Held]:
-        return self._left(self._of_flavor.get(flavor, ()))
+    def with_flavor(self, flavor: FlavorId, projects: Iterable[ProjectId]) -> Iterator[Held]:
+        """That of those projects."""
+        of = self._of_flavor.get(flavor, {})
+        return self._left(merge(*(of[p] for p in projects if p in of), key=_ORDER))
 
     def _left(self, found: Iterable[Held]) -> Iterator[Held]:
         return (held for held in found if held.holding.id not in self._gone)
@@ -181,23 +199,34 @@ class Eligible:
         pending: PendingView,
         option: Option,
         soon: Draft,
-        reclaiming: bool,
+        guarantor: int,
     ) -> None:
+        """Of a workload without a guarantor, FLEET, nobody is reclaimed from."""
         self._candidates = candidates
         self._pending = pending
         self._book = soon.book
         self._asked = [flavor for flavor, asked in option.needs if asked]
-        self._borrowers = {
-            flavor: set(candidates.borrowers(pending=pending, flavor=flavor, book=soon.book))
-            for flavor in (self._asked if reclaiming else ())
-        }
+        self._borrowers: dict[FlavorId, set[ProjectId]] = {}
+        self._above: dict[ProjectId, int] = {}
+        self._members: dict[ProjectId, tuple[int, ...]] = {}
+        for flavor in self._asked if guarantor != FLEET else ():
+            found = self._borrowers[flavor] = set[ProjectId]()
+            for project, above, members in candidates.borrowers(
+                to=pending.project, flavor=flavor, book=soon.book, guarantor=guarantor
+            ):
+                found.add(project)
+                self._above[project], self._members[project] = above, members
+
+    def above(self, victim: Victim) -> int:
+        """Of one who is reclaimed from: the nearest member above it and the workload."""
+        return self._above[victim.held.holding.project]
 
     def in_cluster(self, cluster: ClusterId) -> Iterator[Victim]:
         """All of them that hold something there, least harm first."""
-        by_flavor = [self._candidates.with_flavor(flavor) for flavor in self._borrowers]
+        by_flavor = [self._candidates.with_flavor(*each) for each in self._borrowers.items()]
         before: Held | None = None
         for held in merge(*by_flavor, key=_ORDER):
-            if held is not before and held.holding.cluster == cluster and self._borrows(held):
+            if held is not before and held.holding.cluster == cluster:
                 yield Victim(held, PreemptRule.RECLAIM)
             before = held
         for held in self._candidates.own(pending=self._pending):
@@ -217,10 +246,8 @@ class Eligible:
 
     def with_flavor(self, flavor: FlavorId) -> Iterator[Victim]:
         """As `on_node`."""
-        if self._borrowers:
-            for held in self._candidates.with_flavor(flavor):
-                if self._borrows(held):
-                    yield Victim(held, PreemptRule.RECLAIM)
+        for held in self._candidates.with_flavor(flavor, self._members):
+            yield Victim(held, PreemptRule.RECLAIM)
         for held in self._candidates.own(pending=self._pending):
             if flavor in held.amounts:
                 yield Victim(held, PreemptRule.PRIORITY)
@@ -237,16 +264,31 @@ class Eligible:
         return False
 
     def may_go(self, victim: Victim, before: Iterable[Victim]) -> bool:
-        """Whether its project stays at nominal without it and those evicted `before`."""
+        """Whether all who give it stay at capacity without it and those evicted `before`: in each
+        flavor asked for, or else in its model, if that is asked for too."""
         if victim.rule is PreemptRule.PRIORITY:
             return True
-        project = victim.held.holding.project
+        project, seen, before = victim.held.holding.project, set[FlavorId](), tuple(before)
         for flavor in self._asked:
-            gone = victim.held.amounts.get(flavor, 0)
-            if gone:
-                for other in before:
-                    if other.held.holding.project == project:
-                        gone += other.held.amounts.get(flavor, 0)
-                if gone > over_milli(book=self._book, project=project, flavor=flavor):
-                    return False
+            if flavor in seen or not victim.held.amounts.get(flavor):
+                continue
+            part = self._book.parts.of(project=project, flavor=flavor)
+            either = [flavor]
+            if part is not None and part.whole in self._asked:
+                either.append(part.whole)
+            seen.update(either)
+            if not any(self._spares(victim, before, flavor) for flavor in either):
+                return False
+        return True
+
+    def _spares(self, victim: Victim, before: Sequence[Victim], flavor: FlavorId) -> bool:
+        ledger, gone = self._book.ledger(flavor), victim.held.amounts.get(flavor, 0)
+        for member in self._members[victim.held.holding.project]:
+            others = sum(
+                other.held.amounts.get(flavor, 0)
+                for other in before
+                if member in self._members.get(other.held.holding.project, ())
+            )
+            if gone + others > ledger.over(member):
+                return False
         return True

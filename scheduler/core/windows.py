@@ -3,7 +3,9 @@
 At each moment that what starts now may still run, the flavor has to have free, or given back by
 then for certain, what its reservations lack: what is reserved, less what their projects hold of
 it. Only work that ends by its own run-time limit is sure to give back; work without one is taken
-to run for ever. Amounts are kept, not nodes, over all clusters; nothing that runs is stopped.
+to run for ever, and minds windows from their `binds_at` on alone: one that is far ahead does not
+keep it waiting till then. Amounts are kept, not nodes, over all clusters; nothing that runs is
+stopped.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,6 +47,9 @@ class Windows:
         self._moments: tuple[_Moment, ...] = tuple(
             sorted({(max(self._at, w.starts_at), w.flavor) for w in self._windows})
         )
+        self._bind: frozenset[_Moment] = frozenset(
+            (max(self._at, w.starts_at), w.flavor) for w in self._windows if w.binds_at <= self._at
+        )
         out = _out(snapshot) if self._windows else frozenset[NodeId | DeviceId]()
         self._held: list[_Held] = []
         for holding in snapshot.holding if self._windows else ():
@@ -68,7 +73,7 @@ class Windows:
         return any(
             window.project != pending.project
             and self._flavors[window.flavor].model in models | {""}
-            and (ends_at is None or ends_at > window.starts_at)
+            and (window.binds_at <= self._at if ends_at is None else ends_at > window.starts_at)
             for window in self._windows
         )
 
@@ -94,6 +99,8 @@ class Windows:
         ends_at = self._end_of(pending)
         held = [*self._held, *_held(pending.project, places, ends_at)]
         for moment, flavor in self._moments:
+            if ends_at is None and (moment, flavor) not in self._bind:
+                continue
             lacking = self._lacking(draft, moment, flavor, held)
             if lacking > max(0, before[moment, flavor]):
                 return because(

@@ -1,8 +1,8 @@
 """Plan → rows. The only place that creates placements; each gang is all or nothing.
 
-Admissions go in batches, one short transaction each: fence, room asked for again on fresh rows,
-quotas locked, compare-and-set, placements. What a constraint refuses is found by halving,
-and left for the next cycle.
+Admissions go in batches, one short transaction each: fence, room and the caps of arrays asked for
+again on fresh rows, quotas locked, compare-and-set, placements. What a constraint refuses is found
+by halving, and left for the next cycle.
 """
 
 import logging
@@ -20,23 +20,24 @@ from controlplane.kernel.crash import crash
 from controlplane.kernel.ids import uuid7
 from scheduler.core.fit import Room, let_in
 from scheduler.core.lifecycle import State
-from scheduler.core.plan import Admit, Plan, Preempt
+from scheduler.core.plan import Admit, Plan
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.units import WorkloadId
-from scheduler.loop import holds, load
+from scheduler.loop import arrays, holds, landings
 from scheduler.loop.lease import Lease, fence
-from scheduler.loop.load import Loaded
 from scheduler.models import (
     Attempt,
     Operation,
     OperationKind,
     Placement,
     PlacementSpan,
+    Workload,
     WorkloadEvent,
 )
-from scheduler.selectors import fleet
+from scheduler.selectors import fleet, load
+from scheduler.selectors.load import Loaded
+from scheduler.services import stops
 from scheduler.services.transition import Step, transition
-from scheduler.services.workloads import stop_attempts
 from tenants.models import Project, QueueState
 from tenants.services import usage
 
@@ -73,7 +74,7 @@ def apply(
         batch = plan.admits[tried : tried + BATCH]
         admitted |= _admit(lease, loaded, batch, projects, at)
         tried += len(batch)
-    preempted = _preempt(lease, loaded, plan.preempts, at)
+    preempted = _preempt(lease, loaded, plan, at, speed)
     holds.write(lease=lease, waiting=loaded.waiting, holds=plan.holds, at=at, speed=speed)
     refused = tuple(a.workload for a in plan.admits[:tried] if a.workload not in admitted)
     return Outcome(frozenset(admitted), refused, len(plan.admits) - tried, preempted)
@@ -120,7 +121,8 @@ def _admit_batch(
     at: datetime,
 ) -> set[WorkloadId]:
     # The fence keeps other schedulers out, so room can only have grown by the time of the lock.
-    fitting = _still_fitting(loaded, _still_open(batch, projects))
+    allowed = arrays.within(_still_open(batch, projects), loaded.waiting)
+    fitting = _still_fitting(loaded, allowed)
     usage.lock(_amounts(fitting, projects))
     moved = transition(
         [
@@ -244,14 +246,17 @@ def _insert_placements(
 _RULES = {
     PreemptRule.PRIORITY: "for work of higher priority in the same project",
     PreemptRule.RECLAIM: "because its project borrowed what another project is guaranteed",
+    PreemptRule.CONSOLIDATE: "to start again elsewhere at once, so that other work has room",
 }
 
 
 def _preempt(
-    lease: Lease, loaded: Loaded, preempts: Sequence[Preempt], at: datetime
+    lease: Lease, loaded: Loaded, plan: Plan, at: datetime, speed: float
 ) -> frozenset[WorkloadId]:
-    """Mark the victims and ask for their pods' end. Their capacity is held until that is seen."""
-    if not preempts:
+    """Mark the victims and ask for their pods' end, after their notice, with what is kept for
+    those that are moved. Their capacity is held until that is seen."""
+    preempts, before = plan.preempts, loaded.snapshot.landings
+    if not preempts and set(plan.landings) == set(before):
         return frozenset()
     projects = {w.id: UUID(w.project) for w in loaded.snapshot.holding}
     rules = {UUID(preempt.victim): preempt for preempt in preempts}
@@ -282,5 +287,9 @@ def _preempt(
             message=[f"rule: {rules[id].rule.value}" for id in victims],
         )
         crash("E1")
-        stop_attempts(workload_ids=victims)
+        stops.evict(workload_ids=victims, at=at, speed=speed)
+        landings.write(before=before, after=plan.landings)
+        away = [id for id in victims if rules[id].rule is PreemptRule.CONSOLIDATE]
+        if away:
+            Workload.objects.filter(id__in=away).update(moved_at=at)
     return frozenset(rules[id].victim for id in moved)

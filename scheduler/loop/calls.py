@@ -7,6 +7,7 @@ close. An answer is what the call returned or the ClusterError it raised.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from functools import partial
 from uuid import UUID
 
@@ -17,7 +18,6 @@ from controlplane.kernel.crash import crash
 from scheduler.loop.claims import Claimed, Pod
 from scheduler.loop.requests import is_gang, pod_request, service_name
 
-GRACE_S = 10
 OPEN_TRIES = 4
 """How often a gate is tried in one batch while others change its pod."""
 NAMESPACE_S = 600.0
@@ -90,6 +90,15 @@ class Calls:
         name that is another's is nobody's to end."""
         return self._each(pods, self._uid)
 
+    def tell(self, pods: Sequence[Pod], until: datetime) -> Answers[None]:
+        """Give those that were born notice."""
+        return self._each(
+            [pod for pod in pods if pod.uid],
+            lambda pod: self._port.give_notice(
+                namespace=pod.namespace, name=pod.name, uid=pod.uid, until=until
+            ),
+        )
+
     def delete(self, pods: Sequence[Pod], uids: Answers[str]) -> Answers[bool]:
         """Ask for their end; False for a pod that never was: nothing to wait for."""
         return self._each(pods, lambda pod: self._delete(pod, _told(uids[pod.placement_id])))
@@ -133,7 +142,7 @@ class Calls:
     def _delete(self, pod: Pod, uid: str) -> bool:
         if not uid:
             return False
-        self._port.delete_pod(namespace=pod.namespace, name=pod.name, uid=uid, grace_s=GRACE_S)
+        self._port.delete_pod(namespace=pod.namespace, name=pod.name, uid=uid, grace_s=pod.grace_s)
         crash("E2")
         return True
 
@@ -186,5 +195,5 @@ def is_of(pod: Pod, report: PodReport) -> bool:
 def errors[T](pods: Sequence[Pod], answers: Answers[T]) -> list[ClusterError]:
     """What went wrong for these pods."""
     return [
-        answer for pod in pods if isinstance(answer := answers[pod.placement_id], ClusterError)
+        answer for pod in pods if isinstance(answer := answers.get(pod.placement_id), ClusterError)
     ]

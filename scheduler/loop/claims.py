@@ -46,15 +46,23 @@ class Pod:
     share_replicas: int
     share_resource: str
     run_time_limit_s: int | None
+    grace_s: int
+    notice_s: int
+    array_index: int | None = None
+    array_size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
+    """`due` is what is to be done: a stop goes before the start that it overtook, and waits for
+    the end of the notice, until `notice_until`, that goes before it."""
+
     id: UUID
     workload_id: UUID
     project_id: UUID
     namespace: str
-    stopping: bool
+    due: OperationKind
+    notice_until: datetime | None
     pods: tuple[Pod, ...] = field(repr=False)
 
 
@@ -95,15 +103,19 @@ def claim(*, cluster_id: UUID, token: UUID, limit: int) -> list[Claimed]:
     for attempt, *columns in rows(_PODS, [ids]):
         pods[attempt].append(_pod(*columns))
     return [
-        Claimed(id, workload, project, namespace, stopping, tuple(pods[id]))
-        for id, workload, project, namespace, stopping in rows(_CLAIMED, [ids])
+        Claimed(id, workload, project, namespace, OperationKind(due), until, tuple(pods[id]))
+        for id, workload, project, namespace, due, until in rows(_CLAIMED, [ids])
     ]
 
 
 _CLAIMED = """
 SELECT a.id, a.workload_id, w.project_id, p.namespace,
-       EXISTS (SELECT 1 FROM scheduler_operation o WHERE o.attempt_id = a.id AND o.kind = 'stop')
+       CASE WHEN o.attempt_id IS NULL THEN 'start'
+            WHEN o.done_at IS NULL AND o.failures = 0 AND o.due_at > clock_timestamp()
+            THEN 'notice' ELSE 'stop' END,
+       w.notice_until
 FROM scheduler_attempt a
+LEFT JOIN scheduler_operation o ON o.attempt_id = a.id AND o.kind = 'stop'
 JOIN scheduler_workload w ON w.id = a.workload_id
 JOIN tenants_project p ON p.id = w.project_id
 WHERE a.id = ANY(%s) ORDER BY a.id
@@ -117,7 +129,9 @@ SELECT * FROM (
            count(*) OVER (PARTITION BY q.attempt_id) AS peers,
            p.namespace, q.pod_name, q.pod_uid, n.hostname, s.image, s.command, s.args, s.env,
            q.cpu_milli, q.memory_mib, f.kind, f.profile, s.gpu_count, s.gpu_milli,
-           n.share_replicas, n.share_resource, w.run_time_limit_s, q.released_at
+           n.share_replicas, n.share_resource, w.run_time_limit_s, w.grace_s, w.notice_s,
+           w.array_index, y.size,
+           q.released_at
     FROM scheduler_placement q
     JOIN scheduler_attempt a ON a.id = q.attempt_id
     JOIN scheduler_workload w ON w.id = q.workload_id
@@ -125,6 +139,7 @@ SELECT * FROM (
     JOIN scheduler_podset s ON s.id = q.pod_set_id
     JOIN clusters_node n ON n.id = q.node_id
     JOIN clusters_flavor f ON f.id = q.flavor_id
+    LEFT JOIN scheduler_workloadarray y ON y.id = w.array_id
     WHERE q.attempt_id = ANY(%s)
 ) planned WHERE released_at IS NULL ORDER BY attempt_id, rank
 """
@@ -219,13 +234,15 @@ def close(*, attempts: Sequence[UUID], kinds: Sequence[OperationKind], token: UU
 def postpone(
     *, attempts: Sequence[UUID], why: str, token: UUID, after_s: float | None = None
 ) -> None:
-    """Try again later: after `after_s`, or 1, 2, 4 … 60 s by the number of failures."""
+    """Try what is due again later: after `after_s`, or 1, 2, 4 … 60 s by the number of
+    failures."""
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE scheduler_operation o SET failures = least(o.failures + 1, 32767),"
             " last_error = %s, due_at = clock_timestamp() + interval '1 second'"
             " * coalesce(%s, least(60, power(2, least(o.failures, 6)))) FROM scheduler_attempt a"
-            " WHERE a.id = o.attempt_id AND a.id = ANY(%s) AND a.claim = %s AND o.done_at IS NULL",
+            " WHERE a.id = o.attempt_id AND a.id = ANY(%s) AND a.claim = %s AND o.done_at IS NULL"
+            " AND o.due_at <= clock_timestamp()",
             [why[:500], after_s, list(attempts), token],
         )
     let_go(attempts=attempts, token=token)

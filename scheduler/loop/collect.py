@@ -17,7 +17,7 @@ from django.db import connection
 
 from clusters.port import ClusterError, ClusterPort
 from controlplane.kernel.crash import crash
-from scheduler.loop.calls import GRACE_S, Calls
+from scheduler.loop.calls import Calls
 from scheduler.loop.dispatch import THREADS, Batch
 from scheduler.loop.requests import is_gang, service_name
 from scheduler.models import Leftover
@@ -116,7 +116,7 @@ def _deletions(
                     namespace=ended.namespace,
                     name=name,
                     uid=uid,
-                    grace_s=GRACE_S,
+                    grace_s=1,  # they have ended: nothing is left to wait for
                 ),
             )
 

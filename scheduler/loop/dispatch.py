@@ -6,7 +6,7 @@ stored is never opened, so a retry or a late duplicate can't start work twice (P
 """
 
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
@@ -19,6 +19,7 @@ from django.db import transaction
 
 from clusters.port import ClusterError, ClusterPort, Fault, PodPhase, PodReport
 from controlplane.kernel.crash import crash
+from scheduler.core.failures import GONE, NEVER_STARTED, FailureClass
 from scheduler.core.lifecycle import State
 from scheduler.loop import observe, settle
 from scheduler.loop.calls import Answers, Calls, errors, is_of
@@ -74,8 +75,8 @@ def dispatch(
             calls = Calls(port, cluster_id, pool, _Heartbeat(claimed, token))
             try:
                 hand = _Hand(calls, token, at)
-                hand.start([attempt for attempt in claimed if not attempt.stopping])
-                hand.stop([attempt for attempt in claimed if attempt.stopping])
+                for kind, act in hand.acts.items():
+                    act([attempt for attempt in claimed if attempt.due is kind])
             except Exception as error:
                 calls.cut_short(repr(error))  # else the pool's end waits for all its calls
                 raise
@@ -107,6 +108,11 @@ class _Hand:
         self._calls = calls
         self._token = token
         self._at = at
+        self.acts: Mapping[OperationKind, Callable[[Sequence[Claimed]], None]] = {
+            OperationKind.START: self.start,
+            OperationKind.NOTICE: self.give_notice,
+            OperationKind.STOP: self.stop,
+        }
 
     def start(self, attempts: Sequence[Claimed]) -> None:
         attempts = self._prepare(attempts)
@@ -122,6 +128,15 @@ class _Hand:
         opened = self._calls.open(_pods(attempts), born)
         attempts = self._sort_out(attempts, opened, hopeless=_HOPELESS_OPEN)
         self._close_started(attempts)
+
+    def give_notice(self, attempts: Sequence[Claimed]) -> None:
+        """Tell the pods until when they may run: their stop is due then, told or not."""
+        for attempt in attempts:
+            told = self._calls.tell(attempt.pods, attempt.notice_until or self._at())
+            if failed := errors(attempt.pods, told):
+                postpone(attempts=[attempt.id], why=str(failed[0]), token=self._token)
+            else:
+                close(attempts=[attempt.id], kinds=[OperationKind.NOTICE], token=self._token)
 
     def stop(self, attempts: Sequence[Claimed]) -> None:
         """Ask for the pods' end; what never came to be is settled at once."""
@@ -144,7 +159,7 @@ class _Hand:
             observe.record(
                 facts=[
                     observe.Fact(
-                        id, ended_at=at, succeeded=False, reason="NeverStarted", released=True
+                        id, ended_at=at, succeeded=False, reason=NEVER_STARTED, released=True
                     )
                     for id in never_born
                 ],
@@ -155,7 +170,7 @@ class _Hand:
             settle.settle(attempts=settled, at=at)
             close(
                 attempts=settled,
-                kinds=[OperationKind.START, OperationKind.STOP],
+                kinds=list(OperationKind),
                 token=self._token,
             )
 
@@ -234,12 +249,12 @@ class _Hand:
         """Pods of theirs were deleted by somebody else: they are gone, and what was born in their
         place just now is never opened."""
         why = "a pod was replaced by another of its name"
-        self._give_up(attempt, why)
+        self._give_up(attempt, why, FailureClass.EVICTED)
         at = self._at()
         observe.record(
             facts=[
                 observe.Fact(
-                    pod.placement_id, ended_at=at, succeeded=False, reason="PodGone", released=True
+                    pod.placement_id, ended_at=at, succeeded=False, reason=GONE, released=True
                 )
                 for pod in pods
             ],
@@ -255,12 +270,15 @@ class _Hand:
         self._calls.delete([pod for pod in pods if pod.placement_id in shut], shut)
         postpone(attempts=[attempt.id], why=why, token=self._token)
 
-    def _give_up(self, attempt: Claimed, why: str) -> None:
+    def _give_up(
+        self, attempt: Claimed, why: str, failure: FailureClass = FailureClass.REFUSED
+    ) -> None:
         give_up(
             attempt_id=attempt.id,
             workload_id=attempt.workload_id,
             project_id=attempt.project_id,
             why=why,
+            failure=failure,
             actor=ACTOR,
             at=self._at(),
         )

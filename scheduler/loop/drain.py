@@ -10,8 +10,8 @@ from django.db import transaction
 
 from scheduler.core.lifecycle import UNDER_WAY, State
 from scheduler.models import Workload
+from scheduler.services import stops
 from scheduler.services.transition import Step, transition
-from scheduler.services.workloads import stop_attempts
 from tenants.models import QueueState
 
 ACTOR = "system:scheduler"
@@ -19,8 +19,9 @@ MOST = 500
 """Workloads a call, so that its transaction stays short: the next one takes the rest."""
 
 
-def evict(*, at: datetime) -> int:
-    """Ask for the end of what is to give way, MOST at most; how many there were."""
+def evict(*, at: datetime, speed: float = 1.0) -> int:
+    """Ask for the end of what is to give way, MOST at most; how many there were. `speed` is how
+    many seconds of `at` pass in one."""
     rows = Workload.objects.filter(
         project__queue_state=QueueState.DRAINING, state__in=sorted(UNDER_WAY), preemptible=True
     ).select_related("project")
@@ -44,5 +45,5 @@ def evict(*, at: datetime) -> int:
             actor_name="scheduler",
             at=at,
         )
-        stop_attempts(workload_ids=sorted(moved))
+        stops.evict(workload_ids=sorted(moved), at=at, speed=speed)
     return len(moved)

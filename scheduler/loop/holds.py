@@ -10,7 +10,7 @@ from scheduler.core.plan import Hold
 from scheduler.core.reasons import Reason, describe
 from scheduler.core.units import WorkloadId
 from scheduler.loop.lease import Lease, fence
-from scheduler.loop.load import Waiting
+from scheduler.selectors.load import Waiting
 
 REASON_AGE = timedelta(seconds=30)
 """A reason is written again when it is older, so that none shown is older than a minute (P14)."""

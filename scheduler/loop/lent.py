@@ -38,6 +38,13 @@ _HELD = """
 SELECT p.flavor_id, w.project_id, sum(p.amount_milli)::bigint, max(p.created_at)
 FROM scheduler_placement p JOIN scheduler_workload w ON w.id = p.workload_id
 WHERE p.released_at IS NULL GROUP BY 1, 2
+UNION ALL
+SELECT q.flavor_id, q.project_id, sum(p.amount_milli * part.milli / 1000)::bigint,
+       max(p.created_at)
+FROM scheduler_placement p JOIN scheduler_workload w ON w.id = p.workload_id
+JOIN clusters_flavorpart part ON part.part_id = p.flavor_id
+JOIN tenants_quota q ON q.project_id = w.project_id AND q.flavor_id = part.whole_id
+WHERE p.released_at IS NULL GROUP BY 1, 2
 """
 _FLAVORS = """
 SELECT f.id, f.name, max(e.at) FROM clusters_flavor f

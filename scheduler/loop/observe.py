@@ -18,8 +18,8 @@ from django.db import connection, transaction
 from clusters.port import PodPhase, PodReport
 from controlplane.kernel import hints
 from controlplane.kernel.crash import crash
+from scheduler.core.failures import DELETED, GONE, OWN, classify
 from scheduler.loop import meter, settle
-from scheduler.loop.progress import DELETED, LOST
 from scheduler.models import Placement
 from scheduler.services.transition import lock
 from tenants.services import usage
@@ -129,6 +129,7 @@ def _fact(report: PodReport, placement: _Live, *, gone: bool, at: datetime) -> F
     started = _within(report.started_at, placement.created_at, at)
     ended = _within(report.finished_at, started or placement.created_at, at)
     if report.phase.ended:
+        stopped = report.deleting and classify(report.reason) in OWN
         return Fact(
             placement.id,
             started_at=started,
@@ -137,7 +138,7 @@ def _fact(report: PodReport, placement: _Live, *, gone: bool, at: datetime) -> F
             # deletion was asked is never marked as being deleted: the API removes it at once.
             succeeded=report.phase == PodPhase.SUCCEEDED and not report.deleting,
             exit_code=report.exit_code,
-            reason=DELETED if report.deleting and report.reason not in LOST else report.reason,
+            reason=DELETED if stopped else report.reason,
             released=True,
         )
     if gone:
@@ -157,7 +158,7 @@ def _gone(placement_id: UUID, started_at: datetime | None, at: datetime) -> Fact
         started_at=started_at,
         ended_at=at,
         succeeded=False,
-        reason="PodGone",
+        reason=GONE,
         released=True,
     )
 

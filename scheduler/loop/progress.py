@@ -1,91 +1,99 @@
 """How far an attempt has come, and what follows: a pure judgement over counts of its
 placements."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 from uuid import UUID
 
+from scheduler.core.failures import OWN, FailureClass, Retries, classify, describe, worst
 from scheduler.core.lifecycle import UNDER_WAY, State
+from scheduler.core.losses import gpu_hours, lost_milli_s
 from scheduler.models import AttemptOutcome
-
-MAX_FAILURES = 5
-"""Tries that may be lost to the cluster before the workload is given up."""
-
-# End reasons that are the cluster's doing, not the work's: the workload is tried again.
-DELETED = "Deleted"  # it ended of its deletion, whoever asked for that: us, or who drains its node
-LOST = frozenset(
-    {DELETED, "PodGone", "NodeLost", "Evicted", "NodeShutdown", "Terminated", "Shutdown"}
-)
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Counts over the placements of a live attempt. `reasons` are those of the failed ones."""
+    """Counts over the placements of a live attempt. `reasons` are those of the failed ones,
+    `exit_codes` what they exited with, but for those that were deleted, and `node_down` whether
+    one of their nodes is gone or not ready. `failure` and `trouble` are what was first seen to
+    have broken it, if anything. `held_milli` counts devices. What is evicted runs on until
+    `notice_until`, if it was given notice."""
 
     attempt_id: UUID
     workload_id: UUID
     project_id: UUID
     state: State
+    retries: Retries
     failures: int
+    node_losses: int
+    failure: FailureClass | None
     trouble: str
+    notice_until: datetime | None
     total: int
     started: int
     released: int
     succeeded: int
     failed: int
     reasons: tuple[str, ...]
-    exit_code: int | None
+    exit_codes: tuple[int, ...]
+    node_down: bool
     started_at: datetime | None
     ended_at: datetime | None
+    held_milli: int
+    checkpointed_at: datetime | None
 
     @classmethod
-    def of(cls, row: Sequence[Any]) -> Self:  # Any: a database row of mixed columns
-        attempt_id, workload_id, project_id, state, *counts = row
-        failures, trouble, total, started, released, succeeded, failed, reasons, *end = counts
-        exit_code, started_at, ended_at = end
-        return cls(
-            attempt_id=attempt_id,
-            workload_id=workload_id,
-            project_id=project_id,
-            state=State(state),
-            failures=failures,
-            trouble=trouble,
-            total=total,
-            started=started,
-            released=released,
-            succeeded=succeeded,
-            failed=failed,
-            reasons=tuple(sorted(reasons or ())),
-            exit_code=exit_code,
-            started_at=started_at,
-            ended_at=ended_at,
+    def of(cls, row: Mapping[str, Any]) -> Self:  # Any: database columns
+        """Of a row of `settle`'s query: its columns are called as the fields are."""
+        told = dict(row)
+        limit, on, codes = (told.pop(f"retry_{name}") for name in ("limit", "on", "exit_codes"))
+        told["retries"] = Retries(limit, tuple(map(FailureClass, on)), tuple(codes))
+        told["state"] = State(told["state"])
+        told["failure"] = FailureClass(told["failure"]) if told["failure"] else None
+        told["reasons"] = tuple(sorted(told["reasons"] or ()))
+        told["exit_codes"] = tuple(sorted(told["exit_codes"] or ()))
+        return cls(**told)
+
+    def found(self) -> tuple[FailureClass, str]:
+        """What broke it, in words too: as first seen, else by what is seen now."""
+        if self.failure is not None:
+            return self.failure, self.trouble
+        classes = {each: classify(each, node_down=self.node_down) for each in self.reasons}
+        failure = worst(classes.values())
+        reasons = [reason for reason, each in classes.items() if each is failure]
+        return failure, describe(failure, reasons=reasons, exit_codes=self.exit_codes)
+
+    def lost_milli_s(self, *, at: datetime) -> int:
+        """Thousandths of devices x seconds of work that its end `at` loses; a gang that never ran
+        whole has none."""
+        ran = self.started_at if self.started == self.total else None
+        return lost_milli_s(
+            held_milli=self.held_milli,
+            started_at=None if ran is None else int(ran.timestamp()),
+            checkpointed_at=(
+                None if self.checkpointed_at is None else int(self.checkpointed_at.timestamp())
+            ),
+            at=int((self.ended_at or at).timestamp()),
         )
-
-    @property
-    def lost(self) -> bool:
-        """Every failure was the cluster's doing."""
-        return self.failed > 0 and LOST.issuperset(self.reasons)
-
-    @property
-    def loss(self) -> str:
-        return f"lost: {', '.join(self.reasons)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`after` None moves nothing. `outcome` ends the attempt. `failed` counts as a lost try.
-    `stop` asks for the end of the gang's remaining pods, and `trouble` says that the cluster broke
-    it: those pods will fail of the stop, not of their work."""
+    """`after` None moves nothing. `outcome` ends the attempt, of which `failure` and `trouble` are
+    noted, and with `after` PENDING it counts as a failed try; `lost_milli_s` is what the end of
+    work that was not done loses. `stop` asks for the end of the
+    gang's remaining pods: they will fail of that, and not by themselves."""
 
     after: State | None = None
     why: str = ""
     at: datetime | None = None
     outcome: AttemptOutcome | None = None
-    failed: bool = False
-    stop: bool = False
+    failure: FailureClass | None = None
     trouble: str = ""
+    lost_milli_s: int = 0
+    stop: bool = False
 
 
 def verdict(progress: Progress, *, at: datetime) -> Verdict | None:
@@ -93,7 +101,10 @@ def verdict(progress: Progress, *, at: datetime) -> Verdict | None:
     if progress.released == progress.total:
         return _ended(progress, at)
     if progress.failed and progress.state in UNDER_WAY:
-        return Verdict(stop=True, trouble=progress.loss if progress.lost else "")
+        failure, trouble = progress.found()
+        return Verdict(stop=True, failure=failure, trouble=trouble)
+    if progress.failed and progress.notice_until is not None and at < progress.notice_until:
+        return Verdict(stop=True)  # a part of it has ended already: the others wait for nothing
     if progress.started == progress.total and progress.state in {State.ADMITTED, State.BOUND}:
         return Verdict(State.RUNNING, at=progress.started_at)
     return None
@@ -107,17 +118,30 @@ def _ended(progress: Progress, at: datetime) -> Verdict:
         return Verdict(State.SUCCEEDED, at=ended_at, outcome=AttemptOutcome.SUCCEEDED)
     if progress.state == State.CANCELLING:
         return Verdict(State.CANCELLED, at=at, outcome=AttemptOutcome.CANCELLED)
-    given_up = progress.failures + 1 >= MAX_FAILURES
-    if progress.state == State.PREEMPTING and not progress.trouble:
-        return Verdict(State.PENDING, "preempted", at=at, outcome=AttemptOutcome.PREEMPTED)
-    if (progress.trouble or progress.lost) and not given_up:
-        why = progress.trouble or progress.loss
-        return Verdict(State.PENDING, why, at=at, outcome=AttemptOutcome.LOST, failed=True)
-    # What was deleted beside the failed one tells nothing of why.
-    reasons = [reason for reason in progress.reasons if reason != DELETED or progress.lost]
-    why = progress.trouble or ", ".join(filter(None, reasons)) or "its work failed"
-    if progress.exit_code:
-        why += f" (exit code {progress.exit_code})"
-    if progress.trouble or progress.lost:
-        why += f"; given up after {MAX_FAILURES} tries"
-    return Verdict(State.FAILED, why, at=ended_at, outcome=AttemptOutcome.FAILED)
+    loss_milli_s = progress.lost_milli_s(at=at)
+    loss = f"; {gpu_hours(loss_milli_s)} GPU-hours of work lost" if loss_milli_s else ""
+    if progress.state == State.PREEMPTING and progress.failure is None:
+        return Verdict(
+            State.PENDING,
+            f"preempted{loss}",
+            at,
+            AttemptOutcome.PREEMPTED,
+            lost_milli_s=loss_milli_s,
+        )
+    failure, trouble = progress.found()
+    refusal = progress.retries.refusal(
+        failure,
+        exit_codes=progress.exit_codes,
+        failures=progress.failures,
+        node_losses=progress.node_losses,
+    )
+    outcome = AttemptOutcome.FAILED if refusal or failure in OWN else AttemptOutcome.LOST
+    return Verdict(
+        State.FAILED if refusal else State.PENDING,
+        "; ".join(filter(None, [trouble, refusal])) + loss,
+        ended_at if refusal else at,
+        outcome,
+        failure,
+        trouble,
+        loss_milli_s,
+    )

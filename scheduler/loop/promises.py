@@ -16,6 +16,18 @@ _STEPS = ", ".join(
     f"('{before}', '{after}')" for before, following in TRANSITIONS.items() for after in following
 ).join("()")
 
+# Each placement is charged to its flavor, and to its model's quota where the project has one.
+_HELD = """
+SELECT w.project_id, p.flavor_id, p.amount_milli, p.created_at FROM scheduler_placement p
+JOIN scheduler_workload w ON w.id = p.workload_id WHERE p.released_at IS NULL
+UNION ALL
+SELECT q.project_id, q.flavor_id, p.amount_milli * part.milli / 1000, p.created_at
+FROM scheduler_placement p JOIN scheduler_workload w ON w.id = p.workload_id
+JOIN clusters_flavorpart part ON part.part_id = p.flavor_id
+JOIN tenants_quota q ON q.project_id = w.project_id AND q.flavor_id = part.whole_id
+WHERE p.released_at IS NULL
+"""
+
 RULES: Mapping[Rule, str] = {
     Rule("P1", "held-twice", 3, "device {} is held twice: by {} and by {}."): """
         SELECT a.device_id, a.placement_id, b.placement_id FROM scheduler_placementspan a
@@ -50,16 +62,15 @@ RULES: Mapping[Rule, str] = {
         "miscounted",
         2,
         "project {}, flavor {}: {} thousandths are counted as used, {} are held.",
-    ): """
+    ): f"""
         SELECT coalesce(q.project_id, h.project_id), coalesce(q.flavor_id, h.flavor_id),
                coalesce(q.used_milli, 0), coalesce(h.held, 0)
         FROM tenants_quota q FULL JOIN (
-            SELECT w.project_id, p.flavor_id, sum(p.amount_milli) AS held
-            FROM scheduler_placement p JOIN scheduler_workload w ON w.id = p.workload_id
-            WHERE p.released_at IS NULL GROUP BY 1, 2
+            SELECT project_id, flavor_id, sum(amount_milli) AS held
+            FROM ({_HELD}) GROUP BY 1, 2
         ) h ON h.project_id = q.project_id AND h.flavor_id = q.flavor_id
         WHERE coalesce(q.used_milli, 0) <> coalesce(h.held, 0)
-        """,
+        """,  # noqa: S608  # constants
     # A cut quota may be passed by what was admitted before; the cut is in the audit. The minute is
     # lent.GRACE, and what holds above the projects is there.
     Rule(
@@ -67,17 +78,17 @@ RULES: Mapping[Rule, str] = {
         "over-limit",
         2,
         "project {}, flavor {}: {} held of {} at most, and the newest of it came after any cut.",
-    ): """
+    ): f"""
         SELECT q.project_id, q.flavor_id, sum(p.amount_milli),
                q.nominal_milli + q.borrowing_limit_milli
-        FROM tenants_quota q JOIN scheduler_placement p ON p.flavor_id = q.flavor_id
-        JOIN scheduler_workload w ON w.id = p.workload_id AND w.project_id = q.project_id
-        WHERE p.released_at IS NULL AND q.borrowing_limit_milli IS NOT NULL GROUP BY q.id
+        FROM tenants_quota q
+        JOIN ({_HELD}) p ON p.flavor_id = q.flavor_id AND p.project_id = q.project_id
+        WHERE q.borrowing_limit_milli IS NOT NULL GROUP BY q.id
         HAVING sum(p.amount_milli) > q.nominal_milli + q.borrowing_limit_milli
            AND max(p.created_at) > coalesce((SELECT max(e.at) FROM audit_auditevent e
                 WHERE e.target_type = 'quota' AND e.target_id = q.id), '-infinity')
                + interval '1 minute'
-        """,
+        """,  # noqa: S608  # constants
     Rule("P3", "pod-twice", 1, "the pod {} stands for {} placements."): """
         SELECT pod_uid, count(*) FROM scheduler_placement WHERE pod_uid <> ''
         GROUP BY 1 HAVING count(*) > 1

@@ -22,7 +22,8 @@ def service_name(workload_id: UUID, attempt: int) -> str:
 
 
 def pod_request(pod: Pod) -> PodRequest:
-    """The pod as the cluster's own vocabulary has it; a gang's pods get rendezvous variables."""
+    """The pod as the cluster's own vocabulary has it; a gang's pods get rendezvous variables, an
+    array's their element's index."""
     gang = is_gang(pod.peers)
     subdomain = service_name(pod.workload_id, pod.attempt) if gang else ""
     env = dict(pod.env)
@@ -33,6 +34,11 @@ def pod_request(pod: Pod) -> PodRequest:
             "MASTER_PORT": str(RENDEZVOUS_PORT),
             "WORLD_SIZE": str(pod.peers),
             "RANK": str(pod.rank),
+        }
+    if pod.array_index is not None:
+        env |= {
+            "BERTH_ARRAY_INDEX": str(pod.array_index),
+            "BERTH_ARRAY_SIZE": str(pod.array_size),
         }
     return PodRequest(
         namespace=pod.namespace,
@@ -49,6 +55,8 @@ def pod_request(pod: Pod) -> PodRequest:
         resources=_resources(pod),
         run_time_limit_s=pod.run_time_limit_s,
         subdomain=subdomain,
+        grace_s=pod.grace_s,
+        notice=pod.notice_s > 0,
     )
 
 

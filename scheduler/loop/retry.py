@@ -5,19 +5,27 @@ from uuid import UUID
 
 from django.db import transaction
 
-from controlplane.kernel import hints
+from scheduler.core.failures import FailureClass
 from scheduler.core.lifecycle import State
-from scheduler.models import Attempt, Operation, OperationKind
+from scheduler.models import Attempt
+from scheduler.services import stops
 from scheduler.services.transition import Step, lock, transition
 
 
 def give_up(
-    *, attempt_id: UUID, workload_id: UUID, project_id: UUID, why: str, actor: str, at: datetime
+    *,
+    attempt_id: UUID,
+    workload_id: UUID,
+    project_id: UUID,
+    why: str,
+    failure: FailureClass,
+    actor: str,
+    at: datetime,
 ) -> bool:
     """Take the attempt's pods back; False when it runs, or is on its way out already.
 
-    Once its pods are gone, `observe` counts a failed try and the workload is PENDING again, or
-    FAILED after too many.
+    Once its pods are gone, `settle` counts a failed try and the workload is PENDING again, or
+    FAILED where its retries do not include that, or are used up.
     """
     with transaction.atomic():
         lock([attempt_id])
@@ -32,9 +40,6 @@ def give_up(
         )
         if not moved:
             return False
-        Attempt.objects.filter(id=attempt_id).update(trouble=why[:500])
-        Operation.objects.bulk_create(
-            [Operation(attempt_id=attempt_id, kind=OperationKind.STOP)], ignore_conflicts=True
-        )
-        hints.hint(hints.DISPATCH)
+        Attempt.objects.filter(id=attempt_id).update(trouble=why[:500], failure=failure)
+        stops.stop_attempts(attempt_ids=[attempt_id])
     return True

@@ -19,13 +19,13 @@ from scheduler.core.plan import Hold, Plan
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.snapshot import Snapshot
-from scheduler.loop import drain, faults, inputs, retention
+from scheduler.loop import defrag, dependencies, drain, faults, inputs, retention
 from scheduler.loop import lease as leases
-from scheduler.loop import policy as policies
 from scheduler.loop.apply import Outcome, apply
-from scheduler.loop.load import load
 from scheduler.models import CycleRecord, Workload
 from scheduler.selectors import checks
+from scheduler.selectors import policy as policies
+from scheduler.selectors.load import load
 
 logger = logging.getLogger(__name__)
 
@@ -44,9 +44,11 @@ def run_cycle(
     written.
     Queues are drained before, whatever else there is to do.
     """
-    drain.evict(at=at)
+    drain.evict(at=at, speed=speed)
+    defrag.carry_out(shard=SHARD, at=at, speed=speed)
     if not Workload.objects.filter(state=State.PENDING).exists():
-        return None  # an idle installation pays for these two queries a tick
+        return None  # an idle installation pays for these three queries a tick
+    dependencies.settle(at=at)
     policy = policy or policies.current()
     lease = leases.acquire(shard=SHARD)
     if lease is None:
@@ -94,7 +96,7 @@ def _decide(snapshot: Snapshot, policy: Policy) -> Plan:
     if checks.admission_stopped():
         made = plan(snapshot, replace(policy, preemption=False))
         stopped = (Hold(a.workload, Reason(ReasonCode.ADMISSION_STOPPED)) for a in made.admits)
-        return Plan(holds=(*made.holds, *stopped), faults=made.faults)
+        return Plan(holds=(*made.holds, *stopped), faults=made.faults, landings=snapshot.landings)
     return plan(snapshot, policy)
 
 

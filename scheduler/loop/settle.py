@@ -14,10 +14,12 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from controlplane.kernel import hints
+from scheduler.core.failures import DELETED, FailureClass
 from scheduler.core.lifecycle import State
-from scheduler.loop.progress import Progress, verdict
+from scheduler.loop.progress import Progress, Verdict, verdict
 from scheduler.loop.requests import is_gang
-from scheduler.models import Attempt, AttemptOutcome, Leftover, Operation, OperationKind, Workload
+from scheduler.models import Attempt, Leftover, Operation, Workload
+from scheduler.services import stops
 from scheduler.services.transition import Step, transition
 
 ACTOR = "system:observer"
@@ -25,18 +27,26 @@ PAUSE = timedelta(seconds=10)
 """Between a lost attempt and the next, in the installation's clock."""
 
 _PROGRESS = """
-SELECT a.id, a.workload_id, w.project_id, w.state, w.failures, a.trouble,
-       count(*), count(p.started_at), count(p.released_at),
-       count(*) FILTER (WHERE p.succeeded), count(*) FILTER (WHERE NOT p.succeeded),
-       array_agg(DISTINCT p.end_reason) FILTER (WHERE NOT p.succeeded),
-       max(p.exit_code) FILTER (WHERE p.end_reason <> 'Deleted'),
-       max(p.started_at), max(p.ended_at)
+SELECT a.id AS attempt_id, a.workload_id, w.project_id, w.state, w.retry_limit, w.retry_on,
+       w.retry_exit_codes, w.failures, w.node_losses, a.failure, a.trouble, w.notice_until,
+       count(*) AS total, count(p.started_at) AS started, count(p.released_at) AS released,
+       count(*) FILTER (WHERE p.succeeded) AS succeeded,
+       count(*) FILTER (WHERE NOT p.succeeded) AS failed,
+       array_agg(DISTINCT p.end_reason) FILTER (WHERE NOT p.succeeded) AS reasons,
+       array_agg(DISTINCT p.exit_code) FILTER (WHERE NOT p.succeeded AND p.exit_code IS NOT NULL
+                                               AND p.end_reason <> %s) AS exit_codes,
+       coalesce(bool_or(NOT n.ready OR n.gone_at IS NOT NULL) FILTER (WHERE NOT p.succeeded),
+                false) AS node_down,
+       max(p.started_at) AS started_at, max(p.ended_at) AS ended_at,
+       coalesce(sum(p.amount_milli) FILTER (WHERE f.kind <> 'cpu'), 0)::bigint AS held_milli,
+       w.checkpointed_at
 FROM scheduler_attempt a
 JOIN scheduler_workload w ON w.id = a.workload_id
 JOIN scheduler_placement p ON p.attempt_id = a.id
+JOIN clusters_node n ON n.id = p.node_id
+JOIN clusters_flavor f ON f.id = p.flavor_id
 WHERE a.id = ANY(%s) AND a.ended_at IS NULL
-GROUP BY a.id, a.workload_id, w.project_id, w.state, w.failures, a.trouble
-ORDER BY a.workload_id
+GROUP BY a.id, w.id ORDER BY a.workload_id
 """
 
 
@@ -47,8 +57,9 @@ def settle(*, attempts: Collection[UUID], at: datetime) -> None:
     that the other's pod still runs, and the workload has to be where it is judged to be.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_PROGRESS, [list(attempts)])
-        rows = [Progress.of(row) for row in cursor.fetchall()]
+        cursor.execute(_PROGRESS, [DELETED, list(attempts)])
+        names = [column.name for column in cursor.description or ()]
+        rows = [Progress.of(dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
     conclusions = [(row, found) for row in rows if (found := verdict(row, at=at))]
     moves = [(row, found) for row, found in conclusions if found.after is not None]
     moved = transition(
@@ -69,62 +80,78 @@ def settle(*, attempts: Collection[UUID], at: datetime) -> None:
         actor_name="observer",
         at=at,
     )
-    ended = {
-        row.attempt_id: (found.outcome, Leftover.SERVICE if is_gang(row.total) else Leftover.PODS)
-        for row, found in moves
-        if row.workload_id in moved and found.outcome
-    }
+    ended = [(row, found) for row, found in moves if row.workload_id in moved and found.outcome]
     _end(ended, at)
     # What was due is settled with it: a start that opened all and died before it closed its row.
-    Operation.objects.filter(attempt_id__in=list(ended), done_at__isnull=True).update(
-        done_at=Now()
-    )
-    again = [row.workload_id for row, found in moves if found.after == State.PENDING]
+    Operation.objects.filter(
+        attempt_id__in=[row.attempt_id for row, _ in ended], done_at__isnull=True
+    ).update(done_at=Now())
+    again = [(row, found) for row, found in ended if found.after == State.PENDING]
     if again:
         hints.hint(hints.CYCLE)
-    _count_failures(
-        [row.workload_id for row, found in moves if found.failed and row.workload_id in moved], at
-    )
-    _stop({row.attempt_id: found.trouble for row, found in conclusions if found.stop})
+    _count_failures({row.workload_id: found.failure for row, found in again if found.failure}, at)
+    _stop({row.attempt_id: found for row, found in conclusions if found.stop})
 
 
-def _end(attempts: Mapping[UUID, tuple[AttemptOutcome, Leftover]], at: datetime) -> None:
+_END = """
+UPDATE scheduler_attempt a SET
+    ended_at = %s, outcome = e.outcome, leftover = e.leftover,
+    collect_at = clock_timestamp()
+                 + CASE e.leftover WHEN %s THEN %s ELSE 0 END * interval '1 second',
+    failure = CASE WHEN e.failure = '' THEN a.failure ELSE e.failure END,
+    trouble = CASE WHEN e.failure = '' THEN a.trouble ELSE e.trouble END,
+    lost_milli_s = e.lost_milli_s
+FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[])
+    AS e(id, outcome, leftover, failure, trouble, lost_milli_s)
+WHERE a.id = e.id AND a.ended_at IS NULL
+"""
+
+
+def _end(attempts: Sequence[tuple[Progress, Verdict]], at: datetime) -> None:
     """These attempts are over; what they leave in their clusters is `collect`'s."""
-    if attempts:
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "UPDATE scheduler_attempt a SET ended_at = %s, outcome = e.outcome,"
-                " leftover = e.leftover, collect_at = clock_timestamp()"
-                " + CASE e.leftover WHEN %s THEN %s ELSE 0 END * interval '1 second'"
-                " FROM unnest(%s::uuid[], %s::text[], %s::text[]) AS e(id, outcome, leftover)"
-                " WHERE a.id = e.id AND a.ended_at IS NULL",
-                [
-                    at,
-                    Leftover.PODS.value,
-                    settings.BERTH_POD_RETENTION_S,
-                    list(attempts),
-                    [outcome.value for outcome, _ in attempts.values()],
-                    [leftover.value for _, leftover in attempts.values()],
-                ],
+    if not attempts:
+        return
+    columns = [
+        (
+            row.attempt_id,
+            found.outcome,
+            Leftover.SERVICE if is_gang(row.total) else Leftover.PODS,
+            found.failure or "",
+            found.trouble[:500],
+            found.lost_milli_s,
+        )
+        for row, found in attempts
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _END,
+            [
+                at,
+                Leftover.PODS.value,
+                settings.BERTH_POD_RETENTION_S,
+                *(list(column) for column in zip(*columns, strict=True)),
+            ],
+        )
+
+
+def _count_failures(workloads: Mapping[UUID, FailureClass], at: datetime) -> None:
+    """One more failed try each, of lost nodes or of the others, and a pause before the next."""
+    lost = [id for id, each in workloads.items() if each is FailureClass.NODE_LOST]
+    others = [id for id, each in workloads.items() if each is not FailureClass.NODE_LOST]
+    Workload.objects.filter(id__in=lost).update(
+        node_losses=F("node_losses") + 1, not_before=at + PAUSE
+    )
+    Workload.objects.filter(id__in=others).update(
+        failures=F("failures") + 1, not_before=at + PAUSE
+    )
+
+
+def _stop(attempts: Mapping[UUID, Verdict]) -> None:
+    """Ask for the end of what is left of broken gangs; what broke them is noted, once."""
+    for id, found in attempts.items():
+        if found.failure:
+            Attempt.objects.filter(id=id, failure="").update(
+                failure=found.failure, trouble=found.trouble[:500]
             )
-
-
-def _count_failures(workloads: Sequence[UUID], at: datetime) -> None:
-    """One more failed try each, and a pause before the next."""
-    if workloads:
-        Workload.objects.filter(id__in=workloads).update(
-            failures=F("failures") + 1, not_before=at + PAUSE
-        )
-
-
-def _stop(attempts: Mapping[UUID, str]) -> None:
-    """Ask for the end of what is left of broken gangs; the cluster's trouble is noted."""
-    for id, trouble in attempts.items():
-        if trouble:
-            Attempt.objects.filter(id=id, trouble="").update(trouble=trouble)
     if attempts:
-        Operation.objects.bulk_create(
-            [Operation(attempt_id=id, kind=OperationKind.STOP) for id in attempts],
-            ignore_conflicts=True,
-        )
-        hints.hint(hints.DISPATCH)
+        stops.stop_attempts(attempt_ids=list(attempts))

@@ -16,6 +16,7 @@ from clusters.port import Change, ClusterPort, NodeReport, PodPhase, PodReport, 
 from clusters.services import clusters, inventory
 from controlplane.kernel import hints
 from scheduler.core import mig
+from scheduler.core.failures import FailureClass, classify
 from scheduler.loop import observe
 from scheduler.loop.readers import Item, PodList, Readers, Signal
 from scheduler.loop.retry import give_up
@@ -24,6 +25,8 @@ from scheduler.models import Attempt
 ACTOR = "system:observer"
 UNSCHEDULABLE_S = 15.0
 """How long a pod may stay refused by its cluster before it is tried elsewhere."""
+START_ERROR_S = 120.0
+"""How long a kubelet may try in vain to pull an image or make a container: five times or so."""
 FOREIGN_S = 2.0
 _BOTH = frozenset({Signal.NODES_WATCHED, Signal.PODS_WATCHED})
 
@@ -45,14 +48,14 @@ class Watch:
         self._stop = stop
         self._foreign: dict[str, PodReport] = {}
         self._foreign_due = 0.0
-        self._refused: dict[str, tuple[PodReport, float]] = {}
+        self._stuck: dict[str, tuple[PodReport, float]] = {}
         self._standing: set[Signal] = set()
 
     def run(self) -> None:
         with self._readers as readers:
             while not self._stop.is_set():
                 self._write(readers.gather())
-                self._look_after_refused()
+                self._look_after_stuck()
                 self._store_foreign()
 
     def _write(self, items: list[Item]) -> None:
@@ -110,7 +113,7 @@ class Watch:
 
     def _write_pod_list(self, item: PodList) -> None:
         self._foreign.clear()
-        self._refused.clear()
+        self._stuck.clear()
         self._note(item.listing.items, gone=frozenset())
         observe.listed(
             cluster_id=self._cluster.id,
@@ -140,10 +143,10 @@ class Watch:
                     self._foreign.pop(report.uid, None)
                 else:
                     self._foreign[report.uid] = report
-            elif report.phase is PodPhase.UNSCHEDULABLE and not ended:
-                self._refused.setdefault(report.uid, (report, time.monotonic()))
+            elif _is_stuck(report) and not ended:
+                self._stuck.setdefault(report.uid, (report, time.monotonic()))
             else:
-                self._refused.pop(report.uid, None)
+                self._stuck.pop(report.uid, None)
 
     def _store_foreign(self) -> None:
         if not self._foreign_due or time.monotonic() < self._foreign_due:
@@ -155,12 +158,13 @@ class Watch:
             held[report.node] = cpu_milli + report.cpu_milli, memory_mib + report.memory_mib
         inventory.sync_foreign(cluster=self._cluster, held=held)
 
-    def _look_after_refused(self) -> None:
-        """Pods that their cluster's scheduler has refused for too long are tried elsewhere."""
-        for uid, (report, since) in list(self._refused.items()):
-            if time.monotonic() - since < UNSCHEDULABLE_S:
+    def _look_after_stuck(self) -> None:
+        """Pods that have not come to run for too long are given up."""
+        for uid, (report, since) in list(self._stuck.items()):
+            refused = report.phase is PodPhase.UNSCHEDULABLE
+            if time.monotonic() - since < (UNSCHEDULABLE_S if refused else START_ERROR_S):
                 continue
-            del self._refused[uid]
+            del self._stuck[uid]
             attempt = (
                 Attempt.objects.filter(
                     cluster=self._cluster, placements__pod_uid=uid, ended_at__isnull=True
@@ -169,14 +173,24 @@ class Watch:
                 .first()
             )
             if attempt is not None:
+                failure = FailureClass.REFUSED if refused else FailureClass.START_ERROR
+                what = "the cluster could not place it" if refused else "it could not start"
                 give_up(
                     attempt_id=attempt.id,
                     workload_id=attempt.workload_id,
                     project_id=attempt.workload.project_id,
-                    why=f"the cluster could not place it: {report.reason}",
+                    why=f"{what}: {report.reason}",
+                    failure=failure,
                     actor=ACTOR,
                     at=self._at(),
                 )
+
+
+def _is_stuck(report: PodReport) -> bool:
+    """Its cluster's scheduler refuses it, or its kubelet tries in vain to start it."""
+    if report.phase is PodPhase.SCHEDULED:
+        return classify(report.reason) is FailureClass.START_ERROR
+    return report.phase is PodPhase.UNSCHEDULABLE
 
 
 def arrange(model: str, counts: Mapping[str, int], devices: int) -> inventory.Layout:

@@ -2,7 +2,10 @@
 
 from scheduler.models.check import InvariantCheck
 from scheduler.models.cycle import CycleInput, CycleRecord, SchedulerLease
+from scheduler.models.defragmentation import Defragmentation
+from scheduler.models.dependency import Dependency, DependencyKind
 from scheduler.models.estimate import Estimate
+from scheduler.models.landing import Landing
 from scheduler.models.operation import Operation, OperationKind
 from scheduler.models.placement import (
     Attempt,
@@ -11,15 +14,20 @@ from scheduler.models.placement import (
     Placement,
     PlacementSpan,
 )
-from scheduler.models.workload import PodSet, PodSetFlavor, Workload, WorkloadEvent
+from scheduler.models.pool import PoolSample
+from scheduler.models.workload import PodSet, PodSetFlavor, Workload, WorkloadArray, WorkloadEvent
 
 __all__ = [
     "Attempt",
     "AttemptOutcome",
     "CycleInput",
     "CycleRecord",
+    "Defragmentation",
+    "Dependency",
+    "DependencyKind",
     "Estimate",
     "InvariantCheck",
+    "Landing",
     "Leftover",
     "Operation",
     "OperationKind",
@@ -27,7 +35,9 @@ __all__ = [
     "PlacementSpan",
     "PodSet",
     "PodSetFlavor",
+    "PoolSample",
     "SchedulerLease",
     "Workload",
+    "WorkloadArray",
     "WorkloadEvent",
 ]

@@ -12,16 +12,18 @@ from scheduler.models.placement import Attempt
 class OperationKind(models.TextChoices):
     START = "start"  # create the attempt's pods gated, store their uids, open the gates
     STOP = "stop"  # delete the attempt's pods
+    NOTICE = "notice"  # tell the pods when they will be deleted
 
 
 class Operation(Row):
     """Claimed through its attempt, so that one worker at a time acts on an attempt.
 
-    `failures` counts tries that failed; the row is tried again at `due_at` (database clock).
+    `failures` counts tries that failed; the row is tried again at `due_at` (database clock). A
+    stop that is not due and has not failed waits for the end of a notice.
     """
 
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="operations")
-    kind = models.CharField(max_length=5, choices=OperationKind)
+    kind = models.CharField(max_length=6, choices=OperationKind)
     due_at = models.DateTimeField(db_default=Now())
     failures = models.PositiveSmallIntegerField(default=0)
     last_error = models.CharField(max_length=500, blank=True)

@@ -7,15 +7,16 @@ from django.db.models import F, Q
 
 from clusters.models import Cluster, Device, Flavor, Node
 from controlplane.kernel.models import Row
+from scheduler.core.failures import FailureClass
 from scheduler.models.workload import PodSet, Workload
 
 
 class AttemptOutcome(models.TextChoices):
     SUCCEEDED = "succeeded"
-    FAILED = "failed"  # the work itself failed
+    FAILED = "failed"  # the work itself failed, or it was tried too often
     PREEMPTED = "preempted"
     CANCELLED = "cancelled"
-    LOST = "lost"  # node or cluster trouble: tried again
+    LOST = "lost"  # its node's or cluster's doing: tried again
 
 
 class Leftover(models.TextChoices):
@@ -28,8 +29,9 @@ class Leftover(models.TextChoices):
 class Attempt(Row):
     """One try at running a workload, in one cluster. At most one is live.
 
-    `trouble` says why the cluster did not take it; such an attempt ends as LOST and is tried
-    again, or as FAILED when it has been tried too often.
+    `failure` is the class of what broke it and `trouble` says it in words, from when that is
+    first seen: what is stopped for it tells nothing of why. `lost_milli_s` is the work that its
+    end lost, in thousandths of devices x seconds since the last checkpoint.
 
     `claim` is the token of the worker that carries out its operations until `claimed_until`
     (database clock). `leftover` is what of the attempt, which has ended, is taken away next from
@@ -43,7 +45,14 @@ class Attempt(Row):
     created_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, blank=True)
     outcome = models.CharField(max_length=10, choices=AttemptOutcome, blank=True)
+    failure = models.CharField(
+        max_length=15,
+        choices=[(each.value, each.value) for each in FailureClass],
+        blank=True,
+        db_default="",
+    )
     trouble = models.CharField(max_length=500, blank=True)
+    lost_milli_s = models.BigIntegerField(default=0, db_default=0)
     claim = models.UUIDField(null=True, blank=True)
     claimed_until = models.DateTimeField(null=True, blank=True)
     leftover = models.CharField(max_length=7, choices=Leftover, blank=True, db_default="")
@@ -61,6 +70,22 @@ class Attempt(Row):
                 name="attempt_outcome_at_end",
             ),
             models.CheckConstraint(
+                condition=Q(failure__in=["", *(each.value for each in FailureClass)]),
+                name="attempt_failure_known",
+            ),
+            models.CheckConstraint(
+                condition=Q(lost_milli_s=0)
+                | Q(
+                    lost_milli_s__gt=0,
+                    outcome__in=[
+                        AttemptOutcome.FAILED,
+                        AttemptOutcome.PREEMPTED,
+                        AttemptOutcome.LOST,
+                    ],
+                ),
+                name="attempt_loses_at_a_bad_end",
+            ),
+            models.CheckConstraint(
                 condition=Q(leftover="", collect_at__isnull=True)
                 | Q(
                     leftover__in=Leftover.values,
@@ -75,8 +100,16 @@ class Attempt(Row):
                 fields=["cluster", "collect_at"],
                 condition=Q(collect_at__isnull=False),
                 name="attempt_to_collect",
-            )
+            ),
+            models.Index(
+                fields=["failure"],
+                include=["lost_milli_s"],
+                condition=~Q(failure="") | Q(lost_milli_s__gt=0),
+                name="attempt_that_failed",
+            ),
         ]
+
+    access_path = "workload__project"
 
     def __str__(self) -> str:
         return f"{self.workload_id}-{self.number}"

@@ -7,20 +7,77 @@ from django.db.models import F, Q
 
 from clusters.models import Cluster, Flavor
 from controlplane.kernel.models import Row
+from scheduler.core.failures import (
+    MOST_EXIT_CODES,
+    MOST_RETRIES,
+    RETRIES,
+    FailureClass,
+    Retries,
+)
 from scheduler.core.lifecycle import TERMINAL, State
 from tenants.models import Project
+
+
+def retried_by_default() -> list[str]:
+    return [each.value for each in RETRIES.on]
+
+
+class WorkloadArray(Row):
+    """`size` workloads, called its elements, that were submitted as one and differ in their index
+    alone. At most `most_at_once` of them hold placements; None is no cap."""
+
+    project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="arrays")
+    submitted_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="arrays"
+    )
+    name = models.CharField(max_length=100)
+    size = models.PositiveIntegerField()
+    most_at_once = models.PositiveIntegerField(null=True, blank=True)
+    submitted_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(size__gte=1, size__lte=10_000), name="array_size_in_range"
+            ),
+            models.CheckConstraint(
+                condition=Q(most_at_once__isnull=True)
+                | Q(most_at_once__gte=1, most_at_once__lte=F("size")),
+                name="array_most_in_range",
+            ),
+        ]
+
+    access_path = "project"
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Workload(Row):
     """Only `services.transition` changes `state`, by compare-and-set on `state` and `version`.
 
     `reason` is why it waits: {"code": …, "numbers": {…}, "text": …}, written by each cycle at
-    `reason_at`. `not_before` holds a retry back. `checkpointed_at` is when it last told that its
+    `reason_at`. `not_before` holds a retry back; `failures` counts tries that failed, but for
+    those that lost their node, which are `node_losses`. What is tried again says `retry_…`, as
+    `core.failures.Retries`. `checkpointed_at` is when it last told that its
     work was saved, in this run or an earlier one: what eviction loses counts from there.
+    `moved_at` is when it was last stopped to start elsewhere at once.
+    Its pods have `grace_s` from SIGTERM to SIGKILL; when it is evicted for others it is told
+    `notice_s` before, and runs on until `notice_until`.
     All its pods have to be in one domain of `topology_level`, or had better be ("" for neither).
+    `array_index` counts the elements of its array from 0; both are None outside of arrays.
     """
 
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="workloads")
+    array = models.ForeignKey(
+        WorkloadArray,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="elements",
+        db_index=False,  # array_element_once begins with it
+    )
+    array_index = models.PositiveIntegerField(null=True, blank=True)
     submitted_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="workloads"
     )
@@ -31,6 +88,8 @@ class Workload(Row):
     priority = models.IntegerField()
     preemptible = models.BooleanField(default=True)
     run_time_limit_s = models.PositiveIntegerField(null=True, blank=True)
+    grace_s = models.PositiveSmallIntegerField(default=30, db_default=30)
+    notice_s = models.PositiveSmallIntegerField(default=0, db_default=0)
     labels = models.JSONField(default=dict)
     clusters = models.ManyToManyField(Cluster, blank=True, related_name="+")
     topology_level = models.CharField(max_length=40, blank=True, default="", db_default="")
@@ -40,8 +99,21 @@ class Workload(Row):
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     checkpointed_at = models.DateTimeField(null=True, blank=True)
+    moved_at = models.DateTimeField(null=True, blank=True)
+    notice_until = models.DateTimeField(null=True, blank=True)
     not_before = models.DateTimeField(null=True, blank=True)
     failures = models.PositiveSmallIntegerField(default=0)
+    node_losses = models.PositiveSmallIntegerField(default=0, db_default=0)
+    retry_limit = models.PositiveSmallIntegerField(default=RETRIES.limit, db_default=RETRIES.limit)
+    retry_on = ArrayField(
+        models.CharField(max_length=15),
+        default=retried_by_default,
+        db_default=retried_by_default(),
+        blank=True,
+    )
+    retry_exit_codes = ArrayField(
+        models.PositiveSmallIntegerField(), default=list, db_default=[], blank=True
+    )
     reason = models.JSONField(null=True, blank=True)
     reason_at = models.DateTimeField(null=True, blank=True)
 
@@ -60,12 +132,28 @@ class Workload(Row):
                 name="workload_limit_positive",
             ),
             models.CheckConstraint(
+                condition=Q(grace_s__gte=1, grace_s__lte=3600, notice_s__lte=3600),
+                name="workload_grace_in_range",
+            ),
+            models.CheckConstraint(
+                condition=Q(retry_limit__lte=MOST_RETRIES)
+                & Q(retry_on__contained_by=[each.value for each in FailureClass])
+                & Q(retry_exit_codes__len__lte=MOST_EXIT_CODES),
+                name="workload_retries_known",
+            ),
+            models.CheckConstraint(
                 condition=Q(topology_required=False) | ~Q(topology_level=""),
                 name="workload_required_level_named",
             ),
             models.CheckConstraint(
                 condition=Q(priority__gte=-1000, priority__lte=1000),
                 name="workload_priority_in_range",
+            ),
+            models.UniqueConstraint(fields=["array", "array_index"], name="array_element_once"),
+            models.CheckConstraint(
+                condition=Q(array__isnull=True, array_index__isnull=True)
+                | Q(array__isnull=False, array_index__isnull=False),
+                name="array_element_numbered",
             ),
         ]
         indexes = [
@@ -78,6 +166,12 @@ class Workload(Row):
         ]
 
     access_path = "project"
+
+    @property
+    def retries(self) -> Retries:
+        """What of its failures is tried again."""
+        on = tuple(FailureClass(each) for each in self.retry_on)
+        return Retries(self.retry_limit, on, tuple(self.retry_exit_codes))
 
     def __str__(self) -> str:
         return self.name

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from clusters.models import Cluster, ClusterState, DeviceMode, Flavor, FlavorKind
 from scheduler.core import mig
+from scheduler.core.equivalents import DEVICE_MILLI
 from scheduler.core.units import ONE_MILLI
 from scheduler.selectors.fleet import rows
 
@@ -19,7 +20,8 @@ class Capacity:
     """One flavor in one cluster, in thousandths of the flavor.
 
     `total_milli` counts usable nodes and devices. What a flavor has free may be free for another
-    one too: a device cut on demand is offered to each of its profiles. `usable` is False while the
+    one too: a device cut on demand is offered to each of its profiles. Of a model's quota, devices
+    that hold nothing are free. `usable` is False while the
     cluster takes nothing new.
     """
 
@@ -111,6 +113,11 @@ def by_flavor_and_cluster(*, flavors: Iterable[Flavor]) -> list[Capacity]:
     return found
 
 
+def there_milli(*, flavor: Flavor) -> int:
+    """What all clusters together have of it. Four queries."""
+    return sum(each.total_milli for each in by_flavor_and_cluster(flavors=[flavor]))
+
+
 def _amounts(
     flavor: Flavor,
     *,
@@ -122,6 +129,11 @@ def _amounts(
     if flavor.kind == FlavorKind.CPU:
         return cores
     alike = [group for group in devices if group.model == flavor.model]
+    if flavor.kind == FlavorKind.MODEL:
+        return (
+            sum(group.count for group in alike) * DEVICE_MILLI,
+            sum(group.empty for group in alike) * DEVICE_MILLI,
+        )
     if flavor.kind == FlavorKind.MIG:
         cut = [group for group in alike if group.mode == DeviceMode.MIG_DYNAMIC]
         total = slices[0] + sum(group.count * _fitting(flavor, 0) for group in cut)

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from scheduler.core.failures import Retries
+from scheduler.core.losses import gpu_hours
 from scheduler.core.reasons import in_units
 from scheduler.core.units import ONE_MILLI
 from scheduler.models import Attempt, Placement, PlacementSpan, PodSet, Workload, WorkloadEvent
@@ -96,7 +98,8 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class AttemptDetail:
-    """One attempt with its first pods by rank; `pod_count` is all of them."""
+    """One attempt with its first pods by rank; `pod_count` is all of them. `trouble` says what
+    broke it."""
 
     number: int
     cluster: str
@@ -106,8 +109,15 @@ class AttemptDetail:
     created_at: datetime
     ended_at: datetime | None
     outcome: str
+    trouble: str
+    lost_milli_s: int
     pod_count: int
     pods: tuple[Pod, ...] = ()
+
+    @property
+    def lost(self) -> str:
+        """The work that its end lost, in GPU-hours; "" where that is none."""
+        return gpu_hours(self.lost_milli_s) if self.lost_milli_s else ""
 
     @property
     def counted(self) -> bool:
@@ -138,11 +148,16 @@ class PodSetDetail:
 @dataclass(frozen=True, slots=True)
 class Detail:
     """`cost` is None for those who may not see spend; `dispatch` is there while it fails. `domain`
-    is where the newest attempt stands, of work that asks for a topology."""
+    is where the newest attempt stands, of work that asks for a topology. `notice_until` is to
+    come, else None."""
 
     line: Line
     run_time_limit_s: int | None
     checkpointed_at: datetime | None
+    grace_s: int
+    notice_s: int
+    notice_until: datetime | None
+    retries: Retries
     not_before: datetime | None
     reason_code: str
     reason_numbers: tuple[tuple[str, str], ...]
@@ -156,6 +171,12 @@ class Detail:
     topology: str = ""
     domain: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def lost(self) -> str:
+        """The work that all its attempts lost, in GPU-hours; "" where that is none."""
+        total = sum(attempt.lost_milli_s for attempt in self.attempts)
+        return gpu_hours(total) if total else ""
+
 
 def detail(*, workload: Workload, prices: Prices | None, at: datetime) -> Detail:
     """Everything the page shows of a workload that the caller may see, in at most 20 queries.
@@ -163,11 +184,15 @@ def detail(*, workload: Workload, prices: Prices | None, at: datetime) -> Detail
     `prices` None leaves the cost out.
     """
     line = listing.lines(rows=Workload.objects.filter(id=workload.id))[0]
-    reason = workload.reason or {}
+    reason, until = workload.reason or {}, workload.notice_until
     return Detail(
         line=line,
         run_time_limit_s=workload.run_time_limit_s,
         checkpointed_at=workload.checkpointed_at,
+        grace_s=workload.grace_s,
+        notice_s=workload.notice_s,
+        notice_until=until if until is not None and until > at else None,
+        retries=workload.retries,
         not_before=workload.not_before,
         reason_code=reason.get("code", "") if line.why else "",
         reason_numbers=_numbers(reason.get("numbers", {})) if line.why else (),
@@ -257,6 +282,8 @@ def _attempts(workload: Workload) -> tuple[AttemptDetail, ...]:
             created_at=row.created_at,
             ended_at=row.ended_at,
             outcome=row.outcome,
+            trouble=row.trouble,
+            lost_milli_s=row.lost_milli_s,
             pod_count=count if row is newest else 0,
             pods=pods if row is newest else (),
         )

@@ -1,4 +1,4 @@
-"""How the newest attempt's pods are being started or stopped, as far as that is still open.
+"""How the newest attempt's pods are being started, told or stopped, as far as that is still open.
 
 What must not live here: permission to see the workload, which the caller has.
 """

@@ -4,7 +4,8 @@ quotas."""
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from math import ceil, floor
 from typing import Any
 
 from django.conf import settings
@@ -36,6 +37,7 @@ from scheduler.core.units import (
     ProjectId,
     Span,
 )
+from tenants.models import NEVER, Reservation
 from tenants.selectors import run_times
 from tenants.selectors.past import Past
 
@@ -111,18 +113,25 @@ FROM tenants_tenant t LEFT JOIN tenants_tenantquota q ON q.tenant_id = t.id
 """
 
 
+AHEAD = timedelta(days=28)
+"""How far ahead windows of weekly reservations count; those of others do however far they are."""
+
+
 def reservations(*, at: datetime) -> tuple[ReservationView, ...]:
-    """Those that keep something at `at` or later."""
-    found = rows(
-        "SELECT project_id::text, flavor_id::text, amount_milli,"
-        " floor(extract(epoch FROM starts_at))::bigint,"
-        " ceil(extract(epoch FROM ends_at))::bigint"
-        " FROM tenants_reservation WHERE cancelled_at IS NULL AND ends_at > %s",
-        [at],
-    )
+    """Those windows that keep something at `at` or later."""
+    horizon_s = settings.BERTH_RESERVATION_HORIZON_S
+    found = Reservation.objects.filter(Reservation.lasts_beyond(at), cancelled_at=None)
     return tuple(
-        ReservationView(ProjectId(project), FlavorId(flavor), amount, starts_at, ends_at)
-        for project, flavor, amount, starts_at, ends_at in found
+        ReservationView(
+            ProjectId(str(row.project_id)),
+            FlavorId(str(row.flavor_id)),
+            row.amount_milli,
+            floor(start.timestamp()),
+            ceil(end.timestamp()),
+            floor(start.timestamp()) - horizon_s,
+        )
+        for row in found
+        for start, end in row.windows(after=at, before=at + AHEAD if row.zone else NEVER)
     )
 
 

@@ -20,7 +20,7 @@ def warnings(*, flavor: Flavor, project: Project | None = None) -> tuple[str, ..
     id = FlavorId(str(flavor.id))
     found = []
     guaranteed = book.fleet_nominal(flavor=id)
-    there = sum(each.total_milli for each in capacity.by_flavor_and_cluster(flavors=[flavor]))
+    there = capacity.there_milli(flavor=flavor)
     if guaranteed > there:
         found.append(
             f"{in_units(guaranteed)} {flavor.name} are guaranteed in the whole fleet, which has"

@@ -1,18 +1,16 @@
 """Who waits, in which order, as pages show it: own projects line by line, all others as one
 sum."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Count, F, Q, Sum, Window
-from django.db.models.functions import RowNumber
+from django.db.models import Count, F, Q, Sum
 
 from scheduler.core.lifecycle import HOLDING, State
 from scheduler.models import PodSet, Workload
-from scheduler.selectors import listing, standing
+from scheduler.selectors import fleet, listing, standing
 from scheduler.selectors.listing import Line
-from scheduler.selectors.queues import ORDER
 from scheduler.selectors.standing import Standing
 from tenants import access
 from tenants.access import Actor
@@ -38,7 +36,8 @@ NOTHING = Load(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A project's pending work, first in line first; `lines` are the first SHOWN of `waiting`.
+    """A project's pending work, first in line first; `lines` are the first SHOWN of `waiting`, an
+    array being one.
 
     `state` and `note` say whether any of it starts, and if not, why.
     """
@@ -52,6 +51,12 @@ class Queue:
     active: Load
     lines: tuple[Line, ...]
     standing: tuple[Standing, ...]
+
+    @property
+    def shown(self) -> int:
+        """How many of those that wait stand in `lines`."""
+        whole = [x.array.states[State.PENDING] if x.array else 1 for x in self.lines]
+        return sum(whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,19 +125,31 @@ def _loads() -> tuple[dict[UUID, Load], dict[UUID, Load]]:
     return waiting, active
 
 
+# In the order of queues.ORDER; of each array the first that waits.
+_FIRST = """
+SELECT id, place FROM (
+    SELECT id, place, row_number() OVER (PARTITION BY project_id ORDER BY place) AS line FROM (
+        SELECT id, project_id,
+               row_number() OVER (PARTITION BY project_id
+                                  ORDER BY priority DESC, submitted_at, id) AS place,
+               row_number() OVER (PARTITION BY coalesce(array_id, id)
+                                  ORDER BY priority DESC, submitted_at, id) AS nth
+        FROM scheduler_workload WHERE state = 'PENDING' AND project_id = ANY(%s)) waiting
+    WHERE nth = 1) listed
+WHERE line <= %s
+"""
+
+
 def _first_lines(projects: list[UUID]) -> dict[UUID, tuple[Line, ...]]:
     """The head of each queue."""
-    order = [F(name[1:]).desc() if name[0] == "-" else F(name).asc() for name in ORDER]
-    ranked = (
-        Workload.objects.filter(state=State.PENDING, project_id__in=projects)
-        .annotate(place=Window(RowNumber(), partition_by="project_id", order_by=order))
-        .filter(place__lte=SHOWN)
-    )
-    places = dict(ranked.values_list("id", "place"))
+    places: dict[UUID, int] = dict(fleet.rows(_FIRST, [projects, SHOWN]))
     found: dict[UUID, list[Line]] = {}
     for line in listing.lines(rows=Workload.objects.filter(id__in=list(places))):
         found.setdefault(line.project_id, []).append(line)
     return {
-        project: tuple(sorted(lines, key=lambda line: places[line.id]))
+        project: tuple(
+            replace(line, place=places[line.id])
+            for line in sorted(lines, key=lambda line: places[line.id])
+        )
         for project, lines in found.items()
     }

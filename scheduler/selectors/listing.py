@@ -5,13 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Window
+from django.db.models.functions import Coalesce, RowNumber
 
 from scheduler.core.estimate import HORIZON_S, Basis
 from scheduler.core.lifecycle import HOLDING, TERMINAL, State
 from scheduler.core.reasons import in_units
 from scheduler.core.units import ONE_MILLI
-from scheduler.models import Attempt, Estimate, PodSet, PodSetFlavor, Workload
+from scheduler.models import Attempt, Estimate, PodSet, PodSetFlavor, Workload, WorkloadArray
+from scheduler.selectors import arrays
+from scheduler.selectors.arrays import Sum
 from tenants import access
 from tenants.access import Actor
 
@@ -84,7 +87,8 @@ class Forecast:
 @dataclass(frozen=True, slots=True)
 class Line:
     """A workload in a list. `why` and `forecast` are set while it waits, `cluster` is where it ran
-    last, or runs, when it does not wait."""
+    last, or runs, when it does not wait. `array` is the one that it is an element of; `place` that
+    in its queue, where queues are listed."""
 
     id: UUID
     name: str
@@ -103,6 +107,8 @@ class Line:
     asked: tuple[Asked, ...]
     cluster: str
     forecast: Forecast | None
+    array: Sum | None = None
+    place: int | None = None
 
     @property
     def ran(self) -> timedelta | None:
@@ -135,11 +141,10 @@ class Narrowed:
 
 
 def narrowed(*, actor: Actor, by: Narrowed) -> QuerySet[Workload]:
-    """The workloads the actor sees that match."""
+    """The workloads the actor sees that match; of each array the first element stands for all."""
     rows = access.for_actor(Workload.objects.all(), actor=actor)
-    if by.state:
-        states = GROUPS.get(by.state, frozenset({by.state}))
-        rows = rows.filter(state__in=sorted(states))
+    states = GROUPS.get(by.state, frozenset({by.state})) if by.state else None
+    rows = arrays.listed(rows, states=states)
     if by.project is not None:
         rows = rows.filter(project_id=by.project)
     if by.mine:
@@ -181,13 +186,35 @@ def page(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """Some of an array, by index; `next` is the index to go on from, None at the end."""
+
+    lines: tuple[Line, ...]
+    next: int | None
+
+
+def elements(*, array: WorkloadArray, state: str, start: int, limit: int = PAGE) -> Elements:
+    """Those from `start` on, "" for any state, of an array that the caller may see."""
+    rows = Workload.objects.filter(array=array, array_index__gte=start).order_by("array_index")
+    if state:
+        rows = rows.filter(state=state)
+    found = list(rows.values_list("id", "array_index")[: limit + 1])
+    shown = Workload.objects.filter(id__in=[id for id, _ in found[:limit]])
+    return Elements(
+        lines=lines(rows=shown.order_by("array_index")),
+        next=found[limit][1] if len(found) > limit else None,
+    )
+
+
 def lines(*, rows: QuerySet[Workload]) -> tuple[Line, ...]:
-    """Those workloads, in their order. Five queries, however many rows."""
+    """Those workloads, in their order. Five queries, however many rows; one more for arrays."""
     found = list(rows.select_related("project__tenant", "submitted_by"))
     ids = [workload.id for workload in found]
     asks = asked(ids)
     where = places([w.id for w in found if w.state != State.PENDING])
     expected = forecasts([w.id for w in found if w.state == State.PENDING])
+    whole = arrays.sums(w.array_id for w in found)
     return tuple(
         Line(
             id=w.id,
@@ -207,6 +234,7 @@ def lines(*, rows: QuerySet[Workload]) -> tuple[Line, ...]:
             asked=asks.get(w.id, ()),
             cluster=where.get(w.id, ""),
             forecast=expected.get(w.id),
+            array=whole.get(w.array_id) if w.array_id else None,
         )
         for w in found
     )
@@ -263,12 +291,14 @@ def forecasts(workloads: Sequence[UUID]) -> Mapping[UUID, Forecast]:
 
 
 def running_and_waiting(*, actor: Actor, limit: int) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
-    """(what holds capacity, what waits): the newest of each, at most `limit`. Eight queries."""
+    """(what holds capacity, what waits): the newest of each, at most `limit`. Of an array the
+    first element that waits stands for all that do. Eight queries, one more for arrays."""
     rows = access.for_actor(Workload.objects.all(), actor=actor)
     newest = rows.order_by("-id").values_list("id", flat=True)
+    nth = Window(RowNumber(), partition_by=Coalesce("array_id", "id"), order_by="id")
     ids = [
         *newest.filter(state__in=sorted(HOLDING))[:limit],
-        *newest.filter(state=State.PENDING)[:limit],
+        *newest.filter(state=State.PENDING).annotate(nth=nth).filter(nth=1)[:limit],
     ]
     found = lines(rows=Workload.objects.filter(id__in=ids).order_by("-id"))
     waiting = tuple(line for line in found if line.state == State.PENDING)

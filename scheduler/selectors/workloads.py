@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Count, OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.db.models.functions import JSONObject
 
 from scheduler.core.lifecycle import TERMINAL
 from scheduler.models import (
+    Attempt,
     Estimate,
     Placement,
     PlacementSpan,
@@ -18,10 +19,12 @@ from scheduler.models import (
     Workload,
     WorkloadEvent,
 )
+from scheduler.selectors import arrays
 from tenants import access
 from tenants.access import Actor
 
 MAX_PLACEMENTS = 4096
+MAX_ATTEMPTS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +37,7 @@ class WorkloadFilters:
     since: datetime | None = None
     until: datetime | None = None
     submitted_by_id: UUID | None = None
+    array_id: UUID | None = None
 
 
 ALL = WorkloadFilters()
@@ -42,17 +46,22 @@ ALL = WorkloadFilters()
 def workloads(*, actor: Actor, filters: WorkloadFilters = ALL) -> QuerySet[Workload]:
     """The actor's visible workloads with what a list shows of each. Order them by -id.
 
-    Raises NotFound for a project that the actor does not see.
+    An array is one row, its first element, unless its elements are asked for. Raises NotFound for
+    a project or an array that the actor does not see.
     """
     if filters.project_id is not None:
         access.project_or_404(actor, filters.project_id)
     rows = access.for_actor(Workload.objects.all(), actor=actor)
     if filters.project_id is not None:
         rows = rows.filter(project_id=filters.project_id)
-    if filters.states is not None:
-        rows = rows.filter(state__in=filters.states)
+    if filters.array_id is None:
+        rows = arrays.listed(rows, states=filters.states)
+    else:
+        rows = rows.filter(array=arrays.array(actor=actor, id=filters.array_id))
+        if filters.states is not None:
+            rows = rows.filter(state__in=filters.states)
     if filters.name is not None:
-        rows = rows.filter(name=filters.name)
+        rows = rows.filter(Q(name=filters.name) | Q(array__name=filters.name))
     if filters.since is not None:
         rows = rows.filter(submitted_at__gte=filters.since)
     if filters.until is not None:
@@ -66,6 +75,12 @@ def workload(*, actor: Actor, id: UUID) -> Workload:
     """One workload with its project, clusters and pod sets. Raises NotFound."""
     rows = summarised(Workload.objects.select_related("project")).prefetch_related("clusters")
     return access.get_or_404(rows, actor=actor, id=id)
+
+
+def attempts(*, workload: Workload) -> list[Attempt]:
+    """Its attempts with their clusters, the newest first, at most MAX_ATTEMPTS."""
+    rows = Attempt.objects.filter(workload=workload).select_related("cluster")
+    return list(rows.order_by("-number")[:MAX_ATTEMPTS])
 
 
 def placements(*, actor: Actor, workload_id: UUID) -> QuerySet[Placement]:

@@ -10,7 +10,7 @@ from scheduler.core.reasons import Reason, ReasonCode, describe
 from scheduler.core.snapshot import PendingView, PodSetView, Snapshot
 from scheduler.core.units import ClusterId, FlavorId, PodSetId, ProjectId, WorkloadId
 from scheduler.selectors import fleet
-from scheduler.services.specs import PodSetSpec, WorkloadSpec
+from scheduler.services.specs import PRIORITY_CLASSES, PodSetSpec, WorkloadSpec
 from tenants.models import Project
 
 
@@ -38,7 +38,7 @@ def problems(
     limits = Limits(snapshot)
     found = []
     for index, spec in enumerate(specs):
-        reason = limits.reason(_pending(project, spec, flavors, clusters, at))
+        reason = limits.reason(pending_view(project, spec, flavors, clusters, at))
         if reason is not None:
             pointer = f"/{index}{_field_at_fault(spec, reason, flavors)}"
             found.append(Problem(pointer=pointer, code=reason.code, message=describe(reason)))
@@ -46,13 +46,16 @@ def problems(
 
 
 def _field_at_fault(spec: WorkloadSpec, reason: Reason, flavors: Mapping[str, Flavor]) -> str:
-    """What has to be together where that is too little room, else below /pod_sets.
+    """What has to be together where that is too little room, what keeps it from borrowing where
+    that does, else below /pod_sets.
 
     A pod that is too large alone is at fault by its size, else it is how many start together.
     """
     numbers = dict(reason.numbers)
     if "level" in numbers:
         return "/topology"
+    if "guaranteed_milli" in numbers:
+        return "/preemptible"
     name = str(numbers.get("flavor", ""))
     asking = [each for each in enumerate(spec.pod_sets) if name in each[1].flavors]
     if not asking:
@@ -91,17 +94,19 @@ def _sum(numbers: Mapping[str, int | str], *names: str) -> int:
     return sum(int(numbers.get(name, 0)) for name in names)
 
 
-def _pending(
+def pending_view(
     project: Project,
     spec: WorkloadSpec,
     flavors: Mapping[str, Flavor],
     clusters: Mapping[str, Cluster],
     at: datetime,
 ) -> PendingView:
+    """As the core sees it once it is submitted, but for its submitter. Its id is after all others:
+    the id of a row is one of a later time than theirs."""
     return PendingView(
         id=WorkloadId("new"),
         project=ProjectId(str(project.id)),
-        priority=0,
+        priority=PRIORITY_CLASSES[spec.priority_class],
         preemptible=spec.preemptible,
         submitted_at=int(at.timestamp()),
         pod_sets=tuple(_pod_set(pod_set, flavors) for pod_set in spec.pod_sets),

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from uuid import UUID
 
+from scheduler.core.failures import RETRIES, Retries
 from scheduler.core.snapshot import TopologyView
 
 PRIORITY_CLASSES: Mapping[str, int] = {"low": -100, "normal": 0, "high": 100, "urgent": 200}
@@ -16,8 +18,15 @@ MAX_MEMORY_MIB = 64 * 1024 * 1024
 MAX_POD_SETS = 16
 MAX_ENV = 100
 MAX_RUN_TIME_S = 90 * 24 * 3600
+MIN_GRACE_S, GRACE_S, MAX_GRACE_S = 1, 30, 3600
+"""Never none at all: a program that is killed outright can save nothing."""
+MAX_NOTICE_S = 3600
 MAX_PENDING = 10_000
 """Pending workloads a project may have (reliability 4.6)."""
+MAX_ELEMENTS = MAX_PENDING
+MAX_DEPENDENCIES = 20
+AFTER: tuple[str, ...] = ("after-success", "after-end", "after-failure")
+"""How what is waited for has to end: as `models.DependencyKind`, the usual one first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +48,28 @@ class PodSetSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class DependencySpec:
+    """To be waited for: a workload, or all of an array."""
+
+    kind: str
+    on: UUID
+    is_array: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySpec:
+    """How many workloads there are of one kind, and how many of them may run at once; None is as
+    many as fit."""
+
+    size: int
+    most_at_once: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class WorkloadSpec:
     """`clusters` are names; empty accepts any. run_time_limit_s None is no limit, `topology` None
-    anywhere."""
+    anywhere. It starts once all of `depends_on` have ended so. Its pods have `grace_s` from
+    SIGTERM to SIGKILL; evicted for others, it is told `notice_s` before that."""
 
     name: str
     pod_sets: tuple[PodSetSpec, ...]
@@ -51,3 +79,7 @@ class WorkloadSpec:
     clusters: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     topology: TopologyView | None = None
+    depends_on: tuple[DependencySpec, ...] = ()
+    retries: Retries = RETRIES
+    grace_s: int = GRACE_S
+    notice_s: int = 0

@@ -46,6 +46,7 @@ UPDATE scheduler_workload w SET
                                ELSE w.admitted_at END,
     started_at = CASE s.after WHEN 'RUNNING' THEN s.at WHEN 'PENDING' THEN NULL
                               ELSE coalesce(w.started_at, s.started_at) END,
+    notice_until = NULL,
     ended_at = CASE WHEN s.after IN ('SUCCEEDED', 'FAILED', 'CANCELLED') THEN s.at END,
     reason = NULL,
     reason_at = NULL

@@ -4,7 +4,6 @@ whether work could start is found out before it."""
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from uuid import UUID
 
 from django.db import transaction
 from django.db.models import QuerySet, Value
@@ -12,21 +11,20 @@ from django.db.models.functions import Greatest
 
 from clusters.models import Cluster, Flavor, FlavorKind
 from controlplane.audit.services import Entry
-from controlplane.kernel import hints
+from controlplane.kernel import bulk, hints
 from controlplane.kernel.crash import crash
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, Problem
+from controlplane.kernel.ids import uuid7
 from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.models import (
-    Attempt,
-    Operation,
-    OperationKind,
     PodSet,
     PodSetFlavor,
     Workload,
+    WorkloadArray,
     WorkloadEvent,
 )
 from scheduler.selectors import fleet
-from scheduler.services import admissibility
+from scheduler.services import admissibility, dependencies, elements, stops
 from scheduler.services.specs import MAX_PENDING, PRIORITY_CLASSES, PodSetSpec, WorkloadSpec
 from scheduler.services.transition import Step, transition
 from tenants import access
@@ -66,7 +64,7 @@ def check(
     """Plan each spec in an idle fleet, which may take a while: no transaction should be open.
 
     Raises NotFound or NotAllowed for the project, Invalid (pointers begin with the spec's index)
-    when a flavor or cluster is unknown or a request could never start, with the numbers.
+    when a flavor, cluster or what it shall wait for is unknown, or it could never start.
     """
     access.authorize(actor, Action.SUBMIT, project=project)
     flavors = {flavor.name: flavor for flavor in Flavor.objects.all()}
@@ -76,6 +74,7 @@ def check(
         for index, spec in enumerate(specs)
         for problem in _unknown_names(f"/{index}", spec, flavors, clusters)
     ]
+    problems += dependencies.problems(actor=actor, specs=specs)
     if not problems:
         problems = admissibility.problems(
             project=project, specs=specs, flavors=flavors, clusters=clusters, at=at
@@ -85,24 +84,38 @@ def check(
     return Checked(actor, project, specs, flavors, clusters)
 
 
-def store(*, checked: Checked, at: datetime) -> list[Workload]:
-    """The second half of `submit`. Raises QueueFull when too many wait in the project, of all or
-    of its submitter."""
+def store(*, checked: Checked, at: datetime, array: WorkloadArray | None = None) -> list[Workload]:
+    """The second half of `submit`. With an `array`, which is new, there is one spec, of its first
+    element; the others are stored like it and not in the answer.
+
+    Raises QueueFull when too many wait in the project, of all or of its submitter, and Conflict
+    when the clock of what it shall wait for goes before this one's.
+    """
     actor, project = checked.actor, checked.project
     with transaction.atomic():
-        _check_room(actor, project, len(checked.specs))
-        workloads = _insert(actor, project, checked.specs, checked.flavors, checked.clusters, at)
+        _check_room(actor, project, len(checked.specs) if array is None else array.size)
+        if array is not None:
+            array.save(force_insert=True)
+        workloads = _insert(
+            actor, project, checked.specs, checked.flavors, checked.clusters, at, array
+        )
+        dependencies.store(
+            of=zip(workloads if array is None else [array], checked.specs, strict=True)
+        )
+        stored = [(workload.id, workload.name) for workload in workloads]
+        if array is not None:
+            stored += elements.copy(first=workloads[0], array=array)
         trail.record(
             *(
                 Entry(
                     action="workload.submit",
                     target_type="workload",
-                    target_id=workload.id,
+                    target_id=id,
                     tenant_id=project.tenant_id,
                     project_id=project.id,
-                    after={"name": workload.name, "state": workload.state},
+                    after={"name": name, "state": State.PENDING.value},
                 )
-                for workload in workloads
+                for id, name in stored
             ),
             actor=actor,
             at=at,
@@ -172,6 +185,11 @@ def _flavor_problem(
 ) -> tuple[str, str] | None:
     if flavor is None:
         return "unknown-flavor", f"There is no flavor {name!r}; known: {', '.join(known)}."
+    if flavor.kind == FlavorKind.MODEL:
+        return (
+            "wrong-flavor",
+            f"{name} is a quota over all of {flavor.model}: name what the pods are to get of it.",
+        )
     if (flavor.kind == FlavorKind.CPU) != (pod_set.gpu_count == 0):
         wish = "a CPU flavor" if pod_set.gpu_count == 0 else "a GPU flavor"
         return (
@@ -193,10 +211,13 @@ def _insert(
     flavors: Mapping[str, Flavor],
     clusters: Mapping[str, Cluster],
     at: datetime,
+    array: WorkloadArray | None,
 ) -> list[Workload]:
     workloads = [
         Workload(
             project=project,
+            array=array,
+            array_index=None if array is None else 0,
             submitted_by=actor.user,
             name=spec.name,
             priority_class=spec.priority_class,
@@ -205,16 +226,18 @@ def _insert(
             run_time_limit_s=spec.run_time_limit_s,
             topology_level=spec.topology.level if spec.topology else "",
             topology_required=spec.topology is not None and spec.topology.required,
+            retry_limit=spec.retries.limit,
+            retry_on=[each.value for each in spec.retries.on],
+            retry_exit_codes=list(spec.retries.exit_codes),
+            grace_s=spec.grace_s,
+            notice_s=spec.notice_s,
             labels=dict(spec.labels),
             submitted_at=at,
         )
         for spec in specs
     ]
-    pod_sets, accepted, places, events = [], [], [], []
+    pod_sets, accepted, places = [], [], []
     for workload, spec in zip(workloads, specs, strict=True):
-        events.append(
-            WorkloadEvent(workload=workload, at=at, kind="state", after=State.PENDING.value)
-        )
         places += [
             Workload.clusters.through(workload_id=workload.id, cluster_id=clusters[name].id)
             for name in spec.clusters
@@ -237,14 +260,26 @@ def _insert(
             )
             pod_sets.append(pod_set)
             accepted += [
-                PodSetFlavor(pod_set=pod_set, flavor=flavors[name], position=index)
-                for index, name in enumerate(asked.flavors)
+                (pod_set.id, flavors[name].id, index) for index, name in enumerate(asked.flavors)
             ]
     Workload.objects.bulk_create(workloads)
     PodSet.objects.bulk_create(pod_sets)
-    PodSetFlavor.objects.bulk_create(accepted)
+    bulk.insert(
+        PodSetFlavor,
+        id=[uuid7() for _ in accepted],
+        pod_set_id=[pod_set for pod_set, _, _ in accepted],
+        flavor_id=[flavor for _, flavor, _ in accepted],
+        position=[index for _, _, index in accepted],
+    )
     Workload.clusters.through.objects.bulk_create(places)
-    WorkloadEvent.objects.bulk_create(events)
+    bulk.insert(
+        WorkloadEvent,
+        id=[uuid7() for _ in workloads],
+        workload_id=[workload.id for workload in workloads],
+        at=at,
+        kind="state",
+        after=State.PENDING.value,
+    )
     return workloads
 
 
@@ -254,7 +289,7 @@ def cancel(*, actor: Actor, workload: Workload, at: datetime) -> Workload:
     Cancelling what is already on its way out changes nothing. Raises NotAllowed, or Conflict when
     it has ended or moved meanwhile.
     """
-    _authorize(actor, workload, "cancel")
+    authorize(actor, workload, "cancel")
     with transaction.atomic():
         state = State(workload.state)
         if state == State.CANCELLING:
@@ -266,7 +301,9 @@ def cancel(*, actor: Actor, workload: Workload, at: datetime) -> Workload:
         if not transition([step], actor=actor.label, actor_name=actor.name, at=at):
             raise Conflict(f"{workload.name} changed meanwhile; look again.")
         if after == State.CANCELLING:
-            stop_attempts(workload_ids=[workload.id])
+            stops.stop(workload_ids=[workload.id])
+        else:
+            hints.hint(hints.CYCLE)  # others may have waited for its end
     workload.refresh_from_db()
     return workload
 
@@ -274,10 +311,11 @@ def cancel(*, actor: Actor, workload: Workload, at: datetime) -> Workload:
 def checkpoint(*, actor: Actor, workload: Workload, at: datetime) -> Workload:
     """Note that its work is saved as of `at`: what eviction loses counts from there.
 
-    Also while it is being preempted, for that is when it saves its work. Told again, the later
-    moment stands. Raises NotAllowed, or Conflict when it does not run.
+    Also while it is being preempted, for that is when it saves its work: if it was given notice,
+    that ends, and its pods are stopped at once. Told again, the later moment stands. Raises
+    NotAllowed, or Conflict when it does not run.
     """
-    _authorize(actor, workload, "tell of a checkpoint of")
+    authorize(actor, workload, "tell of a checkpoint of")
     with transaction.atomic():
         running = Workload.objects.filter(
             id=workload.id, state__in=[State.RUNNING, State.PREEMPTING]
@@ -288,6 +326,7 @@ def checkpoint(*, actor: Actor, workload: Workload, at: datetime) -> Workload:
                 f"{workload.name} is {workload.state}; only work that is RUNNING has anything to"
                 " save."
             )
+        stops.end_notice(workload_id=workload.id, at=at)
         entry = Entry(
             action="workload.checkpoint",
             target_type="workload",
@@ -301,20 +340,11 @@ def checkpoint(*, actor: Actor, workload: Workload, at: datetime) -> Workload:
     return workload
 
 
-def _authorize(actor: Actor, workload: Workload, act: str) -> None:
+def authorize(actor: Actor, work: Workload | WorkloadArray, act: str) -> None:
     """For what its submitter, an owner or an operator may do to it. Raises NotAllowed."""
-    access.authorize(actor, Action.VIEW, project=workload.project)
-    own = workload.submitted_by_id == actor.user.id
+    access.authorize(actor, Action.VIEW, project=work.project)
+    own = work.submitted_by_id == actor.user.id
     needed = Action.SUBMIT if own else Action.CANCEL
-    if not access.allowed(actor, needed, project=workload.project):
-        raise NotAllowed(f"Only its submitter, an owner or an operator may {act} this workload.")
-
-
-def stop_attempts(*, workload_ids: Sequence[UUID]) -> None:
-    """Ask the clusters to end the live attempts' pods. In the caller's transaction."""
-    attempts = Attempt.objects.filter(workload_id__in=workload_ids, ended_at__isnull=True)
-    Operation.objects.bulk_create(
-        [Operation(attempt=attempt, kind=OperationKind.STOP) for attempt in attempts],
-        ignore_conflicts=True,
-    )
-    hints.hint(hints.DISPATCH)
+    if not access.allowed(actor, needed, project=work.project):
+        kind = "array" if isinstance(work, WorkloadArray) else "workload"
+        raise NotAllowed(f"Only its submitter, an owner or an operator may {act} this {kind}.")

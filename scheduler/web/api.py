@@ -13,7 +13,7 @@ from controlplane.api.schema import operation
 from controlplane.api.views import ApiView
 from controlplane.kernel.errors import Invalid, Problem
 from scheduler.models import Workload
-from scheduler.selectors import queues, standing
+from scheduler.selectors import arrays, queues, standing
 from scheduler.selectors import workloads as selectors
 from scheduler.selectors.dispatch import open_dispatch
 from scheduler.services import workloads as services
@@ -56,11 +56,12 @@ class WorkloadsApi(ApiView):
             since=asked.get("since"),
             until=asked.get("until"),
             submitted_by_id=self.actor.user.id if asked.get("mine") == "true" else None,
+            array_id=asked.get("array"),
         )
         return self.page(
             selectors.workloads(actor=self.actor, filters=filters),
             order=["-id"],
-            shape=lambda rows: [shapes.workload(row) for row in rows],
+            shape=shapes.workloads,
         )
 
     @operation(
@@ -126,10 +127,12 @@ class WorkloadApi(ApiView):
     def get(self, request: Request, id: UUID) -> Response:
         self.query()
         row = selectors.workload(actor=self.actor, id=id)
+        attempts = selectors.attempts(workload=row)
         placements = selectors.placements(actor=self.actor, workload_id=row.id)
         dispatch = open_dispatch(workload_id=row.id)
         stands = standing.of_waiting(workload=row, at=self.at)
-        return Response(shapes.detail(row, placements, dispatch, stands))
+        ties = arrays.ties(actor=self.actor, workload=row)
+        return Response(shapes.detail(row, ties, attempts, placements, dispatch, stands))
 
 
 class CancelApi(ApiView):

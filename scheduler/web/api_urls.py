@@ -2,11 +2,12 @@
 
 from django.urls import path
 
-from scheduler.web import api
+from scheduler.web import api, array_api, defragment_api, explain_api, losses_api, pool_api
 
 urlpatterns = [
     path("workloads", api.WorkloadsApi.as_view(), name="workloads"),
     path("workloads/batch", api.BatchApi.as_view(), name="workloads-batch"),
+    path("workloads/dry-run", explain_api.DryRunApi.as_view(), name="workloads-dry-run"),
     path("workloads/<uuid:id>", api.WorkloadApi.as_view(), name="workload"),
     path("workloads/<uuid:id>/cancel", api.CancelApi.as_view(), name="workload-cancel"),
     path(
@@ -14,6 +15,22 @@ urlpatterns = [
         api.CheckpointApi.as_view(),
         name="workload-checkpoint",
     ),
+    path(
+        "workloads/<uuid:id>/explanation",
+        explain_api.ExplanationApi.as_view(),
+        name="workload-explanation",
+    ),
     path("workloads/<uuid:id>/events", api.EventsApi.as_view(), name="workload-events"),
+    path("arrays", array_api.ArraysApi.as_view(), name="arrays"),
+    path("arrays/<uuid:id>", array_api.ArrayApi.as_view(), name="array"),
+    path("arrays/<uuid:id>/cancel", array_api.ArrayCancelApi.as_view(), name="array-cancel"),
+    path("layouts/advice", pool_api.LayoutAdviceApi.as_view(), name="layout-advice"),
+    path("pools/<uuid:id>/fit", pool_api.PoolFitApi.as_view(), name="pool-fit"),
+    path(
+        "clusters/<uuid:id>/defragmentation",
+        defragment_api.DefragmentationApi.as_view(),
+        name="cluster-defragmentation",
+    ),
+    path("losses", losses_api.LossesApi.as_view(), name="losses"),
     path("queues/<uuid:project_id>", api.QueueApi.as_view(), name="queue"),
 ]

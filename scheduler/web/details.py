@@ -4,8 +4,9 @@ from typing import Any
 
 from rest_framework import serializers
 
-from scheduler.models import OperationKind
+from scheduler.models import AttemptOutcome, OperationKind
 from scheduler.web import submission
+from scheduler.web.terms import CLASSES
 
 OPERATION_KINDS = OperationKind.values
 
@@ -30,6 +31,24 @@ class TopologyOut(serializers.Serializer[Any]):  # Any: plain rows
 
     level = serializers.CharField()
     mode = serializers.ChoiceField(choices=submission.TOPOLOGY_MODES)
+
+
+class AttemptOut(serializers.Serializer[Any]):  # Any: plain rows
+    """One try at running it."""
+
+    number = serializers.IntegerField()
+    cluster = serializers.CharField()
+    created_at = serializers.DateTimeField()
+    ended_at = serializers.DateTimeField(allow_null=True)
+    outcome = serializers.ChoiceField(choices=AttemptOutcome.values, allow_blank=True)
+    failure = serializers.ChoiceField(
+        choices=CLASSES, allow_blank=True, help_text="The class of what broke it."
+    )
+    trouble = serializers.CharField(allow_blank=True, help_text="The same in words.")
+    lost_milli_s = serializers.IntegerField(
+        help_text="Work that its end lost, since the last checkpoint: thousandths of devices x"
+        " seconds."
+    )
 
 
 class PlacementOut(serializers.Serializer[Any]):  # Any: plain rows

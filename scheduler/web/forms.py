@@ -15,6 +15,7 @@ from controlplane.kernel.errors import Problem
 from controlplane.kernel.forms import Posted, StrictForm
 from scheduler.selectors.offers import Offer, by_name
 from scheduler.services import specs
+from scheduler.services.specs import ArraySpec
 from tenants.models import Project
 
 LIMIT_UNITS = {"minutes": 60, "hours": 3600, "days": 86_400}
@@ -31,6 +32,8 @@ _PLACES: Sequence[tuple[str, str]] = (
     (r"/priority_class", "priority_class"),
     (r"/preemptible", "preemptible"),
     (r"/run_time_limit_s", "limit"),
+    (r"/notice_s", "notice_s"),
+    (r"/grace_s", "grace_s"),
     (r"/clusters\b.*", "clusters"),
     (r"/topology\b.*", "together"),
     (r"/pod_sets/0/count", "count"),
@@ -106,11 +109,29 @@ class SubmitForm(StrictForm):
     )  # fmt: skip
     preemptible = forms.BooleanField(
         required=False, initial=True, label="May be preempted and started again later",
-        help_text="What may not is never stopped for the work of others.",
+        help_text="What may not is never stopped for others' work, and starts only on what its"
+        " project and the tenants above it are guaranteed: it does not borrow.",
+    )  # fmt: skip
+    notice_s = forms.IntegerField(
+        label="Notice before that, seconds", required=False, max_value=specs.MAX_NOTICE_S,
+        min_value=0, help_text="It is told, and may save its work. Empty: none.",
+    )  # fmt: skip
+    grace_s = forms.IntegerField(
+        label="Grace, seconds", initial=specs.GRACE_S, min_value=specs.MIN_GRACE_S,
+        max_value=specs.MAX_GRACE_S, required=False,
+        help_text="From SIGTERM to SIGKILL, whenever its pods are stopped.",
     )  # fmt: skip
     clusters = forms.MultipleChoiceField(
         required=False, widget=forms.CheckboxSelectMultiple, label="Clusters",
         help_text="None ticked: any of them.",
+    )  # fmt: skip
+    array_size = forms.IntegerField(
+        label="As an array of", required=False, min_value=1, max_value=specs.MAX_ELEMENTS,
+        help_text="So many of it, each with its index in BERTH_ARRAY_INDEX. The price is of one.",
+    )  # fmt: skip
+    most_at_once = forms.IntegerField(
+        label="At most at once", required=False, min_value=1, max_value=specs.MAX_ELEMENTS,
+        help_text="Of the array. Empty: as many as fit.",
     )  # fmt: skip
     together = forms.ChoiceField(
         label="All pods in one", required=False,
@@ -172,7 +193,16 @@ class SubmitForm(StrictForm):
         if offer is not None:
             for field in {"gpus", "share_milli"} - {SIZED_BY.get(FlavorKind(offer.kind))}:
                 self.errors.pop(field, None)
+        size, most = cleaned.get("array_size"), cleaned.get("most_at_once")
+        if most and "array_size" not in self.errors and most > (size or 0):
+            self.add_error("most_at_once", f"At most the size of the array: {size or 'none'}.")
         return cleaned
+
+    @property
+    def array(self) -> ArraySpec | None:
+        """None for a single workload."""
+        size = self.cleaned_data["array_size"]
+        return ArraySpec(size, self.cleaned_data["most_at_once"]) if size else None
 
     def specification(self) -> dict[str, Any]:  # Any: JSON values
         """The mapping that `serializers.parse` reads."""
@@ -203,6 +233,8 @@ class SubmitForm(StrictForm):
             "priority_class": cleaned["priority_class"],
             "preemptible": cleaned["preemptible"],
             "run_time_limit_s": None if limit is None else max(1, int(limit * unit_s)),
+            "notice_s": cleaned["notice_s"] or 0,
+            "grace_s": cleaned["grace_s"] or specs.GRACE_S,
             "clusters": cleaned["clusters"],
             "topology": _topology(cleaned),
             "pod_sets": [pod_set],

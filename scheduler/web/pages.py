@@ -25,8 +25,8 @@ from controlplane.kernel.htmx import (
 )
 from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.models import Workload
+from scheduler.selectors import arrays, listing
 from scheduler.selectors import detail as details
-from scheduler.selectors import listing
 from scheduler.selectors.listing import Narrowed
 from scheduler.selectors.queues import position_of
 from scheduler.services import workloads
@@ -97,13 +97,17 @@ def _detail_page(
     live = workload.state not in TERMINAL
     place = position_of(workload) if workload.state == State.PENDING else None
     charged = shown.cost.charged if shown.cost else None
-    rev = revision(replace(shown, cost=None), charged, place, ten_seconds(at) if live else None)
+    ties = arrays.ties(actor=actor, workload=workload)
+    rev = revision(
+        replace(shown, cost=None), charged, place, ties, ten_seconds(at) if live else None
+    )
     same = None if refusal else unchanged(request, rev)
     if same is not None:
         return same
     context = {
         "workload": workload,
         "detail": shown,
+        "ties": ties,
         "place": place,
         "live": live,
         "rev": rev,

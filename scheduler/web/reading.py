@@ -125,7 +125,7 @@ class Faults:
                 self.add(f"{root}/{key}/{escape(name)}", *fault)
         return value
 
-    def once(self, values: tuple[str, ...], pointer: str) -> None:
+    def once(self, values: tuple[str, ...] | tuple[int, ...], pointer: str) -> None:
         if len(set(values)) != len(values):
             self.add(pointer, "repeated", "Each may stand here once.")
 

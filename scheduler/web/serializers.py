@@ -12,9 +12,10 @@ from controlplane.api.fields import Boolean, Id, Integer, Moment, StrictSerializ
 from controlplane.kernel.errors import Invalid, Problem
 from scheduler.core.lifecycle import State
 from scheduler.services import specs
-from scheduler.services.specs import WorkloadSpec
-from scheduler.web import submission
+from scheduler.services.specs import ArraySpec, WorkloadSpec
+from scheduler.web import array_input, submission
 from scheduler.web.details import (
+    AttemptOut,
     DispatchOut,
     PlacementOut,
     PodSetOut,
@@ -22,6 +23,7 @@ from scheduler.web.details import (
     TopologyOut,
 )
 from scheduler.web.reading import Faults, Json
+from scheduler.web.terms import RetriesIn, RetriesOut
 
 MAX_BATCH = 500
 BATCH_FIELDS = frozenset({"project", "workloads"})
@@ -45,6 +47,20 @@ def parse_submission(data: Json) -> tuple[UUID, WorkloadSpec]:
     if spec is None or project is None:
         raise refusal(found + faults)
     return project, spec
+
+
+def parse_array(data: Json) -> tuple[UUID, WorkloadSpec, ArraySpec]:
+    """The body of POST /arrays: (project, an element, the array). Raises Invalid."""
+    if not isinstance(data, dict):
+        raise refusal([Problem(pointer="", code="wrong-type", message="An object is wanted.")])
+    project, found = _project(data)
+    outer = Faults()
+    array = array_input.array(data, outer)
+    spec, faults = submission.read(data, beside=array_input.ARRAY_FIELDS | {"project"})
+    found += outer.found + faults
+    if found or spec is None or project is None or array is None:
+        raise refusal(found)
+    return project, spec, array
 
 
 def parse_batch(data: Json) -> tuple[UUID, list[WorkloadSpec]]:
@@ -165,7 +181,12 @@ class SpecIn(StrictSerializer):
     priority_class = serializers.ChoiceField(
         choices=list(specs.PRIORITY_CLASSES), required=False, default="normal"
     )
-    preemptible = Boolean(required=False, default=True)
+    preemptible = Boolean(
+        required=False,
+        default=True,
+        help_text="What may not be preempted does not borrow: it starts within what its project"
+        " and the tenants above it are guaranteed.",
+    )
     run_time_limit_s = Integer(low=1, high=specs.MAX_RUN_TIME_S, required=False, allow_null=True)
     clusters = serializers.ListField(
         child=serializers.CharField(max_length=63),
@@ -175,6 +196,25 @@ class SpecIn(StrictSerializer):
     )
     labels = serializers.DictField(child=serializers.CharField(max_length=63), required=False)
     topology = TopologyIn(required=False, allow_null=True)
+    depends_on: serializers.BaseSerializer[Any] = serializers.ListSerializer(  # Any: rows
+        child=array_input.DependencyIn(), required=False, max_length=specs.MAX_DEPENDENCIES
+    )
+    retries = RetriesIn(required=False, allow_null=True)
+    grace_s = Integer(
+        low=specs.MIN_GRACE_S,
+        high=specs.MAX_GRACE_S,
+        required=False,
+        default=specs.GRACE_S,
+        help_text="Seconds from SIGTERM to SIGKILL whenever its pods are stopped.",
+    )
+    notice_s = Integer(
+        low=0,
+        high=specs.MAX_NOTICE_S,
+        required=False,
+        default=0,
+        help_text="Seconds that it is told before its pods are stopped for the work of others. A"
+        " checkpoint that it tells of meanwhile ends them.",
+    )
     pod_sets: serializers.BaseSerializer[Any] = serializers.ListSerializer(  # Any: rows
         child=PodSetIn(), min_length=1, max_length=specs.MAX_POD_SETS
     )
@@ -182,6 +222,10 @@ class SpecIn(StrictSerializer):
 
 class WorkloadIn(SpecIn):
     project = Id()
+
+
+class ArrayIn(array_input.ArrayFieldsIn, WorkloadIn):
+    """Each of its workloads, and how many there are."""
 
 
 class BatchIn(StrictSerializer):
@@ -248,11 +292,23 @@ class WorkloadOut(serializers.Serializer[Any]):  # Any: plain rows
     reason = ReasonOut(allow_null=True)
     reason_at = serializers.DateTimeField(allow_null=True)
     estimate = EstimateOut(allow_null=True)
+    array_index = serializers.IntegerField(allow_null=True, help_text="In its array, from 0.")
+    array = array_input.ArraySumOut(allow_null=True, help_text="The array it is an element of.")
 
 
 class WorkloadDetailOut(WorkloadOut):
+    depends_on = array_input.NeedOut(many=True)
     clusters = serializers.ListField(child=serializers.CharField())
     topology = TopologyOut(allow_null=True)
+    retries = RetriesOut()
+    failures = serializers.IntegerField(help_text="Tries that failed, but for lost nodes.")
+    node_losses = serializers.IntegerField(help_text="Tries that lost their node.")
+    grace_s = serializers.IntegerField()
+    notice_s = serializers.IntegerField()
+    notice_until = serializers.DateTimeField(
+        allow_null=True, help_text="While it is evicted and told so: when its pods are stopped."
+    )
+    attempts = AttemptOut(many=True, help_text="The newest first, at most 100.")
     labels = serializers.DictField(child=serializers.CharField())
     pod_sets = PodSetOut(many=True)
     placements = PlacementOut(many=True, help_text="The newest first, at most 4,096.")
@@ -291,12 +347,21 @@ class EventOut(serializers.Serializer[Any]):  # Any: plain rows
 
 class WorkloadsQuery(StrictSerializer):
     project = Id(required=False)
+    array = Id(
+        required=False,
+        help_text="Its elements. Without it, its first element stands for each array: it is listed"
+        " when any of them is in one of the states.",
+    )
     state = Words(
         choices=[state.value for state in State],
         required=False,
         help_text="One state or several, with commas between.",
     )
-    name = Text(required=False, max_length=submission.MAX_NAME, help_text="Exactly this name.")
+    name = Text(
+        required=False,
+        max_length=submission.MAX_NAME,
+        help_text="Exactly this name, of a workload or of an array.",
+    )
     since = Moment(required=False, help_text="Submitted at or after.")
     until = Moment(required=False, help_text="Submitted before.")
     mine = serializers.ChoiceField(

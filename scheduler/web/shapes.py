@@ -1,16 +1,18 @@
 """Rows as the plain JSON that the serializers describe. A test holds the two together."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
 
-from scheduler.models import Placement, PodSet, Workload, WorkloadEvent
-from scheduler.selectors import queues
+from scheduler.models import Attempt, Placement, PodSet, Workload, WorkloadEvent
+from scheduler.selectors import arrays, queues
+from scheduler.selectors.arrays import Need, Sum, Ties
 from scheduler.selectors.dispatch import Dispatch
 from scheduler.selectors.standing import Standing
+from scheduler.web import terms
 
 type Out = dict[str, Any]  # Any: JSON values, UUID, datetime
 
@@ -19,8 +21,15 @@ def submitted(rows: Iterable[Workload]) -> list[Out]:
     return [{"id": row.id, "name": row.name, "state": row.state} for row in rows]
 
 
-def workload(row: Workload) -> Out:
-    """A row of `selectors.workloads`."""
+def workloads(rows: Iterable[Workload]) -> list[Out]:
+    """Rows of `selectors.workloads`."""
+    listed = list(rows)
+    sums = arrays.sums(row.array_id for row in listed)
+    return [workload(row, sums.get(row.array_id) if row.array_id else None) for row in listed]
+
+
+def workload(row: Workload, of: Sum | None) -> Out:
+    """A row of `selectors.workloads`, and its array."""
     pod_sets = list(row.pod_sets.all())
     return {
         "id": row.id,
@@ -41,19 +50,35 @@ def workload(row: Workload) -> Out:
         "reason": row.reason,
         "reason_at": row.reason_at,
         "estimate": estimate(row),
+        "array_index": row.array_index,
+        "array": None if of is None else array(of),
     }
+
+
+def array(of: Sum) -> Out:
+    return asdict(of)
 
 
 def detail(
     row: Workload,
+    ties: Ties,
+    attempts: Sequence[Attempt],
     placements: Iterable[Placement],
     dispatch: Dispatch | None,
     standing: Iterable[Standing],
 ) -> Out:
     return {
-        **workload(row),
+        **workload(row, ties.array),
+        "depends_on": [_need(each) for each in ties.needs],
         "clusters": [cluster.name for cluster in row.clusters.all()],
         "topology": _topology(row),
+        "retries": terms.shown(row),
+        "failures": row.failures,
+        "node_losses": row.node_losses,
+        "grace_s": row.grace_s,
+        "notice_s": row.notice_s,
+        "notice_until": row.notice_until,
+        "attempts": [_attempt(each) for each in attempts],
         "labels": row.labels,
         "pod_sets": [_pod_set(each) for each in row.pod_sets.all()],
         "placements": [_placement(each) for each in placements],
@@ -116,6 +141,15 @@ def _asks(pod_sets: list[PodSet]) -> Out:
     }
 
 
+def _need(of: Need) -> Out:
+    return {
+        "workload": of.workload,
+        "array": of.array,
+        "kind": of.kind,
+        "settled_at": of.settled_at,
+    }
+
+
 def _topology(row: Workload) -> Out | None:
     if not row.topology_level:
         return None
@@ -137,6 +171,19 @@ def _pod_set(row: PodSet) -> Out:
         "command": row.command,
         "args": row.args,
         "env": row.env,
+    }
+
+
+def _attempt(row: Attempt) -> Out:
+    return {
+        "number": row.number,
+        "cluster": row.cluster.name,
+        "created_at": row.created_at,
+        "ended_at": row.ended_at,
+        "outcome": row.outcome,
+        "failure": row.failure,
+        "trouble": row.trouble,
+        "lost_milli_s": row.lost_milli_s,
     }
 
 

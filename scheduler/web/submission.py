@@ -14,6 +14,7 @@ from controlplane.kernel.errors import Problem
 from scheduler.core.snapshot import TopologyView
 from scheduler.services import specs
 from scheduler.services.specs import PodSetSpec, WorkloadSpec
+from scheduler.web import array_input, terms
 from scheduler.web.reading import MISSING, Faults, Json, shown
 
 MAX_NAME = 100
@@ -35,10 +36,12 @@ RESERVED_DOMAINS = ("kubernetes.io", "k8s.io", "nvidia.com")
 """Label prefixes, next to Berth's own, that only Berth and the cluster may set."""
 RENDEZVOUS = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"})
 """Environment that Berth itself gives to a gang's pods."""
+OF_ARRAYS = frozenset({"BERTH_ARRAY_INDEX", "BERTH_ARRAY_SIZE"})
+"""Environment that Berth itself gives to the pods of an array's elements."""
 
 WORKLOAD_FIELDS = frozenset(
     {"name", "priority_class", "preemptible", "run_time_limit_s", "clusters", "labels", "topology",
-     "pod_sets"}
+     "retries", "grace_s", "notice_s", "depends_on", "pod_sets"}
 )  # fmt: skip
 TOPOLOGY_FIELDS = frozenset({"level", "mode"})
 TOPOLOGY_MODES = ["required", "preferred"]
@@ -75,8 +78,14 @@ def read(
     faults.once(clusters, f"{root}/clusters")
     labels = faults.mapping(data, "labels", root, MAX_LABELS, _label_fault)
     topology = _topology(data, root, faults)
+    depends_on = array_input.depends_on(data, root, faults)
+    retries = terms.retries(data, root, faults)
+    grace_s = faults.integer(
+        data, "grace_s", root, specs.MIN_GRACE_S, specs.MAX_GRACE_S, specs.GRACE_S
+    )
+    notice_s = faults.integer(data, "notice_s", root, 0, specs.MAX_NOTICE_S, 0)
     pod_sets = _pod_sets(data, root, faults)
-    if faults.found:
+    if faults.found or grace_s is None or notice_s is None:
         return None, faults.found
     return (
         WorkloadSpec(
@@ -88,6 +97,10 @@ def read(
             clusters=clusters,
             labels=labels,
             topology=topology,
+            depends_on=depends_on,
+            retries=retries,
+            grace_s=grace_s,
+            notice_s=notice_s,
         ),
         [],
     )
@@ -203,6 +216,8 @@ def _env_fault(name: str, value: str) -> tuple[str, str] | None:
         return "reserved-env", f"{name} is refused: which GPUs a pod sees is not its own choice."
     if name in RENDEZVOUS:
         return "reserved-env", f"{name} is refused: Berth sets it for each pod of a gang."
+    if name in OF_ARRAYS:
+        return "reserved-env", f"{name} is refused: Berth sets it for each element of an array."
     if len(value) > MAX_ENV_VALUE:
         return "invalid", f"{len(value)} characters are too many; at most {MAX_ENV_VALUE}."
     return ("invalid", "NUL is not accepted here.") if "\0" in value else None

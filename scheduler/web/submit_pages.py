@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from uuid import UUID
 
@@ -22,13 +23,17 @@ from controlplane.kernel.htmx import (
     revision,
     unchanged,
 )
+from controlplane.kernel.throttle import TooOften
+from scheduler.models import Workload, WorkloadArray
 from scheduler.selectors import fleet
 from scheduler.selectors import offers as offering
 from scheduler.selectors.offers import Offer, by_name
-from scheduler.services import workloads
-from scheduler.web import serializers
+from scheduler.services import arrays, explaining, workloads
+from scheduler.services.specs import ArraySpec, WorkloadSpec
+from scheduler.web import explanations, serializers
+from scheduler.web.explanations import Out
 from scheduler.web.forms import LIMIT_UNITS, SubmitForm
-from tenants.access import Action
+from tenants.access import Action, Actor
 from tenants.models import Project, Quota
 from tenants.selectors import people, prices
 
@@ -76,12 +81,46 @@ def workload_submit(request: HttpRequest) -> HttpResponse:
     if form.is_valid() and project:
         try:
             spec = serializers.parse(form.specification())
-            [made] = workloads.submit(actor=actor, project=project, specs=[spec], at=at)
+            made = _store(actor, project, spec, form.array, at)
         except Invalid as error:
             form.show(error.problems)
         else:
             messages.success(request, f"Submitted {made.name}.")
-            return go(request, reverse("workload-detail", args=[made.id]))
+            page_of = "workload-detail" if isinstance(made, Workload) else "array-detail"
+            return go(request, reverse(page_of, args=[made.id]))
+    return _render(request, form, request.POST, status=422, focus_top=not focus_fault(form))
+
+
+def _store(
+    actor: Actor, project: Project, spec: WorkloadSpec, array: ArraySpec | None, at: datetime
+) -> Workload | WorkloadArray:
+    if array is not None:
+        return arrays.submit(actor=actor, project=project, spec=spec, array=array, at=at)
+    [made] = workloads.submit(actor=actor, project=project, specs=[spec], at=at)
+    return made
+
+
+@page("POST")
+def workload_check(request: HttpRequest) -> HttpResponse:
+    """The form again with what would become of it beside it, or 422 with its faults. Nothing is
+    stored."""
+    actor = actor_of(request)
+    project = named_project(request)
+    at = clock.now()
+    projects = people.projects_by_name(actor=actor, action=Action.SUBMIT)
+    form = _form(request, projects, offering.offers(prices=prices.at_moment(at=at)))
+    if form.is_valid() and project:
+        try:
+            spec = serializers.parse(form.specification())
+            found = explaining.dry_run(actor=actor, project=project, spec=spec, at=at)
+        except Invalid as error:
+            form.show(error.problems)
+        except TooOften as error:
+            answer = _render(request, form, request.POST, status=429, refusal=error.message)
+            answer.headers["Retry-After"] = str(error.wait)
+            return answer
+        else:
+            return _render(request, form, request.POST, explained=explanations.dry_run(found))
     return _render(request, form, request.POST, status=422, focus_top=not focus_fault(form))
 
 
@@ -113,7 +152,10 @@ def _render(
     *,
     status: int = 200,
     focus_top: bool = False,
+    explained: Out | None = None,
+    refusal: str = "",
 ) -> HttpResponse:
+    """With what a check of the form found, or why it was not made."""
     values = query if is_fragment(request) or form.is_bound else _defaults(form)
     context = {
         "form": form,
@@ -123,6 +165,8 @@ def _render(
         "chosen": form["flavor"].value(),
         "flavors_rev": revision(form.offers),
         "focus_top": focus_top or "flavor" in form.errors,
+        "explained": explained,
+        "refusal": refusal,
     }
     part = "flavors" if request.GET.get("part") == "flavors" else "estimate"
     fragment = "form" if form.is_bound else part

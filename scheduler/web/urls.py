@@ -2,12 +2,37 @@
 
 from django.urls import path
 
-from scheduler.web import pages, queue_pages, submit_pages
+from scheduler.web import (
+    array_pages,
+    defragment_pages,
+    explain_pages,
+    pages,
+    queue_pages,
+    submit_pages,
+)
 
 urlpatterns = [
     path("workloads", pages.workload_list, name="workload-list"),
     path("workloads/new", submit_pages.workload_submit, name="workload-submit"),
+    path("workloads/new/check", submit_pages.workload_check, name="workload-check"),
     path("workloads/<uuid:id>", pages.workload_detail, name="workload-detail"),
     path("workloads/<uuid:id>/cancel", pages.workload_cancel, name="workload-cancel"),
+    path(
+        "workloads/<uuid:id>/explanation",
+        explain_pages.workload_explanation,
+        name="workload-explanation",
+    ),
+    path("arrays/<uuid:id>", array_pages.array_detail, name="array-detail"),
+    path("arrays/<uuid:id>/cancel", array_pages.array_cancel, name="array-cancel"),
     path("queue", queue_pages.queue, name="queue"),
+    path(
+        "clusters/<slug:name>/defragmentation",
+        defragment_pages.defragmentation,
+        name="cluster-defragmentation-page",
+    ),
+    path(
+        "clusters/<slug:name>/defragmentation/call-off",
+        defragment_pages.defragmentation_call_off,
+        name="cluster-defragmentation-call-off",
+    ),
 ]

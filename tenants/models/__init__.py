@@ -6,7 +6,7 @@ from tenants.models.past import PastUse
 from tenants.models.project import CAPS, MAX_CAP, Project, QueueState
 from tenants.models.quota import Quota, TenantQuota
 from tenants.models.request import Decision, QuotaRequest
-from tenants.models.reservation import Reservation
+from tenants.models.reservation import LONGEST_WEEKLY, NEVER, WEEK, Reservation
 from tenants.models.sign_in import SignInTally
 from tenants.models.tenant import MAX_MIN_RUN_TIME_S, Tenant
 from tenants.models.token import Scope, Token
@@ -14,8 +14,11 @@ from tenants.models.user import User
 
 __all__ = [
     "CAPS",
+    "LONGEST_WEEKLY",
     "MAX_CAP",
     "MAX_MIN_RUN_TIME_S",
+    "NEVER",
+    "WEEK",
     "Charge",
     "Decision",
     "Member",

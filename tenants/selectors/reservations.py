@@ -15,7 +15,7 @@ def reservations(
 ) -> QuerySet[Reservation]:
     """Those that keep something at `at` or later, with what a list shows; order them as you
     like."""
-    rows = Reservation.objects.filter(cancelled_at=None, ends_at__gt=at)
+    rows = Reservation.objects.filter(Reservation.lasts_beyond(at), cancelled_at=None)
     if project is not None:
         rows = rows.filter(project=project)
     return access.for_actor(rows.select_related("project", "flavor", "made_by"), actor=actor)

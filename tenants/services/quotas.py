@@ -8,16 +8,16 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import F
 
-from clusters.models import Flavor
+from clusters.models import Flavor, FlavorKind
 from controlplane.audit.services import Entry
 from controlplane.kernel import hints
 from controlplane.kernel.errors import Conflict, Invalid
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Project, Quota, Tenant, TenantQuota
-from tenants.services import trail
+from tenants.services import trail, usage
 
-MAX_MILLI = 10**12
+MAX_MILLI = usage.MAX_MILLI
 
 
 class VersionMismatch(Conflict):
@@ -143,6 +143,8 @@ def _locked[Q: (Quota, TenantQuota)](
 ) -> tuple[Q, Q | None]:
     """The row, ours until the transaction ends: made with `amounts`, or (again) as it was."""
     quota, made = model.objects.select_for_update().get_or_create(**of, defaults=asdict(amounts))
+    if made and isinstance(quota, Quota) and quota.flavor.kind == FlavorKind.MODEL:
+        usage.count(quota)
     return quota, None if made else copy(quota)
 
 

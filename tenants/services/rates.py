@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 
-from clusters.models import Cluster, Flavor
+from clusters.models import Cluster, Flavor, FlavorKind
 from controlplane.audit.services import Entry
 from controlplane.kernel.errors import Conflict, Invalid
 from tenants import access
@@ -36,6 +36,12 @@ def set_rate(
     already.
     """
     access.authorize_fleet(actor, Action.OPERATE)
+    if flavor.kind == FlavorKind.MODEL:
+        raise Invalid(
+            f"{flavor.name} is a quota over all of {flavor.model}: set prices of what work gets.",
+            pointer="/flavor",
+            code="wrong-flavor",
+        )
     start = at if start is None else start
     if start < at:
         raise Invalid(

@@ -6,7 +6,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from clusters.models import Flavor
+from clusters.models import SEVENTHS, Flavor
 from controlplane.api.auth import actor_of, named_project
 from controlplane.kernel import clock
 from controlplane.kernel.charts import Bullet, bullet
@@ -43,6 +43,7 @@ def quota_list(request: HttpRequest) -> HttpResponse:
     context = {
         "trees": _by_tenant(branches),
         "may_request": any(branch.may_request for branch in branches),
+        "over_models": any(q.flavor.endswith(SEVENTHS) for b in branches for q in b.quotas),
         "rev": rev,
     }
     return partial(request, "tenants/quota_list.html", "tree", context)

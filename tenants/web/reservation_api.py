@@ -9,6 +9,8 @@ from rest_framework.response import Response
 from controlplane.api.pagination import Keyset
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView, many
+from controlplane.kernel.errors import Invalid
+from scheduler.selectors import capacity
 from tenants import access
 from tenants.selectors import reservations as selectors
 from tenants.services import reservations
@@ -51,19 +53,33 @@ class ReservationsApi(ApiView):
     def post(self, request: Request) -> Response:
         def make() -> Out:
             body = self.body(s.ReservationIn)
+            project = access.project_or_404(self.actor, body["project"])
+            flavor = flavor_named(body["flavor"])
             made = reservations.make(
                 actor=self.actor,
-                project=access.project_or_404(self.actor, body["project"]),
-                flavor=flavor_named(body["flavor"]),
+                project=project,
+                flavor=flavor,
                 amount_milli=body["amount_milli"],
                 starts_at=body["starts_at"],
                 ends_at=body["ends_at"],
                 note=body["note"],
+                weekly=_weekly(body),
+                there_milli=capacity.there_milli(flavor=flavor),
                 at=self.at,
             )
             return s.ReservationOut(made).data
 
         return self.once(make)
+
+
+def _weekly(body: Out) -> reservations.Weekly | None:
+    zone, until = body["zone"], body["weekly_until"]
+    if bool(zone) != (until is not None):
+        missing = "zone" if until else "weekly_until"
+        raise Invalid(
+            "A weekly one has both zone and weekly_until.", pointer=f"/{missing}", code="required"
+        )
+    return reservations.Weekly(zone=zone, until=until) if until else None
 
 
 class ReservationApi(ApiView):

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 from django import forms
+from django.utils.timezone import get_current_timezone_name
 
 from clusters.models import Flavor
 from controlplane.kernel.errors import Invalid
 from controlplane.kernel.forms import Posted, StrictForm
 from tenants.models import Project
 from tenants.services.quotas import MAX_MILLI
-from tenants.services.reservations import MAX_NOTE
+from tenants.services.reservations import MAX_NOTE, Weekly
 
 _FIELDS = {"/amount_milli": "amount"}
 
@@ -31,6 +32,11 @@ class ReservationForm(StrictForm):
     )  # fmt: skip
     starts_at = _moment("From", "Work of others that might still run then does not start on it.")
     ends_at = _moment("Until", "Nothing is kept from then on.")
+    weekly_until = forms.DateField(
+        label="Each week until", required=False,
+        widget=forms.DateInput(format="%Y-%m-%d", attrs={"type": "date"}),
+        help_text="The last day on which it begins. Empty: once.",
+    )  # fmt: skip
     note = forms.CharField(label="What for", max_length=MAX_NOTE, required=False)
 
     def __init__(
@@ -50,6 +56,11 @@ class ReservationForm(StrictForm):
     def amount_milli(self) -> int:
         amount: Decimal = self.cleaned_data["amount"]
         return int(amount * 1000)
+
+    @property
+    def weekly(self) -> Weekly | None:
+        until = self.cleaned_data["weekly_until"]
+        return Weekly(zone=get_current_timezone_name(), until=until) if until else None
 
     def show(self, error: Invalid) -> None:
         """Put a refusal of the service beside the field that it is about."""

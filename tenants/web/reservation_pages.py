@@ -7,14 +7,16 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
-from clusters.models import Flavor
+from clusters.models import Flavor, FlavorKind
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed
 from controlplane.kernel.forms import no_fields
 from controlplane.kernel.htmx import focus_fault, go, page
+from scheduler.selectors import capacity
 from tenants import access
 from tenants.access import Action, Actor
+from tenants.models import NEVER
 from tenants.selectors import people
 from tenants.selectors import reservations as selectors
 from tenants.services import reservations
@@ -30,22 +32,25 @@ def reservation_list(request: HttpRequest) -> HttpResponse:
     can't be such a one. Raises NotAllowed for others who post."""
     actor = actor_of(request)
     projects = people.projects_by_name(actor=actor, action=Action.EDIT_QUOTA)
-    flavors = list(Flavor.objects.order_by("name"))
+    flavors = list(Flavor.objects.exclude(kind=FlavorKind.MODEL).order_by("name"))
     if request.method != "POST":
         return _page(request, actor, ReservationForm(projects=projects, flavors=flavors))
     if not projects:
         raise NotAllowed("To reserve takes a role that may set quotas.")
     form = ReservationForm(request.POST, request.FILES, projects=projects, flavors=flavors)
     if form.is_valid():
+        flavor = next(f for f in flavors if f.name == form.cleaned_data["flavor"])
         try:
             made = reservations.make(
                 actor=actor,
                 project=next(p for p in projects if str(p.id) == form.cleaned_data["project"]),
-                flavor=next(f for f in flavors if f.name == form.cleaned_data["flavor"]),
+                flavor=flavor,
                 amount_milli=form.amount_milli,
                 starts_at=form.cleaned_data["starts_at"],
                 ends_at=form.cleaned_data["ends_at"],
                 note=form.cleaned_data["note"],
+                weekly=form.weekly,
+                there_milli=capacity.there_milli(flavor=flavor),
                 at=clock.now(),
             )
         except Invalid as error:
@@ -81,7 +86,12 @@ def _page(
         "form": form if form.may_make else None,
         "at": at,
         "reservations": [
-            (row, access.allowed(actor, Action.EDIT_QUOTA, project=row.project)) for row in rows
+            (
+                row,
+                next(row.windows(after=at, before=NEVER)),
+                access.allowed(actor, Action.EDIT_QUOTA, project=row.project),
+            )
+            for row in rows
         ],
     }
     return render(request, "tenants/reservation_list.html", context, status=status)

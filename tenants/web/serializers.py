@@ -224,7 +224,8 @@ class QuotaRequestIn(StrictSerializer):
 
 
 class ReservationOut(serializers.Serializer[Rows]):
-    """Thousandths of a flavor that are kept for a project from `starts_at` until `ends_at`."""
+    """Thousandths of a flavor that are kept for a project from `starts_at` until `ends_at`, and
+    with a zone each week at the same hour there, until `last_ends_at`."""
 
     id = serializers.UUIDField()
     project = serializers.UUIDField(source="project_id")
@@ -232,6 +233,8 @@ class ReservationOut(serializers.Serializer[Rows]):
     amount_milli = serializers.IntegerField()
     starts_at = serializers.DateTimeField()
     ends_at = serializers.DateTimeField()
+    zone = serializers.CharField(allow_blank=True)
+    last_ends_at = serializers.DateTimeField(allow_null=True)
     note = serializers.CharField(allow_blank=True)
     made_by = serializers.CharField(source="made_by.username")
     made_at = serializers.DateTimeField()
@@ -243,6 +246,19 @@ class ReservationIn(StrictSerializer):
     amount_milli = Integer(low=1, high=MAX_MILLI, help_text="Thousandths of the flavor.")
     starts_at = Moment(help_text="From when on; it may be past.")
     ends_at = Moment()
+    zone = Text(
+        max_length=64,
+        required=False,
+        default="",
+        allow_blank=True,
+        help_text="By whose clocks a weekly one begins, such as Europe/Berlin.",
+    )
+    weekly_until = serializers.DateField(
+        required=False,
+        default=None,
+        allow_null=True,
+        help_text="Each week anew; the last day in the zone on which it may begin.",
+    )
     note = Text(max_length=MAX_NOTE, required=False, default="", allow_blank=True)
 
 

@@ -95,12 +95,14 @@ _SPEND = "200 200 200 200 403 200 200 404 401 401 200 404 200"
 _OPEN = "200 200 200 200 200 200 200 200 200 401 200 200 200"
 _OPERATE = "403 403 403 403 403 200 403 403 401 401 403 403 403"
 """What belongs to the fleet: a tenant's operator may not either."""
+_OF_FLEET = "403 403 403 403 403 200 200 403 401 401 403 403 403"
 _SETS_QUOTA = "403 403 200 403 403 200 403 404 401 401 403 404 403"
 _MANAGE_QUEUE = "200 403 200 403 403 200 403 404 401 401 403 404 200"
 _EDIT_QUOTA = "403 403 200 403 403 200 403 404 401 401 403 404 403"
 _EDIT_QUOTA_OF_TENANT = "403 403 200 403 403 200 403 404 401 401 403 403 403"
 _OPERATE_MAKES = _OPERATE.replace("200", "201")
 _ID, _WORKLOAD = {"id": "workload"}, {"id": "workload"}
+_ARRAY = {"id": "array"}
 
 API: dict[tuple[str, str], Row] = {
     ("GET", "schema"): Row(_OPEN),
@@ -188,6 +190,21 @@ API: dict[tuple[str, str], Row] = {
     ("GET", "clusters/<uuid:id>"): Row(_EVERYBODY, {"id": "cluster"}),
     ("POST", "clusters/<uuid:id>/drain"): Row(_OPERATE, {"id": "cluster"}),
     ("POST", "clusters/<uuid:id>/resume"): Row(_OPERATE, {"id": "draining cluster"}),
+    ("GET", "clusters/<uuid:id>/defragmentation"): Row(_OPERATE, {"id": "cluster"}),
+    ("POST", "clusters/<uuid:id>/defragmentation"): Row(
+        _OPERATE_MAKES,
+        {"id": "cluster"},
+        body=lambda world: {
+            "budget_s": 60,
+            "starts_at": "2100-01-01T00:00:00Z",
+            "ends_at": "2100-01-02T00:00:00Z",
+        },
+    ),
+    ("DELETE", "clusters/<uuid:id>/defragmentation"): Row(
+        _OPERATE.replace("200", "204"), {"id": "draining cluster"}
+    ),
+    ("GET", "pools/<uuid:id>/fit"): Row(_EVERYBODY, {"id": "cluster"}),
+    ("GET", "layouts/advice"): Row(_OF_FLEET),
     ("GET", "nodes"): Row(_EVERYBODY),
     ("GET", "devices"): Row(_EVERYBODY),
     ("GET", "flavors"): Row(_EVERYBODY),
@@ -205,7 +222,12 @@ API: dict[tuple[str, str], Row] = {
     ("POST", "workloads/batch"): Row(
         "201 403 403 201 403 403 403 404 401 401 403 404 201", body=_batch
     ),
+    ("POST", "workloads/dry-run"): Row(
+        "200 403 403 200 403 403 403 404 401 401 403 404 200",
+        body=lambda world: factories.submission(world.project),
+    ),
     ("GET", "workloads/<uuid:id>"): Row(_TENANTS, _WORKLOAD),
+    ("GET", "workloads/<uuid:id>/explanation"): Row(_TENANTS, {"id": "waiting workload"}),
     ("GET", "workloads/<uuid:id>/events"): Row(_TENANTS, _WORKLOAD),
     ("POST", "workloads/<uuid:id>/cancel"): Row(
         "200 403 200 200 403 200 403 404 401 401 403 404 200", _WORKLOAD
@@ -213,6 +235,15 @@ API: dict[tuple[str, str], Row] = {
     ("POST", "workloads/<uuid:id>/checkpoint"): Row(
         "200 403 200 200 403 200 403 404 401 401 403 404 200", _WORKLOAD
     ),
+    ("POST", "arrays"): Row(
+        "201 403 403 201 403 403 403 404 401 401 403 404 201",
+        body=lambda world: factories.submission(world.project, size=2),
+    ),
+    ("GET", "arrays/<uuid:id>"): Row(_TENANTS, _ARRAY),
+    ("POST", "arrays/<uuid:id>/cancel"): Row(
+        "200 403 200 200 403 200 403 404 401 401 403 404 200", _ARRAY
+    ),
+    ("GET", "losses"): Row(_TENANTS, query=_project),
     ("GET", "queues/<uuid:project_id>"): Row(_TENANTS, {"project_id": "project"}),
 }
 
@@ -220,12 +251,13 @@ _PAGE = "200 200 200 200 200 200 200 200 302 302 302 302 302"
 """Pages know sessions only: a token is nobody there."""
 _EMPTY_FORM = "422 422 422 422 422 422 422 422 302 302 302 302 302"
 _MANAGE_QUEUE_PAGE = "303 403 303 403 403 303 403 404 302 302 302 302 302"
+_OPERATE_PAGE = "403 403 403 403 403 200 403 403 302 302 302 302 302"
 _TENANTS_PAGE = "200 200 200 200 200 200 200 404 302 302 302 302 302"
 
 OTHERS: dict[tuple[str, str], Row] = {
     ("GET", "healthz"): Row("200 200 200 200 200 200 200 200 200 200 200 200 200"),
     ("GET", "readyz"): Row("200 200 200 200 200 200 200 200 200 200 200 200 200"),
-    ("GET", "metrics"): Row("403 403 403 403 403 200 200 403 401 401 403 403 403"),
+    ("GET", "metrics"): Row(_OF_FLEET),
     ("GET", ""): Row(_PAGE),
     ("GET", "sign-in"): Row("302 302 302 302 302 302 302 302 200 200 200 200 200"),
     ("POST", "sign-in"): Row(
@@ -245,8 +277,14 @@ OTHERS: dict[tuple[str, str], Row] = {
     ("GET", "workloads"): Row(_PAGE),
     ("GET", "workloads/new"): Row(_PAGE),
     ("GET", "workloads/<uuid:id>"): Row(_TENANTS_PAGE, _WORKLOAD),
+    ("GET", "workloads/<uuid:id>/explanation"): Row(_TENANTS_PAGE, {"id": "waiting workload"}),
+    ("POST", "workloads/new/check"): Row(_EMPTY_FORM, form=True),
     ("POST", "workloads/<uuid:id>/cancel"): Row(
         "303 403 303 303 403 303 403 404 302 302 302 302 302", _WORKLOAD, form=True
+    ),
+    ("GET", "arrays/<uuid:id>"): Row(_TENANTS_PAGE, _ARRAY),
+    ("POST", "arrays/<uuid:id>/cancel"): Row(
+        "303 403 303 303 403 303 403 404 302 302 302 302 302", _ARRAY, form=True
     ),
     # An empty form comes back with what it lacks, to those who may submit in no project too.
     ("POST", "workloads/new"): Row(_EMPTY_FORM, form=True),
@@ -283,4 +321,12 @@ OTHERS: dict[tuple[str, str], Row] = {
     ),
     ("GET", "clusters"): Row(_PAGE),
     ("GET", "clusters/<slug:name>"): Row(_PAGE, {"name": "cluster name"}),
+    ("GET", "clusters/<slug:name>/defragmentation"): Row(_OPERATE_PAGE, {"name": "cluster name"}),
+    ("POST", "clusters/<slug:name>/defragmentation"): Row(
+        _OPERATE_PAGE.replace("200", "422"), {"name": "cluster name"}, form=True
+    ),
+    ("POST", "clusters/<slug:name>/defragmentation/call-off"): Row(
+        _OPERATE_PAGE.replace("200", "303"), {"name": "cluster name"}, form=True
+    ),
+    ("GET", "layouts"): Row("403 403 403 403 403 200 200 403 302 302 302 302 302"),
 }

@@ -49,7 +49,7 @@ def ours() -> list[str]:
 
 
 @pytest.fixture
-def world(cast: Cast) -> World:
+def world(cast: Cast, one_moment: None) -> World:
     return build(cast)
 
 

@@ -138,6 +138,23 @@ def test_a_quota_of_nothing_is_the_flavors_fault(api: Api, cast: Cast) -> None:
     assert refused(answer) == [("/pod_sets/0/flavors/0", "never-admissible")]
 
 
+def test_what_may_not_be_preempted_is_told_that_it_does_not_borrow(
+    api: Api, cast: Cast, nothing_stored: Unchanged
+) -> None:
+    quota = cast.detection.quotas.get(flavor__name="h100-80gb")
+    quota.nominal_milli, quota.borrowing_limit_milli = 4000, None
+    quota.save()
+    body = factories.submission(cast.detection, pod_set={"gpu_count": 5})
+    with nothing_stored():
+        answer = api(cast.ben).post(URL, body | {"preemptible": False}, format="json")
+    assert refused(answer) == [("/preemptible", "never-admissible")]
+    assert answer.json()["detail"] == (
+        "/preemptible: 5 asked; 4 h100-80gb are guaranteed to the project and those above it, and"
+        " work that may not be preempted does not borrow."
+    )
+    assert api(cast.ben).post(URL, body, format="json").status_code == 201
+
+
 def test_it_tells_the_bounds_of_an_absurd_number(api: Api, cast: Cast) -> None:
     body = factories.submission(cast.detection, pod_set={"count": 10**30})
     answer = api(cast.ben).post(URL, body, format="json")
@@ -227,8 +244,9 @@ def test_an_unknown_field_is_told_the_known_ones(api: Api, cast: Cast) -> None:
         for fault in api(cast.ben).post(URL, odd, format="json").json()["errors"]
     }
     assert told == {
-        "/x": "There is no such field; known: clusters, labels, name, pod_sets, preemptible, "
-        "priority_class, project, run_time_limit_s, topology.",
+        "/x": "There is no such field; known: clusters, depends_on, grace_s, labels, name, "
+        "notice_s, pod_sets, preemptible, priority_class, project, retries, run_time_limit_s, "
+        "topology.",
         "/pod_sets/0/x": "There is no such field; known: args, command, count, cpu_milli, env, "
         "flavors, gpu_count, gpu_milli, image, memory_mib, min_count, name.",
     }

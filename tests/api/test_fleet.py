@@ -172,6 +172,9 @@ def test_a_flavor_is_made(api: Api, cast: Cast, meaning: Json, isolation: str) -
         ({"memory_mib": "5"}, "/memory_mib", "wrong-type"),
         ({"model": "a\nb"}, "/model", "bad-character"),
         ({"price": "5"}, "/price", "unknown-field"),
+        ({"kind": "model"}, "/name", "invalid"),
+        ({"name": "h100.sevenths"}, "/name", "invalid"),
+        ({"kind": "model", "name": "h.sevenths", "profile": "1g.10gb"}, "/profile", "invalid"),
     ],
 )
 def test_it_refuses_a_bad_flavor(

@@ -39,6 +39,9 @@ _WHO = {
     "POST /api/v1/clusters/<uuid:id>/drain": "fleet operator",
     "POST /api/v1/clusters/<uuid:id>/resume": "fleet operator",
     "POST /api/v1/flavors": "fleet operator",
+    "GET /api/v1/clusters/<uuid:id>/defragmentation": "fleet operator",
+    "POST /api/v1/clusters/<uuid:id>/defragmentation": "fleet operator",
+    "DELETE /api/v1/clusters/<uuid:id>/defragmentation": "fleet operator",
     "GET /metrics": "fleet operator",
 }
 """Who asks where an owner may not."""
@@ -50,7 +53,7 @@ COUNTED = sorted(
 
 
 @pytest.fixture
-def world(cast: Cast) -> World:
+def world(cast: Cast, one_moment: None) -> World:
     return build(cast)
 
 
@@ -121,3 +124,4 @@ def add_rows(cast: Cast, small: Flavor, name: str, many: int) -> None:
         factories.quota_request(cast.detection, flavor, cast.ben)
         factories.reservation(cast.detection, flavor, cast.oz)
         factories.token(cast.ada)
+        factories.array(cast.detection, cast.ben, [flavor])

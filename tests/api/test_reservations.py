@@ -20,6 +20,7 @@ URL = "/api/v1/reservations"
 @pytest.fixture(autouse=True)
 def quota(cast: Cast) -> None:
     factories.quota(cast.detection, factories.flavor(), 4000, borrowing_limit_milli=0)
+    factories.node(factories.cluster(), gpus=3)
 
 
 def test_one_is_made_listed_and_cancelled(api: Api, cast: Cast) -> None:
@@ -36,6 +37,13 @@ def test_one_is_made_listed_and_cancelled(api: Api, cast: Cast) -> None:
     assert oz.get(URL).json()["items"] == []
 
 
+def test_a_weekly_one_tells_its_zone_and_its_end(api: Api, cast: Cast) -> None:
+    body = reserved(cast.detection) | {"weekly_until": "2100-01-20", "zone": "Europe/Berlin"}
+    made = api(cast.oz).post(URL, body, format="json").json()
+    assert (made["zone"], made["last_ends_at"]) == ("Europe/Berlin", "2100-01-16T00:00:00Z")
+    assert made["ends_at"] == "2100-01-02T00:00:00Z"
+
+
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
@@ -47,6 +55,12 @@ def test_one_is_made_listed_and_cancelled(api: Api, cast: Cast) -> None:
         ({"starts_at": "tomorrow"}, ("/starts_at", "invalid")),
         ({"flavor": "h200"}, ("/flavor", "unknown-flavor")),
         ({"every": "week"}, ("/every", "unknown-field")),
+        ({"amount_milli": 3001}, ("/amount_milli", "out-of-range")),
+        ({"zone": "Europe/Berlin"}, ("/weekly_until", "required")),
+        ({"weekly_until": "2100-02-01"}, ("/zone", "required")),
+        ({"weekly_until": "soon", "zone": "UTC"}, ("/weekly_until", "invalid")),
+        ({"weekly_until": "2099-12-31", "zone": "UTC"}, ("/weekly_until", "out-of-range")),
+        ({"weekly_until": "2100-02-01", "zone": "Mars"}, ("/zone", "invalid")),
     ],
 )  # fmt: skip
 def test_a_bad_body_is_told_where_it_is_wrong(

@@ -40,7 +40,7 @@ def document(tmp_path_factory: pytest.TempPathFactory) -> Json:
 
 
 @pytest.fixture
-def world(cast: Cast) -> World:
+def world(cast: Cast, one_moment: None) -> World:
     return build(cast)
 
 

@@ -67,6 +67,9 @@ def test_every_field_arrives_and_is_shown_again(api: Api, cast: Cast) -> None:
         "clusters": ["north"],
         "labels": {"team": "a", "example.org/x": ""},
         "topology": {"level": "rack", "mode": "preferred"},
+        "retries": {"limit": 2, "on": ["node-lost", "start-error"], "exit_codes": [42, 7]},
+        "grace_s": 300,
+        "notice_s": 600,
         "pod_sets": [pod_set],
     }
     client = api(cast.ben)
@@ -88,6 +91,10 @@ def test_what_is_left_out_has_the_documented_default(api: Api, cast: Cast) -> No
     assert (shown["priority_class"], shown["preemptible"]) == ("normal", True)
     assert (shown["run_time_limit_s"], shown["clusters"], shown["labels"]) == (None, [], {})
     assert shown["topology"] is None
+    by_default = {"limit": 4, "on": ["refused", "node-lost", "evicted"], "exit_codes": []}
+    assert shown["retries"] == by_default
+    assert (shown["grace_s"], shown["notice_s"], shown["notice_until"]) == (30, 0, None)
+    assert (shown["failures"], shown["node_losses"], shown["attempts"]) == (0, 0, [])
     assert (shown["pod_sets"][0]["min_count"], shown["pod_sets"][0]["gpu_milli"]) == (4, 1000)
 
 
@@ -207,5 +214,6 @@ def test_the_refused_environment_is_what_a_gangs_pods_are_given() -> None:
         namespace="x", name="w2-1-0", uid="", hostname="n1", image="x", command=(), args=(),
         env=(), cpu_milli=1, memory_mib=1, flavor_kind="cpu", profile="", gpu_count=0,
         gpu_milli=1000, share_replicas=1, share_resource="", run_time_limit_s=None,
+        grace_s=30, notice_s=0,
     )  # fmt: skip
     assert {name for name, _ in pod_request(pod).env} == RENDEZVOUS

@@ -50,6 +50,8 @@ def build(cast: Cast) -> World:
     factories.quota(cast.detection, flavor)
     rate = factories.rate(flavor)
     running = factories.workload(cast.detection, cast.ben, [flavor], state=State.RUNNING)
+    waiting = factories.workload(cast.detection, cast.ben, [flavor])
+    array = factories.array(cast.detection, cast.ben, [flavor])
     placement = factories.place(running, node, flavor)
     factories.charge(factories.usage(placement), rate)
     factories.estimate(running)
@@ -57,6 +59,7 @@ def build(cast: Cast) -> World:
     asked = factories.quota_request(cast.detection, flavor, cast.ben)
     reservation = factories.reservation(cast.detection, flavor, cast.oz)
     token = factories.token(cast.ada)
+    factories.defragmentation(draining)
     return World(
         tenant=cast.vision,
         project=cast.detection,
@@ -64,6 +67,8 @@ def build(cast: Cast) -> World:
             "tenant": cast.vision.id,
             "project": cast.detection.id,
             "workload": running.id,
+            "waiting workload": waiting.id,
+            "array": array.id,
             "request": asked.id,
             "reservation": reservation.id,
             "member": member.id,

@@ -14,8 +14,8 @@ from controlplane.trace import usage
 from scheduler.core.cycle import plan
 from scheduler.core.policy import Policy
 from scheduler.loop import apply, lease
-from scheduler.loop.load import load
 from scheduler.models import PodSet, PodSetFlavor, Workload
+from scheduler.selectors.load import load
 from tests import factories
 from tests.factories import AT
 

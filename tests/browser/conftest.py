@@ -85,4 +85,6 @@ def sign_in(
 
     yield opened
     for context in contexts:
+        for page in context.pages:  # what a page loads late would meet the next test's database
+            page.wait_for_load_state("networkidle")
         context.close()

@@ -9,6 +9,7 @@ from controlplane.cli import manifest
 from controlplane.cli.document import Refused
 from controlplane.cli.flavors import choose
 from controlplane.cli.manifest import RESERVED_ENV, Manifest
+from scheduler.core.failures import FailureClass
 from scheduler.services.specs import PRIORITY_CLASSES
 from scheduler.web import submission
 from scheduler.web.serializers import parse
@@ -249,17 +250,34 @@ def test_it_says_what_is_wrong_with_a_pod(old: str, new: str, said: str) -> None
         ("parallelism: 2", "parallelism: 2.0", "a whole number"),
         ("parallelism: 2", "parallelism: 010", "a whole number"),
         ("parallelism: 2", "parallelism: true", "a whole number"),
-        ("backoffLimit: 0", "backoffLimit: 4", "Berth does not run failed work again"),
+        ("backoffLimit: 0", "backoffLimit: 101", "out of range: from 1 to 100"),
+        ("backoffLimit: 0", "backoffLimit: often", "a whole number"),
         ("backoffLimit: 0", "completionMode: Indexed", "RANK"),
         ("backoffLimit: 0", "suspend: true", "line 10: spec.suspend"),
         ("backoffLimit: 0", "ttlSecondsAfterFinished: 9", "spec.ttlSecondsAfterFinished"),
         ("backoffLimit: 0", "podFailurePolicy: {}", "spec.podFailurePolicy"),
+        (
+            "      restartPolicy: Never\n",
+            "      restartPolicy: Never\n      terminationGracePeriodSeconds: 0\n",
+            "out of range: from 1 to 3600",
+        ),
         ("  template:\n", "  template:\n    metadata: {labels: {team: x}}\n", "differs"),
         ("nvidia.com/gpu: 8", "nvidia.com/gpu: 0.5", "a whole number"),
     ],
 )
 def test_it_says_what_is_wrong_with_a_job(old: str, new: str, said: str) -> None:
     assert any(said in refusal for refusal in changed(old, new, JOB))
+
+
+def test_a_jobs_retries_and_a_pods_grace_are_the_workloads() -> None:
+    grace = "      restartPolicy: Never\n      terminationGracePeriodSeconds: 300\n"
+    text = JOB.replace("backoffLimit: 0", "backoffLimit: 2")
+    body = read(text.replace("      restartPolicy: Never\n", grace)).body
+    assert body["grace_s"] == 300
+    assert body["retries"]["limit"] == 2
+    again = parse(body | {"pod_sets": [body["pod_sets"][0] | {"flavors": ["h100"]}]}).retries.on
+    assert set(FailureClass) - set(again) == {FailureClass.RUN_TIME_LIMIT}
+    assert {"retries", "grace_s"}.isdisjoint(read(JOB).body)
 
 
 def test_it_names_everything_at_once_in_the_order_of_the_lines() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from scheduler.core.lifecycle import State
 from scheduler.models import Estimate, Workload
+from tenants.models import Project
 from tests.cli.conftest import Berth
 from tests.cli.test_manifest import JOB, POD
 from tests.conftest import Cast
@@ -53,21 +54,46 @@ def test_it_shows_the_servers_reason_by_the_option_it_means(berth: Berth) -> Non
     assert lines[1].startswith("--cluster: There is no cluster 'nowhere'")
 
 
-def test_a_dry_run_sends_nothing(berth: Berth, cast: Cast) -> None:
+def test_a_dry_run_says_where_it_would_start_and_submits_nothing(berth: Berth) -> None:
+    asked = ("submit", "-f", "-", "--project", "detection", "--dry-run")
+    done = berth(*asked, text_in=JOB)
+    told = done.output.splitlines()
+    assert told[0] == "would start now on north: 2 pods on h100-80gb", done.output
+    assert "with h100-80gb:" in told
+    assert "  ok    What is free lies where its pods fit" in told
+    answer = json.loads(berth(*asked, "-o", "json", text_in=JOB).output)
+    assert answer["start"] == {"cluster": "north", "flavors": ["h100-80gb"], "pods": 2}
+    assert not Workload.objects.exists()
+
+
+def test_a_dry_run_says_why_it_would_wait_and_what_would_help(berth: Berth, cast: Cast) -> None:
+    Project.objects.filter(id=cast.detection.id).update(user_max_gpus_milli=8000)
+    asked = ("submit", "-f", "-", "--project", "detection", "--dry-run")
+    told = berth(*asked, text_in=JOB).output.splitlines()
+    assert told[0].startswith("would wait: 16 GPUs or slices asked;")
+    assert (
+        "  help  Start with at least 1 of its pods, not 2; more follow if they fit."
+        " It would start now." in told
+    )
+    assert [line.split()[0] for line in told if "may run one more" in line] == ["NO"]
+    assert not Workload.objects.exists()
+
+
+def test_printing_sends_nothing(berth: Berth, cast: Cast) -> None:
     done = berth(
-        "submit", "-f", "-", "--project", str(cast.detection.id), "--dry-run",
-        "--priority", "low", "--not-preemptible", text_in=JOB,
+        "submit", "-f", "-", "--project", str(cast.detection.id), "--print",
+        "--priority", "low", "--not-preemptible", "--notice", "90", text_in=JOB,
     )  # fmt: skip
     body = json.loads(done.output)
     assert (body["project"], body["priority_class"]) == (str(cast.detection.id), "low")
-    assert body["preemptible"] is False
+    assert (body["preemptible"], body["notice_s"]) == (False, 90)
     assert not Workload.objects.exists()
 
 
 @pytest.mark.parametrize(("option", "mode"), [("--within", "required"), ("--near", "preferred")])
 def test_all_pods_in_one_rack_is_an_option(berth: Berth, option: str, mode: str) -> None:
     asked = ("submit", "-f", "-", "--project", "detection", option)
-    body = json.loads(berth(*asked, "rack", "--dry-run", text_in=JOB).output)
+    body = json.loads(berth(*asked, "rack", "--print", text_in=JOB).output)
     assert body["topology"] == {"level": "rack", "mode": mode}
     done = berth(*asked, "row", text_in=JOB)
     assert done.exit_code == 1

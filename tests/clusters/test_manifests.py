@@ -1,6 +1,7 @@
 """What is sent to a cluster: pods that say all that Berth decides, and nothing that it forbids."""
 
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 
 import pytest
 
@@ -131,6 +132,8 @@ def test_the_hash_is_the_same_for_the_same_request() -> None:
         {"memory_mib": 2049},
         {"resources": (("nvidia.com/gpu", 5),)},
         {"run_time_limit_s": 601},
+        {"grace_s": 31},
+        {"notice": True},
         {"workload": "w2"},
         {"attempt": 3},
         {"rank": 4},
@@ -147,6 +150,36 @@ def test_opening_binds_to_uid_and_version_and_pins_the_node() -> None:
             "nodeSelector": {"kubernetes.io/hostname": "gpu-1"},
             "schedulingGates": None,
         },
+    }
+
+
+def test_a_pod_has_the_grace_it_asked_for() -> None:
+    assert pod()["spec"]["terminationGracePeriodSeconds"] == 30
+    assert pod(grace_s=300)["spec"]["terminationGracePeriodSeconds"] == 300
+
+
+def test_a_pod_that_gets_notice_reads_it_in_a_file() -> None:
+    body = pod(notice=True)
+    [volume] = body["spec"]["volumes"]
+    assert volume["downwardAPI"]["items"] == [
+        {
+            "path": "notice-until",
+            "fieldRef": {"fieldPath": "metadata.annotations['berth.dev/notice-until']"},
+        }
+    ]
+    mount = {"name": volume["name"], "mountPath": "/etc/berth", "readOnly": True}
+    assert container(body)["volumeMounts"] == [mount]
+    assert "volumes" not in pod()["spec"]
+    assert "volumeMounts" not in container(pod())
+
+
+def test_notice_is_bound_to_the_uid_and_told_in_utc() -> None:
+    until = datetime(2026, 3, 1, 13, 0, 30, tzinfo=timezone(timedelta(hours=1)))
+    assert manifests.notice(uid="u", until=until, names=NAMES) == {
+        "metadata": {
+            "uid": "u",
+            "annotations": {"berth.dev/notice-until": "2026-03-01T12:00:30Z"},
+        }
     }
 
 

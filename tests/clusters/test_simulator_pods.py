@@ -1,7 +1,7 @@
 """What the simulated API server, scheduler and kubelets do with pods, beyond the contract."""
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pytest
 
@@ -50,6 +50,7 @@ def played(*argv: str, name: str = "w-1-0") -> Program:
         (("/bin/bash", "-c", "echo hi; sleep 5 && exit 137"), Program(5, 137)),
         (("sh", "-c", "sleep 1; false; sleep 2"), Program(3, 0)),
         (("sh", "-c", "trap '' TERM; sleep 9"), Program(9, 0, stubborn=True)),
+        (("sh", "-c", "sleep 2; tail /dev/zero"), Program(2, 137, killed=True)),
     ],
 )
 def test_simple_commands_are_played(argv: tuple[str, ...], expected: Program) -> None:
@@ -72,6 +73,54 @@ def test_any_other_command_runs_for_a_time_that_follows_from_its_name(
 def test_an_exit_code_is_reported(port: KubernetesCluster) -> None:
     pod = run(port, request("sh", "-c", "sleep 0.1; exit 3"))
     assert (pod.phase, pod.exit_code, pod.reason) == (PodPhase.FAILED, 3, "Error")
+
+
+def test_a_pod_that_wants_too_much_memory_is_killed_for_it(port: KubernetesCluster) -> None:
+    pod = run(port, request("sh", "-c", "sleep 0.1; tail /dev/zero"))
+    assert (pod.phase, pod.exit_code, pod.reason) == (PodPhase.FAILED, 137, "OOMKilled")
+
+
+def test_an_evicted_pod_has_failed_and_makes_room(
+    simulator: Simulator, port: KubernetesCluster
+) -> None:
+    gpus = (("nvidia.com/gpu", 8),)
+    pod = wait(port, opened(port, request(resources=gpus)), PodPhase.RUNNING)
+    simulator.fault(kind="evict-pod", pod=f"{pod.namespace}/{pod.name}")
+    evicted = read(port, pod)
+    assert evicted is not None
+    assert (evicted.phase, evicted.reason) == (PodPhase.FAILED, "Evicted")
+    wait(port, opened(port, request(resources=gpus)), PodPhase.RUNNING)
+
+
+def test_who_takes_a_pod_away_is_told_with_its_end(
+    simulator: Simulator, port: KubernetesCluster
+) -> None:
+    pod = wait(port, opened(port, request("sh", "-c", "sleep 600")), PodPhase.RUNNING)
+    version = port.list_pods().resource_version
+    with port.watch_pods(resource_version=version) as events:
+        by = "EvictionByEvictionAPI"
+        simulator.fault(kind="disrupt-pod", pod=f"{pod.namespace}/{pod.name}", by=by)
+        ended = next(e.report for e in events if e.report and e.report.phase.ended)
+    assert (ended.phase, ended.reason, ended.deleting) == (PodPhase.FAILED, by, True)
+
+
+def test_a_pod_is_given_notice_once_it_is_that_pod(
+    simulator: Simulator, port: KubernetesCluster
+) -> None:
+    pod = opened(port, request(notice=True))
+    until = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
+    where = {"namespace": pod.namespace, "name": pod.name}
+
+    def told() -> object:
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+        return simulator.call("GET", path)["metadata"]["annotations"].get("berth.dev/notice-until")
+
+    port.give_notice(**where, uid="another", until=until)
+    assert told() is None
+    port.give_notice(**where, uid=pod.uid, until=until)
+    assert told() == "2026-03-01T12:00:30Z"
+    delete(port, pod, grace_s=0)
+    port.give_notice(**where, uid=pod.uid, until=until)
 
 
 def test_a_run_time_limit_ends_the_pod_to_the_microsecond(port: KubernetesCluster) -> None:

@@ -126,6 +126,18 @@ def test_the_pods_own_reason_wins_over_its_containers() -> None:
     assert ended("Failed", 137, "Error", reason="DeadlineExceeded").reason == "DeadlineExceeded"
 
 
+def test_who_disrupted_a_pod_that_failed_wins_over_its_containers_word() -> None:
+    def told(phase: str, word: str, **more: object) -> str:
+        disrupted = {"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}
+        return ended(phase, 143, word, conditions=[{"type": "Ready"}, disrupted], **more).reason
+
+    assert told("Failed", "Error") == "DeletionByPodGC"
+    assert told("Failed", "Error", reason="Evicted") == "Evicted"
+    assert told("Succeeded", "Completed") == ""
+    spared = [{"type": "DisruptionTarget", "status": "False", "reason": "DeletionByPodGC"}]
+    assert ended("Failed", 1, "Error", conditions=spared).reason == "Error"
+
+
 def test_a_container_that_ended_while_the_pod_goes_on_has_not_finished_it() -> None:
     assert ended("Running", 1, "Error").finished_at is None
 

@@ -1,12 +1,17 @@
-"""Two people edit one quota at the same moment: neither's edit is lost without a word."""
+"""A quota is edited by two at the same moment, or while its use moves: nothing is lost without a
+word."""
+
+from functools import partial
 
 import pytest
+from django.db import transaction
 
-from clusters.models import Flavor
+from clusters.models import Flavor, FlavorKind
+from clusters.services import flavors
 from controlplane.audit.models import AuditEvent
 from tenants.access import actor_for
 from tenants.models import Quota
-from tenants.services import quotas, requests
+from tenants.services import quotas, requests, usage
 from tests import factories
 from tests.conftest import Cast
 from tests.scheduler.meanwhile import meanwhile
@@ -76,3 +81,39 @@ def test_a_version_that_never_was_makes_nothing(cast: Cast, h100: Flavor) -> Non
     with pytest.raises(quotas.VersionMismatch):
         set_quota(cast, h100, version=3)
     assert not Quota.objects.exists()
+
+
+def test_a_quota_of_a_model_misses_nothing_that_starts_while_it_is_made(
+    cast: Cast, h100: Flavor
+) -> None:
+    factories.quota(cast.detection, h100)
+    whole = over_model(h100)
+    for first, then in (
+        (
+            partial(hold, cast, h100),
+            partial(set_quota, cast, whole, version=0, nominal_milli=28_000),
+        ),
+        (
+            partial(set_quota, cast, whole, version=0, nominal_milli=28_000),
+            partial(hold, cast, h100),
+        ),
+    ):
+        meanwhile(first, then).result()
+        used = dict(Quota.objects.values_list("flavor__name", "used_milli"))
+        assert used == {"h100-80gb": 2000, "h100.sevenths": 14_000}
+        Quota.objects.update(used_milli=0)
+        Quota.objects.filter(flavor=whole).delete()
+
+
+def over_model(h100: Flavor) -> Flavor:
+    meaning = flavors.Meaning(kind=FlavorKind.MODEL, model=h100.model)
+    return flavors.create(
+        name="h100.sevenths", meaning=meaning, actor="cli", actor_name="cli", at=factories.AT
+    )
+
+
+@transaction.atomic
+def hold(cast: Cast, h100: Flavor) -> None:
+    amounts = {(cast.detection.id, h100.id): 2000}
+    usage.lock(amounts)
+    usage.add(amounts)

@@ -187,6 +187,23 @@ def test_a_running_pod_is_deleted_by_its_uid(stage: Stage, grace_s: int) -> None
     stage.port.delete_pod(**where, uid=pod.uid, grace_s=grace_s)
 
 
+def test_a_pod_that_runs_is_given_notice_and_another_is_not(stage: Stage) -> None:
+    request = replace(stage.request(command=("sleep", "600")), grace_s=1, notice=True)
+    pod = stage.open(stage.port.create_pod(request=request), stage.add_node())
+    stage.wait(pod, PodPhase.RUNNING)
+    where = {"namespace": pod.namespace, "name": pod.name}
+    path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+    until = datetime(2026, 3, 1, 12, 0, 30, tzinfo=UTC)
+    stage.port.give_notice(**where, uid=str(uuid4()), until=until)
+    told = stage.admin("GET", path)["metadata"]["annotations"]
+    assert "berth.dev/notice-until" not in told
+    stage.port.give_notice(**where, uid=pod.uid, until=until)
+    told = stage.admin("GET", path)["metadata"]["annotations"]
+    assert told["berth.dev/notice-until"] == "2026-03-01T12:00:30Z"
+    stage.port.delete_pod(**where, uid=pod.uid, grace_s=0)
+    stage.port.give_notice(**where, uid=pod.uid, until=until)
+
+
 def test_another_pod_of_that_name_is_not_deleted(stage: Stage) -> None:
     pod = stage.port.create_pod(request=stage.request())
     where = {"namespace": pod.namespace, "name": pod.name}

@@ -67,6 +67,8 @@ FLAVORS = (
     FlavorView(FlavorId("t4share"), "t4share", FlavorKind.SHARE, T4, isolation=Isolation.MEMORY),
     FlavorView(FlavorId("t4slot"), "t4slot", FlavorKind.SHARE, T4, isolation=Isolation.NONE),
     _flavor("cpu", FlavorKind.CPU),
+    _flavor("h100all", FlavorKind.MODEL, H100),
+    _flavor("t4all", FlavorKind.MODEL, T4),
 )
 BY_NAME = {flavor.id: flavor for flavor in FLAVORS}
 
@@ -337,6 +339,7 @@ def holds(admit: Admit, of: PendingView, *, since_s: int = 0) -> HoldingView:
         pod_sets=of.pod_sets,
         user=of.user,
         topology=of.topology,
+        array=of.array,
     )
 
 

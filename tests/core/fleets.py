@@ -7,6 +7,7 @@ from random import Random
 from hypothesis import strategies as st
 
 from scheduler.core.snapshot import (
+    ArrayView,
     CapsView,
     ClusterView,
     CohortView,
@@ -19,10 +20,12 @@ from scheduler.core.snapshot import (
     Placing,
     PodSetView,
     QueueView,
+    QuotaView,
     Snapshot,
     TopologyView,
+    UnmetView,
 )
-from scheduler.core.units import FlavorId, ProjectId, UserId, WorkloadId
+from scheduler.core.units import ArrayId, FlavorId, ProjectId, UserId, WorkloadId
 from tests.core.build import (
     AT,
     H100,
@@ -79,12 +82,14 @@ def fleet(seed: int, running: int, pending: int) -> Snapshot:
         )
         for admit in decide(before).plan.admits
     ]
-    cohorts = _cohorts(pick)
-    queues = [_queue(pick, project) for project in PROJECTS]
+    cohorts = _owning(Random(seed + 33), _cohorts(pick))
+    lot = Random(seed + 44)
+    queues = [_poor(lot, _queue(pick, project)) for project in PROJECTS]
     queues = [replace(queue, past=_past(Random(seed + i))) for i, queue in enumerate(queues)]
     new = [_job(pick, f"w{i}", kinds) for i in range(pending)]
     of = snapshot(clusters=now, queues=queues, pending=new, holding=holding, cohorts=cohorts)
     of = _saved(Random(seed + 77), _capped(Random(seed + 99), of))
+    of = _arrayed(Random(seed + 33), _modelled(Random(seed + 11), of))
     return _standing(Random(seed + 55), of)
 
 
@@ -104,6 +109,49 @@ def _capped(pick: Random, of: Snapshot) -> Snapshot:
         queues=tuple(replace(q, held=pick.random() < 0.05, caps=caps()) for q in of.queues),
         pending=tuple(replace(p, user=pick.choice(users)) for p in of.pending),
         holding=tuple(replace(h, user=pick.choice(users)) for h in of.holding),
+    )
+
+
+def _modelled(pick: Random, of: Snapshot) -> Snapshot:
+    """At times with quotas over all of a model, of some projects and of a tenant."""
+    if pick.random() < 0.5:
+        return of
+
+    def more(part: float) -> tuple[QuotaView, ...]:
+        quotas: dict[str, float | Quota] = {
+            model: Quota(
+                pick.choice([0, 1, 3.5, 7, 14, 28]),
+                pick.choice([None, None, None, 0, 1, 7]),
+                pick.choice([None, None, None, 0, 1.75]),
+            )
+            for model in ("h100all", "t4all")
+            if pick.random() < part
+        }
+        return queue_of("", quotas).quotas
+
+    return replace(
+        of,
+        queues=tuple(replace(q, quotas=(*q.quotas, *more(0.7))) for q in of.queues),
+        cohorts=tuple(replace(c, quotas=(*c.quotas, *more(0.2))) for c in of.cohorts),
+    )
+
+
+def _arrayed(pick: Random, of: Snapshot) -> Snapshot:
+    """With some work in arrays, of which few may run at once, and some that waits for others."""
+    most = {queue.project: pick.randint(1, 2) for queue in of.queues}
+
+    def array(one: PendingView | HoldingView) -> ArrayView | None:
+        if one.project not in most or pick.random() < 0.6:
+            return None
+        return ArrayView(ArrayId(f"{one.project}-array"), most[one.project])
+
+    def waits() -> UnmetView | None:
+        return UnmetView(1, "r0") if pick.random() < 0.05 else None
+
+    return replace(
+        of,
+        pending=tuple(replace(p, array=array(p), waits_for=waits()) for p in of.pending),
+        holding=tuple(replace(h, array=array(h)) for h in of.holding),
     )
 
 
@@ -195,6 +243,28 @@ def _cohorts(pick: Random) -> list[CohortView]:
         cohort_of("s", {}, weight=pick.choice([1, 2])),
         cohort_of("t", quotas, parent=parent, weight=pick.choice([0, 1, 3])),
     ]
+
+
+def _owning(pick: Random, cohorts: Sequence[CohortView]) -> list[CohortView]:
+    """Half of them with quota of their own, for all below them."""
+    return [
+        replace(
+            cohort_of(cohort.id, _quotas(pick, [0, 1, 2, 4], 0.8)),
+            parent=cohort.parent,
+            weight=cohort.weight,
+        )
+        if pick.random() < 0.5
+        else cohort
+        for cohort in cohorts
+    ]
+
+
+def _poor(pick: Random, queue: QueueView) -> QueueView:
+    """At times without nominal quota of its own."""
+    if pick.random() < 0.8:
+        return queue
+    quotas = (replace(quota, nominal_milli=0) for quota in queue.quotas)
+    return replace(queue, quotas=tuple(quotas))
 
 
 def _queue(pick: Random, project: str) -> QueueView:
@@ -298,4 +368,5 @@ def waiting_again(held: HoldingView) -> PendingView:
         held.run_time_limit_s,
         user=held.user,
         topology=held.topology,
+        array=held.array,
     )

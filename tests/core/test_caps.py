@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from scheduler.core.cycle import plan, would_start
+from scheduler.core.cycle import plan
 from scheduler.core.estimate import Basis, forecast
 from scheduler.core.invariants import violations
 from scheduler.core.plan import Hold
@@ -19,6 +19,7 @@ from scheduler.core.snapshot import (
     Snapshot,
 )
 from scheduler.core.units import ProjectId, UserId
+from scheduler.core.whatif import would_start
 from tests.core.build import Quota, cpu_pods, decide, job, node, pods, queue, runs, snapshot
 from tests.core.fleets import snapshots
 

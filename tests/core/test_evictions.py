@@ -32,19 +32,19 @@ class Asking:
     def __init__(self, of: Snapshot) -> None:
         self.evictions = Evictions(snapshot=of, policy=Policy())
         self._now = Draft(snapshot=of, holding=of.holding)
-        self._requests = Requests(flavors=self._now.flavors)
+        self._requests = Requests(flavors=self._now.flavors, book=self._now.book)
 
     def request(self, pending: PendingView) -> Request:
         return self._requests.of(pending)
 
     def find(self, pending: PendingView, *, reclaiming: str = "") -> list[str] | None:
         """The victims, ascending; `reclaiming` names the flavor for which borrowers may go."""
-        request = self.request(pending)
+        request, by = self.request(pending), self._now.book.cohorts.number[pending.project]
         wait = self.evictions.find(
             pending=pending,
             request=request,
             options=request.options,
-            reclaiming=[o for o in request.options if o.flavors[0].name == reclaiming],
+            guarantors={o: by for o in request.options if o.flavors[0].name == reclaiming},
             book=self._now.book,
         )
         return None if wait is None else sorted(victim.id for victim in wait.victims)

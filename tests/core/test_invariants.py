@@ -156,7 +156,7 @@ def test_it_tells(plan: Plan, told: str) -> None:
         ("s", "held", PreemptRule.RECLAIM, "may not be evicted"),
         ("r", "held", PreemptRule.PRIORITY, "not of lower priority"),
         ("r", "late", PreemptRule.RECLAIM, "by its own project"),
-        ("r", "held", PreemptRule.RECLAIM, "below the nominal quota"),
+        ("r", "held", PreemptRule.RECLAIM, "below what is guaranteed to project b"),
         ("w", "held", PreemptRule.PRIORITY, "does not wait"),
         ("r", "w", PreemptRule.RECLAIM, "does not wait"),
     ],

@@ -23,6 +23,7 @@ from tests.core.build import BY_NAME, T4, Quota, cpu_pods, job, node, pods
 from tests.core.world import CLUSTERS, COHORTS, PROJECTS, Queue, World
 
 FLAVORS = ("h100", "1g", "3g", "t4share", "cpu")
+MEMBERS = (*PROJECTS, *COHORTS)
 KINDS = ("whole", "cut on demand", "shared")
 QUOTAS = st.builds(
     Quota,
@@ -72,10 +73,10 @@ class Fleet(RuleBasedStateMachine):
         self.world = World()
         self.names: Iterator[int] = count()
 
-    @initialize(quotas=st.lists(QUOTAS, min_size=len(PROJECTS), max_size=len(PROJECTS)))
+    @initialize(quotas=st.lists(QUOTAS, min_size=len(MEMBERS), max_size=len(MEMBERS)))
     def begin(self, quotas: list[Quota]) -> None:
-        for project, quota in zip(PROJECTS, quotas, strict=True):
-            self.world.quotas |= {(project, flavor): quota for flavor in FLAVORS}
+        for member, quota in zip(MEMBERS, quotas, strict=True):
+            self.world.quotas |= {(member, flavor): quota for flavor in FLAVORS}
         for kind in KINDS:
             self.add_node(kind, CLUSTERS[0])
 
@@ -110,7 +111,7 @@ class Fleet(RuleBasedStateMachine):
         self.plan(preemption=True, after_s=60)
 
     @rule(
-        member=st.sampled_from([*COHORTS, *PROJECTS]),
+        member=st.sampled_from(MEMBERS),
         flavor=st.sampled_from(FLAVORS),
         quota=st.one_of(QUOTAS, QUOTAS, QUOTAS, st.none()),
     )

@@ -47,11 +47,22 @@ HOUR = 3600
 
 
 def window(
-    amount: float, *, opens: int = HOUR, lasts: int = HOUR, owner: str = "a", flavor: str = "h100"
+    amount: float,
+    *,
+    opens: int = HOUR,
+    lasts: int = HOUR,
+    owner: str = "a",
+    flavor: str = "h100",
+    horizon: int = 10 * HOUR,
 ) -> ReservationView:
     """In seconds from now on."""
     return ReservationView(
-        ProjectId(owner), FlavorId(flavor), milli(amount), AT + opens, AT + opens + lasts
+        ProjectId(owner),
+        FlavorId(flavor),
+        milli(amount),
+        AT + opens,
+        AT + opens + lasts,
+        AT + opens - horizon,
     )
 
 
@@ -83,6 +94,23 @@ class TestBeforeTheWindow:
         asked = [job(f"w{i}", "b", submitted_at=i, limit_s=limit_s) for i in range(9)]
         made = starts(*asked, windows=[window(5)])
         assert len(made.started()) == started
+
+    @pytest.mark.parametrize(("horizon", "started"), [(HOUR, 3), (HOUR - 1, 8)])
+    def test_one_that_is_far_ahead_keeps_work_without_a_limit_waiting_for_its_horizon_alone(
+        self, horizon: int, started: int
+    ) -> None:
+        asked = [job(f"w{i}", "b", submitted_at=i) for i in range(9)]
+        assert len(starts(*asked, windows=[window(5, horizon=horizon)]).started()) == started
+
+    def test_however_far_ahead_work_that_says_it_runs_into_it_waits(self) -> None:
+        asked = [job(f"w{i}", "b", submitted_at=i, limit_s=HOUR + 1) for i in range(9)]
+        assert len(starts(*asked, windows=[window(5, horizon=0)]).started()) == 3
+
+    def test_what_runs_without_a_limit_keeps_nobody_else_from_what_is_left(self) -> None:
+        held = runs("r", "b", *(f"n1/{i}" for i in range(5)))
+        short = [job(f"w{i}", "b", submitted_at=i, limit_s=HOUR) for i in range(4)]
+        made = starts(*short, windows=[window(5, horizon=0)], holding=[held])
+        assert len(made.started()) == 3
 
     def test_who_waits_for_it_is_told_what_is_kept_and_from_when(self) -> None:
         made = starts(job("w", "b", pods(4)), windows=[window(5)])

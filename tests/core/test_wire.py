@@ -55,7 +55,11 @@ def test_a_snapshot_comes_back_equal_and_is_planned_to_the_same_bits(
         ),
         (("pending", 0, "run_time_limit_s"), "1", "is '1'; right would be NoneType or int."),
         (("pending", 0, "wish"), 1, "Snapshot.pending[0] has the unknown field wish."),
-        (("flavors", 0, "kind"), "odd", "is 'odd'; right would be whole or mig or share or cpu."),
+        (
+            ("flavors", 0, "kind"),
+            "odd",
+            "is 'odd'; right would be whole or mig or share or cpu or model.",
+        ),
         (("flavors", 0), "h100", "Snapshot.flavors[0] is 'h100'; right would be an object."),
         (("flavors", 0), {"id": "x", "kind": "cpu"}, "Snapshot.flavors[0] lacks the field name."),
         (

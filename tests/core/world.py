@@ -121,6 +121,7 @@ class World:
         self._check_quotas(made)
         self._check_evictions(made)
         self._check_guarantees(made)
+        self._check_firm(made)
 
     def _check_gang(self, admit: Admit) -> None:
         asked = self.asks[admit.workload]
@@ -220,11 +221,13 @@ class World:
                 assert of == {_flavor(by)}, "reclaimed what is not asked for"
 
     def _check_guarantees(self, made: Plan) -> None:
-        """Who is reclaimed from keeps its nominal, and who reclaims stays within its own.
+        """Who is reclaimed from keeps what is guaranteed, and so does each above it that is not
+        above who reclaims; that one stays within what is guaranteed to it, or to one above it that
+        is not above whom it takes from.
 
         What a project waits for counts for it, so of one that waits too nothing is said here.
         """
-        waiting = {self.asks[id].project for id in _waits(made)}
+        waiting = {above for id in _waits(made) for above in _path(self.asks[id].project)}
         kept, left = self.usage(releasing=False), self.usage(releasing=False)
         left.update(self._started(made))
         for preempt in made.preempts:
@@ -237,11 +240,37 @@ class World:
             victim, by = self.holding[preempt.victim], self.asks[preempt.preemptor]
             flavor = _flavor(by)
             asked = _least_milli(by)
-            within = kept[by.project, flavor] + asked <= self.nominal(by.project, flavor)
-            assert within, "reclaimed beyond its own nominal"
-            if victim.project not in waiting:
-                nominal = self.nominal(victim.project, flavor)
-                assert left[victim.project, flavor] >= nominal, "reclaimed below nominal"
+            then = kept + Counter({(by.project, flavor): asked})
+            mine, theirs = _path(by.project), _path(victim.project)
+            assert any(
+                self.used(member, flavor, then) <= self._capacity(member, flavor)
+                for member in mine
+                if member not in theirs
+            ), "reclaimed beyond what is guaranteed"
+            for member in theirs:
+                if member not in mine and member not in waiting:
+                    stays = self.used(member, flavor, left)
+                    assert stays >= self._capacity(member, flavor), "reclaimed from a guarantee"
+
+    def _check_firm(self, made: Plan) -> None:
+        """What may not be preempted starts on nominal of its project, or of one above it, that is
+        not used up by what others below that one use beyond their own."""
+        then = self.usage(releasing=False)
+        for admit in made.admits:
+            asked = self.asks[admit.workload]
+            flavor = _flavor(asked)
+            then[asked.project, flavor] += sum(place.amount_milli for place in admit.places)
+            assert asked.preemptible or any(
+                self._drawn(member, flavor, then) <= self.nominal(member, flavor)
+                for member in _path(asked.project)
+            ), "it may not be preempted, and borrows"
+
+    def _drawn(self, member: str, flavor: str, usage: Mapping[tuple[str, str], int]) -> int:
+        beyond = (
+            self._drawn(child, flavor, usage) - self.nominal(child, flavor)
+            for child in _children(member)
+        )
+        return usage.get((member, flavor), 0) + sum(more for more in beyond if more > 0)
 
     def _take(self, preempt: Preempt, used: Counter[tuple[str, str]]) -> None:
         victim = self.holding[preempt.victim]
@@ -257,6 +286,11 @@ def _waits(made: Plan) -> set[WorkloadId]:
 
 def _children(member: str) -> list[str]:
     return [child for child, parent in PARENTS.items() if parent == member]
+
+
+def _path(member: str) -> list[str]:
+    """It, and who is above it, without the fleet."""
+    return [] if member == FLEET else [member, *_path(PARENTS[member])]
 
 
 def _flavor(pending: PendingView) -> str:

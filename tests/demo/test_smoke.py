@@ -30,7 +30,7 @@ def test_the_default_steps_pass_and_print_their_figures() -> None:
     rows = {line.split()[0]: line for line in done.stdout.splitlines() if line.strip()}
     head = rows["workload"].split()
     assert head[0] == "workload"
-    for name, user, gpus in (("smoke-mig", "ben", "1 x 1"), ("smoke-gang", "cleo", "2 x 8")):
+    for name, user, gpus in (("smoke-mig", "ben", "1 x 1"), ("smoke-gang", "cleo", "2 x 4")):
         assert user in rows[name]
         assert gpus in rows[name]
         assert " EUR " in rows[name]

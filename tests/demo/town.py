@@ -21,8 +21,8 @@ from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.core.policy import Policy
 from scheduler.loop import dispatch, lease, observe, watch
 from scheduler.loop.apply import apply
-from scheduler.loop.load import load_here
 from scheduler.models import Workload
+from scheduler.selectors.load import load_here
 from tests.factories import AT
 from tests.scheduler.fake import FakeCluster
 from tests.simulation import simulation

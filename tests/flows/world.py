@@ -16,6 +16,7 @@ from clusters.models import Cluster, Flavor, FlavorKind, Isolation
 from clusters.port import ClusterPort, PodReport
 from clusters.services import clusters, inventory
 from controlplane.kernel.clock import now
+from scheduler.core.failures import RETRIES, Retries
 from scheduler.core.lifecycle import State
 from scheduler.loop import collect, dispatch, observe, run, watch
 from scheduler.models import Workload
@@ -40,6 +41,10 @@ def spec(
     preemptible: bool = True,
     gpu_milli: int = 1000,
     run_time_limit_s: int | None = None,
+    image: str = "busybox",
+    retries: Retries = RETRIES,
+    grace_s: int = 30,
+    notice_s: int = 0,
 ) -> WorkloadSpec:
     pods = PodSetSpec(
         name="main",
@@ -50,7 +55,7 @@ def spec(
         gpu_count=gpus,
         gpu_milli=gpu_milli,
         flavors=(flavor,),
-        image="busybox",
+        image=image,
         command=command,
     )
     return WorkloadSpec(
@@ -59,6 +64,9 @@ def spec(
         priority_class=priority_class,
         preemptible=preemptible,
         run_time_limit_s=run_time_limit_s,
+        retries=retries,
+        grace_s=grace_s,
+        notice_s=notice_s,
     )
 
 

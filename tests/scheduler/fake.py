@@ -6,6 +6,7 @@ No kubelets: a test says what a pod comes to. The HTTP simulator is for the flow
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import count
 from typing import Never
 from uuid import uuid4
@@ -29,12 +30,15 @@ type Trouble = Callable[[str], None]
 
 @dataclass
 class FakeCluster:
-    """`trouble` by verb (create, open, delete, read, withdraw); `calls` counts the verbs.
-    `services` has whose each is: workload and attempt."""
+    """`trouble` by verb (create, open, notice, delete, read, withdraw); `calls` counts the verbs.
+    `services` has whose each is: workload and attempt; `notices` until when each pod was told
+    that it may run, `graces` with how much grace its deletion was asked."""
 
     pods: dict[str, PodReport] = field(default_factory=dict)
     requests: dict[str, PodRequest] = field(default_factory=dict)
     services: dict[str, tuple[str, int]] = field(default_factory=dict)
+    notices: dict[str, datetime] = field(default_factory=dict)
+    graces: dict[str, int] = field(default_factory=dict)
     trouble: dict[str, Trouble] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
     _versions: "count[int]" = field(default_factory=lambda: count(1))
@@ -112,10 +116,17 @@ class FakeCluster:
         self._begin("read", name)
         return self.pods.get(name)
 
+    def give_notice(self, *, namespace: str, name: str, uid: str, until: datetime) -> None:
+        self._begin("notice", name)
+        pod = self.pods.get(name)
+        if pod and pod.uid == uid:
+            self.notices[name] = until
+
     def delete_pod(
         self, *, namespace: str, name: str, uid: str, grace_s: int, resource_version: str = ""
     ) -> None:
         self._begin("delete", name)
+        self.graces[name] = grace_s
         pod = self.pods.get(name)
         if pod and pod.uid == uid and resource_version in ("", pod.resource_version):
             del self.pods[name]

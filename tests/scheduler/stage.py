@@ -19,8 +19,8 @@ from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.loop import dispatch, lease, observe
 from scheduler.loop.apply import Outcome, apply
-from scheduler.loop.load import Loaded, load_here
 from scheduler.models import Attempt, Placement, Workload
+from scheduler.selectors.load import Loaded, load_here
 from scheduler.services import workloads
 from tenants.access import Actor, actor_for
 from tenants.models import Project, Role, User

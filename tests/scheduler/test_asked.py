@@ -3,8 +3,8 @@
 from typing import Any
 
 from scheduler.core.lifecycle import State
-from scheduler.loop import asked
 from scheduler.models import PodSet, Workload
+from scheduler.selectors import asked
 from tests.factories import AT
 from tests.scheduler.stage import Stage
 

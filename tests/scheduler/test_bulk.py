@@ -82,3 +82,29 @@ def test_a_list_of_another_length_is_a_defect(stage: Stage) -> None:
 def test_a_column_that_the_table_has_not_is_a_defect(stage: Stage) -> None:
     with pytest.raises(TypeError, match="WorkloadEvent has no column level"):
         insert_events(stage, ["one"], level=3)
+
+
+class TestCopies:
+    def test_they_are_like_the_row_but_for_what_is_given(self, stage: Stage) -> None:
+        [event] = stage.submit().events.all()
+        ids = [uuid7(), uuid7()]
+        bulk.copy(event, id=ids, message=["one", "two"])
+        rows = WorkloadEvent.objects.filter(id__in=ids).order_by("id")
+        own = {"id", "message"}
+        like = {k: v for k, v in WorkloadEvent.objects.filter(id=event.id).values()[0].items()}
+        assert [row["message"] for row in rows.values()] == ["one", "two"]
+        for row in rows.values():
+            assert {k: v for k, v in row.items() if k not in own} == {
+                k: v for k, v in like.items() if k not in own
+            }
+
+    def test_a_column_that_there_is_not_or_of_another_length_is_a_defect(
+        self, stage: Stage
+    ) -> None:
+        [event] = stage.submit().events.all()
+        with pytest.raises(TypeError, match="WorkloadEvent has no column colour"):
+            bulk.copy(event, id=[uuid7()], colour=["red"])
+        with pytest.raises(ValueError, match="a column has not 2 values"):
+            bulk.copy(event, id=[uuid7(), uuid7()], message=["one"])
+        bulk.copy(event, id=[], message=[])
+        assert WorkloadEvent.objects.count() == 1

@@ -113,7 +113,7 @@ def test_an_attempt_that_shall_stop_is_given_for_that_and_not_for_its_start(stag
     stage.cancel(workload)
     token = uuid4()
     [mine] = claim(stage, token)
-    assert mine.stopping
+    assert mine.due is STOP
     claims.close(attempts=[mine.id], kinds=[START, STOP], token=token)
     assert not Operation.objects.filter(done_at=None).exists()
 
@@ -123,12 +123,12 @@ def test_a_stop_that_came_while_starting_stays_due(stage: Stage) -> None:
     stage.cycle()
     token = uuid4()
     [mine] = claim(stage, token)
-    assert not mine.stopping
+    assert mine.due is START
     stage.cancel(workload)
     assert claims.still_mine(attempts=[mine], token=token) == frozenset()
     claims.close(attempts=[mine.id], kinds=[START], token=token)
     [again] = claim(stage, uuid4())
-    assert again.stopping
+    assert again.due is STOP
 
 
 def test_what_failed_waits_longer_each_time_and_a_minute_at_most(stage: Stage) -> None:

@@ -5,8 +5,8 @@ import pytest
 from clusters.port import PodPhase
 from scheduler.core.snapshot import CapsView
 from scheduler.loop import drain, run
-from scheduler.loop.load import load_here
 from scheduler.models import Operation, Workload
+from scheduler.selectors.load import load_here
 from scheduler.selectors.queues import UnderWay, under_way
 from tenants.models import Project, QueueState
 from tenants.services import queues

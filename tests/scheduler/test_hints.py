@@ -92,3 +92,12 @@ def test_nothing_is_sent_for_what_was_taken_back(transactional_db: None, sent: l
     with pytest.raises(KeyError):
         fail()
     assert sent == []
+
+
+def test_the_end_of_what_waited_asks_for_a_cycle(committed: Stage, sent: list[str]) -> None:
+    """Others may have waited for it; what ran gives capacity back, which asks for one anyway."""
+    row = committed.submit()
+    hints.taken(hints.CYCLE)
+    sent.clear()
+    committed.cancel(row)
+    assert sent == [hints.CYCLE]

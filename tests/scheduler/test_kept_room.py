@@ -6,8 +6,9 @@ import pytest
 from pytest_django import Settings
 
 from controlplane import health
-from scheduler.loop import policy, run
+from scheduler.loop import run
 from scheduler.models import Workload
+from scheduler.selectors import policy
 from tenants.models import Quota
 from tests.factories import AT
 from tests.scheduler.stage import Stage

@@ -10,8 +10,8 @@ from pytest_django import Settings
 from clusters.models import Cluster, Flavor, Node
 from scheduler.core.snapshot import PastView, Placing, TopologyView
 from scheduler.core.units import FlavorId, NodeId
-from scheduler.loop.load import load_here
 from scheduler.models import Workload
+from scheduler.selectors.load import load_here
 from tenants.models import PastUse, Project, Quota, TenantQuota
 from tests import factories
 from tests.factories import AT

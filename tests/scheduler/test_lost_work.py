@@ -8,8 +8,8 @@ from pytest_django import Settings
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import Conflict, NotAllowed
 from scheduler.core.lifecycle import State
-from scheduler.loop.load import load_here
 from scheduler.models import Workload
+from scheduler.selectors.load import load_here
 from scheduler.services import workloads
 from tenants.access import actor_for
 from tenants.models import Project, Quota, Role, User

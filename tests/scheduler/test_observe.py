@@ -220,9 +220,12 @@ def test_a_gang_that_lost_a_node_is_tried_again_though_the_rest_of_it_had_to_be_
     stopped = stage.report(second, PodPhase.FAILED, exit_code=143, reason="Error", started_at=AT)
     stage.observe(stopped)
     workload.refresh_from_db()
-    assert (workload.state, workload.failures) == (State.PENDING, 1)
-    assert Attempt.objects.get().outcome == "lost"
-    assert WorkloadEvent.objects.get(before="RUNNING").message == "lost: NodeLost"
+    assert (workload.state, workload.failures, workload.node_losses) == (State.PENDING, 0, 1)
+    attempt = Attempt.objects.get()
+    assert (attempt.outcome, attempt.failure) == ("lost", "node-lost")
+    message = WorkloadEvent.objects.get(before="RUNNING").message
+    assert message == "its node was lost: NodeLost; 0.267 GPU-hours of work lost"
+    assert attempt.lost_milli_s == 2 * 8000 * 60
 
 
 @pytest.mark.parametrize("phase", [PodPhase.RUNNING, PodPhase.SUCCEEDED])

@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from scheduler.loop.load import load_here
 from scheduler.models import Workload
+from scheduler.selectors.load import load_here
 from tests import factories
 from tests.factories import AT
 from tests.scheduler.stage import Stage

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from clusters.port import PodPhase
+from scheduler.core.failures import FailureClass
 from scheduler.core.lifecycle import State
 from scheduler.loop import retry
 from scheduler.models import Attempt, Operation, Workload
@@ -22,6 +23,7 @@ def give_up(workload: Workload) -> bool:
         workload_id=workload.id,
         project_id=workload.project_id,
         why="the cluster could not place it",
+        failure=FailureClass.REFUSED,
         actor="system:test",
         at=AT,
     )
@@ -32,7 +34,8 @@ def test_it_takes_back_what_is_not_running_yet(stage: Stage) -> None:
     assert give_up(workload)
     workload.refresh_from_db()
     assert workload.state == State.PREEMPTING
-    assert Attempt.objects.get().trouble == "the cluster could not place it"
+    attempt = Attempt.objects.get()
+    assert (attempt.failure, attempt.trouble) == ("refused", "the cluster could not place it")
     assert Operation.objects.get(kind="stop").done_at is None
 
 

@@ -1,22 +1,27 @@
 """Reserving: who may, what can be kept, and that giving it up works once."""
 
-from datetime import timedelta
+import re
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from clusters.models import Flavor
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound
+from scheduler.selectors import fleet
 from tenants.access import actor_for
-from tenants.models import Reservation, User
+from tenants.models import NEVER, Reservation, User
 from tenants.selectors import reservations as selectors
 from tenants.services import reservations
+from tenants.services.reservations import Weekly
 from tests import factories
 from tests.conftest import Cast
 from tests.factories import AT
 
 HOUR = timedelta(hours=1)
+LATE = AT.date() + timedelta(weeks=10)
 
 
 @pytest.fixture
@@ -30,6 +35,7 @@ def make(cast: Cast, flavor: Flavor, *, by: User | None = None, **changes: Any) 
     """By oz, but for the changes; Any: arguments of the service."""
     asked: dict[str, Any] = {
         "amount_milli": 6000, "starts_at": AT + HOUR, "ends_at": AT + 2 * HOUR, "note": " Demo. ",
+        "there_milli": 1_000_000,
     }  # fmt: skip
     return reservations.make(
         actor=actor_for(user=by or cast.oz),
@@ -56,6 +62,14 @@ def test_it_is_kept_with_who_made_it_and_audited(cast: Cast, h100: Flavor) -> No
         ({"ends_at": AT + HOUR}, "/ends_at"),
         ({"starts_at": AT - HOUR, "ends_at": AT}, "/ends_at"),
         ({"note": "x" * 501}, "/note"),
+        ({"there_milli": 5999}, "/amount_milli"),
+        ({"weekly": Weekly(zone="Mars/Base", until=AT.date())}, "/zone"),
+        ({"weekly": Weekly(zone="UTC", until=AT.date() - timedelta(days=1))}, "/weekly_until"),
+        ({"weekly": Weekly(zone="UTC", until=AT.date() + timedelta(weeks=106))}, "/weekly_until"),
+        (
+            {"ends_at": AT + timedelta(days=6, hours=2), "weekly": Weekly(zone="UTC", until=LATE)},
+            "/ends_at",
+        ),
         ({"note": "a\u202eb"}, "/note"),
     ],
 )
@@ -111,3 +125,90 @@ def test_it_is_cancelled_once_and_not_when_it_is_over(cast: Cast, h100: Flavor) 
     assert list(selectors.reservations(actor=oz, at=AT)) == [second]
     assert not selectors.reservations(actor=oz, at=AT + 2 * HOUR)
     assert not selectors.reservations(actor=actor_for(user=cast.cleo), at=AT)
+
+
+def test_more_than_there_is_is_refused_with_both_numbers(cast: Cast, h100: Flavor) -> None:
+    told = (
+        "The clusters have 5.999 h100-80gb, and 6 is asked for: what is not there can't be kept."
+    )
+    with pytest.raises(Invalid, match=re.escape(told)):
+        make(cast, h100, there_milli=5999)
+    make(cast, h100, there_milli=6000)
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).astimezone(UTC)
+
+
+def weekly(cast: Cast, h100: Flavor, start: str, end: str, until: str, **more: Any) -> Reservation:
+    return make(
+        cast,
+        h100,
+        starts_at=at(start),
+        ends_at=at(end),
+        weekly=Weekly(zone="Europe/Berlin", until=date.fromisoformat(until)),
+        **more,
+    )
+
+
+def test_a_weekly_one_begins_at_the_same_hour_though_clocks_change(
+    cast: Cast, h100: Flavor
+) -> None:
+    """Clocks in Berlin are put forward on 31 March 2030."""
+    made = weekly(cast, h100, "2030-03-22T22:00+01:00", "2030-03-23T04:00+01:00", "2030-04-11")
+    found = list(made.windows(after=AT, before=NEVER))
+    assert found == [
+        (at("2030-03-22T22:00+01:00"), at("2030-03-23T04:00+01:00")),
+        (at("2030-03-29T22:00+01:00"), at("2030-03-30T04:00+01:00")),
+        (at("2030-04-05T22:00+02:00"), at("2030-04-06T04:00+02:00")),
+    ]
+    assert made.last_ends_at == at("2030-04-06T04:00+02:00")
+    for nth, (start, end) in enumerate(found):
+        assert list(made.windows(after=start, before=start + HOUR)) == [found[nth]]
+        assert list(made.windows(after=end, before=NEVER)) == found[nth + 1 :]
+        assert list(made.windows(after=AT, before=start)) == found[:nth]
+
+
+def test_weekly_ones_that_meet_add_up_and_others_do_not(cast: Cast, h100: Flavor) -> None:
+    weekly(cast, h100, "2030-03-01T10:00Z", "2030-03-01T12:00Z", "2030-03-29", amount_milli=4000)
+    with pytest.raises(Invalid, match="4 are reserved for it in that time already"):
+        make(cast, h100, starts_at=at("2030-03-15T11:00Z"), ends_at=at("2030-03-15T13:00Z"))
+    with pytest.raises(Invalid, match="4 are reserved for it in that time already"):
+        weekly(cast, h100, "2030-02-22T11:00Z", "2030-02-22T13:00Z", "2030-03-01")
+    make(cast, h100, starts_at=at("2030-03-15T12:00Z"), ends_at=at("2030-03-15T13:00Z"))
+    make(cast, h100, starts_at=at("2030-04-05T10:00Z"), ends_at=at("2030-04-05T12:00Z"))
+    weekly(cast, h100, "2030-03-02T10:00Z", "2030-03-02T12:00Z", "2030-03-30")
+
+
+def test_a_weekly_one_is_listed_and_can_be_cancelled_until_its_last_window_ends(
+    cast: Cast, h100: Flavor
+) -> None:
+    made = weekly(cast, h100, "2030-03-01T10:00Z", "2030-03-01T12:00Z", "2030-03-08")
+    actor = actor_for(user=cast.oz)
+    late = at("2030-03-08T11:59Z")
+    assert list(selectors.reservations(actor=actor, at=late)) == [made]
+    assert list(selectors.reservations(actor=actor, at=late + HOUR)) == []
+    with pytest.raises(Conflict):
+        reservations.cancel(actor=actor, reservation=made, at=late + HOUR)
+    assert reservations.cancel(actor=actor, reservation=made, at=late).cancelled_at == late
+
+
+def test_the_planner_sees_the_windows_of_the_next_weeks(cast: Cast, h100: Flavor) -> None:
+    weekly(cast, h100, "2030-03-01T10:00Z", "2030-03-01T12:00Z", "2030-12-31")
+    now = at("2030-03-08T11:00Z")
+    seen = fleet.reservations(at=now)
+    first = int(at("2030-03-08T10:00Z").timestamp())
+    week = 7 * 24 * 3600
+    assert [window.starts_at for window in seen[:3]] == [first, first + week, first + 2 * week]
+    assert {window.ends_at - window.starts_at for window in seen} == {7200}
+    assert [window.starts_at for window in seen[3:]] == [
+        first + 3 * week,
+        first + 4 * week - 3600,  # clocks were put forward
+    ]
+    assert seen[0].binds_at == first - settings.BERTH_RESERVATION_HORIZON_S
+
+
+def test_one_that_is_kept_once_counts_however_far_ahead(cast: Cast, h100: Flavor) -> None:
+    make(cast, h100, starts_at=AT + 9000 * HOUR, ends_at=AT + 9001 * HOUR)
+    [seen] = fleet.reservations(at=AT)
+    assert seen.starts_at == (AT + 9000 * HOUR).timestamp()

@@ -43,7 +43,7 @@ def test_a_pod_is_a_submission_that_the_api_takes(tmp_path: Path) -> None:
             row.gpus,
             ("sleep", str(row.runs_s)),
         )
-        assert not spec.preemptible
+        assert spec.preemptible
 
 
 def test_a_run_time_may_be_replaced() -> None:

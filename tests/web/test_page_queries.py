@@ -14,7 +14,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from clusters.models import Flavor
 from controlplane.kernel import clock
+from tests import factories
 from tests.browser import scene
 from tests.web.conftest import HTMX
 
@@ -31,13 +33,18 @@ def counted(client: Client, url: str, **headers: str) -> int:
 
 
 @pytest.mark.django_db
+@pytest.mark.usefixtures("one_moment")
 def test_pages_cost_what_is_written() -> None:
     shown = scene.build(at=clock.now())
+    detection, ben = shown.projects["Detection"], shown.people["ben"]
+    array = factories.array(detection, ben, [Flavor.objects.get(name="h100-80gb")], 40)
     urls = {
         "home": reverse("home"),
         "workload-list": reverse("workload-list"),
         "workload-detail running": reverse("workload-detail", args=[shown.running.id]),
         "workload-detail waiting": reverse("workload-detail", args=[shown.waiting.id]),
+        "array-detail": reverse("array-detail", args=[array.id]),
+        "workload-explanation": reverse("workload-explanation", args=[shown.waiting.id]),
         "workload-submit": reverse("workload-submit"),
         "queue": reverse("queue"),
         "spend": reverse("spend"),

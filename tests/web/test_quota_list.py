@@ -2,6 +2,7 @@
 
 from django.urls import reverse
 
+from clusters.models import FlavorKind
 from tenants.models import Quota, TenantQuota
 from tests import factories
 from tests.conftest import Cast
@@ -45,6 +46,16 @@ def test_it_shows_what_tenants_have_for_all_below_them(
         " Together they borrow without a limit and lend at most 0."
     ) in page
     assert "Speech" not in page
+
+
+def test_it_tells_the_unit_of_a_quota_over_a_model(browse: Browse, cast: Cast, shop: Shop) -> None:
+    told = "7 are one GPU, whether used whole, in slices or in shares."
+    assert told not in browse(cast.ada).get(URL).content.decode()
+    over = factories.flavor("h100-80gb.sevenths", FlavorKind.MODEL)
+    factories.quota(cast.detection, over, 14_000)
+    page = browse(cast.ada).get(URL).content.decode()
+    assert told in page
+    assert "h100-80gb.sevenths" in page
 
 
 def test_departments_stand_below_their_organisation(

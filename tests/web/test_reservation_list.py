@@ -33,9 +33,36 @@ def test_an_operator_reserves_in_their_own_time_zone(
     assert (made.amount_milli, made.starts_at.isoformat()) == (2500, "2100-01-01T09:00:00+00:00")
 
 
+def test_a_weekly_one_is_shown_by_its_next_window(browse: Browse, cast: Cast, shop: Shop) -> None:
+    begun, week = clock.now() - timedelta(days=3), timedelta(weeks=1)
+    made = factories.reservation(
+        cast.detection, shop.h100, cast.oz, starts_at=begun, ends_at=begun + timedelta(hours=1),
+        zone="UTC", last_ends_at=begun + 3 * week + timedelta(hours=1),
+    )  # fmt: skip
+    answer = browse(cast.ben).get(URL)
+    [(_, window, _)] = answer.context["reservations"]
+    assert window == (made.starts_at + week, made.ends_at + week)
+    page = answer.content.decode()
+    assert "by the clocks of UTC" in page
+    assert "has begun" not in page
+
+
+def test_one_for_each_week_goes_by_the_readers_clocks(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    client = browse(cast.oz)
+    client.cookies["berth_tz"] = "Europe/Berlin"
+    client.post(URL, form(cast, weekly_until="2100-01-15"))
+    made = Reservation.objects.get()
+    assert made.zone == "Europe/Berlin"
+    assert made.last_ends_at == made.ends_at + timedelta(weeks=2)
+
+
 @pytest.mark.parametrize(
     ("changes", "field", "words"),
     [
+        ({"weekly_until": "2099-01-01"}, "weekly_until", "is not between the day on which"),
+        ({"weekly_until": "soon"}, "weekly_until", "Enter a valid date"),
         ({"amount": "13"}, "amount", "may hold 12 of h100-80gb at most, and 13 is asked"),
         ({"amount": "0"}, "amount", "greater than or equal to"),
         ({"ends_at": "2100-01-01T10:00"}, "ends_at", "has to end after it begins"),

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from clusters.models import FlavorKind
 from controlplane.audit.models import AuditEvent
-from scheduler.models import PodSet, Workload
+from scheduler.models import PodSet, Workload, WorkloadArray
 from scheduler.web.forms import field_of
 from tenants.models import Project
 from tests import factories
@@ -33,7 +33,8 @@ def test_a_plain_post_stores_it_and_shows_its_page(browse: Browse, cast: Cast, s
     sent = form(
         cast, count="4", gpus="2", command='python train.py --name "two words"',
         env="SEED=7\n\nPATH_TO=a=b", limit="1.5", limit_unit="hours", priority_class="high",
-        preemptible="", clusters=["north"], min_count="2", together="rack",
+        preemptible="", clusters=["north"], min_count="2", together="rack", notice_s="90",
+        grace_s="60",
     )  # fmt: skip
     answer = browse(cast.ben).post(URL, sent)
     made = Workload.objects.get(name="finetune")
@@ -41,7 +42,7 @@ def test_a_plain_post_stores_it_and_shows_its_page(browse: Browse, cast: Cast, s
     assert answer.headers["Location"] == reverse("workload-detail", args=[made.id])
     assert (made.project, made.submitted_by) == (cast.detection, cast.ben)
     assert (made.priority_class, made.preemptible) == ("high", False)
-    assert made.run_time_limit_s == 5400
+    assert (made.run_time_limit_s, made.notice_s, made.grace_s) == (5400, 90, 60)
     assert [cluster.name for cluster in made.clusters.all()] == ["north"]
     assert (made.topology_level, made.topology_required) == ("rack", False)
     pod_set = PodSet.objects.get(workload=made)
@@ -274,6 +275,8 @@ def test_a_post_without_the_token_of_the_form_is_refused(cast: Cast, shop: Shop)
         ("/0/pod_sets/0/flavors/1", "second"),
         ("/pod_sets/0/flavors", "flavor"),
         ("/pod_sets/0/command/3", "command"),
+        ("/0/notice_s", "notice_s"),
+        ("/grace_s", "grace_s"),
         ("/0/clusters/2", "clusters"),
         ("/0/topology/level", "together"),
         ("/0/pod_sets", None),
@@ -282,3 +285,30 @@ def test_a_post_without_the_token_of_the_form_is_refused(cast: Cast, shop: Shop)
 )
 def test_pointers_lead_to_fields(pointer: str, field: str | None) -> None:
     assert field_of(pointer) == field
+
+
+def test_an_array_is_stored_and_its_page_shown(browse: Browse, cast: Cast, shop: Shop) -> None:
+    answer = browse(cast.ben).post(URL, form(cast, array_size="4", most_at_once="2"))
+    made = WorkloadArray.objects.get()
+    assert answer.headers["Location"] == reverse("array-detail", args=[made.id])
+    assert (made.name, made.size, made.most_at_once) == ("finetune", 4, 2)
+    assert made.elements.count() == 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "told"),
+    [
+        ({"array_size": "0"}, "array_size", "greater than or equal to 1"),
+        ({"array_size": "10001"}, "array_size", "less than or equal to 10000"),
+        ({"array_size": "3", "most_at_once": "4"}, "most_at_once", "the size of the array: 3."),
+        ({"most_at_once": "4"}, "most_at_once", "the size of the array: none."),
+        ({"array_size": "11", "name": "n" * 97}, "name", "at most 96 characters"),
+    ],
+)
+def test_an_array_that_cannot_be_is_told_beside_its_field(
+    browse: Browse, cast: Cast, shop: Shop, changes: dict[str, str], field: str, told: str
+) -> None:
+    answer = browse(cast.ben).post(URL, form(cast, **changes))
+    assert answer.status_code == 422
+    assert told in str(answer.context["form"].errors[field])
+    assert not WorkloadArray.objects.exists()

@@ -3,6 +3,7 @@ translate; here is only which request makes which method true."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from datetime import datetime
 from functools import partial
 from urllib.parse import quote
 
@@ -28,6 +29,8 @@ PODS = "/api/v1/pods"
 NAMESPACES = "/api/v1/namespaces"
 MOST_PAGES = 1000
 SIMULATED = "+berth.simulator"
+_NOT_THAT_POD = frozenset({Fault.NOT_FOUND, Fault.CONFLICT})
+"""Gone already, or no longer what is meant (409)."""
 
 
 class KubernetesCluster:
@@ -137,6 +140,15 @@ class KubernetesCluster:
         found = self._found(_pod(namespace, name))
         return None if found is None else self._report(found)
 
+    def give_notice(self, *, namespace: str, name: str, uid: str, until: datetime) -> None:
+        body = manifests.notice(uid=uid, until=until, names=self._names)
+        path = _pod(namespace, name)
+        try:
+            self._client.call("PATCH", path, body=body, content_type=MERGE_PATCH)
+        except ClusterError as error:
+            if error.fault not in _NOT_THAT_POD:
+                raise
+
     def delete_pod(
         self, *, namespace: str, name: str, uid: str, grace_s: int, resource_version: str = ""
     ) -> None:
@@ -196,8 +208,7 @@ class KubernetesCluster:
         try:
             self._client.call("DELETE", path, body=body)
         except ClusterError as error:
-            # Gone already, or no longer what is meant (409).
-            if error.fault not in {Fault.NOT_FOUND, Fault.CONFLICT}:
+            if error.fault not in _NOT_THAT_POD:
                 raise
 
     def _found(self, path: str) -> Json | None:

@@ -6,6 +6,7 @@ so the user and group are set too. An image that needs root does not run under B
 """
 
 import hashlib
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -16,7 +17,9 @@ from clusters.port import PodRequest
 type Json = dict[str, Any]  # Any: an object of the API, as JSON
 
 RUN_AS = 1000
-GRACE_S = 30
+NOTICE_AT = "/etc/berth"
+"""Where a pod reads, in notice-until, when it will be stopped: empty until it is told."""
+_VOLUME = "berth"
 _DEVICES = "nvidia.com/"
 
 
@@ -49,7 +52,7 @@ def _spec(request: PodRequest, *, names: Names) -> Json:
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": GRACE_S,
+        "terminationGracePeriodSeconds": request.grace_s,
         "securityContext": {
             "runAsNonRoot": True,
             "runAsUser": RUN_AS,
@@ -63,6 +66,10 @@ def _spec(request: PodRequest, *, names: Names) -> Json:
     }
     if request.run_time_limit_s is not None:
         spec["activeDeadlineSeconds"] = request.run_time_limit_s
+    if request.notice:
+        told = {"fieldRef": {"fieldPath": f"metadata.annotations['{names.annotation_notice}']"}}
+        items = [{"path": "notice-until", **told}]
+        spec["volumes"] = [{"name": _VOLUME, "downwardAPI": {"items": items}}]
     if request.subdomain:
         spec["hostname"] = request.name
         spec["subdomain"] = request.subdomain
@@ -90,6 +97,9 @@ def _container(request: PodRequest) -> Json:
             "capabilities": {"drop": ["ALL"]},
         },
     }
+    if request.notice:
+        mount = {"name": _VOLUME, "mountPath": NOTICE_AT, "readOnly": True}
+        container["volumeMounts"] = [mount]
     if request.command:
         container["command"] = list(request.command)
     if request.args:
@@ -108,6 +118,12 @@ def opening(*, uid: str, resource_version: str, hostname: str) -> Json:
         "metadata": {"uid": uid, "resourceVersion": resource_version},
         "spec": {"nodeSelector": {HOSTNAME: hostname}, "schedulingGates": None},
     }
+
+
+def notice(*, uid: str, until: datetime, names: Names) -> Json:
+    """The merge patch that tells a pod until when it may run, if it is still that pod."""
+    told = until.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return {"metadata": {"uid": uid, "annotations": {names.annotation_notice: told}}}
 
 
 def namespace(name: str, *, names: Names) -> Json:

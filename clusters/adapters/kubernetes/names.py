@@ -21,6 +21,7 @@ class Names:
     label_rank: str = field(init=False)
     label_geometry: str = field(init=False)
     annotation_hash: str = field(init=False)
+    annotation_notice: str = field(init=False)
     field_manager: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -32,6 +33,7 @@ class Names:
             ("label_rank", "rank"),
             ("label_geometry", "mig-geometry"),
             ("annotation_hash", "spec-hash"),
+            ("annotation_notice", "notice-until"),
         ):
             object.__setattr__(self, attribute, f"{self.prefix}/{suffix}")
         object.__setattr__(self, "field_manager", f"berth-{self.installation}"[:128])

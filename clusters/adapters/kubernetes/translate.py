@@ -79,7 +79,9 @@ def pod(body: Json, *, names: Names) -> PodReport:
         started_at=started_at,
         finished_at=moment(ended, "finishedAt") if phase.ended else None,
         exit_code=exit_code if type(exit_code) is int and abs(exit_code) < 2**31 else None,
-        reason=printable(reason or _container_reason(container, ended)),
+        reason=printable(
+            reason or _disruption(status, phase) or _container_reason(container, ended)
+        ),
         deleting=metadata.get("deletionTimestamp") is not None,
         cpu_milli=resources.pop("cpu", 0),
         memory_mib=resources.pop("memory", 0),
@@ -103,6 +105,16 @@ def _phase(spec: Json, status: Json) -> tuple[PodPhase, str]:
         if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
             return PodPhase.UNSCHEDULABLE, _text(condition, "message") or "Unschedulable"
     return PodPhase.WAITING, reason
+
+
+def _disruption(status: Json, phase: PodPhase) -> str:
+    """By whom a pod that failed was made to: PreemptionByScheduler, DeletionByTaintManager, ..."""
+    if phase is not PodPhase.FAILED:
+        return ""
+    for condition in objects(status, "conditions"):
+        if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
+            return _text(condition, "reason")
+    return ""
 
 
 def _text(body: Json, key: str) -> str:

@@ -10,11 +10,15 @@ from scheduler.core.sweep.state import (
     CHARGED,
     COMING,
     CORES,
+    DEPTH,
+    DRAWN,
+    FIRM,
+    FIRM_CEILING,
     FLAVOR_KIND,
     FLEET,
     HOPE,
     KEPT,
-    LEAVING,
+    LASTING,
     LIMIT,
     LOWEST,
     MEMBER,
@@ -28,7 +32,9 @@ from scheduler.core.sweep.state import (
     OPTIONS_BEYOND,
     OVER,
     PARENT,
+    PART,
     PROMISED,
+    PROMISED_DRAWN,
     PROMISES,
     QUOTED,
     SETS,
@@ -39,6 +45,7 @@ from scheduler.core.sweep.state import (
     UNLIMITED,
     USED,
     WEIGHT,
+    WHOLE_OF,
     Flavors,
     Log,
     Queues,
@@ -46,6 +53,7 @@ from scheduler.core.sweep.state import (
     Work,
     compiled,
 )
+from scheduler.core.units import ONE_MILLI
 
 
 @compiled
@@ -87,26 +95,74 @@ def spare(f: Flavors, t: Tree, w: Work, log: Log, option: int, member: int) -> b
 
 
 @compiled
-def owned(
-    f: Flavors, t: Tree, q: Queues, w: Work, option: int, project: int, priority: int
-) -> bool:
-    """As `Admission.is_owned`."""
-    member = q.projects[project, MEMBER]
-    for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
-        flavor, asked = w.needs[need, 0], w.needs[need, 1]
-        used = t.ledgers[USED, flavor, member] - t.ledgers[LEAVING, flavor, member]
-        if used + asked > t.ledgers[NOMINAL, flavor, member]:
-            return False
-        if q.ahead[project, f.flavors[flavor, MODEL]] > priority:
-            return False
-    return bool(q.ahead[project, NO_MODEL] <= priority)
+def _room(t: Tree, used: int, stays: int, most: int, flavor: int, member: int, at: int) -> int:
+    """As `quota.Ledger.rooms` has it for one `at` or above the member."""
+    below = 0
+    while member != at:
+        below += max(0, t.ledgers[stays, flavor, member] - t.ledgers[used, flavor, member])
+        member = t.members[member, PARENT]
+    return int(t.ledgers[most, flavor, at] - t.ledgers[used, flavor, at] + below)
 
 
 @compiled
-def _charge(t: Tree, ledger: int, flavor: int, member: int, amount: int) -> None:
+def _nearest(t: Tree, w: Work, used: int, stays: int, most: int, option: int, member: int) -> int:
+    """The nearest that has room of all that is asked for, from the member up to below the fleet;
+    0 when there is none."""
+    at = member
+    while at > 0:
+        fits = True
+        for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
+            flavor, asked = w.needs[need, 0], w.needs[need, 1]
+            if asked > _room(t, used, stays, most, flavor, member, at):
+                fits = False
+                break
+        if fits:
+            return int(at)
+        at = t.members[at, PARENT]
+    return 0
+
+
+@compiled
+def firm_spare(t: Tree, f: Flavors, w: Work, log: Log, option: int, member: int) -> bool:
+    """As `firm.narrowed`, of what `spare` has set."""
+    for draft in range(1 + log.counts[PROMISES]):
+        drawn = PROMISED_DRAWN if draft else DRAWN
+        at = _nearest(t, w, drawn, NOMINAL, NOMINAL, option, member)
+        if not at:
+            return False
+        for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
+            flavor = w.needs[need, 0]
+            room = _room(t, drawn, NOMINAL, NOMINAL, flavor, member, at)
+            f.flavors[flavor, SPARE] = min(f.flavors[flavor, SPARE], room)
+    return True
+
+
+@compiled
+def guarantor(
+    f: Flavors, t: Tree, q: Queues, w: Work, option: int, project: int, priority: int
+) -> int:
+    """As `Admission.guarantor`."""
+    if q.ahead[project, NO_MODEL] > priority:
+        return 0
+    for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
+        if q.ahead[project, f.flavors[w.needs[need, 0], MODEL]] > priority:
+            return 0
+    return _nearest(t, w, LASTING, KEPT, CAPACITY, option, q.projects[project, MEMBER])
+
+
+@compiled
+def is_of_tier(t: Tree, q: Queues, project: int, by: int, tier: int) -> bool:
+    """Whether what that member guarantees is of the tier, or of one before it."""
+    if tier <= 0 or by <= 0:
+        return tier <= 0
+    return bool(by == q.projects[project, MEMBER] or t.members[by, DEPTH] >= tier)
+
+
+@compiled
+def _charge(t: Tree, ledger: int, stays: int, flavor: int, member: int, amount: int) -> None:
     """As `quota.Ledger.charge`."""
     while member >= 0 and amount:
-        kept, before = t.ledgers[KEPT, flavor, member], t.ledgers[ledger, flavor, member]
+        kept, before = t.ledgers[stays, flavor, member], t.ledgers[ledger, flavor, member]
         t.ledgers[ledger, flavor, member] = before + amount
         amount = max(before + amount, kept) - max(before, kept)
         member = t.members[member, PARENT]
@@ -119,13 +175,25 @@ def charge(f: Flavors, t: Tree, log: Log, member: int) -> None:
         amount = f.flavors[flavor, CHARGED]
         if not amount:
             continue
-        _charge(t, USED, flavor, member, amount)
-        if log.counts[PROMISES]:
-            _charge(t, PROMISED, flavor, member, amount)
-        at = member
-        while at > 0:
-            t.ledgers[OVER, flavor, at] += amount
-            at = t.members[at, PARENT]
+        _charge_all(t, log, flavor, member, amount)
+        whole = f.flavors[flavor, WHOLE_OF]
+        if whole >= 0 and t.ledgers[QUOTED, whole, member]:
+            _charge_all(t, log, whole, member, amount * f.flavors[flavor, PART] // ONE_MILLI)
+
+
+@compiled
+def _charge_all(t: Tree, log: Log, flavor: int, member: int, amount: int) -> None:
+    """What is used of the flavor, what is promised, and how far members are over."""
+    _charge(t, USED, KEPT, flavor, member, amount)
+    _charge(t, LASTING, KEPT, flavor, member, amount)
+    _charge(t, DRAWN, NOMINAL, flavor, member, amount)
+    if log.counts[PROMISES]:
+        _charge(t, PROMISED, KEPT, flavor, member, amount)
+        _charge(t, PROMISED_DRAWN, NOMINAL, flavor, member, amount)
+    at = member
+    while at > 0:
+        t.ledgers[OVER, flavor, at] += amount
+        at = t.members[at, PARENT]
 
 
 @compiled
@@ -145,28 +213,30 @@ def share(f: Flavors, t: Tree, member: int) -> int:
 @compiled
 def may_evict(
     f: Flavors, t: Tree, q: Queues, w: Work, log: Log, request: int, project: int, priority: int,
-    borrowing: bool,
+    tier: int,
 ) -> bool:  # fmt: skip
     """Whether evictions, or what is on its way back, might help: then it is decided by hand."""
     if not (log.counts[CAN_EVICT] or log.counts[COMING]):
         return False
     for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
-        is_owned = owned(f, t, q, w, option, project, priority)
-        if not is_owned and not borrowing:
+        by = guarantor(f, t, q, w, option, project, priority)
+        if not is_of_tier(t, q, project, by, tier):
             continue
         if log.counts[COMING] and not w.options[option, STUCK]:
             return True
         if log.counts[CAN_EVICT]:
             if q.projects[project, LOWEST] < priority:
                 return True
-            if is_owned and _borrowers(f, t, q, w, option, project):
+            if by and _borrowers(f, t, q, w, option, project, by):
                 return True
     return False
 
 
 @compiled
-def _borrowers(f: Flavors, t: Tree, q: Queues, w: Work, option: int, project: int) -> bool:
-    """Whether another project is over its nominal quota with work that may be evicted."""
+def _borrowers(
+    f: Flavors, t: Tree, q: Queues, w: Work, option: int, project: int, by: int
+) -> bool:
+    """As `victims.Candidates.borrowers`: whether there are any."""
     for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
         flavor = w.needs[need, 0]
         if not w.needs[need, 1]:
@@ -175,11 +245,24 @@ def _borrowers(f: Flavors, t: Tree, q: Queues, w: Work, option: int, project: in
             other = f.holders[flavor, n]
             if other < 0:
                 break
-            member = q.projects[other, MEMBER]
-            over = t.ledgers[USED, flavor, member] - t.ledgers[NOMINAL, flavor, member]
-            if other != project and over > 0:
+            if other != project and _gives(t, flavor, q.projects[other, MEMBER], by):
                 return True
     return False
+
+
+@compiled
+def _gives(t: Tree, flavor: int, member: int, by: int) -> bool:
+    """Whether the member and those above it are over, up to the nearest that is above both; and
+    that one is above whom the guarantee is from. A parent has a lower number than its children."""
+    above = t.members[by, PARENT]
+    while above != member:
+        if above > member:
+            above = t.members[above, PARENT]
+        elif t.ledgers[USED, flavor, member] > t.ledgers[CAPACITY, flavor, member]:
+            member = t.members[member, PARENT]
+        else:
+            return False
+    return True
 
 
 @compiled
@@ -190,10 +273,10 @@ def claim(
     first, beyond = w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]
     sets = w.requests[request, SETS_BEYOND] - w.requests[request, SETS]
     for option in range(first, beyond):
-        if w.options[option, HOPE] == UNKNOWN and not _beyond(t, q, w, option, project):
+        if w.options[option, HOPE] == UNKNOWN and not _beyond(t, q, w, request, option, project):
             return False
     for option in range(first, beyond):
-        if not w.options[option, HOPE] or _beyond(t, q, w, option, project):
+        if not w.options[option, HOPE] or _beyond(t, q, w, request, option, project):
             continue
         for nth in range(sets):
             flavor = w.accepted[w.options[option, ACCEPTED] + nth]
@@ -208,11 +291,12 @@ def claim(
 
 
 @compiled
-def _beyond(t: Tree, q: Queues, w: Work, option: int, project: int) -> bool:
+def _beyond(t: Tree, q: Queues, w: Work, request: int, option: int, project: int) -> bool:
     """Whether it asks for more than the project could ever have."""
     member = q.projects[project, MEMBER]
+    ceiling = FIRM_CEILING if w.requests[request, FIRM] else CEILING
     for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
         flavor, asked = w.needs[need, 0], w.needs[need, 1]
-        if not t.ledgers[QUOTED, flavor, member] or asked > t.ledgers[CEILING, flavor, member]:
+        if not t.ledgers[QUOTED, flavor, member] or asked > t.ledgers[ceiling, flavor, member]:
             return True
     return False

@@ -7,6 +7,7 @@ import numpy as np
 
 from scheduler.core import mig
 from scheduler.core.draft import Draft
+from scheduler.core.equivalents import Parts
 from scheduler.core.quota import amount_milli
 from scheduler.core.request import Option, Request
 from scheduler.core.share import Shares
@@ -64,9 +65,9 @@ def fill(
         snapshot=snapshot, draft=draft, clusters=clusters, with_cores=with_cores
     )
     samples = dict(zip(requests, pending, strict=True))
-    work, options = _work(samples, rows, clusters, fleet)
+    work, options = _work(samples, rows, clusters, fleet, draft.book.parts)
     projects = sorted({waiting.project for waiting in pending})
-    of_flavors = _flavors(flavors, len(clusters), fleet, draft)
+    of_flavors = _flavors(flavors, rows, len(clusters), fleet, draft)
     waiting = queues(
         snapshot=snapshot,
         cohorts=draft.book.cohorts,
@@ -76,11 +77,12 @@ def fill(
         projects=projects,
         models=1 + int(of_flavors.flavors[:, s.MODEL].max()),
         rows=rows,
+        parts=draft.book.parts,
     )
     made = State(
         free,
         of_flavors._replace(holders=waiting.holders),
-        _tree(snapshot, flavors, rows, draft, shares),
+        _tree(flavors, draft, shares),
         waiting.queues,
         work,
         _log(requests, free, len(clusters), with_cores),
@@ -101,6 +103,7 @@ def _work(
     rows: Mapping[FlavorId, int],
     clusters: Sequence[ClusterId],
     fleet: Fleet,
+    parts: Parts,
 ) -> tuple[Work, list[Option]]:
     options: list[Option] = []
     of_requests: list[tuple[int, ...]] = []
@@ -125,10 +128,12 @@ def _work(
             sample.topology is None
             and all(map(_is_plain, sets[first:]))
             and not any(is_by_hand(fleet, flavor) for o in request.options for flavor in o.flavors)
+            and not (_is_elastic(sample) and parts.bound(project=sample.project))
         )
         bits = sum(1 << n for n, id in enumerate(clusters) if request.accepts(id))
         ranges = first, len(sets), first_option, len(options)
-        of_requests.append((*ranges, bits, int(not plain), min(request.count, MOST)))
+        rest = bits, int(not plain), min(request.count, MOST), int(not request.preemptible)
+        of_requests.append((*ranges, *rest))
     held = [row if _is_plain(row) else (0,) * s.SET_COLUMNS for row in sets]
     made = Work(
         np.array(of_requests, np.int64).reshape(len(of_requests), s.REQUEST_COLUMNS),
@@ -138,6 +143,10 @@ def _work(
         np.array(accepted, np.int64),
     )
     return made, options
+
+
+def _is_elastic(pending: PendingView) -> bool:
+    return any(pod_set.count > pod_set.min_count for pod_set in pending.pod_sets)
 
 
 def _is_plain(row: tuple[int, ...]) -> bool:
@@ -152,7 +161,13 @@ def _is_plain(row: tuple[int, ...]) -> bool:
     )
 
 
-def _flavors(flavors: Sequence[FlavorView], clusters: int, fleet: Fleet, draft: Draft) -> Flavors:
+def _flavors(
+    flavors: Sequence[FlavorView],
+    rows: Mapping[FlavorId, int],
+    clusters: int,
+    fleet: Fleet,
+    draft: Draft,
+) -> Flavors:
     models = {model: n for n, model in enumerate(sorted({f.model for f in flavors if f.model}))}
     made = Flavors(
         np.zeros((len(flavors), s.FLAVOR_COLUMNS), np.int64),
@@ -165,6 +180,9 @@ def _flavors(flavors: Sequence[FlavorView], clusters: int, fleet: Fleet, draft: 
         made.flavors[row, s.FLAVOR_KIND] = kind
         made.flavors[row, s.MODEL] = models[flavor.model] + 2 if flavor.model else s.ANY
         made.flavors[row, s.FLEET] = draft.book.fleet_nominal(flavor=flavor.id) or 1
+        part = draft.book.parts.known(flavor=flavor.id)
+        made.flavors[row, s.WHOLE_OF] = -1 if part is None else rows[part.whole]
+        made.flavors[row, s.PART] = 0 if part is None else part.milli
         for cluster in range(clusters):
             key = Pool(cluster, kind, flavor.model if kind != s.CORES else "")
             made.pool_of[row, cluster] = fleet.pools.get(key, -1)
@@ -173,26 +191,23 @@ def _flavors(flavors: Sequence[FlavorView], clusters: int, fleet: Fleet, draft: 
     return made
 
 
-def _tree(
-    snapshot: Snapshot,
-    flavors: Sequence[FlavorView],
-    rows: Mapping[FlavorId, int],
-    draft: Draft,
-    shares: Shares,
-) -> Tree:
+def _tree(flavors: Sequence[FlavorView], draft: Draft, shares: Shares) -> Tree:
     cohorts = draft.book.cohorts
-    members = np.array([cohorts.parents, cohorts.weights], object).T
+    depths = [len(path) for path in cohorts.paths]
+    members = np.array([cohorts.parents, cohorts.weights, depths], object).T
     ledgers = np.zeros((s.LEDGERS, len(flavors), len(members)), np.int64)
     for row, flavor in enumerate(flavors):
         ledger = draft.book.ledger(flavor.id)
         limits = [quota.borrowing_limit_milli if quota else None for quota in ledger.quotas]
         for column, values in {
             s.USED: ledger.used,
+            s.LASTING: ledger.lasting,
             s.KEPT: ledger.kept,
             s.CAPACITY: ledger.capacity,
             s.NOMINAL: ledger.nominal,
             s.OVER: shares.over(flavor=flavor.id),
             s.CEILING: [ledger.ceiling(number) for number in range(len(members))],
+            s.FIRM_CEILING: [ledger.firm_ceiling(path) for path in cohorts.paths],
         }.items():
             if max(map(abs, values)) >= MOST:
                 raise Unfit(f"a quantity of {flavor.id} is too large")
@@ -201,13 +216,6 @@ def _tree(
         ledgers[s.QUOTED, row] = [quota is not None for quota in ledger.quotas]
     if ledgers[s.OVER].max() >= MOST_HARDWARE or max(map(abs, cohorts.weights)) >= MOST:
         raise Unfit("more is used than the shares can tell, or a weight is too large")
-    for held in snapshot.holding:
-        member = cohorts.number.get(held.project)
-        if held.releasing and member is not None:
-            for placement in held.placements:
-                if placement.flavor in rows:
-                    leaving = s.LEAVING, rows[placement.flavor], member
-                    ledgers[leaving] += placement.amount_milli
     return Tree(members.astype(np.int64), ledgers)
 
 
@@ -244,7 +252,7 @@ def _hope(made: State, fleet: Fleet) -> None:
     h, f, w = made.hardware, made.flavors, made.work
     cpu = np.array([node.cpu_milli for node in fleet.nodes], np.int64)
     memory = np.array([node.memory_mib for node in fleet.nodes], np.int64)
-    for first, beyond, option, options_beyond, clusters, hard, _ in w.requests.tolist():
+    for first, beyond, option, options_beyond, clusters, hard, *_ in w.requests.tolist():
         if hard or beyond != first + 1:
             continue
         _, least, cores, mib, gpus, *_ = w.sets[first].tolist()

@@ -6,9 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduler.core.cohorts import Cohorts
+from scheduler.core.equivalents import Parts
 from scheduler.core.request import Request
 from scheduler.core.share import Shares
-from scheduler.core.snapshot import PendingView, Snapshot
+from scheduler.core.snapshot import ArrayView, PendingView, Snapshot
 from scheduler.core.sweep import state as s
 from scheduler.core.sweep.state import Ints, Queues, Unfit
 from scheduler.core.units import FlavorId, ProjectId
@@ -33,13 +34,14 @@ def queues(
     projects: Sequence[ProjectId],
     models: int,
     rows: Mapping[FlavorId, int],
+    parts: Parts,
 ) -> Waiting:
     """`models`: columns of `ahead`. `rows`: those of flavors. Raises Unfit."""
     row = {project: i for i, project in enumerate(projects)}
     numbers = {request: i for i, request in enumerate(dict.fromkeys(requests))}
-    classes: dict[tuple[ProjectId, str, Request], int] = {}
+    classes: dict[tuple[ProjectId, str, ArrayView | None, Request], int] = {}
     in_class = [
-        classes.setdefault((p.project, p.user, r), len(classes))
+        classes.setdefault((p.project, p.user, p.array, r), len(classes))
         for p, r in zip(pending, requests, strict=True)
     ]
     workloads = _workloads(pending, in_class, row)
@@ -59,7 +61,7 @@ def queues(
         project in capped or project not in cohorts.number for project in projects
     ]
     of_projects[:, s.LOWEST] = MOST_PRIORITY
-    of_projects, holders = _holders(snapshot, cohorts, row, of_projects, rows)
+    of_projects, holders = _holders(snapshot, cohorts, row, of_projects, rows, parts)
     made = Queues(
         projects=of_projects,
         levels=_levels(projects, cohorts, shares),
@@ -68,7 +70,10 @@ def queues(
         heap=np.zeros(len(projects), np.int64),
         workloads=workloads,
         queue=queue,
-        classes=np.array([(numbers[request], 0) for _, _, request in classes], np.int64),
+        classes=np.array(
+            [(numbers[request], 0, array is not None) for _, _, array, request in classes],
+            np.int64,
+        ),
         shut=np.zeros(len(classes), np.int64),
     )
     return Waiting(made, holders)
@@ -110,6 +115,7 @@ def _holders(
     row: Mapping[ProjectId, int],
     projects: Ints,
     rows: Mapping[FlavorId, int],
+    parts: Parts,
 ) -> tuple[Ints, Ints]:
     """`projects` with those added that have work to evict and none that waits; who they are."""
     holding: dict[FlavorId, set[ProjectId]] = {}
@@ -117,8 +123,8 @@ def _holders(
     for held in snapshot.holding:
         if held.preemptible and not held.releasing:
             lowest[held.project] = min(held.priority, lowest.get(held.project, MOST_PRIORITY))
-            for placement in held.placements:
-                holding.setdefault(placement.flavor, set()).add(held.project)
+            for flavor in parts.sums(holding=held):
+                holding.setdefault(flavor, set()).add(held.project)
     others = sorted(p for p in lowest if p not in row and p in cohorts.number)
     added = np.zeros((len(others), s.PROJECT_COLUMNS), np.int64)
     added[:, s.MEMBER] = [cohorts.number[project] for project in others]

@@ -7,17 +7,27 @@ files that the entries are made of; a test says what it has to be.
 from typing import Final
 
 from scheduler.core.sweep import placing
-from scheduler.core.sweep.charging import charge, claim, may_evict, owned, share, spare
+from scheduler.core.sweep.charging import (
+    charge,
+    claim,
+    firm_spare,
+    guarantor,
+    is_of_tier,
+    may_evict,
+    share,
+    spare,
+)
 from scheduler.core.sweep.state import (
     ACCEPTED,
     ADMITTED,
-    BOOL_TYPE,
     BY_HAND,
+    CAPPED,
     CLASS,
     CLOSED,
     CLUSTERS,
     COMPARED,
     DECIDED,
+    FIRM,
     FIRST_PLACE,
     FULL,
     HARD,
@@ -60,7 +70,7 @@ from scheduler.core.sweep.state import (
     entry,
 )
 
-PARTS: Final = "e58503a7a845e02c"
+PARTS: Final = "87ddffaa734096b9"
 
 DONE: Final = -1
 """The answer of `run` when nothing is left; else it is the workload to be decided by hand."""
@@ -123,16 +133,20 @@ def _place(
 
 
 @compiled
-def _start(s: State, workload: int, request: int, project: int, borrowing: bool) -> bool:
+def _start(s: State, workload: int, request: int, project: int, tier: int) -> bool:
     """As `Admission.start`."""
     h, f, t, q, w, log = s
     priority, member = q.workloads[workload, PRIORITY], q.projects[project, MEMBER]
     for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
         if w.options[option, FULL]:
             continue
-        if not borrowing and not owned(f, t, q, w, option, project, priority):
-            continue
+        if tier > 0:
+            by = guarantor(f, t, q, w, option, project, priority)
+            if not is_of_tier(t, q, project, by, tier):
+                continue
         if not spare(f, t, w, log, option, member):
+            continue
+        if w.requests[request, FIRM] and not firm_spare(t, f, w, log, option, member):
             continue
         mark = log.counts[PLACED]
         cluster = _place(h, f, w, log, workload, request, option)
@@ -249,9 +263,10 @@ def close(s: State, workload: int) -> None:
     _close(s.queues, s.log, workload)
 
 
-@entry(STATE_TYPE, BOOL_TYPE, INT_TYPE)
-def run(s: State, borrowing: bool, most_admits: int) -> int:
-    """Decide head after head, up to so many admissions in all."""
+@entry(STATE_TYPE, INT_TYPE, INT_TYPE)
+def run(s: State, tier: int, most_admits: int) -> int:
+    """Decide head after head, up to so many admissions in all. Only with options of that tier, or
+    of one before it."""
     f, t, q, w, log = s.flavors, s.tree, s.queues, s.work, s.log
     while log.counts[HEADS] > 0 and log.counts[ADMITTED] < most_admits:
         project = q.heap[0]
@@ -265,17 +280,18 @@ def run(s: State, borrowing: bool, most_admits: int) -> int:
         if _set_key(s, project, workload):
             _sink(q, 0, log.counts[HEADS])
             continue
-        request = q.classes[q.workloads[workload, CLASS], REQUEST]
-        if w.requests[request, HARD] or q.projects[project, BY_HAND]:
+        of = q.workloads[workload, CLASS]
+        request = q.classes[of, REQUEST]
+        if w.requests[request, HARD] or q.projects[project, BY_HAND] or q.classes[of, CAPPED]:
             return workload
-        if _start(s, workload, request, project, borrowing):
+        if _start(s, workload, request, project, tier):
             continue
         priority = q.workloads[workload, PRIORITY]
-        if may_evict(f, t, q, w, log, request, project, priority, borrowing):
+        if may_evict(f, t, q, w, log, request, project, priority, tier):
             return workload
         if q.workloads[workload, SUBMITTED] <= log.counts[WAITED_SINCE]:
             return workload
-        claims = not borrowing and q.projects[project, MIXED]
+        claims = tier > 0 and q.projects[project, MIXED]
         if claims and not claim(f, t, q, w, request, project, priority):
             return workload
         _close(q, log, workload)

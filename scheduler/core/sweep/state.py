@@ -69,13 +69,16 @@ class Hardware(NamedTuple):
 
 
 # flavors. MODEL is a column of `ahead`. FLEET: the sum of all nominal quotas, at least 1. SPARE
-# and CHARGED are scratch of one start.
+# and CHARGED are scratch of one start. WHOLE_OF: the row of its model's quota, of which PART is
+# charged for each ONE of it.
 FLAVOR_KIND: Final = 0
 MODEL: Final = 1
 FLEET: Final = 2
 SPARE: Final = 3
 CHARGED: Final = 4
-FLAVOR_COLUMNS: Final = 5
+WHOLE_OF: Final = 5
+PART: Final = 6
+FLAVOR_COLUMNS: Final = 7
 
 # cuts[flavor, bits]: what a slice costs there (-1: no start is free), the bits it takes, how many
 # starts are free, and, not by bits, the masks that have room, the cheapest first.
@@ -98,19 +101,24 @@ class Flavors(NamedTuple):
 # members: of the tree, children after their parents.
 PARENT: Final = 0
 WEIGHT: Final = 1
+DEPTH: Final = 2
 
-# ledgers[ledger, flavor, member].
+# ledgers[ledger, flavor, member]. DRAWN, and what is drawn in PROMISED, are filled only where
+# something waits that may not be preempted, FIRM below.
 USED: Final = 0
 PROMISED: Final = 1
 KEPT: Final = 2
 CAPACITY: Final = 3
 LIMIT: Final = 4
 NOMINAL: Final = 5
-LEAVING: Final = 6
+LASTING: Final = 6
 OVER: Final = 7
 CEILING: Final = 8
 QUOTED: Final = 9
-LEDGERS: Final = 10
+DRAWN: Final = 10
+PROMISED_DRAWN: Final = 11
+FIRM_CEILING: Final = 12
+LEDGERS: Final = 13
 
 
 class Tree(NamedTuple):
@@ -151,9 +159,10 @@ WORKLOAD_COLUMNS: Final = 6
 WAITING: Final = 0
 DECIDED: Final = 1
 
-# classes.
+# classes. CAPPED: whether they are an array that has a cap, and decided by hand.
 REQUEST: Final = 0
 CLOSED: Final = 1
+CAPPED: Final = 2
 
 
 class Queues(NamedTuple):
@@ -178,7 +187,8 @@ OPTIONS_BEYOND: Final = 3
 CLUSTERS: Final = 4
 HARD: Final = 5
 PODS: Final = 6
-REQUEST_COLUMNS: Final = 7
+FIRM: Final = 7
+REQUEST_COLUMNS: Final = 8
 
 # sets: pod sets in the order in which they are placed. NUMBER is their place in the workload.
 COUNT: Final = 0

@@ -13,11 +13,12 @@ from itertools import pairwise
 import numpy as np
 
 from scheduler.core.admission import ANY, Admission
+from scheduler.core.guarantees import BORROWED
 from scheduler.core.plan import Admit, Place
 from scheduler.core.preempt import Evictions
 from scheduler.core.request import Request
 from scheduler.core.share import Shares
-from scheduler.core.snapshot import PendingView, Snapshot
+from scheduler.core.snapshot import FlavorKind, PendingView, Snapshot
 from scheduler.core.sweep import running
 from scheduler.core.sweep import state as s
 from scheduler.core.sweep.filling import fill
@@ -65,10 +66,13 @@ class Sweep:
         self._started = started
         self._waited_since = waited_since
         self._may_start = may_start
-        self._borrowing = False
         self._current = -1
         self._preemptors = 0
+        kinds = [flavor.kind for flavor in self._board.flavors]
+        self._wholes = [row for row, kind in enumerate(kinds) if kind is FlavorKind.MODEL]
+        self._has_firm = bool(self._state.work.requests[:, s.FIRM].any())
         self._used = self._own_use()
+        self._learn_use()
         mixed = self._state.queues.projects[: len(self._board.projects), s.MIXED]
         self.mixed = {self._board.projects[i] for i in np.flatnonzero(mixed).tolist()}
         self._learn_options()
@@ -79,7 +83,7 @@ class Sweep:
         when as many start as may."""
         self._settle()
         most = int(self._state.log.counts[s.ADMITTED]) + self._may_start()
-        self._current = int(running.run(self._state, self._borrowing, most))
+        self._current = int(running.run(self._state, self._admission.tier, most))
         self._tell()
         return self._board.pending[self._current] if self._current >= 0 else None
 
@@ -90,9 +94,10 @@ class Sweep:
         self._current = -1
 
     def reopen(self) -> None:
-        """The second round, over all that still waits."""
+        """Another round, over all that still waits."""
         self._settle()
-        self._borrowing = True
+        if self._admission.tier != BORROWED:
+            self._state.queues.ahead[:] = s.NOBODY
         running.reopen(self._state)
 
     def left(self) -> Iterator[tuple[bool, list[PendingView]]]:
@@ -160,10 +165,12 @@ class Sweep:
         self._used = used
 
     def _own_use(self) -> s.Ints:
-        """[flavor, project]: what is charged to each project itself."""
+        """[flavor, project]: what is charged to each project itself, but for what follows from
+        it: what counts of a model."""
         projects = self._state.queues.projects[: len(self._board.projects)]
         used: s.Ints = self._state.tree.ledgers[s.USED][:, projects[:, s.MEMBER]]
         used[:, projects[:, s.BY_HAND] > 0] = 0
+        used[self._wholes] = 0
         return used
 
     def _claims(self) -> tuple[s.Ints, dict[str, int]]:
@@ -203,10 +210,16 @@ class Sweep:
     def _learn_use(self) -> None:
         ledgers, promised = self._state.tree.ledgers, self._admission.promised
         for row, flavor in enumerate(self._board.flavors):
-            ledgers[s.USED, row] = self._admission.draft.book.ledger(flavor.id).used
+            ledger = self._admission.draft.book.ledger(flavor.id)
+            ledgers[s.USED, row], ledgers[s.LASTING, row] = ledger.used, ledger.lasting
+            if self._has_firm:
+                ledgers[s.DRAWN, row] = ledger.drawn
             ledgers[s.OVER, row] = self._shares.over(flavor=flavor.id)
             if promised is not None:
-                ledgers[s.PROMISED, row] = promised.book.ledger(flavor.id).used
+                ledger = promised.book.ledger(flavor.id)
+                ledgers[s.PROMISED, row] = ledger.used
+                if self._has_firm:
+                    ledgers[s.PROMISED_DRAWN, row] = ledger.drawn
         self._state.log.counts[s.PROMISES] = int(promised is not None)
         self._used = self._own_use()
 

@@ -1,10 +1,12 @@
 """The table of attacks: for each wall, at least one statement it has to refuse."""
 
 from tests.constraints.attacks import (
+    arrays,
     clusters,
     held,
     house,
     ledger,
+    moved,
     runs,
     tenant_quotas,
     tenants,
@@ -18,6 +20,8 @@ ATTACKS = (
     *tenant_quotas.ATTACKS,
     *ledger.ATTACKS,
     *workloads.ATTACKS,
+    *arrays.ATTACKS,
     *runs.ATTACKS,
+    *moved.ATTACKS,
     *held.ATTACKS,
 )

@@ -1,12 +1,22 @@
 """Attacks on what hardware exists."""
 
-from clusters.models import Cluster, Device, DeviceSlice, Flavor, FlavorKind, Isolation, Node
+from clusters.models import (
+    Cluster,
+    Device,
+    DeviceSlice,
+    Flavor,
+    FlavorKind,
+    FlavorPart,
+    Isolation,
+    Node,
+)
 from tests.constraints.attack import Attack, negative
 from tests.constraints.moves import Sql, Statement, change, copy, update
 from tests.constraints.rows import NOON, make
 
 MIG = {"kind": FlavorKind.MIG, "profile": "1g.10gb"}
 CPU = {"kind": FlavorKind.CPU, "model": ""}
+MODEL = {"kind": FlavorKind.MODEL, "name": "h100.sevenths"}
 SHARE = {"kind": FlavorKind.SHARE, "isolation": Isolation.NONE}
 
 
@@ -123,6 +133,26 @@ FLAVORS = (
         "a share claims hardware isolation",
         change(Flavor, SHARE, isolation="hardware"),
     ),
+    Attack(
+        "flavor_name_tells_sevenths",
+        "whole GPUs are read as sevenths",
+        change(Flavor, name="h100.sevenths"),
+    ),
+    Attack(
+        "flavor_name_tells_sevenths",
+        "sevenths are read as whole GPUs",
+        change(Flavor, MODEL, name="h100"),
+    ),
+    *(
+        Attack(
+            "flavor_part_of_a_device",
+            f"a slice counts {what} of its device",
+            change(FlavorPart, milli=milli),
+        )
+        for what, milli in (("nothing", 0), ("more than all", 7001))
+    ),
+    negative("clusters_flavorpart_milli_check", FlavorPart, "milli", "flavor_part_of_a_device"),
+    Attack("clusters_flavorpart_part_id_key", "a flavor counts twice", copy(FlavorPart, milli=1)),
     Attack(
         "flavor_spread_whole_or_cpu", "slices are spread", change(Flavor, MIG, placing="spread")
     ),

@@ -9,6 +9,7 @@ from scheduler.models import (
     CycleRecord,
     InvariantCheck,
     Operation,
+    PoolSample,
     SchedulerLease,
     Workload,
 )
@@ -19,6 +20,19 @@ from tests.constraints.rows import NOON, make
 ENDED = {"ended_at": NOON, "outcome": "failed"}
 
 ATTEMPTS = (
+    Attack(
+        "attempt_failure_known",
+        "it failed in no known way",
+        change(Attempt, failure="bad-luck"),
+    ),
+    *(
+        Attack("attempt_loses_at_a_bad_end", what, change(Attempt, given, lost_milli_s=lost))
+        for what, given, lost in (
+            ("what runs has lost its work", {}, 1000),
+            ("what is done has lost its work", {**ENDED, "outcome": "succeeded"}, 1000),
+            ("work is won by failing", ENDED, -1),
+        )
+    ),
     Attack("attempt_number_once", "two attempts are the first", copy(Attempt, ENDED)),
     Attack("attempt_one_live", "a workload runs twice at once", copy(Attempt, number=2)),
     Attack("attempt_outcome_at_end", "it failed and goes on", change(Attempt, outcome="failed")),
@@ -69,6 +83,18 @@ RECORDS = (
     Attack("operation_kind_known", "an operation is a dance", change(Operation, kind="dance")),
     negative("scheduler_operation_failures_check", Operation, "failures"),
     negative("scheduler_invariantcheck_took_ms_check", InvariantCheck, "took_ms"),
+    Attack("pool_sample_once_a_moment", "a pool is measured twice at once", copy(PoolSample)),
+    *(
+        Attack("pool_sample_in_order", what, change(PoolSample, **{column: value}))
+        for what, column, value in (
+            ("more is free than there is", "free_milli", 2),
+            ("more is stranded than is free", "stranded_milli", 2),
+            ("less than nothing is stranded", "stranded_milli", -1),
+            ("more than all is scattered", "scattered_milli", 1001),
+        )
+    ),
+    negative("scheduler_poolsample_scattered_milli_check", PoolSample, "scattered_milli"),
+    negative("scheduler_poolsample_whole_nodes_check", PoolSample, "whole_nodes"),
     *(
         negative(f"scheduler_cyclerecord_{column}_check", CycleRecord, column)
         for column in (

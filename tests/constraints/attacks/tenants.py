@@ -349,6 +349,22 @@ REQUESTS = (
 )
 
 RESERVATIONS = (
+    *(
+        Attack("reservation_once_or_weekly", what, change(Reservation, **fields))
+        for what, fields in (
+            ("it is kept each week for ever", {"zone": "UTC"}),
+            ("it is kept once and again", {"last_ends_at": Sql("ends_at")}),
+            ("its last time is before its first", {"zone": "UTC", "last_ends_at": NOON}),
+            (
+                "its weeks overlap",
+                {
+                    "zone": "UTC",
+                    "ends_at": Sql("starts_at + interval '6 days 1 second'"),
+                    "last_ends_at": Sql("starts_at + interval '9 days'"),
+                },
+            ),
+        )
+    ),
     Attack("reservation_amount_in_range", "nothing is kept", change(Reservation, amount_milli=0)),
     Attack(
         "reservation_amount_in_range",

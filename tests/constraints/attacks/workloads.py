@@ -71,6 +71,26 @@ WORKLOADS = (
     Attack("workload_priority_in_range", "it goes after all", change(Workload, priority=-1001)),
     negative("scheduler_workload_version_check", Workload, "version", "workload_version_grows"),
     negative("scheduler_workload_failures_check", Workload, "failures"),
+    negative("scheduler_workload_node_losses_check", Workload, "node_losses"),
+    *(
+        Attack("workload_retries_known", what, change(Workload, **columns))
+        for what, columns in (
+            ("bad luck is tried again", {"retry_on": ["bad-luck"]}),
+            ("it is tried again for ever", {"retry_limit": 101}),
+            ("every exit code is listed", {"retry_exit_codes": list(range(1, 34))}),
+        )
+    ),
+    negative("scheduler_workload_retry_limit_check", Workload, "retry_limit"),
+    *(
+        Attack("workload_grace_in_range", what, change(Workload, **columns))
+        for what, columns in (
+            ("its pods have no time to end", {"grace_s": 0}),
+            ("its pods never end", {"grace_s": 3601}),
+            ("it never has to go", {"notice_s": 3601}),
+        )
+    ),
+    negative("scheduler_workload_grace_s_check", Workload, "grace_s", "workload_grace_in_range"),
+    negative("scheduler_workload_notice_s_check", Workload, "notice_s"),
     Attack(
         "scheduler_workload_clust_workload_id_cluster_id_a3b364ea_uniq",
         "a workload accepts a cluster twice",

@@ -26,9 +26,9 @@ class Scenario:
     """`name` is a sentence; `source` is where a peer documents the behaviour.
 
     Names of workloads, nodes, flavors stand in one string, separated by blanks. `starts` are those
-    admitted, in that order. `preempts` and `reclaims` have the victims of each preemptor, which
-    then waits; `waits` has all others that wait. Of `on`, `pods`, `flavors`, `spans` and `numbers`
-    only what is given is compared; `numbers` may be a part of a reason's.
+    admitted, in that order. `preempts`, `reclaims` and `moves` have the victims of each preemptor,
+    which then waits; `waits` has all others that wait. Of `on`, `pods`, `flavors`, `spans` and
+    `numbers` only what is given is compared; `numbers` may be a part of a reason's.
 
     With `ends`, plans follow each other, victims ask again as `again` says, and those hold in the
     end, ascending.
@@ -40,6 +40,7 @@ class Scenario:
     starts: str = ""
     preempts: Mapping[str, str] = field(default_factory=dict)
     reclaims: Mapping[str, str] = field(default_factory=dict)
+    moves: Mapping[str, str] = field(default_factory=dict)
     waits: Mapping[str, ReasonCode] = field(default_factory=dict)
     numbers: Mapping[str, Mapping[str, int | str]] = field(default_factory=dict)
     on: Mapping[str, str] = field(default_factory=dict)
@@ -61,10 +62,10 @@ def check(case: Scenario) -> None:
     assert violations(case.given, made.plan) == ()
     assert plan(shuffled(case.given, 7), case.policy) == made.plan
     assert " ".join(made.started()) == case.starts
-    assert made.victims() == sorted(
-        (*_of("priority", case.preempts), *_of("reclaim", case.reclaims))
-    )
-    waiting = dict.fromkeys((*case.preempts, *case.reclaims), ReasonCode.WAITING_FOR_PREEMPTION)
+    evicts = {"priority": case.preempts, "reclaim": case.reclaims, "consolidate": case.moves}
+    victims = [each for rule, of in evicts.items() for each in _of(rule, of)]
+    assert made.victims() == sorted(victims)
+    waiting = {by: ReasonCode.WAITING_FOR_PREEMPTION for of in evicts.values() for by in of}
     assert {id: hold.reason.code for id, hold in made.holds.items()} == waiting | dict(case.waits)
     for id, numbers in case.numbers.items():
         assert numbers.items() <= made.numbers(id).items()

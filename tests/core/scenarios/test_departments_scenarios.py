@@ -108,7 +108,7 @@ CASES = (
             pending=[
                 job("a1", "a", pods(gpus=2)),
                 job("b1", "b", submitted_at=1),
-                job("b2", "b", submitted_at=2),
+                job("b2", "b", pods(gpus=2), submitted_at=2),
             ],
         ),
         starts="b1 a1",
@@ -201,7 +201,7 @@ CASES = (
         waits={"w": Code.COHORT_USED},
     ),
     Scenario(
-        "unlike in Kueue, who borrows inside its own tenant gives where devices are short",
+        "who borrows inside its own tenant is protected, though devices are short",
         "Kueue: preemption_fair_test, borrowing cq in non-borrowing cohort is protected",
         snapshot(
             nodes=nodes(4),
@@ -213,7 +213,7 @@ CASES = (
             holding=FOUR,
             pending=[job("w", "a")],
         ),
-        reclaims={"w": "b1"},
+        waits={"w": Code.NO_FREE_CAPACITY},
     ),
     Scenario(
         "a guarantee of the same tenant's other project is kept",

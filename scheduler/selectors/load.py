@@ -4,11 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from django.db import connection, transaction
 
 from scheduler.core.lifecycle import State
-from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot
+from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot, UnmetView
 from scheduler.core.units import (
     ClusterId,
     DeviceId,
@@ -21,9 +22,9 @@ from scheduler.core.units import (
     UserId,
     WorkloadId,
 )
-from scheduler.loop import asked
-from scheduler.loop.asked import Asked
-from scheduler.selectors import fleet
+from scheduler.selectors import asked, fleet
+from scheduler.selectors.asked import Asked
+from scheduler.selectors.landings import landings
 from tenants.selectors import past
 
 
@@ -35,6 +36,7 @@ class Waiting:
     attempts: int
     reason_code: str
     reason_at: datetime | None
+    array: UUID | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,7 @@ def load_here(*, at: datetime) -> Loaded:
         pending=pending,
         holding=holding,
         levels=fleet.levels(),
+        landings=landings(),
     )
     return Loaded(snapshot, waiting, states)
 
@@ -89,13 +92,22 @@ SELECT w.id::text, w.project_id::text, w.priority, w.preemptible,
        w.version, CASE WHEN w.version = 1 THEN 0  -- it never moved, so nothing tried it
                   ELSE (SELECT coalesce(max(a.number), 0) FROM scheduler_attempt a
                         WHERE a.workload_id = w.id) END,
-       coalesce(w.reason->>'code', ''), w.reason_at
+       coalesce(w.reason->>'code', ''), w.reason_at, w.array_id
 FROM scheduler_workload w JOIN tenants_project t ON t.id = w.project_id
 WHERE w.state = 'PENDING' ORDER BY w.id
 """
 
 
-# A view follows from its row and what never changes, so it stays as long as the row does.
+# By who waits: a workload or an array.
+_UNMET = """
+SELECT coalesce(workload_id, array_id)::text, count(*),
+       min(coalesce(on_workload_id, on_array_id)::text)
+FROM scheduler_dependency WHERE settled_at IS NULL GROUP BY 1
+"""
+
+
+# A view follows from its row, from what it waits for and from what never changes, so it stays as
+# long as they do.
 _views: dict[str, tuple[fleet.Row, PendingView, Waiting]] = {}
 
 
@@ -104,15 +116,18 @@ def _pending(
 ) -> tuple[tuple[PendingView, ...], dict[WorkloadId, Waiting]]:
     global _views
     views: dict[str, tuple[fleet.Row, PendingView, Waiting]] = {}
+    unmet = {of: UnmetView(count, first) for of, count, first in fleet.rows(_UNMET)}
     for row in fleet.rows(_PENDING):
-        kept = _views.get(row[0])
-        views[row[0]] = kept if kept and kept[0] == row else (row, *_view(row, asks[row[0]]))
+        id, array, kept = row[0], row[-1], _views.get(row[0])
+        waits_for = unmet.get(id) or (unmet.get(str(array)) if array else None)
+        same = kept is not None and kept[0] == row and kept[1].waits_for == waits_for
+        views[id] = kept if kept and same else (row, *_view(row, asks[id], waits_for))
     _views = views
     waiting = {view.id: beside for _, view, beside in views.values()}
     return tuple(view for _, view, _ in views.values()), waiting
 
 
-def _view(row: fleet.Row, ask: Asked) -> tuple[PendingView, Waiting]:
+def _view(row: fleet.Row, ask: Asked, waits_for: UnmetView | None) -> tuple[PendingView, Waiting]:
     id, project, priority, preemptible, submitted_at, limit_s, not_before, user = row[:8]
     view = PendingView(
         WorkloadId(id),
@@ -126,6 +141,8 @@ def _view(row: fleet.Row, ask: Asked) -> tuple[PendingView, Waiting]:
         not_before,
         UserId(user),
         ask.topology,
+        ask.array,
+        waits_for,
     )
     return view, Waiting(*row[8:])
 
@@ -148,7 +165,7 @@ SELECT w.id::text, w.project_id::text, a.cluster_id::text, w.priority, w.preempt
                WHERE o.attempt_id = a.id AND o.kind = 'stop'),
        CASE WHEN t.user_max_running IS NULL AND t.user_max_gpus_milli IS NULL THEN ''
             ELSE w.submitted_by_id::text END,
-       extract(epoch FROM w.checkpointed_at)::bigint
+       extract(epoch FROM w.checkpointed_at)::bigint, extract(epoch FROM w.moved_at)::bigint
 FROM scheduler_workload w JOIN scheduler_attempt a ON a.workload_id = w.id
 JOIN tenants_project t ON t.id = w.project_id
 WHERE a.ended_at IS NULL
@@ -199,7 +216,7 @@ def _holding(
     states = {}
     for row in fleet.rows(_HOLDING):
         id, project, cluster, priority, preemptible, admitted = row[:6]
-        started, limit_s, state, stop, user, checkpointed = row[6:]
+        started, limit_s, state, stop, user, checkpointed, moved = row[6:]
         ask = asks.get(id, Asked())
         states[WorkloadId(id)] = State(state)
         returns = not stop or state == State.PREEMPTING
@@ -220,6 +237,8 @@ def _holding(
                 user=UserId(user),
                 checkpointed_at=checkpointed,
                 topology=ask.topology,
+                array=ask.array,
+                moved_at=moved,
             )
         )
     return tuple(views), states

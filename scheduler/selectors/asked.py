@@ -4,24 +4,27 @@ after the submission, and many wait for long."""
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from scheduler.core.snapshot import PodSetView, TopologyView
-from scheduler.core.units import ClusterId, FlavorId, PodSetId
+from scheduler.core.snapshot import ArrayView, PodSetView, TopologyView
+from scheduler.core.units import ArrayId, ClusterId, FlavorId, PodSetId
 from scheduler.selectors import fleet
 
 
 class Asked(NamedTuple):
-    """Pod sets in their order; `clusters` empty accepts any."""
+    """Pod sets in their order; `clusters` empty accepts any. `array` is one that has a cap."""
 
     pod_sets: tuple[PodSetView, ...] = ()
     clusters: tuple[ClusterId, ...] = ()
     topology: TopologyView | None = None
+    array: ArrayView | None = None
 
 
 _known: dict[str, Asked] = {}
 
 _LIVE = """
-SELECT id::text, topology_level, topology_required FROM scheduler_workload
-WHERE state NOT IN ('SUCCEEDED', 'FAILED', 'CANCELLED')
+SELECT w.id::text, w.topology_level, w.topology_required, a.id::text, a.most_at_once
+FROM scheduler_workload w
+LEFT JOIN scheduler_workloadarray a ON a.id = w.array_id AND a.most_at_once IS NOT NULL
+WHERE w.state NOT IN ('SUCCEEDED', 'FAILED', 'CANCELLED')
 """
 _POD_SETS = """
 SELECT s.workload_id::text, s.id::text, s.count, s.min_count, s.cpu_milli, s.memory_mib,
@@ -40,14 +43,15 @@ WHERE workload_id = ANY(%s::uuid[]) ORDER BY 1, 2
 def live() -> dict[str, Asked]:
     """By workload, of every one that has not ended."""
     global _known
-    wishes = {id: (level, required) for id, level, required in fleet.rows(_LIVE)}
+    wishes = {id: tuple(wish) for id, *wish in fleet.rows(_LIVE)}
     unknown = {id: wish for id, wish in wishes.items() if id not in _known}
     known = _known | _read(unknown) if unknown else _known
-    _known = {id: known[id] for id in wishes}
-    return _known
+    # Through a local name: in a web server other threads read another moment's at the same time.
+    found = _known = {id: known[id] for id in wishes}
+    return found
 
 
-def _read(wishes: Mapping[str, tuple[str, bool]]) -> dict[str, Asked]:
+def _read(wishes: Mapping[str, fleet.Row]) -> dict[str, Asked]:
     workloads = list(wishes)
     pod_sets: dict[str, list[PodSetView]] = {id: [] for id in workloads}
     clusters: dict[str, list[ClusterId]] = {id: [] for id in workloads}
@@ -71,6 +75,7 @@ def _read(wishes: Mapping[str, tuple[str, bool]]) -> dict[str, Asked]:
             tuple(pod_sets[id]),
             tuple(clusters[id]),
             TopologyView(level, required) if level else None,
+            ArrayView(ArrayId(array), most) if array else None,
         )
-        for id, (level, required) in wishes.items()
+        for id, (level, required, array, most) in wishes.items()
     }

@@ -1,0 +1,52 @@
+"""What a cluster's page says of what fits there now, by model."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID
+
+from django.utils.timezone import localtime
+
+from controlplane.kernel.charts import Series, StackedBars, stacked_bars
+from scheduler.core.pools import SIZES
+from scheduler.models import PoolSample
+from scheduler.selectors import pools
+from scheduler.selectors.pools import Fits, Hour
+
+
+@dataclass(frozen=True, slots=True)
+class PoolCard:
+    """`fits` has a column for each of `sizes`: GPUs a pod."""
+
+    figures: PoolSample
+    fits: tuple[Fits, ...]
+    trend: StackedBars
+    sizes: tuple[int, ...] = SIZES
+
+    @property
+    def scattered(self) -> str:
+        return f"{Decimal(self.figures.scattered_milli) / 10:.0f}"
+
+
+def cards(*, cluster_id: UUID, newest: Sequence[PoolSample], at: datetime) -> tuple[PoolCard, ...]:
+    """Of the `newest` figures, with the hours before. One query."""
+    trends = pools.trends(cluster_id=cluster_id, at=at) if newest else {}
+    return tuple(
+        PoolCard(one, pools.fits(one), _trend(n, one.model, trends.get(one.model, ())))
+        for n, one in enumerate(newest)
+    )
+
+
+def _trend(n: int, model: str, hours: Sequence[Hour]) -> StackedBars:
+    """A mean over an hour is so many GPU-hours."""
+    stranded = [hour.stranded_milli / 1000 for hour in hours]
+    usable = [hour.free_milli / 1000 - lost for hour, lost in zip(hours, stranded, strict=True)]
+    return stacked_bars(
+        id=f"pool-{n}",
+        title=f"GPU-hours of {model} that nobody held",
+        labels=[f"{localtime(hour.start):%H:%M}" for hour in hours],
+        series=[Series("Usable", usable), Series("Stranded", stranded)],
+        unit=lambda amount: f"{amount:.1f}",
+        column_word="Hour",
+    )

@@ -1,0 +1,34 @@
+"""What a dry run answered, as lines for a terminal."""
+
+from collections.abc import Iterator
+from typing import Any
+
+type Json = Any  # JSON values
+
+_MARKS = {"passed": "ok", "failed": "NO", "not-reached": "-"}
+
+
+def lines(answer: Json) -> Iterator[str]:
+    """Of the answer of POST /workloads/dry-run."""
+    start = answer["start"]
+    if start:
+        flavors = ", ".join(start["flavors"])
+        yield f"would start now on {start['cluster']}: {start['pods']} pods on {flavors}"
+    else:
+        yield f"would wait: {answer['reason']['text']}"
+    made = answer["estimate"]
+    if made and made["p50_s"] is not None:
+        late = f" to {-(-made['p90_s'] // 60)}" if made["p90_s"] is not None else " or more"
+        yield f"starts in about {-(-made['p50_s'] // 60)}{late} min"
+    for one in answer["relaxations"]:
+        yield f"  help  {one['text']}{' It would start now.' if one['starts_now'] else ''}"
+    for check in answer["checks"]:
+        yield _line(check)
+    for option in answer["options"]:
+        yield f"with {', '.join(option['flavors']) or 'no accepted flavor'}:"
+        for check in option["checks"]:
+            yield _line(check)
+
+
+def _line(check: Json) -> str:
+    return f"  {_MARKS.get(check['state'], '?'):4}  {check['text']}"

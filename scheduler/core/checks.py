@@ -1,0 +1,316 @@
+"""What a plan asked of one workload, check by check, in the order it asks, and where it failed.
+
+The first failed check carries the very Reason that the plan holds the workload with; what comes
+after was not reached. First what does not depend on the flavor, then for each accepted option.
+
+Everything follows from the reasons: a new one needs its line in SHARED or BY_OPTION.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from scheduler.core.change import Unit
+from scheduler.core.cohorts import FLEET
+from scheduler.core.cycle import Cycle
+from scheduler.core.limits import HOPELESS
+from scheduler.core.plan import Admit, Hold
+from scheduler.core.quota import Book
+from scheduler.core.reasons import BINDS_MEMORY, Reason, ReasonCode
+from scheduler.core.request import Option, Request
+from scheduler.core.snapshot import PendingView
+
+MOST_CHAINS = 8
+"""Options that are told of, the preferred ones first; the one the plan tells of is among them."""
+
+
+class CheckCode(StrEnum):
+    """Stable codes, in the order in which they are asked."""
+
+    SOUND = "sound"  # what is stored of it does not contradict itself
+    ADMITTING = "admitting"  # no broken promise has stopped admission
+    QUEUE = "queue"  # the project's queue is open
+    DEPENDENCIES = "dependencies"  # what it waits for by its own wish has ended
+    RETRY = "retry"  # after a failed start enough time has passed
+    TURN = "turn"  # the plan came to it
+    CAPS = "caps"  # the project, its submitter and its array may run one more
+    RESERVATIONS = "reservations"  # it runs into nothing that is kept for others
+    PROMISES = "promises"  # nothing is being freed or kept for it, which it would have to wait for
+    FIRM = "firm"  # work that may not be preempted stays within what it is guaranteed
+    OWN_QUOTA = "own-quota"  # nominal and borrowing limit of the project
+    TENANT_QUOTA = "tenant-quota"  # the same of a tenant above it
+    FLEET_QUOTA = "fleet-quota"  # what all lend together
+    CLUSTERS = "clusters"  # an accepted cluster takes new work
+    HARDWARE = "hardware"  # empty, an accepted cluster could hold it
+    OUTAGES = "outages"  # it does not lack what is out of service now
+    FREE = "free"  # enough of the flavor is free in one cluster
+    DOMAIN = "domain"  # all pods fit in one domain of the topology
+    CORES = "cores"  # beside the devices there are the cores
+    MEMORY = "memory"
+    FIT = "fit"  # what is free lies where the pods fit
+    KEPT = "kept"  # what it would start on is not kept for who has waited longer
+    EVICTION = "eviction"  # where another fails: whether evictions would make up for that
+
+
+SHARED: Mapping[ReasonCode, CheckCode] = {
+    ReasonCode.INVALID: CheckCode.SOUND,
+    ReasonCode.ADMISSION_STOPPED: CheckCode.ADMITTING,
+    ReasonCode.QUEUE_HELD: CheckCode.QUEUE,
+    ReasonCode.DEPENDENCY: CheckCode.DEPENDENCIES,
+    ReasonCode.BACKOFF: CheckCode.RETRY,
+    ReasonCode.BEHIND: CheckCode.TURN,
+    ReasonCode.CAP_REACHED: CheckCode.CAPS,
+    ReasonCode.ARRAY_FULL: CheckCode.CAPS,
+    ReasonCode.RESERVED: CheckCode.RESERVATIONS,
+    ReasonCode.WAITING_FOR_PREEMPTION: CheckCode.PROMISES,
+    ReasonCode.ROOM_KEPT: CheckCode.PROMISES,
+}
+"""Where a workload fails whatever the option."""
+
+BY_OPTION: Mapping[ReasonCode, CheckCode] = {
+    ReasonCode.NEVER_ADMISSIBLE: CheckCode.OWN_QUOTA,
+    ReasonCode.QUOTA_USED: CheckCode.OWN_QUOTA,
+    ReasonCode.COHORT_USED: CheckCode.OWN_QUOTA,
+    ReasonCode.NO_MATCHING_FLAVOR: CheckCode.HARDWARE,
+    ReasonCode.EXCEEDS_CAPACITY: CheckCode.HARDWARE,
+    ReasonCode.CLUSTER_UNAVAILABLE: CheckCode.OUTAGES,
+    ReasonCode.NO_FREE_CAPACITY: CheckCode.FREE,
+    ReasonCode.NO_FIT: CheckCode.FIT,
+    ReasonCode.KEPT_FOR_OTHERS: CheckCode.KEPT,
+}
+"""Where an option fails, at the least: see `_fails_at`."""
+
+_MEASURES: Mapping[CheckCode, tuple[str, str, Unit]] = {
+    CheckCode.DEPENDENCIES: ("unmet_count", "", Unit.COUNT),
+    CheckCode.RETRY: ("retry_in_s", "", Unit.SECONDS),
+    CheckCode.RESERVATIONS: ("lacking_milli", "", Unit.MILLI),
+    CheckCode.FIRM: ("asked_milli", "available_milli", Unit.MILLI),
+    CheckCode.FREE: ("asked_milli", "free_milli", Unit.MILLI),
+    CheckCode.DOMAIN: ("pods_count", "most_pods_count", Unit.COUNT),
+    CheckCode.CORES: ("pod_cpu_milli", "largest_cpu_milli", Unit.MILLI),
+    CheckCode.MEMORY: ("pod_memory_mib", "largest_memory_mib", Unit.MEBIBYTES),
+    CheckCode.FIT: ("pod_milli", "largest_free_milli", Unit.MILLI),
+}
+"""The numbers of the reason that a failed check compares; without the second the limit is 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`passed` None: not reached. It passes where `value` is at most `limit`, if both are known;
+    a limit of None beside a value is none. `flavor` is a name; `where` is a cohort's id or a
+    level of the topology. `reason` is set where it fails, save EVICTION, which has none."""
+
+    code: CheckCode
+    passed: bool | None
+    value: int | None = None
+    limit: int | None = None
+    unit: Unit = Unit.NONE
+    flavor: str = ""
+    where: str = ""
+    reason: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The checks of one option, `flavors` the names it takes, a pod set each. `told`: the plan's
+    decision is about this one."""
+
+    flavors: tuple[str, ...]
+    told: bool
+    checks: tuple[Check, ...]
+
+
+def shared_checks(*, pending: PendingView, decision: Admit | Hold) -> tuple[Check, ...]:
+    """What is asked whatever the flavor; all pass where the decision depends on the flavor."""
+    reason = decision.reason if isinstance(decision, Hold) else None
+    fails = None if reason is None else SHARED.get(reason.code)
+    codes = set(SHARED.values())
+    if pending.waits_for is None:
+        codes.remove(CheckCode.DEPENDENCIES)
+    rows = [Check(code, passed=True) for code in CheckCode if code in codes]
+    nth = next((i for i, row in enumerate(rows) if row.code is fails), None)
+    return _stopped(rows, nth, reason)
+
+
+def chains(*, cycle: Cycle, pending: PendingView, decision: Admit | Hold) -> tuple[Chain, ...]:
+    """By option; () for what the plan did not come to. Of an admission only the option taken."""
+    request = cycle.requests.get(pending.id)
+    if request is None:
+        return ()
+    if isinstance(decision, Admit):
+        option = _taken(request, pending, decision)
+        with _undone(cycle, pending, decision):
+            return (_chain(cycle, pending, option, None, told=True),)
+    if decision.reason.code in SHARED:
+        return ()
+    if not request.options:  # no accepted flavor suits it
+        row = Check(CheckCode.HARDWARE, passed=False, reason=decision.reason)
+        return (Chain((), told=True, checks=(row,)),)
+    reasons = {o: cycle.why_not(pending, request, o) for o in request.options}
+    same = (o for o, reason in reasons.items() if _is_told(reason, decision.reason))
+    told = next(same, request.options[0])
+    reasons[told] = decision.reason
+    shown = list(request.options[:MOST_CHAINS])
+    if told not in shown:
+        shown[-1] = told
+    return tuple(_chain(cycle, pending, o, reasons[o], told=o is told) for o in shown)
+
+
+def _is_told(reason: Reason, told: Reason) -> bool:
+    """Whether it is the one that is told, which may have more numbers."""
+    return reason.code is told.code and set(reason.numbers) <= set(told.numbers)
+
+
+def fails_at(reason: Reason) -> CheckCode:
+    """The check that gives the reason. OWN_QUOTA stands for each of the quotas."""
+    shared = SHARED.get(reason.code)
+    if shared is not None:
+        return shared
+    code, numbers = BY_OPTION[reason.code], dict(reason.numbers)
+    if code in (CheckCode.HARDWARE, CheckCode.OUTAGES) and "flavor" not in numbers:
+        return CheckCode.CLUSTERS
+    if "guaranteed_milli" in numbers:
+        return CheckCode.FIRM
+    return _within_fit(numbers) if code is CheckCode.FIT else code
+
+
+def _chain(
+    cycle: Cycle, pending: PendingView, option: Option, reason: Reason | None, *, told: bool
+) -> Chain:
+    # What was promised after it had started is no matter of its own.
+    books = [cycle.admission.draft.book]
+    if reason is not None and cycle.admission.promised is not None:
+        books.append(cycle.admission.promised.book)
+    rows = [*_quota_rows(cycle, pending, option, books), *_room_rows(pending)]
+    if not pending.preemptible:
+        rows.insert(0, Check(CheckCode.FIRM, passed=True))
+    nth = None
+    if reason is not None:
+        fails = fails_at(reason)
+        if fails is CheckCode.OWN_QUOTA:
+            nth = next((i for i, row in enumerate(rows) if not row.passed), 0)
+        else:
+            nth = next(i for i, row in enumerate(rows) if row.code is fails)
+    checks = _stopped(rows, nth, reason)
+    if reason is not None and reason.code not in HOPELESS:
+        checks = (*checks, _eviction(cycle, pending, option))
+    return Chain(tuple(flavor.name for flavor in option.flavors), told, checks)
+
+
+def _stopped(rows: Sequence[Check], nth: int | None, reason: Reason | None) -> tuple[Check, ...]:
+    """The rows where the nth fails for the reason; where none does, all pass."""
+    if nth is None or reason is None:
+        return tuple(replace(row, passed=True) for row in rows)
+    passed = (replace(row, passed=True) for row in rows[:nth])
+    beyond = (Check(row.code, None, flavor=row.flavor, where=row.where) for row in rows[nth + 1 :])
+    return (*passed, _failed(rows[nth], reason), *beyond)
+
+
+def _failed(row: Check, reason: Reason) -> Check:
+    """With the numbers that did not do."""
+    numbers = dict(reason.numbers)
+    row = replace(
+        row,
+        passed=False,
+        reason=reason,
+        flavor=row.flavor or str(numbers.get("flavor", "")),
+        where=row.where or str(numbers.get("level", "")),
+    )
+    code = _within_fit(numbers) if row.code is CheckCode.HARDWARE else row.code
+    if code is CheckCode.CAPS:
+        return _capped(row, numbers)
+    if row.value is not None or code not in _MEASURES:
+        return row
+    asked, most, unit = _MEASURES[code]
+    value, limit = int(numbers.get(asked, 0)), int(numbers.get(most, 0))
+    # Of a gang each pod may find its place, and yet not all of them.
+    return row if value <= limit else replace(row, value=value, limit=limit, unit=unit)
+
+
+def _capped(row: Check, numbers: Mapping[str, int | str]) -> Check:
+    unit, used, asked = Unit.COUNT, int(numbers.get("used_count", 0)), 1
+    if "limit_milli" in numbers:
+        unit, used, asked = Unit.MILLI, int(numbers["used_milli"]), int(numbers["asked_milli"])
+    limit = int(numbers.get(f"limit_{unit}", 0))
+    return replace(row, value=used + asked, limit=limit, unit=unit)
+
+
+def _within_fit(numbers: Mapping[str, int | str]) -> CheckCode:
+    """What of the fit it was, by the numbers of a reason."""
+    if "level" in numbers:
+        return CheckCode.DOMAIN
+    if "binds" in numbers:
+        return CheckCode.MEMORY if numbers["binds"] == BINDS_MEMORY else CheckCode.CORES
+    return CheckCode.FIT
+
+
+def _quota_rows(
+    cycle: Cycle, pending: PendingView, option: Option, books: Sequence[Book]
+) -> Iterator[Check]:
+    """Upwards from the project, of what the least start needs; whether each would do. By the book
+    that leaves least."""
+    project, flavors = pending.project, cycle.admission.draft.flavors
+    for flavor, asked in option.needs:
+        left = [book.available(project=project, flavor=flavor) or 0 for book in books]
+        book = books[left.index(min(left))]
+        name, cohorts = flavors[flavor].name, book.cohorts
+        number = cohorts.number.get(project)
+        if number is None or book.available(project=project, flavor=flavor) is None:
+            yield Check(CheckCode.OWN_QUOTA, False, asked, 0, Unit.MILLI, name)
+            continue
+        for member, value, limit in book.ledger(flavor).law(number, asked):
+            code, where = CheckCode.TENANT_QUOTA, cohorts.names[member].removeprefix("cohort ")
+            if member in (number, FLEET):
+                code = CheckCode.OWN_QUOTA if member == number else CheckCode.FLEET_QUOTA
+                where = ""
+            passes = limit is None or value <= limit
+            yield Check(code, passes, value, limit, Unit.MILLI, name, where)
+
+
+def _room_rows(pending: PendingView) -> Iterator[Check]:
+    topology = pending.topology
+    for code in (CheckCode.CLUSTERS, CheckCode.HARDWARE, CheckCode.OUTAGES, CheckCode.FREE):
+        yield Check(code, passed=True)
+    if topology is not None and topology.required:
+        yield Check(CheckCode.DOMAIN, passed=True, where=topology.level)
+    for code in (CheckCode.CORES, CheckCode.MEMORY, CheckCode.FIT, CheckCode.KEPT):
+        yield Check(code, passed=True)
+
+
+def _eviction(cycle: Cycle, pending: PendingView, option: Option) -> Check:
+    """How many may be evicted for it; that none of them would help is known by now."""
+    if cycle.evictions is None:
+        return Check(CheckCode.EVICTION, None)
+    candidates, book = cycle.evictions.candidates, cycle.admission.draft.book
+    found = {held.holding.id for held in candidates.own(pending=pending)}
+    by = cycle.admission.guarantor(pending=pending, option=option)
+    for flavor, _ in option.needs:
+        borrowers = candidates.borrowers(
+            to=pending.project, flavor=flavor, book=book, guarantor=by
+        )
+        over = [project for project, *_ in borrowers]
+        found |= {held.holding.id for held in candidates.with_flavor(flavor, over)}
+    return Check(CheckCode.EVICTION, False, len(found), unit=Unit.COUNT)
+
+
+def _taken(request: Request, pending: PendingView, admit: Admit) -> Option:
+    """The option that it starts with."""
+    by_set = {place.pod_set: place.flavor for place in admit.places}
+    wanted = [by_set.get(pod_set.id) for pod_set in pending.pod_sets]
+    return next(o for o in request.options if [flavor.id for flavor in o.flavors] == wanted)
+
+
+@contextmanager
+def _undone(cycle: Cycle, pending: PendingView, admit: Admit) -> Iterator[None]:
+    """The usage without what it starts with."""
+    book = cycle.admission.draft.book
+
+    def charge(sign: int) -> None:
+        for place in admit.places:
+            amount = sign * place.amount_milli
+            book.charge(project=pending.project, flavor=place.flavor, amount_milli=amount)
+
+    charge(-1)
+    yield
+    charge(1)

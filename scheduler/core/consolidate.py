@@ -1,0 +1,152 @@
+"""Consolidation: at the end of a plan, moves for those whom nothing else has helped.
+
+As in KAI's action of that name, only where every one who is stopped has room elsewhere; unlike
+there, by the work that is lost, within `Policy.consolidation_budget_milli_s` for one plan, and
+with the places kept until all have landed (`landing`).
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain, islice
+
+from scheduler.core.admission import Admission
+from scheduler.core.caps import Caps
+from scheduler.core.limits import because, waits_for
+from scheduler.core.movers import Movers, again
+from scheduler.core.moves import Dearer, Moved, free_in_sum, make_room
+from scheduler.core.plan import Landing, Preempt
+from scheduler.core.policy import Policy
+from scheduler.core.preempt import Evictions
+from scheduler.core.reasons import PreemptRule, Reason
+from scheduler.core.request import Option, Request
+from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
+from scheduler.core.units import ONE_MILLI, WorkloadId
+
+MOST_LOOKS = 4
+"""Searches of one plan for those that come first, and for others: each may look at a cluster."""
+
+type _Asked = tuple[Sequence[PendingView], Option]
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidated:
+    """Who moves for whom, where all of them start, and what to tell those that were looked at."""
+
+    preempts: list[Preempt] = field(default_factory=list)
+    landings: list[Landing] = field(default_factory=list)
+    reasons: dict[WorkloadId, Reason] = field(default_factory=dict)
+
+
+def consolidate(
+    *,
+    snapshot: Snapshot,
+    policy: Policy,
+    admission: Admission,
+    evictions: Evictions | None,
+    left: Iterable[Sequence[PendingView]],
+    of: Mapping[WorkloadId, Request],
+) -> Consolidated:
+    """`left` are the classes that could not start in this plan, nor had anybody evicted for them,
+    in their order.
+
+    Asked last of all: the moves are made in what `evictions` expects, and told to nobody else.
+    """
+    made, budget = Consolidated(), policy.consolidation_budget_milli_s
+    if budget <= 0 or evictions is None or evictions.candidates.none:
+        return made
+    worth = list(_worth(admission, evictions, left, of))
+    if not worth:
+        return made
+    movers = Movers(
+        snapshot=snapshot,
+        candidates=evictions.candidates,
+        draft=evictions.soon,
+        may_return=partial(may_return, admission.caps),
+    )
+    helped = set()
+    for like, option in _in_turn(worth, snapshot.at):
+        pending = like[0]
+        if pending.id in helped or admission.caps.reached(pending) is not None:
+            continue
+        found = make_room(
+            movers=movers,
+            pending=pending,
+            request=of[pending.id],
+            option=option,
+            budget_milli_s=budget,
+        )
+        if isinstance(found, Moved):
+            helped.add(pending.id)
+            budget -= found.lost_milli_s
+            admission.caps.add(workload=pending, holds=found.places)
+            _note(made, snapshot, pending, found)
+        elif found is not None:
+            reason = admission.why_not(pending=pending, request=of[pending.id], option=option)
+            told = _too_dear(reason, found, budget)
+            made.reasons.update((each.id, told) for each in like)
+    return made
+
+
+def _worth(
+    admission: Admission,
+    evictions: Evictions,
+    left: Iterable[Sequence[PendingView]],
+    of: Mapping[WorkloadId, Request],
+) -> Iterator[_Asked]:
+    """The classes and options for which only room is lacking, and as much is free in sum."""
+    free = free_in_sum(draft=evictions.soon if evictions.coming else admission.draft)
+    for like in left:
+        pending, request = like[0], of[like[0].id]
+        if (
+            not free
+            or admission.caps.reached(pending) is not None
+            or admission.windows.runs_into(pending=pending, request=request)
+        ):
+            continue
+        for option in request.options:
+            asked = {flavor.id for flavor in option.flavors}
+            if (
+                free >= sum(amount for flavor, amount in option.needs if flavor in asked)
+                and admission.has_quota(pending=pending, option=option)
+                and not admission.is_hopeless(pending=pending, request=request, option=option)
+            ):
+                yield like, option
+
+
+def _in_turn(worth: Sequence[_Asked], at: int) -> Iterable[_Asked]:
+    """The first MOST_LOOKS, and as many of the others, plan after plan in turn."""
+    rest = worth[MOST_LOOKS:]
+    first = at * MOST_LOOKS % len(rest) if rest else 0
+    return chain(worth[:MOST_LOOKS], islice(chain(rest[first:], rest[:first]), MOST_LOOKS))
+
+
+def may_return(caps: Caps, held: HoldingView) -> bool:
+    """Whether it might start again if it ended now."""
+    caps.remove(workload=held, holds=held.placements)
+    reached = caps.reached(again(held))
+    caps.add(workload=held, holds=held.placements)
+    return reached is None
+
+
+def _note(made: Consolidated, snapshot: Snapshot, pending: PendingView, found: Moved) -> None:
+    own = Landing(pending.id, found.cluster, found.places, snapshot.at)
+    made.landings.extend((own, *found.landings))
+    made.landings.sort(key=lambda landing: landing.workload)
+    for landing in found.landings:
+        made.preempts.append(Preempt(landing.workload, pending.id, PreemptRule.CONSOLIDATE))
+    made.reasons[pending.id] = waits_for(
+        places=found.places,
+        flavors={flavor.id: flavor for flavor in snapshot.flavors},
+        victims=len(found.landings),
+    )
+
+
+def _too_dear(reason: Reason, found: Dearer, budget_milli_s: int) -> Reason:
+    """The reason, and what moving slices would cost."""
+    numbers = dict(reason.numbers) | {
+        "moves_budget_s": budget_milli_s // ONE_MILLI,
+        "moves_count": found.slices,
+        "moves_lost_s": -(-found.lost_milli_s // ONE_MILLI),
+    }
+    return because(reason.code, **numbers)

@@ -1,0 +1,98 @@
+"""Landings that plans before have decided: who is moved, or has others moved for it, goes first.
+
+Each keeps its very places until all of them are free, so whoever moves finds what was found for
+it, and needs no further eviction. A landing is over when its workload has started or is gone, when
+its places are not to be had any more, or after KEPT_S: then it waits like everybody else.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from scheduler.core import firm
+from scheduler.core.admission import Admission
+from scheduler.core.draft import Draft
+from scheduler.core.fit import let_in
+from scheduler.core.limits import waits_for
+from scheduler.core.plan import Admit, Landing, Place
+from scheduler.core.preempt import Evictions
+from scheduler.core.reasons import Reason
+from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
+
+KEPT_S = 8100
+"""How long places are kept for who is not seen to leave its old ones: for the longest notice, the
+longest grace, and a quarter of an hour."""
+
+
+@dataclass(frozen=True, slots=True)
+class Landed:
+    """The landings that are still to come, and of the pending workloads those that had none."""
+
+    landings: tuple[Landing, ...]
+    others: list[PendingView]
+
+
+def land(
+    *,
+    snapshot: Snapshot,
+    ready: Sequence[PendingView],
+    admission: Admission,
+    evictions: Evictions | None,
+    started: Callable[[PendingView, Admit], None],
+    promised: Callable[[Sequence[Place], Draft], None],
+    hold: Callable[[PendingView, Reason], None],
+) -> Landed:
+    """Start those of `ready` that can, the landing first that was decided first, and keep places.
+
+    `started` is told who starts, `promised` what is taken in what `evictions` expects, and `hold`
+    who waits for what.
+    """
+    waiting = {pending.id: pending for pending in ready}
+    leaving = {held.id: held for held in snapshot.holding if held.releasing}
+    soon = evictions.soon if evictions is not None and evictions.coming else None
+    kept = []
+    for landing in sorted(snapshot.landings, key=lambda each: (each.since, each.workload)):
+        pending, places = waiting.get(landing.workload), landing.places
+        workload = pending or leaving.get(landing.workload)
+        if workload is None or snapshot.at >= landing.since + KEPT_S:
+            continue
+        if pending is not None and admission.caps.reached(pending) is not None:
+            continue
+        if soon is not None and not fits(soon, workload, places):
+            continue
+        if pending is not None and fits(admission.draft, workload, places):
+            started(pending, admission.start_at(pending=pending, landing=landing))
+            del waiting[pending.id]
+        elif evictions is not None and soon is not None:
+            evictions.promise(project=workload.project, places=places)
+            promised(places, soon)
+            kept.append(landing)
+            if pending is not None:
+                admission.caps.add(workload=pending, holds=places)
+                hold(pending, waits_for(places=places, flavors=soon.flavors, victims=0))
+                del waiting[pending.id]
+    return Landed(tuple(kept), [pending for pending in ready if pending.id in waiting])
+
+
+def fits(draft: Draft, workload: PendingView | HoldingView, places: Sequence[Place]) -> bool:
+    """Whether the places are free, and its project may have them. The draft stays as it is."""
+    nodes = {place.node for place in places}
+    if any(node not in draft.rooms or draft.rooms[node].rank < 0 for node in nodes):
+        return False
+    rooms = {node: draft.rooms[node].copy() for node in nodes}
+    if not let_in(places=places, rooms=rooms, flavors=draft.flavors):
+        return False
+    mark, book, project = draft.checkpoint(), draft.book, workload.project
+    for place in places:
+        draft.add(project=project, holder=place)
+    charged = {
+        flavor
+        for place in places
+        for flavor, _ in book.parts.charges(project=project, flavor=place.flavor, amount_milli=0)
+    }
+    needs = sorted((flavor, 0) for flavor in charged)
+    left = [book.available(project=project, flavor=flavor) for flavor in charged]
+    lawful = all(each is not None and each >= 0 for each in left) and (
+        workload.preemptible or firm.rooms(book, project=project, needs=needs) is not None
+    )
+    draft.rollback(mark)
+    return lawful

@@ -1,0 +1,323 @@
+"""What would let a workload start that waits: the smallest changes, each tried by another plan.
+
+In the order of `Change`. No answer is wrong, for a plan was made with it; but a better one may be
+missed: plans are bounded (`whatif.MOST_PLANS`), and numbers are searched by halves.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+from scheduler.core import mig
+from scheduler.core.backfill import Backfill, ends_at
+from scheduler.core.change import Change, Relaxation, Unit
+from scheduler.core.checks import CheckCode, fails_at
+from scheduler.core.cycle import Cycle
+from scheduler.core.plan import Admit, Hold
+from scheduler.core.policy import Policy
+from scheduler.core.reasons import BINDS_CORES, BINDS_MEMORY, Reason, ReasonCode
+from scheduler.core.request import Option, Request, Requests
+from scheduler.core.snapshot import (
+    FlavorKind,
+    FlavorView,
+    Isolation,
+    PendingView,
+    PodSetView,
+    Snapshot,
+)
+from scheduler.core.units import FlavorId
+from scheduler.core.whatif import Trials, granted, later
+
+MOST_FLAVORS = 4
+"""Flavors that are tried beside the accepted ones."""
+MOST_OPTIONS = 4
+"""Accepted flavors for which it is asked how much quota is lacking."""
+LEAST_LIMIT_S = 60
+"""A shorter run-time limit is of no use to anybody."""
+_APART = (Isolation.NONE, Isolation.MEMORY, Isolation.HARDWARE)
+_PARTS = 16
+"""Cores and memory of a pod are lowered by so many steps at most."""
+_NEAR = 16
+"""A wait is told this exactly: to one part in so many."""
+
+_BEYOND_HELP = frozenset(
+    {CheckCode.SOUND, CheckCode.ADMITTING, CheckCode.QUEUE, CheckCode.DEPENDENCIES, CheckCode.TURN}
+)
+"""Who fails there waits for people, or for its turn: nothing that it asks for is at fault."""
+_HELD_BY_QUOTA = frozenset(
+    {
+        *(CheckCode.OWN_QUOTA, CheckCode.FIRM, CheckCode.FREE, CheckCode.DOMAIN),
+        *(CheckCode.CORES, CheckCode.MEMORY, CheckCode.FIT, CheckCode.KEPT),
+    }
+)
+"""With more quota of its own it may start, or may take back what others borrow."""
+_HELD_BY_ROOM = frozenset(
+    {
+        *(CheckCode.PROMISES, CheckCode.CLUSTERS, CheckCode.HARDWARE, CheckCode.OUTAGES),
+        *(CheckCode.FREE, CheckCode.DOMAIN, CheckCode.CORES, CheckCode.MEMORY, CheckCode.FIT),
+        CheckCode.KEPT,
+    }
+)
+
+
+def relaxations(
+    *,
+    snapshot: Snapshot,
+    policy: Policy,
+    cycle: Cycle,
+    pending: PendingView,
+    reason: Reason,
+    late: Callable[[], bool],
+) -> tuple[Relaxation, ...]:
+    """What would help, the first of each kind, cheapest first. `cycle` planned the snapshot, and
+    held the workload for the reason. No further plan is made once the caller says it is `late`."""
+    if fails_at(reason) in _BEYOND_HELP:
+        return ()
+    return tuple(_Search(snapshot, policy, cycle, pending, reason, late).run())
+
+
+class _Search:
+    """The changes to one workload, tried one after another."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        policy: Policy,
+        cycle: Cycle,
+        pending: PendingView,
+        reason: Reason,
+        late: Callable[[], bool],
+    ) -> None:
+        self._snapshot = snapshot
+        self._policy = policy
+        self._cycle = cycle
+        self._pending = pending
+        self._numbers = dict(reason.numbers)
+        self._fails = fails_at(reason)
+        self._trials = Trials(snapshot=snapshot, policy=policy, late=late)
+
+    def run(self) -> Iterator[Relaxation]:
+        request = self._cycle.requests.get(self._pending.id)
+        if self._fails is CheckCode.RETRY or request is None:
+            yield from self._wait()
+            return
+        yield from self._flavor(request)
+        yield from self._cluster()
+        yield from self._topology()
+        yield from self._run_limit()
+        yield from self._size()
+        yield from self._pods(request)
+        yield from self._preemptible()
+        yield from self._quota(request)
+        if self._fails is not CheckCode.PROMISES:  # whose reason says until when
+            yield from self._wait()
+
+    def _flavor(self, request: Request) -> Iterator[Relaxation]:
+        flavors = {flavor.id: flavor for flavor in self._snapshot.flavors}
+        known = Requests(flavors=flavors, book=self._cycle.admission.draft.book)
+        accepted = {f for pod_set in self._pending.pod_sets for f in pod_set.flavors}
+        wanted = [flavors[f] for f in sorted(accepted) if f in flavors]
+        tried = 0
+        for flavor in sorted(flavors.values(), key=lambda f: (f.name, f.id)):
+            if flavor.id in accepted or not any(_is_as_good(flavor, own) for own in wanted):
+                continue
+            pod_sets = tuple(
+                replace(p, flavors=(*p.flavors, flavor.id)) for p in self._pending.pod_sets
+            )
+            asks = replace(self._pending, pod_sets=pod_sets)
+            more = known.of(asks)
+            if len(more.options) == len(request.options) or not self._is_allowed(more):
+                continue
+            tried += 1
+            if tried > MOST_FLAVORS:
+                return
+            if self._trials.starts(asks):
+                yield Relaxation(Change.FLAVOR, None, flavor.name)
+                return
+
+    def _is_allowed(self, request: Request) -> bool:
+        """Whether the project could ever hold the option that is least preferred."""
+        book, project = self._cycle.admission.draft.book, self._pending.project
+        ceilings = [
+            (book.ceiling(project=project, flavor=flavor), asked)
+            for flavor, asked in request.options[-1].needs
+        ]
+        return all(ceiling is not None and asked <= ceiling for ceiling, asked in ceilings)
+
+    def _cluster(self) -> Iterator[Relaxation]:
+        if not self._pending.clusters or self._fails not in _HELD_BY_ROOM:
+            return
+        decision = self._trials.decide(replace(self._pending, clusters=()))
+        if isinstance(decision, Admit):
+            names = {cluster.id: cluster.name for cluster in self._snapshot.clusters}
+            yield Relaxation(Change.CLUSTER, None, names[decision.cluster])
+
+    def _topology(self) -> Iterator[Relaxation]:
+        asked, levels = self._pending.topology, self._snapshot.levels
+        if asked is None or not asked.required or self._fails not in _HELD_BY_ROOM:
+            return
+        wider = levels[: levels.index(asked.level)] if asked.level in levels else ()
+        for level in reversed(wider):
+            if self._trials.starts(replace(self._pending, topology=replace(asked, level=level))):
+                yield Relaxation(Change.TOPOLOGY, asked.level, level)
+                return
+        if self._trials.starts(replace(self._pending, topology=replace(asked, required=False))):
+            yield Relaxation(Change.TOPOLOGY, asked.level, None)
+
+    def _run_limit(self) -> Iterator[Relaxation]:
+        """As long a limit as lets it end before what it would run into."""
+        at, limit_s = self._snapshot.at, self._pending.run_time_limit_s
+        times = {window.starts_at for window in self._snapshot.reservations}
+        if self._cycle.backfill.shadow is not None:
+            times.add(self._cycle.backfill.shadow)
+        for time in sorted(times, reverse=True):
+            until = time - at
+            if until < LEAST_LIMIT_S or (limit_s is not None and until >= limit_s):
+                continue
+            if self._trials.starts(replace(self._pending, run_time_limit_s=until)):
+                yield Relaxation(Change.RUN_LIMIT, limit_s, until, Unit.SECONDS)
+                return
+
+    def _size(self) -> Iterator[Relaxation]:
+        """Where cores or memory bind: as much of it a pod as starts, by sixteenths."""
+        binds = self._numbers.get("binds")
+        if binds not in (BINDS_CORES, BINDS_MEMORY):
+            return
+        told = self._numbers.get("pod_cpu_milli"), self._numbers.get("pod_memory_mib")
+        pod = next(p for p in self._pending.pod_sets if (p.cpu_milli, p.memory_mib) == told)
+
+        def less(parts: int) -> PodSetView:
+            if binds == BINDS_CORES:
+                return replace(pod, cpu_milli=max(1, pod.cpu_milli * parts // _PARTS))
+            return replace(pod, memory_mib=max(1, pod.memory_mib * parts // _PARTS))
+
+        most = self._trials.most(1, _PARTS - 1, lambda parts: self._with(less(parts)))
+        if most is None:
+            return
+        smaller = less(most)
+        if binds == BINDS_CORES:
+            yield Relaxation(Change.CORES, pod.cpu_milli, smaller.cpu_milli, Unit.MILLI, pod.id)
+        else:
+            yield Relaxation(
+                Change.MEMORY, pod.memory_mib, smaller.memory_mib, Unit.MEBIBYTES, pod.id
+            )
+
+    def _pods(self, request: Request) -> Iterator[Relaxation]:
+        """Of the largest pods that are several: with as many of them as start."""
+        sets = [self._pending.pod_sets[i] for i in request.order]
+        pod = next((p for p in sets if p.min_count > 1), None)
+        if pod is None:
+            return
+        most = self._trials.most(
+            1, pod.min_count - 1, lambda count: self._with(replace(pod, min_count=count))
+        )
+        if most is not None:
+            yield Relaxation(Change.PODS, pod.min_count, most, Unit.COUNT, pod.id)
+
+    def _preemptible(self) -> Iterator[Relaxation]:
+        if self._pending.preemptible or self._fails not in (CheckCode.OWN_QUOTA, CheckCode.FIRM):
+            return
+        if self._trials.starts(replace(self._pending, preemptible=True)):
+            yield Relaxation(Change.PREEMPTIBLE, None, None)
+
+    def _quota(self, request: Request) -> Iterator[Relaxation]:
+        """The least that helps, of one flavor. Less may do for who then comes before others."""
+        if self._fails not in _HELD_BY_QUOTA:
+            return
+        names = {flavor.id: flavor.name for flavor in self._snapshot.flavors}
+        wanted = {each for o in request.options[:MOST_OPTIONS] for each in self._lacks(o)}
+        for amount, flavor in sorted(wanted):
+            more = granted(self._snapshot, self._pending.project, flavor, amount)
+            decision = self._trials.decide(self._pending, more)
+            starts = isinstance(decision, Admit)
+            if starts or _evicts(decision):
+                yield Relaxation(Change.QUOTA, None, amount, Unit.MILLI, names[flavor], starts)
+                return
+
+    def _lacks(self, option: Option) -> Iterator[tuple[int, FlavorId]]:
+        """What the option lacks to be let in, to take back what others borrow, and to be
+        guaranteed; where that is of one flavor."""
+        admission, project = self._cycle.admission, self._pending.project
+        book, told = admission.draft.book, self._numbers.get("flavor")
+        lacking, beyond, firm = [], [], []
+        for flavor, asked in option.needs:
+            used = book.used(project=project, flavor=flavor)
+            lacking.append((asked - (admission.available(project, flavor) or 0), flavor))
+            beyond.append((used + asked - book.nominal(project=project, flavor=flavor), flavor))
+            if self._fails is CheckCode.FIRM and admission.draft.flavors[flavor].name == told:
+                firm.append((asked - int(self._numbers["available_milli"]), flavor))
+        for amounts in (lacking, beyond, firm):
+            more = [each for each in amounts if each[0] > 0]
+            if len(more) == 1:
+                yield more[0]
+
+    def _wait(self) -> Iterator[Relaxation]:
+        """Until so much has ended by its run-time limit, or been given back, that it starts; at
+        most a sixteenth longer than need be."""
+        at = self._snapshot.at
+        ends = (ends_at(held, at) for held in self._snapshot.holding)
+        moments = {end for end in ends if end is not None}
+        moments |= {window.ends_at for window in self._snapshot.reservations}
+        moments.add(self._pending.not_before)
+        times = sorted(time for time in moments if time > at)
+        room_at = self._room_at()
+        if room_at is None:
+            return
+
+        def starts_by(time: int) -> bool:
+            return self._trials.starts(self._pending, later(self._snapshot, time))
+
+        high, step = bisect_left(times, room_at), 1
+        low = high - 1
+        while high < len(times) and not starts_by(times[high]):
+            if self._trials.is_spent or high == len(times) - 1:
+                return
+            low, high, step = high, min(high + step, len(times) - 1), 4 * step
+        if high >= len(times):
+            return
+        while high - low > 1 and not self._trials.is_spent:
+            if times[high] - times[low + 1] <= (times[high] - at) // _NEAR:
+                break
+            middle = (low + high) // 2
+            low, high = (low, middle) if starts_by(times[middle]) else (middle, high)
+        yield Relaxation(Change.WAIT, None, times[high] - at, Unit.SECONDS, starts_now=False)
+
+    def _room_at(self) -> int | None:
+        """When there is room, whoever else waits; None when work without a limit has to end."""
+        request = self._cycle.requests.get(self._pending.id)
+        if request is None or self._fails not in _HELD_BY_ROOM:
+            return self._snapshot.at
+        kept = Backfill(snapshot=self._snapshot, policy=self._policy).keep(
+            pending=self._pending,
+            request=request,
+            options=request.options,
+            started=(),
+            promised=(),
+            leaving=(),
+            drafts=(self._cycle.admission.draft,),
+        )
+        return None if kept is None else kept.starts_at
+
+    def _with(self, pod_set: PodSetView) -> PendingView:
+        """The workload with this instead of the pod set of that id."""
+        pod_sets = tuple(pod_set if p.id == pod_set.id else p for p in self._pending.pod_sets)
+        return replace(self._pending, pod_sets=pod_sets)
+
+
+def _evicts(decision: Admit | Hold | None) -> bool:
+    waits = ReasonCode.WAITING_FOR_PREEMPTION
+    return isinstance(decision, Hold) and decision.reason.code is waits
+
+
+def _is_as_good(flavor: FlavorView, accepted: FlavorView) -> bool:
+    """Whether it gives as much: of the same kind, a slice as large, neighbours as far apart."""
+    if flavor.kind is not accepted.kind or flavor.kind is FlavorKind.CPU:
+        return False
+    if flavor.kind is FlavorKind.MIG:
+        return _part(flavor) >= _part(accepted)
+    return _APART.index(flavor.isolation) >= _APART.index(accepted.isolation)
+
+
+def _part(flavor: FlavorView) -> Fraction:
+    return mig.device_equivalent(model=flavor.model, profile=flavor.profile) or Fraction(1)

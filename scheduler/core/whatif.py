@@ -1,0 +1,93 @@
+"""What the plan would be if one thing were otherwise: the request, a quota, the time."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from scheduler.core.backfill import ends_at
+from scheduler.core.cycle import plan
+from scheduler.core.plan import Admit, Hold
+from scheduler.core.policy import Policy
+from scheduler.core.snapshot import PendingView, QueueView, QuotaView, Snapshot
+from scheduler.core.units import FlavorId, ProjectId
+
+MOST_PLANS = 32
+"""In all, for one workload."""
+
+
+def would_start(snapshot: Snapshot, policy: Policy, pending: PendingView) -> Admit | Hold:
+    """What the plan would be for `pending` if it were submitted now, or were so instead."""
+    others = tuple(waiting for waiting in snapshot.pending if waiting.id != pending.id)
+    made = plan(replace(snapshot, pending=(*others, pending)), policy)
+    decisions: tuple[Admit | Hold, ...] = (*made.admits, *made.holds)
+    return next(decision for decision in decisions if decision.workload == pending.id)
+
+
+class Trials:
+    """Such plans, at most MOST_PLANS of them, and none once the caller says that it is `late`."""
+
+    def __init__(self, *, snapshot: Snapshot, policy: Policy, late: Callable[[], bool]) -> None:
+        self._snapshot = snapshot
+        self._policy = policy
+        self._late = late
+        self._plans = 0
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether no further plan may be made."""
+        return self._plans >= MOST_PLANS or self._late()
+
+    def decide(self, asks: PendingView, of: Snapshot | None = None) -> Admit | Hold | None:
+        """As `would_start`, of another fleet where one is given; None once it is spent."""
+        if self.is_spent:
+            return None
+        self._plans += 1
+        return would_start(of or self._snapshot, self._policy, asks)
+
+    def starts(self, asks: PendingView, of: Snapshot | None = None) -> bool:
+        """False too once it is spent."""
+        return isinstance(self.decide(asks, of), Admit)
+
+    def most(self, least: int, most: int, of: Callable[[int], PendingView]) -> int | None:
+        """The largest number with which it starts, if what is less starts too; None when not even
+        the least does."""
+        if not self.starts(of(least)):
+            return None
+        while least < most and not self.is_spent:
+            middle = (least + most + 1) // 2
+            least, most = (middle, most) if self.starts(of(middle)) else (least, middle - 1)
+        return least
+
+
+def later(snapshot: Snapshot, time: int) -> Snapshot:
+    """The fleet then, if nothing new starts: without what has ended by its run-time limit, and
+    without what is being given back."""
+    stays = tuple(
+        held
+        for held in snapshot.holding
+        if not held.releasing and ((end := ends_at(held, snapshot.at)) is None or end > time)
+    )
+    return replace(snapshot, at=time, holding=stays)
+
+
+def granted(snapshot: Snapshot, project: ProjectId, flavor: FlavorId, milli: int) -> Snapshot:
+    """The same fleet when the project's nominal quota is so much larger."""
+    queues = (
+        _with_quota(queue, flavor, milli) if queue.project == project else queue
+        for queue in snapshot.queues
+    )
+    return replace(snapshot, queues=tuple(queues))
+
+
+def _with_quota(queue: QueueView, flavor: FlavorId, milli: int) -> QueueView:
+    if all(quota.flavor != flavor for quota in queue.quotas):
+        quota = QuotaView(flavor, milli, borrowing_limit_milli=0)
+        return replace(queue, quotas=(*queue.quotas, quota))
+    return replace(
+        queue,
+        quotas=tuple(
+            replace(quota, nominal_milli=quota.nominal_milli + milli)
+            if quota.flavor == flavor
+            else quota
+            for quota in queue.quotas
+        ),
+    )

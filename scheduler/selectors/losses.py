@@ -1,0 +1,77 @@
+"""What failed, why, and how much work was lost: sums over attempts that have ended."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Count, Q, QuerySet, Sum
+
+from scheduler.core.failures import FailureClass
+from scheduler.models import Attempt
+from tenants import access
+from tenants.access import Actor
+
+PREEMPTED = "preempted"
+"""The cause of what was evicted for others, next to the classes of failures."""
+CAUSES = (PREEMPTED, *(each.value for each in FailureClass))
+# As the index attempt_that_failed has it.
+_FAILED = ~Q(failure="") | Q(lost_milli_s__gt=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """Of one cause: how many attempts, and thousandths of devices x seconds of their work. Of
+    those that were preempted only the ones that lost any count."""
+
+    cause: str
+    count: int = 0
+    lost_milli_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectLoss(Loss):
+    project: UUID | None = None
+
+
+def by_cause() -> Mapping[str, Loss]:
+    """Of all projects and times, each of CAUSES. One query."""
+    found = {cause: Loss(cause) for cause in CAUSES}
+    for row in _summed(Attempt.objects.all(), "failure"):
+        cause = row["failure"] or PREEMPTED
+        found[cause] = Loss(cause, row["count"], row["lost"])
+    return found
+
+
+def by_project(
+    *, actor: Actor, project_id: UUID | None, since: datetime | None, until: datetime | None
+) -> list[ProjectLoss]:
+    """Of the projects that the actor sees, by project and cause; what ended at `since` or later,
+    and before `until`. One query."""
+    rows = access.for_actor(Attempt.objects.all(), actor=actor)
+    if project_id is not None:
+        rows = rows.filter(workload__project_id=project_id)
+    if since is not None:
+        rows = rows.filter(ended_at__gte=since)
+    if until is not None:
+        rows = rows.filter(ended_at__lt=until)
+    return [
+        ProjectLoss(
+            row["failure"] or PREEMPTED,
+            row["count"],
+            row["lost"],
+            row["workload__project_id"],
+        )
+        for row in _summed(rows, "workload__project_id", "failure")
+    ]
+
+
+def _summed(
+    rows: QuerySet[Attempt], *by: str
+) -> QuerySet[Attempt, dict[str, Any]]:  # Any: values of columns
+    ended = rows.filter(_FAILED, ended_at__isnull=False).order_by(*by).values(*by)
+    found: QuerySet[Attempt, dict[str, Any]] = ended.annotate(  # Any: values of columns
+        count=Count("id"), lost=Sum("lost_milli_s")
+    )
+    return found

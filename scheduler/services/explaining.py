@@ -1,0 +1,188 @@
+"""Why a workload waits, and what would become of one that is not submitted yet. Nothing is stored.
+
+The plan is made here and now, from a snapshot of its own: what is told is what the next cycle
+would decide if nothing changed. Of others it tells counts only: no workload, project or person.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from threading import Lock
+from time import perf_counter
+from uuid import UUID
+
+from controlplane.kernel.errors import Conflict
+from controlplane.kernel.throttle import Throttle
+from scheduler.core.change import Change, Relaxation
+from scheduler.core.checks import Chain, Check, CheckCode, shared_checks
+from scheduler.core.estimate import Forecast, forecast
+from scheduler.core.explain import Explanation, explain
+from scheduler.core.plan import Admit, Hold
+from scheduler.core.policy import Policy
+from scheduler.core.reasons import Reason, ReasonCode
+from scheduler.core.snapshot import PendingView, Snapshot
+from scheduler.core.units import NOBODY, UserId
+from scheduler.models import PodSet, Workload
+from scheduler.selectors import checks, history, policy
+from scheduler.selectors.load import load
+from scheduler.services import admissibility, dependencies, workloads
+from scheduler.services.specs import WorkloadSpec
+from tenants import access
+from tenants.access import Action, Actor
+from tenants.models import Project, Tenant
+
+ASKED = Throttle(most=15, window=timedelta(minutes=1))
+"""A plan, and up to BUDGET_S of further ones, is made for each answer."""
+BUDGET_S = 2.0
+"""Real seconds after which nothing further is tried that might help, and none after that for the
+estimate: the answer then has less of it."""
+PASSES = 8
+"""Of the estimate in a dry run: the one that is stored each minute rests on more."""
+
+_turn = Lock()
+"""Plans keep a processor busy: one at a time in a process, so that its pages still answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where it starts; `pods` are those that start at once."""
+
+    cluster: str
+    flavors: tuple[str, ...]
+    pods: int
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """`start` or `reason`, as of a moment. Checks name tenants, changes name pod sets. `forecast`
+    is that of a dry run of what would wait."""
+
+    as_of: datetime
+    start: Start | None
+    reason: Reason | None
+    checks: tuple[Check, ...]
+    chains: tuple[Chain, ...]
+    relaxations: tuple[Relaxation, ...]
+    forecast: Forecast | None = None
+
+
+def of_workload(*, actor: Actor, workload: Workload, at: datetime) -> Explained:
+    """Why it waits. Raises NotFound for who may not see it, Conflict when it waits no more, and
+    TooOften."""
+    access.authorize(actor, Action.VIEW, project=workload.project)
+    ASKED.take(who=actor.label, at=at)
+    snapshot = load(at=at).snapshot
+    pending = next((p for p in snapshot.pending if p.id == str(workload.id)), None)
+    if pending is None:
+        raise Conflict(f"{workload.name} does not wait: only what is PENDING is explained.")
+    names = PodSet.objects.filter(workload=workload).values_list("id", "name")
+    with _turn:
+        found = _explain(snapshot, policy.current(), pending)
+    return _told(snapshot, found, at, pod_sets={str(id): name for id, name in names})
+
+
+def dry_run(*, actor: Actor, project: Project, spec: WorkloadSpec, at: datetime) -> Explained:
+    """What would become of it if it were submitted now.
+
+    Raises what `workloads.check` raises, and TooOften.
+    """
+    checked = workloads.check(actor=actor, project=project, specs=[spec], at=at)
+    ASKED.take(who=actor.label, at=at)
+    snapshot = load(at=at).snapshot
+    pending = replace(
+        admissibility.pending_view(project, spec, checked.flavors, checked.clusters, at),
+        user=_submitter(actor, project),
+        waits_for=dependencies.unmet(actor=actor, spec=spec),
+    )
+    rules = policy.current()
+    with _turn:
+        found = _explain(snapshot, rules, pending)
+        waits = isinstance(found.decision, Hold)
+        estimate = _forecast(snapshot, rules, pending) if waits else None
+    names = {str(pod_set.id): str(pod_set.id) for pod_set in pending.pod_sets}
+    return replace(_told(snapshot, found, at, pod_sets=names), forecast=estimate)
+
+
+def _submitter(actor: Actor, project: Project) -> UserId:
+    """As `load` has it: where users have caps."""
+    capped = project.user_max_running is not None or project.user_max_gpus_milli is not None
+    return UserId(str(actor.user.id)) if capped else NOBODY
+
+
+def _explain(snapshot: Snapshot, rules: Policy, pending: PendingView) -> Explanation:
+    """As `loop.run` decides: while admission is stopped nobody is evicted, and nothing starts."""
+    begun = perf_counter()
+    stopped = checks.admission_stopped()
+    found = explain(
+        snapshot=snapshot,
+        policy=replace(rules, preemption=False) if stopped else rules,
+        pending=pending,
+        late=lambda: perf_counter() - begun > BUDGET_S,
+    )
+    if not stopped or isinstance(found.decision, Hold):
+        return found
+    held = Hold(pending.id, Reason(ReasonCode.ADMISSION_STOPPED))
+    return Explanation(held, shared_checks(pending=pending, decision=held), ())
+
+
+def _forecast(snapshot: Snapshot, rules: Policy, pending: PendingView) -> Forecast:
+    begun = perf_counter()
+    found = forecast(
+        snapshot=replace(snapshot, pending=(*snapshot.pending, pending)),
+        policy=rules,
+        run_times=history.run_times(),
+        passes=PASSES,
+        seed=snapshot.at,
+        late=lambda: perf_counter() - begun > BUDGET_S,
+    )
+    return next(one for one in found if one.workload == pending.id)
+
+
+def _told(
+    snapshot: Snapshot, found: Explanation, at: datetime, *, pod_sets: Mapping[str, str]
+) -> Explained:
+    """With names for ids."""
+    decision = found.decision
+    start, reason = None, None
+    if isinstance(decision, Admit):
+        clusters = {cluster.id: cluster.name for cluster in snapshot.clusters}
+        flavors = {flavor.id: flavor.name for flavor in snapshot.flavors}
+        names = dict.fromkeys(flavors[place.flavor] for place in decision.places)
+        start = Start(clusters[decision.cluster], tuple(names), len(decision.places))
+    else:
+        reason = decision.reason
+    tenants = _tenants(found)
+    return Explained(
+        as_of=at,
+        start=start,
+        reason=reason,
+        checks=found.checks,
+        chains=tuple(
+            replace(chain, checks=tuple(_named(check, tenants) for check in chain.checks))
+            for chain in found.chains
+        ),
+        relaxations=tuple(
+            one
+            if one.change is Change.QUOTA
+            else replace(one, subject=pod_sets.get(one.subject, ""))
+            for one in found.relaxations
+        ),
+    )
+
+
+def _tenants(found: Explanation) -> dict[str, str]:
+    """Those above the project, which its members see."""
+    asked = {
+        UUID(check.where)
+        for chain in found.chains
+        for check in chain.checks
+        if check.code is CheckCode.TENANT_QUOTA
+    }
+    rows = Tenant.objects.filter(id__in=asked).values_list("id", "name") if asked else ()
+    return {str(id): name for id, name in rows}
+
+
+def _named(check: Check, tenants: Mapping[str, str]) -> Check:
+    if check.code is not CheckCode.TENANT_QUOTA:
+        return check
+    return replace(check, where=tenants.get(check.where, ""))

@@ -1,0 +1,51 @@
+"""Endpoints that say why, and what would be: nothing is stored."""
+
+from uuid import UUID
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.schema import operation
+from controlplane.api.views import ApiView
+from controlplane.kernel.errors import Invalid
+from scheduler.models import Workload
+from scheduler.services import explaining
+from scheduler.web import explanations, serializers
+from scheduler.web.api import moved
+from tenants import access
+
+
+class DryRunApi(ApiView):
+    @operation(
+        "workloads_dry_run",
+        tag="workloads",
+        summary="What would become of a workload if it were submitted now; nothing is stored",
+        takes=serializers.WorkloadIn,
+        answers={200: explanations.DryRunOut},
+        problems=(404, 429),
+    )
+    def post(self, request: Request) -> Response:
+        project_id, spec = serializers.parse_submission(request.data)
+        project = access.project_or_404(self.actor, project_id)
+        try:
+            found = explaining.dry_run(actor=self.actor, project=project, spec=spec, at=self.at)
+        except Invalid as error:
+            raise moved(error, root="") from error
+        return Response(explanations.dry_run(found))
+
+
+class ExplanationApi(ApiView):
+    @operation(
+        "workloads_explanation",
+        tag="workloads",
+        summary="Why a workload waits: check by check, and what would let it start",
+        answers={200: explanations.ExplanationOut},
+        problems=(404, 409, 429),
+    )
+    def get(self, request: Request, id: UUID) -> Response:
+        self.query()
+        row = access.get_or_404(
+            Workload.objects.select_related("project"), actor=self.actor, id=id
+        )
+        found = explaining.of_workload(actor=self.actor, workload=row, at=self.at)
+        return Response(explanations.explanation(found))

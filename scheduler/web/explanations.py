@@ -1,0 +1,173 @@
+"""An explanation as the API gives it, and in words as the pages show it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from rest_framework import serializers
+
+from scheduler.core import change, reasons
+from scheduler.core.change import Change, Relaxation, Unit
+from scheduler.core.checks import Chain, Check, CheckCode
+from scheduler.core.reasons import Reason
+from scheduler.services.explaining import Explained
+from scheduler.web.serializers import EstimateOut, ReasonOut
+
+type Out = dict[str, Any]  # Any: JSON values, datetime
+
+CHECK_CODES = [code.value for code in CheckCode]
+CHECK_STATES = ["passed", "failed", "not-reached"]
+CHANGES = [kind.value for kind in Change]
+UNITS = [unit.value for unit in Unit]
+
+_TITLES: Mapping[CheckCode, str] = {
+    CheckCode.SOUND: "What is stored of it is in order",
+    CheckCode.ADMITTING: "New work is let in",
+    CheckCode.QUEUE: "The project's queue is open",
+    CheckCode.DEPENDENCIES: "What it was told to wait for has ended",
+    CheckCode.RETRY: "It may be tried again",
+    CheckCode.TURN: "Its turn came",
+    CheckCode.CAPS: "Its project, its submitter and its array may run one more",
+    CheckCode.RESERVATIONS: "It runs into no reservation",
+    CheckCode.PROMISES: "Nothing is being freed or kept for it that it has to wait for",
+    CheckCode.OWN_QUOTA: "Quota of the project, with what it may borrow",
+    CheckCode.TENANT_QUOTA: "Quota of {where}",
+    CheckCode.FLEET_QUOTA: "What all tenants lend together",
+    CheckCode.FIRM: "What may not be preempted takes no more than is guaranteed",
+    CheckCode.CLUSTERS: "An accepted cluster takes new work",
+    CheckCode.HARDWARE: "The hardware could hold it, if it were empty",
+    CheckCode.OUTAGES: "What it needs is in service",
+    CheckCode.FREE: "Enough is free in one cluster",
+    CheckCode.DOMAIN: "All its pods fit in one {where}",
+    CheckCode.CORES: "Cores beside the devices",
+    CheckCode.MEMORY: "Memory beside the devices",
+    CheckCode.FIT: "What is free lies where its pods fit",
+    CheckCode.KEPT: "It is not kept for who has waited longer",
+    CheckCode.EVICTION: "Stopping others makes room for it",
+}
+
+
+class CheckOut(serializers.Serializer[Any]):  # Any: plain rows
+    """One thing that the plan asks. It passes where `value` is at most `limit`."""
+
+    code = serializers.ChoiceField(choices=CHECK_CODES)
+    state = serializers.ChoiceField(choices=CHECK_STATES)
+    value = serializers.IntegerField(allow_null=True)
+    limit = serializers.IntegerField(allow_null=True, help_text="Null beside a value: none.")
+    unit = serializers.ChoiceField(choices=UNITS, allow_blank=True)
+    flavor = serializers.CharField(allow_blank=True)
+    where = serializers.CharField(
+        allow_blank=True, help_text="A tenant above the project, or a level of the topology."
+    )
+    text = serializers.CharField()
+
+
+class OptionOut(serializers.Serializer[Any]):  # Any: plain rows
+    """One accepted flavor for each pod set."""
+
+    flavors = serializers.ListField(child=serializers.CharField())
+    told = serializers.BooleanField(help_text="Whether the reason, or the start, is about this.")
+    checks = CheckOut(many=True)
+
+
+class RelaxationOut(serializers.Serializer[Any]):  # Any: plain rows
+    """A change with which it would start, each tried by a plan of its own."""
+
+    change = serializers.ChoiceField(choices=CHANGES)
+    old = serializers.JSONField(allow_null=True, help_text="A number in `unit`, or a name.")
+    new = serializers.JSONField(allow_null=True)
+    unit = serializers.ChoiceField(choices=UNITS, allow_blank=True)
+    subject = serializers.CharField(allow_blank=True, help_text="A pod set; of quota, a flavor.")
+    starts_now = serializers.BooleanField()
+    text = serializers.CharField()
+
+
+class StartOut(serializers.Serializer[Any]):  # Any: plain rows
+    cluster = serializers.CharField()
+    flavors = serializers.ListField(child=serializers.CharField())
+    pods = serializers.IntegerField(help_text="Those that start at once.")
+
+
+class ExplanationOut(serializers.Serializer[Any]):  # Any: plain rows
+    """What a plan made at `as_of` decides. It starts where all `checks` and all of one option's
+    pass; after the first that fails none is reached."""
+
+    as_of = serializers.DateTimeField()
+    start = StartOut(allow_null=True)
+    reason = ReasonOut(allow_null=True)
+    checks = CheckOut(many=True)
+    options = OptionOut(many=True)
+    relaxations = RelaxationOut(many=True, help_text="The cheapest first.")
+
+
+class DryRunOut(ExplanationOut):
+    estimate = EstimateOut(allow_null=True, help_text="Of what would wait.")
+
+
+def explanation(found: Explained) -> Out:
+    start = found.start
+    return {
+        "as_of": found.as_of,
+        "start": None if start is None else asdict(start),
+        "reason": None if found.reason is None else _reason(found.reason),
+        "checks": [_check(each) for each in found.checks],
+        "options": [_option(each) for each in found.chains],
+        "relaxations": [_relaxation(each) for each in found.relaxations],
+    }
+
+
+def dry_run(found: Explained) -> Out:
+    made = found.forecast
+    estimate = (
+        None
+        if made is None
+        else {
+            "p50_s": made.p50_s,
+            "p90_s": made.p90_s,
+            "as_of": found.as_of,
+            "basis": made.basis.value,
+        }
+    )
+    return {**explanation(found), "estimate": estimate}
+
+
+def _reason(reason: Reason) -> Out:
+    numbers = dict(reason.numbers)
+    return {"code": reason.code.value, "numbers": numbers, "text": reasons.describe(reason)}
+
+
+def _option(chain: Chain) -> Out:
+    checks = [_check(each) for each in chain.checks]
+    return {"flavors": list(chain.flavors), "told": chain.told, "checks": checks}
+
+
+def _check(check: Check) -> Out:
+    state = {True: "passed", False: "failed", None: "not-reached"}[check.passed]
+    return {
+        "code": check.code.value,
+        "state": state,
+        "value": check.value,
+        "limit": check.limit,
+        "unit": check.unit.value,
+        "flavor": check.flavor,
+        "where": check.where,
+        "text": _text(check),
+    }
+
+
+def _text(check: Check) -> str:
+    """What is asked, and the numbers: "Quota of Vision Lab: 9 of at most 8 h100"."""
+    title = _TITLES[check.code].format(where=check.where)
+    if check.value is None:
+        return title
+    value = change.in_words(check.value, check.unit)
+    if check.code is CheckCode.EVICTION:
+        return f"{title}: of {value} that may be stopped none helps"
+    if check.limit is None:
+        return f"{title}: {f'{value} {check.flavor}'.rstrip()}, without a limit"
+    most = change.in_words(check.limit, check.unit)
+    return f"{title}: {value} of at most {most} {check.flavor}".rstrip()
+
+
+def _relaxation(found: Relaxation) -> Out:
+    return {**asdict(found), "text": change.describe(found)}

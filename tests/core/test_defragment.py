@@ -1,0 +1,98 @@
+"""What a planned defragmentation proposes: more room than before, within its budget."""
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.core.defragment import Figures, defragment
+from scheduler.core.fit import Room, let_in
+from scheduler.core.snapshot import Snapshot
+from scheduler.core.units import ClusterId
+from tests.core.build import BY_NAME, node, queue, snapshot
+from tests.core.fleets import shuffled
+from tests.core.fragments import fragments
+from tests.core.test_consolidate import HOUR, MIXED, saved, sliced
+
+C1 = ClusterId("c1")
+
+
+def pieces() -> Snapshot:
+    """Four nodes, each half full."""
+    return snapshot(
+        nodes=[node(f"n{i}", gpus=2) for i in range(4)],
+        queues=[queue("b", h100=9)],
+        holding=[saved(f"p{i}", f"n{i}/0", ago_s=60 + i) for i in range(4)],
+    )
+
+
+def test_nodes_are_freed_those_first_whose_work_loses_least() -> None:
+    made = defragment(snapshot=pieces(), cluster=C1, budget_milli_s=HOUR)
+    assert [(step.frees, step.landing.workload) for step in made.steps] == [
+        ("n0", "p0"),
+        ("n2", "p2"),
+    ]
+    assert (made.before, made.after) == (Figures(0, 0), Figures(2, 0))
+    assert made.lost_milli_s == (60 + 62) * 1000
+
+
+def test_no_more_is_lost_than_the_budget() -> None:
+    made = defragment(snapshot=pieces(), cluster=C1, budget_milli_s=121 * 1000)
+    assert [step.landing.workload for step in made.steps] == ["p0"]
+    assert not defragment(snapshot=pieces(), cluster=C1, budget_milli_s=59 * 1000).steps
+
+
+def test_slices_that_wait_get_spans() -> None:
+    of = sliced(*MIXED)
+    made = defragment(snapshot=of, cluster=C1, budget_milli_s=HOUR)
+    assert [step.landing.workload for step in made.steps] == ["n10-0"]
+    assert (made.before.slices, made.after.slices) == (0, 1)
+
+
+def test_nothing_moves_where_nothing_is_gained() -> None:
+    """One device of each of two nodes of one: both are full."""
+    of = pieces()
+    full = replace(
+        of,
+        clusters=(replace(of.clusters[0], nodes=tuple(node(f"n{i}", gpus=1) for i in range(4))),),
+    )
+    assert not defragment(snapshot=full, cluster=C1, budget_milli_s=HOUR).steps
+
+
+def test_other_clusters_and_those_that_there_are_not_stay_as_they_are() -> None:
+    made = defragment(snapshot=pieces(), cluster=ClusterId("c2"), budget_milli_s=HOUR)
+    assert (made.steps, made.before) == ((), Figures(0, 0))
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 2**32), budget=st.sampled_from([10**6, 10**7, 10**9]))
+def test_all_that_moves_fits_then_and_there_is_no_less_room(seed: int, budget: int) -> None:
+    of = fragments(seed)
+    made = defragment(snapshot=of, cluster=C1, budget_milli_s=budget)
+    assert made == defragment(snapshot=shuffled(of, seed), cluster=C1, budget_milli_s=budget)
+    assert made.lost_milli_s <= budget
+    assert made.after.free_nodes >= made.before.free_nodes or made.after.slices
+    assert made.after.slices >= made.before.slices
+    gain = made.after.free_nodes > made.before.free_nodes
+    assert not made.steps or gain or made.after.slices > made.before.slices
+    away = {step.landing.workload for step in made.steps}
+    assert len(away) == len(made.steps)
+    rooms = {n.id: Room(node=n) for c in of.clusters for n in c.nodes}
+    for held in of.holding:
+        for placement in held.placements if held.id not in away else ():
+            rooms[placement.node].take(holder=placement, flavor=BY_NAME[placement.flavor])
+    for step in made.steps:
+        assert let_in(places=step.landing.places, rooms=rooms, flavors=BY_NAME)
+        assert step.frees not in {place.node for place in step.landing.places} or (
+            made.after.slices > made.before.slices
+        )
+
+
+def test_much_is_gained() -> None:
+    """Else the property says nothing."""
+    made = [
+        defragment(snapshot=fragments(seed), cluster=C1, budget_milli_s=10**9)
+        for seed in range(100)
+    ]
+    assert sum(each.after.free_nodes > each.before.free_nodes for each in made) >= 10
+    assert sum(each.after.slices > each.before.slices for each in made) >= 3

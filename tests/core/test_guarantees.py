@@ -1,0 +1,265 @@
+"""What is guaranteed in a tree is had, by whom it is guaranteed to, and nothing goes round."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.core.cohorts import FLEET
+from scheduler.core.cycle import plan
+from scheduler.core.guarantees import BORROWED, OWN, gives, guarantor, tier_of, tiers
+from scheduler.core.invariants import violations
+from scheduler.core.plan import Plan
+from scheduler.core.policy import Policy
+from scheduler.core.quota import Book
+from scheduler.core.snapshot import Snapshot
+from scheduler.core.tree_law import Law
+from scheduler.core.units import FlavorId, ProjectId
+from tests.core.build import Quota, cohort, holds, job, node, pods, queue, runs, snapshot
+from tests.core.fleets import LEAST_RUN_S, waiting_again
+from tests.core.test_sweep import agree
+from tests.core.trees import trees
+
+POLICY = Policy()
+H100 = FlavorId("h100")
+MANY, FEW = settings(max_examples=300, deadline=None), settings(max_examples=100, deadline=None)
+
+
+def book(used: Mapping[str, int]) -> Book:
+    """lab has 2 of its own and below it vision 1, with a 2 and b 0; c is lab's too, d has 4."""
+    made = Book(
+        cohorts=[cohort("lab", h100=2), cohort("vision", parent="lab", h100=1)],
+        queues=[
+            queue("a", tenant="vision", h100=Quota(2, borrow=None)),
+            queue("b", tenant="vision", h100=Quota(0, borrow=None)),
+            queue("c", tenant="lab", h100=Quota(0, borrow=None)),
+            queue("d", h100=Quota(4, borrow=None)),
+        ],
+    )
+    for project, devices in used.items():
+        made.charge(project=ProjectId(project), flavor=H100, amount_milli=1000 * devices)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("used", "project", "asked", "gives_way", "name"),
+    [
+        pytest.param({}, "a", 2, 0, "project a", id="its own"),
+        pytest.param({}, "a", 3, 0, "cohort vision", id="its own, and its department's"),
+        pytest.param({"a": 2}, "b", 1, 0, "cohort vision", id="its department's own"),
+        pytest.param({"a": 2}, "b", 2, 0, "cohort lab", id="its tenant's"),
+        pytest.param(
+            {}, "b", 3, 0, "cohort vision", id="its department's, and what a sibling leaves"
+        ),
+        pytest.param({}, "a", 6, 0, "the fleet", id="nobody's"),
+        pytest.param({"c": 5}, "a", 2, 0, "project a", id="its own, though others are over"),
+        pytest.param({"c": 5}, "b", 1, 0, "cohort vision", id="a department's likewise"),
+        pytest.param({"c": 5}, "c", 1, 0, "the fleet", id="a tenant's that is used"),
+        pytest.param({"a": 3}, "a", 2, 3, "project a", id="when its own work gives way"),
+    ],
+)
+def test_the_guarantor_is_the_nearest_that_has_room(
+    used: Mapping[str, int], project: str, asked: int, gives_way: int, name: str
+) -> None:
+    of = book(used)
+    found = guarantor(
+        of,
+        project=ProjectId(project),
+        needs=[(H100, 1000 * asked)],
+        gives_way={H100: 1000 * gives_way},
+    )
+    assert of.cohorts.names[found] == name
+
+
+def test_a_guarantor_has_room_of_every_flavor() -> None:
+    of = Book(
+        cohorts=[cohort("lab", h100=1, cpu=8)],
+        queues=[queue("a", tenant="lab", h100=2, cpu=Quota(0, borrow=None))],
+    )
+    needs = [(H100, 2000), (FlavorId("cpu"), 8000)]
+    found = guarantor(of, project=ProjectId("a"), needs=needs)
+    assert of.cohorts.names[found] == "cohort lab"
+
+
+def test_what_leaves_counts_for_no_guarantor() -> None:
+    of = book({"a": 2})
+    asked = [(H100, 1000)]
+    assert of.cohorts.names[guarantor(of, project=ProjectId("a"), needs=asked)] == "cohort vision"
+    of.leave(holding=runs("r", "a", "n1/0", "n1/1"))
+    assert of.cohorts.names[guarantor(of, project=ProjectId("a"), needs=asked)] == "project a"
+    assert of.used(project=ProjectId("a"), flavor=H100) == 2000
+
+
+def test_tiers_go_from_the_project_to_the_tenant_to_what_is_borrowed() -> None:
+    cohorts = book({}).cohorts
+    assert tuple(tiers(cohorts)) == (OWN, 2, 1, BORROWED)
+    of = {name: number for number, name in enumerate(cohorts.names)}
+    a = ProjectId("a")
+    found = [
+        tier_of(cohorts, project=a, guarantor=of[name])
+        for name in ("project a", "cohort vision", "cohort lab", "the fleet")
+    ]
+    assert found == [OWN, 2, 1, BORROWED]
+    assert tier_of(cohorts, project=ProjectId("nobody"), guarantor=FLEET) == BORROWED
+
+
+def test_who_gives_is_all_that_is_not_above_both() -> None:
+    cohorts = book({}).cohorts
+
+    def names(project: str, to: str) -> tuple[str, list[str]]:
+        above, members = gives(cohorts, project=ProjectId(project), to=ProjectId(to))
+        return cohorts.names[above], [cohorts.names[member] for member in members]
+
+    assert names("a", "b") == ("cohort vision", ["project a"])
+    assert names("a", "c") == ("cohort lab", ["cohort vision", "project a"])
+    assert names("a", "d") == ("the fleet", ["cohort lab", "cohort vision", "project a"])
+    assert names("c", "a") == ("cohort lab", ["project c"])
+    assert names("nobody", "a") == ("the fleet", [])
+
+
+@MANY
+@given(of=trees())
+def test_rooms_and_what_is_drawn_are_what_the_law_says(of: Snapshot) -> None:
+    made, usage = (
+        Book(cohorts=of.cohorts, queues=of.queues),
+        dict[tuple[ProjectId, FlavorId], int](),
+    )
+    for nth, held in enumerate(of.holding):
+        key = held.project, held.placements[0].flavor
+        usage[key] = usage.get(key, 0) + 1000
+        made.charge(project=key[0], flavor=key[1], amount_milli=1000)
+        if nth == 3:
+            assert made.ledger(H100).drawn  # from here on it is kept up
+    law, ledger = Law(made.cohorts, H100, usage), made.ledger(H100)
+    for member in range(1, len(made.cohorts.names)):
+        assert ledger.drawn[member] == law.drawn(member)
+        assert ledger.over(member) == law.used(member) - law.capacity(member)
+    for project, number in made.cohorts.number.items():
+        path = list(reversed(made.cohorts.paths[number]))
+        for asked in (1000, 2000, 4000):
+            more = usage | {(project, H100): usage.get((project, H100), 0) + asked}
+            after = Law(made.cohorts, H100, more)
+            within = [after.used(member) <= after.capacity(member) for member in path]
+            own = [after.drawn(member) <= after.nominal(member) for member in path]
+            assert _first(ledger.rooms(number), asked) == _first(within, True)
+            assert _first(ledger.own_rooms(number), asked) == _first(own, True)
+
+
+def _first(values: list[int] | list[bool], least: int) -> int | None:
+    return next((nth for nth, value in enumerate(values) if value >= least), None)
+
+
+def test_the_laws_tell_of_what_may_not_be_preempted_and_borrows() -> None:
+    of = snapshot(
+        nodes=[node("n1", 4)],
+        queues=[queue("a", h100=Quota(0, borrow=None)), queue("b", h100=4)],
+        pending=[job("w", "a")],
+    )
+    made = plan(of, POLICY)
+    assert len(made.admits) == 1
+    assert violations(of, made) == ()
+    firm = replace(of, pending=(replace(of.pending[0], preemptible=False),))
+    assert violations(firm, made) == ("w may not be preempted, and borrows",)
+
+
+def test_the_laws_tell_of_who_reclaims_beyond_its_guarantee() -> None:
+    of = snapshot(
+        nodes=[node("n1", 2)],
+        queues=[queue("a", h100=2), queue("b", h100=Quota(0, borrow=None))],
+        pending=[job("w", "a", pods(2))],
+        holding=[runs("r0", "b", "n1/0"), runs("r1", "b", "n1/1")],
+    )
+    made = plan(of, POLICY)
+    assert len(made.preempts) == 2
+    assert violations(of, made) == ()
+    less = replace(of, queues=(queue("a", h100=1), queue("c", h100=1), of.queues[1]))
+    assert violations(less, made) == ("w reclaims beyond what is guaranteed to it",)
+
+
+@MANY
+@given(of=trees())
+def test_in_a_tree_no_plan_breaks_an_invariant_and_the_sweep_plans_as_by_hand(
+    of: Snapshot,
+) -> None:
+    assert violations(of, agree(of)) == ()
+    agree(of, Policy(max_admits=2, max_preemptors=1))
+
+
+@FEW
+@given(of=trees())
+def test_in_a_tree_no_victim_evicts_who_evicted_it_and_all_comes_to_rest(of: Snapshot) -> None:
+    evicted_by: dict[str, set[str]] = {}
+    quiet = 0
+    for _ in range(60):
+        made = plan(of, POLICY)
+        assert violations(of, made) == ()
+        for preempt in made.preempts:
+            evicted_by.setdefault(preempt.victim, set()).add(preempt.preemptor)
+            assert preempt.victim not in _up(evicted_by, preempt.preemptor)
+        of, moved = after(of, made)
+        quiet = 0 if moved else quiet + 1
+        if quiet > LEAST_RUN_S // 60:
+            return
+    pytest.fail("still starting and evicting after 60 minutes")
+
+
+def _up(evicted_by: Mapping[str, set[str]], workload: str) -> set[str]:
+    found: set[str] = set()
+    ahead = [workload]
+    while ahead:
+        for by in evicted_by.get(ahead.pop(), set()) - found:
+            found.add(by)
+            ahead.append(by)
+    return found
+
+
+def after(of: Snapshot, made: Plan) -> tuple[Snapshot, bool]:
+    """A minute later: who was evicted has left and asks again. And whether anything changed."""
+    victims = {preempt.victim for preempt in made.preempts}
+    leaving = [held for held in of.holding if held.releasing]
+    asks = {pending.id: pending for pending in of.pending}
+    started = [
+        replace(holds(admit, asks.pop(admit.workload)), admitted_at=of.at, started_at=of.at)
+        for admit in made.admits
+    ]
+    stays = [replace(h, releasing=h.id in victims) for h in of.holding if not h.releasing]
+    pending = (*asks.values(), *map(waiting_again, leaving))
+    holding = (*stays, *started)
+    later = replace(of, at=of.at + 60, pending=pending, holding=holding)
+    return later, bool(started or victims or leaving)
+
+
+@FEW
+@given(of=trees(), data=st.data())
+def test_who_asks_for_its_own_nominal_gets_it_whatever_else_was_started(
+    of: Snapshot, data: st.DataObject
+) -> None:
+    """Work that may not be preempted included: it never holds what another is guaranteed."""
+    nominal = {
+        (queue.project, quota.flavor): quota.nominal_milli
+        for queue in of.queues
+        for quota in queue.quotas
+    }
+    quotas = [*(q.quotas for q in of.queues), *(c.quotas for c in of.cohorts)]
+    guaranteed = sum(q.nominal_milli for rows in quotas for q in rows if q.flavor == H100)
+    singles = [
+        job(f"w{i}", project, priority=i % 3, submitted_at=i)
+        for i, project in enumerate("abcdeabcdeabcdeabcde")
+    ]
+    singles = [replace(p, preemptible=data.draw(st.booleans())) for p in singles]
+    of = replace(
+        of,
+        queues=tuple(replace(queue, min_run_time_s=0) for queue in of.queues),
+        clusters=snapshot(nodes=[node("n1", guaranteed // 1000, cores=64)]).clusters,
+        pending=tuple(singles),
+        holding=(),
+    )
+    for _ in range(20):
+        of, moved = after(of, plan(of, POLICY))
+    assert not moved
+    used = {project: sum(1000 for h in of.holding if h.project == project) for project in "abcde"}
+    for project in "abcde":
+        least = min(nominal[ProjectId(project), H100], 4000)
+        assert used[project] >= least, f"{project} has not what it is guaranteed"

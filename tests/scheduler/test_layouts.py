@@ -1,0 +1,99 @@
+"""Advice how to cut MIG devices, from what was asked for of late."""
+
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from django.urls import reverse
+
+from clusters.models import DeviceMode, Flavor
+from controlplane.kernel import clock
+from scheduler.core.lifecycle import State
+from scheduler.models import Workload
+from scheduler.selectors import layouts
+from tests import factories
+from tests.conftest import Cast
+
+pytestmark = pytest.mark.django_db
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def small(cast: Cast) -> Flavor:
+    """One H100, cut into two halves, of which two sevenths and more are asked for."""
+    node = factories.node(factories.cluster(), gpus=0)
+    device = factories.device(node, 0, mode=DeviceMode.MIG_STATIC)
+    for start in (0, 4):
+        factories.device_slice(device, "3g.40gb", start, start + 4)
+    return factories.mig_flavor()
+
+
+def asked(cast: Cast, flavor: Flavor, name: str, *, hours_ago: int = 5) -> Workload:
+    at = clock.now() - hours_ago * HOUR
+    return factories.workload(
+        cast.detection, cast.ben, [flavor], name, state=State.SUCCEEDED, submitted_at=at,
+        started_at=at, ended_at=at + HOUR,
+    )  # fmt: skip
+
+
+def test_it_says_how_to_cut_and_what_that_saves(cast: Cast, small: Flavor) -> None:
+    for n in range(2):
+        asked(cast, small, f"w{n}")
+    [made] = layouts.advice(at=clock.now())
+    assert made.layouts == (((("1g.10gb", 7),), 1),)
+    assert made.mean_wait_s == 0
+    assert made.now_s == pytest.approx(5 * 3600, abs=10)
+
+
+def test_what_was_asked_for_long_ago_does_not_count(cast: Cast, small: Flavor) -> None:
+    asked(cast, small, "old", hours_ago=24 * 30 + 1)
+    assert layouts.advice(at=clock.now()) == ()
+
+
+def test_work_without_slices_and_models_without_mig_get_no_advice(cast: Cast) -> None:
+    node = factories.node(factories.cluster(), gpus=8)
+    assert node.devices.exists()
+    asked(cast, factories.flavor(), "whole")
+    assert layouts.advice(at=clock.now()) == ()
+
+
+def test_the_page_tells_it_to_those_of_the_fleet(cast: Cast, small: Flavor) -> None:
+    client, address = Client(), reverse("layout-list")
+    client.force_login(cast.oz)
+    assert "No advice" in client.get(address).content.decode()
+    asked(cast, small, "w")
+    page = " ".join(client.get(address).content.decode().split())
+    assert '<th scope="row">7 × 1g.10gb</th>' in page
+    assert "less than as they are cut now." in page
+    assert address in client.get(reverse("cluster-list")).content.decode()
+    client.force_login(cast.ada)
+    assert client.get(address).status_code == 403
+    assert address not in client.get(reverse("cluster-list")).content.decode()
+
+
+def test_the_api_tells_it(cast: Cast, small: Flavor) -> None:
+    asked(cast, small, "w")
+    client = Client()
+    client.force_login(cast.oz)
+    [told] = client.get("/api/v1/layouts/advice").json()["models"]
+    assert told["model"] == "NVIDIA-H100-80GB-HBM3"
+    assert told["layout"] == [{"devices": 1, "slices": [{"profile": "1g.10gb", "count": 7}]}]
+    assert told["mean_wait_s"] == 0
+    assert told["now_s"] == pytest.approx(5 * 3600, abs=10)
+
+
+def test_the_command_tells_it(cast: Cast, small: Flavor) -> None:
+    out = StringIO()
+    call_command("advise_mig", stdout=out)
+    assert out.getvalue().startswith("No slices were asked for")
+    asked(cast, small, "w")
+    out = StringIO()
+    call_command("advise_mig", stdout=out)
+    assert out.getvalue().splitlines()[:2] == [
+        "NVIDIA-H100-80GB-HBM3:",
+        "  1 GPU: 7 x 1g.10gb",
+    ]
+    assert "Mean wait 0 s, " in out.getvalue()
+    assert " s saved." in out.getvalue()
