@@ -14,6 +14,7 @@ from scheduler.core.limits import (
     room_numbers,
     why_no_fit,
 )
+from scheduler.core.memory import Memory
 from scheduler.core.place import clusters_for, place_gang, would_place
 from scheduler.core.plan import Admit, Landing, Place
 from scheduler.core.reasons import Reason, ReasonCode
@@ -41,6 +42,7 @@ class Admission:
         draft: Draft,
         shares: Shares,
         caps: Caps,
+        memory: Memory | None = None,
     ) -> None:
         self.draft = draft
         self.caps = caps
@@ -50,8 +52,9 @@ class Admission:
         self.tier = BORROWED
         self._snapshot = snapshot
         self._shares = shares
-        self._limits = Limits(snapshot)
-        self._outage = Outage(snapshot)
+        memory = memory or Memory()
+        self._limits = Limits(snapshot, memory)
+        self._outage = Outage(snapshot, memory)
         self._full: dict[Option, Reason | None] = {}
         self._ahead: dict[ProjectId, dict[str, int]] = {}
 

@@ -13,18 +13,20 @@ With `Policy.most_kept` above one the same is done for the next in order (conser
 each beside those before it.
 """
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from scheduler.core import mig
 from scheduler.core.draft import Draft
 from scheduler.core.fit import Room
+from scheduler.core.limits import because
 from scheduler.core.place import would_place
 from scheduler.core.plan import Admit, Keep, Place
 from scheduler.core.policy import Policy
+from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.request import Option, Request
-from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot
-from scheduler.core.units import ProjectId, WorkloadId
+from scheduler.core.snapshot import FlavorView, HeldView, HoldingView, PendingView, Snapshot
+from scheduler.core.units import FlavorId, ProjectId, WorkloadId
 
 MOST_IN_VAIN = 16
 """Classes of one plan for which no end of others helps, before no further one is looked at."""
@@ -150,6 +152,18 @@ def ends_at(held: HoldingView, at: int) -> int | None:
     since = held.admitted_at if held.started_at is None else held.started_at
     end = since + held.run_time_limit_s
     return None if end + OVERDUE_S < at else max(at + 1, end)
+
+
+def room_kept(kept: Keep, *, flavors: Mapping[FlavorId, FlavorView], at: int) -> Reason:
+    """What to tell who waits for the places."""
+    flavor = kept.places[0].flavor
+    numbers: dict[str, int | str] = {
+        "kept_milli": sum(p.amount_milli for p in kept.places if p.flavor == flavor),
+        "flavor": flavors[flavor].name,
+    }
+    if kept.starts_at is not None:
+        numbers["starts_in_s"] = kept.starts_at - at
+    return because(ReasonCode.ROOM_KEPT, **numbers)
 
 
 def _by_end(run: _Run) -> tuple[bool, int, str, list[str]]:

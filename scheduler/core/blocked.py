@@ -1,11 +1,11 @@
 """What keeps a workload from starting whatever there is room for."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 
 from scheduler.core.limits import because
 from scheduler.core.reasons import Reason, ReasonCode
-from scheduler.core.snapshot import PendingView
-from scheduler.core.units import ProjectId
+from scheduler.core.snapshot import PendingView, Snapshot
+from scheduler.core.units import ProjectId, WorkloadId
 
 
 def why_blocked(*, pending: PendingView, closed: Collection[ProjectId], at: int) -> Reason | None:
@@ -18,3 +18,15 @@ def why_blocked(*, pending: PendingView, closed: Collection[ProjectId], at: int)
     if pending.not_before > at:
         return because(ReasonCode.BACKOFF, retry_in_s=pending.not_before - at)
     return None
+
+
+def blocked(
+    snapshot: Snapshot,
+    doubtful: Callable[[Collection[ProjectId]], Iterable[PendingView]] | None,
+) -> dict[WorkloadId, Reason]:
+    """All of them, in any order. `doubtful` tells, from the closed projects, who may be; None
+    where nobody knows."""
+    closed = {queue.project for queue in snapshot.queues if queue.held}
+    looked_at = snapshot.pending if doubtful is None else doubtful(closed)
+    found = {p.id: why_blocked(pending=p, closed=closed, at=snapshot.at) for p in looked_at}
+    return {id: reason for id, reason in found.items() if reason is not None}

@@ -135,7 +135,7 @@ def shared_checks(*, pending: PendingView, decision: Admit | Hold) -> tuple[Chec
 
 def chains(*, cycle: Cycle, pending: PendingView, decision: Admit | Hold) -> tuple[Chain, ...]:
     """By option; () for what the plan did not come to. Of an admission only the option taken."""
-    request = cycle.requests.get(pending.id)
+    request = cycle.request_of(pending)
     if request is None:
         return ()
     if isinstance(decision, Admit):

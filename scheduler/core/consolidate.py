@@ -5,7 +5,7 @@ there, by the work that is lost, within `Policy.consolidation_budget_milli_s` fo
 with the places kept until all have landed (`landing`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
@@ -45,7 +45,7 @@ def consolidate(
     admission: Admission,
     evictions: Evictions | None,
     left: Iterable[Sequence[PendingView]],
-    of: Mapping[WorkloadId, Request],
+    request_of: Callable[[PendingView], Request],
 ) -> Consolidated:
     """`left` are the classes that could not start in this plan, nor had anybody evicted for them,
     in their order.
@@ -55,7 +55,7 @@ def consolidate(
     made, budget = Consolidated(), policy.consolidation_budget_milli_s
     if budget <= 0 or evictions is None or evictions.candidates.none:
         return made
-    worth = list(_worth(admission, evictions, left, of))
+    worth = list(_worth(admission, evictions, left, request_of))
     if not worth:
         return made
     movers = Movers(
@@ -72,7 +72,7 @@ def consolidate(
         found = make_room(
             movers=movers,
             pending=pending,
-            request=of[pending.id],
+            request=request_of(pending),
             option=option,
             budget_milli_s=budget,
         )
@@ -82,7 +82,7 @@ def consolidate(
             admission.caps.add(workload=pending, holds=found.places)
             _note(made, snapshot, pending, found)
         elif found is not None:
-            reason = admission.why_not(pending=pending, request=of[pending.id], option=option)
+            reason = admission.why_not(pending=pending, request=request_of(pending), option=option)
             told = _too_dear(reason, found, budget)
             made.reasons.update((each.id, told) for each in like)
     return made
@@ -92,12 +92,12 @@ def _worth(
     admission: Admission,
     evictions: Evictions,
     left: Iterable[Sequence[PendingView]],
-    of: Mapping[WorkloadId, Request],
+    request_of: Callable[[PendingView], Request],
 ) -> Iterator[_Asked]:
     """The classes and options for which only room is lacking, and as much is free in sum."""
     free = free_in_sum(draft=evictions.soon if evictions.coming else admission.draft)
     for like in left:
-        pending, request = like[0], of[like[0].id]
+        pending, request = like[0], request_of(like[0])
         if (
             not free
             or admission.caps.reached(pending) is not None

@@ -17,24 +17,26 @@ if it does not fit, evict whom the rules allow; else hold it with the reason; re
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from scheduler.core.admission import Admission
-from scheduler.core.backfill import Backfill
-from scheduler.core.blocked import why_blocked
+from scheduler.core.backfill import Backfill, room_kept
+from scheduler.core.blocked import blocked
 from scheduler.core.caps import Caps
 from scheduler.core.collection import no_collection
 from scheduler.core.compiled import compiled
 from scheduler.core.consolidate import consolidate
 from scheduler.core.draft import Draft
-from scheduler.core.faults import faults, of_rooms
+from scheduler.core.faults import of_rooms
 from scheduler.core.guarantees import BORROWED, OWN, tiers
 from scheduler.core.landing import land
 from scheduler.core.limits import because, most_useful, never_admissible, waits_for
+from scheduler.core.memory import Memory
 from scheduler.core.order import Heads, place_in_queue
 from scheduler.core.plan import Admit, Fault, Hold, Place, Plan, Preempt
 from scheduler.core.policy import Policy
@@ -47,52 +49,66 @@ from scheduler.core.sound import refused, sound
 from scheduler.core.units import FlavorId, NodeId, WorkloadId
 
 if TYPE_CHECKING:
+    from scheduler.core.sweep.backlog import Backlog
     from scheduler.core.sweep.sweep import Sweep
 
 __all__ = ["Cycle", "never_admissible", "plan", "planned"]
 
+_id = attrgetter("id")
 _OF_ROOM = {ReasonCode.NO_FREE_CAPACITY, ReasonCode.NO_FIT, ReasonCode.CLUSTER_UNAVAILABLE}
 
 LEAST_SWEPT = 256
 """Pending workloads below which filling the arrays of a sweep takes longer than it saves."""
 
 
-def plan(snapshot: Snapshot, policy: Policy) -> Plan:
+def plan(snapshot: Snapshot, policy: Policy, memory: Memory | None = None) -> Plan:
     """Decide on every pending workload. The same snapshot, in any order, gives the same plan.
 
     What contradicts itself is named in `faults`, and the rest is planned: nothing is raised.
+    With the `memory` of earlier plans, what has not changed since is not worked out again.
     """
-    return planned(snapshot, policy)[0]
+    return planned(snapshot, policy, memory)[0]
 
 
-def planned(snapshot: Snapshot, policy: Policy) -> tuple[Plan, "Cycle"]:
+def planned(
+    snapshot: Snapshot, policy: Policy, memory: Memory | None = None
+) -> tuple[Plan, "Cycle"]:
     """As `plan`, with the cycle as it ended, to be asked more of the same."""
     with no_collection():
-        found = faults(snapshot)
-        cycle = Cycle(sound(snapshot, found) if found else snapshot, policy)
+        memory = memory or Memory()
+        found = memory.look(snapshot)
+        if found:
+            cycle = Cycle(sound(snapshot, found), policy, Memory())
+        else:
+            cycle = Cycle(snapshot, policy, memory)
         found += cycle.overdrawn()
         made = cycle.run()
     if not found:
         return made, cycle
     invalid = (
-        Hold(id, because(ReasonCode.INVALID, fault=fault.text))
+        Hold((id,), because(ReasonCode.INVALID, fault=fault.text))
         for id, fault in refused(snapshot, found).items()
     )
     return replace(made, holds=(*invalid, *made.holds), faults=tuple(sorted(found))), cycle
 
 
 class Cycle:
-    """One plan in the making. `requests` has the class of what was not held unseen."""
+    """One plan in the making."""
 
-    def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
+    def __init__(self, snapshot: Snapshot, policy: Policy, memory: Memory) -> None:
         self._snapshot = snapshot
+        self._memory = memory
         self._policy = policy
-        self._now = Draft(snapshot=snapshot, holding=snapshot.holding, packs=True)
+        self._now = memory.draft("now", snapshot=snapshot, holding=snapshot.holding, packs=True)
         for held in snapshot.holding:
             if held.releasing:
                 self._now.book.leave(holding=held)
         self._shares = Shares(book=self._now.book)
-        self.evictions = Evictions(snapshot=snapshot, policy=policy) if policy.preemption else None
+        self.evictions = (
+            Evictions(snapshot=snapshot, policy=policy, memory=memory)
+            if policy.preemption
+            else None
+        )
         self.backfill = Backfill(snapshot=snapshot, policy=policy)
         self._caps = Caps(queues=snapshot.queues)
         for held in snapshot.holding:
@@ -102,8 +118,8 @@ class Cycle:
             draft=self._now,
             shares=self._shares,
             caps=self._caps,
+            memory=memory,
         )
-        self.requests: Mapping[WorkloadId, Request] = {}
         self._begun: list[tuple[PendingView, Admit]] = []
         self._promised: set[NodeId] = set()
         self._preempts: list[Preempt] = []
@@ -114,41 +130,47 @@ class Cycle:
         return of_rooms(self._now.held().values(), self._snapshot.holding)
 
     def run(self) -> Plan:
-        windows = self.admission.windows
-        requests = Requests(flavors=self._now.flavors, book=self._now.book, by_limit=bool(windows))
+        backlog = self._backlog()
+        held = blocked(self._snapshot, backlog.doubtful if backlog else None)
+        self._holds += (Hold((id,), held[id]) for id in sorted(held))
         landed = land(
             snapshot=self._snapshot,
-            ready=self._may_start(),
+            blocked=held,
             admission=self.admission,
             evictions=self.evictions,
             started=self._started,
             promised=self._promise,
             hold=self._hold,
         )
-        pending = landed.others
-        of = self.requests = {waiting.id: requests.of(waiting) for waiting in pending}
-        heads = self._heads(pending, of)
+        self._decided = held.keys() | landed.decided
+        heads = self._heads = self._queue(backlog)
         for tier in tiers(self._now.book.cohorts):
             self.admission.begin(tier=tier)
             if tier != OWN:
                 heads.reopen()
-            self._round(heads, of)
+            self._round(heads)
         left = list(heads.left())
-        ahead = self._go_ahead([p for _, like in left for p in like], of)
+        ahead = self._go_ahead(heads, left)
         moved = consolidate(
             snapshot=self._snapshot,
             policy=self._policy,
             admission=self.admission,
             evictions=self.evictions,
             left=(like for tried, like in left if tried and like[0].id not in ahead),
-            of=of,
+            request_of=heads.request_of,
         )
         for was_tried, like in left:
             reason = because(ReasonCode.BEHIND, admitted_count=len(self._begun))
             if was_tried:
-                reason = self._why_not(like[0], of[like[0].id])
-            told = ((p.id, moved.reasons.get(p.id, reason)) for p in like)
-            self._holds += [Hold(id, reason) for id, reason in told if id not in ahead]
+                reason = self._why_not(like[0], heads.request_of(like[0]))
+            if not ahead and not moved.reasons:
+                self._holds.append(Hold(tuple(map(_id, like)), reason))
+                continue
+            told: dict[Reason, list[WorkloadId]] = {}
+            for pending in like:
+                if pending.id not in ahead:
+                    told.setdefault(moved.reasons.get(pending.id, reason), []).append(pending.id)
+            self._holds += [Hold(tuple(ids), reason) for reason, ids in told.items()]
         return Plan(
             tuple(admit for _, admit in self._begun),
             (*self._preempts, *moved.preempts),
@@ -158,16 +180,17 @@ class Cycle:
         )
 
     def _go_ahead(
-        self, left: Sequence[PendingView], of: Mapping[WorkloadId, Request]
+        self, heads: "Heads | Sweep", left: Sequence[tuple[bool, list[PendingView]]]
     ) -> set[WorkloadId]:
         """Start what ends before anybody for whom room is kept; each class once, in order."""
         shadow, at = self.backfill.shadow, self._snapshot.at
         if shadow is None:
             return set()
-        short = [p for p in left if p.run_time_limit_s and at + p.run_time_limit_s <= shadow]
+        waiting = (p for _, like in left for p in like)
+        short = [p for p in waiting if p.run_time_limit_s and at + p.run_time_limit_s <= shadow]
         started, stuck = set(), set()
         for pending in sorted(short, key=place_in_queue):
-            request = of[pending.id]
+            request = heads.request_of(pending)
             if self._is_full():
                 break
             like = pending.project, pending.user, pending.array, request
@@ -211,7 +234,8 @@ class Cycle:
     @cached_property
     def _whole(self) -> Admission:
         """Into the fleet with what is kept; asked when no more is kept."""
-        draft = Draft(snapshot=self._snapshot, holding=self._snapshot.holding)
+        of = self._snapshot
+        draft = self._memory.draft("whole", snapshot=of, holding=of.holding)
         for pending, admit in self._begun:
             for place in admit.places:
                 draft.add(project=pending.project, holder=place)
@@ -225,20 +249,25 @@ class Cycle:
         whole.promised = soon
         return whole
 
-    def _heads(
-        self, pending: Sequence[PendingView], of: Mapping[WorkloadId, Request]
-    ) -> "Heads | Sweep":
-        """The queue; one that decides what is plain by itself where that saves time."""
-        if (
-            len(pending) >= LEAST_SWEPT
-            and not self.admission.windows
-            and (sweep := compiled("sweep.sweep"))
-        ):
+    def _backlog(self) -> "Backlog | None":
+        """Who waits, in tables, where that saves time."""
+        many = len(self._snapshot.pending) >= LEAST_SWEPT
+        if many and not self.admission.windows and (sweep := compiled("sweep.sweep")):
+            with suppress(sweep.Unfit):
+                book = self._now.book
+                new: type[Backlog] = sweep.Backlog
+                return self._memory.backlog(self._snapshot, book=book, new=new)
+        return None
+
+    def _queue(self, backlog: "Backlog | None") -> "Heads | Sweep":
+        """Of what is not decided; one that decides what is plain by itself where there is a
+        backlog."""
+        if backlog is not None and (sweep := compiled("sweep.sweep")):
             with suppress(sweep.Unfit):
                 swept: Sweep = sweep.Sweep(
                     snapshot=self._snapshot,
-                    pending=pending,
-                    requests=[of[waiting.id] for waiting in pending],
+                    backlog=backlog,
+                    decided=self._decided,
                     admission=self.admission,
                     shares=self._shares,
                     evictions=self.evictions,
@@ -247,32 +276,32 @@ class Cycle:
                     waited_since=lambda: self.backfill.waited_since,
                 )
                 return swept
-        return Heads(pending=pending, requests=of, shares=self._shares)
+        book, by_limit = self._now.book, bool(self.admission.windows)
+        return Heads(
+            pending=[p for p in self._snapshot.pending if p.id not in self._decided],
+            requests=Requests(flavors=self._now.flavors, book=book, by_limit=by_limit),
+            shares=self._shares,
+        )
 
-    def _round(self, heads: "Heads | Sweep", of: Mapping[WorkloadId, Request]) -> None:
+    def request_of(self, pending: PendingView) -> Request | None:
+        """The class of a workload; None when it was held, started or left out unseen."""
+        if pending.id in self._decided:
+            return None
+        with suppress(KeyError):
+            return self._heads.request_of(pending)
+        return None
+
+    def _round(self, heads: "Heads | Sweep") -> None:
         is_last = self.admission.tier == BORROWED
         while not self._is_full() and (pending := heads.next()) is not None:
-            request = of[pending.id]
+            request = heads.request_of(pending)
             if not self._start(pending, request):
                 if not is_last and pending.project in heads.mixed:
                     self.admission.claim(pending=pending, request=request)
                 heads.close()
 
-    def _may_start(self) -> list[PendingView]:
-        """What is not held whatever there is room for; the rest is held, by id."""
-        closed = {queue.project for queue in self._snapshot.queues if queue.held}
-        ready = []
-        for pending in self._snapshot.pending:
-            reason = why_blocked(pending=pending, closed=closed, at=self._snapshot.at)
-            if reason is None:
-                ready.append(pending)
-            else:
-                self._hold(pending, reason)
-        self._holds.sort(key=lambda hold: hold.workload)
-        return ready
-
     def _hold(self, pending: PendingView, reason: Reason) -> None:
-        self._holds.append(Hold(pending.id, reason))
+        self._holds.append(Hold((pending.id,), reason))
 
     def _start(self, pending: PendingView, request: Request) -> bool:
         """Admit it, or hold it for what it then waits for, or for what is kept for it; False when
@@ -313,14 +342,7 @@ class Cycle:
         )
         if kept is None:
             return None
-        flavor = kept.places[0].flavor
-        numbers: dict[str, int | str] = {
-            "kept_milli": sum(p.amount_milli for p in kept.places if p.flavor == flavor),
-            "flavor": self._now.flavors[flavor].name,
-        }
-        if kept.starts_at is not None:
-            numbers["starts_in_s"] = kept.starts_at - self._snapshot.at
-        return because(ReasonCode.ROOM_KEPT, **numbers)
+        return room_kept(kept, flavors=self._now.flavors, at=self._snapshot.at)
 
     def _what_ifs(self) -> tuple[Draft, ...]:
         """The drafts that evictions go by."""

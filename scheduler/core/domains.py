@@ -6,7 +6,7 @@ cluster that agree in their values from the outermost level down to its own. A n
 a level is unknown is in no domain of it; unknown values further out count as values.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from scheduler.core.fit import Room
 from scheduler.core.index import Entries, Index, Pool
@@ -53,15 +53,11 @@ class Domains:
     `refresh` a room after each change of it, the index first.
     """
 
-    __slots__ = ("_index", "_levels", "_made", "_of_rank", "_rooms")
+    __slots__ = ("_index", "_levels", "_made", "_of_rank")
 
-    def __init__(
-        self, *, levels: Sequence[str], index: Index, rooms: Iterable[tuple[ClusterId, Room]]
-    ) -> None:
-        """`rooms` are those of the index, in rank order."""
+    def __init__(self, *, levels: Sequence[str], index: Index) -> None:
         self._index = index
         self._levels = levels
-        self._rooms = tuple(rooms)
         self._made: dict[str, dict[ClusterId, tuple[Domain, ...]]] = {}
         self._of_rank: dict[int, list[Domain]] = {}
 
@@ -87,8 +83,8 @@ class Domains:
             return {}
         depth = self._levels.index(level) + 1
         found: dict[tuple[ClusterId, tuple[str, ...]], Domain] = {}
-        for rank, (cluster, room) in enumerate(self._rooms):
-            path = room.node.topology[:depth]
+        for cluster, room in self._index.ranked():
+            rank, path = room.rank, room.node.topology[:depth]
             if len(path) == depth and path[-1]:
                 domain = found.get((cluster, path))
                 if domain is None:

@@ -49,6 +49,7 @@ class Parts:
     """By flavor, for the projects that have a quota of the model: no other is counted there."""
 
     __slots__ = ("_bound", "_of")
+    __hash__ = None  # type: ignore[assignment]  # compared, never a key
 
     def __init__(self, *, flavors: Iterable[FlavorView], queues: Iterable[QueueView]) -> None:
         flavors = tuple(flavors)
@@ -63,6 +64,9 @@ class Parts:
         for queue in queues if ids else ():
             if bound := ids.intersection(quota.flavor for quota in queue.quotas):
                 self._bound[queue.project] = frozenset(bound)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Parts) and (self._of, self._bound) == (other._of, other._bound)
 
     def bound(self, *, project: ProjectId) -> frozenset[FlavorId]:
         """The models of which the project has a quota."""

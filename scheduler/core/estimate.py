@@ -159,7 +159,7 @@ class _Simulation:
         waiting = [p for p in snapshot.pending if p.id not in admitted]
         waiting += [_again(held) for held in leaving if held.pod_sets]
         closed = {queue.project for queue in snapshot.queues if queue.held}
-        kept = {h.workload for h in made.holds if h.reason.code is ReasonCode.RESERVED}
+        kept = {id for id, r in made.reasons().items() if r.code is ReasonCode.RESERVED}
         waiting = [
             p
             for p in waiting
@@ -175,9 +175,9 @@ class _Simulation:
                 self._running.append(_started(pending, 0, places))
         self._now = {workload: _Start(0, Basis.PLAN) for workload in admitted}
         requests = Requests(flavors=self._draft.flavors, book=self._draft.book)
-        self._requests = {pending.id: requests.of(pending) for pending in waiting}
+        self._requests = requests
         self._waiting = self._first(waiting)
-        classes = {(p.project, p.user, p.array, self._requests[p.id]) for p in self._waiting}
+        classes = {(p.project, p.user, p.array, requests.of(p)) for p in self._waiting}
         affordable = min(MOST_ROUNDS, MOST_QUESTIONS // max(1, len(classes)))
         self._fineness = next((n for n in (32, 16, 8, 4) if n * _ROUNDS_EACH <= affordable), 2)
 
@@ -214,7 +214,7 @@ class _Simulation:
         for tier in tiers(self._draft.book.cohorts):
             admission.begin(tier=tier)
             while (pending := heads.next()) is not None:
-                request = self._requests[pending.id]
+                request = heads.request_of(pending)
                 admit = admission.start(pending=pending, request=request)
                 if admit is not None:
                     yield pending, admit

@@ -37,8 +37,7 @@ def explain(
     others = tuple(waiting for waiting in snapshot.pending if waiting.id != pending.id)
     of = replace(snapshot, pending=(*others, pending))
     made, cycle = planned(of, policy)
-    decisions: tuple[Admit | Hold, ...] = (*made.admits, *made.holds)
-    decision = next(each for each in decisions if each.workload == pending.id)
+    decision = made.decision(pending.id)
     checks = shared_checks(pending=pending, decision=decision)
     found = chains(cycle=cycle, pending=pending, decision=decision)
     if isinstance(decision, Admit):

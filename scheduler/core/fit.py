@@ -69,8 +69,12 @@ class Room:
     __slots__ = ("broken", "cpu_milli", "devices", "media", "memory_mib", "node", "rank", "taken")
 
     def __init__(self, *, node: NodeView) -> None:
-        self.node = node
         self.rank = -1
+        self.empty(node=node)
+
+    def empty(self, *, node: NodeView) -> None:
+        """Nothing is in it, and this is the node."""
+        self.node = node
         self.cpu_milli = node.cpu_milli
         self.memory_mib = node.memory_mib
         ordered = sorted(node.devices, key=lambda d: (d.ordinal, d.id))

@@ -21,7 +21,7 @@ from scheduler.core.snapshot import (
     FlavorView,
     Isolation,
 )
-from scheduler.core.units import ONE_MILLI, ClusterId, DeviceId, FlavorId
+from scheduler.core.units import ONE_MILLI, ClusterId, DeviceId, FlavorId, NodeId
 
 Entry = tuple[int, int, int]
 
@@ -133,34 +133,58 @@ class _Slot(NamedTuple):
     slices: tuple[tuple[Pool, int], ...]
 
 
+_Slots = tuple[Pool, tuple[DeviceId, ...], tuple[_Slot, ...]]
+"""Of a node: its pool of kind CPU, its usable devices, and the pools of each."""
+
+
 class Index:
     """Pools over the rooms of a draft; `refresh` a room after each change."""
 
-    __slots__ = ("_alike", "_entries", "_of_flavor", "_pools", "_slots", "rooms")
+    __slots__ = (
+        *("_alike", "_entries", "_of_flavor", "_places", "_pools", "_slots"),
+        *("clusters", "rooms"),
+    )
 
-    def __init__(self, *, rooms: Iterable[tuple[ClusterId, Room]]) -> None:
-        """`rooms` in rank order; those that take nothing new are left out by the caller."""
+    def __init__(self, *, rooms: Iterable[tuple[ClusterId, Room, bool]]) -> None:
+        """`rooms` in the order of nodes; those that are not usable have no rank."""
         self.rooms: list[Room] = []
-        self._slots: list[tuple[Pool, tuple[DeviceId, ...], tuple[_Slot, ...]]] = []
+        self.clusters: list[ClusterId] = []
+        self._places: dict[NodeId, int] = {}
+        self._slots: list[_Slots] = []
         self._alike: dict[tuple[object, ...], tuple[_Slot, ...]] = {}
         self._entries: list[list[tuple[Pool, Entry]]] = []
         self._pools: dict[Key, Pool] = {}
         self._of_flavor: dict[tuple[ClusterId, FlavorId], tuple[Pool, ...]] = {}
         filling: dict[Pool, list[Entry]] = {}
-        for cluster, room in rooms:
-            room.rank = len(self.rooms)
+        for rank, (cluster, room, usable) in enumerate(rooms):
             self.rooms.append(room)
-            usable = [device for device in room.devices.values() if device.usable]
-            ids = tuple(device.id for device in usable)
-            self._slots.append(
-                (self._pool(Key(cluster, Free.CPU)), ids, self._of(cluster, usable))
-            )
-            entries = self._levels(room)
+            self.clusters.append(cluster)
+            self._places[room.node.id] = rank
+            room.rank = rank if usable else -1
+            self._slots.append(self._slots_for(cluster, room))
+            entries = self._levels(room) if usable else []
             self._entries.append(entries)
             for pool, entry in entries:
                 filling.setdefault(pool, []).append(entry)
         for pool, listed in filling.items():
             pool.fill(listed)
+
+    def renew(self, room: Room, *, usable: bool) -> None:
+        """Its node may have changed too."""
+        rank = self._places[room.node.id]
+        for pool, entry in self._entries[rank]:
+            pool.discard(entry)
+        room.rank = rank if usable else -1
+        self._slots[rank] = self._slots_for(self.clusters[rank], room)
+        self._entries[rank] = self._levels(room) if usable else []
+        for pool, entry in self._entries[rank]:
+            pool.add(entry)
+
+    def ranked(self) -> Iterator[tuple[ClusterId, Room]]:
+        """The usable nodes, in order."""
+        for cluster, room in zip(self.clusters, self.rooms, strict=True):
+            if room.rank >= 0:
+                yield cluster, room
 
     def refresh(self, room: Room) -> tuple[Entries, Entries]:
         """The room has changed: what it had in which pool before, and what it has now."""
@@ -206,6 +230,11 @@ class Index:
         if found is None:
             found = self._pools[key] = Pool(key)
         return found
+
+    def _slots_for(self, cluster: ClusterId, room: Room) -> _Slots:
+        usable = [device for device in room.devices.values() if device.usable]
+        ids = tuple(device.id for device in usable)
+        return self._pool(Key(cluster, Free.CPU)), ids, self._of(cluster, usable)
 
     def _of(self, cluster: ClusterId, devices: Sequence[DeviceView]) -> tuple[_Slot, ...]:
         """One for each device; nodes of like devices share theirs."""

@@ -56,7 +56,8 @@ def violations(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
 
 
 def _decided_once(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
-    decided = Counter([a.workload for a in plan.admits] + [h.workload for h in plan.holds])
+    decided = Counter(a.workload for a in plan.admits)
+    decided.update(id for hold in plan.holds for id in hold.workloads)
     pending = {p.id: p for p in snapshot.pending}
     for workload in pending.keys() - decided.keys():
         yield f"pending {workload} is not decided"
@@ -264,7 +265,8 @@ def quotas(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
 def _evictions(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     pending = {p.id: p for p in snapshot.pending}
     holding = {h.id: h for h in snapshot.holding}
-    waits = {h.workload for h in plan.holds if h.reason.code is ReasonCode.WAITING_FOR_PREEMPTION}
+    coming = ReasonCode.WAITING_FOR_PREEMPTION
+    waits = {id for id, reason in plan.reasons().items() if reason.code is coming}
     granted = {queue.project: queue.min_run_time_s for queue in snapshot.queues}
     for evicted, times in Counter(p.victim for p in plan.preempts).items():
         if times > 1:

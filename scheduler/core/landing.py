@@ -5,7 +5,7 @@ it, and needs no further eviction. A landing is over when its workload has start
 its places are not to be had any more, or after KEPT_S: then it waits like everybody else.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from scheduler.core import firm
@@ -17,6 +17,7 @@ from scheduler.core.plan import Admit, Landing, Place
 from scheduler.core.preempt import Evictions
 from scheduler.core.reasons import Reason
 from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
+from scheduler.core.units import WorkloadId
 
 KEPT_S = 8100
 """How long places are kept for who is not seen to leave its old ones: for the longest notice, the
@@ -25,28 +26,32 @@ longest grace, and a quarter of an hour."""
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """The landings that are still to come, and of the pending workloads those that had none."""
+    """The landings that are still to come, and the pending workloads that are decided by now."""
 
     landings: tuple[Landing, ...]
-    others: list[PendingView]
+    decided: frozenset[WorkloadId]
 
 
 def land(
     *,
     snapshot: Snapshot,
-    ready: Sequence[PendingView],
+    blocked: Collection[WorkloadId],
     admission: Admission,
     evictions: Evictions | None,
     started: Callable[[PendingView, Admit], None],
     promised: Callable[[Sequence[Place], Draft], None],
     hold: Callable[[PendingView, Reason], None],
 ) -> Landed:
-    """Start those of `ready` that can, the landing first that was decided first, and keep places.
+    """Start those that can and are not `blocked`, the landing first that was decided first, and
+    keep places.
 
     `started` is told who starts, `promised` what is taken in what `evictions` expects, and `hold`
     who waits for what.
     """
-    waiting = {pending.id: pending for pending in ready}
+    named = {landing.workload for landing in snapshot.landings}
+    ready = (p for p in snapshot.pending if p.id in named) if named else ()
+    waiting = {pending.id: pending for pending in ready if pending.id not in blocked}
+    decided: set[WorkloadId] = set()
     leaving = {held.id: held for held in snapshot.holding if held.releasing}
     soon = evictions.soon if evictions is not None and evictions.coming else None
     kept = []
@@ -61,7 +66,7 @@ def land(
             continue
         if pending is not None and fits(admission.draft, workload, places):
             started(pending, admission.start_at(pending=pending, landing=landing))
-            del waiting[pending.id]
+            decided.add(waiting.pop(pending.id).id)
         elif evictions is not None and soon is not None:
             evictions.promise(project=workload.project, places=places)
             promised(places, soon)
@@ -69,8 +74,8 @@ def land(
             if pending is not None:
                 admission.caps.add(workload=pending, holds=places)
                 hold(pending, waits_for(places=places, flavors=soon.flavors, victims=0))
-                del waiting[pending.id]
-    return Landed(tuple(kept), [pending for pending in ready if pending.id in waiting])
+                decided.add(waiting.pop(pending.id).id)
+    return Landed(tuple(kept), frozenset(decided))
 
 
 def fits(draft: Draft, workload: PendingView | HoldingView, places: Sequence[Place]) -> bool:

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from scheduler.core import draft as drafts
 from scheduler.core import firm
 from scheduler.core.draft import Draft
+from scheduler.core.memory import Memory
 from scheduler.core.place import clusters_for, most_together, would_place
 from scheduler.core.plan import Place
 from scheduler.core.reasons import BINDS_BOTH, BINDS_CORES, BINDS_MEMORY, Reason, ReasonCode
@@ -61,15 +61,17 @@ def waits_for(
 class Limits:
     """The fleet with nothing in it; built when first asked, and kept for many questions."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, memory: Memory | None = None) -> None:
         self._snapshot = snapshot
+        self._memory = memory or Memory()
         self._empty: Draft | None = None
         self._known: dict[Option, Reason | None] = {}
 
     @property
     def empty(self) -> Draft:
         if self._empty is None:
-            self._empty = drafts.empty(snapshot=self._snapshot)
+            empty = all_usable(self._snapshot)
+            self._empty = self._memory.draft("empty", snapshot=empty, holding=())
         return self._empty
 
     @cached_property
@@ -139,6 +141,28 @@ class Limits:
         numbers = room_numbers(draft=draft, pending=pending, request=request, option=option)
         numbers |= why_no_fit(draft=draft, pending=pending, request=request, option=option)
         return because(ReasonCode.EXCEEDS_CAPACITY, **numbers)
+
+
+def all_usable(snapshot: Snapshot) -> Snapshot:
+    """The same with no node or device out of use: what there could ever be."""
+    clusters = tuple(
+        replace(
+            cluster,
+            usable=True,
+            nodes=tuple(
+                node
+                if node.usable and all(device.usable for device in node.devices)
+                else replace(
+                    node,
+                    usable=True,
+                    devices=tuple(replace(device, usable=True) for device in node.devices),
+                )
+                for node in cluster.nodes
+            ),
+        )
+        for cluster in snapshot.clusters
+    )
+    return replace(snapshot, clusters=clusters)
 
 
 def room_numbers(
@@ -266,8 +290,9 @@ class Outage:
     no outage: its node takes other work.
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, memory: Memory) -> None:
         self._snapshot = snapshot
+        self._memory = memory
         self._out = {
             node.id: cluster.usable
             for cluster in snapshot.clusters
@@ -309,12 +334,15 @@ class Outage:
                 replace(
                     cluster,
                     usable=True,
-                    nodes=tuple(replace(node, usable=True) for node in cluster.nodes),
+                    nodes=tuple(
+                        node if node.usable else replace(node, usable=True)
+                        for node in cluster.nodes
+                    ),
                 )
                 for cluster in self._snapshot.clusters
             )
-            whole = replace(self._snapshot, clusters=clusters)
-            self._whole = Draft(snapshot=whole, holding=self._snapshot.holding)
+            whole, holding = replace(self._snapshot, clusters=clusters), self._snapshot.holding
+            self._whole = self._memory.draft("outage", snapshot=whole, holding=holding)
         for project, place in self._started:
             self._whole.add(project=project, holder=place)
         self._started.clear()

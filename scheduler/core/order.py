@@ -11,10 +11,10 @@ the stored key of a head is at most too good: it is checked when it comes up, an
 was.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 
-from scheduler.core.request import Request
+from scheduler.core.request import Request, Requests
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import ArrayView, PendingView
 from scheduler.core.units import ProjectId, UserId, WorkloadId
@@ -40,14 +40,15 @@ class Heads:
         self,
         *,
         pending: Sequence[PendingView],
-        requests: Mapping[WorkloadId, Request],
+        requests: Requests,
         shares: Shares,
     ) -> None:
         """`mixed` are the projects with work of several priorities."""
         self._shares = shares
+        self._requests: dict[WorkloadId, Request] = {}
         likes: dict[tuple[ProjectId, UserId, ArrayView | None, Request], _Like] = {}
         for waiting in pending:
-            request = requests[waiting.id]
+            request = self._requests[waiting.id] = requests.of(waiting)
             key = waiting.project, waiting.user, waiting.array, request
             like = likes.get(key)
             if like is None:
@@ -86,6 +87,10 @@ class Heads:
             self._current = project, like, head
             return head
         return None
+
+    def request_of(self, pending: PendingView) -> Request:
+        """The class of a workload that has been handed out, or waits."""
+        return self._requests[pending.id]
 
     def close(self) -> None:
         """The workload handed out last did not start: neither will its like.

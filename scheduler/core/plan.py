@@ -53,9 +53,9 @@ class Landing:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Not now, and why."""
+    """Not now, and why. Workloads of one class wait for one reason."""
 
-    workload: WorkloadId
+    workloads: tuple[WorkloadId, ...]
     reason: Reason
 
 
@@ -95,3 +95,14 @@ class Plan:
     faults: tuple[Fault, ...] = ()
     keeps: tuple[Keep, ...] = ()
     landings: tuple[Landing, ...] = ()
+
+    def reasons(self) -> dict[WorkloadId, Reason]:
+        """Why each that waits does."""
+        return {id: hold.reason for hold in self.holds for id in hold.workloads}
+
+    def decision(self, workload: WorkloadId) -> Admit | Hold:
+        """What becomes of a workload that waits; a hold is of it alone."""
+        reason = self.reasons().get(workload)
+        if reason is not None:
+            return Hold((workload,), reason)
+        return next(admit for admit in self.admits if admit.workload == workload)

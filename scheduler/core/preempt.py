@@ -18,6 +18,7 @@ from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
 from scheduler.core.equivalents import Parts
 from scheduler.core.evict import Search, Wait
+from scheduler.core.memory import Memory
 from scheduler.core.place import clusters_for, would_place
 from scheduler.core.plan import Place
 from scheduler.core.policy import Policy
@@ -41,7 +42,10 @@ MOST_SEARCHES_EACH = 32
 class Evictions:
     """Finds room by eviction, plan-wide: nobody is evicted twice, nothing is promised twice."""
 
-    def __init__(self, *, snapshot: Snapshot, policy: Policy) -> None:
+    def __init__(
+        self, *, snapshot: Snapshot, policy: Policy, memory: Memory | None = None
+    ) -> None:
+        self._memory = memory or Memory()
         self.candidates = Candidates(
             holding=snapshot.holding,
             queues=snapshot.queues,
@@ -68,7 +72,7 @@ class Evictions:
     def soon(self) -> Draft:
         """Built when first asked for; in plans where nobody lacks room it never is."""
         if self._soon is None:
-            self._soon = self._draft(lambda held: not held.releasing)
+            self._soon = self._draft("soon", lambda held: not held.releasing)
         return self._soon
 
     @property
@@ -78,8 +82,8 @@ class Evictions:
 
     @property
     def coming(self) -> bool:
-        """Whether anything is on its way back."""
-        return self._leaving
+        """Whether anything is on its way back that somebody may still be found to fit into."""
+        return self._leaving and not self._spent
 
     def is_stuck(self, *, option: Option) -> bool:
         """Whether neither evictions nor what is on its way back can help it, as things stand."""
@@ -114,7 +118,7 @@ class Evictions:
         The first of `options` that works is taken, in the cluster where it does least harm.
         Borrowers are evicted for options with `guarantors` alone. `book` is the usage now.
         """
-        for option in options:
+        for option in () if self._spent else options:
             guarantor = guarantors.get(option, FLEET)
             evicting = self.may_evict and self.candidates.exist(
                 pending=pending, option=option, book=book, guarantor=guarantor
@@ -156,12 +160,16 @@ class Evictions:
     def may_evict(self) -> bool:
         """Whether this plan may still evict for somebody."""
         policy = self._policy
-        return self.preemptors < policy.max_preemptors and self._victims < policy.max_victims
+        few = self.preemptors < policy.max_preemptors and self._victims < policy.max_victims
+        return few and not self._spent
+
+    @property
+    def _spent(self) -> bool:
+        return self._searches.total() >= MOST_SEARCHES
 
     def _searched_enough(self, project: ProjectId) -> bool:
         """A search may look at all of a fleet, and a project may ask for thousands of sizes."""
-        of_project = self._searches[project]
-        return of_project >= MOST_SEARCHES_EACH or self._searches.total() >= MOST_SEARCHES
+        return self._spent or self._searches[project] >= MOST_SEARCHES_EACH
 
     def _may_come_free(self, option: Option) -> bool:
         """Whether something leaves, or was evicted since the option was last found not to fit."""
@@ -277,11 +285,12 @@ class Evictions:
         return self._bare
 
     def _without_evictable(self) -> Draft:
-        return self._draft(lambda held: not held.releasing and held.id not in self.candidates)
+        gone = self.candidates
+        return self._draft("bare", lambda held: not held.releasing and held.id not in gone)
 
-    def _draft(self, stays: Callable[[HoldingView], bool]) -> Draft:
+    def _draft(self, purpose: str, stays: Callable[[HoldingView], bool]) -> Draft:
         staying = [held for held in self._snapshot.holding if stays(held)]
-        draft = Draft(snapshot=self._snapshot, holding=staying)
+        draft = self._memory.draft(purpose, snapshot=self._snapshot, holding=staying)
         for project, place in self._taken:
             draft.add(project=project, holder=place)
         return draft

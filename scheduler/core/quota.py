@@ -16,6 +16,7 @@ law, by triggers (ADR 0018). What of its use is guaranteed to whom is another la
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 
 from scheduler.core.cohorts import FLEET, Cohorts
 from scheduler.core.equivalents import Parts
@@ -65,6 +66,15 @@ class Ledger:
             if quota is not None and quota.lending_limit_milli is not None:
                 self.kept[number] = max(0, self.capacity[number] - quota.lending_limit_milli)
             self.capacity[self.parents[number]] += self.capacity[number] - self.kept[number]
+
+    def copy(self) -> "Ledger":
+        """Another of the same use and quota; quota does not change."""
+        twin = copy(self)
+        twin.used = twin.lasting = list(self.used)
+        if self.lasting is not self.used:
+            twin.lasting = list(self.lasting)
+        twin._drawn = None if self._drawn is None else list(self._drawn)
+        return twin
 
     def charge(self, number: int, amount: int) -> None:
         self._add(self.used, self.kept, number, amount)
@@ -183,6 +193,13 @@ class Book:
         self.cohorts = Cohorts(cohorts=cohorts, queues=queues)
         self._ledgers: dict[FlavorId, Ledger] = {}
         self._strays: dict[tuple[ProjectId, FlavorId], int] = {}
+
+    def copy(self) -> "Book":
+        """Another with the same in use."""
+        twin = copy(self)
+        twin._ledgers = {flavor: ledger.copy() for flavor, ledger in self._ledgers.items()}
+        twin._strays = dict(self._strays)
+        return twin
 
     def charge(self, *, project: ProjectId, flavor: FlavorId, amount_milli: int) -> None:
         """Add to usage, of the flavor's model too; a negative amount gives back. Checks nothing:

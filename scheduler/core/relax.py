@@ -98,7 +98,7 @@ class _Search:
         self._trials = Trials(snapshot=snapshot, policy=policy, late=late)
 
     def run(self) -> Iterator[Relaxation]:
-        request = self._cycle.requests.get(self._pending.id)
+        request = self._cycle.request_of(self._pending)
         if self._fails is CheckCode.RETRY or request is None:
             yield from self._wait()
             return
@@ -285,7 +285,7 @@ class _Search:
 
     def _room_at(self) -> int | None:
         """When there is room, whoever else waits; None when work without a limit has to end."""
-        request = self._cycle.requests.get(self._pending.id)
+        request = self._cycle.request_of(self._pending)
         if request is None or self._fails not in _HELD_BY_ROOM:
             return self._snapshot.at
         kept = Backfill(snapshot=self._snapshot, policy=self._policy).keep(

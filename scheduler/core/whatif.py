@@ -17,9 +17,7 @@ MOST_PLANS = 32
 def would_start(snapshot: Snapshot, policy: Policy, pending: PendingView) -> Admit | Hold:
     """What the plan would be for `pending` if it were submitted now, or were so instead."""
     others = tuple(waiting for waiting in snapshot.pending if waiting.id != pending.id)
-    made = plan(replace(snapshot, pending=(*others, pending)), policy)
-    decisions: tuple[Admit | Hold, ...] = (*made.admits, *made.holds)
-    return next(decision for decision in decisions if decision.workload == pending.id)
+    return plan(replace(snapshot, pending=(*others, pending)), policy).decision(pending.id)
 
 
 class Trials:

@@ -33,24 +33,30 @@ def write(
     speed: float,
 ) -> None:
     """Write the reasons that changed in kind, or are getting old. Raises lease.Fenced."""
-    age, fresh = REASON_AGE * speed, []
+    age = REASON_AGE * speed
+    reasons: list[str] = []
+    fresh: list[tuple[WorkloadId, int]] = []
     for hold in holds:
-        known = waiting[hold.workload]
-        old = known.reason_at is None or at - known.reason_at > age
-        if old or known.reason_code != hold.reason.code:
-            fresh.append(hold)
+        known = ((id, waiting[id], hold.reason.code) for id in hold.workloads)
+        due = [
+            id
+            for id, row, code in known
+            if row.reason_code != code or row.reason_at is None or at - row.reason_at > age
+        ]
+        if due:
+            reasons.append(_as_json(hold.reason))
+            fresh += [(id, len(reasons)) for id in due]
     if not fresh:
         return
-    kinds = {reason: number for number, reason in enumerate({h.reason for h in fresh}, 1)}
     with transaction.atomic(), connection.cursor() as cursor:
         fence(lease)
         cursor.execute(
             _WRITE,
             [
                 at,
-                [hold.workload for hold in fresh],
-                [kinds[hold.reason] for hold in fresh],
-                [_as_json(reason) for reason in kinds],
+                [id for id, _ in fresh],
+                [kind for _, kind in fresh],
+                reasons,
             ],
         )
 

@@ -15,6 +15,7 @@ from controlplane.kernel import hints
 from controlplane.kernel.crash import crash
 from scheduler.core.cycle import plan
 from scheduler.core.lifecycle import State
+from scheduler.core.memory import Memory
 from scheduler.core.plan import Hold, Plan
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import Reason, ReasonCode
@@ -92,12 +93,24 @@ def run_cycle(
     return record
 
 
+# What the last cycle of this process worked out. Taken by who plans, so that nobody shares it.
+_memories: list[Memory] = []
+
+
 def _decide(snapshot: Snapshot, policy: Policy) -> Plan:
+    memory = _memories.pop() if _memories else Memory()
+    made = _planned(snapshot, policy, memory)
+    _memories[:] = [memory]
+    return made
+
+
+def _planned(snapshot: Snapshot, policy: Policy, memory: Memory) -> Plan:
     if checks.admission_stopped():
-        made = plan(snapshot, replace(policy, preemption=False))
-        stopped = (Hold(a.workload, Reason(ReasonCode.ADMISSION_STOPPED)) for a in made.admits)
-        return Plan(holds=(*made.holds, *stopped), faults=made.faults, landings=snapshot.landings)
-    return plan(snapshot, policy)
+        made = plan(snapshot, replace(policy, preemption=False), memory)
+        would = tuple(admit.workload for admit in made.admits)
+        stopped = Hold(would, Reason(ReasonCode.ADMISSION_STOPPED))
+        return Plan(holds=(*made.holds, stopped), faults=made.faults, landings=snapshot.landings)
+    return plan(snapshot, policy, memory)
 
 
 def _ms(seconds: float) -> int:

@@ -168,77 +168,89 @@ SELECT w.id::text, w.project_id::text, a.cluster_id::text, w.priority, w.preempt
        extract(epoch FROM w.checkpointed_at)::bigint, extract(epoch FROM w.moved_at)::bigint
 FROM scheduler_workload w JOIN scheduler_attempt a ON a.workload_id = w.id
 JOIN tenants_project t ON t.id = w.project_id
-WHERE a.ended_at IS NULL
+WHERE a.ended_at IS NULL ORDER BY w.id
 """
 
 
-def _held(condition: str = "", parameters: Sequence[object] = ()) -> dict[str, list[HeldView]]:
-    """Live placements by workload, in a fixed number of queries."""
-    spans: dict[str, list[tuple[DeviceId, Span]]] = {}
+def _held(condition: str = "", parameters: Sequence[object] = ()) -> dict[str, list[fleet.Row]]:
+    """Live placements by workload, each with its spans, in a fixed number of queries."""
+    spans: dict[str, list[fleet.Row]] = {}
     where = (
         f" AND s.placement_id IN (SELECT p.id FROM scheduler_placement p"  # noqa: S608  # constants
         f" WHERE p.released_at IS NULL{condition})"
         if condition
         else ""
     )
-    for placement, device, start, end in fleet.rows(_HELD_SPANS + where, parameters):
-        spans.setdefault(placement, []).append((DeviceId(device), Span(start, end)))
-    found: dict[str, list[HeldView]] = {}
-    for workload, id, pod_set, node, flavor, amount, cpu, memory in fleet.rows(
-        _HELD + condition, parameters
-    ):
-        found.setdefault(workload, []).append(
-            HeldView(
-                PlacementId(id),
-                PodSetId(pod_set),
-                NodeId(node),
-                FlavorId(flavor),
-                amount,
-                cpu,
-                memory,
-                tuple(spans.get(id, ())),
-            )
-        )
+    for placement, *span in fleet.rows(_HELD_SPANS + where, parameters):
+        spans.setdefault(placement, []).append(tuple(span))
+    found: dict[str, list[fleet.Row]] = {}
+    for workload, *row in fleet.rows(_HELD + condition, parameters):
+        found.setdefault(workload, []).append((*row, spans.get(row[0], [])))
     return found
+
+
+def _held_view(row: fleet.Row) -> HeldView:
+    id, pod_set, node, flavor, amount, cpu, memory, spans = row
+    held = tuple((DeviceId(device), Span(start, end)) for device, start, end in spans)
+    return HeldView(
+        PlacementId(id),
+        PodSetId(pod_set),
+        NodeId(node),
+        FlavorId(flavor),
+        amount,
+        cpu,
+        memory,
+        held,
+    )
 
 
 def held_on(*, nodes: Iterable[NodeId]) -> list[HeldView]:
     """What holds room on these nodes now, for the applier's second look."""
     found = _held(" AND p.node_id = ANY(%s::uuid[])", [list(nodes)])
-    return [view for views in found.values() for view in views]
+    return [_held_view(row) for rows in found.values() for row in rows]
+
+
+# As `_views`, of what holds: its row, its placements' and what it asks for.
+_holders: dict[str, tuple[fleet.Row, list[fleet.Row], Asked, HoldingView]] = {}
 
 
 def _holding(
     asks: Mapping[str, Asked],
 ) -> tuple[tuple[HoldingView, ...], dict[WorkloadId, State]]:
-    held = _held()
-    views = []
+    global _holders
+    held, holders = _held(), {}
     states = {}
     for row in fleet.rows(_HOLDING):
-        id, project, cluster, priority, preemptible, admitted = row[:6]
-        started, limit_s, state, stop, user, checkpointed, moved = row[6:]
-        ask = asks.get(id, Asked())
-        states[WorkloadId(id)] = State(state)
-        returns = not stop or state == State.PREEMPTING
-        views.append(
-            HoldingView(
-                WorkloadId(id),
-                ProjectId(project),
-                ClusterId(cluster),
-                priority,
-                preemptible,
-                admitted,
-                tuple(held.get(id, ())),
-                started,
-                limit_s,
-                releasing=stop,
-                pod_sets=ask.pod_sets if returns else (),
-                clusters=ask.clusters,
-                user=UserId(user),
-                checkpointed_at=checkpointed,
-                topology=ask.topology,
-                array=ask.array,
-                moved_at=moved,
-            )
-        )
-    return tuple(views), states
+        id, state = row[0], State(row[8])
+        placed, ask, kept = held.get(id, []), asks.get(id, Asked()), _holders.get(id)
+        same = kept is not None and kept[:3] == (row, placed, ask)
+        view = kept[3] if kept and same else _holder(row, placed, ask)
+        holders[id] = row, placed, ask, view
+        states[WorkloadId(id)] = state
+    _holders = holders
+    return tuple(view for *_, view in holders.values()), states
+
+
+def _holder(row: fleet.Row, placed: Iterable[fleet.Row], ask: Asked) -> HoldingView:
+    id, project, cluster, priority, preemptible, admitted = row[:6]
+    started, limit_s, state, stop, user, checkpointed, moved = row[6:]
+    returns = not stop or state == State.PREEMPTING
+    return HoldingView(
+        WorkloadId(id),
+        ProjectId(project),
+        ClusterId(cluster),
+        priority,
+        preemptible,
+        admitted,
+        tuple(map(_held_view, placed)),
+        started,
+        limit_s,
+        releasing=stop,
+        pod_sets=ask.pod_sets if returns else (),
+        clusters=ask.clusters,
+        user=UserId(user),
+        checkpointed_at=checkpointed,
+        topology=ask.topology,
+        array=ask.array,
+        moved_at=moved,
+    )

@@ -121,7 +121,7 @@ def _explain(snapshot: Snapshot, rules: Policy, pending: PendingView) -> Explana
     )
     if not stopped or isinstance(found.decision, Hold):
         return found
-    held = Hold(pending.id, Reason(ReasonCode.ADMISSION_STOPPED))
+    held = Hold((pending.id,), Reason(ReasonCode.ADMISSION_STOPPED))
     return Explanation(held, shared_checks(pending=pending, decision=held), ())
 
 

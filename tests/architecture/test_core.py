@@ -16,6 +16,7 @@ ALLOWED = (sys.stdlib_module_names - IMPURE) | {"scheduler"}
 ARRAYS = {
     "scheduler/core/fragmentation.py": {"numpy"},
     "scheduler/core/jit.py": {"numba", "numpy"},
+    "scheduler/core/sweep/backlog.py": {"numpy"},
     "scheduler/core/sweep/filling.py": {"numpy"},
     "scheduler/core/sweep/hardware.py": {"numpy"},
     "scheduler/core/sweep/queues.py": {"numpy"},

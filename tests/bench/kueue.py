@@ -23,6 +23,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from scheduler.core.cycle import plan
+from scheduler.core.memory import Memory
 from scheduler.core.plan import Admit
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import (
@@ -112,6 +113,7 @@ class Baseline:
         self._holding: dict[WorkloadId, tuple[int, HoldingView]] = {}
         self._admitted: set[WorkloadId] = set()
         self.idle = _snapshot()
+        self._memory = Memory()
 
     def run(self) -> None:
         """Until all have ended."""
@@ -140,7 +142,7 @@ class Baseline:
             holding=tuple(view for _, view in self._holding.values()),
         )
         began = time.process_time()
-        made = plan(snapshot, Policy())
+        made = plan(snapshot, Policy(), self._memory)
         self.seconds += time.process_time() - began
         self.plans += 1
         for preempt in made.preempts:

@@ -37,7 +37,7 @@ def running(of: Snapshot, made: Plan) -> Snapshot:
     """The plan carried out."""
     asked = {pending.id: pending for pending in of.pending}
     holding = tuple(_holding(asked[admit.workload], admit, of.at) for admit in made.admits)
-    waits = {hold.workload for hold in made.holds}
+    waits = made.reasons()
     left = tuple(pending for pending in of.pending if pending.id in waits)
     return replace(of, pending=left, holding=(*of.holding, *holding))
 
@@ -73,7 +73,7 @@ def later(of: Snapshot, queues: int, *, seed: int = 2) -> Snapshot:
     """A hundredth of the work has ended and come, a hundredth of the nodes has gone."""
     random = Random(seed)
     ended = set(random.sample(range(len(of.holding)), len(of.holding) // PART))
-    come = range(10**6, 10**6 + len(of.pending) // PART)
+    come = range(seed * 10**6, seed * 10**6 + len(of.pending) // PART)
     new = tuple(replace(waiting(random, i, queues), submitted_at=of.at) for i in come)
     cluster = of.clusters[0]
     gone = set(random.sample(range(len(cluster.nodes)), len(cluster.nodes) // PART))
@@ -104,7 +104,7 @@ def take(figures: Figures, *, pending: int, nodes: int, queues: int, runs: int) 
     of = fleet(pending=pending, nodes=nodes, queues=queues)
     seconds, made = timed(of, runs)
     pods = sum(len(admit.places) for admit in made.admits)
-    reasons = Counter(hold.reason.code.value for hold in made.holds)
+    reasons = Counter(reason.code.value for reason in made.reasons().values())
     print(f"{pending:,} pending, {nodes:,} nodes, {queues:,} queues: {seconds:.2f} s")
     print(f"  {len(made.admits):,} start with {pods:,} pods; others wait: {dict(reasons)}")
     next_one = later(running(of, made), queues)

@@ -349,7 +349,7 @@ class Outcome:
     def __init__(self, made: Plan) -> None:
         self.plan = made
         self.admits = {a.workload: a for a in made.admits}
-        self.holds = {h.workload: h for h in made.holds}
+        self.holds = {id: hold for hold in made.holds for id in hold.workloads}
 
     def started(self) -> list[str]:
         """In the order in which they were admitted."""

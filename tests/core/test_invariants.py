@@ -50,7 +50,7 @@ def _places(admit: Admit, change: Callable[[tuple[Place, ...]], tuple[Place, ...
 
 def _evict(victim: str, by: str, rule: PreemptRule) -> Plan:
     waits = Reason(ReasonCode.WAITING_FOR_PREEMPTION)
-    holds = tuple(replace(h, reason=waits) if h.workload == by else h for h in GOOD.holds)
+    holds = tuple(replace(h, reason=waits) if by in h.workloads else h for h in GOOD.holds)
     preempts = (Preempt(WorkloadId(victim), WorkloadId(by), rule),)
     return replace(GOOD, holds=holds, preempts=preempts)
 
@@ -73,7 +73,7 @@ def test_a_lawful_plan_breaks_nothing() -> None:
     [
         pytest.param(replace(GOOD, holds=()), "is not decided", id="a workload left out"),
         pytest.param(
-            replace(GOOD, holds=(*GOOD.holds, Hold(W.workload, Reason(ReasonCode.NO_FIT)))),
+            replace(GOOD, holds=(*GOOD.holds, Hold((W.workload,), Reason(ReasonCode.NO_FIT)))),
             "decided 2 times",
             id="a workload decided twice",
         ),
@@ -227,7 +227,7 @@ def test_it_tells_of_two_slices_with_media_engines_on_a_device() -> None:
     (hold,) = decide(of).plan.holds
     span = ((DeviceId("n1/0"), Span(4, 5)),)
     place = Place(PodSetId("w.main"), 0, NodeId("n1"), FlavorId("1gme"), 1000, 1000, 1024, span)
-    forced = Plan((Admit(hold.workload, ClusterId("c1"), (place,)),))
+    forced = Plan((Admit(hold.workloads[0], ClusterId("c1"), (place,)),))
     assert violations(of, forced) == ("device n1/0 has 2 slices with media engines",)
 
 

@@ -114,7 +114,10 @@ class World:
     # What must hold of a plan, before it is carried out.
 
     def check(self, made: Plan) -> None:
-        decided = [*(a.workload for a in made.admits), *(h.workload for h in made.holds)]
+        decided = [
+            *(a.workload for a in made.admits),
+            *(id for hold in made.holds for id in hold.workloads),
+        ]
         assert sorted(decided) == sorted(self.waiting), "each is decided once"
         for admit in made.admits:
             self._check_gang(admit)
@@ -281,7 +284,7 @@ class World:
 def _waits(made: Plan) -> set[WorkloadId]:
     """Those for which something was evicted, or is on its way back."""
     waiting = ReasonCode.WAITING_FOR_PREEMPTION
-    return {hold.workload for hold in made.holds if hold.reason.code is waiting}
+    return {id for id, reason in made.reasons().items() if reason.code is waiting}
 
 
 def _children(member: str) -> list[str]:

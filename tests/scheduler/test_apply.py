@@ -195,7 +195,7 @@ def test_each_who_waits_gets_the_reason_of_its_own(stage: Stage) -> None:
     loaded, _ = stage.decide()
     holds = tuple(
         Hold(
-            WorkloadId(str(workload.id)),
+            (WorkloadId(str(workload.id)),),
             Reason(ReasonCode.BEHIND, (("admitted", number % 2),)),
         )
         for number, workload in enumerate(submitted)

@@ -14,6 +14,7 @@ from pytest_django import Settings
 
 from controlplane.kernel.ids import uuid7
 from scheduler.core.cycle import plan
+from scheduler.core.memory import Memory
 from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import SCHEMA, Snapshot
@@ -107,10 +108,10 @@ def test_nothing_is_kept_of_a_cycle_that_was_fenced_off(
 ) -> None:
     committed.submit()
 
-    def slow(snapshot: Snapshot, policy: Policy) -> Plan:
+    def slow(snapshot: Snapshot, policy: Policy, memory: Memory) -> Plan:
         SchedulerLease.objects.update(expires_at="2000-01-01T00:00:00Z")
         assert lease.acquire(shard=run.SHARD)
-        return plan(snapshot, policy)
+        return plan(snapshot, policy, memory)
 
     monkeypatch.setattr(run, "plan", slow)
     assert run.run_cycle(at=AT) is None
@@ -204,7 +205,7 @@ def test_a_file_of_one_cycle_is_planned_again_without_its_database(
     assert len(orjson.loads(made.read_bytes())["admits"]) == 2
     CycleRecord.objects.all().delete()
     assert not CycleInput.objects.exists()
-    held = orjson.loads(made.read_bytes())["holds"][0]["workload"]
+    held = orjson.loads(made.read_bytes())["holds"][0]["workloads"][0]
     status, said = replay("--file", bad, "--explain", held)
     assert status == 0
     assert "It is held: " in said

@@ -152,3 +152,21 @@ def test_what_has_to_be_together_is_loaded_while_it_waits_and_while_it_runs(stag
     assert held.topology == waiting.topology
     names = {str(node.id): node.name for node in Node.objects.all()}
     assert sorted(names[placement.node] for placement in held.placements) == ["b", "c"]
+
+
+def test_what_has_not_changed_is_loaded_as_the_same_objects(stage: Stage) -> None:
+    """A plan that remembers the one before looks into others alone."""
+    for name in ("runs", "ends"):
+        stage.submit(name)
+    stage.cycle()
+    stage.submit("waits")
+    before, again = load_here(at=AT).snapshot, load_here(at=AT).snapshot
+    assert len(before.holding) == 2
+    assert all(a is b for a, b in zip(before.holding, again.holding, strict=True))
+    assert all(a is b for a, b in zip(before.pending, again.pending, strict=True))
+    assert before.clusters is again.clusters
+    Workload.objects.filter(name="ends").update(checkpointed_at=AT)
+    Workload.objects.filter(name="waits").update(priority=7)
+    after = load_here(at=AT).snapshot
+    assert [a is b for a, b in zip(before.holding, after.holding, strict=True)].count(True) == 1
+    assert after.pending[0].priority == 7

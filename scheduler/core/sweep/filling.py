@@ -1,6 +1,6 @@
 """The tables of what is asked for and by whom, filled from a snapshot and its draft."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from scheduler.core.request import Option, Request
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import FlavorKind, FlavorView, PendingView, Snapshot
 from scheduler.core.sweep import state as s
+from scheduler.core.sweep.backlog import Backlog
 from scheduler.core.sweep.hardware import (
     KINDS,
     MOST_HARDWARE,
@@ -23,7 +24,7 @@ from scheduler.core.sweep.hardware import (
 )
 from scheduler.core.sweep.queues import queues
 from scheduler.core.sweep.state import Flavors, Hardware, Log, State, Tree, Unfit, Work
-from scheduler.core.units import ClusterId, FlavorId, ProjectId
+from scheduler.core.units import ClusterId, FlavorId, ProjectId, WorkloadId
 
 MOST = 1 << 58
 """Larger quantities are left to the plan by hand."""
@@ -35,7 +36,7 @@ MOST_CLUSTERS = 62
 class Board(NamedTuple):
     """What the rows of the tables stand for."""
 
-    pending: Sequence[PendingView]
+    backlog: Backlog
     options: Sequence[Option]
     flavors: Sequence[FlavorView]
     clusters: Sequence[ClusterId]
@@ -48,15 +49,15 @@ def fill(
     snapshot: Snapshot,
     draft: Draft,
     shares: Shares,
-    pending: Sequence[PendingView],
-    requests: Sequence[Request],
+    backlog: Backlog,
+    decided: Collection[WorkloadId],
 ) -> tuple[State, Board]:
-    """`requests` are those of `pending`, one by one. Raises Unfit."""
+    """What is `decided` is in no queue. Raises Unfit."""
     flavors = sorted(snapshot.flavors, key=lambda f: f.id)
     clusters, rows = draft.clusters, {flavor.id: row for row, flavor in enumerate(flavors)}
     if len(rows) != len(flavors) or len(set(clusters)) != len(clusters):
         raise Unfit("an id is there twice")
-    if not 0 < len(clusters) <= MOST_CLUSTERS or not flavors or not pending:
+    if not 0 < len(clusters) <= MOST_CLUSTERS or not flavors or not len(backlog):
         raise Unfit("no cluster, or too many, or nothing to decide")
     if not draft.book.flavors() <= rows.keys():
         raise Unfit("something is held of a flavor that is unknown")
@@ -64,17 +65,14 @@ def fill(
     free, fleet = hardware(
         snapshot=snapshot, draft=draft, clusters=clusters, with_cores=with_cores
     )
-    samples = dict(zip(requests, pending, strict=True))
-    work, options = _work(samples, rows, clusters, fleet, draft.book.parts)
-    projects = sorted({waiting.project for waiting in pending})
+    work, options = _work(backlog.samples, rows, clusters, fleet, draft.book.parts)
     of_flavors = _flavors(flavors, rows, len(clusters), fleet, draft)
     waiting = queues(
         snapshot=snapshot,
         cohorts=draft.book.cohorts,
         shares=shares,
-        pending=pending,
-        requests=requests,
-        projects=projects,
+        backlog=backlog,
+        decided=backlog.rows_of(decided),
         models=1 + int(of_flavors.flavors[:, s.MODEL].max()),
         rows=rows,
         parts=draft.book.parts,
@@ -85,10 +83,11 @@ def fill(
         _tree(flavors, draft, shares),
         waiting.queues,
         work,
-        _log(requests, free, len(clusters), with_cores),
+        _log(backlog, free, len(clusters), with_cores),
     )
     _hope(made, fleet)
-    return _contiguous(made), Board(pending, options, flavors, clusters, projects, fleet)
+    projects = list(backlog.projects)
+    return _contiguous(made), Board(backlog, options, flavors, clusters, projects, fleet)
 
 
 def _contiguous(made: State) -> State:
@@ -231,15 +230,16 @@ def _cuts(table: s.Ints, flavor: FlavorView, draft: Draft) -> None:
     table[: len(tried), s.TRIED] = tried
 
 
-def _log(requests: Sequence[Request], free: Hardware, clusters: int, with_cores: bool) -> Log:
-    pods = sum(request.count for request in requests)
+def _log(backlog: Backlog, free: Hardware, clusters: int, with_cores: bool) -> Log:
+    counts = zip(backlog.members.tolist(), backlog.classes, strict=True)
+    pods = sum(members * like.of.count for members, like in counts)
     if pods > MOST_PODS:
         raise Unfit("more pods than there is place to write down")
     devices = int((free.devices[:, :, s.TAKEN] >= 0).sum())
     # What fits: a device or a slice each, or any number of pods that ask for cores alone.
     fits = pods if with_cores else min(pods, devices * 8)
     return Log(
-        np.zeros((len(requests) + 1, s.ADMIT_COLUMNS), np.int64),
+        np.zeros((len(backlog) + 1, s.ADMIT_COLUMNS), np.int64),
         np.zeros((fits + 1, s.PLACE_COLUMNS), np.int64),
         np.zeros((devices * 8 + MOST_GPUS, 2), np.int64),
         np.zeros(s.COUNTS, np.int64),

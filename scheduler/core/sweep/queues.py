@@ -1,4 +1,4 @@
-"""The tables of who waits, filled from a snapshot."""
+"""The queues of a plan, filled from a snapshot and its backlog."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -7,14 +7,12 @@ import numpy as np
 
 from scheduler.core.cohorts import Cohorts
 from scheduler.core.equivalents import Parts
-from scheduler.core.request import Request
 from scheduler.core.share import Shares
-from scheduler.core.snapshot import ArrayView, PendingView, Snapshot
+from scheduler.core.snapshot import Snapshot
 from scheduler.core.sweep import state as s
-from scheduler.core.sweep.state import Ints, Queues, Unfit
+from scheduler.core.sweep.backlog import MOST_PRIORITY, Backlog
+from scheduler.core.sweep.state import Ints, Queues
 from scheduler.core.units import FlavorId, ProjectId
-
-MOST_PRIORITY = 1 << 40
 
 
 class Waiting(NamedTuple):
@@ -29,39 +27,34 @@ def queues(
     snapshot: Snapshot,
     cohorts: Cohorts,
     shares: Shares,
-    pending: Sequence[PendingView],
-    requests: Sequence[Request],
-    projects: Sequence[ProjectId],
+    backlog: Backlog,
+    decided: Sequence[int],
     models: int,
     rows: Mapping[FlavorId, int],
     parts: Parts,
 ) -> Waiting:
-    """`models`: columns of `ahead`. `rows`: those of flavors. Raises Unfit."""
-    row = {project: i for i, project in enumerate(projects)}
-    numbers = {request: i for i, request in enumerate(dict.fromkeys(requests))}
-    classes: dict[tuple[ProjectId, str, ArrayView | None, Request], int] = {}
-    in_class = [
-        classes.setdefault((p.project, p.user, p.array, r), len(classes))
-        for p, r in zip(pending, requests, strict=True)
-    ]
-    workloads = _workloads(pending, in_class, row)
-    columns = workloads.T
-    queue = np.lexsort(
-        (columns[s.NAME], columns[s.SUBMITTED], -columns[s.PRIORITY], columns[s.PROJECT])
-    )
-    beyond = np.cumsum(np.bincount(columns[s.PROJECT], minlength=len(projects)))
+    """`decided`: rows of the backlog that are in no queue. `models`: columns of `ahead`. `rows`:
+    those of flavors."""
+    projects = list(backlog.projects)
+    workloads, queue = backlog.workloads.copy(), backlog.queue
+    if decided:
+        workloads[decided, s.STATE] = s.DECIDED
+        queue = queue[workloads[queue, s.STATE] == s.WAITING]
+    beyond = np.cumsum(np.bincount(workloads[queue, s.PROJECT], minlength=len(projects)))
     of_projects = np.zeros((len(projects), s.PROJECT_COLUMNS), np.int64)
     of_projects[1:, s.QUEUE] = beyond[:-1]
     of_projects[:, s.QUEUE_BEYOND] = beyond
-    priority = columns[s.PRIORITY][queue]
-    of_projects[:, s.MIXED] = priority[of_projects[:, s.QUEUE]] != priority[beyond - 1]
+    busy = beyond > of_projects[:, s.QUEUE]
+    priority = workloads[queue, s.PRIORITY]
+    first, last = priority[of_projects[busy, s.QUEUE]], priority[beyond[busy] - 1]
+    of_projects[busy, s.MIXED] = first != last
     capped = {of.project for of in snapshot.queues if of.caps is not None}
     of_projects[:, s.MEMBER] = [cohorts.number.get(project, 0) for project in projects]
     of_projects[:, s.BY_HAND] = [
         project in capped or project not in cohorts.number for project in projects
     ]
     of_projects[:, s.LOWEST] = MOST_PRIORITY
-    of_projects, holders = _holders(snapshot, cohorts, row, of_projects, rows, parts)
+    of_projects, holders = _holders(snapshot, cohorts, backlog.projects, of_projects, rows, parts)
     made = Queues(
         projects=of_projects,
         levels=_levels(projects, cohorts, shares),
@@ -70,30 +63,10 @@ def queues(
         heap=np.zeros(len(projects), np.int64),
         workloads=workloads,
         queue=queue,
-        classes=np.array(
-            [(numbers[request], 0, array is not None) for _, _, array, request in classes],
-            np.int64,
-        ),
-        shut=np.zeros(len(classes), np.int64),
+        classes=np.array([(of.request, 0, of.capped) for of in backlog.classes], np.int64),
+        shut=np.zeros(len(backlog.classes), np.int64),
     )
     return Waiting(made, holders)
-
-
-def _workloads(
-    pending: Sequence[PendingView], in_class: Sequence[int], row: Mapping[ProjectId, int]
-) -> Ints:
-    ids = [waiting.id for waiting in pending]
-    if len(set(ids)) != len(ids):
-        raise Unfit("a workload is there twice")
-    made = np.zeros((len(ids), s.WORKLOAD_COLUMNS), np.int64)
-    made[:, s.PRIORITY] = [waiting.priority for waiting in pending]
-    made[:, s.SUBMITTED] = [waiting.submitted_at for waiting in pending]
-    made[sorted(range(len(ids)), key=ids.__getitem__), s.NAME] = np.arange(len(ids))
-    made[:, s.CLASS] = in_class
-    made[:, s.PROJECT] = [row[waiting.project] for waiting in pending]
-    if abs(made[:, s.PRIORITY]).max() >= MOST_PRIORITY:
-        raise Unfit("a priority is too large")
-    return made
 
 
 def _levels(projects: Sequence[ProjectId], cohorts: Cohorts, shares: Shares) -> Ints:

@@ -7,7 +7,7 @@ topology, flavors that are spread, caps, an eviction that might help, or room to
 brings the draft up to date, and once that head was decided, the arrays.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -21,12 +21,14 @@ from scheduler.core.share import Shares
 from scheduler.core.snapshot import FlavorKind, PendingView, Snapshot
 from scheduler.core.sweep import running
 from scheduler.core.sweep import state as s
+from scheduler.core.sweep.backlog import Backlog
 from scheduler.core.sweep.filling import fill
 from scheduler.core.sweep.hardware import write_room
 from scheduler.core.sweep.state import Unfit
 from scheduler.core.sweep.writing import Writer
+from scheduler.core.units import WorkloadId
 
-__all__ = ["Sweep", "Unfit"]
+__all__ = ["Backlog", "Sweep", "Unfit"]
 
 
 class Sweep:
@@ -36,8 +38,8 @@ class Sweep:
         self,
         *,
         snapshot: Snapshot,
-        pending: Sequence[PendingView],
-        requests: Sequence[Request],
+        backlog: Backlog,
+        decided: Collection[WorkloadId],
         admission: Admission,
         shares: Shares,
         evictions: Evictions | None,
@@ -45,17 +47,16 @@ class Sweep:
         started: Callable[[PendingView, Admit], None],
         waited_since: Callable[[], int],
     ) -> None:
-        """`requests` are those of `pending`, one by one; `may_start` says how many more may start,
-        and `started` is told of each that does. Who was submitted by `waited_since` and does not
-        start is handed out.
-        Raises Unfit when the arrays can't hold the snapshot."""
+        """What is `decided` is left out. `may_start` says how many more may start, and `started`
+        is told of each that does. Who was submitted by `waited_since` and does not start is
+        handed out. Raises Unfit when the arrays can't hold the snapshot."""
         try:
             self._state, self._board = fill(
                 snapshot=snapshot,
                 draft=admission.draft,
                 shares=shares,
-                pending=pending,
-                requests=requests,
+                backlog=backlog,
+                decided=decided,
             )
         except OverflowError as error:
             raise Unfit("a number has more than 63 bits") from error
@@ -85,7 +86,11 @@ class Sweep:
         most = int(self._state.log.counts[s.ADMITTED]) + self._may_start()
         self._current = int(running.run(self._state, self._admission.tier, most))
         self._tell()
-        return self._board.pending[self._current] if self._current >= 0 else None
+        return self._board.backlog.view(self._current) if self._current >= 0 else None
+
+    def request_of(self, pending: PendingView) -> Request:
+        """As `Heads.request_of`."""
+        return self._board.backlog.request_of(pending)
 
     def close(self) -> None:
         """The workload handed out last did not start: neither will its like in this round."""
@@ -103,7 +108,7 @@ class Sweep:
     def left(self) -> Iterator[tuple[bool, list[PendingView]]]:
         """As `Heads.left`."""
         self._settle()
-        queues, pending = self._state.queues, self._board.pending
+        queues, views = self._state.queues, self._board.backlog.views
         shut = queues.shut[: self._state.log.counts[s.SHUT]]
         nth = np.full(len(queues.classes), len(shut))
         nth[shut] = np.arange(len(shut))
@@ -111,7 +116,7 @@ class Sweep:
         order = nth[queues.workloads[waiting, s.CLASS]]
         first = np.argsort(order, kind="stable")
         bounds = np.searchsorted(order[first], np.arange(len(shut) + 1)).tolist()
-        listed = [pending[i] for i in waiting[first].tolist()]
+        listed = views[waiting[first]].tolist()
         for begin, end in pairwise(bounds):
             yield True, listed[begin:end]
         if rest := listed[bounds[-1] :]:

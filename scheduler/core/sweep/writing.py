@@ -37,7 +37,7 @@ class Writer:
         pods = list(zip(*(places[:, column].tolist() for column in columns), strict=True))
         begins = [admit[s.FIRST_PLACE] - first for admit in admits] + [len(pods)]
         for nth, (workload, cluster, _, option) in enumerate(admits):
-            pending = board.pending[workload]
+            pending = board.backlog.view(workload)
             of_gang = self._places(pending, option, pods[begins[nth] : begins[nth + 1]])
             yield pending, Admit(pending.id, board.clusters[cluster], of_gang)
 

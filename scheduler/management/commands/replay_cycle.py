@@ -66,7 +66,7 @@ class Command(BaseCommand):
             sys.exit(1)
         self.stdout.write(
             f"The same plan: {len(made.admits)} start, {len(made.preempts)} are evicted,"
-            f" {len(made.holds)} are held; faults: {len(made.faults)}."
+            f" {len(made.reasons())} are held; faults: {len(made.faults)}."
         )
 
 
@@ -98,5 +98,5 @@ def _of(made: Plan, workload: str) -> Iterator[str]:
         if preempt.preemptor == workload:
             yield f"{preempt.victim} is evicted for it, by the rule {preempt.rule}."
     for hold in made.holds:
-        if hold.workload == workload:
+        if workload in hold.workloads:
             yield f"It is held: {describe(hold.reason)}"

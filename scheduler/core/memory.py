@@ -1,0 +1,75 @@
+"""What is kept from one plan to the next, so that a plan costs what has changed.
+
+Nothing that is planned goes by what is kept here: tests compare with plans made from nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, cast
+
+from scheduler.core.draft import Draft
+from scheduler.core.equivalents import Parts
+from scheduler.core.plan import Fault
+from scheduler.core.quota import Book
+from scheduler.core.since import Since
+from scheduler.core.snapshot import FlavorView, HoldingView, PendingView, Snapshot
+from scheduler.core.world import World
+
+
+class Backlog(Protocol):
+    """What is asked of a sweep's tables here."""
+
+    @property
+    def is_stale(self) -> bool: ...
+    def change(self, *, gone: Sequence[PendingView], come: Sequence[PendingView]) -> None: ...
+
+
+class Memory:
+    """Of one planner; for one plan at a time."""
+
+    def __init__(self) -> None:
+        self._since = Since()
+        self._turn = 0
+        self._classes_by: tuple[tuple[FlavorView, ...], Parts] | None = None
+        self._backlog: tuple[int, Backlog] | None = None
+        self._worlds: dict[str, World] = {}
+
+    def look(self, snapshot: Snapshot) -> tuple[Fault, ...]:
+        """The faults of the next snapshot, which is what is asked about from now on."""
+        self._turn += 1
+        return self._since.faults(snapshot)
+
+    def draft(
+        self,
+        purpose: str,
+        *,
+        snapshot: Snapshot,
+        holding: Sequence[HoldingView],
+        packs: bool = False,
+    ) -> Draft:
+        """As `Draft`. One of each purpose at a time."""
+        world = self._worlds.get(purpose)
+        if world is None or not world.follow(snapshot=snapshot, holding=holding):
+            world = self._worlds[purpose] = World(snapshot)
+            world.follow(snapshot=snapshot, holding=holding)
+        return Draft(snapshot=snapshot, holding=holding, packs=packs, world=world)
+
+    def backlog[B: Backlog](self, snapshot: Snapshot, *, book: Book, new: Callable[..., B]) -> B:
+        """Who waits, in tables; made with `new` where none are kept. What it raises, that they
+        can't hold it, is passed on, and they are forgotten."""
+        kept, self._backlog = self._backlog, None
+        since = self._since
+        if (
+            kept is None
+            or kept[0] != self._turn - 1
+            or kept[1].is_stale
+            or since.is_new
+            or self._classes_by != (snapshot.flavors, book.parts)
+        ):
+            made = new(flavors=snapshot.flavors, book=book)
+            made.change(gone=(), come=snapshot.pending)
+        else:
+            made = cast(B, kept[1])
+            made.change(gone=since.pending.gone, come=since.pending.come)
+        self._backlog = self._turn, made
+        self._classes_by = snapshot.flavors, book.parts
+        return made

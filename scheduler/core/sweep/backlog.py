@@ -1,0 +1,236 @@
+"""Who waits, in tables that are kept from one plan to the next and changed by what has changed.
+
+They say the same as tables made from nothing. Which numbers stand for what may differ; nothing
+that is planned goes by those.
+"""
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Sequence
+from operator import attrgetter
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.core.quota import Book
+from scheduler.core.request import Request, Requests
+from scheduler.core.snapshot import ArrayView, FlavorView, PendingView
+from scheduler.core.sweep import state as s
+from scheduler.core.sweep.state import Ints, Unfit
+from scheduler.core.units import ProjectId, UserId, WorkloadId
+
+MOST_PRIORITY = 1 << 40
+_STEP = 1 << 20
+"""Between the names of two neighbours, so that others find room between them."""
+_SPARE_CLASSES = 1 << 10
+_MANY = 8
+"""Beyond one in so many new rows, it is quicker to sort all anew than to look for places."""
+
+
+_id = attrgetter("id")
+Views = NDArray[np.object_]
+
+
+class Class(NamedTuple):
+    """Those of a project, submitter and array with one request. `request` is its number in
+    `samples`; `capped`, that they are of an array."""
+
+    request: int
+    capped: bool
+    of: Request
+
+
+class Backlog:
+    """The waiting workloads of one snapshot after another.
+
+    `views[row]` is the workload of a row, None where nobody is. `queue` has the rows project
+    after project, each in the order of its queue. `classes` are those met so far, and `members`
+    counts who waits of each; `samples` has a workload of each request.
+    """
+
+    def __init__(self, *, flavors: Iterable[FlavorView], book: Book) -> None:
+        self.views: Views = np.empty(0, np.object_)
+        self.workloads: Ints = np.zeros((0, s.WORKLOAD_COLUMNS), np.int64)
+        self.queue: Ints = np.zeros(0, np.int64)
+        self.projects: dict[ProjectId, int] = {}
+        self.samples: dict[Request, PendingView] = {}
+        self.classes: list[Class] = []
+        self.members: Ints = np.zeros(0, np.int64)
+        self._made = Requests(flavors={flavor.id: flavor for flavor in flavors}, book=book)
+        self._numbers: dict[Request, int] = {}
+        self._classes: dict[tuple[ProjectId, UserId, ArrayView | None, Request], int] = {}
+        self._rows: dict[WorkloadId, int] = {}
+        self._free: list[int] = []
+        self._names = _Names()
+        self._later: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it knows of many more classes than there are."""
+        return len(self.classes) > 2 * len(self._rows) + _SPARE_CLASSES
+
+    def change(self, *, gone: Sequence[PendingView], come: Sequence[PendingView]) -> None:
+        """Those have gone that were there, these very objects, and others have come. Raises
+        Unfit, and is of no further use then."""
+        try:
+            if gone:
+                self._leave(gone)
+            if come:
+                self._join(come)
+        except OverflowError as error:
+            raise Unfit("a number has more than 63 bits") from error
+
+    def request_of(self, pending: PendingView) -> Request:
+        """Its class."""
+        of = int(self.workloads[self._rows[pending.id], s.CLASS])
+        return self.classes[of].of
+
+    def doubtful(self, closed: Collection[ProjectId]) -> list[PendingView]:
+        """All that may have to wait whatever there is room for: of projects that are closed, and
+        who has something to wait for."""
+        rows = self._later
+        if closed:
+            shut = [number for project, number in self.projects.items() if project in closed]
+            of_closed = np.isin(self.workloads[self.queue, s.PROJECT], shut)
+            rows = rows | set(self.queue[of_closed].tolist())
+        return [self.view(row) for row in rows]
+
+    def rows_of(self, ids: Iterable[WorkloadId]) -> list[int]:
+        """Of those that wait."""
+        return [self._rows[id] for id in ids]
+
+    def _leave(self, gone: Sequence[PendingView]) -> None:
+        rows = [self._rows.pop(view.id) for view in gone]
+        self.workloads[rows, s.STATE] = s.DECIDED
+        self.queue = self.queue[self.workloads[self.queue, s.STATE] == s.WAITING]
+        np.subtract.at(self.members, self.workloads[rows, s.CLASS], 1)
+        self._later.difference_update(rows)
+        self._names.drop([view.id for view in gone])
+        self.views[rows] = None
+        self._free += rows
+
+    def _join(self, come: Sequence[PendingView]) -> None:
+        table = np.zeros((len(come), s.WORKLOAD_COLUMNS), np.int64)
+        table[:, s.PRIORITY] = [view.priority for view in come]
+        table[:, s.SUBMITTED] = [view.submitted_at for view in come]
+        if abs(table[:, s.PRIORITY]).max() >= MOST_PRIORITY:
+            raise Unfit("a priority is too large")
+        table[:, s.CLASS] = [self._class_of(view) for view in come]
+        table[:, s.PROJECT] = [
+            self.projects.setdefault(view.project, len(self.projects)) for view in come
+        ]
+        rows = self._seats(come)
+        self.workloads[rows] = table
+        self._name(come, rows)
+        self._later.update(
+            row for row, view in zip(rows, come, strict=True) if view.not_before or view.waits_for
+        )
+        more = len(self.classes) - len(self.members)
+        self.members = np.concatenate((self.members, np.zeros(more, np.int64)))
+        np.add.at(self.members, table[:, s.CLASS], 1)
+        self._line_up(rows)
+
+    def _class_of(self, view: PendingView) -> int:
+        request = self._made.of(view)
+        number = self._numbers.get(request)
+        if number is None:
+            number = self._numbers[request] = len(self._numbers)
+            self.samples[request] = view
+        key = view.project, view.user, view.array, request
+        found = self._classes.get(key)
+        if found is None:
+            found = self._classes[key] = len(self.classes)
+            self.classes.append(Class(number, view.array is not None, request))
+        return found
+
+    def _seats(self, come: Sequence[PendingView]) -> list[int]:
+        """A row for each."""
+        more = len(come) - len(self._free)
+        if more > 0:
+            first = len(self.views)
+            more = max(more, first // 2)
+            self.views = np.concatenate((self.views, np.full(more, None)))
+            added = np.full((more, s.WORKLOAD_COLUMNS), s.DECIDED, np.int64)
+            self.workloads = np.concatenate((self.workloads, added))
+            self._free += range(first + more - 1, first - 1, -1)
+        rows = [self._free.pop() for _ in come]
+        self.views[rows] = come
+        self._rows.update(zip(map(_id, come), rows, strict=True))
+        return rows
+
+    def _name(self, come: Sequence[PendingView], rows: Sequence[int]) -> None:
+        if self._names.add([view.id for view in come]):
+            everyone = list(self._rows.values())
+            names = self._names.of
+            self.workloads[everyone, s.NAME] = [names[self.view(r).id] for r in everyone]
+        else:
+            self.workloads[rows, s.NAME] = [self._names.of[view.id] for view in come]
+
+    def _line_up(self, rows: Sequence[int]) -> None:
+        if len(rows) * _MANY > len(self.queue):
+            everyone = np.concatenate((self.queue, np.array(rows, np.int64)))
+            name, submitted, priority, project = (
+                self.workloads[everyone, column]
+                for column in (s.NAME, s.SUBMITTED, s.PRIORITY, s.PROJECT)
+            )
+            self.queue = everyone[np.lexsort((name, submitted, -priority, project))]
+            return
+        rows = sorted(rows, key=self._place)
+        at = [bisect_left(self.queue, self._place(row), key=self._place) for row in rows]
+        self.queue = np.insert(self.queue, at, rows)
+
+    def _place(self, row: int) -> tuple[int, int, int, str]:
+        """What `queue` is sorted by."""
+        view = self.view(row)
+        return self.projects[view.project], -view.priority, view.submitted_at, view.id
+
+    def view(self, row: int) -> PendingView:
+        """Who waits in that row."""
+        view: PendingView = self.views[row]
+        return view
+
+
+class _Names:
+    """Numbers that sort as ids do."""
+
+    def __init__(self) -> None:
+        self.of: dict[WorkloadId, int] = {}
+        self._sorted: list[WorkloadId] = []
+
+    def drop(self, ids: Sequence[WorkloadId]) -> None:
+        """These are not needed any more."""
+        for id in ids:
+            del self.of[id]
+        if len(ids) * _MANY > len(self._sorted):
+            self._sorted = [id for id in self._sorted if id in self.of]
+        else:
+            for id in ids:
+                del self._sorted[bisect_left(self._sorted, id)]
+
+    def add(self, ids: Sequence[WorkloadId]) -> bool:
+        """Give these numbers; whether all had to be given new ones. Raises Unfit."""
+        if len({*ids}) < len(ids) or not self.of.keys().isdisjoint(ids):
+            raise Unfit("a workload is there twice")
+        many = len(ids) * _MANY > len(self._sorted)
+        if not many and all(map(self._squeeze_in, ids)):
+            return False
+        self._sorted = sorted({*self._sorted, *ids})
+        self.of = {id: n * _STEP for n, id in enumerate(self._sorted)}
+        return True
+
+    def _squeeze_in(self, id: WorkloadId) -> bool:
+        """False when there is no number between its neighbours'."""
+        at = bisect_left(self._sorted, id)
+        before = self.of[self._sorted[at - 1]] if at else -_STEP
+        if at == len(self._sorted):
+            number = before + _STEP
+        else:
+            number = before + (self.of[self._sorted[at]] - before) // 2
+            if number == before:
+                return False
+        self._sorted.insert(at, id)
+        self.of[id] = number
+        return True

@@ -1,0 +1,159 @@
+"""The fleet and what holds room in it: rooms and their index, kept from one snapshot to the next.
+
+A draft moves things about in a world. When the world follows the next snapshot, each room that was
+touched is made anew from its holders, and so is each whose node or holders have changed. Rooms and
+pools are made when something is first asked of them: usage alone costs little.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from scheduler.core.fit import Holds, Room
+from scheduler.core.index import Index
+from scheduler.core.quota import Book
+from scheduler.core.since import Roster
+from scheduler.core.snapshot import HeldView, HoldingView, NodeView, Snapshot
+from scheduler.core.units import ClusterId, FlavorId, NodeId, ProjectId
+
+
+class World:
+    """`follow` a snapshot before anything is asked. `changed` has the nodes that were touched;
+    who has read them takes them out."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        """For this snapshot, and those that have the same nodes, whatever else they have."""
+        self.changed: set[NodeId] = set()
+        self._flavors = {flavor.id: flavor for flavor in snapshot.flavors}
+        self._clusters = [(cluster.id, cluster.usable) for cluster in snapshot.clusters]
+        self._listed = {cluster.id: Roster[NodeView]() for cluster in snapshot.clusters}
+        self._nodes: dict[NodeId, NodeView] = {}
+        for cluster in snapshot.clusters:
+            self._listed[cluster.id].follow(cluster.nodes)
+            self._nodes.update((node.id, node) for node in cluster.nodes)
+        self._shut = {n.id for c in snapshot.clusters if not c.usable for n in c.nodes}
+        self._holding = Roster[HoldingView]()
+        self._on: dict[NodeId, list[HeldView]] = {}
+        self._rooms: dict[NodeId, Room] = {}
+        self._stale: set[NodeId] = set()
+        self._touched: set[NodeId] = set()
+        self._index: Index | None = None
+        self._book = _book(snapshot)
+        self._tree = snapshot.cohorts, snapshot.queues
+        self._usage: Counter[tuple[ProjectId, FlavorId]] = Counter()
+
+    def follow(self, *, snapshot: Snapshot, holding: Sequence[HoldingView]) -> bool:
+        """Be the fleet of the snapshot, with these holders in it. False when it can't be, and is
+        of no further use."""
+        if not self._follow_nodes(snapshot):
+            return False
+        self._stale |= self._touched
+        self._touched, self.changed = set(), set()
+        self._holding.follow(holding)
+        self._follow_holders()
+        self._follow_use(snapshot)
+        return True
+
+    def book(self) -> Book:
+        """Usage against quota: a copy, for the caller to change."""
+        return self._book.copy()
+
+    def held(self) -> Mapping[NodeId, Room]:
+        """The nodes on which something is held, and at times others. To be read."""
+        for id in self._stale:
+            node = self._nodes.get(id)
+            if node is not None:
+                self._make_anew(node)
+        self._stale = set()
+        return self._rooms
+
+    def rooms(self) -> Mapping[NodeId, Room]:
+        """All nodes. To be read."""
+        self.index()
+        return self._rooms
+
+    def index(self) -> Index:
+        """The nodes that take something new."""
+        self.held()
+        if self._index is None:
+            self._index = Index(rooms=self._all())
+            self._rooms = {room.node.id: room for room in self._index.rooms}
+        return self._index
+
+    def room(self, node: NodeId) -> Room | None:
+        """To be changed, until the next snapshot; None when there is no such node."""
+        room = self._rooms.get(node)
+        if room is not None:
+            self._touched.add(node)
+            self.changed.add(node)
+        return room
+
+    def move(self, add: bool, holder: Holds) -> None:
+        """Let it take its room, or give it back; on a node that there is not nothing happens."""
+        room = self.room(holder.node)
+        if room is not None:
+            flavor = self._flavors.get(holder.flavor)
+            if add:
+                room.take(holder=holder, flavor=flavor)
+            else:
+                room.give(holder=holder, flavor=flavor)
+
+    def _follow_nodes(self, snapshot: Snapshot) -> bool:
+        if self._clusters != [(cluster.id, cluster.usable) for cluster in snapshot.clusters]:
+            return False
+        if self._flavors != {flavor.id: flavor for flavor in snapshot.flavors}:
+            return False
+        for cluster in snapshot.clusters:
+            listed = self._listed[cluster.id]
+            listed.follow(cluster.nodes)
+            if {n.id: n.name for n in listed.gone} != {n.id: n.name for n in listed.come}:
+                return False
+            self._nodes.update((node.id, node) for node in listed.come)
+            self._stale.update(node.id for node in listed.come)
+        return True
+
+    def _follow_holders(self) -> None:
+        gone = {id(p) for held in self._holding.gone for p in held.placements}
+        for node in {p.node for held in self._holding.gone for p in held.placements}:
+            self._on[node] = [p for p in self._on[node] if id(p) not in gone]
+            self._stale.add(node)
+        for held in self._holding.come:
+            for placement in held.placements:
+                self._on.setdefault(placement.node, []).append(placement)
+                self._stale.add(placement.node)
+
+    def _follow_use(self, snapshot: Snapshot) -> None:
+        more: Counter[tuple[ProjectId, FlavorId]] = Counter()
+        for sign, some in ((1, self._holding.come), (-1, self._holding.gone)):
+            for held in some:
+                for p in held.placements:
+                    more[held.project, p.flavor] += sign * p.amount_milli
+        self._usage.update(more)
+        if self._tree != (snapshot.cohorts, snapshot.queues):
+            self._book = _book(snapshot)
+            self._tree, more = (snapshot.cohorts, snapshot.queues), self._usage
+        for (project, flavor), amount in more.items():
+            self._book.charge(project=project, flavor=flavor, amount_milli=amount)
+
+    def _make_anew(self, node: NodeView) -> None:
+        room = self._rooms.get(node.id)
+        if room is None:
+            room = self._rooms[node.id] = Room(node=node)
+        else:
+            room.empty(node=node)
+        for placement in self._on.get(node.id, ()):
+            room.take(holder=placement, flavor=self._flavors.get(placement.flavor))
+        if self._index is not None:
+            self._index.renew(room, usable=node.usable and node.id not in self._shut)
+
+    def _all(self) -> Iterator[tuple[ClusterId, Room, bool]]:
+        """In order: each node's room, and whether it takes something new."""
+        for cluster, usable in sorted(self._clusters):
+            for node in sorted(self._listed[cluster].listed, key=lambda n: (n.name, n.id)):
+                room = self._rooms.get(node.id)
+                if room is None:
+                    room = self._rooms[node.id] = Room(node=node)
+                yield cluster, room, usable and node.usable
+
+
+def _book(snapshot: Snapshot) -> Book:
+    return Book(cohorts=snapshot.cohorts, queues=snapshot.queues, flavors=snapshot.flavors)

@@ -1,0 +1,168 @@
+"""A plan with a memory of those before it is the plan made from nothing, whatever has changed."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.core import cycle
+from scheduler.core.cycle import plan
+from scheduler.core.faults import faults
+from scheduler.core.memory import Memory
+from scheduler.core.policy import Policy
+from scheduler.core.quota import Book
+from scheduler.core.since import Since
+from scheduler.core.snapshot import HoldingView, NodeView, PendingView, Snapshot
+from scheduler.core.sweep import state as s
+from scheduler.core.sweep.backlog import Backlog
+from tests.bench.fleet import fleet
+from tests.bench.scale import later, running
+from tests.core.build import FLAVORS, job, node, pods, queue, runs, snapshot
+from tests.core.corrupt import corrupted
+from tests.core.fleets import shuffled, snapshots
+
+ALL = Policy(max_admits=10**9)
+
+
+def after(of: Snapshot, pick: Random) -> Snapshot:
+    """A snapshot that shares most of its objects with `of`, sound or not."""
+    match pick.randrange(4):
+        case 0:
+            return running(of, plan(of, ALL))
+        case 1:
+            return shuffled(of, pick.randrange(1 << 30))
+        case 2:
+            return replaced(of, pick)
+        case _:
+            return corrupted(of, pick, pick.randint(1, 2))
+
+
+def replaced(of: Snapshot, pick: Random) -> Snapshot:
+    """Some of what waits and runs has gone, and some of it is there again as another object; nodes
+    have become sick, or well, or smaller."""
+
+    def other[T: (PendingView, HoldingView)](each: T) -> list[T]:
+        return pick.choice(([], [each], [each], [replace(each)]))
+
+    def changed(node: NodeView) -> NodeView:
+        cpu_milli = pick.choice((node.cpu_milli, node.cpu_milli, 4000))
+        devices = tuple(replace(d, usable=pick.random() < 0.8) for d in node.devices)
+        devices = pick.choice((node.devices, node.devices, devices))
+        usable = pick.random() < 0.7
+        return replace(node, usable=usable, cpu_milli=cpu_milli, devices=devices)
+
+    return replace(
+        of,
+        at=of.at + pick.randrange(100),
+        pending=tuple(each for p in of.pending for each in other(p)),
+        holding=tuple(each for h in of.holding for each in other(h)),
+        clusters=tuple(
+            replace(c, nodes=tuple(pick.choice((n, changed(n))) for n in c.nodes))
+            for c in of.clusters
+        ),
+    )
+
+
+@settings(deadline=None)
+@given(snapshots(12), st.integers(0, 2**32), st.integers(2, 6), st.sampled_from((1, 10**9)))
+def test_it_plans_one_snapshot_after_another_as_each_alone(
+    of: Snapshot, seed: int, count: int, least_swept: int
+) -> None:
+    pick, memory, seen = Random(seed), Memory(), [of]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cycle, "LEAST_SWEPT", least_swept)
+        for _ in range(count):
+            of = pick.choice((seen[-1], seen[-1], pick.choice(seen)))
+            assert plan(of, ALL, memory) == plan(of, ALL)
+            seen.append(after(of, pick))
+
+
+def test_it_goes_on_with_a_large_fleet() -> None:
+    of, memory = fleet(pending=1500, nodes=60, queues=40), Memory()
+    for seed in range(1, 6):
+        made = plan(of, ALL, memory)
+        assert made == plan(of, ALL)
+        assert not made.faults
+        of = later(running(of, made), 40, seed=seed)
+
+
+def test_a_node_that_nobody_touched_is_looked_at_when_it_has_changed() -> None:
+    memory, nodes = Memory(), [node("n1", gpus=1), node("n2", gpus=2)]
+    well = snapshot(nodes=nodes, queues=[queue("a", h100=4)], pending=[W])
+    (admit,) = plan(well, ALL, memory).admits
+    assert admit.places[0].node == "n1"
+    for usable in (False, True):
+        second = replace(well.clusters[0].nodes[1], usable=usable)
+        cluster = replace(well.clusters[0], nodes=(well.clusters[0].nodes[0], second))
+        large = replace(well, clusters=(cluster,), pending=(job("y", "a", pods(gpus=2)),))
+        assert len(plan(large, ALL, memory).admits) == usable
+
+
+@settings(deadline=None)
+@given(snapshots(12), st.integers(0, 2**32))
+def test_it_tells_the_faults_of_each(of: Snapshot, seed: int) -> None:
+    """Before and after one that is sound, most of it the same objects."""
+    pick, since = Random(seed), Since()
+    for _ in range(4):
+        for each in (of, corrupted(of, pick, 1), replaced(of, pick)):
+            assert since.faults(each) == faults(each)
+
+
+W, X = job("w", "a", pods()), job("x", "a", pods())
+R = runs("r", "a", "n1/0")
+
+
+@pytest.mark.parametrize(
+    ("pending", "holding"),
+    [
+        pytest.param((W, X, W), (R,), id="the same object"),
+        pytest.param((W, replace(X, id=W.id)), (R,), id="another of one id"),
+        pytest.param((W,), (R, replace(R)), id="what runs"),
+        pytest.param((W, replace(X, id=R.id)), (R,), id="what waits and runs"),
+        pytest.param((W,), (R, replace(R, id=X.id)), id="a placement of two"),
+    ],
+)
+def test_what_is_there_twice_is_found_beside_what_was_there_before(
+    pending: tuple[PendingView, ...], holding: tuple[HoldingView, ...]
+) -> None:
+    well = snapshot(nodes=[node("n1", gpus=2)], queues=[queue("a", h100=2)], pending=[W, X])
+    since, wrong = Since(), replace(well, pending=pending, holding=holding)
+    for of in (well, replace(well, pending=pending[:1], holding=holding[:1])):
+        assert since.faults(of) == ()
+    assert since.faults(wrong) == faults(wrong) != ()
+    assert since.faults(well) == ()
+
+
+IDS = [f"{number:03b}" for number in range(8)] + ["", "0", "00000001", "zz"]
+
+
+@given(st.lists(st.lists(st.sampled_from(IDS), unique=True), max_size=8))
+def test_a_backlog_stands_in_line_whoever_comes_and_goes(lists: list[list[str]]) -> None:
+    backlog, there = Backlog(flavors=FLAVORS, book=Book(queues=())), dict[str, PendingView]()
+    for ids in lists:
+        gone = [there.pop(id) for id in list(there) if id in ids]
+        come = [job(id, "ab"[len(id) % 2], pods()) for id in ids if id not in there]
+        there |= {view.id: view for view in come}
+        backlog.change(gone=gone, come=come)
+        told = [backlog.view(row) for row in backlog.queue.tolist()]
+        lines = {project: [v.id for v in told if v.project == project] for project in "ab"}
+        assert lines == {
+            project: sorted(id for id, view in there.items() if view.project == project)
+            for project in "ab"
+        }
+        names = backlog.workloads[backlog.queue, s.NAME].tolist()
+        assert [v.id for _, v in sorted(zip(names, told, strict=True))] == sorted(there)
+        assert backlog.members.sum() == len(backlog) == len(there)
+
+
+def test_names_are_given_anew_where_there_is_no_number_left_between_two() -> None:
+    backlog = Backlog(flavors=FLAVORS, book=Book(queues=()))
+    backlog.change(gone=(), come=[job(f"w{number}", "a", pods()) for number in range(20)])
+    for length in range(1, 60):
+        backlog.change(gone=(), come=[job("w1" + "~" * (60 - length), "a", pods())])
+    names = backlog.workloads[backlog.queue, s.NAME].tolist()
+    assert names == sorted(set(names))
+    ids = [backlog.view(row).id for row in backlog.queue.tolist()]
+    assert ids == sorted(ids)
