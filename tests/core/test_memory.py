@@ -14,7 +14,16 @@ from scheduler.core.memory import Memory
 from scheduler.core.policy import Policy
 from scheduler.core.quota import Book
 from scheduler.core.since import Since
-from scheduler.core.snapshot import HoldingView, NodeView, PendingView, Snapshot
+from scheduler.core.snapshot import (
+    FlavorKind,
+    FlavorView,
+    HoldingView,
+    NodeView,
+    PendingView,
+    Placing,
+    QueueView,
+    Snapshot,
+)
 from scheduler.core.sweep import state as s
 from scheduler.core.sweep.backlog import Backlog
 from tests.bench.fleet import fleet
@@ -28,13 +37,15 @@ ALL = Policy(max_admits=10**9)
 
 def after(of: Snapshot, pick: Random) -> Snapshot:
     """A snapshot that shares most of its objects with `of`, sound or not."""
-    match pick.randrange(4):
+    match pick.randrange(5):
         case 0:
             return running(of, plan(of, ALL))
         case 1:
             return shuffled(of, pick.randrange(1 << 30))
         case 2:
             return replaced(of, pick)
+        case 3:
+            return ruled(of, pick)
         case _:
             return corrupted(of, pick, pick.randint(1, 2))
 
@@ -65,6 +76,34 @@ def replaced(of: Snapshot, pick: Random) -> Snapshot:
     )
 
 
+def ruled(of: Snapshot, pick: Random) -> Snapshot:
+    """The same work and nodes under other quotas, tenants, flavors, or with a cluster shut."""
+
+    def other(queue: QueueView) -> QueueView:
+        quotas = tuple(
+            replace(quota, nominal_milli=quota.nominal_milli * pick.choice((0, 1, 1, 2)))
+            for quota in queue.quotas
+        )
+        cohort = pick.choice((None, queue.cohort, *(cohort.id for cohort in of.cohorts)))
+        return replace(queue, quotas=quotas, cohort=cohort, held=pick.random() < 0.2)
+
+    def placed(flavor: FlavorView) -> FlavorView:
+        can = flavor.kind in (FlavorKind.WHOLE, FlavorKind.CPU)
+        return replace(flavor, placing=pick.choice(tuple(Placing))) if can else flavor
+
+    match pick.randrange(3):
+        case 0:
+            return replace(of, queues=tuple(pick.choice((q, other(q))) for q in of.queues))
+        case 1:
+            return replace(of, flavors=tuple(map(placed, of.flavors)))
+        case _:
+            shut = tuple(replace(c, usable=pick.random() < 0.7) for c in of.clusters)
+            return replace(of, clusters=shut)
+
+
+POLICIES = ALL, ALL, Policy(max_admits=3, preemption=False), Policy(guard_s=0, most_kept=2)
+
+
 @settings(deadline=None)
 @given(snapshots(12), st.integers(0, 2**32), st.integers(2, 6), st.sampled_from((1, 10**9)))
 def test_it_plans_one_snapshot_after_another_as_each_alone(
@@ -74,8 +113,11 @@ def test_it_plans_one_snapshot_after_another_as_each_alone(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cycle, "LEAST_SWEPT", least_swept)
         for _ in range(count):
-            of = pick.choice((seen[-1], seen[-1], pick.choice(seen)))
-            assert plan(of, ALL, memory) == plan(of, ALL)
+            of, policy = (
+                pick.choice((seen[-1], seen[-1], pick.choice(seen))),
+                pick.choice(POLICIES),
+            )
+            assert plan(of, policy, memory) == plan(of, policy)
             seen.append(after(of, pick))
 
 
@@ -86,6 +128,31 @@ def test_it_goes_on_with_a_large_fleet() -> None:
         assert made == plan(of, ALL)
         assert not made.faults
         of = later(running(of, made), 40, seed=seed)
+
+
+@pytest.mark.parametrize("least_swept", [1, 10**9], ids=["swept", "by hand"])
+def test_what_is_granted_counts_from_the_next_plan_on(
+    least_swept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cycle, "LEAST_SWEPT", least_swept)
+    memory = Memory()
+    none = snapshot(nodes=[node("n1", gpus=2)], queues=[queue("a", h100=0)], pending=[W, X])
+    for gpus, started in ((0, 0), (1, 1), (2, 2), (0, 0)):
+        of = replace(none, queues=(queue("a", h100=gpus),))
+        assert len(plan(of, ALL, memory).admits) == started
+
+
+@pytest.mark.parametrize("least_swept", [1, 10**9], ids=["swept", "by hand"])
+def test_flavors_are_looked_at_again_when_they_have_changed(
+    least_swept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cycle, "LEAST_SWEPT", least_swept)
+    nodes = [node("n1", gpus=1), node("n2", gpus=3)]
+    well, memory = snapshot(nodes=nodes, queues=[queue("a", h100=4)], pending=[W]), Memory()
+    for placing, where in ((Placing.PACK, "n1"), (Placing.SPREAD, "n2"), (Placing.PACK, "n1")):
+        flavors = tuple(replace(f, placing=placing) if f.id == "h100" else f for f in FLAVORS)
+        (admit,) = plan(replace(well, flavors=flavors), ALL, memory).admits
+        assert admit.places[0].node == where
 
 
 def test_a_node_that_nobody_touched_is_looked_at_when_it_has_changed() -> None:
