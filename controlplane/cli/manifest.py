@@ -115,8 +115,12 @@ class _Reader(Reader):
         retries = fields.get("backoffLimit")
         if retries is None:
             # A plain Job leaves it out, and refusing each of those would help nobody.
-            self.note(spec, "left out: Kubernetes would run failed pods again, up to 6 times; "
-                      "Berth runs failed work again only if told to", "backoffLimit")  # fmt: skip
+            self.note(
+                spec,
+                "left out: Kubernetes would run failed pods again, up to 6 times; Berth tries again"
+                " what its cluster did, not what the work did",
+                "backoffLimit",
+            )
         self.comes_from("/retries", retries)
         mode = fields.get("completionMode")
         if mode is not None and mode.value != "NonIndexed":
@@ -135,8 +139,10 @@ class _Reader(Reader):
             self.refuse(template, "this field is required", "spec")
             return None
         made = self.pod(parts["spec"], name, labels | own, count=parallelism or 0, limit_s=limit_s)
-        if made is not None and retries is not None and retries.value != 0:
-            made.body["retries"] = {"limit": self.whole(retries, MOST_RETRIES), "on": _AGAIN}
+        if made is not None and retries is not None:
+            limit = self.whole(retries, MOST_RETRIES, low=0)
+            # Lost nodes have a limit of their own: only an empty list excludes them, too.
+            made.body["retries"] = {"limit": limit, "on": _AGAIN if limit else []}
         return made
 
     def run_time(self, fields: Mapping[str, Node]) -> int | None:

@@ -76,14 +76,16 @@ class Reader:
             return ""
         return node.value
 
-    def whole(self, node: Node | None, high: int, default: int | None = None) -> int | None:
-        """A number from 1 to `high`; None when refused."""
+    def whole(
+        self, node: Node | None, high: int, default: int | None = None, *, low: int = 1
+    ) -> int | None:
+        """A number from `low` to `high`; None when refused."""
         if node is None:
             return default
-        bounds = f"from 1 to {high}"
+        bounds = f"from {low} to {high}"
         if type(node.value) is not int:
             self.refuse(node, f"a whole number {bounds} is wanted")
-        elif not 1 <= node.value <= high:
+        elif not low <= node.value <= high:
             self.refuse(node, f"out of range: {bounds}")
         else:
             return node.value

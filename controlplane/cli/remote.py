@@ -63,7 +63,10 @@ def remote[**P, R](
 @click.option("--array", type=arrays.Size(), help="So many of it, MOST of them at once.")
 @click.option("--after-success", type=arrays.Work(), multiple=True, help="Start after this.")
 @click.option("--after-end", type=arrays.Work(), multiple=True, help="The same however it ends.")
-@click.option("--after-failure", type=arrays.Work(), multiple=True)
+@click.option(
+    "--after-failure", type=arrays.Work(), multiple=True,
+    help="The same if it fails or is cancelled.",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Ask what would become of it; submit nothing.")
 @click.option("--print", "print_only", is_flag=True, help="Print what would be sent.")
 @remote
@@ -89,7 +92,8 @@ def submit(
     """Submit a plain Kubernetes Job or Pod manifest as a workload.
 
     What Berth does not accept of it is named line by line, and then nothing is submitted. A Job
-    without backoffLimit is accepted with a note: Berth runs failed work again only if told to.
+    without backoffLimit is accepted with a note: Berth tries again what its cluster did, not what
+    the work did.
     """
     if within and near:
         raise click.UsageError("--within and --near exclude each other: name one level.")

@@ -6,15 +6,14 @@ what may not be preempted within what it may use.
 """
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from scheduler.core import firm
 from scheduler.core.cheapest import Cheapest
-from scheduler.core.cohorts import FLEET
 from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
 from scheduler.core.fit import let_in
-from scheduler.core.guarantees import guarantor
 from scheduler.core.place import place_gang
 from scheduler.core.plan import Place
 from scheduler.core.reasons import PreemptRule
@@ -114,9 +113,8 @@ class Search:
         Where its room has been taken the workload is placed anew beside it, a bounded number of
         times.
         """
-        harmful = sorted(self._taken.values(), key=_harm, reverse=True)
         looks = min(_SECOND_LOOKS, max(1, _PODS_ANEW // len(places)))
-        for victim in harmful if len(harmful) > 1 else ():
+        for victim in self._harmful():
             mark = self._soon.checkpoint()
             again: tuple[Place, ...] | None = places
             if self._has_room(victim):
@@ -135,6 +133,16 @@ class Search:
                 self._soon.rollback(mark)
                 self._count(victim, gone=True)
         return Wait(places, tuple(sorted(self._taken.values(), key=_harm)))
+
+    def _harmful(self) -> Iterator[Victim]:
+        """All of them when there are several; then those left once more, if nobody is reclaimed
+        from any longer: own work may have had to go for that alone."""
+        harmful = sorted(self._taken.values(), key=_harm, reverse=True)
+        reclaims = bool(+self._reclaimed)
+        if len(harmful) > 1:
+            yield from harmful
+        if reclaims and not +self._reclaimed:
+            yield from (victim for victim in harmful if victim.id in self._taken)
 
     def _could_move(self) -> bool:
         """Whether the workload leaves anything free of what it asks for: a quick no."""
@@ -168,7 +176,7 @@ class Search:
         """Whether the project may hold what it has now been charged of all of these."""
         book, project = self._soon.book, self._pending.project
         return self._is_guaranteed(*flavors) and all(
-            (book.available(project=project, flavor=flavor) or 0) >= 0 for flavor in flavors
+            book.is_lawful(project=project, flavor=flavor) for flavor in flavors
         )
 
     def _must_be_own(self, flavor: FlavorId) -> bool:
@@ -184,12 +192,12 @@ class Search:
         """Whether it is within the guarantee that it needs: against those who are reclaimed from,
         and as work that may not be preempted."""
         book, project = self._soon.book, self._pending.project
-        charged = [(flavor, 0) for flavor in flavors]
         above = max(+self._reclaimed, default=None)
-        if above is not None:
-            by = guarantor(book, project=project, needs=charged, below=above)
-            if by == FLEET:
+        if above is not None and self._eligible is not None:
+            taken = self._taken.values()
+            if not self._eligible.is_guaranteed(flavors, taken=taken, below=above):
                 return False
+        charged = [(flavor, 0) for flavor in flavors]
         return (
             self._pending.preemptible
             or firm.rooms(book, project=project, needs=charged) is not None

@@ -9,7 +9,8 @@ and what its children are guaranteed and lend.
   asked, uses no more than its capacity of each flavor. Who has none borrows.
   Reclaim: work that has a guarantor may evict work of a project outside of it, when that project
   and each member above it are over capacity, up to below the nearest that is above both. Each of
-  them stays at capacity at least.
+  them stays at capacity at least. What others of the same plan evict is not counted on: who is
+  evicted may be back first, and have that guarantee.
 
 What was reclaimed has a guarantor above both, if any, and so one that is higher in the tree. So
 work goes by tiers: first what its project has itself, then what deeper members guarantee, last

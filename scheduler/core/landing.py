@@ -95,8 +95,7 @@ def fits(draft: Draft, workload: PendingView | HoldingView, places: Sequence[Pla
         for flavor, _ in book.parts.charges(project=project, flavor=place.flavor, amount_milli=0)
     }
     needs = sorted((flavor, 0) for flavor in charged)
-    left = [book.available(project=project, flavor=flavor) for flavor in charged]
-    lawful = all(each is not None and each >= 0 for each in left) and (
+    lawful = all(book.is_lawful(project=project, flavor=flavor) for flavor in charged) and (
         workload.preemptible or firm.rooms(book, project=project, needs=needs) is not None
     )
     draft.rollback(mark)

@@ -118,7 +118,8 @@ class Movers:
 
     def are_lawful(self, project: ProjectId, option: Option) -> bool:
         """Whether the project may hold what it has been charged of the option's flavors."""
-        return all(self._left(project, flavor) >= 0 for flavor, _ in option.needs)
+        book = self.draft.book
+        return all(book.is_lawful(project=project, flavor=flavor) for flavor, _ in option.needs)
 
     def forget(self, moved: Collection[Held]) -> None:
         """They are being moved."""

@@ -136,6 +136,7 @@ class Evictions:
                     pending=pending,
                     option=option,
                     soon=self.soon,
+                    book=book,
                     guarantor=guarantor,
                 )
             if not self._quota_could_do(pending, option, eligible):

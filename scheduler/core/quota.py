@@ -147,6 +147,16 @@ class Ledger:
             more = max(before + more, kept) - max(before, kept)
             number = self.parents[number]
 
+    def is_lawful(self, number: int) -> bool:
+        """Whether the law is true at the member, and above it as far as its use counts there."""
+        used, quota = self.used[number], self.quotas[number]
+        if number == FLEET:
+            return used <= self.capacity[FLEET]
+        limit = quota.borrowing_limit_milli if quota else None
+        if limit is not None and used > self.capacity[number] + limit:
+            return False
+        return used <= self.kept[number] or self.is_lawful(self.parents[number])
+
     def available(self, number: int) -> int:
         if number == FLEET:
             return self.capacity[FLEET] - self.used[FLEET]
@@ -222,6 +232,12 @@ class Book:
         """
         number = self._with_quota(project, flavor)
         return None if number is None else self.ledger(flavor).available(number)
+
+    def is_lawful(self, *, project: ProjectId, flavor: FlavorId) -> bool:
+        """Whether the project may hold what it has been charged; False without a quota row. What
+        it keeps for itself is its own, even while others are over what they may hold."""
+        number = self._with_quota(project, flavor)
+        return number is not None and self.ledger(flavor).is_lawful(number)
 
     def ceiling(self, *, project: ProjectId, flavor: FlavorId) -> int | None:
         """The most the project could hold if nobody else used any; None without a quota row."""

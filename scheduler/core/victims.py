@@ -9,6 +9,7 @@ Harm, least first: borrowers before the project's own work, lower priority, less
 the last checkpoint, fewer pods. A gang goes as a whole, so on each node all of it counts.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from operator import attrgetter
@@ -18,7 +19,7 @@ from scheduler.core import losses
 from scheduler.core.cohorts import FLEET
 from scheduler.core.draft import Draft
 from scheduler.core.equivalents import Parts
-from scheduler.core.guarantees import gives
+from scheduler.core.guarantees import gives, guarantor
 from scheduler.core.quota import Book
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.request import Option
@@ -199,12 +200,15 @@ class Eligible:
         pending: PendingView,
         option: Option,
         soon: Draft,
+        book: Book,
         guarantor: int,
     ) -> None:
-        """Of a workload without a guarantor, FLEET, nobody is reclaimed from."""
+        """Of a workload without a guarantor, FLEET, nobody is reclaimed from. `book` is the usage
+        now."""
         self._candidates = candidates
         self._pending = pending
-        self._book = soon.book
+        self._book, self._now = soon.book, book
+        self._needs = option.needs
         self._asked = [flavor for flavor, asked in option.needs if asked]
         self._borrowers: dict[FlavorId, set[ProjectId]] = {}
         self._above: dict[ProjectId, int] = {}
@@ -262,6 +266,24 @@ class Eligible:
             if project in projects and flavor in held.amounts:
                 return True
         return False
+
+    def is_guaranteed(
+        self, flavors: Iterable[FlavorId], *, taken: Iterable[Victim], below: int
+    ) -> bool:
+        """Whether it is guaranteed these by somebody below that member: once it is charged in
+        `soon`, and as things are now, with but its own work of those `taken` gone. Who is evicted
+        for another may be back before it, and have the guarantee that was free in between."""
+        own = Counter[FlavorId]()
+        for victim in taken:
+            if victim.rule is PreemptRule.PRIORITY:
+                own.update(victim.held.amounts)
+        flavors, project = set(flavors), self._pending.project
+        asked = [(flavor, amount) for flavor, amount in self._needs if flavor in flavors]
+        charged = [(flavor, 0) for flavor, _ in asked]
+        return FLEET not in (
+            guarantor(self._book, project=project, needs=charged, below=below),
+            guarantor(self._now, project=project, needs=asked, gives_way=own, below=below),
+        )
 
     def may_go(self, victim: Victim, before: Iterable[Victim]) -> bool:
         """Whether all who give it stay at capacity without it and those evicted `before`: in each

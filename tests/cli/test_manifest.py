@@ -250,8 +250,9 @@ def test_it_says_what_is_wrong_with_a_pod(old: str, new: str, said: str) -> None
         ("parallelism: 2", "parallelism: 2.0", "a whole number"),
         ("parallelism: 2", "parallelism: 010", "a whole number"),
         ("parallelism: 2", "parallelism: true", "a whole number"),
-        ("backoffLimit: 0", "backoffLimit: 101", "out of range: from 1 to 100"),
+        ("backoffLimit: 0", "backoffLimit: 101", "out of range: from 0 to 100"),
         ("backoffLimit: 0", "backoffLimit: often", "a whole number"),
+        ("backoffLimit: 0", "backoffLimit: false", "a whole number"),
         ("backoffLimit: 0", "completionMode: Indexed", "RANK"),
         ("backoffLimit: 0", "suspend: true", "line 10: spec.suspend"),
         ("backoffLimit: 0", "ttlSecondsAfterFinished: 9", "spec.ttlSecondsAfterFinished"),
@@ -277,7 +278,14 @@ def test_a_jobs_retries_and_a_pods_grace_are_the_workloads() -> None:
     assert body["retries"]["limit"] == 2
     again = parse(body | {"pod_sets": [body["pod_sets"][0] | {"flavors": ["h100"]}]}).retries.on
     assert set(FailureClass) - set(again) == {FailureClass.RUN_TIME_LIMIT}
-    assert {"retries", "grace_s"}.isdisjoint(read(JOB).body)
+    assert "grace_s" not in read(JOB).body
+
+
+def test_a_job_without_retries_is_tried_once_whatever_fails() -> None:
+    body = read(JOB).body
+    retries = parse(body | {"pod_sets": [body["pod_sets"][0] | {"flavors": ["h100"]}]}).retries
+    for failure in FailureClass:
+        assert retries.refusal(failure, exit_codes=(), failures=0, node_losses=0)
 
 
 def test_it_names_everything_at_once_in_the_order_of_the_lines() -> None:

@@ -52,9 +52,11 @@ def test_limits_of_the_wrong_kind_are_not_called_missing() -> None:
 
 def test_a_job_that_leaves_out_its_retries_is_taken_with_a_note() -> None:
     found = read(JOB.replace("  backoffLimit: 0\n", ""))
-    assert found.body == read(JOB).body
+    assert found.body | {"retries": {"limit": 0, "on": []}} == read(JOB).body
+    assert "retries" not in found.body
     (note,) = found.notes
     assert note.startswith("line 7: spec.backoffLimit: left out: Kubernetes would run failed pods")
+    assert note.endswith("Berth tries again what its cluster did, not what the work did")
     assert read(JOB).notes == read(POD).notes == ()
 
 

@@ -14,13 +14,14 @@ from scheduler.core.invariants import violations
 from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.core.quota import Book
+from scheduler.core.reasons import PreemptRule
 from scheduler.core.snapshot import Snapshot
 from scheduler.core.tree_law import Law
 from scheduler.core.units import FlavorId, ProjectId
 from tests.core.build import Quota, cohort, holds, job, node, pods, queue, runs, snapshot
 from tests.core.fleets import LEAST_RUN_S, waiting_again
 from tests.core.test_sweep import agree
-from tests.core.trees import trees
+from tests.core.trees import contested, trees
 
 POLICY = Policy()
 H100 = FlavorId("h100")
@@ -176,6 +177,49 @@ def test_the_laws_tell_of_who_reclaims_beyond_its_guarantee() -> None:
     assert violations(of, made) == ()
     less = replace(of, queues=(queue("a", h100=1), queue("c", h100=1), of.queues[1]))
     assert violations(less, made) == ("w reclaims beyond what is guaranteed to it",)
+
+
+def test_who_reclaims_counts_on_nothing_that_is_freed_for_another() -> None:
+    """Without b's gang, which goes for a, the lab would guarantee w what it asks for; but b may
+    be back before it. So w gets its own nominal, by what is c's, and d keeps what it borrows."""
+    of = snapshot(
+        nodes=[node("n1", 5)],
+        cohorts=[cohort("lab", h100=2)],
+        queues=[
+            queue("a", tenant="lab", h100=1),
+            queue("b", tenant="lab", h100=Quota(0, borrow=None)),
+            queue("c", tenant="lab", h100=Quota(2, borrow=None)),
+            queue("d", h100=Quota(0, borrow=None)),
+        ],
+        pending=[job("first", "a"), job("w", "c", pods(2), priority=1)],
+        holding=[
+            runs("gang", "b", "n1/0", "n1/1"),
+            runs("own0", "c", "n1/2"),
+            runs("own1", "c", "n1/3", since_s=9),
+            runs("lent", "d", "n1/4", priority=1),
+        ],
+    )
+    made = plan(of, POLICY)
+    assert violations(of, made) == ()
+    assert {(p.victim, p.preemptor) for p in made.preempts} == {("gang", "first"), ("own0", "w")}
+
+
+def test_own_work_goes_for_what_it_gives_and_not_for_a_reclaim_that_is_not_made() -> None:
+    of = contested(265683)
+    made = plan(of, POLICY)
+    assert violations(of, made) == ()
+    assert [p.rule for p in made.preempts if p.preemptor == "w0"] == [PreemptRule.PRIORITY]
+
+
+def test_for_what_a_project_keeps_nobody_goes_because_others_are_over() -> None:
+    """After a cut: d is over all that anybody lends, which is nothing to a."""
+    of = snapshot(
+        nodes=[node("n1", 4)],
+        queues=[queue("a", h100=Quota(1, lend=0)), queue("d", h100=1)],
+        pending=[job("w", "a")],
+        holding=[runs(f"r{i}", "d", f"n1/{i}", since_s=i) for i in range(4)],
+    )
+    assert [p.victim for p in plan(of, POLICY).preempts] == ["r0"]
 
 
 @MANY

@@ -259,6 +259,10 @@ def test_available_is_the_most_that_the_law_admits(
         assert available is not None
         admissible = [more for more in range(1, 40) if _lawful(tree, queues, used, i, more)]
         assert max(0, available) == max(admissible, default=0)
+        for more in range(1, 10):
+            kept.charge(project=of.project, flavor=H100, amount_milli=more)
+            assert kept.is_lawful(project=of.project, flavor=H100) == (more in admissible)
+            kept.charge(project=of.project, flavor=H100, amount_milli=-more)
 
 
 @settings(deadline=None)
