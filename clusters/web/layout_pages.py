@@ -7,14 +7,25 @@ from django.shortcuts import render
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.htmx import page
+from controlplane.kernel.throttle import TooOften
 from scheduler.selectors import layouts
+from scheduler.services import asking
 from tenants import access
 from tenants.access import Action
 
 
 @page("GET", "HEAD")
 def layout_list(request: HttpRequest) -> HttpResponse:
-    """Worked out when asked. Raises NotAllowed."""
-    access.authorize_fleet(actor_of(request), Action.VIEW)
-    context = {"advice": layouts.advice(at=clock.now()), "days": layouts.LOOKS_BACK.days}
+    """Worked out when asked; 429 when it was asked for too often. Raises NotAllowed."""
+    actor, at = actor_of(request), clock.now()
+    access.authorize_fleet(actor, Action.VIEW)
+    context: dict[str, object] = {"days": layouts.LOOKS_BACK.days}
+    try:
+        with asking.turn(actor=actor, at=at):
+            context["advice"] = layouts.advice(at=at)
+    except TooOften as error:
+        context["refusal"] = error.message
+        answer = render(request, "clusters/layout_list.html", context, status=429)
+        answer.headers["Retry-After"] = str(error.wait)
+        return answer
     return render(request, "clusters/layout_list.html", context)

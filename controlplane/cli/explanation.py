@@ -1,4 +1,4 @@
-"""What a dry run answered, as lines for a terminal."""
+"""Why work waits, or would wait, as lines for a terminal."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,14 +9,16 @@ _MARKS = {"passed": "ok", "failed": "NO", "not-reached": "-"}
 
 
 def lines(answer: Json) -> Iterator[str]:
-    """Of the answer of POST /workloads/dry-run."""
+    """Of the answer of POST /workloads/dry-run, or of GET /workloads/{id}/explanation."""
+    if answer.get("of_element"):
+        yield "of one element of the array:"
     start = answer["start"]
     if start:
         flavors = ", ".join(start["flavors"])
         yield f"would start now on {start['cluster']}: {start['pods']} pods on {flavors}"
     else:
         yield f"would wait: {answer['reason']['text']}"
-    made = answer["estimate"]
+    made = answer.get("estimate")
     if made and made["p50_s"] is not None:
         late = f" to {-(-made['p90_s'] // 60)}" if made["p90_s"] is not None else " or more"
         yield f"starts in about {-(-made['p50_s'] // 60)}{late} min"

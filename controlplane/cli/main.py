@@ -9,6 +9,7 @@ COMMANDS = {
     "submit": "controlplane.cli.remote:submit",
     "get": "controlplane.cli.remote:get",
     "queue": "controlplane.cli.remote:queue",
+    "explain": "controlplane.cli.remote:explain",
     "cancel": "controlplane.cli.remote:cancel",
     "import-trace": "controlplane.cli.trace:import_trace",
 }

@@ -117,8 +117,8 @@ class _Reader(Reader):
             # A plain Job leaves it out, and refusing each of those would help nobody.
             self.note(
                 spec,
-                "left out: Kubernetes would run failed pods again, up to 6 times; Berth tries again"
-                " what its cluster did, not what the work did",
+                "left out: Kubernetes would run failed pods again, up to 6 times; Berth tries"
+                " again what its cluster did, not what the work did",
                 "backoffLimit",
             )
         self.comes_from("/retries", retries)

@@ -1,4 +1,4 @@
-"""Commands that talk to a Berth server: submit, get, queue, cancel. No Django in here."""
+"""Commands that talk to a Berth server. No Django in here."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -124,7 +124,7 @@ def submit(
     ]
     if needs:
         body["depends_on"] = needs
-    if array and not dry_run:
+    if array:
         body |= array
     if print_only:
         _print_json(body)
@@ -143,8 +143,7 @@ def submit(
     if output == "json":
         _print_json(made)
     elif dry_run:
-        for line in explanation.lines(made):
-            click.echo(_plain(line))
+        _print_explanation(made)
     elif array:
         click.echo(f"array {made['id']}: {arrays.counts(made)}")
     else:
@@ -211,6 +210,18 @@ def queue(client: Client, *, project: str, limit: int, output: str) -> None:
             for row in found["items"]
         ],
     )  # fmt: skip
+
+
+@click.command()
+@click.argument("workload", type=click.UUID)
+@remote
+def explain(client: Client, *, workload: UUID, output: str) -> None:
+    """Say why a workload waits, check by check, and what would help."""
+    found = client.get("workloads", str(workload), "explanation")
+    if output == "json":
+        _print_json(found)
+    else:
+        _print_explanation(found)
 
 
 @click.command()
@@ -286,6 +297,11 @@ def _as_of(row: Json) -> str:
     """From when the minutes count."""
     made = row["estimate"]
     return datetime.fromisoformat(made["as_of"]).isoformat(timespec="seconds") if made else ""
+
+
+def _print_explanation(answer: Json) -> None:
+    for line in explanation.lines(answer):
+        click.echo(_plain(line))
 
 
 def _print_json(value: Json) -> None:

@@ -290,18 +290,21 @@ NAV = (
 )
 
 
+_FAMILIES = {"array": "workload-list", "layout": "cluster-list", "reservation": "quota-list"}
+"""Pages of another entry than their names say."""
+
+
 @register.simple_tag(takes_context=True)
 def nav_items(context: Context) -> list[NavItem]:
     """The sidebar.
 
-    The entry of the current page is the context's `nav` (a URL name) if set, else the URL's own
-    name, else the list of its family: `workload-detail` lights up Workloads. `nav_counts` of the
-    context maps a URL name to a badge.
+    The entry of the current page is the URL's own name, else the list of its family:
+    `workload-detail` lights up Workloads. `nav_counts` of the context maps a URL name to a badge.
     """
     counts: Mapping[str, int] = context.get("nav_counts") or {}
     request = context.get("request")
     match_ = getattr(request, "resolver_match", None)
-    current = _current(context.get("nav") or getattr(match_, "url_name", None) or "")
+    current = _current(getattr(match_, "url_name", None) or "")
     return [
         NavItem(reverse(name), label, icon_name, key, group, name == current, counts.get(name, 0))
         for name, label, icon_name, key, group in NAV
@@ -313,5 +316,6 @@ def _current(url_name: str) -> str:
     names = {entry[0] for entry in NAV}
     if url_name in names:
         return url_name
-    family = f"{url_name.split('-')[0]}-list"
-    return family if family in names else url_name.split("-")[0]
+    family = url_name.split("-")[0]
+    listed = _FAMILIES.get(family, f"{family}-list")
+    return listed if listed in names else family

@@ -71,7 +71,8 @@ def describe(found: Relaxation) -> str:
         case Change.MEMORY:
             return f"Ask for {new} of memory a pod, not {old}."
         case Change.PODS:
-            return f"Start with at least {new} of its pods, not {old}; more follow if they fit."
+            more = "more start with them if they fit"
+            return f"Start with at least {new} of its pods, not {old}; {more}."
         case Change.PREEMPTIBLE:
             return "Let it be preempted: then it may borrow."
         case Change.QUOTA:

@@ -22,6 +22,7 @@ from scheduler.core.reasons import PreemptRule, Reason
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
 from scheduler.core.units import ONE_MILLI, WorkloadId
+from scheduler.core.windows import Windows
 
 MOST_LOOKS = 4
 """Searches of one plan for those that come first, and for others: each may look at a cluster."""
@@ -62,7 +63,7 @@ def consolidate(
         snapshot=snapshot,
         candidates=evictions.candidates,
         draft=evictions.soon,
-        may_return=partial(may_return, admission.caps),
+        may_return=partial(may_return, admission.caps, admission.windows),
     )
     helped = set()
     for like, option in _in_turn(worth, snapshot.at):
@@ -121,10 +122,13 @@ def _in_turn(worth: Sequence[_Asked], at: int) -> Iterable[_Asked]:
     return chain(worth[:MOST_LOOKS], islice(chain(rest[first:], rest[:first]), MOST_LOOKS))
 
 
-def may_return(caps: Caps, held: HoldingView) -> bool:
-    """Whether it might start again if it ended now."""
+def may_return(caps: Caps, windows: Windows, held: HoldingView, request: Request) -> bool:
+    """Whether it might start again if it ended now, for all of its run-time limit."""
+    waiting = again(held)
+    if windows.runs_into(pending=waiting, request=request):
+        return False
     caps.remove(workload=held, holds=held.placements)
-    reached = caps.reached(again(held))
+    reached = caps.reached(waiting)
     caps.add(workload=held, holds=held.placements)
     return reached is None
 

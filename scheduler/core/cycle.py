@@ -96,7 +96,7 @@ class Cycle:
     """One plan in the making."""
 
     def __init__(self, snapshot: Snapshot, policy: Policy, memory: Memory) -> None:
-        self._snapshot = snapshot
+        self.snapshot = snapshot
         self._memory = memory
         self._policy = policy
         self._now = memory.draft("now", snapshot=snapshot, holding=snapshot.holding, packs=True)
@@ -127,14 +127,14 @@ class Cycle:
 
     def overdrawn(self) -> tuple[Fault, ...]:
         """Asked before `run`: what is held beyond what there is."""
-        return of_rooms(self._now.held().values(), self._snapshot.holding)
+        return of_rooms(self._now.held().values(), self.snapshot.holding)
 
     def run(self) -> Plan:
         backlog = self._backlog()
-        held = blocked(self._snapshot, backlog.doubtful if backlog else None)
+        held = blocked(self.snapshot, backlog.doubtful if backlog else None)
         self._holds += (Hold((id,), held[id]) for id in sorted(held))
         landed = land(
-            snapshot=self._snapshot,
+            snapshot=self.snapshot,
             blocked=held,
             admission=self.admission,
             evictions=self.evictions,
@@ -152,7 +152,7 @@ class Cycle:
         left = list(heads.left())
         ahead = self._go_ahead(heads, left)
         moved = consolidate(
-            snapshot=self._snapshot,
+            snapshot=self.snapshot,
             policy=self._policy,
             admission=self.admission,
             evictions=self.evictions,
@@ -183,7 +183,7 @@ class Cycle:
         self, heads: "Heads | Sweep", left: Sequence[tuple[bool, list[PendingView]]]
     ) -> set[WorkloadId]:
         """Start what ends before anybody for whom room is kept; each class once, in order."""
-        shadow, at = self.backfill.shadow, self._snapshot.at
+        shadow, at = self.backfill.shadow, self.snapshot.at
         if shadow is None:
             return set()
         waiting = (p for _, like in left for p in like)
@@ -234,7 +234,7 @@ class Cycle:
     @cached_property
     def _whole(self) -> Admission:
         """Into the fleet with what is kept; asked when no more is kept."""
-        of = self._snapshot
+        of = self.snapshot
         draft = self._memory.draft("whole", snapshot=of, holding=of.holding)
         for pending, admit in self._begun:
             for place in admit.places:
@@ -244,19 +244,19 @@ class Cycle:
             if soon is not None:
                 draft.tighten(node=node, other=soon.rooms[node])
         whole = Admission(
-            snapshot=self._snapshot, draft=draft, shares=self._shares, caps=self._caps
+            snapshot=self.snapshot, draft=draft, shares=self._shares, caps=self._caps
         )
         whole.promised = soon
         return whole
 
     def _backlog(self) -> "Backlog | None":
         """Who waits, in tables, where that saves time."""
-        many = len(self._snapshot.pending) >= LEAST_SWEPT
+        many = len(self.snapshot.pending) >= LEAST_SWEPT
         if many and not self.admission.windows and (sweep := compiled("sweep.sweep")):
             with suppress(sweep.Unfit):
                 book = self._now.book
                 new: type[Backlog] = sweep.Backlog
-                return self._memory.backlog(self._snapshot, book=book, new=new)
+                return self._memory.backlog(self.snapshot, book=book, new=new)
         return None
 
     def _queue(self, backlog: "Backlog | None") -> "Heads | Sweep":
@@ -265,7 +265,7 @@ class Cycle:
         if backlog is not None and (sweep := compiled("sweep.sweep")):
             with suppress(sweep.Unfit):
                 swept: Sweep = sweep.Sweep(
-                    snapshot=self._snapshot,
+                    snapshot=self.snapshot,
                     backlog=backlog,
                     decided=self._decided,
                     admission=self.admission,
@@ -278,7 +278,7 @@ class Cycle:
                 return swept
         book, by_limit = self._now.book, bool(self.admission.windows)
         return Heads(
-            pending=[p for p in self._snapshot.pending if p.id not in self._decided],
+            pending=[p for p in self.snapshot.pending if p.id not in self._decided],
             requests=Requests(flavors=self._now.flavors, book=book, by_limit=by_limit),
             shares=self._shares,
         )
@@ -342,7 +342,7 @@ class Cycle:
         )
         if kept is None:
             return None
-        return room_kept(kept, flavors=self._now.flavors, at=self._snapshot.at)
+        return room_kept(kept, flavors=self._now.flavors, at=self.snapshot.at)
 
     def _what_ifs(self) -> tuple[Draft, ...]:
         """The drafts that evictions go by."""

@@ -14,6 +14,7 @@ from itertools import islice
 from scheduler.core.caps import Caps
 from scheduler.core.consolidate import may_return
 from scheduler.core.draft import Draft
+from scheduler.core.faults import faults
 from scheduler.core.fit import Room
 from scheduler.core.movers import Landed, Movers
 from scheduler.core.place import seat
@@ -23,9 +24,11 @@ from scheduler.core.preempt import Evictions
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.reshaping import reshaped
 from scheduler.core.snapshot import FlavorKind, FlavorView, PendingView, PodSetView, Snapshot
+from scheduler.core.sound import sound
 from scheduler.core.space import candidates
 from scheduler.core.units import ClusterId, NodeId
 from scheduler.core.victims import Victim
+from scheduler.core.windows import Windows
 
 MOST_SLICES = 64
 """Waiting slices for which spans are looked for, in the order of their ids."""
@@ -65,8 +68,10 @@ class Proposal:
 
 def defragment(*, snapshot: Snapshot, cluster: ClusterId, budget_milli_s: int) -> Proposal:
     """The moves that lose no more than the budget, () when none helps. Says nothing of a cluster
-    that takes no new work, or of one that there is not."""
-    return _Defragmentation(snapshot, cluster, budget_milli_s).run()
+    that takes no new work, or of one that there is not. What contradicts itself is left out, as
+    in a plan."""
+    of = sound(snapshot, faults(snapshot))
+    return _Defragmentation(of, cluster, budget_milli_s).run()
 
 
 class _Defragmentation:
@@ -80,7 +85,7 @@ class _Defragmentation:
             snapshot=snapshot,
             candidates=evictions.candidates,
             draft=self._draft,
-            may_return=partial(may_return, caps),
+            may_return=partial(may_return, caps, Windows(snapshot=snapshot)),
         )
         self._snapshot = snapshot
         self._cluster = cluster
@@ -114,7 +119,7 @@ class _Defragmentation:
     def _waiting(self) -> Iterator[tuple[PendingView, PodSetView, FlavorView]]:
         """The slices that wait, one by one, of the flavor that each prefers."""
         for pending in sorted(self._snapshot.pending, key=lambda p: p.id):
-            for pod_set in pending.pod_sets:
+            for pod_set in (each for each in pending.pod_sets if each.flavors):
                 flavor = self._draft.flavors.get(pod_set.flavors[0])
                 if flavor and flavor.kind is FlavorKind.MIG and pod_set.gpu_count == 1:
                     for _ in range(min(pod_set.count, MOST_SLICES)):

@@ -43,7 +43,7 @@ def explain(
     if isinstance(decision, Admit):
         return Explanation(decision, checks, found)
     helps = relaxations(
-        snapshot=of,
+        snapshot=cycle.snapshot,
         policy=policy,
         cycle=cycle,
         pending=pending,

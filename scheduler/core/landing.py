@@ -2,7 +2,8 @@
 
 Each keeps its very places until all of them are free, so whoever moves finds what was found for
 it, and needs no further eviction. A landing is over when its workload has started or is gone, when
-its places are not to be had any more, or after KEPT_S: then it waits like everybody else.
+its places are not to be had any more, where it would take from a reservation by the time it
+starts, or after KEPT_S: then it waits like everybody else.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -16,6 +17,7 @@ from scheduler.core.limits import waits_for
 from scheduler.core.plan import Admit, Landing, Place
 from scheduler.core.preempt import Evictions
 from scheduler.core.reasons import Reason
+from scheduler.core.request import Requests
 from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
 from scheduler.core.units import WorkloadId
 
@@ -52,7 +54,7 @@ def land(
     ready = (p for p in snapshot.pending if p.id in named) if named else ()
     waiting = {pending.id: pending for pending in ready if pending.id not in blocked}
     decided: set[WorkloadId] = set()
-    leaving = {held.id: held for held in snapshot.holding if held.releasing}
+    leaving = {held.id: held for held in snapshot.holding if held.releasing and held.pod_sets}
     soon = evictions.soon if evictions is not None and evictions.coming else None
     kept = []
     for landing in sorted(snapshot.landings, key=lambda each: (each.since, each.workload)):
@@ -65,6 +67,8 @@ def land(
         if soon is not None and not fits(soon, workload, places):
             continue
         if pending is not None and fits(admission.draft, workload, places):
+            if _is_reserved(admission, pending, places):
+                continue
             started(pending, admission.start_at(pending=pending, landing=landing))
             decided.add(waiting.pop(pending.id).id)
         elif evictions is not None and soon is not None:
@@ -76,6 +80,20 @@ def land(
                 hold(pending, waits_for(places=places, flavors=soon.flavors, victims=0))
                 decided.add(waiting.pop(pending.id).id)
     return Landed(tuple(kept), frozenset(decided))
+
+
+def _is_reserved(admission: Admission, pending: PendingView, places: Sequence[Place]) -> bool:
+    """Whether it would take from another's reservation if it started there now."""
+    draft, windows = admission.draft, admission.windows
+    request = Requests(flavors=draft.flavors, book=draft.book).of(pending)
+    if not windows.runs_into(pending=pending, request=request):
+        return False  # as when it was decided, whatever else is lacking
+    mark, before = draft.checkpoint(), windows.lacking(draft=draft)
+    for place in places:
+        draft.add(project=pending.project, holder=place)
+    reason = windows.reason(draft=draft, pending=pending, places=places, before=before)
+    draft.rollback(mark)
+    return reason is not None
 
 
 def fits(draft: Draft, workload: PendingView | HoldingView, places: Sequence[Place]) -> bool:

@@ -2,7 +2,8 @@
 
 It lands with as many pods as it has, in the clusters, flavors and domains that it accepts, within
 its project's quota. It has run for its least time and was not moved within REST_S, so that none
-is kept from getting on.
+is kept from getting on. It ends later than it would have: whoever might then run into a
+reservation stays.
 """
 
 from collections import Counter
@@ -15,7 +16,7 @@ from scheduler.core.draft import Draft
 from scheduler.core.place import clusters_for, place_gang
 from scheduler.core.plan import Landing, Place
 from scheduler.core.reasons import PreemptRule
-from scheduler.core.request import Option, Requests
+from scheduler.core.request import Option, Request, Requests
 from scheduler.core.snapshot import (
     HoldingView,
     PendingView,
@@ -47,10 +48,10 @@ class Movers:
         snapshot: Snapshot,
         candidates: Candidates,
         draft: Draft,
-        may_return: Callable[[HoldingView], bool],
+        may_return: Callable[[HoldingView, Request], bool],
     ) -> None:
         """`draft` is the fleet as it will be; moves are made in it. `may_return` says whether one
-        that ended now might start again, by the caps."""
+        that ended now might start again, by the caps and the reservations."""
         self.draft = draft
         self._may_return = may_return
         self._at = snapshot.at
@@ -145,7 +146,9 @@ class Movers:
         counts = Counter(placement.pod_set for placement in held.placements)
         whole = all(counts[pod_set.id] >= pod_set.min_count for pod_set in held.pod_sets)
         open = held.project not in self._held
-        return bool(held.pod_sets) and whole and open and self._may_return(held)
+        if not (held.pod_sets and whole and open):
+            return False
+        return self._may_return(held, self._requests.of(again(held)))
 
 
 class OfModel(NamedTuple):

@@ -166,7 +166,8 @@ class _Pool:
         self.free_milli += here
         empty = sum(1 for d in own if free[d.id] == FULL)
         fits = LEAST.fits(room)
-        if fits and empty == len(room.devices):
+        idle = sum(1 for d in own if free[d.id] == _axis(d))
+        if fits and idle == len(room.devices):
             self.whole_nodes += 1
             self.on_whole_milli += here
         else:

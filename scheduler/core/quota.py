@@ -124,7 +124,8 @@ class Ledger:
         while number > FLEET:
             before, kept = used[number], stays[number]
             after = before + amount
-            found.append(most[number] - after + below)
+            room = most[number] - after
+            found.append(room + below if room >= 0 else room)
             below += max(0, kept - after)
             amount = max(after, kept) - max(before, kept)
             number = self.parents[number]

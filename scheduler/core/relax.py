@@ -13,6 +13,7 @@ from scheduler.core import mig
 from scheduler.core.backfill import Backfill, ends_at
 from scheduler.core.change import Change, Relaxation, Unit
 from scheduler.core.checks import CheckCode, fails_at
+from scheduler.core.cohorts import FLEET
 from scheduler.core.cycle import Cycle
 from scheduler.core.plan import Admit, Hold
 from scheduler.core.policy import Policy
@@ -236,21 +237,26 @@ class _Search:
                 return
 
     def _lacks(self, option: Option) -> Iterator[tuple[int, FlavorId]]:
-        """What the option lacks to be let in, to take back what others borrow, and to be
-        guaranteed; where that is of one flavor."""
+        """What the option lacks to be let in, to take back what others borrow, to be what nobody
+        else may borrow, and to be guaranteed; where that is of one flavor."""
         admission, project = self._cycle.admission, self._pending.project
         book, told = admission.draft.book, self._numbers.get("flavor")
-        lacking, beyond, firm = [], [], []
+        number = book.cohorts.number.get(project, FLEET)
+        lacking, beyond, kept, firm = [], [], [], []
         for flavor, asked in option.needs:
             used = book.used(project=project, flavor=flavor)
             lacking.append((asked - (admission.available(project, flavor) or 0), flavor))
-            beyond.append((used + asked - book.nominal(project=project, flavor=flavor), flavor))
+            more = used + asked - book.nominal(project=project, flavor=flavor)
+            beyond.append((more, flavor))
+            quota = book.ledger(flavor).quotas[number]
+            lends = quota.lending_limit_milli if quota else None
+            kept.append((0 if lends is None else more + lends, flavor))
             if self._fails is CheckCode.FIRM and admission.draft.flavors[flavor].name == told:
                 firm.append((asked - int(self._numbers["available_milli"]), flavor))
-        for amounts in (lacking, beyond, firm):
-            more = [each for each in amounts if each[0] > 0]
-            if len(more) == 1:
-                yield more[0]
+        for amounts in (lacking, beyond, kept, firm):
+            found = [each for each in amounts if each[0] > 0]
+            if len(found) == 1:
+                yield found[0]
 
     def _wait(self) -> Iterator[Relaxation]:
         """Until so much has ended by its run-time limit, or been given back, that it starts; at

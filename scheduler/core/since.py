@@ -64,6 +64,8 @@ class Since:
         self.pending.follow(snapshot.pending)
         self.holding.follow(snapshot.holding)
         self.nodes.follow([node for cluster in snapshot.clusters for node in cluster.nodes])
+        for node in self.nodes.gone:
+            self._homes.pop(node.id, None)
         self._homes.update((node.id, node) for node in self.nodes.come)
         once = self._each_once()
         if once and self._stands(snapshot) and not faults(self._part(snapshot)):

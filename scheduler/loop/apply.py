@@ -20,7 +20,7 @@ from controlplane.kernel.crash import crash
 from controlplane.kernel.ids import uuid7
 from scheduler.core.fit import Room, let_in
 from scheduler.core.lifecycle import State
-from scheduler.core.plan import Admit, Plan
+from scheduler.core.plan import Admit, Landing, Plan
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.units import WorkloadId
 from scheduler.loop import arrays, holds, landings
@@ -74,9 +74,12 @@ def apply(
         batch = plan.admits[tried : tried + BATCH]
         admitted |= _admit(lease, loaded, batch, projects, at)
         tried += len(batch)
-    preempted = _preempt(lease, loaded, plan, at, speed)
-    holds.write(lease=lease, waiting=loaded.waiting, holds=plan.holds, at=at, speed=speed)
     refused = tuple(a.workload for a in plan.admits[:tried] if a.workload not in admitted)
+    late = {admit.workload for admit in plan.admits} - admitted
+    # Who should have landed and has not keeps its places: the next plan looks at them again.
+    kept = [landing for landing in loaded.snapshot.landings if landing.workload in late]
+    preempted = _preempt(lease, loaded, plan, (*plan.landings, *kept), at, speed)
+    holds.write(lease=lease, waiting=loaded.waiting, holds=plan.holds, at=at, speed=speed)
     return Outcome(frozenset(admitted), refused, len(plan.admits) - tried, preempted)
 
 
@@ -251,12 +254,17 @@ _RULES = {
 
 
 def _preempt(
-    lease: Lease, loaded: Loaded, plan: Plan, at: datetime, speed: float
+    lease: Lease,
+    loaded: Loaded,
+    plan: Plan,
+    to_come: Sequence[Landing],
+    at: datetime,
+    speed: float,
 ) -> frozenset[WorkloadId]:
     """Mark the victims and ask for their pods' end, after their notice, with what is kept for
     those that are moved. Their capacity is held until that is seen."""
     preempts, before = plan.preempts, loaded.snapshot.landings
-    if not preempts and set(plan.landings) == set(before):
+    if not preempts and set(to_come) == set(before):
         return frozenset()
     projects = {w.id: UUID(w.project) for w in loaded.snapshot.holding}
     rules = {UUID(preempt.victim): preempt for preempt in preempts}
@@ -288,7 +296,7 @@ def _preempt(
         )
         crash("E1")
         stops.evict(workload_ids=victims, at=at, speed=speed)
-        landings.write(before=before, after=plan.landings)
+        landings.write(before=before, after=to_come)
         away = [id for id in victims if rules[id].rule is PreemptRule.CONSOLIDATE]
         if away:
             Workload.objects.filter(id__in=away).update(moved_at=at)

@@ -1,7 +1,8 @@
 """Planned defragmentations → moves, in their windows, by what the rows are then.
 
 What was shown when one was planned is not kept: it is worked out anew, so that nothing is moved
-which no longer helps. What moves is kept its places, as for any move.
+which no longer helps. What moves is kept its places, as for any move. One that cannot be worked
+out has failed, and keeps nothing else from going on.
 """
 
 import logging
@@ -17,7 +18,7 @@ from scheduler.core.lifecycle import State
 from scheduler.core.units import ONE_MILLI, ClusterId
 from scheduler.loop import landings
 from scheduler.loop import lease as leases
-from scheduler.models import Defragmentation, Workload
+from scheduler.models import Defragmentation, Landing, Workload
 from scheduler.selectors import checks
 from scheduler.selectors.load import Loaded, load
 from scheduler.services import stops
@@ -37,14 +38,14 @@ def carry_out(*, shard: str, at: datetime, speed: float = 1.0) -> int:
     if lease is None:
         return 0
     try:
+        _due(at).filter(ends_at__lte=at).update(ended_at=at, outcome={})
+        if Landing.objects.exists() or not _due(at).exists():
+            return 0
         loaded = load(at=at)
         with transaction.atomic():
             leases.fence(lease)
-            _due(at).filter(ends_at__lte=at).update(ended_at=at, outcome={})
             row = _due(at).select_related("cluster").order_by("starts_at", "id").first()
-            if row is None or loaded.snapshot.landings:
-                return 0
-            return _carry_out(row, loaded, at, speed)
+            return 0 if row is None else _carry_out(row, loaded, at, speed)
     except leases.Fenced as fenced:
         logger.warning("defragmentation put off: %s", fenced.message)
         return 0
@@ -57,14 +58,18 @@ def _due(at: datetime) -> QuerySet[Defragmentation]:
 
 
 def _carry_out(row: Defragmentation, loaded: Loaded, at: datetime, speed: float) -> int:
-    made = defragment(
-        snapshot=loaded.snapshot,
-        cluster=ClusterId(str(row.cluster_id)),
-        budget_milli_s=row.budget_s * ONE_MILLI,
-    )
+    try:
+        made = defragment(
+            snapshot=loaded.snapshot,
+            cluster=ClusterId(str(row.cluster_id)),
+            budget_milli_s=row.budget_s * ONE_MILLI,
+        )
+    except Exception as error:  # whatever it is, the cycle after it goes on
+        logger.exception("the defragmentation of %s has failed", row.cluster.name)
+        _end(row, at, "failed", {"failed": repr(error)})
+        return 0
     moved = _move(row, made, loaded, at, speed)
-    row.ended_at = at
-    row.outcome = {
+    outcome = {
         "moved": [str(id) for id in moved],
         "left_out": [
             step.landing.workload
@@ -75,6 +80,12 @@ def _carry_out(row: Defragmentation, loaded: Loaded, at: datetime, speed: float)
         "free_nodes": [made.before.free_nodes, made.after.free_nodes],
         "slices": [made.before.slices, made.after.slices],
     }
+    _end(row, at, "carried-out", outcome)
+    return len(moved)
+
+
+def _end(row: Defragmentation, at: datetime, what: str, outcome: dict[str, object]) -> None:
+    row.ended_at, row.outcome = at, outcome
     row.save(update_fields=["ended_at", "outcome"])
     audit.record(
         actor=ACTOR,
@@ -82,14 +93,13 @@ def _carry_out(row: Defragmentation, loaded: Loaded, at: datetime, speed: float)
         at=at,
         entries=[
             audit.Entry(
-                action="defragmentation.carried-out",
+                action=f"defragmentation.{what}",
                 target_type="cluster",
                 target_id=row.cluster_id,
-                after=row.outcome | {"planned_by": row.planned_by},
+                after=outcome | {"planned_by": row.planned_by},
             )
         ],
     )
-    return len(moved)
 
 
 def _move(

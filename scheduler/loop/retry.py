@@ -40,6 +40,7 @@ def give_up(
         )
         if not moved:
             return False
-        Attempt.objects.filter(id=attempt_id).update(trouble=why[:500], failure=failure)
+        seen_first = Attempt.objects.filter(id=attempt_id, failure="")
+        seen_first.update(trouble=why[:500], failure=failure)
         stops.stop_attempts(attempt_ids=[attempt_id])
     return True

@@ -44,9 +44,11 @@ def live() -> dict[str, Asked]:
     """By workload, of every one that has not ended."""
     global _known
     wishes = {id: tuple(wish) for id, *wish in fleet.rows(_LIVE)}
-    unknown = {id: wish for id, wish in wishes.items() if id not in _known}
-    known = _known | _read(unknown) if unknown else _known
-    # Through a local name: in a web server other threads read another moment's at the same time.
+    # Through local names: in a web server other threads read another moment's at the same time.
+    known = _known
+    unknown = {id: wish for id, wish in wishes.items() if id not in known}
+    if unknown:
+        known = known | _read(unknown)
     found = _known = {id: known[id] for id in wishes}
     return found
 

@@ -149,6 +149,8 @@ def cohorts() -> tuple[CohortView, ...]:
 # Hardware changes seldom and is the larger part of a snapshot, so a worker keeps the last few,
 # keyed by each cluster's inventory revision.
 _inventories: OrderedDict[tuple[Row, ...], tuple[ClusterView, ...]] = OrderedDict()
+# Of the inventory read last: a node that has not changed stays the same object.
+_nodes: dict[str, NodeView] = {}
 
 
 def levels() -> tuple[str, ...]:
@@ -161,11 +163,12 @@ def clusters() -> tuple[ClusterView, ...]:
     key = tuple(
         rows("SELECT id::text, name, state, inventory_rev FROM clusters_cluster ORDER BY id")
     )
-    if key not in _inventories:
-        _inventories[key] = _read_inventory(key)
+    found = _inventories.get(key)  # other threads may take it out meanwhile
+    if found is None:
+        found = _inventories[key] = _read_inventory(key)
         while len(_inventories) > 2:
             _inventories.popitem(last=False)
-    return _inventories[key]
+    return found
 
 
 _NODES = """
@@ -173,7 +176,7 @@ SELECT id::text, cluster_id::text, name, greatest(cpu_milli - foreign_cpu_milli,
        greatest(memory_mib - foreign_memory_mib, 0), ready AND schedulable, share_isolation,
        array(SELECT coalesce(labels ->> label, '')
              FROM unnest(%s::text[]) WITH ORDINALITY AS level(label, nth) ORDER BY nth)
-FROM clusters_node WHERE gone_at IS NULL
+FROM clusters_node WHERE gone_at IS NULL ORDER BY id
 """
 _DEVICES = """
 SELECT d.id::text, d.node_id::text, d.ordinal, d.model, d.mode, d.usable
@@ -205,14 +208,18 @@ def _read_inventory(key: tuple[Row, ...]) -> tuple[ClusterView, ...]:
                 usable,
             )
         )
+    global _nodes
     by_cluster: dict[str, list[NodeView]] = {}
+    known: dict[str, NodeView] = {}
     for id, cluster, name, cpu_milli, memory_mib, usable, _, topology in nodes:
-        by_cluster.setdefault(cluster, []).append(
-            NodeView(
-                NodeId(id), name, cpu_milli, memory_mib, tuple(devices.get(id, ())), usable,
-                tuple(topology),
-            )
+        view = NodeView(
+            NodeId(id), name, cpu_milli, memory_mib, tuple(devices.get(id, ())), usable,
+            tuple(topology),
         )  # fmt: skip
+        before = _nodes.get(id)
+        view = known[id] = before if before == view else view
+        by_cluster.setdefault(cluster, []).append(view)
+    _nodes = known
     return tuple(
         ClusterView(ClusterId(id), name, tuple(by_cluster.get(id, ())), usable=state == "active")
         for id, name, state, _ in key

@@ -108,28 +108,30 @@ FROM scheduler_dependency WHERE settled_at IS NULL GROUP BY 1
 
 # A view follows from its row, from what it waits for and from what never changes, so it stays as
 # long as they do.
-_views: dict[str, tuple[fleet.Row, PendingView, Waiting]] = {}
+_views: dict[str, tuple[fleet.Row, PendingView]] = {}
 
 
 def _pending(
     asks: Mapping[str, Asked],
 ) -> tuple[tuple[PendingView, ...], dict[WorkloadId, Waiting]]:
     global _views
-    views: dict[str, tuple[fleet.Row, PendingView, Waiting]] = {}
+    views: dict[str, tuple[fleet.Row, PendingView]] = {}
+    waiting: dict[WorkloadId, Waiting] = {}
     unmet = {of: UnmetView(count, first) for of, count, first in fleet.rows(_UNMET)}
     for row in fleet.rows(_PENDING):
         id, array, kept = row[0], row[-1], _views.get(row[0])
         waits_for = unmet.get(id) or (unmet.get(str(array)) if array else None)
-        same = kept is not None and kept[0] == row and kept[1].waits_for == waits_for
-        views[id] = kept if kept and same else (row, *_view(row, asks[id], waits_for))
+        same = kept is not None and kept[0] == row[:8] and kept[1].waits_for == waits_for
+        view = kept[1] if kept and same else _view(row, asks[id], waits_for)
+        views[id] = row[:8], view
+        waiting[view.id] = Waiting(*row[8:])
     _views = views
-    waiting = {view.id: beside for _, view, beside in views.values()}
-    return tuple(view for _, view, _ in views.values()), waiting
+    return tuple(view for _, view in views.values()), waiting
 
 
-def _view(row: fleet.Row, ask: Asked, waits_for: UnmetView | None) -> tuple[PendingView, Waiting]:
+def _view(row: fleet.Row, ask: Asked, waits_for: UnmetView | None) -> PendingView:
     id, project, priority, preemptible, submitted_at, limit_s, not_before, user = row[:8]
-    view = PendingView(
+    return PendingView(
         WorkloadId(id),
         ProjectId(project),
         priority,
@@ -144,7 +146,6 @@ def _view(row: fleet.Row, ask: Asked, waits_for: UnmetView | None) -> tuple[Pend
         ask.array,
         waits_for,
     )
-    return view, Waiting(*row[8:])
 
 
 # By what is not released rather than by state: capacity is held until the pod is seen gone.

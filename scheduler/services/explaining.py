@@ -6,13 +6,11 @@ would decide if nothing changed. Of others it tells counts only: no workload, pr
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from threading import Lock
+from datetime import datetime
 from time import perf_counter
 from uuid import UUID
 
 from controlplane.kernel.errors import Conflict
-from controlplane.kernel.throttle import Throttle
 from scheduler.core.change import Change, Relaxation
 from scheduler.core.checks import Chain, Check, CheckCode, shared_checks
 from scheduler.core.estimate import Forecast, forecast
@@ -25,27 +23,22 @@ from scheduler.core.units import NOBODY, UserId
 from scheduler.models import PodSet, Workload
 from scheduler.selectors import checks, history, policy
 from scheduler.selectors.load import load
-from scheduler.services import admissibility, dependencies, workloads
-from scheduler.services.specs import WorkloadSpec
+from scheduler.services import admissibility, arrays, asking, dependencies, workloads
+from scheduler.services.specs import ArraySpec, WorkloadSpec
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Project, Tenant
 
-ASKED = Throttle(most=15, window=timedelta(minutes=1))
-"""A plan, and up to BUDGET_S of further ones, is made for each answer."""
 BUDGET_S = 2.0
 """Real seconds after which nothing further is tried that might help, and none after that for the
 estimate: the answer then has less of it."""
 PASSES = 8
 """Of the estimate in a dry run: the one that is stored each minute rests on more."""
 
-_turn = Lock()
-"""Plans keep a processor busy: one at a time in a process, so that its pages still answer."""
-
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where it starts; `pods` are those that start at once."""
+    """Where it starts; `pods` are those that start."""
 
     cluster: str
     flavors: tuple[str, ...]
@@ -70,32 +63,40 @@ def of_workload(*, actor: Actor, workload: Workload, at: datetime) -> Explained:
     """Why it waits. Raises NotFound for who may not see it, Conflict when it waits no more, and
     TooOften."""
     access.authorize(actor, Action.VIEW, project=workload.project)
-    ASKED.take(who=actor.label, at=at)
-    snapshot = load(at=at).snapshot
-    pending = next((p for p in snapshot.pending if p.id == str(workload.id)), None)
-    if pending is None:
-        raise Conflict(f"{workload.name} does not wait: only what is PENDING is explained.")
-    names = PodSet.objects.filter(workload=workload).values_list("id", "name")
-    with _turn:
+    with asking.turn(actor=actor, at=at):
+        snapshot = load(at=at).snapshot
+        pending = next((p for p in snapshot.pending if p.id == str(workload.id)), None)
+        if pending is None:
+            raise Conflict(f"{workload.name} does not wait: only what waits is explained.")
         found = _explain(snapshot, policy.current(), pending)
+    names = PodSet.objects.filter(workload=workload).values_list("id", "name")
     return _told(snapshot, found, at, pod_sets={str(id): name for id, name in names})
 
 
-def dry_run(*, actor: Actor, project: Project, spec: WorkloadSpec, at: datetime) -> Explained:
-    """What would become of it if it were submitted now.
+def dry_run(
+    *,
+    actor: Actor,
+    project: Project,
+    spec: WorkloadSpec,
+    array: ArraySpec | None = None,
+    at: datetime,
+) -> Explained:
+    """What would become of it, or of one element of the array, if it were submitted now.
 
-    Raises what `workloads.check` raises, and TooOften.
+    Raises what `workloads.check`, or `arrays.check`, raises, and TooOften.
     """
-    checked = workloads.check(actor=actor, project=project, specs=[spec], at=at)
-    ASKED.take(who=actor.label, at=at)
-    snapshot = load(at=at).snapshot
-    pending = replace(
-        admissibility.pending_view(project, spec, checked.flavors, checked.clusters, at),
-        user=_submitter(actor, project),
-        waits_for=dependencies.unmet(actor=actor, spec=spec),
-    )
-    rules = policy.current()
-    with _turn:
+    if array is None:
+        checked = workloads.check(actor=actor, project=project, specs=[spec], at=at)
+    else:
+        checked = arrays.check(actor=actor, project=project, spec=spec, array=array, at=at)
+    with asking.turn(actor=actor, at=at):
+        snapshot = load(at=at).snapshot
+        pending = replace(
+            admissibility.pending_view(project, spec, checked.flavors, checked.clusters, at),
+            user=_submitter(actor, project),
+            waits_for=dependencies.unmet(actor=actor, spec=spec),
+        )
+        rules = policy.current()
         found = _explain(snapshot, rules, pending)
         waits = isinstance(found.decision, Hold)
         estimate = _forecast(snapshot, rules, pending) if waits else None

@@ -15,7 +15,7 @@ from controlplane.kernel.errors import NotFound
 from scheduler.core.defragment import Proposal
 from scheduler.core.units import ONE_MILLI
 from scheduler.models import Defragmentation
-from scheduler.services import defragmentations
+from scheduler.services import asking, defragmentations
 from tenants import access
 from tenants.access import Action
 
@@ -76,13 +76,14 @@ class DefragmentationApi(ApiView):
         summary="What a defragmentation of a cluster would move, and what is planned (operators)",
         answers={200: DefragmentationOut},
         query=BudgetQuery,
-        problems=(404,),
+        problems=(404, 429),
     )
     def get(self, request: Request, id: UUID) -> Response:
         access.authorize_fleet(self.actor, Action.OPERATE)
         budget_s = self.query(BudgetQuery)["budget_s"]
         cluster = _cluster(id)
-        made = defragmentations.preview(cluster=cluster, budget_s=budget_s, at=self.at)
+        with asking.turn(actor=self.actor, at=self.at):
+            made = defragmentations.preview(cluster=cluster, budget_s=budget_s, at=self.at)
         found = shown(made) | {"planned": defragmentations.planned(cluster=cluster)}
         return Response(DefragmentationOut(found).data)
 

@@ -11,7 +11,8 @@ from controlplane.kernel import clock
 from controlplane.kernel.errors import AppError, Conflict, NotFound
 from controlplane.kernel.forms import no_fields
 from controlplane.kernel.htmx import focus_fault, go, page
-from scheduler.services import defragmentations
+from controlplane.kernel.throttle import TooOften
+from scheduler.services import asking, defragmentations
 from scheduler.web.defragment_api import shown
 from scheduler.web.defragment_forms import BudgetForm, DefragmentationForm
 from tenants import access
@@ -21,10 +22,11 @@ from tenants.access import Action, Actor
 @page("GET", "HEAD", "POST")
 def defragmentation(request: HttpRequest, name: str) -> HttpResponse:
     """`?hours=` is the budget of what is shown. A POST plans; 422 with the form when it can't be
-    so. Raises NotAllowed but for operators of the fleet."""
+    so, 429 when what would move was asked for too often. Raises NotAllowed but for operators of
+    the fleet."""
     actor, cluster = _asked(request, name)
     if request.method != "POST":
-        return _page(request, cluster, DefragmentationForm())
+        return _page(request, actor, cluster, DefragmentationForm())
     form = DefragmentationForm(request.POST, request.FILES)
     if form.is_valid():
         try:
@@ -43,7 +45,7 @@ def defragmentation(request: HttpRequest, name: str) -> HttpResponse:
             messages.success(request, f"A defragmentation of {cluster.name} is planned.")
             return go(request, reverse("cluster-defragmentation-page", args=[cluster.name]))
     focus_fault(form)
-    return _page(request, cluster, form, status=422)
+    return _page(request, actor, cluster, form, status=422)
 
 
 @page("POST")
@@ -72,17 +74,29 @@ def _asked(request: HttpRequest, name: str) -> tuple[Actor, Cluster]:
 
 
 def _page(
-    request: HttpRequest, cluster: Cluster, form: DefragmentationForm, *, status: int = 200
+    request: HttpRequest,
+    actor: Actor,
+    cluster: Cluster,
+    form: DefragmentationForm,
+    *,
+    status: int = 200,
 ) -> HttpResponse:
     asked = request.GET if "hours" in request.GET else QueryDict("hours=1")
     budget = BudgetForm(asked, auto_id="shown_%s")
     budget_s = budget.budget_s if budget.is_valid() else defragmentations.BUDGET_S
-    made = defragmentations.preview(cluster=cluster, budget_s=budget_s, at=clock.now())
     context = {
         "cluster": cluster,
         "budget": budget,
         "form": form,
         "planned": defragmentations.planned(cluster=cluster),
-        **shown(made),
     }
-    return render(request, "scheduler/defragmentation.html", context, status=status)
+    at = clock.now()
+    try:
+        with asking.turn(actor=actor, at=at):
+            made = defragmentations.preview(cluster=cluster, budget_s=budget_s, at=at)
+    except TooOften as error:
+        context["refusal"] = error.message
+        answer = render(request, "scheduler/defragmentation.html", context, status=429)
+        answer.headers["Retry-After"] = str(error.wait)
+        return answer
+    return render(request, "scheduler/defragmentation.html", context | shown(made), status=status)

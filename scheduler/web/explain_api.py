@@ -19,19 +19,22 @@ class DryRunApi(ApiView):
     @operation(
         "workloads_dry_run",
         tag="workloads",
-        summary="What would become of a workload if it were submitted now; nothing is stored",
-        takes=serializers.WorkloadIn,
+        summary="What would become of a workload, or of an array's, if it were submitted now;"
+        " nothing is stored",
+        takes=serializers.DryRunIn,
         answers={200: explanations.DryRunOut},
         problems=(404, 429),
     )
     def post(self, request: Request) -> Response:
-        project_id, spec = serializers.parse_submission(request.data)
+        project_id, spec, array = serializers.parse_dry_run(request.data)
         project = access.project_or_404(self.actor, project_id)
         try:
-            found = explaining.dry_run(actor=self.actor, project=project, spec=spec, at=self.at)
+            found = explaining.dry_run(
+                actor=self.actor, project=project, spec=spec, array=array, at=self.at
+            )
         except Invalid as error:
             raise moved(error, root="") from error
-        return Response(explanations.dry_run(found))
+        return Response(explanations.dry_run(found, of_element=array is not None))
 
 
 class ExplanationApi(ApiView):

@@ -85,7 +85,7 @@ class RelaxationOut(serializers.Serializer[Any]):  # Any: plain rows
 class StartOut(serializers.Serializer[Any]):  # Any: plain rows
     cluster = serializers.CharField()
     flavors = serializers.ListField(child=serializers.CharField())
-    pods = serializers.IntegerField(help_text="Those that start at once.")
+    pods = serializers.IntegerField(help_text="Those that start; no more are added later.")
 
 
 class ExplanationOut(serializers.Serializer[Any]):  # Any: plain rows
@@ -102,6 +102,9 @@ class ExplanationOut(serializers.Serializer[Any]):  # Any: plain rows
 
 class DryRunOut(ExplanationOut):
     estimate = EstimateOut(allow_null=True, help_text="Of what would wait.")
+    of_element = serializers.BooleanField(
+        help_text="Whether it is told of one element of the array that was asked about."
+    )
 
 
 def explanation(found: Explained) -> Out:
@@ -116,7 +119,7 @@ def explanation(found: Explained) -> Out:
     }
 
 
-def dry_run(found: Explained) -> Out:
+def dry_run(found: Explained, *, of_element: bool) -> Out:
     made = found.forecast
     estimate = (
         None
@@ -128,7 +131,7 @@ def dry_run(found: Explained) -> Out:
             "basis": made.basis.value,
         }
     )
-    return {**explanation(found), "estimate": estimate}
+    return {**explanation(found), "estimate": estimate, "of_element": of_element}
 
 
 def _reason(reason: Reason) -> Out:

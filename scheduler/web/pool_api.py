@@ -12,6 +12,7 @@ from controlplane.api.schema import operation
 from controlplane.api.views import ApiView
 from scheduler.core.advice import Advice
 from scheduler.selectors import layouts, pools
+from scheduler.services import asking
 from tenants import access
 from tenants.access import Action
 
@@ -130,12 +131,14 @@ class LayoutAdviceApi(ApiView):
         tag="clusters",
         summary="How MIG devices had better be cut for what was asked for lately (fleet roles)",
         answers={200: LayoutAdviceOut},
+        problems=(429,),
     )
     def get(self, request: Request) -> Response:
         access.authorize_fleet(self.actor, Action.VIEW)
         self.query()
-        found = [_advice(one) for one in layouts.advice(at=self.at)]
-        return Response(LayoutAdviceOut({"models": found}).data)
+        with asking.turn(actor=self.actor, at=self.at):
+            found = layouts.advice(at=self.at)
+        return Response(LayoutAdviceOut({"models": [_advice(one) for one in found]}).data)
 
 
 def _advice(one: Advice) -> dict[str, object]:

@@ -63,6 +63,13 @@ def parse_array(data: Json) -> tuple[UUID, WorkloadSpec, ArraySpec]:
     return project, spec, array
 
 
+def parse_dry_run(data: Json) -> tuple[UUID, WorkloadSpec, ArraySpec | None]:
+    """The body of POST /workloads/dry-run: of a workload, or of an array. Raises Invalid."""
+    if isinstance(data, dict) and not array_input.ARRAY_FIELDS.isdisjoint(data):
+        return parse_array(data)
+    return *parse_submission(data), None
+
+
 def parse_batch(data: Json) -> tuple[UUID, list[WorkloadSpec]]:
     """The body of POST /workloads/batch: (project, specs). Raises Invalid."""
     if not isinstance(data, dict):
@@ -226,6 +233,15 @@ class WorkloadIn(SpecIn):
 
 class ArrayIn(array_input.ArrayFieldsIn, WorkloadIn):
     """Each of its workloads, and how many there are."""
+
+
+class DryRunIn(ArrayIn):
+    size = Integer(
+        low=1,
+        high=specs.MAX_ELEMENTS,
+        required=False,
+        help_text="Of an array: what is told is then of one element of it.",
+    )
 
 
 class BatchIn(StrictSerializer):

@@ -112,7 +112,8 @@ def workload_check(request: HttpRequest) -> HttpResponse:
     if form.is_valid() and project:
         try:
             spec = serializers.parse(form.specification())
-            found = explaining.dry_run(actor=actor, project=project, spec=spec, at=at)
+            array = form.array
+            found = explaining.dry_run(actor=actor, project=project, spec=spec, array=array, at=at)
         except Invalid as error:
             form.show(error.problems)
         except TooOften as error:
@@ -120,7 +121,8 @@ def workload_check(request: HttpRequest) -> HttpResponse:
             answer.headers["Retry-After"] = str(error.wait)
             return answer
         else:
-            return _render(request, form, request.POST, explained=explanations.dry_run(found))
+            told = explanations.dry_run(found, of_element=array is not None)
+            return _render(request, form, request.POST, explained=told)
     return _render(request, form, request.POST, status=422, focus_top=not focus_fault(form))
 
 

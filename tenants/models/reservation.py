@@ -82,7 +82,9 @@ class Reservation(Row):
         first = self.starts_at.astimezone(zone).replace(tzinfo=None)
         nth = max(0, (after - self.ends_at) // WEEK)
         while True:
+            # The first stands as it was given: an hour that comes twice is told apart there.
             start = (first + nth * WEEK).replace(tzinfo=zone).astimezone(UTC)
+            start = start if nth else self.starts_at
             if start >= before or start + lasts > self.last_ends_at:
                 return
             if start + lasts > after:

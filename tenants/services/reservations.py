@@ -128,6 +128,8 @@ def _last_end(starts_at: datetime, ends_at: datetime, weekly: Weekly) -> datetim
             pointer="/weekly_until",
             code="out-of-range",
         )
+    if not weeks:
+        return ends_at
     last = (local + weeks * WEEK).replace(tzinfo=ZoneInfo(weekly.zone))
     return last.astimezone(UTC) + (ends_at - starts_at)
 

@@ -1,12 +1,15 @@
 """Defragmentation over the API: shown, planned, called off; what a bad body is told."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from rest_framework.test import APIClient
 
 from clusters.models import Cluster
+from controlplane.kernel.throttle import Throttle
 from scheduler.models import Defragmentation
+from scheduler.services import asking
 from tenants.models import User
 from tests import factories
 from tests.api.test_bad_input import refused
@@ -65,3 +68,17 @@ def test_what_is_wrong_is_said_field_by_field(
 def test_of_a_cluster_that_there_is_not_there_is_none(api: Api, cast: Cast) -> None:
     missing = "/api/v1/clusters/00000000-0000-7000-8000-000000000000/defragmentation"
     assert api(cast.oz).get(missing).status_code == 404
+
+
+@pytest.mark.usefixtures("one_moment")
+def test_who_asks_too_often_is_told_when_to_ask_again(
+    api: Api, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    factories.cluster()
+    monkeypatch.setattr(asking, "ASKED", Throttle(most=1, window=timedelta(minutes=1)))
+    oz = api(cast.oz)
+    assert oz.get(url()).status_code == 200
+    for address in (url(), "/api/v1/layouts/advice"):
+        answer = oz.get(address)
+        assert (answer.status_code, answer.json()["code"]) == (429, "too-often")
+        assert 1 <= int(answer.headers["Retry-After"]) <= 60

@@ -13,7 +13,7 @@ from controlplane.kernel import clock
 from controlplane.kernel.throttle import Throttle
 from scheduler.core.lifecycle import State
 from scheduler.models import InvariantCheck, Workload
-from scheduler.services import explaining
+from scheduler.services import asking
 from scheduler.web import explanations
 from tenants.models import Project, User
 from tests import factories
@@ -107,6 +107,19 @@ def test_a_dry_run_says_why_it_would_wait_and_what_would_help(api: Api, cast: Ca
     assert rows() == before
 
 
+def test_a_dry_run_of_an_array_is_of_one_element_by_the_arrays_rules(api: Api, cast: Cast) -> None:
+    client, before = signed_in(api, cast.ben)
+    told = client.post(DRY_RUN, asked(cast) | {"size": 9, "most_at_once": 2}, format="json").json()
+    assert (told["of_element"], told["start"]["pods"]) == (True, 1)
+    assert client.post(DRY_RUN, asked(cast), format="json").json()["of_element"] is False
+    for change in ({"size": 0}, {"most_at_once": 2}, {"size": 9, "name": "n" * 98}):
+        dry = client.post(DRY_RUN, asked(cast) | change, format="json")
+        real = client.post("/api/v1/arrays", asked(cast) | change, format="json")
+        assert dry.status_code == 400
+        assert dry.json()["errors"] == real.json()["errors"]
+    assert rows() == before
+
+
 def test_what_is_said_is_what_is_described(api: Api, cast: Cast) -> None:
     told = api(cast.ben).post(DRY_RUN, asked(cast, count=4), format="json").json()
     start = api(cast.ben).post(DRY_RUN, asked(cast), format="json").json()["start"]
@@ -175,7 +188,7 @@ def test_who_asks_too_often_is_told_when_to_ask_again(
     api: Api, cast: Cast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = Throttle(most=1, window=timedelta(minutes=1))
-    monkeypatch.setattr(explaining, "ASKED", few)
+    monkeypatch.setattr(asking, "ASKED", few)
     assert api(cast.ben).post(DRY_RUN, asked(cast), format="json").status_code == 200
     answer = api(cast.ben).post(DRY_RUN, asked(cast), format="json")
     assert answer.status_code == 429

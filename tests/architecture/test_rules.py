@@ -17,6 +17,7 @@ TRANSITION = "scheduler/services/transition.py"
 # Where a broad `except Exception` is right though it is no task and no command.
 BROAD_EXCEPTS = {
     "controlplane/kernel/hints.py": "a hint is only latency: no fault of the broker counts",
+    "scheduler/loop/defrag.py": "one that fails is told and ended; the cycle after it goes on",
     "scheduler/loop/readers.py": "the edge of a reading thread; the writer raises it again",
 }
 # Where a query's keyword comes from a variable.

@@ -2,10 +2,12 @@
 
 from playwright.sync_api import expect
 
+from scheduler.core.lifecycle import State
 from scheduler.models import Workload
 from tests.browser.conftest import SignIn
 from tests.browser.scene import Scene
 from tests.browser.test_submit import fill
+from tests.web.conftest import move
 
 
 def test_a_request_is_checked_and_the_form_stays_as_it_is(sign_in: SignIn, shown: Scene) -> None:
@@ -40,3 +42,19 @@ def test_the_page_of_waiting_work_says_what_was_asked(sign_in: SignIn, shown: Sc
     block.get_by_role("link", name="Look again").click()
     expect(block).to_contain_text("Planned at")
     expect(page.get_by_role("heading", name="Timeline")).to_be_visible()
+
+
+def test_the_explanation_goes_and_comes_with_the_waiting(sign_in: SignIn, shown: Scene) -> None:
+    page, asked = sign_in("ben"), []
+    page.on("request", lambda one: asked.append(one.url))
+    page.goto(f"/workloads/{shown.waiting.id}")
+    block, heading = page.locator("#explanation"), page.get_by_role("heading", level=1)
+    expect(block).to_contain_text("The project's queue is open")
+    Workload.objects.filter(id=shown.waiting.id).update(name="renamed")
+    expect(heading).to_contain_text("renamed")
+    expect(block).to_contain_text("The project's queue is open")
+    move(shown.waiting, State.ADMITTED)
+    expect(block).to_have_count(0)
+    move(shown.waiting, State.PENDING)
+    expect(block).to_contain_text("The project's queue is open")
+    assert sum(url.endswith("/explanation") for url in asked) == 2

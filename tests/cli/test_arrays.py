@@ -30,6 +30,15 @@ def test_it_submits_shows_and_cancels_an_array(berth: Berth) -> None:
     assert "has ended already" in berth("cancel", f"array:{array.id}").output
 
 
+def test_a_dry_run_of_an_array_is_of_one_element_of_it(berth: Berth) -> None:
+    told = berth(*SUBMIT, "--dry-run", "--array", "3%2", text_in=JOB).output.splitlines()
+    assert told[0] == "of one element of the array:"
+    assert told[1] == "would start now on north: 2 pods on h100-80gb"
+    done = berth(*SUBMIT, "--dry-run", "--array", "5%6", text_in=JOB)
+    assert "--array: 6 is not between 1 and 5." in done.output
+    assert not Workload.objects.exists()
+
+
 def test_it_says_what_is_waited_for(berth: Berth) -> None:
     berth(*SUBMIT, text_in=JOB)
     first = Workload.objects.get()

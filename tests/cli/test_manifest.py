@@ -107,6 +107,7 @@ def test_a_job_becomes_a_gang() -> None:
             "labels": {"team": "vision"},
             "run_time_limit_s": 3600,
             "priority_class": "high",
+            "retries": {"limit": 0, "on": []},
         },
         profile="",
         gpus=8,

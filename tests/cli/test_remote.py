@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from django.db.models import F
 
+from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
 from scheduler.models import Estimate, Workload
 from tenants.models import Project
@@ -72,11 +74,25 @@ def test_a_dry_run_says_why_it_would_wait_and_what_would_help(berth: Berth, cast
     told = berth(*asked, text_in=JOB).output.splitlines()
     assert told[0].startswith("would wait: 16 GPUs or slices asked;")
     assert (
-        "  help  Start with at least 1 of its pods, not 2; more follow if they fit."
+        "  help  Start with at least 1 of its pods, not 2; more start with them if they fit."
         " It would start now." in told
     )
     assert [line.split()[0] for line in told if "may run one more" in line] == ["NO"]
     assert not Workload.objects.exists()
+
+
+def test_it_explains_what_waits(berth: Berth, cast: Cast) -> None:
+    Project.objects.filter(id=cast.detection.id).update(user_max_gpus_milli=8000)
+    berth("submit", "-f", "-", "--project", "detection", text_in=JOB)
+    row = Workload.objects.get()
+    told = berth("explain", str(row.id)).output.splitlines()
+    assert told[0].startswith("would wait: 16 GPUs or slices asked;"), told
+    assert [line.split()[0] for line in told if "may run one more" in line] == ["NO"]
+    answer = json.loads(berth("explain", str(row.id), "-o", "json").output)
+    assert answer["reason"]["text"] in told[0]
+    Workload.objects.update(state=State.CANCELLED, version=F("version") + 1, ended_at=clock.now())
+    assert "does not wait: only what waits is explained." in berth("explain", str(row.id)).output
+    assert "'train' is not a valid UUID" in berth("explain", "train").output
 
 
 def test_printing_sends_nothing(berth: Berth, cast: Cast) -> None:

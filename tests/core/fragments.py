@@ -1,11 +1,11 @@
 """Random fleets in which much is free and little of it together, for the properties of moves."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from random import Random
 
 from scheduler.core import mig
-from scheduler.core.plan import Plan
+from scheduler.core.plan import Landing, Plan
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.snapshot import (
     HoldingView,
@@ -13,9 +13,10 @@ from scheduler.core.snapshot import (
     PendingView,
     PodSetView,
     QueueView,
+    ReservationView,
     Snapshot,
 )
-from scheduler.core.units import WorkloadId
+from scheduler.core.units import FlavorId, ProjectId, WorkloadId
 from tests.core.build import (
     AT,
     BY_NAME,
@@ -35,7 +36,8 @@ SLICES = ("1g", "1g", "2g", "3g")
 
 
 def fragments(seed: int) -> Snapshot:
-    """Three projects on a few nodes of whole or of cut devices; some lend and borrow."""
+    """Three projects on a few nodes of whole or of cut devices; some lend and borrow, and some of
+    it may be reserved."""
     pick = Random(seed)
     cut = pick.random() < 0.4
     gpus = pick.choice([1, 2]) if cut else pick.choice([2, 3, 4])
@@ -48,13 +50,33 @@ def fragments(seed: int) -> Snapshot:
     ]
     holding = [held for on in nodes for held in (_slices if cut else _whole)(pick, on)]
     pending = [_asked(pick, f"w{i}", gpus, cut=cut) for i in range(pick.randint(1, 4))]
-    return snapshot(
+    made = snapshot(
         nodes=nodes,
         queues=[_queue(pick, project) for project in "abc"],
         holding=[replace(held, moved_at=_moved(pick)) for held in holding],
         pending=pending,
         levels="rack host",
     )
+    return _reserved(pick, made, ["1g", "3g", "7g"] if cut else ["h100"])
+
+
+def taken_from_others(of: Snapshot, landings: Iterable[Landing]) -> list[WorkloadId]:
+    """Those that land on a flavor and may still run when it is reserved for another project."""
+    work: tuple[HoldingView | PendingView, ...] = (*of.holding, *of.pending)
+    who = {each.id: each for each in work}
+    return [
+        landing.workload
+        for landing in landings
+        for asks in (who[landing.workload],)
+        for window in of.reservations
+        if window.project != asks.project
+        and window.flavor in {place.flavor for place in landing.places}
+        and (
+            window.binds_at <= of.at
+            if asks.run_time_limit_s is None
+            else window.starts_at < of.at + asks.run_time_limit_s
+        )
+    ]
 
 
 def after(
@@ -96,6 +118,29 @@ def _queue(pick: Random, project: str) -> QueueView:
     nominal = pick.choice([2, 100, 100])
     quota = Quota(nominal, pick.choice([0, 2, None]))
     return queue(project, h100=quota, _1g=quota, _2g=quota, _3g=quota, _7g=quota)
+
+
+def _reserved(pick: Random, of: Snapshot, flavors: Sequence[str]) -> Snapshot:
+    """Sometimes, and then some of the work ends. Nothing comes to bind within the next minutes, so
+    that what may land when it is moved may when it starts."""
+    if pick.random() < 0.5:
+        return of
+    opens = pick.choice([-60, 3600, 9000])
+    window = ReservationView(
+        ProjectId(pick.choice("abc")),
+        FlavorId(pick.choice(flavors)),
+        pick.choice([1000, 4000]),
+        AT + opens,
+        AT + opens + 9000,
+        AT - 60 if opens < 0 else AT + opens - pick.choice([10, 10**5]),
+    )
+    limits = [None, 600, 7200]
+    return replace(
+        of,
+        reservations=(window,),
+        holding=tuple(replace(h, run_time_limit_s=pick.choice(limits)) for h in of.holding),
+        pending=tuple(replace(p, run_time_limit_s=pick.choice(limits)) for p in of.pending),
+    )
 
 
 def _moved(pick: Random) -> int | None:

@@ -13,6 +13,7 @@ from scheduler.core.reasons import PreemptRule, ReasonCode, describe
 from scheduler.core.snapshot import CapsView, HoldingView, Snapshot
 from tests.core.build import AT, Quota, job, node, pods, queue, runs, snapshot
 from tests.core.fragments import after
+from tests.core.test_windows import window
 
 HOUR = 3600 * 1000
 POLICY = Policy(consolidation_budget_milli_s=HOUR)
@@ -185,6 +186,40 @@ def test_without_preemption_who_waits_for_its_places_keeps_its_turn() -> None:
     of = after(of, made, gone=1, moved={})
     started = plan(of, Policy(preemption=False))
     assert sorted(admit.workload for admit in started.admits) == ["p", "w"]
+
+
+def test_who_is_cancelled_on_its_way_keeps_nothing() -> None:
+    of = halves()
+    made = plan(of, POLICY)
+    of = after(of, made, gone=0, moved={})
+    ends = tuple(replace(h, pod_sets=()) if h.releasing else h for h in of.holding)
+    assert nodes_of(plan(replace(of, holding=ends), POLICY).landings) == {"w": {"n1"}}
+
+
+def test_who_would_run_into_a_reservation_stays() -> None:
+    """Started anew they would run for two hours; as it is they end before."""
+    of = halves()
+    held = tuple(replace(held, started_at=AT - 7000, run_time_limit_s=7200) for held in of.holding)
+    short = tuple(replace(pending, run_time_limit_s=60) for pending in of.pending)
+    of = replace(of, holding=held, pending=short, queues=(*of.queues, queue("c", h100=4)))
+    of = replace(of, reservations=(window(4, opens=7200, owner="c"),))
+    assert moved(plan(of, POLICY)) == ["p"]
+    of = replace(of, reservations=(window(4, opens=7199, owner="c"),))
+    assert not plan(of, POLICY).preempts
+
+
+def test_a_landing_on_what_was_reserved_meanwhile_is_over() -> None:
+    """Who had others moved for it takes none of it either."""
+    of = halves()
+    of = after(of, plan(of, POLICY), gone=1, moved={})
+    of = replace(of, queues=(*of.queues, queue("c", h100=4)))
+    reserved = (window(4, owner="c"),)
+    late = plan(replace(of, reservations=reserved), POLICY)
+    assert (late.admits, late.landings) == ((), ())
+    assert {reason.code for reason in late.reasons().values()} == {ReasonCode.RESERVED}
+    short = tuple(replace(pending, run_time_limit_s=60) for pending in of.pending)
+    in_time = plan(replace(of, pending=short, reservations=reserved), POLICY)
+    assert sorted(admit.workload for admit in in_time.admits) == ["p", "w"]
 
 
 def sliced(*held: tuple[str, str, tuple[int, int]], ago_s: int = 60) -> Snapshot:

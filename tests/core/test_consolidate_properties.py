@@ -9,7 +9,7 @@ from scheduler.core.policy import Policy
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.victims import lost_milli_s
 from tests.core.fleets import shuffled
-from tests.core.fragments import after, fragments
+from tests.core.fragments import after, fragments, taken_from_others
 from tests.core.test_sweep import agree
 
 SEEDS = st.integers(0, 2**32)
@@ -28,6 +28,8 @@ def test_what_moves_lands_where_it_was_said_and_has_nobody_evicted_before(
     for nth in range(30):
         made = agree(of, policy)
         assert violations(of, made) == ()
+        new = [each for each in made.landings if each.workload not in flying]
+        assert not taken_from_others(of, new)
         for admit in made.admits:
             assert flying.pop(admit.workload, admit.places) == admit.places
         for preempt in made.preempts:

@@ -1,6 +1,7 @@
 """What a planned defragmentation proposes: more room than before, within its budget."""
 
 from dataclasses import replace
+from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,10 +10,12 @@ from scheduler.core.defragment import Figures, defragment
 from scheduler.core.fit import Room, let_in
 from scheduler.core.snapshot import Snapshot
 from scheduler.core.units import ClusterId
-from tests.core.build import BY_NAME, node, queue, snapshot
+from tests.core.build import AT, BY_NAME, job, node, pods, queue, snapshot
+from tests.core.corrupt import corrupted
 from tests.core.fleets import shuffled
-from tests.core.fragments import fragments
+from tests.core.fragments import fragments, taken_from_others
 from tests.core.test_consolidate import HOUR, MIXED, saved, sliced
+from tests.core.test_windows import window
 
 C1 = ClusterId("c1")
 
@@ -64,6 +67,36 @@ def test_other_clusters_and_those_that_there_are_not_stay_as_they_are() -> None:
     assert (made.steps, made.before) == ((), Figures(0, 0))
 
 
+def test_who_would_run_into_a_reservation_stays() -> None:
+    """Started anew it would run for two hours; as it is it ends before."""
+    of = pieces()
+    held = tuple(replace(held, started_at=AT - 7000, run_time_limit_s=7200) for held in of.holding)
+    of = replace(of, holding=held, queues=(*of.queues, queue("a", h100=9)))
+    of = replace(of, reservations=(window(1, opens=7200),))
+    assert defragment(snapshot=of, cluster=C1, budget_milli_s=HOUR).steps
+    of = replace(of, reservations=(window(1, opens=7199),))
+    assert not defragment(snapshot=of, cluster=C1, budget_milli_s=HOUR).steps
+
+
+def test_what_contradicts_itself_is_left_out() -> None:
+    of = pieces()
+    bad = job("w", "b", replace(pods(), flavors=()))
+    made = defragment(snapshot=of, cluster=C1, budget_milli_s=HOUR)
+    assert made == defragment(
+        snapshot=replace(of, pending=(bad,)), cluster=C1, budget_milli_s=HOUR
+    )
+    queues = (*of.queues, *of.queues)
+    assert made == defragment(snapshot=replace(of, queues=queues), cluster=C1, budget_milli_s=HOUR)
+
+
+@settings(max_examples=300, deadline=None)
+@given(seed=st.integers(0, 2**32), times=st.integers(1, 3))
+def test_no_corruption_stops_it(seed: int, times: int) -> None:
+    broken = corrupted(fragments(seed), Random(seed), times)
+    made = defragment(snapshot=broken, cluster=C1, budget_milli_s=10**9)
+    assert made.lost_milli_s <= 10**9
+
+
 @settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 2**32), budget=st.sampled_from([10**6, 10**7, 10**9]))
 def test_all_that_moves_fits_then_and_there_is_no_less_room(seed: int, budget: int) -> None:
@@ -71,6 +104,7 @@ def test_all_that_moves_fits_then_and_there_is_no_less_room(seed: int, budget: i
     made = defragment(snapshot=of, cluster=C1, budget_milli_s=budget)
     assert made == defragment(snapshot=shuffled(of, seed), cluster=C1, budget_milli_s=budget)
     assert made.lost_milli_s <= budget
+    assert not taken_from_others(of, [step.landing for step in made.steps])
     assert made.after.free_nodes >= made.before.free_nodes or made.after.slices
     assert made.after.slices >= made.before.slices
     gain = made.after.free_nodes > made.before.free_nodes

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.core import firm
 from scheduler.core.cohorts import FLEET
 from scheduler.core.cycle import plan
 from scheduler.core.guarantees import BORROWED, OWN, gives, guarantor, tier_of, tiers
@@ -82,6 +83,24 @@ def test_a_guarantor_has_room_of_every_flavor() -> None:
     needs = [(H100, 2000), (FlavorId("cpu"), 8000)]
     found = guarantor(of, project=ProjectId("a"), needs=needs)
     assert of.cohorts.names[found] == "cohort lab"
+
+
+def test_who_is_over_in_one_flavor_guarantees_nothing_of_another() -> None:
+    """Though what is asked of the one would stay within the project's own nominal."""
+    of = Book(
+        cohorts=[cohort("lab", h100=1, cpu=0)],
+        queues=[
+            queue("a", tenant="lab", h100=Quota(0, borrow=None), cpu=Quota(8, lend=0)),
+            queue("b", tenant="lab", cpu=Quota(0, borrow=None)),
+        ],
+    )
+    needs, cpu = [(H100, 1000), (FlavorId("cpu"), 1000)], FlavorId("cpu")
+    a = ProjectId("a")
+    assert of.cohorts.names[guarantor(of, project=a, needs=needs)] == "cohort lab"
+    assert firm.rooms(of, project=a, needs=needs) is not None
+    of.charge(project=ProjectId("b"), flavor=cpu, amount_milli=1000)
+    assert guarantor(of, project=a, needs=needs) == FLEET
+    assert firm.rooms(of, project=a, needs=needs) is None
 
 
 def test_what_leaves_counts_for_no_guarantor() -> None:

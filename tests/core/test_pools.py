@@ -185,3 +185,8 @@ def test_each_model_of_each_cluster_is_told_apart() -> None:
     )
     found = [(each.cluster, each.model, each.total_milli) for each in pools(snapshot=of)]
     assert found == [("c1", H100, 8000), ("c1", T4, 2000), ("c2", H100, 4000)]
+
+
+def test_idle_nodes_that_are_cut_on_demand_are_whole_too() -> None:
+    found = one(snapshot(nodes=[node("n1", 2, dynamic=True), node("n2", 2, dynamic=True)]))
+    assert (found.whole_nodes, found.scattered_milli, found.free_milli) == (2, 0, 4000)

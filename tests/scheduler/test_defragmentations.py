@@ -5,9 +5,12 @@ from io import StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import Conflict, Invalid
+from scheduler.core.defragment import Proposal
 from scheduler.core.lifecycle import State
 from scheduler.loop import defrag
 from scheduler.loop.run import run_cycle
@@ -95,7 +98,9 @@ def test_it_waits_for_moves_that_are_under_way(stage: Stage) -> None:
     landing = Landing.objects.create(
         workload=first, cluster=stage.cluster, places=[], since=AT + HOUR
     )
-    assert carried_out(stage) == 0
+    with CaptureQueriesContext(connection) as asked:
+        assert carried_out(stage) == 0
+    assert not [each for each in asked if "clusters_node" in each["sql"]], "a fleet was loaded"
     row.refresh_from_db()
     assert row.ended_at is None
     landing.delete()
@@ -122,6 +127,29 @@ def test_a_cycle_carries_it_out_though_nothing_waits(stage: Stage) -> None:
     planned(stage)
     run_cycle(at=AT + HOUR)
     assert Workload.objects.filter(state=State.PREEMPTING).count() == 1
+
+
+def test_one_that_cannot_be_worked_out_has_failed_and_the_cycle_goes_on(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(**_: object) -> Proposal:
+        raise IndexError("no such span")
+
+    monkeypatch.setattr(defrag, "defragment", broken)
+    row = planned(stage)
+    waits = stage.submit()
+    run_cycle(at=AT + HOUR)
+    waits.refresh_from_db()
+    assert waits.state == State.ADMITTED
+    row.refresh_from_db()
+    assert (row.ended_at, row.outcome) == (
+        AT + HOUR,
+        {"failed": "IndexError('no such span')"},
+    )
+    [told] = [each for each in caplog.records if each.name == defrag.__name__]
+    assert (told.message, bool(told.exc_info)) == ("the defragmentation of north has failed", True)
+    event = AuditEvent.objects.get(action="defragmentation.failed")
+    assert event.after == {"failed": "IndexError('no such span')", "planned_by": "oz"}
 
 
 def test_one_is_planned_for_a_cluster_at_a_time(stage: Stage) -> None:

@@ -8,7 +8,7 @@ from pytest_django import Settings
 
 from scheduler.core import cycle
 from scheduler.core.lifecycle import State
-from scheduler.core.plan import Plan
+from scheduler.core.plan import Admit, Plan
 from scheduler.core.policy import Policy
 from scheduler.loop.run import run_cycle
 from scheduler.models import InvariantCheck, Landing, Workload
@@ -65,6 +65,18 @@ def test_what_a_plan_no_longer_keeps_is_gone(stage: Stage) -> None:
     loaded = load_here(at=AT)
     stage.carry_out(loaded, replace(cycle.plan(loaded.snapshot, POLICY), landings=()))
     assert not Landing.objects.exists()
+
+
+def test_who_was_refused_when_it_should_have_landed_keeps_its_places(stage: Stage) -> None:
+    """The rows say that its places are still held."""
+    _, large, made = moved(stage)
+    loaded = load_here(at=AT)
+    landing = next(each for each in made.landings if each.workload == str(large.id))
+    starts = Admit(landing.workload, landing.cluster, landing.places)
+    others = tuple(each for each in made.landings if each is not landing)
+    outcome = stage.carry_out(loaded, Plan(admits=(starts,), landings=others))
+    assert outcome.refused == (str(large.id),)
+    assert set(landings()) == set(made.landings)
 
 
 def test_what_another_version_wrote_is_passed_over_and_replaced(stage: Stage) -> None:

@@ -10,9 +10,11 @@ from django.urls import reverse
 
 from clusters.models import DeviceMode, Flavor
 from controlplane.kernel import clock
+from controlplane.kernel.throttle import Throttle
 from scheduler.core.lifecycle import State
 from scheduler.models import Workload
 from scheduler.selectors import layouts
+from scheduler.services import asking
 from tests import factories
 from tests.conftest import Cast
 
@@ -71,6 +73,20 @@ def test_the_page_tells_it_to_those_of_the_fleet(cast: Cast, small: Flavor) -> N
     client.force_login(cast.ada)
     assert client.get(address).status_code == 403
     assert address not in client.get(reverse("cluster-list")).content.decode()
+
+
+def test_who_looks_too_often_is_told_so(
+    cast: Cast, small: Flavor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "ASKED", Throttle(most=1, window=timedelta(hours=1)))
+    client, address = Client(), reverse("layout-list")
+    client.force_login(cast.oz)
+    assert client.get(address).status_code == 200
+    answer = client.get(address)
+    page = answer.content.decode()
+    assert (answer.status_code, "At most 1 of these" in page) == (429, True)
+    assert answer.headers["Retry-After"]
+    assert "No advice" not in page
 
 
 def test_the_api_tells_it(cast: Cast, small: Flavor) -> None:

@@ -167,6 +167,13 @@ def test_what_has_not_changed_is_loaded_as_the_same_objects(stage: Stage) -> Non
     assert before.clusters is again.clusters
     Workload.objects.filter(name="ends").update(checkpointed_at=AT)
     Workload.objects.filter(name="waits").update(priority=7)
+    Workload.objects.filter(name="waits").update(reason={"code": "behind"}, reason_at=AT)
+    Node.objects.filter(id=stage.nodes[0].id).update(cpu_milli=F("cpu_milli") + 1)
+    Cluster.objects.update(inventory_rev=F("inventory_rev") + 1)
     after = load_here(at=AT).snapshot
+    nodes = zip(before.clusters[0].nodes, after.clusters[0].nodes, strict=True)
+    assert [a is b for a, b in nodes].count(False) == 1
     assert [a is b for a, b in zip(before.holding, after.holding, strict=True)].count(True) == 1
+    Workload.objects.filter(name="waits").update(reason={"code": "no-fit"})
+    assert load_here(at=AT).snapshot.pending[0] is after.pending[0]
     assert after.pending[0].priority == 7

@@ -39,6 +39,14 @@ def test_it_takes_back_what_is_not_running_yet(stage: Stage) -> None:
     assert Operation.objects.get(kind="stop").done_at is None
 
 
+def test_the_failure_that_was_seen_first_stands(stage: Stage) -> None:
+    workload = stage.started()
+    Attempt.objects.update(failure=FailureClass.OUT_OF_MEMORY, trouble="out of memory")
+    assert give_up(workload)
+    attempt = Attempt.objects.get()
+    assert (attempt.failure, attempt.trouble) == (FailureClass.OUT_OF_MEMORY, "out of memory")
+
+
 def test_it_leaves_alone_what_runs_or_ends(stage: Stage) -> None:
     workload = stage.running()
     assert not give_up(workload)

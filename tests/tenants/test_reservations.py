@@ -169,6 +169,19 @@ def test_a_weekly_one_begins_at_the_same_hour_though_clocks_change(
         assert list(made.windows(after=AT, before=start)) == found[:nth]
 
 
+@pytest.mark.parametrize(("until", "last"), [("2030-10-27", 0), ("2030-11-03", 7)])
+def test_the_first_window_stands_in_the_hour_that_comes_twice(
+    cast: Cast, h100: Flavor, until: str, last: int
+) -> None:
+    """Clocks in Berlin are put back at three on 27 October 2030: this is the second half past
+    two."""
+    start, end = "2030-10-27T02:30+01:00", "2030-10-27T03:30+01:00"
+    made = weekly(cast, h100, start, end, until)
+    found = list(made.windows(after=AT, before=NEVER))
+    assert found[0] == (at(start), at(end))
+    assert made.last_ends_at == found[-1][1] == at(end) + timedelta(days=last)
+
+
 def test_weekly_ones_that_meet_add_up_and_others_do_not(cast: Cast, h100: Flavor) -> None:
     weekly(cast, h100, "2030-03-01T10:00Z", "2030-03-01T12:00Z", "2030-03-29", amount_milli=4000)
     with pytest.raises(Invalid, match="4 are reserved for it in that time already"):

@@ -63,6 +63,16 @@ def test_an_unknown_node_is_not_found(browse: Browse, cast: Cast, shop: Shop, no
     assert browse(cast.ben).get(URL, {"node": node}).status_code == 404
 
 
+def test_of_gpus_that_were_not_measured_that_is_said(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    said = "Not measured in the last 15 minutes."
+    assert said in browse(cast.ben).get(URL).content.decode()
+    factories.cluster("bare")
+    bare = browse(cast.ben).get(reverse("cluster-detail", args=["bare"])).content.decode()
+    assert said not in bare
+
+
 def test_an_unknown_cluster_is_not_found(browse: Browse, cast: Cast, shop: Shop) -> None:
     assert browse(cast.ben).get(reverse("cluster-detail", args=["mars"])).status_code == 404
 

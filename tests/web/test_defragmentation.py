@@ -1,12 +1,16 @@
 """/clusters/…/defragmentation: what would move, planning it, calling it off."""
 
+from datetime import timedelta
+
 import pytest
 from django.urls import reverse
 from pytest_django import DjangoAssertNumQueries
 
 from controlplane.audit.models import AuditEvent
+from controlplane.kernel.throttle import Throttle
 from scheduler.core.lifecycle import State
 from scheduler.models import Defragmentation, Workload
+from scheduler.services import asking
 from tests import factories
 from tests.conftest import Cast
 from tests.web.conftest import Browse, Shop
@@ -74,6 +78,21 @@ def test_a_second_one_is_refused_while_one_is_planned(
     answer = browse(cast.oz).post(URL, WINDOW)
     assert answer.status_code == 422
     assert Defragmentation.objects.count() == 1
+
+
+def test_who_looks_too_often_is_told_so(
+    browse: Browse, cast: Cast, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "ASKED", Throttle(most=1, window=timedelta(minutes=1)))
+    client = browse(cast.oz)
+    client.get(URL)
+    answer = client.get(URL)
+    page = answer.content.decode()
+    assert (answer.status_code, "At most 1 of these" in page) == (429, True)
+    assert answer.headers["Retry-After"]
+    assert "Nothing to move" not in page
+    assert client.post(URL, WINDOW).status_code == 303
+    assert Defragmentation.objects.exists()
 
 
 def test_there_is_none_of_a_cluster_that_there_is_not(browse: Browse, cast: Cast) -> None:

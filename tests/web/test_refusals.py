@@ -48,6 +48,7 @@ def forms(cast: Cast, shop: Shop, quota_request: QuotaRequest) -> Forms:
 POSTS = [route for method, route in OTHERS if method == "POST"]
 
 
+@pytest.mark.usefixtures("one_moment")
 @pytest.mark.parametrize("route", POSTS)
 def test_no_page_that_is_posted_to_overlooks_a_field(route: str, cast: Cast) -> None:
     world, row = build(cast), OTHERS["POST", route]

@@ -206,7 +206,9 @@ class Request:
         ({"request": Request("workload-submit")}, "workload-submit"),
         ({"request": Request("workload-detail")}, "workload-list"),
         ({"request": Request("spend-project")}, "spend"),
-        ({"request": Request("queue"), "nav": "home"}, "home"),
+        ({"request": Request("array-detail")}, "workload-list"),
+        ({"request": Request("layout-list")}, "cluster-list"),
+        ({"request": Request("reservation-list")}, "quota-list"),
         ({}, ""),
     ],
 )

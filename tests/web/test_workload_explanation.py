@@ -10,7 +10,7 @@ from controlplane.kernel.throttle import Throttle
 from scheduler.core.checks import CheckCode
 from scheduler.core.lifecycle import State
 from scheduler.models import PodSet, Workload
-from scheduler.services import explaining
+from scheduler.services import asking
 from scheduler.web.explanations import _TITLES
 from tests import factories
 from tests.conftest import Cast
@@ -43,17 +43,31 @@ def test_the_page_of_waiting_work_loads_why_late(browse: Browse, cast: Cast, sho
     )
     running = reverse("workload-detail", args=[shop.running.id])
     assert "explanation" not in client.get(running).content.decode()
-    assert 'hx-trigger="load"' not in client.get(waiting, headers=HTMX).content.decode()
+
+
+def test_a_poll_brings_the_explanation_of_what_waits_and_of_nothing_else(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    client, page = browse(cast.ben), reverse("workload-detail", args=[shop.waiting.id])
+    rev = client.get(page).context["rev"]
+    move(shop.waiting, State.RUNNING)
+    block = client.get(page, {"rev": rev}, headers=HTMX).content.decode()
+    assert 'id="explanation"' not in block
+    rev = client.get(page).context["rev"]
+    move(shop.waiting, State.PENDING)
+    block = client.get(page, {"rev": rev}, headers=HTMX).content.decode()
+    assert '<div id="explained" hx-morph-skip>' in block
+    assert f'hx-get="{url(shop.waiting)}" hx-trigger="load"' in block
 
 
 def test_it_shows_the_checks_and_what_would_help(
     browse: Browse, cast: Cast, gang: Workload
 ) -> None:
     page = browse(cast.ben).get(url(gang)).content.decode()
-    assert "<title>Why gang waits" in page
+    assert "<title>What a plan decides on gang" in page
     assert "16 asked; the project may hold at most 12 h100-80gb" in page
     assert "Quota of the project, with what it may borrow: 17 of at most 12 h100-80gb" in page
-    assert "Start with at least 11 of its pods, not 16; more follow if they fit." in page
+    assert "Start with at least 11 of its pods, not 16; more start with them if they fit." in page
     assert page.count("It would start now.") >= 1
     assert page.index("The project&#x27;s queue is open") < page.index("Quota of the project")
 
@@ -67,14 +81,14 @@ def test_htmx_gets_the_block_alone(browse: Browse, cast: Cast, gang: Workload) -
 def test_of_what_waits_no_more_that_is_said(browse: Browse, cast: Cast, shop: Shop) -> None:
     answer = browse(cast.ben).get(url(shop.running))
     assert answer.status_code == 200
-    assert "detector does not wait" in answer.content.decode()
+    assert "detector does not wait: only what waits is explained." in answer.content.decode()
 
 
 def test_who_looks_too_often_is_told_so(
     browse: Browse, cast: Cast, gang: Workload, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = Throttle(most=1, window=timedelta(minutes=1))
-    monkeypatch.setattr(explaining, "ASKED", few)
+    monkeypatch.setattr(asking, "ASKED", few)
     client = browse(cast.ben)
     client.get(url(gang))
     answer = client.get(url(gang))
@@ -104,6 +118,20 @@ def test_a_check_says_why_it_would_wait_and_what_would_help(
     block = browse(cast.ben).post(CHECK, form(cast, count="12"), headers=HTMX).content.decode()
     assert "12 asked and 2 in use; the project may hold at most 12 h100-80gb" in block
     assert "Ask for 2 h100-80gb more of quota. It would start now." in block
+
+
+def test_a_check_of_an_array_is_of_one_element_of_it(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    move(shop.waiting, State.CANCELLED, ended_at=factories.AT)
+    client = browse(cast.ben)
+    asked = form(cast, array_size="10000")
+    block = client.post(CHECK, asked, headers=HTMX).content.decode()
+    assert "Of one element of the array:" in block
+    assert "It would start now on north: 1 pod on h100-80gb." in block
+    assert "element" not in client.post(CHECK, form(cast), headers=HTMX).content.decode()
+    answer = client.post(CHECK, asked | {"name": "n" * 97}, headers=HTMX)
+    assert (answer.status_code, set(answer.context["form"].errors)) == (422, {"name"})
 
 
 def test_a_check_of_a_faulty_form_shows_its_faults(browse: Browse, cast: Cast, shop: Shop) -> None:

@@ -101,7 +101,8 @@ def _room(t: Tree, used: int, stays: int, most: int, flavor: int, member: int, a
     while member != at:
         below += max(0, t.ledgers[stays, flavor, member] - t.ledgers[used, flavor, member])
         member = t.members[member, PARENT]
-    return int(t.ledgers[most, flavor, at] - t.ledgers[used, flavor, at] + below)
+    room = int(t.ledgers[most, flavor, at] - t.ledgers[used, flavor, at])
+    return room + below if room >= 0 else room
 
 
 @compiled
