@@ -245,12 +245,13 @@ class _Search:
         lacking, beyond, kept, firm = [], [], [], []
         for flavor, asked in option.needs:
             used = book.used(project=project, flavor=flavor)
-            lacking.append((asked - (admission.available(project, flavor) or 0), flavor))
+            lacks = asked - (admission.available(project, flavor) or 0)
+            lacking.append((lacks, flavor))
             more = used + asked - book.nominal(project=project, flavor=flavor)
             beyond.append((more, flavor))
             quota = book.ledger(flavor).quotas[number]
             lends = quota.lending_limit_milli if quota else None
-            kept.append((0 if lends is None else more + lends, flavor))
+            kept.append((0 if lends is None or lacks <= 0 else more + lends, flavor))
             if self._fails is CheckCode.FIRM and admission.draft.flavors[flavor].name == told:
                 firm.append((asked - int(self._numbers["available_milli"]), flavor))
         for amounts in (lacking, beyond, kept, firm):

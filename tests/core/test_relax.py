@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scheduler.core.change import Change, Relaxation, Unit, describe
@@ -15,7 +15,7 @@ from scheduler.core.snapshot import PendingView, ReservationView, Snapshot
 from scheduler.core.units import FlavorId, ProjectId
 from scheduler.core.whatif import granted, later, would_start
 from tests.core.build import A30, AT, Quota, cluster, job, node, pods, queue, runs, snapshot
-from tests.core.fleets import snapshots
+from tests.core.fleets import fleet, snapshots
 
 QUEUES = [queue("a", h100=16, a30=16), queue("b", h100=16)]
 EASY = Policy(guard_s=300, preemption=False)
@@ -231,6 +231,8 @@ def test_what_is_said_to_help_helps(of: Snapshot, guard_s: int | None) -> None:
 
 @settings(max_examples=120, deadline=None)
 @given(of=snapshots())
+@example(of=fleet(22506, 2, 1))  # what is used is beyond what the fleet has
+@example(of=fleet(23811, 3, 4))  # two flavors are lent on, one is lacking
 def test_a_thousandth_less_of_quota_would_not_do_for_who_waits_alone(of: Snapshot) -> None:
     for asked in of.pending:
         alone = replace(of, pending=(asked,))
