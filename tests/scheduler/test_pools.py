@@ -132,7 +132,7 @@ def test_the_page_tells_them(stage: Stage) -> None:
     client = Client()
     client.force_login(stage.ada)
     address = reverse("cluster-detail", args=["north"])
-    assert "What fits now" not in client.get(address).content.decode()
+    assert "Not measured in the last 15 minutes." in client.get(address).content.decode()
     measure(stage)
     page = " ".join(client.get(address).content.decode().split())
     assert f"What fits now: {H100}" in page
