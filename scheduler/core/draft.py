@@ -144,13 +144,9 @@ class Draft:
         if self._inside:
             return
         self._inside = True
-        self._index, self._rooms = self._world.index(), self._world.rooms()
         moves = [*((True, h) for h in self._late), *((add, h) for add, _, h, _ in self._log)]
         self._late.clear()
-        for add, holder in moves:
-            self._world.move(add, holder)
-        for node in {holder.node for _, holder in moves}:
-            self._refresh(node)
+        self._index, self._rooms = self._world.index(moves), self._world.rooms()
         self._world.changed.clear()
 
     def _do(self, add: bool, project: ProjectId, holder: Holds, amount: int) -> None:

@@ -6,7 +6,7 @@ pools are made when something is first asked of them: usage alone costs little.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from scheduler.core.fit import Holds, Room
 from scheduler.core.index import Index
@@ -71,12 +71,21 @@ class World:
         self.index()
         return self._rooms
 
-    def index(self) -> Index:
-        """The nodes that take something new."""
+    def index(self, moves: Iterable[tuple[bool, Holds]] = ()) -> Index:
+        """The nodes that take something new, once these were let in, or gave back."""
         self.held()
         if self._index is None:
-            self._index = Index(rooms=self._all())
-            self._rooms = {room.node.id: room for room in self._index.rooms}
+            listed = list(self._all())
+            self._rooms = {room.node.id: room for _, room, _ in listed}
+            for add, holder in moves:
+                self.move(add, holder)
+            self._index = Index(rooms=listed)
+            return self._index
+        moves = list(moves)
+        for add, holder in moves:
+            self.move(add, holder)
+        for node in {holder.node for _, holder in moves} & self._rooms.keys():
+            self._index.refresh(self._rooms[node])
         return self._index
 
     def room(self, node: NodeId) -> Room | None:

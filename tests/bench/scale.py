@@ -107,6 +107,8 @@ def timed(of: Snapshot, runs: int, *, after: Snapshot | None = None) -> tuple[fl
 
 def take(figures: Figures, *, pending: int, nodes: int, queues: int, runs: int) -> None:
     """The first cycle, the steady one, and what they need."""
+    # First: a process begins with its parent's peak.
+    peak_mib = _peak_mib(pending, nodes, queues)
     timed(fleet(pending=1000, nodes=10, queues=10), 1)  # compiled code is loaded
     of = fleet(pending=pending, nodes=nodes, queues=queues)
     seconds, made = timed(of, runs)
@@ -127,7 +129,7 @@ def take(figures: Figures, *, pending: int, nodes: int, queues: int, runs: int) 
     figures.add(f"full_cycle_{name}_pods_per_s", pods / seconds, "/s")
     figures.add("steady_cycle_1pct_s", steady, "s")
     figures.add("steady_cycle_1pct_anew_s", anew, "s")
-    figures.add(f"full_cycle_{name}_peak_mib", _peak_mib(pending, nodes, queues), "MiB")
+    figures.add(f"full_cycle_{name}_peak_mib", peak_mib, "MiB")
 
 
 def grow(figures: Figures) -> None:

@@ -118,7 +118,7 @@ class Backlog:
         table[:, s.SUBMITTED] = [view.submitted_at for view in come]
         if abs(table[:, s.PRIORITY]).max() >= MOST_PRIORITY:
             raise Unfit("a priority is too large")
-        table[:, s.CLASS] = [self._class_of(view) for view in come]
+        table[:, s.CLASS] = self._classes_of(come)
         table[:, s.PROJECT] = [
             self.projects.setdefault(view.project, len(self.projects)) for view in come
         ]
@@ -133,18 +133,22 @@ class Backlog:
         np.add.at(self.members, table[:, s.CLASS], 1)
         self._line_up(rows)
 
-    def _class_of(self, view: PendingView) -> int:
-        request = self._made.of(view)
-        number = self._numbers.get(request)
-        if number is None:
-            number = self._numbers[request] = len(self._numbers)
-            self.samples[request] = view
-        key = view.project, view.user, view.array, request
-        found = self._classes.get(key)
-        if found is None:
-            found = self._classes[key] = len(self.classes)
-            self.classes.append(Class(number, view.array is not None, request))
+    def _classes_of(self, come: Sequence[PendingView]) -> list[int]:
+        found, of, known = [], self._made.of, self._classes
+        for view in come:
+            request = of(view)
+            key = view.project, view.user, view.array, request
+            number = known.get(key)
+            if number is None:
+                number = known[key] = len(self.classes)
+                self.classes.append(self._class(view, request))
+            found.append(number)
         return found
+
+    def _class(self, view: PendingView, request: Request) -> Class:
+        number = self._numbers.setdefault(request, len(self._numbers))
+        self.samples.setdefault(request, view)
+        return Class(number, view.array is not None, request)
 
     def _seats(self, come: Sequence[PendingView]) -> list[int]:
         """A row for each."""
@@ -162,12 +166,10 @@ class Backlog:
         return rows
 
     def _name(self, come: Sequence[PendingView], rows: Sequence[int]) -> None:
-        if self._names.add([view.id for view in come]):
-            everyone = list(self._rows.values())
-            names = self._names.of
-            self.workloads[everyone, s.NAME] = [names[self.view(r).id] for r in everyone]
-        else:
-            self.workloads[rows, s.NAME] = [self._names.of[view.id] for view in come]
+        ids = list(map(_id, come))
+        if self._names.add(ids):
+            ids, rows = list(self._rows), list(self._rows.values())
+        self.workloads[rows, s.NAME] = list(map(self._names.of.__getitem__, ids))
 
     def _line_up(self, rows: Sequence[int]) -> None:
         if len(rows) * _MANY > len(self.queue):
