@@ -39,6 +39,12 @@ class StrictForm(forms.Form):
         field.choices = choices
 
 
+def moment(label: str, help_text: str) -> forms.DateTimeField:
+    """A field for a time of a day, in the zone of its reader."""
+    widget = forms.DateTimeInput(format="%Y-%m-%dT%H:%M", attrs={"type": "datetime-local"})
+    return forms.DateTimeField(label=label, help_text=help_text, widget=widget)
+
+
 def no_fields(request: HttpRequest) -> None:
     """Of a POST that is only a button. Raises BadRequest when it has a field, naming it."""
     form = StrictForm(request.POST, request.FILES)

@@ -27,7 +27,7 @@ from scheduler.core.snapshot import FlavorKind, FlavorView, PendingView, PodSetV
 from scheduler.core.sound import sound
 from scheduler.core.space import candidates
 from scheduler.core.units import ClusterId, NodeId
-from scheduler.core.victims import Victim
+from scheduler.core.victims import Victim, loss_milli_s
 from scheduler.core.windows import Windows
 
 MOST_SLICES = 64
@@ -185,7 +185,7 @@ class _Defragmentation:
         for room in self._rooms():
             victims = list(self._movers.on_node(room.node.id))
             if self._empties(room, victims):
-                found.append((_lost(victims), room.node.name, room.node.id))
+                found.append((loss_milli_s(victims), room.node.name, room.node.id))
         for _, _, node in sorted(found)[:MOST_NODES]:
             self._free(node)
 
@@ -243,13 +243,13 @@ class _Defragmentation:
         else it is undone."""
         lands = [each for each in landed if each is not None]
         lawful = all(self._movers.are_lawful(each.project, each.option) for each in lands)
-        if len(lands) < len(victims) or not lawful or _lost(victims) > self._left_milli_s:
+        if len(lands) < len(victims) or not lawful or loss_milli_s(victims) > self._left_milli_s:
             self._draft.rollback(mark)
             return False
-        self._left_milli_s -= _lost(victims)
+        self._left_milli_s -= loss_milli_s(victims)
         self._movers.forget([victim.held for victim in victims])
         self._steps += (
-            Step(node, each.landing, _lost([victim]))
+            Step(node, each.landing, loss_milli_s([victim]))
             for victim, each in zip(victims, lands, strict=True)
         )
         return True
@@ -258,7 +258,3 @@ class _Defragmentation:
         for victim in victims:
             for placement in victim.held.holding.placements:
                 self._draft.remove(project=victim.held.holding.project, holder=placement)
-
-
-def _lost(victims: Sequence[Victim]) -> int:
-    return sum(victim.cost[2] for victim in victims)

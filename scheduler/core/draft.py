@@ -24,9 +24,9 @@ class Draft:
     """
 
     __slots__ = (
-        *("_domains", "_index", "_inside", "_late", "_log", "_packed", "_packs", "_rooms"),
+        *("_domains", "_index", "_inside", "_late", "_log", "_packed", "_rooms"),
         *("_snapshot", "_world"),
-        *("book", "clusters", "flavors", "slices"),
+        *("book", "clusters", "flavors", "packs", "slices"),
     )
 
     def __init__(
@@ -50,17 +50,13 @@ class Draft:
             world.follow(snapshot=snapshot, holding=holding)
         self.book = world.book()
         self._snapshot = snapshot
-        self._packs = packs
+        self.packs = packs
         self._world = world
         self._inside = False
         self._packed: Packed | None = None
         self._domains: Domains | None = None
         self._log: list[tuple[bool, ProjectId, Holds, int]] = []
         self._late: list[Holds] = []
-
-    @property
-    def packs(self) -> bool:
-        return self._packs
 
     def held(self) -> Mapping[NodeId, Room]:
         """The nodes on which something is held, and at times others, as the snapshot says. To be
@@ -81,7 +77,7 @@ class Draft:
     @property
     def packed(self) -> Packed:
         if self._packed is None:
-            rooms = self.index.ranked() if self._packs else ()
+            rooms = self.index.ranked() if self.packs else ()
             self._packed = Packed(snapshot=self._snapshot, rooms=rooms)
         return self._packed
 

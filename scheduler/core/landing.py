@@ -53,7 +53,7 @@ def land(
     named = {landing.workload for landing in snapshot.landings}
     ready = (p for p in snapshot.pending if p.id in named) if named else ()
     waiting = {pending.id: pending for pending in ready if pending.id not in blocked}
-    decided: set[WorkloadId] = set()
+    looked_at = frozenset(waiting)
     leaving = {held.id: held for held in snapshot.holding if held.releasing and held.pod_sets}
     soon = evictions.soon if evictions is not None and evictions.coming else None
     kept = []
@@ -70,7 +70,7 @@ def land(
             if _is_reserved(admission, pending, places):
                 continue
             started(pending, admission.start_at(pending=pending, landing=landing))
-            decided.add(waiting.pop(pending.id).id)
+            del waiting[pending.id]
         elif evictions is not None and soon is not None:
             evictions.promise(project=workload.project, places=places)
             promised(places, soon)
@@ -78,8 +78,8 @@ def land(
             if pending is not None:
                 admission.caps.add(workload=pending, holds=places)
                 hold(pending, waits_for(places=places, flavors=soon.flavors, victims=0))
-                decided.add(waiting.pop(pending.id).id)
-    return Landed(tuple(kept), frozenset(decided))
+                del waiting[pending.id]
+    return Landed(tuple(kept), looked_at - waiting.keys())
 
 
 def _is_reserved(admission: Admission, pending: PendingView, places: Sequence[Place]) -> bool:

@@ -6,7 +6,7 @@ landed before the next pod is placed. For a MIG slice `reshape` says which slice
 to; what loses least is tried only where that would lose too much.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from scheduler.core import firm
@@ -26,7 +26,7 @@ from scheduler.core.snapshot import (
 )
 from scheduler.core.space import free_milli, free_within_milli
 from scheduler.core.units import ClusterId, NodeId, WorkloadId
-from scheduler.core.victims import Held, Victim
+from scheduler.core.victims import Held, Victim, loss_milli_s
 
 MOST_IN_VAIN = 8
 """Nodes off which one search tries to move work that finds no other place."""
@@ -183,7 +183,7 @@ class _Search:
                 within=self._within,
             )
         while self._in_vain < MOST_IN_VAIN and (victims := cheapest.victims()) is not None:
-            if self._lost(victims) > self._left_milli_s:
+            if loss_milli_s(victims) > self._left_milli_s:
                 return False  # nor is any other cheaper
             if self._move(cheapest.node, victims, pod_set, flavor):
                 on = {node for victim in victims for node in victim.held.on}
@@ -233,7 +233,7 @@ class _Search:
         if found is None:
             return False
         victims = [Victim(held, PreemptRule.CONSOLIDATE) for held in found.movers]
-        lost = self._lost(victims)
+        lost = loss_milli_s(victims)
         if lost > self._left_milli_s:
             self.dearer = Dearer(len(victims), lost)
             return False
@@ -260,14 +260,11 @@ class _Search:
             self._draft.remove(project=victim.held.holding.project, holder=placement)
 
     def _note(self, victims: Sequence[Victim], landed: Sequence[Landed]) -> None:
-        lost = self._lost(victims)
+        lost = loss_milli_s(victims)
         self.lost_milli_s += lost
         self._left_milli_s -= lost
         self._taken |= {victim.id: victim for victim in victims}
         self._landed += landed
-
-    def _lost(self, victims: Iterable[Victim]) -> int:
-        return sum(victim.cost[2] for victim in victims)
 
 
 def _largest_first(victim: Victim) -> tuple[int, WorkloadId]:

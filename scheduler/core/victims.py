@@ -73,7 +73,12 @@ def cost_of(victims: Sequence[Victim]) -> Cost:
     """Of some victims, one at least: the worst of their kinds, and what they lose in sum."""
     costs = [victim.cost for victim in victims]
     own, priority = max(cost[0] for cost in costs), max(cost[1] for cost in costs)
-    return own, priority, sum(cost[2] for cost in costs), sum(cost[3] for cost in costs)
+    return own, priority, loss_milli_s(victims), sum(cost[3] for cost in costs)
+
+
+def loss_milli_s(victims: Iterable[Victim]) -> int:
+    """What they lose in sum, as each one's cost says."""
+    return sum(victim.cost[2] for victim in victims)
 
 
 def lost_milli_s(*, holding: HoldingView, at: int) -> int:

@@ -2,15 +2,10 @@
 
 from django import forms
 
-from controlplane.kernel.forms import StrictForm
+from controlplane.kernel.forms import StrictForm, moment
 from scheduler.services.defragmentations import BUDGET_S
 
 MOST_HOURS = 100_000
-
-
-def _moment(label: str, help_text: str) -> forms.DateTimeField:
-    widget = forms.DateTimeInput(format="%Y-%m-%dT%H:%M", attrs={"type": "datetime-local"})
-    return forms.DateTimeField(label=label, help_text=help_text, widget=widget)
 
 
 class BudgetForm(StrictForm):
@@ -33,5 +28,5 @@ class BudgetForm(StrictForm):
 class DefragmentationForm(BudgetForm):
     """Moments are in the reader's own time zone."""
 
-    starts_at = _moment("From", "The first cycle after that moves the work.")
-    ends_at = _moment("Until", "What has not begun by then is not done; at most a week later.")
+    starts_at = moment("From", "The first cycle after that moves the work.")
+    ends_at = moment("Until", "What has not begun by then is not done; at most a week later.")

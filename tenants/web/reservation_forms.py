@@ -8,17 +8,12 @@ from django.utils.timezone import get_current_timezone_name
 
 from clusters.models import Flavor
 from controlplane.kernel.errors import Invalid
-from controlplane.kernel.forms import Posted, StrictForm
+from controlplane.kernel.forms import Posted, StrictForm, moment
 from tenants.models import Project
 from tenants.services.quotas import MAX_MILLI
 from tenants.services.reservations import MAX_NOTE, Weekly
 
 _FIELDS = {"/amount_milli": "amount"}
-
-
-def _moment(label: str, help_text: str) -> forms.DateTimeField:
-    widget = forms.DateTimeInput(format="%Y-%m-%dT%H:%M", attrs={"type": "datetime-local"})
-    return forms.DateTimeField(label=label, help_text=help_text, widget=widget)
 
 
 class ReservationForm(StrictForm):
@@ -30,8 +25,8 @@ class ReservationForm(StrictForm):
         min_value=Decimal("0.001"), max_value=Decimal(MAX_MILLI) / 1000, decimal_places=3,
         help_text="GPUs, slices or cores, over all clusters. The project's quota stays as it is.",
     )  # fmt: skip
-    starts_at = _moment("From", "Work of others that might still run then does not start on it.")
-    ends_at = _moment("Until", "Nothing is kept from then on.")
+    starts_at = moment("From", "Work of others that might still run then does not start on it.")
+    ends_at = moment("Until", "Nothing is kept from then on.")
     weekly_until = forms.DateField(
         label="Each week until", required=False,
         widget=forms.DateInput(format="%Y-%m-%d", attrs={"type": "date"}),
