@@ -26,7 +26,7 @@ from scheduler.core.failures import FailureClass
 from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.core.reasons import FaultKind
 from scheduler.models import CycleRecord, InvariantCheck, Operation, SchedulerLease, Workload
-from scheduler.selectors import checks, losses, pools
+from scheduler.selectors import checks, elastic, losses, pools
 from scheduler.selectors.losses import PREEMPTED
 from tenants import access
 from tenants.access import Action
@@ -118,6 +118,9 @@ class Counts(Collector):
         due = Operation.objects.filter(done_at__isnull=True, due_at__lte=Now()).count()
         yield GaugeMetricFamily(
             "berth_operations_due", "Outbox rows whose time has come and that are not done.", due
+        )
+        yield GaugeMetricFamily(
+            "berth_missing_pods", "Pods by which what runs may still grow.", elastic.missing()
         )
         yield from _of_failures()
         yield from _of_check(checks.newest())

@@ -18,7 +18,9 @@ from scheduler.core.failures import MOST_RETRIES, FailureClass
 from scheduler.services import specs
 
 PRIORITIES = tuple(specs.PRIORITY_CLASSES)
-RESERVED_ENV = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"})
+RESERVED_ENV = frozenset(
+    {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "BERTH_MIN_PODS", "BERTH_MAX_PODS"}
+)
 """As scheduler.web.submission; a test holds the two together."""
 _GPU = "nvidia.com/gpu"
 _MIG = re.compile(r"nvidia\.com/mig-([0-9]+g\.[0-9]+gb(?:\.me)?)")

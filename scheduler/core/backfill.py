@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from scheduler.core import mig
 from scheduler.core.draft import Draft
+from scheduler.core.elastic import staying
 from scheduler.core.fit import Room
 from scheduler.core.limits import because
 from scheduler.core.place import would_place
@@ -26,7 +27,8 @@ from scheduler.core.policy import Policy
 from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import FlavorView, HeldView, HoldingView, PendingView, Snapshot
-from scheduler.core.units import FlavorId, ProjectId, WorkloadId
+from scheduler.core.units import FlavorId, ProjectId
+from scheduler.core.victims import ALL, UnitId
 
 MOST_IN_VAIN = 16
 """Classes of one plan for which no end of others helps, before no further one is looked at."""
@@ -90,7 +92,7 @@ class Backfill:
         options: Iterable[Option],
         started: Iterable[tuple[PendingView, Admit]],
         promised: Iterable[tuple[ProjectId, Place]],
-        leaving: Container[WorkloadId],
+        leaving: Container[UnitId],
         drafts: Sequence[Draft],
     ) -> Keep | None:
         """Keep in `drafts` the places that the first of `options` gets first; None when none does.
@@ -129,16 +131,17 @@ class Backfill:
         return None
 
     def _runs(
-        self, started: Iterable[tuple[PendingView, Admit]], leaving: Container[WorkloadId]
+        self, started: Iterable[tuple[PendingView, Admit]], leaving: Container[UnitId]
     ) -> Iterator[_Run]:
         at = self._snapshot.at
         for held in self._snapshot.holding:
-            if held.releasing or held.id in leaving:
+            if held.releasing or (held.id, ALL) in leaving:
                 continue
+            left = [p for p in staying(held) if (held.id, p.id) not in leaving]
             since = held.admitted_at if held.started_at is None else held.started_at
             end = ends_at(held, at)
             late, when = (True, since) if end is None else (False, end)
-            yield _Run(late, when, held.id, held.project, held.placements)
+            yield _Run(late, when, held.id, held.project, left)
         for pending, admit in started:
             limit_s = pending.run_time_limit_s
             late, when = (True, at) if limit_s is None else (False, at + max(1, limit_s))

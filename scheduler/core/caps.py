@@ -58,6 +58,14 @@ class Caps:
         """Take back what `add` put in."""
         self._move(-1, workload, holds)
 
+    def may_grow(self, *, workload: Counted, amount_milli: int) -> bool:
+        """Whether its submitter may hold so many thousandths of devices more."""
+        caps = self._of.get(workload.project)
+        if caps is None or caps.user_gpus_milli is None:
+            return True
+        held = self._user_milli[workload.project, workload.user]
+        return held + amount_milli <= caps.user_gpus_milli
+
     def _move(self, sign: int, workload: Counted, holds: Iterable[Place | HeldView]) -> None:
         if workload.array is not None:
             self._of_array[workload.array.id] += sign

@@ -26,6 +26,11 @@ def caps(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
             counts[Cap.USER_RUNNING, of.project, of.user] += 1
             milli = sum(place.amount_milli for place in places if place.flavor not in cores)
             counts[Cap.USER_GPUS, of.project, of.user] += milli
+    holding = {h.id: h for h in snapshot.holding}
+    for grow in plan.grows:
+        grown = holding[grow.workload]
+        milli = sum(place.amount_milli for place in grow.places if place.flavor not in cores)
+        more[Cap.USER_GPUS, grown.project, grown.user] += milli
     queues = {queue.project: queue for queue in snapshot.queues}
     for (cap, project, user), added in more.items():
         queue = queues.get(project)

@@ -15,8 +15,8 @@ from scheduler.core.draft import Draft
 from scheduler.core.fit import Room
 from scheduler.core.place import seat
 from scheduler.core.snapshot import DeviceMode, FlavorKind, FlavorView, PodSetView
-from scheduler.core.units import ClusterId, NodeId, WorkloadId
-from scheduler.core.victims import Cost, Victim, cost_of
+from scheduler.core.units import ClusterId, NodeId
+from scheduler.core.victims import Cost, UnitId, Victim, cost_of
 
 
 class _Entry(NamedTuple):
@@ -33,7 +33,7 @@ class Evictable(Protocol):
     """Whom a workload may have evicted, the least harm first."""
 
     def in_cluster(self, cluster: ClusterId) -> Iterator[Victim]: ...
-    def on_node(self, node: NodeId) -> Iterator[Victim]: ...
+    def on_node(self, node: NodeId) -> Iterable[Victim]: ...
     def may_go(self, victim: Victim, before: Iterable[Victim]) -> bool: ...
 
 
@@ -49,7 +49,7 @@ class Cheapest:
         cluster: ClusterId,
         pod_set: PodSetView,
         flavor: FlavorView,
-        taken: Mapping[WorkloadId, Victim],
+        taken: Mapping[UnitId, Victim],
         within: Domain | None = None,
     ) -> None:
         """`within`: only nodes of that domain."""
@@ -162,7 +162,7 @@ class Cheapest:
         return self.pod_set.gpu_count - empty
 
     def _on_node(self, node: NodeId) -> Iterator[Victim]:
-        return (v for v in self._eligible.on_node(node) if v.id not in self._taken)
+        return (v for v in self._eligible.on_node(node) if not v.held.is_in(self._taken))
 
     def _may_all_go(self, victims: tuple[Victim, ...]) -> bool:
         may_go = self._eligible.may_go
@@ -171,10 +171,10 @@ class Cheapest:
     def _look(self, node: NodeId) -> tuple[Victim, ...] | None:
         """The cheaper of two choices: by what each victim loses, and by that for what it gives."""
 
-        def rate(victim: Victim) -> tuple[bool, int, int]:
-            own, priority, lost_milli_s, _ = victim.cost
+        def rate(victim: Victim) -> tuple[int, int, int]:
+            kind, priority, lost_milli_s, _ = victim.cost
             given = sum(placement.amount_milli for placement in victim.held.on[node])
-            return own, priority, lost_milli_s // max(1, given)
+            return kind, priority, lost_milli_s // max(1, given)
 
         by_loss = list(self._on_node(node))
         by_rate = sorted(by_loss, key=rate)
@@ -188,8 +188,12 @@ class Cheapest:
         trial = self._soon.rooms[node].copy()
         gone: list[Victim] = []
         for victim in victims:
-            if self._eligible.may_go(victim, gone):
-                gone.append(victim)
+            others = [other for other in gone if other.held.whole is not victim.held]
+            if self._eligible.may_go(victim, others):
+                for pod in gone if len(others) < len(gone) else ():
+                    if pod not in others:  # it goes with its workload
+                        self._move(trial, pod, back=True)
+                gone = [*others, victim]
                 self._move(trial, victim, back=False)
                 if self._fits(trial):
                     break

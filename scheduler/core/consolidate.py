@@ -5,7 +5,7 @@ there, by the work that is lost, within `Policy.consolidation_budget_milli_s` fo
 with the places kept until all have landed (`landing`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
@@ -15,7 +15,7 @@ from scheduler.core.caps import Caps
 from scheduler.core.limits import because, waits_for
 from scheduler.core.movers import Movers, again
 from scheduler.core.moves import Dearer, Moved, free_in_sum, make_room
-from scheduler.core.plan import Landing, Preempt
+from scheduler.core.plan import Hold, Landing, Preempt
 from scheduler.core.policy import Policy
 from scheduler.core.preempt import Evictions
 from scheduler.core.reasons import PreemptRule, Reason
@@ -37,6 +37,18 @@ class Consolidated:
     preempts: list[Preempt] = field(default_factory=list)
     landings: list[Landing] = field(default_factory=list)
     reasons: dict[WorkloadId, Reason] = field(default_factory=dict)
+
+    def holds(
+        self, like: Sequence[PendingView], reason: Reason, *, ahead: Collection[WorkloadId]
+    ) -> list[Hold]:
+        """What a class is told, less those that went `ahead`: by default the reason."""
+        if not ahead and not self.reasons:
+            return [Hold(tuple(pending.id for pending in like), reason)]
+        told: dict[Reason, list[WorkloadId]] = {}
+        for pending in like:
+            if pending.id not in ahead:
+                told.setdefault(self.reasons.get(pending.id, reason), []).append(pending.id)
+        return [Hold(tuple(ids), reason) for reason, ids in told.items()]
 
 
 def consolidate(

@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from scheduler.core.admission import Admission
@@ -32,18 +31,21 @@ from scheduler.core.collection import no_collection
 from scheduler.core.compiled import compiled
 from scheduler.core.consolidate import consolidate
 from scheduler.core.draft import Draft
+from scheduler.core.elastic import keeping, leaving
 from scheduler.core.faults import of_rooms
+from scheduler.core.grow import Growth
 from scheduler.core.guarantees import BORROWED, OWN, tiers
 from scheduler.core.landing import land
 from scheduler.core.limits import because, most_useful, never_admissible, waits_for
 from scheduler.core.memory import Memory
 from scheduler.core.order import Heads, place_in_queue
-from scheduler.core.plan import Admit, Fault, Hold, Place, Plan, Preempt
+from scheduler.core.plan import Admit, Fault, Hold, Place, Plan, Preempt, Shrink
 from scheduler.core.policy import Policy
 from scheduler.core.preempt import Evictions
 from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.request import Option, Request, Requests
 from scheduler.core.share import Shares
+from scheduler.core.shrinks import given_up, gives_way, less_evicted
 from scheduler.core.snapshot import PendingView, Snapshot
 from scheduler.core.sound import refused, sound
 from scheduler.core.units import FlavorId, NodeId, WorkloadId
@@ -54,7 +56,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Cycle", "never_admissible", "plan", "planned"]
 
-_id = attrgetter("id")
 _OF_ROOM = {ReasonCode.NO_FREE_CAPACITY, ReasonCode.NO_FIT, ReasonCode.CLUSTER_UNAVAILABLE}
 
 LEAST_SWEPT = 256
@@ -101,8 +102,8 @@ class Cycle:
         self._policy = policy
         self._now = memory.draft("now", snapshot=snapshot, holding=snapshot.holding, packs=True)
         for held in snapshot.holding:
-            if held.releasing:
-                self._now.book.leave(holding=held)
+            if goes := leaving(held):
+                self._now.book.leave(holding=keeping(held, goes))
         self._shares = Shares(book=self._now.book)
         self.evictions = (
             Evictions(snapshot=snapshot, policy=policy, memory=memory)
@@ -123,6 +124,7 @@ class Cycle:
         self._begun: list[tuple[PendingView, Admit]] = []
         self._promised: set[NodeId] = set()
         self._preempts: list[Preempt] = []
+        self._shrinks: list[Shrink] = []
         self._holds: list[Hold] = []
 
     def overdrawn(self) -> tuple[Fault, ...]:
@@ -163,21 +165,19 @@ class Cycle:
             reason = because(ReasonCode.BEHIND, admitted_count=len(self._begun))
             if was_tried:
                 reason = self._why_not(like[0], heads.request_of(like[0]))
-            if not ahead and not moved.reasons:
-                self._holds.append(Hold(tuple(map(_id, like)), reason))
-                continue
-            told: dict[Reason, list[WorkloadId]] = {}
-            for pending in like:
-                if pending.id not in ahead:
-                    told.setdefault(moved.reasons.get(pending.id, reason), []).append(pending.id)
-            self._holds += [Hold(tuple(ids), reason) for reason, ids in told.items()]
-        return Plan(
+            self._holds += moved.holds(like, reason, ahead=ahead)
+        made = Plan(
             tuple(admit for _, admit in self._begun),
             (*self._preempts, *moved.preempts),
             tuple(self._holds),
             keeps=tuple(self.backfill.keeps),
             landings=(*landed.landings, *moved.landings),
+            shrinks=less_evicted(self._shrinks, self._preempts),
         )
+        if ahead or moved.landings:  # some on what is kept: what is free is not known
+            return made
+        growth = Growth(snapshot=self._snapshot, admission=self.admission, shares=self._shares)
+        return replace(made, grows=growth.run(made=made, max_admits=self._policy.max_admits))
 
     def _go_ahead(
         self, heads: "Heads | Sweep", left: Sequence[tuple[bool, list[PendingView]]]
@@ -337,7 +337,7 @@ class Cycle:
             options=lawful,
             started=self._begun,
             promised=self.evictions.promised if self.evictions else (),
-            leaving={preempt.victim for preempt in self._preempts},
+            leaving=given_up(self._preempts, self._shrinks),
             drafts=(self._now, *self._what_ifs()),
         )
         if kept is None:
@@ -387,9 +387,10 @@ class Cycle:
             return None
         self._promise(wait.places, evictions.soon)
         self._caps.add(workload=pending, holds=wait.places)
-        for victim in wait.victims:
-            self._preempts.append(Preempt(victim.id, pending.id, victim.rule))
-        return waits_for(places=wait.places, flavors=self._now.flavors, victims=len(wait.victims))
+        preempts, shrinks = gives_way(preemptor=pending.id, victims=wait.victims)
+        self._preempts, self._shrinks = self._preempts + preempts, self._shrinks + shrinks
+        gone = len(preempts) + len(shrinks)
+        return waits_for(places=wait.places, flavors=self._now.flavors, victims=gone)
 
     def _promise(self, places: Sequence[Place], soon: Draft) -> None:
         """Nobody may start on these any more, which somebody has in `soon`."""

@@ -26,6 +26,7 @@ from scheduler.core.admission import Admission
 from scheduler.core.caps import Caps
 from scheduler.core.cycle import plan
 from scheduler.core.draft import Draft
+from scheduler.core.elastic import asks, keeping, staying
 from scheduler.core.faults import faults
 from scheduler.core.guarantees import BORROWED, tiers
 from scheduler.core.order import Heads
@@ -34,6 +35,7 @@ from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode
 from scheduler.core.request import Requests
 from scheduler.core.share import Shares
+from scheduler.core.shrinks import given_up
 from scheduler.core.snapshot import ArrayView, HeldView, HoldingView, PendingView, Snapshot
 from scheduler.core.sound import sound
 from scheduler.core.units import ProjectId, UserId, WorkloadId
@@ -155,9 +157,15 @@ class _Simulation:
         admitted = {admit.workload: admit.places for admit in made.admits}
         evicted = {preempt.victim for preempt in made.preempts}
         leaving = [h for h in snapshot.holding if h.releasing or h.id in evicted]
-        staying = [h for h in snapshot.holding if not h.releasing and h.id not in evicted]
+        shrunk = given_up(made.preempts, made.shrinks)
+        stays = [
+            keeping(h, tuple(p for p in staying(h) if (h.id, p.id) not in shrunk))
+            for h in snapshot.holding
+            if not h.releasing and h.id not in evicted
+        ]
+        grown = {grow.workload: grow.places for grow in made.grows}
         waiting = [p for p in snapshot.pending if p.id not in admitted]
-        waiting += [_again(held) for held in leaving if held.pod_sets]
+        waiting += [asks(held) for held in leaving if held.pod_sets]
         closed = {queue.project for queue in snapshot.queues if queue.held}
         kept = {id for id, r in made.reasons().items() if r.code is ReasonCode.RESERVED}
         waiting = [
@@ -165,8 +173,11 @@ class _Simulation:
             for p in waiting
             if p.project not in closed and p.id not in kept and p.waits_for is None
         ]
-        self._draft = Draft(snapshot=snapshot, holding=staying)
-        self._running = [_running(held, snapshot.at) for held in staying]
+        self._draft = Draft(snapshot=snapshot, holding=stays)
+        self._running = [_running(h, grown.get(h.id, ()), snapshot.at) for h in stays]
+        for held in stays:
+            for place in grown.get(held.id, ()):
+                self._draft.add(project=held.project, holder=place)
         for pending in snapshot.pending:
             places = admitted.get(pending.id, ())
             for place in places:
@@ -281,7 +292,7 @@ class _Ends:
         return None if run.limit_s is None else (run.limit_s, Basis.LIMIT)
 
 
-def _running(held: HoldingView, at: int) -> _Run:
+def _running(held: HoldingView, grown: Sequence[Place], at: int) -> _Run:
     since_s = 0 if held.started_at is None else min(0, held.started_at - at)
     return _Run(
         held.id,
@@ -290,30 +301,13 @@ def _running(held: HoldingView, at: int) -> _Run:
         held.array,
         since_s,
         held.run_time_limit_s,
-        held.placements,
+        [*held.placements, *grown],
     )
 
 
 def _started(pending: PendingView, now_s: int, places: Sequence[Place]) -> _Run:
     limit_s = pending.run_time_limit_s
     return _Run(pending.id, pending.project, pending.user, pending.array, now_s, limit_s, places)
-
-
-def _again(victim: HoldingView) -> PendingView:
-    """A victim back in its queue, in a cluster that it accepts."""
-    return PendingView(
-        id=victim.id,
-        project=victim.project,
-        priority=victim.priority,
-        preemptible=victim.preemptible,
-        submitted_at=victim.admitted_at,
-        pod_sets=victim.pod_sets,
-        run_time_limit_s=victim.run_time_limit_s,
-        clusters=victim.clusters,
-        user=victim.user,
-        topology=victim.topology,
-        array=victim.array,
-    )
 
 
 def _weakness(basis: Basis) -> int:

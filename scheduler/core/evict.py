@@ -20,8 +20,8 @@ from scheduler.core.reasons import PreemptRule
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import FlavorView, PendingView, PodSetView
 from scheduler.core.space import free_milli
-from scheduler.core.units import ClusterId, FlavorId, WorkloadId
-from scheduler.core.victims import Cost, Eligible, Victim
+from scheduler.core.units import ClusterId, FlavorId
+from scheduler.core.victims import Cost, Eligible, UnitId, Victim
 
 _SECOND_LOOKS = 16
 """Victims of one search for whose return the workload is placed anew, and at most so many pods."""
@@ -57,7 +57,7 @@ class Search:
         self._option = option
         self._cluster = cluster
         self._eligible = eligible
-        self._taken: dict[WorkloadId, Victim] = {}
+        self._taken: dict[UnitId, Victim] = {}
         self._flavors = tuple(flavor for flavor, _ in option.needs)
         self._reclaimed: Counter[int] = Counter()
         self._cheapest: Cheapest | None = None
@@ -71,8 +71,14 @@ class Search:
         places = self._place(evicting=self._eligible is not None)
         if places is None or not self._free_quota():
             self._soon.rollback(mark)
+            self.forget()
             return None
         return self._let_go(places)
+
+    def forget(self) -> None:
+        """Nobody was taken: `soon` is as it was before."""
+        for victim in list(self._taken.values()):
+            self._count(victim, gone=False)
 
     def _place(self, *, evicting: bool) -> tuple[Place, ...] | None:
         return place_gang(
@@ -97,7 +103,7 @@ class Search:
             if self._eligible is None:
                 return False
             for victim in self._eligible.with_flavor(flavor):
-                if victim.id in self._taken or not self._eligible.may_go(victim, ()):
+                if victim.held.is_in(self._taken) or not self._eligible.may_go(victim, ()):
                     continue
                 if victim.rule is PreemptRule.PRIORITY or not self._must_be_own(flavor):
                     self._evict(victim)
@@ -115,6 +121,8 @@ class Search:
         """
         looks = min(_SECOND_LOOKS, max(1, _PODS_ANEW // len(places)))
         for victim in self._harmful():
+            if self._goes_anyway(victim):
+                continue
             mark = self._soon.checkpoint()
             again: tuple[Place, ...] | None = places
             if self._has_room(victim):
@@ -132,7 +140,12 @@ class Search:
             else:
                 self._soon.rollback(mark)
                 self._count(victim, gone=True)
-        return Wait(places, tuple(sorted(self._taken.values(), key=_harm)))
+        victims = (v for v in self._taken.values() if not self._goes_anyway(v))
+        return Wait(places, tuple(sorted(victims, key=_harm)))
+
+    def _goes_anyway(self, victim: Victim) -> bool:
+        """Whether it is a pod whose workload was taken after it."""
+        return victim.held.whole is not None and victim.held.whole.id in self._taken
 
     def _harmful(self) -> Iterator[Victim]:
         """All of them when there are several; then those left once more, if nobody is reclaimed
@@ -168,7 +181,7 @@ class Search:
                 placement.memory_mib,
                 placement.spans,
             )
-            for rank, placement in enumerate(held.holding.placements)
+            for rank, placement in enumerate(held.placements)
         ]
         return let_in(places=back, rooms=rooms, flavors=self._soon.flavors)
 
@@ -204,12 +217,12 @@ class Search:
         )
 
     def _evict(self, victim: Victim) -> None:
-        for placement in victim.held.holding.placements:
+        for placement in victim.held.placements:
             self._soon.remove(project=victim.held.holding.project, holder=placement)
         self._count(victim, gone=True)
 
     def _put_back(self, victim: Victim) -> None:
-        for placement in victim.held.holding.placements:
+        for placement in victim.held.placements:
             self._soon.add(project=victim.held.holding.project, holder=placement)
         self._count(victim, gone=False)
 
@@ -218,6 +231,9 @@ class Search:
             self._taken[victim.id] = victim
         else:
             del self._taken[victim.id]
+        if victim.held.whole is not None:
+            move = victim.held.whole.lose if gone else victim.held.whole.regain
+            move(victim.held)
         if victim.rule is PreemptRule.RECLAIM and self._eligible is not None:
             self._reclaimed[self._eligible.above(victim)] += 1 if gone else -1
 
@@ -244,5 +260,5 @@ class Search:
         return True
 
 
-def _harm(victim: Victim) -> tuple[Cost, WorkloadId]:
+def _harm(victim: Victim) -> tuple[Cost, UnitId]:
     return victim.cost, victim.id

@@ -59,6 +59,13 @@ _CLASSES: Mapping[str, FailureClass] = {
     for reason in reasons
 }  # fmt: skip
 
+LOST = frozenset(
+    word
+    for word, failure in _CLASSES.items()
+    if failure in {FailureClass.NODE_LOST, FailureClass.EVICTED}
+)
+"""The words of which a gang that has enough without the pod takes no harm."""
+
 
 def classify(reason: str, *, node_down: bool = False) -> FailureClass:
     """Of one pod that failed, by the cluster's word for it (`PodReport.reason`) or ours; whether

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from scheduler.core import mig
 from scheduler.core.caps_law import caps
 from scheduler.core.cohorts import Cohorts
+from scheduler.core.elastic_law import begun, elastic
 from scheduler.core.moves_law import landed, moves
 from scheduler.core.plan import Admit, Place, Plan
 from scheduler.core.reasons import PreemptRule, ReasonCode
@@ -47,6 +48,7 @@ def violations(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
         *reclaimers(snapshot, plan),
         *_evictions(snapshot, plan),
         *moves(snapshot, plan),
+        *elastic(snapshot, plan),
     }
     if plan.landings:
         then, made = landed(snapshot, plan)
@@ -138,7 +140,7 @@ def _rooms(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     """No span twice, legal spans only, no more cores and memory than there are."""
     flavors = {f.id: f for f in snapshot.flavors}
     devices = {d.id: d for c in snapshot.clusters for n in c.nodes for d in n.devices}
-    placed = [place for admit in plan.admits for place in admit.places]
+    placed = [place for _, places in begun(plan) for place in places]
     held = [p for holding in snapshot.holding for p in holding.placements]
     for place in placed:
         flavor = flavors.get(place.flavor)
@@ -241,12 +243,13 @@ def quotas(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     """No member of the tree is brought beyond what it has and may borrow, whatever has room."""
     cohorts = Cohorts(cohorts=snapshot.cohorts, queues=snapshot.queues)
     projects = {p.id: p.project for p in snapshot.pending}
+    projects |= {h.id: h.project for h in snapshot.holding}
     before = usage(snapshot)
     after = Counter(before)
-    for admit in plan.admits:
-        for place in admit.places:
-            if admit.workload in projects:
-                after[projects[admit.workload], place.flavor] += place.amount_milli
+    for workload, places in begun(plan):
+        for place in places:
+            if workload in projects:
+                after[projects[workload], place.flavor] += place.amount_milli
     for by in (before, after):
         add_models(snapshot, by)
     grown = {key for key, amount in after.items() if amount > before[key]}

@@ -67,7 +67,7 @@ class Movers:
         found = self._in_cluster.get((cluster, model))
         if found is None:
             held = (h for h in self._candidates.all() if self._holds(h, cluster, model))
-            least = nsmallest(MOST_MOVERS, held, key=lambda each: each.order[1:])
+            least = nsmallest(MOST_MOVERS, held, key=lambda each: each.order[2:])
             found = self._in_cluster[cluster, model] = _by_loss(least, self._may_move)
         return iter(found)
 
@@ -135,9 +135,15 @@ class Movers:
 
     def _holds(self, held: Held, cluster: ClusterId, model: str) -> bool:
         of, flavors = held.holding, self.draft.flavors
-        return of.cluster == cluster and (
-            not model
-            or any(p.flavor in flavors and flavors[p.flavor].model == model for p in of.placements)
+        return (
+            held.is_whole
+            and of.cluster == cluster
+            and (
+                not model
+                or any(
+                    p.flavor in flavors and flavors[p.flavor].model == model for p in of.placements
+                )
+            )
         )
 
     def _may_move(self, held: HoldingView) -> bool:
@@ -191,5 +197,6 @@ def again(held: HoldingView) -> PendingView:
 
 
 def _by_loss(found: Iterable[Held], may_move: Callable[[HoldingView], bool]) -> list[Victim]:
-    movers = [Victim(h, PreemptRule.CONSOLIDATE) for h in found if may_move(h.holding)]
+    whole = (h for h in found if h.is_whole and len(h.placements) == len(h.holding.placements))
+    movers = [Victim(h, PreemptRule.CONSOLIDATE) for h in whole if may_move(h.holding)]
     return sorted(movers, key=lambda victim: (victim.cost, victim.id))

@@ -25,8 +25,8 @@ from scheduler.core.snapshot import (
     PodSetView,
 )
 from scheduler.core.space import free_milli, free_within_milli
-from scheduler.core.units import ClusterId, NodeId, WorkloadId
-from scheduler.core.victims import Held, Victim, loss_milli_s
+from scheduler.core.units import ClusterId, NodeId
+from scheduler.core.victims import Held, UnitId, Victim, loss_milli_s
 
 MOST_IN_VAIN = 8
 """Nodes off which one search tries to move work that finds no other place."""
@@ -132,7 +132,7 @@ class _Search:
         self._in_vain = 0
         self._cheapest: Cheapest | None = None
         self._landed: list[Landed] = []
-        self._taken: dict[WorkloadId, Victim] = {}
+        self._taken: dict[UnitId, Victim] = {}
         self.lost_milli_s = 0
         self.dearer: Dearer | None = None
 
@@ -253,7 +253,7 @@ class _Search:
         return False
 
     def _alone(self, node: NodeId) -> Iterator[Held]:
-        return (h for h in self._movers.alone(node) if h.holding.id not in self._taken)
+        return (h for h in self._movers.alone(node) if h.id not in self._taken)
 
     def _remove(self, victim: Victim) -> None:
         for placement in victim.held.holding.placements:
@@ -267,5 +267,5 @@ class _Search:
         self._landed += landed
 
 
-def _largest_first(victim: Victim) -> tuple[int, WorkloadId]:
+def _largest_first(victim: Victim) -> tuple[int, UnitId]:
     return -sum(placement.amount_milli for placement in victim.held.holding.placements), victim.id

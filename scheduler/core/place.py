@@ -164,6 +164,21 @@ def most_together(
     return len(bounds), most
 
 
+def place_more(
+    *,
+    draft: Draft,
+    pending: PendingView,
+    option: Option,
+    cluster: ClusterId,
+    nth: int,
+    within: Domain | None,
+) -> Place | None:
+    """One more pod of the nth pod set of what runs, in the draft: in `within`, or at least near it
+    where the topology only asks for that. Its rank is 0; None leaves the draft as it was."""
+    gang = _Gang(draft, pending, option, cluster, packs=True, within=within)
+    return gang.places()[0] if gang.put_more(nth) else None
+
+
 def would_place(
     *, draft: Draft, pending: PendingView, request: Request, option: Option
 ) -> Iterator[tuple[Place, ...]]:

@@ -3,7 +3,16 @@
 from dataclasses import dataclass
 
 from scheduler.core.reasons import FaultKind, PreemptRule, Reason, Subject
-from scheduler.core.units import ClusterId, DeviceId, FlavorId, NodeId, PodSetId, Span, WorkloadId
+from scheduler.core.units import (
+    ClusterId,
+    DeviceId,
+    FlavorId,
+    NodeId,
+    PlacementId,
+    PodSetId,
+    Span,
+    WorkloadId,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +45,27 @@ class Preempt:
     victim: WorkloadId
     preemptor: WorkloadId
     rule: PreemptRule
+
+
+@dataclass(frozen=True, slots=True)
+class Shrink:
+    """Take back these placements of `victim`, which runs on with its least at least."""
+
+    victim: WorkloadId
+    placements: tuple[PlacementId, ...]
+    preemptor: WorkloadId
+    rule: PreemptRule
+
+
+@dataclass(frozen=True, slots=True)
+class Grow:
+    """Give a workload that runs these places too, all of them or none.
+
+    Their ranks count from 0: the pods get the next ones of its attempt in that order.
+    """
+
+    workload: WorkloadId
+    places: tuple[Place, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +125,8 @@ class Plan:
     faults: tuple[Fault, ...] = ()
     keeps: tuple[Keep, ...] = ()
     landings: tuple[Landing, ...] = ()
+    shrinks: tuple[Shrink, ...] = ()
+    grows: tuple[Grow, ...] = ()
 
     def reasons(self) -> dict[WorkloadId, Reason]:
         """Why each that waits does."""

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from scheduler.core.cohorts import FLEET
 from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
+from scheduler.core.elastic import gives_back, keeping, staying
 from scheduler.core.equivalents import Parts
 from scheduler.core.evict import Search, Wait
 from scheduler.core.memory import Memory
@@ -24,10 +25,10 @@ from scheduler.core.plan import Place
 from scheduler.core.policy import Policy
 from scheduler.core.quota import Book
 from scheduler.core.request import Option, Request
-from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
+from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot
 from scheduler.core.space import free_within_milli
 from scheduler.core.units import ClusterId, ProjectId
-from scheduler.core.victims import Candidates, Eligible, cost_of
+from scheduler.core.victims import ALL, Candidates, Eligible, cost_of
 
 MOST_DOMAINS = 8
 """Domains of a cluster in which one workload that has to be in one looks for victims."""
@@ -54,7 +55,7 @@ class Evictions:
         )
         self._snapshot = snapshot
         self._policy = policy
-        self._leaving = any(held.releasing for held in snapshot.holding)
+        self._leaving = any(map(gives_back, snapshot.holding))
         self._soon: Draft | None = None
         self._bare: Draft | None = None
         self._taken: list[tuple[ProjectId, Place]] = []
@@ -72,7 +73,7 @@ class Evictions:
     def soon(self) -> Draft:
         """Built when first asked for; in plans where nobody lacks room it never is."""
         if self._soon is None:
-            self._soon = self._draft("soon", lambda held: not held.releasing)
+            self._soon = self._draft("soon", staying)
         return self._soon
 
     @property
@@ -199,6 +200,7 @@ class Evictions:
             if len(where) == 1:
                 return wait
             self.soon.rollback(mark)
+            search.forget()
             tried.append((cost_of(wait.victims) if wait.victims else (), cluster, nth))
         if not tried:
             return None
@@ -286,12 +288,17 @@ class Evictions:
         return self._bare
 
     def _without_evictable(self) -> Draft:
-        gone = self.candidates
-        return self._draft("bare", lambda held: not held.releasing and held.id not in gone)
+        def protected(held: HoldingView) -> tuple[HeldView, ...]:
+            if (held.id, ALL) in self.candidates:
+                return ()
+            return tuple(p for p in staying(held) if (held.id, p.id) not in self.candidates)
 
-    def _draft(self, purpose: str, stays: Callable[[HoldingView], bool]) -> Draft:
-        staying = [held for held in self._snapshot.holding if stays(held)]
-        draft = self._memory.draft(purpose, snapshot=self._snapshot, holding=staying)
+        return self._draft("bare", protected)
+
+    def _draft(self, purpose: str, left: Callable[[HoldingView], tuple[HeldView, ...]]) -> Draft:
+        each = ((held, left(held)) for held in self._snapshot.holding)
+        holding = [keeping(held, stays) for held, stays in each if stays]
+        draft = self._memory.draft(purpose, snapshot=self._snapshot, holding=holding)
         for project, place in self._taken:
             draft.add(project=project, holder=place)
         return draft

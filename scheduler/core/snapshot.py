@@ -181,7 +181,8 @@ class QueueView:
 
 @dataclass(frozen=True, slots=True)
 class PodSetView:
-    """`count` like pods, of which `min_count` start together or none does.
+    """`count` like pods, of which `min_count` start together or none does; those beyond come and
+    go while the others run.
 
     gpu_count 0 is CPU-only work (its flavors are of kind CPU). gpu_milli is 1000, or, with
     gpu_count 1 and SHARE flavors, the thousandths of one device. `flavors` are accepted in that
@@ -249,7 +250,11 @@ class PendingView:
 
 @dataclass(frozen=True, slots=True)
 class HeldView:
-    """One pod's placement that still holds capacity (its release has not been seen)."""
+    """One pod's placement that still holds capacity (its release has not been seen).
+
+    `rank` is the pod's in its attempt. `leaving`: it was told to go, while others of its workload
+    stay.
+    """
 
     id: PlacementId
     pod_set: PodSetId
@@ -259,6 +264,8 @@ class HeldView:
     cpu_milli: int
     memory_mib: int
     spans: tuple[tuple[DeviceId, Span], ...] = ()
+    rank: int = 0
+    leaving: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from fractions import Fraction
 
 from scheduler.core import mig
 from scheduler.core.cohorts import FLEET, Cohorts
-from scheduler.core.plan import Plan
+from scheduler.core.elastic_law import lost
+from scheduler.core.plan import Plan, Preempt, Shrink
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.snapshot import FlavorKind, Snapshot
 from scheduler.core.units import FlavorId, ProjectId, WorkloadId
@@ -96,10 +97,13 @@ def reclaims(snapshot: Snapshot, plan: Plan, waits: set[WorkloadId]) -> Iterator
         for place in admit.places:
             left[pending[admit.workload].project, place.flavor] += place.amount_milli
     cohorts = Cohorts(cohorts=snapshot.cohorts, queues=snapshot.queues)
-    reclaimed = [p for p in plan.preempts if p.rule is PreemptRule.RECLAIM and p.victim in holding]
-    for preempt in reclaimed:
-        for placement in holding[preempt.victim].placements:
-            left[holding[preempt.victim].project, placement.flavor] -= placement.amount_milli
+    reclaimed = [
+        each
+        for each in _given(plan)
+        if each.rule is PreemptRule.RECLAIM and each.victim in holding
+    ]
+    for held, placement in lost(snapshot, plan, PreemptRule.RECLAIM):
+        left[held.project, placement.flavor] -= placement.amount_milli
     add_models(snapshot, left)
     waiting = [pending[w].project for w in waits if w in pending]
     # What a project waits for counts for it, so of one that waits too nothing is said here.
@@ -128,14 +132,16 @@ def reclaimers(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     pending = {p.id: p for p in snapshot.pending}
     holding = {h.id: h for h in snapshot.holding}
     cohorts = Cohorts(cohorts=snapshot.cohorts, queues=snapshot.queues)
-    for by in sorted({preempt.preemptor for preempt in plan.preempts} & pending.keys()):
+    gives = _given(plan)
+    for by in sorted({each.preemptor for each in gives} & pending.keys()):
         asks = pending[by]
-        of = [p for p in plan.preempts if p.preemptor == by and p.victim in holding]
-        gone = {p.victim for p in of if p.rule is PreemptRule.PRIORITY}
+        of = [each for each in gives if each.preemptor == by and each.victim in holding]
+        gone = {p.id for _, p in lost(snapshot, plan, PreemptRule.PRIORITY, by)}
         used: Usage = Counter()
         for held in snapshot.holding:
-            for placement in () if held.releasing or held.id in gone else held.placements:
-                used[held.project, placement.flavor] += placement.amount_milli
+            for placement in held.placements:
+                if not (held.releasing or placement.leaving or placement.id in gone):
+                    used[held.project, placement.flavor] += placement.amount_milli
         flavors = {flavor for pod_set in asks.pod_sets for flavor in pod_set.flavors}
         for pod_set in asks.pod_sets:
             a_pod = pod_set.gpu_count * pod_set.gpu_milli or pod_set.cpu_milli
@@ -155,6 +161,10 @@ def reclaimers(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
             )
         ):
             yield f"{by} reclaims beyond what is guaranteed to it"
+
+
+def _given(plan: Plan) -> list[Preempt | Shrink]:
+    return [*plan.preempts, *plan.shrinks]
 
 
 def _shared(snapshot: Snapshot, victim: WorkloadId, by: WorkloadId) -> set[FlavorId]:
@@ -181,8 +191,9 @@ def firm(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     cohorts = Cohorts(cohorts=snapshot.cohorts, queues=snapshot.queues)
     used: Usage = Counter()
     for held in snapshot.holding:
-        for placement in held.placements if not held.releasing else ():
-            used[held.project, placement.flavor] += placement.amount_milli
+        for placement in held.placements:
+            if not (held.releasing or placement.leaving):
+                used[held.project, placement.flavor] += placement.amount_milli
     for admit in plan.admits:
         asks = pending.get(admit.workload)
         if asks is None:

@@ -1,16 +1,19 @@
 """Who may be evicted for whom, and how much harm that does.
 
 PRIORITY: preemptible work of lower priority in the same project. RECLAIM: preemptible work of
+PRIORITY: preemptible work of lower priority in the same project. RECLAIM: preemptible work of
 another project, over what is guaranteed to it and to those above it, in a flavor that the workload
 asks for (`guarantees`). Neither takes work that has not yet run for the least time its project
-grants it.
+grants it. Pods beyond the least of their set go by themselves, by the same rules, whether or not
+their workload may be evicted.
 
-Harm, least first: borrowers before the project's own work, lower priority, less work lost since
-the last checkpoint, fewer pods. A gang goes as a whole, so on each node all of it counts.
+Harm, least first: such pods before whole workloads, borrowers before the project's own work, lower
+priority, less work lost since the last checkpoint, fewer pods. Of a gang that goes as a whole all
+counts, on each node.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from heapq import merge
 from operator import attrgetter
 from typing import NamedTuple
@@ -18,62 +21,110 @@ from typing import NamedTuple
 from scheduler.core import losses
 from scheduler.core.cohorts import FLEET
 from scheduler.core.draft import Draft
+from scheduler.core.elastic import keeping, staying, surplus
 from scheduler.core.equivalents import Parts
 from scheduler.core.guarantees import gives, guarantor
 from scheduler.core.quota import Book
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.request import Option
 from scheduler.core.snapshot import HeldView, HoldingView, PendingView, QueueView
-from scheduler.core.units import ClusterId, FlavorId, NodeId, ProjectId, WorkloadId
+from scheduler.core.units import ClusterId, FlavorId, NodeId, PlacementId, ProjectId, WorkloadId
 
-Cost = tuple[bool, int, int, int]
-"""Whether it is own work, its priority, its loss in thousandths of devices x seconds, its pods."""
+Cost = tuple[int, int, int, int]
+"""Its kind (0: pods of a borrower, 1: own pods, 2: a borrower, 3: own work), its priority, its
+loss in thousandths of devices x seconds, its pods."""
+
+UnitId = tuple[WorkloadId, PlacementId]
+"""Of what goes as one: a pod by itself, or a workload, for which the second is ALL."""
+ALL = PlacementId("")
 
 
 class Held:
-    """Work that may be evicted. `amounts` is what it gives back, thousandths by flavor, models
-    too; `order` has the least harm first, whosever work it is."""
+    """Work that may be evicted, or one pod of it that may go. `amounts` is what it gives back,
+    thousandths by flavor, models too; `order` has the least harm first, whosever work it is.
 
-    __slots__ = ("amounts", "holding", "on", "order")
+    A pod is in `whole`, where that may go too, until it has been taken from it (`lose`).
+    """
 
-    def __init__(self, holding: HoldingView, *, parts: Parts, at: int) -> None:
+    __slots__ = ("amounts", "holding", "id", "is_whole", "on", "order", "placements", "whole")
+
+    def __init__(
+        self,
+        holding: HoldingView,
+        *,
+        parts: Parts,
+        at: int,
+        pod: HeldView | None = None,
+        whole: "Held | None" = None,
+    ) -> None:
         self.holding = holding
-        placements = holding.placements
-        lost = lost_milli_s(holding=holding, at=at)
-        self.order = holding.priority, lost, len(placements), holding.id
-        self.amounts = parts.sums(holding=holding)
+        self.is_whole = pod is None
+        self.whole = whole
+        self.id: UnitId = holding.id, ALL if pod is None else pod.id
+        self.placements = placements = staying(holding) if pod is None else (pod,)
+        lost = lost_milli_s(holding=holding, placements=placements, at=at)
+        rank = 0 if pod is None else pod.rank
+        self.order = self.is_whole, holding.priority, lost, len(placements), -rank, self.id
+        self.amounts = parts.sums(holding=keeping(holding, placements))
         self.on: dict[NodeId, tuple[HeldView, ...]] = {}
         for placement in placements:
             node = placement.node
             self.on[node] = (*self.on[node], placement) if node in self.on else (placement,)
+
+    def is_in(self, gone: Container[UnitId]) -> bool:
+        """Whether it is among those gone, by itself or with its workload."""
+        return self.id in gone or (self.whole is not None and self.whole.id in gone)
+
+    def lose(self, pod: "Held") -> None:
+        """The pod has gone by itself."""
+        self.placements = tuple(p for p in self.placements if p not in pod.placements)
+        for node, gone in pod.on.items():
+            self.on[node] = tuple(p for p in self.on[node] if p not in gone)
+        for flavor, amount in pod.amounts.items():
+            self.amounts[flavor] -= amount
+
+    def regain(self, pod: "Held") -> None:
+        """Undo `lose`."""
+        self.placements = (*self.placements, *pod.placements)
+        for node, back in pod.on.items():
+            self.on[node] = (*self.on[node], *back)
+        for flavor, amount in pod.amounts.items():
+            self.amounts[flavor] += amount
 
 
 _ORDER = attrgetter("order")
 
 
 class Victim(NamedTuple):
-    """Someone who may be evicted for a workload, by a rule."""
+    """Someone who may be evicted for a workload, or a pod that may go for it, by a rule."""
 
     held: Held
     rule: PreemptRule
 
     @property
-    def id(self) -> WorkloadId:
-        return self.held.holding.id
+    def id(self) -> UnitId:
+        return self.held.id
+
+    @property
+    def kind(self) -> int:
+        return 2 * self.held.is_whole + (self.rule is PreemptRule.PRIORITY)
 
     @property
     def cost(self) -> Cost:
-        priority, lost_milli_s, pods, _ = self.held.order
+        _, priority, lost_milli_s, pods, *_ = self.held.order
         if self.rule is PreemptRule.CONSOLIDATE:
             priority = 0  # it goes on elsewhere, whatever comes before it
-        return self.rule is PreemptRule.PRIORITY, priority, lost_milli_s, pods
+        return self.kind, priority, lost_milli_s, pods
+
+
+_KIND, _COST = attrgetter("kind"), attrgetter("cost")
 
 
 def cost_of(victims: Sequence[Victim]) -> Cost:
     """Of some victims, one at least: the worst of their kinds, and what they lose in sum."""
     costs = [victim.cost for victim in victims]
-    own, priority = max(cost[0] for cost in costs), max(cost[1] for cost in costs)
-    return own, priority, loss_milli_s(victims), sum(cost[3] for cost in costs)
+    kind, priority = max(cost[0] for cost in costs), max(cost[1] for cost in costs)
+    return kind, priority, loss_milli_s(victims), sum(cost[3] for cost in costs)
 
 
 def loss_milli_s(victims: Iterable[Victim]) -> int:
@@ -81,10 +132,11 @@ def loss_milli_s(victims: Iterable[Victim]) -> int:
     return sum(victim.cost[2] for victim in victims)
 
 
-def lost_milli_s(*, holding: HoldingView, at: int) -> int:
-    """The work lost by its eviction, of devices, of cores where it has none (`losses`)."""
-    held = sum([p.amount_milli for p in holding.placements if p.spans])
-    held = held or sum([p.amount_milli for p in holding.placements])
+def lost_milli_s(*, holding: HoldingView, placements: Sequence[HeldView], at: int) -> int:
+    """The work lost with these of its placements, of devices, of cores where they have none
+    (`losses`)."""
+    held = sum([p.amount_milli for p in placements if p.spans])
+    held = held or sum([p.amount_milli for p in placements])
     return losses.lost_milli_s(
         held_milli=held,
         started_at=holding.started_at,
@@ -101,7 +153,8 @@ def is_protected(*, holding: HoldingView, min_run_time_s: int, at: int) -> bool:
 
 
 class Candidates:
-    """All work that may be evicted, less what has been in this plan; least harm first."""
+    """All work that may be evicted and all pods that may go by themselves, less what has been
+    taken in this plan; least harm first."""
 
     def __init__(
         self,
@@ -111,19 +164,24 @@ class Candidates:
         parts: Parts,
         at: int,
     ) -> None:
-        self._gone: set[WorkloadId] = set()
+        self._gone: set[UnitId] = set()
         self._of_project: dict[ProjectId, list[Held]] = {}
         self._of_flavor: dict[FlavorId, dict[ProjectId, list[Held]]] = {}
         self._on_node: dict[NodeId, list[Held]] = {}
         granted = {queue.project: queue.min_run_time_s for queue in queues}
-        evictable = (
-            Held(h, parts=parts, at=at)
-            for h in holding
-            if h.preemptible
-            and not h.releasing
-            and not is_protected(holding=h, min_run_time_s=granted.get(h.project, 0), at=at)
-        )
-        self._all = {held.holding.id: held for held in sorted(evictable, key=_ORDER)}
+        self._all: dict[UnitId, Held] = {}
+        for each in holding:
+            whole: Held | None = None
+            min_run_time_s = granted.get(each.project, 0)
+            if (
+                each.preemptible
+                and not each.releasing
+                and not is_protected(holding=each, min_run_time_s=min_run_time_s, at=at)
+            ):
+                whole = self._all[each.id, ALL] = Held(each, parts=parts, at=at)
+            for pod in surplus(each):
+                self._all[each.id, pod.id] = Held(each, parts=parts, at=at, pod=pod, whole=whole)
+        self._all = {held.id: held for held in sorted(self._all.values(), key=_ORDER)}
         for held in self._all.values():
             self._of_project.setdefault(held.holding.project, []).append(held)
             for flavor in held.amounts:
@@ -132,9 +190,9 @@ class Candidates:
             for node in held.on:
                 self._on_node.setdefault(node, []).append(held)
 
-    def __contains__(self, workload: WorkloadId) -> bool:
-        """Whether it may be evicted, for some workload or other."""
-        return workload in self._all
+    def __contains__(self, unit: UnitId) -> bool:
+        """Whether it may be evicted, or go by itself, for some workload or other."""
+        return unit in self._all
 
     @property
     def none(self) -> bool:
@@ -143,14 +201,16 @@ class Candidates:
 
     def forget(self, held: Held) -> None:
         """It is being evicted: not there for anyone else."""
-        self._gone.add(held.holding.id)
+        self._gone.add(held.id)
 
     def own(self, *, pending: PendingView) -> Iterator[Held]:
         """The project's own work of lower priority."""
         for held in self._of_project.get(pending.project, ()):
             if held.holding.priority >= pending.priority:
-                return
-            if held.holding.id not in self._gone:
+                if held.is_whole:
+                    return
+                continue
+            if not held.is_in(self._gone):
                 yield held
 
     def exist(self, *, pending: PendingView, option: Option, book: Book, guarantor: int) -> bool:
@@ -192,7 +252,7 @@ class Candidates:
         return self._left(merge(*(of[p] for p in projects if p in of), key=_ORDER))
 
     def _left(self, found: Iterable[Held]) -> Iterator[Held]:
-        return (held for held in found if held.holding.id not in self._gone)
+        return (held for held in found if not held.is_in(self._gone))
 
 
 class Eligible:
@@ -232,34 +292,44 @@ class Eligible:
 
     def in_cluster(self, cluster: ClusterId) -> Iterator[Victim]:
         """All of them that hold something there, least harm first."""
+        own = (
+            Victim(held, PreemptRule.PRIORITY)
+            for held in self._candidates.own(pending=self._pending)
+            if held.holding.cluster == cluster
+        )
+        return merge(self._borrowers_in(cluster), own, key=_COST)
+
+    def _borrowers_in(self, cluster: ClusterId) -> Iterator[Victim]:
         by_flavor = [self._candidates.with_flavor(*each) for each in self._borrowers.items()]
         before: Held | None = None
         for held in merge(*by_flavor, key=_ORDER):
             if held is not before and held.holding.cluster == cluster:
                 yield Victim(held, PreemptRule.RECLAIM)
             before = held
-        for held in self._candidates.own(pending=self._pending):
-            if held.holding.cluster == cluster:
-                yield Victim(held, PreemptRule.PRIORITY)
 
-    def on_node(self, node: NodeId) -> Iterator[Victim]:
-        """Borrowers before own work, else least harm first."""
-        own = []
+    def on_node(self, node: NodeId) -> list[Victim]:
+        """Those that hold something there, least harm first."""
+        found = []
         for held in self._candidates.on_node(node):
             if self._borrows(held):
-                yield Victim(held, PreemptRule.RECLAIM)
+                found.append(Victim(held, PreemptRule.RECLAIM))
             elif self._is_own(held):
-                own.append(held)
-        for held in own:
-            yield Victim(held, PreemptRule.PRIORITY)
+                found.append(Victim(held, PreemptRule.PRIORITY))
+        found.sort(key=_KIND)
+        return found
 
     def with_flavor(self, flavor: FlavorId) -> Iterator[Victim]:
-        """As `on_node`."""
-        for held in self._candidates.with_flavor(flavor, self._members):
-            yield Victim(held, PreemptRule.RECLAIM)
-        for held in self._candidates.own(pending=self._pending):
-            if flavor in held.amounts:
-                yield Victim(held, PreemptRule.PRIORITY)
+        """Those that hold some of it, least harm first."""
+        borrowing = (
+            Victim(held, PreemptRule.RECLAIM)
+            for held in self._candidates.with_flavor(flavor, self._members)
+        )
+        own = (
+            Victim(held, PreemptRule.PRIORITY)
+            for held in self._candidates.own(pending=self._pending)
+            if flavor in held.amounts
+        )
+        return merge(borrowing, own, key=_COST)
 
     def _is_own(self, held: Held) -> bool:
         of, pending = held.holding, self._pending

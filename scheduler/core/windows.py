@@ -9,6 +9,7 @@ stopped.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 from scheduler.core.draft import Draft
@@ -65,6 +66,12 @@ class Windows:
         """It holds these from now on."""
         if self._windows:
             self._held += _held(pending.project, places, self._end_of(pending))
+
+    def copy(self) -> "Windows":
+        """For the caller to tell what starts only there."""
+        made = copy(self)
+        made._held = list(self._held)
+        return made
 
     def runs_into(self, *, pending: PendingView, request: Request) -> bool:
         """Whether it may still run when hardware that it may get is another project's."""

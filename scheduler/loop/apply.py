@@ -7,7 +7,7 @@ by halving, and left for the next cycle.
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from time import perf_counter
@@ -20,7 +20,7 @@ from controlplane.kernel.crash import crash
 from controlplane.kernel.ids import uuid7
 from scheduler.core.fit import Room, let_in
 from scheduler.core.lifecycle import State
-from scheduler.core.plan import Admit, Landing, Plan
+from scheduler.core.plan import Admit, Grow, Landing, Plan
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.units import WorkloadId
 from scheduler.loop import arrays, holds, landings
@@ -72,7 +72,9 @@ def apply(
     begun, tried = perf_counter(), 0
     while tried < len(plan.admits) and perf_counter() - begun < BUDGET_S:
         batch = plan.admits[tried : tried + BATCH]
-        admitted |= _admit(lease, loaded, batch, projects, at)
+        admitted |= by_halves(
+            lease, batch, lambda some: _admit_batch(lease, loaded, some, projects, at)
+        )
         tried += len(batch)
     refused = tuple(a.workload for a in plan.admits[:tried] if a.workload not in admitted)
     late = {admit.workload for admit in plan.admits} - admitted
@@ -83,29 +85,27 @@ def apply(
     return Outcome(frozenset(admitted), refused, len(plan.admits) - tried, preempted)
 
 
-def _admit(
-    lease: Lease,
-    loaded: Loaded,
-    batch: Sequence[Admit],
-    projects: dict[WorkloadId, UUID],
-    at: datetime,
+def by_halves[T: (Admit, Grow)](
+    lease: Lease, batch: Sequence[T], carry_out: Callable[[Sequence[T]], set[WorkloadId]]
 ) -> set[WorkloadId]:
+    """What `carry_out` made true of the batch, in one transaction, or in several less what the
+    constraints refuse."""
     try:
         with transaction.atomic():
             fence(lease)
-            admitted = _admit_batch(lease, loaded, batch, projects, at)
+            done = carry_out(batch)
         crash("B4")
-        return admitted
+        return done
     except (IntegrityError, OperationalError, usage.MissingQuota) as error:
         # A race into an exclusion constraint may end as a deadlock instead of a refusal.
         if isinstance(error, OperationalError) and _sqlstate(error) not in _RACES:
             raise
         if len(batch) == 1:
-            logger.warning("workload %s not admitted: %s", batch[0].workload, error)
+            logger.warning("workload %s gets no places: %s", batch[0].workload, error)
             return set()
     middle = len(batch) // 2
-    return _admit(lease, loaded, batch[:middle], projects, at) | _admit(
-        lease, loaded, batch[middle:], projects, at
+    return by_halves(lease, batch[:middle], carry_out) | by_halves(
+        lease, batch[middle:], carry_out
     )
 
 
@@ -124,9 +124,9 @@ def _admit_batch(
     at: datetime,
 ) -> set[WorkloadId]:
     # The fence keeps other schedulers out, so room can only have grown by the time of the lock.
-    allowed = arrays.within(_still_open(batch, projects), loaded.waiting)
-    fitting = _still_fitting(loaded, allowed)
-    usage.lock(_amounts(fitting, projects))
+    allowed = arrays.within(still_open(batch, projects), loaded.waiting)
+    fitting = still_fitting(loaded, allowed)
+    usage.lock(amounts(fitting, projects))
     moved = transition(
         [
             Step(
@@ -143,7 +143,7 @@ def _admit_batch(
         at=at,
     )
     made = [admit for admit in fitting if UUID(admit.workload) in moved]
-    usage.add(_amounts(made, projects))
+    usage.add(amounts(made, projects))
     workloads = [UUID(admit.workload) for admit in made]
     numbers = [loaded.waiting[admit.workload].attempts + 1 for admit in made]
     attempts = [uuid7() for _ in made]
@@ -157,7 +157,7 @@ def _admit_batch(
         created_at=at,
     )
     crash("B3")
-    _insert_placements(made, attempts, numbers, at)
+    insert_placements(made, attempts, numbers, at)
     bulk.insert(
         Operation,
         id=[uuid7() for _ in made],
@@ -169,27 +169,28 @@ def _admit_batch(
     return {admit.workload for admit in made}
 
 
-def _amounts(
-    admits: Iterable[Admit], projects: dict[WorkloadId, UUID]
+def amounts[T: (Admit, Grow)](
+    batch: Iterable[T], projects: dict[WorkloadId, UUID]
 ) -> dict[tuple[UUID, UUID], int]:
-    amounts: Counter[tuple[UUID, UUID]] = Counter()
-    for admit in admits:
-        for place in admit.places:
-            amounts[projects[admit.workload], UUID(place.flavor)] += place.amount_milli
-    return dict(amounts)
+    """What they hold of quotas, by project and flavor."""
+    found: Counter[tuple[UUID, UUID]] = Counter()
+    for each in batch:
+        for place in each.places:
+            found[projects[each.workload], UUID(place.flavor)] += place.amount_milli
+    return dict(found)
 
 
-def _still_open(batch: Sequence[Admit], projects: dict[WorkloadId, UUID]) -> list[Admit]:
+def still_open[T: (Admit, Grow)](batch: Sequence[T], projects: dict[WorkloadId, UUID]) -> list[T]:
     """Those whose queue nobody has closed since the plan was made, nor can until this is done."""
-    asked = Project.objects.filter(id__in={projects[admit.workload] for admit in batch})
+    asked = Project.objects.filter(id__in={projects[each.workload] for each in batch})
     rows = asked.order_by("id").select_for_update(no_key=True).values_list("id", "queue_state")
     opened = {id for id, state in rows if state == QueueState.OPEN}
-    return [admit for admit in batch if projects[admit.workload] in opened]
+    return [each for each in batch if projects[each.workload] in opened]
 
 
-def _still_fitting(loaded: Loaded, batch: Sequence[Admit]) -> list[Admit]:
-    """The gangs that fit on the rows as they are now, in order, each beside those before it."""
-    wanted = {place.node for admit in batch for place in admit.places}
+def still_fitting[T: (Admit, Grow)](loaded: Loaded, batch: Sequence[T]) -> list[T]:
+    """What fits on the rows as they are now, in order, each whole beside those before it."""
+    wanted = {place.node for each in batch for place in each.places}
     nodes = {
         node.id: (cluster, node)
         for cluster in fleet.clusters()
@@ -202,16 +203,17 @@ def _still_fitting(loaded: Loaded, batch: Sequence[Admit]) -> list[Admit]:
         if held.node in rooms:
             rooms[held.node].take(holder=held, flavor=flavors.get(held.flavor))
 
-    return [admit for admit in batch if let_in(places=admit.places, rooms=rooms, flavors=flavors)]
+    return [each for each in batch if let_in(places=each.places, rooms=rooms, flavors=flavors)]
 
 
-def _insert_placements(
-    admits: Sequence[Admit], attempts: Sequence[UUID], numbers: Sequence[int], at: datetime
+def insert_placements[T: (Admit, Grow)](
+    batch: Sequence[T], attempts: Sequence[UUID], numbers: Sequence[int], at: datetime
 ) -> None:
+    """One row for each place; `attempts` and their `numbers` are those of `batch`, one by one."""
     pods = [
-        (place, admit.workload, attempt, number)
-        for admit, attempt, number in zip(admits, attempts, numbers, strict=True)
-        for place in admit.places
+        (place, each.workload, attempt, number)
+        for each, attempt, number in zip(batch, attempts, numbers, strict=True)
+        for place in each.places
     ]
     ids = [uuid7() for _ in pods]
     bulk.insert(
@@ -246,7 +248,7 @@ def _insert_placements(
     )
 
 
-_RULES = {
+RULES = {
     PreemptRule.PRIORITY: "for work of higher priority in the same project",
     PreemptRule.RECLAIM: "because its project borrowed what another project is guaranteed",
     PreemptRule.CONSOLIDATE: "to start again elsewhere at once, so that other work has room",
@@ -277,7 +279,7 @@ def _preempt(
                     projects[preempt.victim],
                     loaded.states[preempt.victim],
                     State.PREEMPTING,
-                    f"preempted {_RULES[preempt.rule]}",
+                    f"preempted {RULES[preempt.rule]}",
                 )
                 for workload_id, preempt in rules.items()
             ],

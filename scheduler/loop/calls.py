@@ -64,7 +64,7 @@ class Calls:
         if time.monotonic() - _namespaces.get(key, -NAMESPACE_S) >= NAMESPACE_S:
             self._reach(lambda: self._port.ensure_namespace(name=attempt.namespace))
             _namespaces[key] = time.monotonic()
-        pod = next((pod for pod in attempt.pods if is_gang(pod.peers)), None)
+        pod = next((pod for pod in attempt.pods if is_gang(pod.most)), None)
         if pod is not None:
             self._reach(
                 lambda: self._port.ensure_service(

@@ -22,7 +22,8 @@ from scheduler.selectors.fleet import rows
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """What dispatch needs of one placement. `peers` is how many pods its gang has."""
+    """What dispatch needs of one placement. `peers` is how many pods its gang started with;
+    `least` and `most` are how many it may have."""
 
     placement_id: UUID
     workload_id: UUID
@@ -48,8 +49,12 @@ class Pod:
     run_time_limit_s: int | None
     grace_s: int
     notice_s: int
-    array_index: int | None = None
-    array_size: int | None = None
+    array_index: int | None
+    array_size: int | None
+    least: int
+    most: int
+    opened: bool
+    dismissed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +126,18 @@ JOIN tenants_project p ON p.id = w.project_id
 WHERE a.id = ANY(%s) ORDER BY a.id
 """
 
-# Those that still hold their room. A gang stays as large as it was planned: the others' pods have
-# to be what they were.
+# Those that still hold their room. What is asked of a pod stays what it was, whatever became of
+# the others, for the cluster compares: so `peers` counts those that were placed at the start.
 _PODS = """
 SELECT * FROM (
     SELECT q.attempt_id, q.id, q.workload_id, a.number, q.rank,
-           count(*) OVER (PARTITION BY q.attempt_id) AS peers,
+           count(*) FILTER (WHERE q.created_at = a.created_at)
+               OVER (PARTITION BY q.attempt_id) AS peers,
            p.namespace, q.pod_name, q.pod_uid, n.hostname, s.image, s.command, s.args, s.env,
            q.cpu_milli, q.memory_mib, f.kind, f.profile, s.gpu_count, s.gpu_milli,
            n.share_replicas, n.share_resource, w.run_time_limit_s, w.grace_s, w.notice_s,
            w.array_index, y.size,
+           sizes.least, sizes.most, q.opened_at IS NOT NULL, q.dismissed_at IS NOT NULL,
            q.released_at
     FROM scheduler_placement q
     JOIN scheduler_attempt a ON a.id = q.attempt_id
@@ -140,6 +147,8 @@ SELECT * FROM (
     JOIN clusters_node n ON n.id = q.node_id
     JOIN clusters_flavor f ON f.id = q.flavor_id
     LEFT JOIN scheduler_workloadarray y ON y.id = w.array_id
+    CROSS JOIN LATERAL (SELECT sum(z.min_count)::int AS least, sum(z.count)::int AS most
+                        FROM scheduler_podset z WHERE z.workload_id = q.workload_id) sizes
     WHERE q.attempt_id = ANY(%s)
 ) planned WHERE released_at IS NULL ORDER BY attempt_id, rank
 """
@@ -229,6 +238,19 @@ def close(*, attempts: Sequence[UUID], kinds: Sequence[OperationKind], token: UU
             [list(attempts), token, [kind.value for kind in kinds]],
         )
     let_go(attempts=attempts, token=token)
+
+
+def unfinished(*, attempts: Sequence[UUID], dismissed: Sequence[UUID]) -> frozenset[UUID]:
+    """Those of which further pods are to be started, or to go than those of the `dismissed`
+    placements; the caller has locked them all."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT attempt_id FROM scheduler_placement WHERE attempt_id = ANY(%s)"
+            " AND released_at IS NULL AND CASE WHEN dismissed_at IS NULL THEN opened_at IS NULL"
+            " ELSE id <> ALL(%s) END",
+            [list(attempts), list(dismissed)],
+        )
+        return frozenset(row[0] for row in cursor.fetchall())
 
 
 def postpone(

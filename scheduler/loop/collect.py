@@ -35,19 +35,20 @@ within these bounds: what can't be deleted, for want of a right say, must not ke
 
 
 class _Ended(NamedTuple):
-    """`pods` are names and uids, of those of its `pods_count` that were born."""
+    """`most` is how many pods it could have; `pods` are names and uids of those that were born."""
 
     id: UUID
     leftover: Leftover
     workload_id: UUID
     number: int
     namespace: str
-    pods_count: int
+    most: int
     pods: Sequence[tuple[str, str]]
 
 
 _DUE = """
-SELECT a.id, a.leftover, a.workload_id, a.number, t.namespace, count(*),
+SELECT a.id, a.leftover, a.workload_id, a.number, t.namespace,
+       (SELECT sum(s.count) FROM scheduler_podset s WHERE s.workload_id = a.workload_id),
        coalesce(array_agg(ARRAY[q.pod_name, q.pod_uid]) FILTER (WHERE q.pod_uid <> ''), '{}')
 FROM (SELECT * FROM scheduler_attempt
       WHERE cluster_id = %s AND collect_at <= statement_timestamp()
@@ -94,7 +95,7 @@ def _deletions(
     port: ClusterPort, ended: _Ended
 ) -> Iterator[tuple[tuple[UUID, str], Callable[[], None]]]:
     """The calls that take away what is due, by attempt and name."""
-    if is_gang(ended.pods_count):
+    if is_gang(ended.most):
         # With the pods once more: a late repeat of its creation may have brought it back.
         name = service_name(ended.workload_id, ended.number)
         yield (

@@ -2,11 +2,12 @@
 
 An attempt is claimed whole, so start and stop of one gang never run at once. Starting is
 two-phase: create every pod gated, store its uid, then open the gates; a pod whose uid is not
-stored is never opened, so a retry or a late duplicate can't start work twice (P3).
+stored is never opened, so a retry or a late duplicate can't start work twice (P3). Pods that come
+to a gang that runs, or go, are started and stopped in the same way (`resize`).
 """
 
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
@@ -35,6 +36,7 @@ from scheduler.loop.claims import (
     still_mine,
     store_uids,
     unended,
+    unfinished,
 )
 from scheduler.loop.retry import give_up
 from scheduler.models import OperationKind
@@ -109,12 +111,29 @@ class _Hand:
         self._token = token
         self._at = at
         self.acts: Mapping[OperationKind, Callable[[Sequence[Claimed]], None]] = {
-            OperationKind.START: self.start,
+            OperationKind.START: self.resize,
             OperationKind.NOTICE: self.give_notice,
             OperationKind.STOP: self.stop,
         }
 
-    def start(self, attempts: Sequence[Claimed]) -> None:
+    def resize(self, attempts: Sequence[Claimed]) -> None:
+        """Ask for the end of those dismissed, then start what is not open yet."""
+        leaving = [_only(a, [p for p in a.pods if p.dismissed]) for a in attempts]
+        leaving = [attempt for attempt in leaving if attempt.pods]
+        asked, never_born = self._end(leaving) if leaving else ([], [])
+        at = self._at()
+        observe.record(facts=[_unborn(id, at) for id in never_born], at=at)
+        postponed = {a.id for a in leaving} - {a.id for a in asked}
+        self._start(
+            [
+                _only(a, [p for p in a.pods if not (p.opened or p.dismissed)])
+                for a in attempts
+                if a.id not in postponed
+            ],
+            dismissed=[pod.placement_id for pod in _pods(asked)],
+        )
+
+    def _start(self, attempts: Sequence[Claimed], *, dismissed: Sequence[UUID]) -> None:
         attempts = self._prepare(attempts)
         born = self._calls.create(_pods(attempts))
         attempts = self._sort_out(attempts, born)
@@ -127,7 +146,7 @@ class _Hand:
         attempts = [attempt for attempt in attempts if attempt.id in mine]
         opened = self._calls.open(_pods(attempts), born)
         attempts = self._sort_out(attempts, opened, hopeless=_HOPELESS_OPEN)
-        self._close_started(attempts)
+        self._close_started(attempts, dismissed)
 
     def give_notice(self, attempts: Sequence[Claimed]) -> None:
         """Tell the pods until when they may run: their stop is due then, told or not."""
@@ -140,6 +159,18 @@ class _Hand:
 
     def stop(self, attempts: Sequence[Claimed]) -> None:
         """Ask for the pods' end; what never came to be is settled at once."""
+        done, never_born = self._end(attempts)
+        with transaction.atomic():
+            at = self._at()
+            observe.record(facts=[_unborn(id, at) for id in never_born], at=at)
+            settled = [attempt.id for attempt in done]
+            lock(settled)
+            settle.settle(attempts=settled, at=at)
+            close(attempts=settled, kinds=list(OperationKind), token=self._token)
+
+    def _end(self, attempts: Sequence[Claimed]) -> tuple[list[Claimed], list[UUID]]:
+        """Ask for the pods' end: the attempts where that worked for all, and the placements whose
+        pods never came to be; the other attempts are postponed."""
         # Before any is deleted: once a pod is gone, only its uid says whose it was.
         uids = self._calls.uids(_pods(attempts))
         taken = store_uids(
@@ -153,26 +184,7 @@ class _Hand:
                 postpone(attempts=[attempt.id], why=str(failed[0]), token=self._token)
             else:
                 done.append(attempt)
-        never_born = [id for id, born in _of(done, asked, bool) if not born]
-        with transaction.atomic():
-            at = self._at()
-            observe.record(
-                facts=[
-                    observe.Fact(
-                        id, ended_at=at, succeeded=False, reason=NEVER_STARTED, released=True
-                    )
-                    for id in never_born
-                ],
-                at=at,
-            )
-            settled = [attempt.id for attempt in done]
-            lock(settled)
-            settle.settle(attempts=settled, at=at)
-            close(
-                attempts=settled,
-                kinds=list(OperationKind),
-                token=self._token,
-            )
+        return done, [id for id, born in _of(done, asked, bool) if not born]
 
     def _prepare(self, attempts: Sequence[Claimed]) -> list[Claimed]:
         """Those whose namespace and service are there."""
@@ -283,7 +295,7 @@ class _Hand:
             at=self._at(),
         )
 
-    def _close_started(self, attempts: Sequence[Claimed]) -> None:
+    def _close_started(self, attempts: Sequence[Claimed], dismissed: Sequence[UUID]) -> None:
         at = self._at()
         with transaction.atomic():
             lock([attempt.id for attempt in attempts])
@@ -298,11 +310,24 @@ class _Hand:
                 actor_name="dispatcher",
                 at=at,
             )
+            ids = [attempt.id for attempt in attempts]
+            further = unfinished(attempts=ids, dismissed=dismissed)
+            let_go(attempts=sorted(further), token=self._token)
             close(
-                attempts=[attempt.id for attempt in attempts],
-                kinds=[OperationKind.START],
+                attempts=[id for id in ids if id not in further],
+                kinds=[OperationKind.START, OperationKind.RESIZE],
                 token=self._token,
             )
+
+
+def _only(attempt: Claimed, pods: Iterable[Pod]) -> Claimed:
+    return replace(attempt, pods=tuple(pods))
+
+
+def _unborn(placement_id: UUID, at: datetime) -> observe.Fact:
+    return observe.Fact(
+        placement_id, ended_at=at, succeeded=False, reason=NEVER_STARTED, released=True
+    )
 
 
 def _pods(attempts: Sequence[Claimed]) -> list[Pod]:

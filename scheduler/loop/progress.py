@@ -15,11 +15,15 @@ from scheduler.models import AttemptOutcome
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Counts over the placements of a live attempt. `reasons` are those of the failed ones,
+    """Counts over the placements of a live attempt; those that it lost and does without are not
+    counted. `most` is how many pods it may have. `reasons` are those of the failed ones,
     `exit_codes` what they exited with, but for those that were deleted, and `node_down` whether
     one of their nodes is gone or not ready. `failure` and `trouble` are what was first seen to
     have broken it, if anything. `held_milli` counts devices. What is evicted runs on until
-    `notice_until`, if it was given notice."""
+    `notice_until`, if it was given notice.
+
+    `began_at` is when the least of each pod set had started, None before that.
+    """
 
     attempt_id: UUID
     workload_id: UUID
@@ -31,15 +35,15 @@ class Progress:
     failure: FailureClass | None
     trouble: str
     notice_until: datetime | None
+    most: int
     total: int
-    started: int
     released: int
     succeeded: int
     failed: int
     reasons: tuple[str, ...]
     exit_codes: tuple[int, ...]
     node_down: bool
-    started_at: datetime | None
+    began_at: datetime | None
     ended_at: datetime | None
     held_milli: int
     checkpointed_at: datetime | None
@@ -67,11 +71,10 @@ class Progress:
 
     def lost_milli_s(self, *, at: datetime) -> int:
         """Thousandths of devices x seconds of work that its end `at` loses; a gang that never ran
-        whole has none."""
-        ran = self.started_at if self.started == self.total else None
+        with its least has none."""
         return lost_milli_s(
             held_milli=self.held_milli,
-            started_at=None if ran is None else int(ran.timestamp()),
+            started_at=None if self.began_at is None else int(self.began_at.timestamp()),
             checkpointed_at=(
                 None if self.checkpointed_at is None else int(self.checkpointed_at.timestamp())
             ),
@@ -105,8 +108,8 @@ def verdict(progress: Progress, *, at: datetime) -> Verdict | None:
         return Verdict(stop=True, failure=failure, trouble=trouble)
     if progress.failed and progress.notice_until is not None and at < progress.notice_until:
         return Verdict(stop=True)  # a part of it has ended already: the others wait for nothing
-    if progress.started == progress.total and progress.state in {State.ADMITTED, State.BOUND}:
-        return Verdict(State.RUNNING, at=progress.started_at)
+    if progress.began_at is not None and progress.state in {State.ADMITTED, State.BOUND}:
+        return Verdict(State.RUNNING, at=progress.began_at)
     return None
 
 

@@ -10,9 +10,9 @@ GPU = "nvidia.com/gpu"
 RENDEZVOUS_PORT = 29500
 
 
-def is_gang(pods_count: int) -> bool:
-    """An attempt of so many pods: they find each other by a service."""
-    return pods_count > 1
+def is_gang(most: int) -> bool:
+    """A workload of up to so many pods: they find each other by a service."""
+    return most > 1
 
 
 def service_name(workload_id: UUID, attempt: int) -> str:
@@ -22,9 +22,9 @@ def service_name(workload_id: UUID, attempt: int) -> str:
 
 
 def pod_request(pod: Pod) -> PodRequest:
-    """The pod as the cluster's own vocabulary has it; a gang's pods get rendezvous variables, an
-    array's their element's index."""
-    gang = is_gang(pod.peers)
+    """The pod as the cluster's own vocabulary has it; a gang's pods get rendezvous variables, and
+    how many they may be where that changes while they run; an array's their element's index."""
+    gang = is_gang(pod.most)
     subdomain = service_name(pod.workload_id, pod.attempt) if gang else ""
     env = dict(pod.env)
     if gang:
@@ -40,6 +40,8 @@ def pod_request(pod: Pod) -> PodRequest:
             "BERTH_ARRAY_INDEX": str(pod.array_index),
             "BERTH_ARRAY_SIZE": str(pod.array_size),
         }
+    if pod.least < pod.most:
+        env |= {"BERTH_MIN_PODS": str(pod.least), "BERTH_MAX_PODS": str(pod.most)}
     return PodRequest(
         namespace=pod.namespace,
         name=pod.name,

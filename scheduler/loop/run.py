@@ -20,11 +20,11 @@ from scheduler.core.plan import Hold, Plan
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.snapshot import Snapshot
-from scheduler.loop import defrag, dependencies, drain, faults, inputs, retention
+from scheduler.loop import defrag, dependencies, drain, faults, inputs, resize, retention
 from scheduler.loop import lease as leases
 from scheduler.loop.apply import Outcome, apply
 from scheduler.models import CycleRecord, Workload
-from scheduler.selectors import checks
+from scheduler.selectors import checks, elastic
 from scheduler.selectors import policy as policies
 from scheduler.selectors.load import load
 
@@ -39,7 +39,8 @@ KEPT_DAYS = 14
 def run_cycle(
     *, at: datetime, speed: float = 1.0, policy: Policy | None = None
 ) -> CycleRecord | None:
-    """Plan and apply once. None when another worker holds the lease, or nothing waits.
+    """Plan and apply once. None when another worker holds the lease, or nothing waits, nor runs
+    with fewer pods than it asks for.
 
     While admission is stopped, nothing starts and nobody is evicted for others; only reasons are
     written.
@@ -47,8 +48,8 @@ def run_cycle(
     """
     drain.evict(at=at, speed=speed)
     defrag.carry_out(shard=SHARD, at=at, speed=speed)
-    if not Workload.objects.filter(state=State.PENDING).exists():
-        return None  # an idle installation pays for these three queries a tick
+    if not (Workload.objects.filter(state=State.PENDING).exists() or elastic.is_short()):
+        return None  # an idle installation pays for these four queries a tick
     dependencies.settle(at=at)
     policy = policy or policies.current()
     lease = leases.acquire(shard=SHARD)
@@ -63,6 +64,8 @@ def run_cycle(
         leases.renew(lease)
         planned_at = perf_counter()
         outcome = apply(lease=lease, loaded=loaded, plan=decided, at=at, speed=speed)
+        shrunk = resize.shrink(lease=lease, shrinks=decided.shrinks, at=at)
+        grown = resize.grow(lease=lease, loaded=loaded, grows=decided.grows, at=at)
         applied_at = perf_counter()
     except leases.Fenced as fenced:
         logger.warning("cycle dropped: %s", fenced.message)
@@ -88,7 +91,7 @@ def run_cycle(
         plan=_summary(decided, outcome),
         faults=faults.summary(decided.faults),
     )
-    if outcome.admitted or outcome.preempted:
+    if outcome.admitted or outcome.preempted or shrunk or grown:
         inputs.keep(record, inputs.of(snapshot=loaded.snapshot, policy=policy, made=decided))
     return record
 
@@ -123,5 +126,7 @@ def _summary(decided: Plan, outcome: Outcome) -> dict[str, object]:
         "admits": [[admit.workload, admit.cluster, len(admit.places)] for admit in decided.admits],
         "refused": list(outcome.refused),
         "preempts": [[p.victim, p.preemptor, p.rule] for p in decided.preempts],
+        "shrinks": [[s.victim, s.preemptor, s.rule, len(s.placements)] for s in decided.shrinks],
+        "grows": [[grow.workload, len(grow.places)] for grow in decided.grows],
         "keeps": [[keep.workload, keep.starts_at, keep.idle_milli] for keep in decided.keeps],
     }

@@ -14,7 +14,7 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from controlplane.kernel import hints
-from scheduler.core.failures import DELETED, FailureClass
+from scheduler.core.failures import DELETED, LOST, FailureClass
 from scheduler.core.lifecycle import State
 from scheduler.loop.progress import Progress, Verdict, verdict
 from scheduler.loop.requests import is_gang
@@ -26,10 +26,30 @@ ACTOR = "system:observer"
 PAUSE = timedelta(seconds=10)
 """Between a lost attempt and the next, in the installation's clock."""
 
+# A pod that was lost, or dismissed, is done without as long as each set has its least left. Not so
+# the first of all, at which the others meet.
 _PROGRESS = """
+WITH seen AS (
+    SELECT p.*, s.min_count, s.count AS most,
+           coalesce(p.rank > 0 AND NOT p.succeeded
+                    AND (split_part(p.end_reason, ':', 1) = ANY(%s)
+                         OR p.dismissed_at IS NOT NULL), FALSE) AS lost
+    FROM scheduler_placement p JOIN scheduler_podset s ON s.id = p.pod_set_id
+    WHERE p.attempt_id = ANY(%s)),
+sets AS (
+    SELECT attempt_id, most, count(*) FILTER (WHERE NOT lost) >= min_count AS enough
+    FROM seen GROUP BY attempt_id, pod_set_id, min_count, most),
+gangs AS (SELECT attempt_id, sum(most) AS most, bool_and(enough) AS enough
+          FROM sets GROUP BY attempt_id),
+counted AS (SELECT seen.* FROM seen JOIN gangs USING (attempt_id) WHERE NOT (lost AND enough)),
+began AS (
+    SELECT attempt_id, CASE WHEN bool_and(at IS NOT NULL) THEN max(at) END AS at
+    FROM (SELECT attempt_id, (array_agg(started_at ORDER BY started_at))[min_count] AS at
+          FROM counted GROUP BY attempt_id, pod_set_id, min_count) least
+    GROUP BY attempt_id)
 SELECT a.id AS attempt_id, a.workload_id, w.project_id, w.state, w.retry_limit, w.retry_on,
        w.retry_exit_codes, w.failures, w.node_losses, a.failure, a.trouble, w.notice_until,
-       count(*) AS total, count(p.started_at) AS started, count(p.released_at) AS released,
+       g.most, count(*) AS total, count(p.released_at) AS released,
        count(*) FILTER (WHERE p.succeeded) AS succeeded,
        count(*) FILTER (WHERE NOT p.succeeded) AS failed,
        array_agg(DISTINCT p.end_reason) FILTER (WHERE NOT p.succeeded) AS reasons,
@@ -37,16 +57,18 @@ SELECT a.id AS attempt_id, a.workload_id, w.project_id, w.state, w.retry_limit, 
                                                AND p.end_reason <> %s) AS exit_codes,
        coalesce(bool_or(NOT n.ready OR n.gone_at IS NOT NULL) FILTER (WHERE NOT p.succeeded),
                 false) AS node_down,
-       max(p.started_at) AS started_at, max(p.ended_at) AS ended_at,
+       b.at AS began_at, max(p.ended_at) AS ended_at,
        coalesce(sum(p.amount_milli) FILTER (WHERE f.kind <> 'cpu'), 0)::bigint AS held_milli,
        w.checkpointed_at
 FROM scheduler_attempt a
 JOIN scheduler_workload w ON w.id = a.workload_id
-JOIN scheduler_placement p ON p.attempt_id = a.id
+JOIN gangs g ON g.attempt_id = a.id
+JOIN began b ON b.attempt_id = a.id
+JOIN counted p ON p.attempt_id = a.id
 JOIN clusters_node n ON n.id = p.node_id
 JOIN clusters_flavor f ON f.id = p.flavor_id
-WHERE a.id = ANY(%s) AND a.ended_at IS NULL
-GROUP BY a.id, w.id ORDER BY a.workload_id
+WHERE a.ended_at IS NULL
+GROUP BY a.id, w.id, g.most, b.at ORDER BY a.workload_id
 """
 
 
@@ -57,7 +79,7 @@ def settle(*, attempts: Collection[UUID], at: datetime) -> None:
     that the other's pod still runs, and the workload has to be where it is judged to be.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_PROGRESS, [DELETED, list(attempts)])
+        cursor.execute(_PROGRESS, [sorted(LOST), list(attempts), DELETED])
         names = [column.name for column in cursor.description or ()]
         rows = [Progress.of(dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
     conclusions = [(row, found) for row in rows if (found := verdict(row, at=at))]
@@ -71,7 +93,7 @@ def settle(*, attempts: Collection[UUID], at: datetime) -> None:
                 found.after,
                 found.why,
                 at=found.at,
-                started_at=row.started_at if row.started == row.total else None,
+                started_at=row.began_at,
             )
             for row, found in moves
             if found.after is not None
@@ -115,7 +137,7 @@ def _end(attempts: Sequence[tuple[Progress, Verdict]], at: datetime) -> None:
         (
             row.attempt_id,
             found.outcome,
-            Leftover.SERVICE if is_gang(row.total) else Leftover.PODS,
+            Leftover.SERVICE if is_gang(row.most) else Leftover.PODS,
             found.failure or "",
             found.trouble[:500],
             found.lost_milli_s,

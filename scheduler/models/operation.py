@@ -13,13 +13,15 @@ class OperationKind(models.TextChoices):
     START = "start"  # create the attempt's pods gated, store their uids, open the gates
     STOP = "stop"  # delete the attempt's pods
     NOTICE = "notice"  # tell the pods when they will be deleted
+    RESIZE = "resize"  # of a gang that stays, start the pods that came and delete those dismissed
 
 
 class Operation(Row):
     """Claimed through its attempt, so that one worker at a time acts on an attempt.
 
     `failures` counts tries that failed; the row is tried again at `due_at` (database clock). A
-    stop that is not due and has not failed waits for the end of a notice.
+    stop that is not due and has not failed waits for the end of a notice. A RESIZE is opened again
+    by each further one.
     """
 
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="operations")

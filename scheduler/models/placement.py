@@ -118,8 +118,11 @@ class Attempt(Row):
 class Placement(Row):
     """One pod of an attempt on one node. It holds capacity until `released_at`.
 
-    Written by apply (the row), dispatch (pod_uid, opened_at) and observe (the rest). `released_at`
+    Written by apply (the row), resize (dismissed_at), dispatch (pod_uid, opened_at) and observe
+    (the rest). `released_at`
     is set only when the pod is seen terminal or gone, never when its deletion was asked.
+    `dismissed_at` is when the pod was told to go while the others of its gang stay (ADR 0026). A
+    rank is given once in an attempt.
     `metered_until` is how far its held time has become usage intervals.
 
     Triggers (migration 0003_guards) hold it to its attempt, pod set and node, let none of that,
@@ -145,6 +148,7 @@ class Placement(Row):
     end_reason = models.CharField(max_length=200, blank=True)
     succeeded = models.BooleanField(null=True, blank=True)
     released_at = models.DateTimeField(null=True, blank=True)
+    dismissed_at = models.DateTimeField(null=True, blank=True)
     metered_until = models.DateTimeField(null=True, blank=True)
 
     class Meta:

@@ -216,6 +216,13 @@ class PodSet(Row):
                 name="pod_set_gpus_in_range",
             ),
         ]
+        indexes = [
+            models.Index(
+                fields=["workload"],
+                condition=Q(min_count__lt=F("count")),
+                name="pod_set_elastic",
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -242,7 +249,7 @@ class WorkloadEvent(Row):
     """One line of a workload's timeline, for its readers. Append-only by trigger.
 
     `kind` is `state` for transitions (before → after), else `preempted`, whose message is the
-    rule.
+    rule, or `grown` or `shrunk`, whose message says by how many pods, and for whom.
     """
 
     workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="events")

@@ -4,10 +4,14 @@ What must not live here: permission to act on it; the page asks `tenants.access`
 """
 
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
+
+from django.db.models import F
+from django.db.models.lookups import IsNull
 
 from scheduler.core.failures import Retries
 from scheduler.core.losses import gpu_hours
@@ -98,8 +102,8 @@ class Pod:
 
 @dataclass(frozen=True, slots=True)
 class AttemptDetail:
-    """One attempt with its first pods by rank; `pod_count` is all of them. `trouble` says what
-    broke it."""
+    """One attempt with its first pods by rank, those that have gone last; `pod_count` is all of
+    them. `trouble` says what broke it."""
 
     number: int
     cluster: str
@@ -128,13 +132,14 @@ class AttemptDetail:
 @dataclass(frozen=True, slots=True)
 class PodSetDetail:
     """A pod set as it was asked for. Values of its environment are not shown: they may be
-    secrets."""
+    secrets. `held_count` is how many of its pods hold room, of a set that comes and goes."""
 
     name: str
     asked: Asked
     image: str
     command: tuple[str, ...]
     env_names: tuple[str, ...]
+    held_count: int = 0
 
     @property
     def command_line(self) -> str:
@@ -239,6 +244,10 @@ def _numbers(numbers: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
 
 def _pod_sets(workload: Workload, asked: Sequence[Asked]) -> tuple[PodSetDetail, ...]:
     sets = PodSet.objects.filter(workload=workload).order_by("position")
+    held: Counter[UUID] = Counter()
+    if any(asks.min_count < asks.count for asks in asked):
+        live = Placement.objects.filter(workload=workload, released_at__isnull=True)
+        held.update(live.values_list("pod_set_id", flat=True))
     return tuple(
         PodSetDetail(
             name=one.name,
@@ -246,6 +255,7 @@ def _pod_sets(workload: Workload, asked: Sequence[Asked]) -> tuple[PodSetDetail,
             image=one.image,
             command=(*one.command, *one.args),
             env_names=tuple(sorted(one.env)),
+            held_count=held[one.id],
         )
         for one, asks in zip(sets, asked, strict=True)
     )
@@ -295,7 +305,7 @@ def _pods(attempt: Attempt) -> tuple[Pod, ...]:
     rows = list(
         Placement.objects.filter(attempt=attempt)
         .select_related("node", "flavor")
-        .order_by("rank")[:PODS_SHOWN]
+        .order_by(IsNull(F("released_at"), rhs=False), "rank")[:PODS_SHOWN]
     )
     spans = _spans([row.id for row in rows])
     return tuple(

@@ -151,7 +151,7 @@ def _view(row: fleet.Row, ask: Asked, waits_for: UnmetView | None) -> PendingVie
 # By what is not released rather than by state: capacity is held until the pod is seen gone.
 _HELD = """
 SELECT p.workload_id::text, p.id::text, p.pod_set_id::text, p.node_id::text, p.flavor_id::text,
-       p.amount_milli, p.cpu_milli, p.memory_mib
+       p.amount_milli, p.cpu_milli, p.memory_mib, p.rank, p.dismissed_at IS NOT NULL
 FROM scheduler_placement p WHERE p.released_at IS NULL
 """
 _HELD_SPANS = """
@@ -191,7 +191,7 @@ def _held(condition: str = "", parameters: Sequence[object] = ()) -> dict[str, l
 
 
 def _held_view(row: fleet.Row) -> HeldView:
-    id, pod_set, node, flavor, amount, cpu, memory, spans = row
+    id, pod_set, node, flavor, amount, cpu, memory, rank, leaving, spans = row
     held = tuple((DeviceId(device), Span(start, end)) for device, start, end in spans)
     return HeldView(
         PlacementId(id),
@@ -202,6 +202,8 @@ def _held_view(row: fleet.Row) -> HeldView:
         cpu,
         memory,
         held,
+        rank,
+        leaving,
     )
 
 

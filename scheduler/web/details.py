@@ -24,6 +24,9 @@ class PodSetOut(serializers.Serializer[Any]):  # Any: plain rows
     command = serializers.ListField(child=serializers.CharField())
     args = serializers.ListField(child=serializers.CharField())
     env = serializers.DictField(child=serializers.CharField())
+    held_count = serializers.IntegerField(
+        help_text="Pods that hold room now; with less than `count` it grows when there is more."
+    )
 
 
 class TopologyOut(serializers.Serializer[Any]):  # Any: plain rows
@@ -71,6 +74,9 @@ class PlacementOut(serializers.Serializer[Any]):  # Any: plain rows
     started_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)
     released_at = serializers.DateTimeField(allow_null=True)
+    dismissed_at = serializers.DateTimeField(
+        allow_null=True, help_text="When it was told to go, while the others of its gang stay."
+    )
     exit_code = serializers.IntegerField(allow_null=True)
     end_reason = serializers.CharField(allow_blank=True)
 

@@ -66,7 +66,7 @@ class SubmitForm(StrictForm):
     )  # fmt: skip
     min_count = forms.IntegerField(
         label="Start with at least", required=False, min_value=1, max_value=specs.MAX_PODS,
-        help_text="Pods. Empty: all of them.",
+        help_text="Pods. The others come and go while these run. Empty: all of them.",
     )  # fmt: skip
     gpus = forms.IntegerField(
         label="GPUs or slices per pod", initial=1, min_value=1,

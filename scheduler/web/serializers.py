@@ -125,7 +125,8 @@ class PodSetIn(StrictSerializer):
         low=1,
         high=specs.MAX_PODS,
         required=False,
-        help_text="How many start together or not at all; by default all of them.",
+        help_text="How many start together or not at all; by default all of them. The others come"
+        " and go while these run.",
     )
     cpu_milli = Integer(low=1, high=specs.MAX_CPU_MILLI, help_text="Thousandths of a core, a pod.")
     memory_mib = Integer(low=1, high=specs.MAX_MEMORY_MIB)

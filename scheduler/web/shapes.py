@@ -1,5 +1,6 @@
 """Rows as the plain JSON that the serializers describe. A test holds the two together."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -67,6 +68,8 @@ def detail(
     dispatch: Dispatch | None,
     standing: Iterable[Standing],
 ) -> Out:
+    listed = list(placements)
+    held = Counter(each.pod_set_id for each in listed if each.released_at is None)
     return {
         **workload(row, ties.array),
         "depends_on": [_need(each) for each in ties.needs],
@@ -80,8 +83,8 @@ def detail(
         "notice_until": row.notice_until,
         "attempts": [_attempt(each) for each in attempts],
         "labels": row.labels,
-        "pod_sets": [_pod_set(each) for each in row.pod_sets.all()],
-        "placements": [_placement(each) for each in placements],
+        "pod_sets": [_pod_set(each, held[each.id]) for each in row.pod_sets.all()],
+        "placements": [_placement(each) for each in listed],
         "dispatch": None if dispatch is None else asdict(dispatch),
         "priority": row.priority,
         "standing": [asdict(each) for each in standing],
@@ -157,7 +160,7 @@ def _topology(row: Workload) -> Out | None:
     return {"level": row.topology_level, "mode": mode}
 
 
-def _pod_set(row: PodSet) -> Out:
+def _pod_set(row: PodSet, held_count: int) -> Out:
     return {
         "name": row.name,
         "count": row.count,
@@ -171,6 +174,7 @@ def _pod_set(row: PodSet) -> Out:
         "command": row.command,
         "args": row.args,
         "env": row.env,
+        "held_count": held_count,
     }
 
 
@@ -206,6 +210,7 @@ def _placement(row: Placement) -> Out:
         "started_at": row.started_at,
         "ended_at": row.ended_at,
         "released_at": row.released_at,
+        "dismissed_at": row.dismissed_at,
         "exit_code": row.exit_code,
         "end_reason": row.end_reason,
     }

@@ -34,7 +34,9 @@ LABEL_KEY = re.compile(
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?)?", re.ASCII)
 RESERVED_DOMAINS = ("kubernetes.io", "k8s.io", "nvidia.com")
 """Label prefixes, next to Berth's own, that only Berth and the cluster may set."""
-RENDEZVOUS = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"})
+RENDEZVOUS = frozenset(
+    {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "BERTH_MIN_PODS", "BERTH_MAX_PODS"}
+)
 """Environment that Berth itself gives to a gang's pods."""
 OF_ARRAYS = frozenset({"BERTH_ARRAY_INDEX", "BERTH_ARRAY_SIZE"})
 """Environment that Berth itself gives to the pods of an array's elements."""

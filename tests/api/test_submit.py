@@ -76,7 +76,8 @@ def test_every_field_arrives_and_is_shown_again(api: Api, cast: Cast) -> None:
     made = client.post(URL, body | {"project": str(cast.detection.id)}, format="json")
     assert made.status_code == 201, made.content
     shown = client.get(f"{URL}/{made.json()['id']}").json()
-    assert {name: shown[name] for name in body} == body
+    told = body | {"pod_sets": [pod_set | {"held_count": 0}]}
+    assert {name: shown[name] for name in body} == told
     assert (shown["pods"], shown["gpus"]) == (3, 6)
     assert shown["flavors"] == ["a100-80gb", "h100-80gb"]
     assert shown["submitted_by"] == "ben"
@@ -214,6 +215,7 @@ def test_the_refused_environment_is_what_a_gangs_pods_are_given() -> None:
         namespace="x", name="w2-1-0", uid="", hostname="n1", image="x", command=(), args=(),
         env=(), cpu_milli=1, memory_mib=1, flavor_kind="cpu", profile="", gpu_count=0,
         gpu_milli=1000, share_replicas=1, share_resource="", run_time_limit_s=None,
-        grace_s=30, notice_s=0,
+        grace_s=30, notice_s=0, array_index=None, array_size=None,
+        least=1, most=2, opened=False, dismissed=False,
     )  # fmt: skip
     assert {name for name, _ in pod_request(pod).env} == RENDEZVOUS

@@ -246,8 +246,10 @@ def runs(
     releasing: bool = False,
     limit_s: int | None = None,
     in_cluster: str = "c1",
+    of: PodSetView | None = None,
 ) -> HoldingView:
-    """Work that holds whole devices ("n1/0"), a span of each, or cores of a node ("n1")."""
+    """Work that holds whole devices ("n1/0"), a span of each, or cores of a node ("n1"): the pods
+    of one set, which is `of` where that is given."""
     held = []
     for i, device_or_node in enumerate(where):
         on, _, ordinal = device_or_node.partition("/")
@@ -262,6 +264,7 @@ def runs(
                 milli(cores),
                 1024,
                 spans if ordinal else (),
+                rank=i,
             )
         )
     started_at = None if since_s is None else AT - since_s
@@ -276,6 +279,7 @@ def runs(
         started_at,
         limit_s,
         releasing,
+        pod_sets=() if of is None else (replace(of, id=PodSetId(f"{name}.main")),),
     )
 
 
@@ -321,25 +325,28 @@ def holds(admit: Admit, of: PendingView, *, since_s: int = 0) -> HoldingView:
         of.priority,
         of.preemptible,
         AT - since_s,
-        tuple(
-            HeldView(
-                PlacementId(f"{of.id}-{p.rank}"),
-                p.pod_set,
-                p.node,
-                p.flavor,
-                p.amount_milli,
-                p.cpu_milli,
-                p.memory_mib,
-                p.spans,
-            )
-            for p in admit.places
-        ),
+        tuple(held_at(place, place.rank, f"{of.id}-{place.rank}") for place in admit.places),
         AT - since_s,
         of.run_time_limit_s,
         pod_sets=of.pod_sets,
         user=of.user,
         topology=of.topology,
         array=of.array,
+    )
+
+
+def held_at(place: Place, rank: int, name: str) -> HeldView:
+    """What a pod of that rank and name holds there."""
+    return HeldView(
+        PlacementId(name),
+        place.pod_set,
+        place.node,
+        place.flavor,
+        place.amount_milli,
+        place.cpu_milli,
+        place.memory_mib,
+        place.spans,
+        rank,
     )
 
 

@@ -42,7 +42,12 @@ def test_what_moves_lands_where_it_was_said_and_has_nobody_evicted_before(
             for preempt in made.preempts
             if preempt.rule is PreemptRule.CONSOLIDATE
         ]
-        assert sum(lost_milli_s(holding=held, at=of.at) for held in movers) <= budget
+        assert (
+            sum(
+                lost_milli_s(holding=held, placements=held.placements, at=of.at) for held in movers
+            )
+            <= budget
+        )
         assert all(h.moved_at is None or of.at - h.moved_at >= REST_S for h in movers)
         leaving = any(held.releasing for held in of.holding)
         if not (made.admits or made.preempts or leaving):

@@ -47,7 +47,7 @@ class Asking:
             guarantors={o: by for o in request.options if o.flavors[0].name == reclaiming},
             book=self._now.book,
         )
-        return None if wait is None else sorted(victim.id for victim in wait.victims)
+        return None if wait is None else sorted(victim.id[0] for victim in wait.victims)
 
     def is_stuck(self, pending: PendingView) -> bool:
         (option,) = self.request(pending).options

@@ -110,6 +110,12 @@ class Fleet(RuleBasedStateMachine):
         self.world.seen_gone(_one(data, self.leaving()))
         self.plan(preemption=True, after_s=60)
 
+    @precondition(lambda self: self.shrinking())
+    @rule(data=st.data())
+    def a_shrink_is_seen(self, data: st.DataObject) -> None:
+        self.world.pods_seen_gone(_one(data, self.shrinking()))
+        self.plan(preemption=True, after_s=60)
+
     @rule(
         member=st.sampled_from(MEMBERS),
         flavor=st.sampled_from(FLAVORS),
@@ -153,6 +159,13 @@ class Fleet(RuleBasedStateMachine):
 
     def leaving(self) -> list[WorkloadId]:
         return [id for id, held in self.world.holding.items() if held.releasing]
+
+    def shrinking(self) -> list[WorkloadId]:
+        return [
+            id
+            for id, held in self.world.holding.items()
+            if not held.releasing and any(p.leaving for p in held.placements)
+        ]
 
 
 def _one[T: str](data: st.DataObject, of: Collection[T]) -> T:

@@ -8,11 +8,21 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from scheduler.core.plan import Admit, Plan, Preempt
+from scheduler.core.plan import Admit, Grow, Plan, Preempt, Shrink
 from scheduler.core.reasons import PreemptRule, ReasonCode
 from scheduler.core.snapshot import HoldingView, NodeView, PendingView, Snapshot
 from scheduler.core.units import WorkloadId
-from tests.core.build import BY_NAME, Quota, cluster, cohort_of, holds, milli, queue_of, snapshot
+from tests.core.build import (
+    BY_NAME,
+    Quota,
+    cluster,
+    cohort_of,
+    holds,
+    milli,
+    queue_of,
+    snapshot,
+)
+from tests.core.elastic import resized
 
 FLEET = "fleet"
 PARENTS = {"lab": FLEET, "vision": "lab", "a": "vision", "b": "vision", "c": "lab", "d": FLEET}
@@ -73,6 +83,14 @@ class World:
             held = holds(admit, self.asks[admit.workload])
             self.holding[admit.workload] = replace(held, admitted_at=self.at, started_at=self.at)
             self.waiting.remove(admit.workload)
+        for id in {shrink.victim for shrink in made.shrinks}:
+            gone = {p for s in made.shrinks if s.victim == id for p in s.placements}
+            placements = [
+                replace(p, leaving=p.leaving or p.id in gone) for p in self.holding[id].placements
+            ]
+            self.holding[id] = replace(self.holding[id], placements=tuple(placements))
+        for grow in made.grows:
+            self.holding[grow.workload] = resized(self.holding[grow.workload], made)
         for preempt in made.preempts:
             victim = self.holding[preempt.victim]
             self.holding[preempt.victim] = replace(victim, releasing=True)
@@ -85,6 +103,12 @@ class World:
         """Evicted, and its pods are gone: it queues again."""
         del self.holding[id]
         self.waiting.add(id)
+
+    def pods_seen_gone(self, id: WorkloadId) -> None:
+        """Those that were told to go; the others run on."""
+        held = self.holding[id]
+        left = tuple(p for p in held.placements if not p.leaving)
+        self.holding[id] = replace(held, placements=left)
 
     def _rows(self, member: str) -> dict[str, float | Quota]:
         return {flavor: quota for (of, flavor), quota in self.quotas.items() if of == member}
@@ -121,6 +145,8 @@ class World:
         assert sorted(decided) == sorted(self.waiting), "each is decided once"
         for admit in made.admits:
             self._check_gang(admit)
+        for grow in made.grows:
+            self._check_growth(grow)
         self._check_quotas(made)
         self._check_evictions(made)
         self._check_guarantees(made)
@@ -143,12 +169,26 @@ class World:
             assert len(on) == pod_set.gpu_count, "of as many devices as it asks for"
             assert {d.model for d in node.devices if d.id in on} <= {BY_NAME[place.flavor].model}
 
+    def _check_growth(self, grow: Grow) -> None:
+        held, asked = self.holding[grow.workload], self.asks[grow.workload]
+        (pod_set,) = asked.pod_sets
+        assert not held.releasing, "grew on its way out"
+        assert not any(p.leaving for p in held.placements), "grew while pods of it go"
+        assert not self.queues[asked.project].held, "grew in a held queue"
+        assert len(held.placements) + len(grow.places) <= pod_set.count, "grew too large"
+        for place in grow.places:
+            name, node = self.nodes[place.node]
+            assert name == held.cluster, "grew into another cluster"
+            assert node.usable, "grew onto a node that takes nothing new"
+            assert {place.flavor} == {p.flavor for p in held.placements}, "of another flavor"
+
     def usage(self, *, releasing: bool = True) -> Counter[tuple[str, str]]:
         """By project and flavor; without what is `releasing` if that is said."""
         used: Counter[tuple[str, str]] = Counter()
         for held in self.holding.values():
-            for placement in held.placements if releasing or not held.releasing else ():
-                used[held.project, placement.flavor] += placement.amount_milli
+            for placement in held.placements:
+                if releasing or not (held.releasing or placement.leaving):
+                    used[held.project, placement.flavor] += placement.amount_milli
         return used
 
     def _started(self, made: Plan) -> Counter[tuple[str, str]]:
@@ -156,6 +196,9 @@ class World:
         for admit in made.admits:
             for place in admit.places:
                 used[self.asks[admit.workload].project, place.flavor] += place.amount_milli
+        for grow in made.grows:
+            for place in grow.places:
+                used[self.asks[grow.workload].project, place.flavor] += place.amount_milli
         return used
 
     def _check_quotas(self, made: Plan) -> None:
@@ -208,13 +251,18 @@ class World:
     def _check_evictions(self, made: Plan) -> None:
         waits = _waits(made)
         assert len({p.victim for p in made.preempts}) == len(made.preempts), "evicted twice"
-        for preempt in made.preempts:
+        for shrink in made.shrinks:
+            held, asked = self.holding[shrink.victim], self.asks[shrink.victim]
+            left = [p for p in held.placements if not p.leaving and p.id not in shrink.placements]
+            assert len(left) >= asked.pod_sets[0].min_count, "shrunk below its least"
+            ranks = [p.rank for p in held.placements if p.id in shrink.placements]
+            assert len(ranks) == len(shrink.placements) > 0, "shrunk by pods that it has not"
+        for preempt in _evicting(made):
             victim, by = self.holding[preempt.victim], self.asks[preempt.preemptor]
             assert by.id in waits, "evicted for one who does not wait"
             assert not victim.releasing, "evicted before"
-            assert victim.preemptible, "evicted though it is not preemptible"
-            ran_s = self.at - (victim.started_at or self.at)
-            assert ran_s >= self.queues[victim.project].min_run_time_s, "evicted too early"
+            if isinstance(preempt, Preempt):
+                self._check_may_go(victim)
             if preempt.rule is PreemptRule.PRIORITY:
                 assert victim.project == by.project, "by priority, of another project"
                 assert victim.priority < by.priority, "by priority, and not lower"
@@ -222,6 +270,11 @@ class World:
                 assert victim.project != by.project, "reclaimed from itself"
                 of = {placement.flavor for placement in victim.placements}
                 assert of == {_flavor(by)}, "reclaimed what is not asked for"
+
+    def _check_may_go(self, victim: HoldingView) -> None:
+        assert victim.preemptible, "evicted though it is not preemptible"
+        ran_s = self.at - (victim.started_at or self.at)
+        assert ran_s >= self.queues[victim.project].min_run_time_s, "evicted too early"
 
     def _check_guarantees(self, made: Plan) -> None:
         """Who is reclaimed from keeps what is guaranteed, and so does each above it that is not
@@ -233,11 +286,11 @@ class World:
         waiting = {above for id in _waits(made) for above in _path(self.asks[id].project)}
         kept, left = self.usage(releasing=False), self.usage(releasing=False)
         left.update(self._started(made))
-        for preempt in made.preempts:
+        for preempt in _evicting(made):
             self._take(preempt, left)
             if preempt.rule is PreemptRule.PRIORITY:
                 self._take(preempt, kept)
-        for preempt in made.preempts:
+        for preempt in _evicting(made):
             if preempt.rule is PreemptRule.PRIORITY:
                 continue
             victim, by = self.holding[preempt.victim], self.asks[preempt.preemptor]
@@ -275,16 +328,24 @@ class World:
         )
         return usage.get((member, flavor), 0) + sum(more for more in beyond if more > 0)
 
-    def _take(self, preempt: Preempt, used: Counter[tuple[str, str]]) -> None:
+    def _take(self, preempt: Preempt | Shrink, used: Counter[tuple[str, str]]) -> None:
         victim = self.holding[preempt.victim]
         for placement in victim.placements:
-            used[victim.project, placement.flavor] -= placement.amount_milli
+            goes = not placement.leaving
+            if isinstance(preempt, Shrink):
+                goes = placement.id in preempt.placements
+            if goes:
+                used[victim.project, placement.flavor] -= placement.amount_milli
 
 
 def _waits(made: Plan) -> set[WorkloadId]:
     """Those for which something was evicted, or is on its way back."""
     waiting = ReasonCode.WAITING_FOR_PREEMPTION
     return {id for id, reason in made.reasons().items() if reason.code is waiting}
+
+
+def _evicting(made: Plan) -> list[Preempt | Shrink]:
+    return [*made.preempts, *made.shrinks]
 
 
 def _children(member: str) -> list[str]:

@@ -17,7 +17,7 @@ from django.db.models.functions import Now
 
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
-from scheduler.models import Attempt, Workload
+from scheduler.models import Attempt, Placement, Workload
 from scheduler.services import workloads
 from tests.architecture.source import PACKAGES, nodes
 from tests.crash import children, diary
@@ -72,6 +72,33 @@ def dead_victim(scene: Scene) -> None:
     eventually("the victim's pods are gone", lambda: not scene.world.port.list_pods().items)
 
 
+def short_gang(scene: Scene) -> None:
+    """A gang runs with two of its four pods, and nothing is in its way any more."""
+    world = scene.world
+    world.quota(world.vision, "h100", 16, borrowing=0)
+    [victim] = world.submit(spec("h100", gpus=8, count=4, least=2, command=LONG, name="victim"))
+    world.until_state(victim, State.RUNNING)
+    world.quota(world.vision, "h100", 32, borrowing=0)
+
+
+def growing(scene: Scene) -> None:
+    short_gang(scene)
+    scene.world.cycle()
+
+
+def large_gang(scene: Scene) -> None:
+    """It runs with all it asks for; something urgent waits."""
+    short_gang(scene)
+    world = scene.world
+    world.until(lambda: Placement.objects.exclude(started_at=None).count() == 4)
+    world.submit(spec("h100", gpus=8, command=SHORT, priority_class="urgent", name="urgent"))
+
+
+def shrinking(scene: Scene) -> None:
+    large_gang(scene)
+    scene.world.cycle()
+
+
 @dataclass(frozen=True)
 class Point:
     """`crash` as BERTH_CRASH has it, the step that dies of it, and what comes before."""
@@ -117,6 +144,36 @@ def test_dying_at(point: Point, scene: Scene) -> None:
     scene.end_well()
     unlike = Workload.objects.exclude(name="victim").exclude(state=State.SUCCEEDED)
     assert not unlike.exists()
+
+
+RESIZING = (
+    Point("G1", "cycle", short_gang),
+    Point("B4", "cycle", short_gang),
+    Point("D2", "dispatch", growing),
+    Point("D3", "dispatch", growing),
+    Point("D4", "dispatch", growing),
+    Point("D5", "dispatch", growing),
+    Point("D6", "dispatch", growing),
+    Point("G2", "cycle", large_gang),
+    Point("E2", "dispatch", shrinking),
+)
+
+
+@pytest.mark.parametrize(
+    "point", RESIZING, ids=[f"{p.crash} {p.before.__name__}" for p in RESIZING]
+)
+def test_a_gang_grows_or_shrinks_all_the_same_after_dying_at(point: Point, scene: Scene) -> None:
+    point.before(scene)
+    scene.children.run(point.step, crash=point.crash)
+    gang = Workload.objects.get(name="victim")
+    for urgent in Workload.objects.filter(name="urgent"):
+        scene.world.until_state(urgent, State.SUCCEEDED)
+    held = Placement.objects.filter(workload=gang, released_at=None)
+    scene.world.until(lambda: held.exclude(started_at=None).count() == 4)
+    gang.refresh_from_db()
+    assert (gang.state, gang.attempts.count()) == (State.RUNNING, 1)
+    workloads.cancel(actor=scene.world.ada, workload=gang, at=now())
+    scene.end_well()
 
 
 SUBMITTING = {"A1": 0, "A2": 1, "A3": 1}
@@ -194,7 +251,7 @@ def test_every_crash_point_of_the_tree_has_a_scenario() -> None:
         for _, node in nodes(*PACKAGES)
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "crash"
     }
-    assert points == {point.crash.partition(":")[0] for point in POINTS} | {
+    assert points == {point.crash.partition(":")[0] for point in (*POINTS, *RESIZING)} | {
         *SUBMITTING,
         "M1",
         "C1",

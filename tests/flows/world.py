@@ -36,6 +36,7 @@ def spec(
     name: str = "train",
     gpus: int = 1,
     count: int = 1,
+    least: int | None = None,
     command: tuple[str, ...] = ("sleep", "1"),
     priority_class: str = "normal",
     preemptible: bool = True,
@@ -49,7 +50,7 @@ def spec(
     pods = PodSetSpec(
         name="main",
         count=count,
-        min_count=count,
+        min_count=count if least is None else least,
         cpu_milli=1000,
         memory_mib=1024,
         gpu_count=gpus,

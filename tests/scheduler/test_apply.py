@@ -70,7 +70,7 @@ def test_a_span_that_was_taken_since_the_plan_costs_only_who_wanted_it(stage: St
 def test_what_the_second_look_misses_the_database_refuses_for_that_one_alone(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apply, "_still_fitting", lambda loaded, batch: list(batch))
+    monkeypatch.setattr(apply, "still_fitting", lambda loaded, batch: list(batch))
     for number in range(5):
         stage.submit(f"w{number}", gpus=2)
     loaded, decided = stage.decide()
@@ -223,7 +223,7 @@ def test_a_batch_that_is_refused_costs_the_other_batches_nothing(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(apply, "BATCH", 2)
-    monkeypatch.setattr(apply, "_still_fitting", lambda loaded, batch: list(batch))
+    monkeypatch.setattr(apply, "still_fitting", lambda loaded, batch: list(batch))
     for number in range(5):
         stage.submit(f"w{number}", gpus=2)
     loaded, decided = stage.decide()

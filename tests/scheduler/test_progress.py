@@ -41,9 +41,9 @@ def seen(
     return Progress(
         attempt_id=ID, workload_id=ID, project_id=ID, state=state, retries=retries,
         failures=failures, node_losses=node_losses, failure=known[0] if known else None,
-        trouble=known[1] if known else "", total=total, started=started, released=ok + failed,
+        trouble=known[1] if known else "", most=total, total=total, released=ok + failed,
         succeeded=ok, failed=failed, reasons=reasons, exit_codes=exit_codes, node_down=node_down,
-        started_at=STARTED if started else None, ended_at=ENDED if ok + failed else None,
+        began_at=STARTED if started == total else None, ended_at=ENDED if ok + failed else None,
         held_milli=held_milli, checkpointed_at=SAVED if saved else None,
         notice_until=None if noticed is None else NOW + noticed,
     )  # fmt: skip

@@ -209,3 +209,17 @@ def test_a_cluster_that_does_not_take_it_is_told_of(
 def test_running_work_tells_of_no_start(browse: Browse, cast: Cast, shop: Shop) -> None:
     Operation.objects.create(attempt=shop.placed.attempt, kind=OperationKind.START, failures=2)
     assert "its pods there failed" not in browse(cast.ben).get(url(shop.running)).content.decode()
+
+
+def test_of_a_gang_that_comes_and_goes_it_shows_how_much_of_it_runs(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    shop.running.pod_sets.update(count=4)
+    page = browse(cast.ben).get(url(shop.running)).content.decode()
+    assert "<dt>Pods</dt><dd>1 of 4, at least 1 together</dd>" in page
+    WorkloadEvent.objects.create(
+        workload=shop.running, at=factories.AT, kind="grown", message="2 more; 3 of 4 pods"
+    )
+    page = browse(cast.ben).get(url(shop.running)).content.decode()
+    assert "Grown" in page
+    assert "2 more; 3 of 4 pods" in page

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduler.core.cohorts import Cohorts
+from scheduler.core.elastic import keeping, surplus
 from scheduler.core.equivalents import Parts
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import Snapshot
@@ -90,13 +91,15 @@ def _holders(
     rows: Mapping[FlavorId, int],
     parts: Parts,
 ) -> tuple[Ints, Ints]:
-    """`projects` with those added that have work to evict and none that waits; who they are."""
+    """`projects` with those added that have work to evict, or pods of it, and none that waits; who
+    they are."""
     holding: dict[FlavorId, set[ProjectId]] = {}
     lowest: dict[ProjectId, int] = {}
     for held in snapshot.holding:
-        if held.preemptible and not held.releasing:
+        evictable = held.placements if held.preemptible else surplus(held)
+        if (held.preemptible or evictable) and not held.releasing:
             lowest[held.project] = min(held.priority, lowest.get(held.project, MOST_PRIORITY))
-            for flavor in parts.sums(holding=held):
+            for flavor in parts.sums(holding=keeping(held, evictable)):
                 holding.setdefault(flavor, set()).add(held.project)
     others = sorted(p for p in lowest if p not in row and p in cohorts.number)
     added = np.zeros((len(others), s.PROJECT_COLUMNS), np.int64)

@@ -13,6 +13,7 @@ from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode
 from scheduler.core.snapshot import HoldingView, NodeView, PendingView, Snapshot
 from tests.core.build import Outcome, Quota, holds, job, node, runs
+from tests.core.elastic import grows, resized, shrinks
 from tests.core.fleets import shuffled
 from tests.core.test_sweep import agree
 
@@ -27,8 +28,9 @@ class Scenario:
 
     Names of workloads, nodes, flavors stand in one string, separated by blanks. `starts` are those
     admitted, in that order. `preempts`, `reclaims` and `moves` have the victims of each preemptor,
-    which then waits; `waits` has all others that wait. Of `on`, `pods`, `flavors`, `spans` and
-    `numbers` only what is given is compared; `numbers` may be a part of a reason's.
+    which then waits, and `shrinks` the pods ("e-3" is number 3 of e); `grows` has the nodes of the
+    pods that come, `waits` all others that wait. Of `on`, `pods`, `flavors`, `spans` and `numbers`
+    only what is given is compared; `numbers` may be a part of a reason's.
 
     With `ends`, plans follow each other, victims ask again as `again` says, and those hold in the
     end, ascending.
@@ -41,6 +43,8 @@ class Scenario:
     preempts: Mapping[str, str] = field(default_factory=dict)
     reclaims: Mapping[str, str] = field(default_factory=dict)
     moves: Mapping[str, str] = field(default_factory=dict)
+    shrinks: Mapping[str, str] = field(default_factory=dict)
+    grows: Mapping[str, str] = field(default_factory=dict)
     waits: Mapping[str, ReasonCode] = field(default_factory=dict)
     numbers: Mapping[str, Mapping[str, int | str]] = field(default_factory=dict)
     on: Mapping[str, str] = field(default_factory=dict)
@@ -65,7 +69,11 @@ def check(case: Scenario) -> None:
     evicts = {"priority": case.preempts, "reclaim": case.reclaims, "consolidate": case.moves}
     victims = [each for rule, of in evicts.items() for each in _of(rule, of)]
     assert made.victims() == sorted(victims)
-    waiting = {by: ReasonCode.WAITING_FOR_PREEMPTION for of in evicts.values() for by in of}
+    asked = ((pod, by) for by, of in case.shrinks.items() for pod in of.split())
+    assert [(pod, by) for pod, by, _ in shrinks(made.plan)] == sorted(asked)
+    assert grows(made.plan) == case.grows
+    preemptors = {by for of in (*evicts.values(), case.shrinks) for by in of}
+    waiting = dict.fromkeys(preemptors, ReasonCode.WAITING_FOR_PREEMPTION)
     assert {id: hold.reason.code for id, hold in made.holds.items()} == waiting | dict(case.waits)
     for id, numbers in case.numbers.items():
         assert numbers.items() <= made.numbers(id).items()
@@ -91,11 +99,11 @@ def _at_rest(case: Scenario) -> list[str]:
         assert violations(of, made) == ()
         gone = {preempt.victim for preempt in made.preempts}
         leaving = {held.id for held in of.holding if held.releasing}
-        if not (made.admits or gone or leaving):
+        if not (made.admits or gone or leaving or made.shrinks or made.grows):
             return sorted(held.id for held in of.holding)
         pending = {waiting.id: waiting for waiting in of.pending}
         started = [holds(admit, pending[admit.workload]) for admit in made.admits]
-        stays = [held for held in of.holding if held.id not in gone | leaving]
+        stays = [resized(h, made) for h in of.holding if h.id not in gone | leaving]
         for id in gone:
             pending[id] = again[id]
         for admit in made.admits:

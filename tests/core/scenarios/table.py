@@ -11,7 +11,7 @@ _HEAD = """# Scenarios of the scheduling core
 
 What Kueue, KAI, Volcano, YuniKorn and Armada document, told again for this scheduler: the idea of
 each case is theirs, where the source says, and the words, the picture and the numbers are not.
-Where none of them has it, the source is Slurm.
+Where none of them has it, the source is Slurm or Run:ai.
 A sentence that begins with "unlike" names what is done otherwise here, on purpose. Sources are
 tests, whose names are shortened, KEPs (proposals) and pages of documentation. This table is
 written by `python -m tests.core.scenarios.table`; a test compares.

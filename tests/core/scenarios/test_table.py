@@ -4,7 +4,7 @@ from collections import Counter
 
 from tests.core.scenarios.table import README, scenarios, text
 
-PEERS = ("Kueue: ", "KAI: ", "Volcano: ", "YuniKorn: ", "Armada: ", "Slurm: ")
+PEERS = ("Kueue: ", "KAI: ", "Volcano: ", "YuniKorn: ", "Armada: ", "Slurm: ", "Run:ai: ")
 
 
 def test_the_table_is_what_the_scenarios_say() -> None:

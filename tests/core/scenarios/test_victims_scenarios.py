@@ -196,17 +196,6 @@ CASES = (
         waits={"x": Code.COHORT_USED},
     ),
     Scenario(
-        "unlike in KAI, an elastic borrower gives all of it and not a part",
-        "KAI: reclaim_test, Reclaim only over quota task from elastic Job",
-        snapshot(
-            nodes=nodes(4),
-            queues=[queue("a", h100=4), queue("b", h100=FREE)],
-            holding=[runs("elastic", "b", *gpus("n1", 0, 4))],
-            pending=[job("w", "a")],
-        ),
-        reclaims={"w": "elastic"},
-    ),
-    Scenario(
         "a gang is owed on several nodes and takes from each",
         "YuniKorn: preemption_test, TestTryPreemption_VictimsAvailableOnDifferentNodes",
         snapshot(
