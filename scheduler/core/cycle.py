@@ -176,7 +176,7 @@ class Cycle:
         )
         if ahead or moved.landings:  # some on what is kept: what is free is not known
             return made
-        growth = Growth(snapshot=self._snapshot, admission=self.admission, shares=self._shares)
+        growth = Growth(snapshot=self.snapshot, admission=self.admission, shares=self._shares)
         return replace(made, grows=growth.run(made=made, max_admits=self._policy.max_admits))
 
     def _go_ahead(
