@@ -15,7 +15,7 @@ def why_blocked(*, pending: PendingView, closed: Collection[ProjectId], at: int)
     unmet = pending.waits_for
     if unmet is not None:
         return because(ReasonCode.DEPENDENCY, unmet_count=unmet.count, first=unmet.first)
-    if pending.not_before > at:
+    if pending.not_before > max(at, 0):  # 0 holds nothing back, whatever the clock says
         return because(ReasonCode.BACKOFF, retry_in_s=pending.not_before - at)
     return None
 

@@ -82,7 +82,7 @@ def _gangs(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
             yield f"{waiting.id} starts in cluster {admit.cluster}, which takes nothing new"
         if waiting.clusters and admit.cluster not in waiting.clusters:
             yield f"{waiting.id} starts in cluster {admit.cluster}, which it does not accept"
-        if waiting.not_before > snapshot.at:
+        if waiting.not_before > max(snapshot.at, 0):
             yield f"{waiting.id} starts before it may"
         if not {p.node for p in admit.places} <= nodes.get(admit.cluster, set()):
             yield f"{waiting.id} is placed outside of cluster {admit.cluster}"

@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scheduler.core import cycle
@@ -33,7 +33,7 @@ from tests.core.build import (
     snapshot,
 )
 from tests.core.corrupt import corrupted
-from tests.core.fleets import shuffled, snapshots
+from tests.core.fleets import fleet, shuffled, snapshots
 
 POLICY = Policy()
 WELL = job("well", "b", pods())
@@ -271,6 +271,7 @@ def _lawful(of: Snapshot, made: Plan) -> tuple[str, ...]:
 @pytest.mark.parametrize("least_swept", [0, cycle.LEAST_SWEPT], ids=["swept", "by hand"])
 @settings(max_examples=200, deadline=None)
 @given(of=snapshots(), seed=st.integers(0, 2**32), times=st.integers(1, 6))
+@example(of=fleet(23, 0, 1), seed=124, times=2)  # a clock before 1970
 def test_no_corruption_stops_a_plan_breaks_a_law_or_makes_it_depend_on_order(
     least_swept: int, of: Snapshot, seed: int, times: int
 ) -> None:
