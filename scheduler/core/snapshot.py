@@ -227,7 +227,7 @@ class UnmetView:
 
 @dataclass(frozen=True, slots=True)
 class PendingView:
-    """`clusters` empty accepts any cluster. `not_before` holds a retry back until then, 0 does not.
+    """`clusters` empty accepts any cluster. `not_before` holds a retry back until then, 0 none.
 
     `user` is its submitter where its project has caps of users. `topology` None: anywhere.
     `array` is the one it belongs to, where that has a cap. `waits_for` None: for nobody's end.
