@@ -42,6 +42,19 @@ def narrowed(
     return spare
 
 
+def await_own(book: Book, *, pending: PendingView, option: Option) -> None:
+    """It was charged, and has to wait until that comes free. Unless it may be preempted, nobody
+    below the member whose own that is takes any of it meanwhile: it would be this work's next
+    victim, and the one that was evicted for it would start in its place."""
+    if pending.preemptible:
+        return
+    number = book.cohorts.number[pending.project]
+    ledgers = [book.ledger(flavor) for flavor, _ in option.needs]
+    member = first(book.cohorts, number, [ledger.own_rooms(number) for ledger in ledgers])
+    for ledger in ledgers:
+        ledger.awaited.add(member)
+
+
 def most_milli(book: Book, *, pending: PendingView, flavor: FlavorId) -> int | None:
     """The most that such work of the project could hold if nobody else used any, whether it may be
     preempted or not; None without a quota row."""

@@ -19,6 +19,7 @@ from scheduler.core.draft import Draft
 from scheduler.core.elastic import gives_back, keeping, staying
 from scheduler.core.equivalents import Parts
 from scheduler.core.evict import Search, Wait
+from scheduler.core.firm import await_own
 from scheduler.core.memory import Memory
 from scheduler.core.place import clusters_for, would_place
 from scheduler.core.plan import Place
@@ -151,6 +152,7 @@ class Evictions:
             wait = self._search(pending, request, option, eligible)
             if wait is not None:
                 self._promise(pending, wait)
+                await_own(self.soon.book, pending=pending, option=option)
                 return wait
             if eligible is None:
                 self._stuck[option] = self.preemptors

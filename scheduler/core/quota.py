@@ -45,13 +45,14 @@ class Ledger:
     """One flavor, over the whole tree, by number."""
 
     __slots__ = (
-        *("_drawn", "capacity", "kept", "lasting", "nominal", "parents"),
+        *("_drawn", "awaited", "capacity", "kept", "lasting", "nominal", "parents"),
         *("quotas", "total", "used"),
     )
 
     def __init__(self, cohorts: Cohorts, flavor: FlavorId) -> None:
         """`nominal` is the member's own; `total` sums it over the tree, lent or not. `lasting` is
-        `used` without what is on its way back."""
+        `used` without what is on its way back. `awaited` are members of whose own nominal some was
+        charged for work that may not be preempted and has to wait for it (`firm.await_own`)."""
         self.parents = cohorts.parents
         self.quotas: list[QuotaView | None] = [of.get(flavor) for of in cohorts.quotas]
         self.nominal = [quota.nominal_milli if quota else 0 for quota in self.quotas]
@@ -60,6 +61,7 @@ class Ledger:
         self.used = self.lasting = [0] * len(self.nominal)
         self._drawn: list[int] | None = None
         self.kept = [0] * len(self.nominal)
+        self.awaited: set[int] = set()
         # Children have higher numbers than their parents: from the leaves upwards.
         for number in range(len(self.nominal) - 1, FLEET, -1):
             quota = self.quotas[number]
@@ -74,6 +76,7 @@ class Ledger:
         if self.lasting is not self.used:
             twin.lasting = list(self.lasting)
         twin._drawn = None if self._drawn is None else list(self._drawn)
+        twin.awaited = set(self.awaited)
         return twin
 
     def charge(self, number: int, amount: int) -> None:
@@ -159,9 +162,22 @@ class Ledger:
         return used <= self.kept[number] or self.is_lawful(self.parents[number])
 
     def available(self, number: int) -> int:
+        """How much more the member may take, and leave what is awaited."""
+        return min([self._available(number), *self.left_of_awaited(number)])
+
+    def left_of_awaited(self, number: int) -> Iterator[int]:
+        """How much more the member may take of what is awaited: negative where it has too much."""
+        if self.awaited:
+            at = number
+            for room in self.own_rooms(number):
+                if at in self.awaited:
+                    yield room
+                at = self.parents[at]
+
+    def _available(self, number: int) -> int:
         if number == FLEET:
             return self.capacity[FLEET] - self.used[FLEET]
-        above = self.available(self.parents[number])
+        above = self._available(self.parents[number])
         quota, used, kept = self.quotas[number], self.used[number], self.kept[number]
         if quota is not None and quota.borrowing_limit_milli is not None:
             most = self.capacity[number] + quota.borrowing_limit_milli
@@ -236,9 +252,13 @@ class Book:
 
     def is_lawful(self, *, project: ProjectId, flavor: FlavorId) -> bool:
         """Whether the project may hold what it has been charged; False without a quota row. What
-        it keeps for itself is its own, even while others are over what they may hold."""
+        it keeps for itself is its own, even while others are over what they may hold; what is
+        awaited is not."""
         number = self._with_quota(project, flavor)
-        return number is not None and self.ledger(flavor).is_lawful(number)
+        if number is None:
+            return False
+        ledger = self.ledger(flavor)
+        return ledger.is_lawful(number) and min(ledger.left_of_awaited(number), default=0) >= 0
 
     def ceiling(self, *, project: ProjectId, flavor: FlavorId) -> int | None:
         """The most the project could hold if nobody else used any; None without a quota row."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scheduler.core import firm
@@ -243,6 +243,7 @@ def test_for_what_a_project_keeps_nobody_goes_because_others_are_over() -> None:
 
 @MANY
 @given(of=trees())
+@example(of=contested(23921))
 def test_in_a_tree_no_plan_breaks_an_invariant_and_the_sweep_plans_as_by_hand(
     of: Snapshot,
 ) -> None:
@@ -252,6 +253,7 @@ def test_in_a_tree_no_plan_breaks_an_invariant_and_the_sweep_plans_as_by_hand(
 
 @FEW
 @given(of=trees())
+@example(of=contested(23921))  # its own project's lower work starts where firm work waits
 def test_in_a_tree_no_victim_evicts_who_evicted_it_and_all_comes_to_rest(of: Snapshot) -> None:
     evicted_by: dict[str, set[str]] = {}
     quiet = 0

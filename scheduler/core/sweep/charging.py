@@ -4,6 +4,7 @@ from scheduler.core.share import SCALE, WITHOUT_WEIGHT
 from scheduler.core.sweep.state import (
     ACCEPTED,
     ANY,
+    AWAITED,
     CAN_EVICT,
     CAPACITY,
     CEILING,
@@ -88,10 +89,23 @@ def spare(f: Flavors, t: Tree, w: Work, log: Log, option: int, member: int) -> b
         available = _available(t, USED, flavor, member)
         if log.counts[PROMISES]:
             available = min(available, _available(t, PROMISED, flavor, member))
+            available = min(available, _not_awaited(t, flavor, member))
         if available < w.needs[need, 1]:
             return False
         f.flavors[flavor, SPARE] = available
     return True
+
+
+@compiled
+def _not_awaited(t: Tree, flavor: int, member: int) -> int:
+    """What `quota.Ledger.available` leaves of what is promised where that is awaited."""
+    most, at = UNLIMITED, member
+    while at > 0:
+        if t.ledgers[AWAITED, flavor, at]:
+            room = _room(t, PROMISED_DRAWN, NOMINAL, NOMINAL, flavor, member, at)
+            most = min(most, room)
+        at = t.members[at, PARENT]
+    return most
 
 
 @compiled

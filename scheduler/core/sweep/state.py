@@ -103,8 +103,8 @@ PARENT: Final = 0
 WEIGHT: Final = 1
 DEPTH: Final = 2
 
-# ledgers[ledger, flavor, member]. DRAWN, and what is drawn in PROMISED, are filled only where
-# something waits that may not be preempted, FIRM below.
+# ledgers[ledger, flavor, member]. DRAWN, and what is drawn in PROMISED and AWAITED there, are
+# filled only where something waits that may not be preempted, FIRM below.
 USED: Final = 0
 PROMISED: Final = 1
 KEPT: Final = 2
@@ -118,7 +118,8 @@ QUOTED: Final = 9
 DRAWN: Final = 10
 PROMISED_DRAWN: Final = 11
 FIRM_CEILING: Final = 12
-LEDGERS: Final = 13
+AWAITED: Final = 13
+LEDGERS: Final = 14
 
 
 class Tree(NamedTuple):

@@ -225,6 +225,7 @@ class Sweep:
                 ledgers[s.PROMISED, row] = ledger.used
                 if self._has_firm:
                     ledgers[s.PROMISED_DRAWN, row] = ledger.drawn
+                    ledgers[s.AWAITED, row, sorted(ledger.awaited)] = 1
         self._state.log.counts[s.PROMISES] = int(promised is not None)
         self._used = self._own_use()
 

@@ -209,6 +209,19 @@ CASES = (
         preempts={"w": "low"},
     ),
     Scenario(
+        "nobody of its project borrows past work that waits and may not be preempted",
+        "KAI: preempt_test, 1 build job with 1 GPUs pending for the same queue - preempt train",
+        snapshot(
+            nodes=nodes(4),
+            queues=[queue("a", h100=Quota(1, borrow=None)), queue("b", h100=3)],
+            holding=[runs("low", "a", "n1/0", priority=-2)],
+            pending=[firm("w", "a"), job("v", "a", priority=-1), job("u", "b")],
+        ),
+        starts="u",
+        preempts={"w": "low"},
+        waits={"v": Code.COHORT_USED},
+    ),
+    Scenario(
         "work that may not be preempted takes back what others borrow",
         "KAI: reclaim_test, 1 train and 1 preemptible interactive are over quota - reclaim train",
         snapshot(
