@@ -12,15 +12,15 @@ from scheduler.core.cohorts import FLEET
 from scheduler.core.cycle import plan
 from scheduler.core.guarantees import BORROWED, OWN, gives, guarantor, tier_of, tiers
 from scheduler.core.invariants import violations
-from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.core.quota import Book
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.snapshot import Snapshot
 from scheduler.core.tree_law import Law
 from scheduler.core.units import FlavorId, ProjectId
-from tests.core.build import Quota, cohort, holds, job, node, pods, queue, runs, snapshot
-from tests.core.fleets import LEAST_RUN_S, waiting_again
+from tests.core.build import Quota, cohort, job, node, pods, queue, runs, snapshot
+from tests.core.fleets import LEAST_RUN_S
+from tests.core.rounds import Evicted, carried_out
 from tests.core.test_sweep import agree
 from tests.core.trees import contested, trees
 
@@ -253,47 +253,19 @@ def test_in_a_tree_no_plan_breaks_an_invariant_and_the_sweep_plans_as_by_hand(
 
 @FEW
 @given(of=trees())
+@example(of=contested(26318))  # shrinks one gang for another
 @example(of=contested(23921))  # its own project's lower work starts where firm work waits
 def test_in_a_tree_no_victim_evicts_who_evicted_it_and_all_comes_to_rest(of: Snapshot) -> None:
-    evicted_by: dict[str, set[str]] = {}
-    quiet = 0
+    evicted, quiet = Evicted(), 0
     for _ in range(60):
         made = plan(of, POLICY)
         assert violations(of, made) == ()
-        for preempt in made.preempts:
-            evicted_by.setdefault(preempt.victim, set()).add(preempt.preemptor)
-            assert preempt.victim not in _up(evicted_by, preempt.preemptor)
-        of, moved = after(of, made)
+        assert evicted.no_ring_with(made)
+        of, moved = carried_out(of, made)
         quiet = 0 if moved else quiet + 1
         if quiet > LEAST_RUN_S // 60:
             return
     pytest.fail("still starting and evicting after 60 minutes")
-
-
-def _up(evicted_by: Mapping[str, set[str]], workload: str) -> set[str]:
-    found: set[str] = set()
-    ahead = [workload]
-    while ahead:
-        for by in evicted_by.get(ahead.pop(), set()) - found:
-            found.add(by)
-            ahead.append(by)
-    return found
-
-
-def after(of: Snapshot, made: Plan) -> tuple[Snapshot, bool]:
-    """A minute later: who was evicted has left and asks again. And whether anything changed."""
-    victims = {preempt.victim for preempt in made.preempts}
-    leaving = [held for held in of.holding if held.releasing]
-    asks = {pending.id: pending for pending in of.pending}
-    started = [
-        replace(holds(admit, asks.pop(admit.workload)), admitted_at=of.at, started_at=of.at)
-        for admit in made.admits
-    ]
-    stays = [replace(h, releasing=h.id in victims) for h in of.holding if not h.releasing]
-    pending = (*asks.values(), *map(waiting_again, leaving))
-    holding = (*stays, *started)
-    later = replace(of, at=of.at + 60, pending=pending, holding=holding)
-    return later, bool(started or victims or leaving)
 
 
 @FEW
@@ -322,7 +294,7 @@ def test_who_asks_for_its_own_nominal_gets_it_whatever_else_was_started(
         holding=(),
     )
     for _ in range(20):
-        of, moved = after(of, plan(of, POLICY))
+        of, moved = carried_out(of, plan(of, POLICY))
     assert not moved
     used = {project: sum(1000 for h in of.holding if h.project == project) for project in "abcde"}
     for project in "abcde":

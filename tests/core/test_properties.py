@@ -1,6 +1,6 @@
 """What holds of every plan, on random fleets."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 from random import Random
@@ -14,7 +14,7 @@ from scheduler.core.draft import Draft
 from scheduler.core.estimate import forecast
 from scheduler.core.fit import Room, let_in
 from scheduler.core.invariants import violations
-from scheduler.core.plan import Admit, Hold, Place
+from scheduler.core.plan import Hold, Place
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode, describe
 from scheduler.core.snapshot import HeldView, Snapshot, TopologyView
@@ -22,7 +22,8 @@ from scheduler.core.units import NodeId, ProjectId
 from scheduler.core.whatif import would_start
 from tests.core.brute import domains, everywhere
 from tests.core.build import BY_NAME, decide, holds
-from tests.core.fleets import LEAST_RUN_S, fleet, jobs, shuffled, snapshots, waiting_again
+from tests.core.fleets import LEAST_RUN_S, fleet, jobs, shuffled, snapshots
+from tests.core.rounds import Evicted, carried_out
 
 POLICY = Policy()
 FEW, MANY = settings(max_examples=100, deadline=None), settings(max_examples=300, deadline=None)
@@ -186,11 +187,10 @@ def test_the_dry_run_says_what_the_plan_then_does(data: st.DataObject) -> None:
 def test_a_fleet_to_which_nothing_comes_settles(of: Snapshot) -> None:
     """Victims ask again at once. No ring of evictions: soon nothing changes any more."""
     for _ in range(40):
-        made = plan(of, POLICY)
-        releasing = [h for h in of.holding if h.releasing]
-        if not made.admits and not made.preempts and not releasing:
+        later, changed = carried_out(of, plan(of, POLICY))
+        if not changed:
             return
-        of = _after(of, made.admits, {p.victim for p in made.preempts})
+        of = replace(later, at=of.at)
     pytest.fail("still starting and evicting after 40 plans")
 
 
@@ -202,43 +202,17 @@ def test_no_victim_evicts_who_evicted_it_while_time_passes_and_work_is_saved(
     """Nor anybody who was evicted for that one, and so on: least run times and checkpoints change
     who goes, and still close no ring. When all have run for their least time, it settles."""
     pick = Random(seed)
-    evicted_by: dict[str, set[str]] = {}
-    quiet = 0
+    evicted, quiet = Evicted(), 0
     for _ in range(60):
         made = plan(of, POLICY)
         assert violations(of, made) == ()
-        for preempt in made.preempts:
-            evicted_by.setdefault(preempt.victim, set()).add(preempt.preemptor)
-            assert preempt.victim not in _up(evicted_by, preempt.preemptor)
-        still = not made.admits and not made.preempts and not any(h.releasing for h in of.holding)
-        quiet = quiet + 1 if still else 0
+        assert evicted.no_ring_with(made)
+        later, changed = carried_out(of, made)
+        quiet = 0 if changed else quiet + 1
         if quiet > LEAST_RUN_S // 60:
             return
-        of = _after(of, made.admits, {p.victim for p in made.preempts})
         saved = (
-            replace(h, checkpointed_at=of.at) if pick.random() < 0.2 else h for h in of.holding
+            replace(h, checkpointed_at=of.at) if pick.random() < 0.2 else h for h in later.holding
         )
-        of = replace(of, at=of.at + 60, holding=tuple(saved))
+        of = replace(later, holding=tuple(saved))
     pytest.fail("still starting and evicting after 60 minutes")
-
-
-def _up(evicted_by: Mapping[str, set[str]], workload: str) -> set[str]:
-    """Who evicted it, who evicted those, and so on."""
-    found: set[str] = set()
-    ahead = [workload]
-    while ahead:
-        for by in evicted_by.get(ahead.pop(), set()) - found:
-            found.add(by)
-            ahead.append(by)
-    return found
-
-
-def _after(of: Snapshot, admits: tuple[Admit, ...], victims: set[str]) -> Snapshot:
-    """The next snapshot: what was leaving has left, victims leave, what was admitted holds."""
-    by_id = {p.id: p for p in of.pending}
-    holding = [replace(h, releasing=h.id in victims) for h in of.holding if not h.releasing]
-    holding += [replace(holds(a, by_id[a.workload]), started_at=of.at) for a in admits]
-    again = [waiting_again(h) for h in of.holding if h.releasing and h.id.startswith("w")]
-    started = {admit.workload for admit in admits}
-    pending = [p for p in of.pending if p.id not in started]
-    return replace(of, holding=tuple(holding), pending=(*pending, *again))
