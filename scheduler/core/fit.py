@@ -6,6 +6,7 @@ Quota is not asked here, nor whether the cluster takes new work.
 """
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from enum import StrEnum
 from typing import Protocol
 
@@ -85,9 +86,8 @@ class Room:
 
     def copy(self) -> "Room":
         """A room of its own for a trial; in no index."""
-        twin = Room(node=self.node)
-        twin.cpu_milli, twin.memory_mib = self.cpu_milli, self.memory_mib
-        twin.taken = dict(self.taken)
+        twin = copy(self)
+        twin.rank, twin.taken = -1, dict(self.taken)
         twin.media, twin.broken = set(self.media), set(self.broken)
         return twin
 

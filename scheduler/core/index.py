@@ -7,7 +7,8 @@ worse by several percent: shared GPUs, Weng et al., "Beware of Fragmentation", U
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from enum import StrEnum
 from operator import attrgetter
 from typing import NamedTuple
@@ -132,6 +133,12 @@ class _Slot(NamedTuple):
     part: Pool | None
     slices: tuple[tuple[Pool, int], ...]
 
+    def among(self, pools: Mapping[Pool, Pool]) -> "_Slot":
+        """The same among other pools."""
+        part = None if self.part is None else pools[self.part]
+        slices = tuple((pools[pool], bits) for pool, bits in self.slices)
+        return _Slot(self.mode, pools[self.whole], part, slices)
+
 
 _Slots = tuple[Pool, tuple[DeviceId, ...], tuple[_Slot, ...]]
 """Of a node: its pool of kind CPU, its usable devices, and the pools of each."""
@@ -168,6 +175,26 @@ class Index:
                 filling.setdefault(pool, []).append(entry)
         for pool, listed in filling.items():
             pool.fill(listed)
+
+    def twin(self, rooms: Mapping[NodeId, Room]) -> "Index":
+        """Another over these rooms, which are as those of this one."""
+        twin, pools, slots = copy(self), {}, dict[int, tuple[_Slot, ...]]()
+        for pool in self._pools.values():
+            pools[pool] = twined = copy(pool)
+            twined.entries = list(pool.entries)
+        twin._pools = {key: pools[pool] for key, pool in self._pools.items()}
+        twin._of_flavor = {
+            key: tuple(pools[p] for p in found) for key, found in self._of_flavor.items()
+        }
+        twin._alike = {}
+        for alike, found in self._alike.items():
+            twin._alike[alike] = slots[id(found)] = tuple(slot.among(pools) for slot in found)
+        twin._slots = [(pools[cpu], ids, slots[id(of)]) for cpu, ids, of in self._slots]
+        twin._entries = [[(pools[p], entry) for p, entry in of] for of in self._entries]
+        twin.rooms = [rooms[room.node.id] for room in self.rooms]
+        for room, like in zip(twin.rooms, self.rooms, strict=True):
+            room.rank = like.rank
+        return twin
 
     def renew(self, room: Room, *, usable: bool) -> None:
         """Its node may have changed too."""

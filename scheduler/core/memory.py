@@ -48,10 +48,17 @@ class Memory:
     ) -> Draft:
         """As `Draft`. One of each purpose at a time."""
         world = self._worlds.get(purpose)
+        world = world or self._twin(len(holding))
         if world is None or not world.follow(snapshot=snapshot, holding=holding):
-            world = self._worlds[purpose] = World(snapshot)
+            world = World(snapshot)
             world.follow(snapshot=snapshot, holding=holding)
+        self._worlds[purpose] = world
         return Draft(snapshot=snapshot, holding=holding, packs=packs, world=world)
+
+    def _twin(self, holders: int) -> World | None:
+        """Of a world that has about as many."""
+        worlds = self._worlds.values()
+        return next((world.twin() for world in worlds if 0 < world.holders < 2 * holders), None)
 
     def backlog[B: Backlog](self, snapshot: Snapshot, *, book: Book, new: Callable[..., B]) -> B:
         """Who waits, in tables; made with `new` where none are kept. What it raises, that they

@@ -7,6 +7,7 @@ pools are made when something is first asked of them: usage alone costs little.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 
 from scheduler.core.fit import Holds, Room
 from scheduler.core.index import Index
@@ -52,6 +53,25 @@ class World:
         self._follow_holders()
         self._follow_use(snapshot)
         return True
+
+    def twin(self) -> "World":
+        """Another, as this one was before anything was moved about in it. Most of it is copied,
+        which costs less than to make it anew."""
+        twin = copy(self)
+        twin.changed, twin._touched = set(), set()
+        twin._stale = self._stale | self._touched
+        twin._listed = {cluster: copy(listed) for cluster, listed in self._listed.items()}
+        twin._holding, twin._nodes = copy(self._holding), dict(self._nodes)
+        twin._on = {node: list(on) for node, on in self._on.items()}
+        twin._rooms = {node: room.copy() for node, room in self._rooms.items()}
+        twin._index = None if self._index is None else self._index.twin(twin._rooms)
+        twin._book, twin._usage = self._book.copy(), self._usage.copy()
+        return twin
+
+    @property
+    def holders(self) -> int:
+        """How many workloads hold something in it."""
+        return len(self._holding.listed)
 
     def book(self) -> Book:
         """Usage against quota: a copy, for the caller to change."""

@@ -1,5 +1,6 @@
 """A plan with a memory of those before it is the plan made from nothing, whatever has changed."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
@@ -26,6 +27,7 @@ from scheduler.core.snapshot import (
 )
 from scheduler.core.sweep import state as s
 from scheduler.core.sweep.backlog import Backlog
+from scheduler.core.world import World
 from tests.bench.fleet import fleet
 from tests.bench.scale import later, running
 from tests.core.build import FLAVORS, job, node, pods, queue, runs, snapshot
@@ -185,6 +187,29 @@ def test_it_tells_the_faults_of_each(of: Snapshot, seed: int) -> None:
     for _ in range(4):
         for each in (of, corrupted(of, pick, 1), replaced(of, pick)):
             assert since.faults(each) == faults(each)
+
+
+@settings(deadline=None)
+@given(snapshots(12), st.integers(0, 2**32))
+def test_a_twin_of_a_world_is_as_that_was_and_goes_its_own_way(of: Snapshot, seed: int) -> None:
+    def made(holding: Sequence[HoldingView]) -> World:
+        world = World(of)
+        assert world.follow(snapshot=of, holding=holding)
+        return world
+
+    def state(world: World) -> tuple[object, ...]:
+        rooms = {id: (r.cpu_milli, r.taken, r.rank) for id, r in world.rooms().items()}
+        return world.index().pools(), rooms, world.book().usage()
+
+    pick, first = Random(seed), made(of.holding)
+    held = [p for holding in of.holding for p in holding.placements]
+    first.index((False, p) for p in held if pick.random() < 0.5)
+    twin, some = first.twin(), tuple(h for h in of.holding if pick.random() < 0.7)
+    moved = state(first)
+    assert twin.follow(snapshot=of, holding=some)
+    assert state(twin) == state(made(some))
+    twin.index((False, p) for holding in some for p in holding.placements)
+    assert state(first) == moved
 
 
 W, X = job("w", "a", pods()), job("x", "a", pods())
