@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
+from operator import attrgetter
 
 from scheduler.core.admission import Admission
 from scheduler.core.caps import Caps
@@ -27,6 +28,8 @@ from scheduler.core.windows import Windows
 MOST_LOOKS = 4
 """Searches of one plan for those that come first, and for others: each may look at a cluster."""
 
+_id = attrgetter("id")
+
 type _Asked = tuple[Sequence[PendingView], Option]
 
 
@@ -43,7 +46,7 @@ class Consolidated:
     ) -> list[Hold]:
         """What a class is told, less those that went `ahead`: by default the reason."""
         if not ahead and not self.reasons:
-            return [Hold(tuple(pending.id for pending in like), reason)]
+            return [Hold(tuple(map(_id, like)), reason)]
         told: dict[Reason, list[WorkloadId]] = {}
         for pending in like:
             if pending.id not in ahead:

@@ -158,13 +158,13 @@ class Cycle:
             policy=self._policy,
             admission=self.admission,
             evictions=self.evictions,
-            left=(like for tried, like in left if tried and like[0].id not in ahead),
+            left=(like for of, like in left if of and like[0].id not in ahead),
             request_of=heads.request_of,
         )
-        for was_tried, like in left:
+        for request, like in left:
             reason = because(ReasonCode.BEHIND, admitted_count=len(self._begun))
-            if was_tried:
-                reason = self._why_not(like[0], heads.request_of(like[0]))
+            if request is not None:
+                reason = self._why_not(like[0], request)
             self._holds += moved.holds(like, reason, ahead=ahead)
         made = Plan(
             tuple(admit for _, admit in self._begun),
@@ -180,7 +180,7 @@ class Cycle:
         return replace(made, grows=growth.run(made=made, max_admits=self._policy.max_admits))
 
     def _go_ahead(
-        self, heads: "Heads | Sweep", left: Sequence[tuple[bool, list[PendingView]]]
+        self, heads: "Heads | Sweep", left: Sequence[tuple[Request | None, list[PendingView]]]
     ) -> set[WorkloadId]:
         """Start what ends before anybody for whom room is kept; each class once, in order."""
         shadow, at = self.backfill.shadow, self.snapshot.at

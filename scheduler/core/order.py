@@ -106,15 +106,15 @@ class Heads:
             queue[:] = [item for item in queue if item[1] is not like]
             heapify(queue)
 
-    def left(self) -> Iterator[tuple[bool, list[PendingView]]]:
+    def left(self) -> Iterator[tuple[Request | None, list[PendingView]]]:
         """Who did not start in this round: each class that was closed, in that order, each in the
-        order of its queue; then with False all who were not handed out, by id."""
+        order of its queue; then without a class all who were not handed out, by id."""
         for like, head in self._closed:
-            yield True, [head, *reversed(like.waiting)]
+            yield self._requests[head.id], [head, *reversed(like.waiting)]
         closed = {id(like) for like, _ in self._closed}
         rest = [p for _, like in self._likes if id(like) not in closed for p in like.waiting]
         if rest:
-            yield False, sorted(rest, key=lambda p: p.id)
+            yield None, sorted(rest, key=lambda p: p.id)
 
     def reopen(self) -> None:
         """Another round, over all that was closed."""

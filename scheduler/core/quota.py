@@ -45,7 +45,7 @@ class Ledger:
     """One flavor, over the whole tree, by number."""
 
     __slots__ = (
-        *("_drawn", "awaited", "capacity", "kept", "lasting", "nominal", "parents"),
+        *("_drawn", "_left", "awaited", "capacity", "kept", "lasting", "nominal", "parents"),
         *("quotas", "total", "used"),
     )
 
@@ -60,6 +60,7 @@ class Ledger:
         self.capacity = list(self.nominal)
         self.used = self.lasting = [0] * len(self.nominal)
         self._drawn: list[int] | None = None
+        self._left: dict[int, int] = {}
         self.kept = [0] * len(self.nominal)
         self.awaited: set[int] = set()
         # Children have higher numbers than their parents: from the leaves upwards.
@@ -75,11 +76,13 @@ class Ledger:
         twin.used = twin.lasting = list(self.used)
         if self.lasting is not self.used:
             twin.lasting = list(self.lasting)
+        twin._left = dict(self._left)
         twin._drawn = None if self._drawn is None else list(self._drawn)
         twin.awaited = set(self.awaited)
         return twin
 
     def charge(self, number: int, amount: int) -> None:
+        self._left.clear()
         self._add(self.used, self.kept, number, amount)
         if self.lasting is not self.used:
             self._add(self.lasting, self.kept, number, amount)
@@ -175,6 +178,13 @@ class Ledger:
                 at = self.parents[at]
 
     def _available(self, number: int) -> int:
+        """Whatever is awaited. Known until the next charge: the reasons of a plan ask it for
+        thousands of siblings."""
+        if number not in self._left:
+            self._left[number] = self._work_out(number)
+        return self._left[number]
+
+    def _work_out(self, number: int) -> int:
         if number == FLEET:
             return self.capacity[FLEET] - self.used[FLEET]
         above = self._available(self.parents[number])

@@ -94,6 +94,15 @@ def test_a_project_may_take(a: Quota, b: Quota, used: dict[str, float], availabl
     assert made.available(project=ProjectId("a"), flavor=H100) == available * 1000
 
 
+def test_a_project_may_take_less_once_another_was_charged_and_a_copy_more() -> None:
+    of = book({}, queue("a", h100=Quota(4, borrow=None)), queue("b", h100=Quota(4)))
+    a, b = ProjectId("a"), ProjectId("b")
+    before, twin = of.available(project=a, flavor=H100), of.copy()
+    of.charge(project=b, flavor=H100, amount_milli=3000)
+    left = [each.available(project=a, flavor=H100) for each in (of, twin)]
+    assert (before, left) == (8000, [5000, 8000])
+
+
 def test_a_project_without_a_quota_row_may_take_nothing() -> None:
     made = book({}, queue("a", t4=4), queue("b", h100=4))
     assert made.available(project=ProjectId("a"), flavor=H100) is None

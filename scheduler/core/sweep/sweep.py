@@ -105,10 +105,10 @@ class Sweep:
             self._state.queues.ahead[:] = s.NOBODY
         running.reopen(self._state)
 
-    def left(self) -> Iterator[tuple[bool, list[PendingView]]]:
+    def left(self) -> Iterator[tuple[Request | None, list[PendingView]]]:
         """As `Heads.left`."""
         self._settle()
-        queues, views = self._state.queues, self._board.backlog.views
+        queues, backlog = self._state.queues, self._board.backlog
         shut = queues.shut[: self._state.log.counts[s.SHUT]]
         nth = np.full(len(queues.classes), len(shut))
         nth[shut] = np.arange(len(shut))
@@ -116,11 +116,11 @@ class Sweep:
         order = nth[queues.workloads[waiting, s.CLASS]]
         first = np.argsort(order, kind="stable")
         bounds = np.searchsorted(order[first], np.arange(len(shut) + 1)).tolist()
-        listed = views[waiting[first]].tolist()
-        for begin, end in pairwise(bounds):
-            yield True, listed[begin:end]
+        listed = backlog.views[waiting[first]].tolist()
+        for of, (begin, end) in zip(shut.tolist(), pairwise(bounds), strict=True):
+            yield backlog.classes[of].of, listed[begin:end]
         if rest := listed[bounds[-1] :]:
-            yield False, sorted(rest, key=lambda p: p.id)
+            yield None, sorted(rest, key=lambda p: p.id)
 
     def _settle(self) -> None:
         """The workload handed out last, unless it was closed, has been decided."""
