@@ -17,7 +17,7 @@ from scheduler.core.world import World
 
 
 class Draft:
-    """The fleet with some workloads in it.
+    """The fleet with some workloads in it; `world` is where they are.
 
     What is held on a node or device that the snapshot lacks is charged to its project and takes no
     room. Clusters and nodes that are not usable keep what they hold and are in no pool.
@@ -25,8 +25,8 @@ class Draft:
 
     __slots__ = (
         *("_domains", "_index", "_inside", "_late", "_log", "_packed", "_rooms"),
-        *("_snapshot", "_world"),
-        *("book", "clusters", "flavors", "packs", "slices"),
+        "_snapshot",
+        *("book", "clusters", "flavors", "packs", "slices", "world"),
     )
 
     def __init__(
@@ -51,7 +51,7 @@ class Draft:
         self.book = world.book()
         self._snapshot = snapshot
         self.packs = packs
-        self._world = world
+        self.world = world
         self._inside = False
         self._packed: Packed | None = None
         self._domains: Domains | None = None
@@ -61,7 +61,7 @@ class Draft:
     def held(self) -> Mapping[NodeId, Room]:
         """The nodes on which something is held, and at times others, as the snapshot says. To be
         read before the first change."""
-        return self._world.held()
+        return self.world.held()
 
     @property
     def rooms(self) -> Mapping[NodeId, Room]:
@@ -102,13 +102,13 @@ class Draft:
             return
         self._enter()
         for holder in holders:
-            self._world.move(True, holder)
+            self.world.move(True, holder)
         for node in {holder.node for holder in holders}:
             self._refresh(node)
 
     def changed(self) -> set[NodeId]:
         """The nodes that were touched since last asked, whether or not it was taken back."""
-        changed, self._world.changed = self._world.changed, set()
+        changed, self.world.changed = self.world.changed, set()
         return changed
 
     def checkpoint(self) -> int:
@@ -124,7 +124,7 @@ class Draft:
     def tighten(self, *, node: NodeId, other: Room) -> None:
         """Leave on the node only what is free here and in `other`. Final: not for a what-if."""
         self._enter()
-        room = self._world.room(node)
+        room = self.world.room(node)
         if room is None:
             raise LookupError(f"there is no node {node}")
         room.cpu_milli = min(room.cpu_milli, other.cpu_milli)
@@ -142,8 +142,8 @@ class Draft:
         self._inside = True
         moves = [*((True, h) for h in self._late), *((add, h) for add, _, h, _ in self._log)]
         self._late.clear()
-        self._index, self._rooms = self._world.index(moves), self._world.rooms()
-        self._world.changed.clear()
+        self._index, self._rooms = self.world.index(moves), self.world.rooms()
+        self.world.changed.clear()
 
     def _do(self, add: bool, project: ProjectId, holder: Holds, amount: int) -> None:
         self._move(add, project, holder, amount)
@@ -154,7 +154,7 @@ class Draft:
             project=project, flavor=holder.flavor, amount_milli=amount if add else -amount
         )
         if self._inside:
-            self._world.move(add, holder)
+            self.world.move(add, holder)
             self._refresh(holder.node)
 
     def _refresh(self, node: NodeId) -> None:

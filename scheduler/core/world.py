@@ -18,12 +18,15 @@ from scheduler.core.units import ClusterId, FlavorId, NodeId, ProjectId
 
 
 class World:
-    """`follow` a snapshot before anything is asked. `changed` has the nodes that were touched;
-    who has read them takes them out."""
+    """`follow` a snapshot before anything is asked. `changed` has the nodes that were touched
+    since then, and `unread` all whose rooms may be others than they were at any time before; who
+    has read them takes them out. A sweep keeps its `tables` of it here."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         """For this snapshot, and those that have the same nodes, whatever else they have."""
         self.changed: set[NodeId] = set()
+        self.unread: set[NodeId] = set()
+        self.tables: object = None
         self._flavors = {flavor.id: flavor for flavor in snapshot.flavors}
         self._clusters = [(cluster.id, cluster.usable) for cluster in snapshot.clusters]
         self._listed = {cluster.id: Roster[NodeView]() for cluster in snapshot.clusters}
@@ -51,6 +54,7 @@ class World:
         self._touched, self.changed = set(), set()
         self._holding.follow(holding)
         self._follow_holders()
+        self.unread |= self._stale
         self._follow_use(snapshot)
         return True
 
@@ -58,7 +62,7 @@ class World:
         """Another, as this one was before anything was moved about in it. Most of it is copied,
         which costs less than to make it anew."""
         twin = copy(self)
-        twin.changed, twin._touched = set(), set()
+        twin.tables, twin.changed, twin.unread, twin._touched = None, set(), set(), set()
         twin._stale = self._stale | self._touched
         twin._listed = {cluster: copy(listed) for cluster, listed in self._listed.items()}
         twin._holding, twin._nodes = copy(self._holding), dict(self._nodes)
@@ -114,6 +118,7 @@ class World:
         if room is not None:
             self._touched.add(node)
             self.changed.add(node)
+            self.unread.add(node)
         return room
 
     def move(self, add: bool, holder: Holds) -> None:

@@ -27,6 +27,7 @@ from scheduler.core.snapshot import (
 )
 from scheduler.core.sweep import state as s
 from scheduler.core.sweep.backlog import Backlog
+from scheduler.core.sweep.hardware import hardware
 from scheduler.core.world import World
 from tests.bench.fleet import fleet
 from tests.bench.scale import later, running
@@ -210,6 +211,28 @@ def test_a_twin_of_a_world_is_as_that_was_and_goes_its_own_way(of: Snapshot, see
     assert state(twin) == state(made(some))
     twin.index((False, p) for holding in some for p in holding.placements)
     assert state(first) == moved
+
+
+@settings(deadline=None)
+@given(snapshots(12), st.integers(0, 2**32))
+def test_what_is_free_is_in_the_tables_that_are_kept_as_in_those_made_from_nothing(
+    of: Snapshot, seed: int
+) -> None:
+    def told(memory: Memory) -> list[object]:
+        draft, clusters = memory.draft("now", snapshot=of, holding=of.holding), ids
+        for held, placement in moved if draft.rooms else ():
+            draft.remove(project=held.project, holder=placement)
+        made, fleet = hardware(snapshot=of, draft=draft, clusters=clusters, with_cores=True)
+        ranges = made.pools[:, (s.FIRST, s.SIZE)].tolist()
+        entries = [made.entries[first : first + size].tolist() for first, size in ranges]
+        tables = [table.tolist() for table in (made.nodes, made.devices, made.wholes, made.pools)]
+        return [entries, tables, fleet.nodes, fleet.pools]
+
+    pick, memory, ids = Random(seed), Memory(), [c.id for c in of.clusters if c.usable]
+    for _ in range(4):
+        moved = [(h, p) for h in of.holding for p in h.placements if pick.random() < 0.3]
+        assert told(memory) == told(Memory())
+        of = replaced(of, pick)
 
 
 W, X = job("w", "a", pods()), job("x", "a", pods())

@@ -125,6 +125,8 @@ def _whole_entry(h: Hardware, node: int, pool: int, cpu: int) -> int:
 
 @compiled
 def _cores_entry(h: Hardware, node: int, cpu: int) -> int:
+    if h.nodes[node, USABLE] < 0:
+        return -1
     level = 0
     if h.nodes[node, USABLE]:
         level = 1

@@ -70,7 +70,7 @@ from scheduler.core.sweep.state import (
     entry,
 )
 
-PARTS: Final = "6c95b2b02f567031"
+PARTS: Final = "b55173265ba6c182"
 
 DONE: Final = -1
 """The answer of `run` when nothing is left; else it is the workload to be decided by hand."""

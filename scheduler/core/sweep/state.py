@@ -28,7 +28,8 @@ CORES: Final = 0
 WHOLE: Final = 1
 CUT: Final = 2
 
-# nodes. USABLE: whether it has usable devices. The pool of kind CORES, and its entry there.
+# nodes. USABLE: whether it has usable devices, -1 where it takes nothing at all. The pool of kind
+# CORES, and its entry there.
 NODE_CPU: Final = 0
 NODE_MEMORY: Final = 1
 USABLE: Final = 2
