@@ -6,8 +6,8 @@ Quota is not asked here, nor whether the cluster takes new work.
 """
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from enum import StrEnum
+from operator import attrgetter
 from typing import Protocol
 
 from scheduler.core import mig
@@ -21,6 +21,8 @@ from scheduler.core.snapshot import (
     SliceView,
 )
 from scheduler.core.units import ONE_MILLI, WHOLE_DEVICE, DeviceId, FlavorId, NodeId, Span
+
+_PLACE = attrgetter("ordinal", "id")
 
 FULL = (1 << ONE_MILLI) - 1
 """All thousandths of a device, as bits."""
@@ -70,24 +72,27 @@ class Room:
     __slots__ = ("broken", "cpu_milli", "devices", "media", "memory_mib", "node", "rank", "taken")
 
     def __init__(self, *, node: NodeView) -> None:
-        self.rank = -1
+        self.rank, self.node = -1, node
+        self.devices: dict[DeviceId, DeviceView] = _in_order(node)
         self.empty(node=node)
 
     def empty(self, *, node: NodeView) -> None:
         """Nothing is in it, and this is the node."""
+        if node.devices is not self.node.devices:
+            self.devices = _in_order(node)
         self.node = node
         self.cpu_milli = node.cpu_milli
         self.memory_mib = node.memory_mib
-        ordered = sorted(node.devices, key=lambda d: (d.ordinal, d.id))
-        self.devices: dict[DeviceId, DeviceView] = {d.id: d for d in ordered}
         self.taken: dict[DeviceId, int] = dict.fromkeys(self.devices, 0)
         self.media: set[DeviceId] = set()
         self.broken: set[DeviceId] = set()
 
     def copy(self) -> "Room":
         """A room of its own for a trial; in no index."""
-        twin = copy(self)
-        twin.rank, twin.taken = -1, dict(self.taken)
+        twin = Room.__new__(Room)
+        twin.rank, twin.node, twin.devices = -1, self.node, self.devices
+        twin.cpu_milli, twin.memory_mib = self.cpu_milli, self.memory_mib
+        twin.taken = dict(self.taken)
         twin.media, twin.broken = set(self.media), set(self.broken)
         return twin
 
@@ -154,6 +159,10 @@ class Room:
         if flavor.kind is FlavorKind.SHARE and len(own) > 1:
             return Misfit.ILLEGAL_SPAN
         return None
+
+
+def _in_order(node: NodeView) -> dict[DeviceId, DeviceView]:
+    return {d.id: d for d in sorted(node.devices, key=_PLACE)}
 
 
 def let_in(

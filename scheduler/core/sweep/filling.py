@@ -252,6 +252,7 @@ def _hope(made: State, fleet: Fleet) -> None:
     h, f, w = made.hardware, made.flavors, made.work
     cpu = np.array([node.cpu_milli for node in fleet.nodes], np.int64)
     memory = np.array([node.memory_mib for node in fleet.nodes], np.int64)
+    devices = [(h.devices[:, :, s.POOL] == n).sum(axis=1) for n in range(len(h.pools))]
     for first, beyond, option, options_beyond, clusters, hard, *_ in w.requests.tolist():
         if hard or beyond != first + 1:
             continue
@@ -265,7 +266,7 @@ def _hope(made: State, fleet: Fleet) -> None:
                 continue
             for cluster, pool in enumerate(f.pool_of[flavor].tolist()):
                 if pool >= 0 and clusters >> cluster & 1:
-                    pods = (h.devices[:, :, s.POOL] == pool).sum(axis=1) // max(gpus, 1)
+                    pods = devices[pool] // max(gpus, 1)
                     pods = np.minimum(pods, cpu // cores if cores else pods)
                     pods = np.minimum(pods, memory // mib if mib else pods)
                     if np.maximum(pods, 0).sum() >= least:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduler.core.cohorts import Cohorts
-from scheduler.core.elastic import keeping, surplus
+from scheduler.core.elastic import surplus
 from scheduler.core.equivalents import Parts
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import Snapshot
@@ -93,14 +93,18 @@ def _holders(
 ) -> tuple[Ints, Ints]:
     """`projects` with those added that have work to evict, or pods of it, and none that waits; who
     they are."""
-    holding: dict[FlavorId, set[ProjectId]] = {}
+    found: set[tuple[ProjectId, FlavorId]] = set()
     lowest: dict[ProjectId, int] = {}
     for held in snapshot.holding:
         evictable = held.placements if held.preemptible else surplus(held)
         if (held.preemptible or evictable) and not held.releasing:
             lowest[held.project] = min(held.priority, lowest.get(held.project, MOST_PRIORITY))
-            for flavor in parts.sums(holding=keeping(held, evictable)):
-                holding.setdefault(flavor, set()).add(held.project)
+            for placement in evictable:
+                found.add((held.project, placement.flavor))
+    holding: dict[FlavorId, set[ProjectId]] = {}
+    for project, flavor in found:
+        for of, _ in parts.charges(project=project, flavor=flavor, amount_milli=0):
+            holding.setdefault(of, set()).add(project)
     others = sorted(p for p in lowest if p not in row and p in cohorts.number)
     added = np.zeros((len(others), s.PROJECT_COLUMNS), np.int64)
     added[:, s.MEMBER] = [cohorts.number[project] for project in others]
@@ -110,8 +114,8 @@ def _holders(
             projects[row[project], s.LOWEST] = priority
     width = max(map(len, holding.values()), default=0)
     holders = np.full((len(rows), width), -1, np.int64)
-    for flavor, found in holding.items():
+    for flavor, theirs in holding.items():
         if flavor in rows:
-            listed = sorted(all_rows[project] for project in found if project in all_rows)
+            listed = sorted(all_rows[project] for project in theirs if project in all_rows)
             holders[rows[flavor], : len(listed)] = listed
     return np.concatenate((projects, added)), holders
