@@ -21,11 +21,13 @@ from tests.core.build import (
     AT,
     FLAVORS,
     Quota,
+    cpu_pods,
     job,
     milli,
     node,
     pods,
     queue,
+    runs,
     snapshot,
 )
 from tests.core.fleets import shuffled, snapshots
@@ -94,6 +96,45 @@ def by_hand(of: Snapshot, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_plain_work_is_not_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
     of = fleet(pending=600, nodes=20, queues=10)
     assert by_hand(of, monkeypatch) == []
+
+
+def test_neither_is_work_without_devices_that_nodes_have_cores_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    of = snapshot(
+        nodes=[node("n1", cores=8), node("n2", cores=8)],
+        queues=[queue("a", cpu=16), queue("b", cpu=Quota(2, borrow=None))],
+        pending=[
+            job("starts", "a", cpu_pods(cores=6), priority=9),
+            job("huge", "a", cpu_pods(cores=9), priority=7),
+            job("waits", "a", cpu_pods(3, cores=4), priority=5),
+            job("behind", "a", cpu_pods(cores=4), priority=1),
+            job("other", "b", cpu_pods(cores=2)),
+        ],
+    )
+    assert by_hand(of, monkeypatch) == ["huge"]
+
+
+@pytest.mark.parametrize(
+    ("asks", "found"), [(2, ["w"]), (3, [])], ids=["the quota will do", "it will not"]
+)
+@pytest.mark.parametrize("taken", [0, 2], ids=["nothing is promised", "some is promised"])
+def test_what_is_coming_back_is_waited_for_where_the_quota_will_do(
+    asks: int, found: list[str], taken: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = snapshot(
+        nodes=[node("n1", gpus=4), node("n2", gpus=2)],
+        queues=[queue("a", h100=2 + taken), queue("b", h100=2)],
+        pending=[job("w", "a", pods(gpus=asks)), job("first", "a", pods(gpus=2), priority=1)][
+            : 1 + taken
+        ],
+        holding=[
+            runs("leaves", "a", "n1/0", "n1/1", "n1/2", "n1/3", releasing=True),
+            runs("stays", "b", "n2/0", "n2/1"),
+        ],
+    )
+    promised = ["first"] if taken else []
+    assert by_hand(of, monkeypatch) == promised + found
 
 
 @pytest.mark.parametrize(

@@ -88,12 +88,17 @@ def spare(f: Flavors, t: Tree, w: Work, log: Log, option: int, member: int) -> b
             return False
         available = _available(t, USED, flavor, member)
         if log.counts[PROMISES]:
-            available = min(available, _available(t, PROMISED, flavor, member))
-            available = min(available, _not_awaited(t, flavor, member))
+            available = min(available, _promised(t, flavor, member))
         if available < w.needs[need, 1]:
             return False
         f.flavors[flavor, SPARE] = available
     return True
+
+
+@compiled
+def _promised(t: Tree, flavor: int, member: int) -> int:
+    """What is left once all that leaves is back, and what is promised is taken."""
+    return int(min(_available(t, PROMISED, flavor, member), _not_awaited(t, flavor, member)))
 
 
 @compiled
@@ -237,7 +242,8 @@ def may_evict(
         by = guarantor(f, t, q, w, option, project, priority)
         if not is_of_tier(t, q, project, by, tier):
             continue
-        if log.counts[COMING] and not w.options[option, STUCK]:
+        coming = log.counts[COMING] and not w.options[option, STUCK]
+        if coming and _quota_will_do(t, w, log, option, q.projects[project, MEMBER]):
             return True
         if log.counts[CAN_EVICT]:
             if q.projects[project, LOWEST] < priority:
@@ -245,6 +251,23 @@ def may_evict(
             if by and _borrowers(f, t, q, w, option, project, by):
                 return True
     return False
+
+
+@compiled
+def _quota_will_do(t: Tree, w: Work, log: Log, option: int, member: int) -> bool:
+    """As `preempt` asks who evicts nobody: of the quota once all that leaves is back, and what is
+    promised is taken."""
+    for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
+        flavor, asked = w.needs[need, 0], w.needs[need, 1]
+        if not t.ledgers[QUOTED, flavor, member]:
+            return False
+        if log.counts[PROMISES]:
+            available = _promised(t, flavor, member)
+        else:
+            available = _available(t, LASTING, flavor, member)
+        if available < asked:
+            return False
+    return True
 
 
 @compiled

@@ -260,13 +260,16 @@ def _hope(made: State, fleet: Fleet) -> None:
         for row in range(option, options_beyond):
             flavor = int(w.accepted[w.options[row, s.ACCEPTED]])
             kind = int(f.flavors[flavor, s.FLAVOR_KIND])
-            if kind == s.CORES:
+            if kind == s.CORES and not cores:
                 continue
             if kind == s.CUT and (gpus > 1 or not f.cuts[flavor, 0, s.STARTS]):
                 continue
             for cluster, pool in enumerate(f.pool_of[flavor].tolist()):
                 if pool >= 0 and clusters >> cluster & 1:
-                    pods = devices[pool] // max(gpus, 1)
+                    if kind == s.CORES:
+                        pods = (h.nodes[:, s.CORES_POOL] == pool) * MOST_PODS
+                    else:
+                        pods = devices[pool] // max(gpus, 1)
                     pods = np.minimum(pods, cpu // cores if cores else pods)
                     pods = np.minimum(pods, memory // mib if mib else pods)
                     if np.maximum(pods, 0).sum() >= least:
