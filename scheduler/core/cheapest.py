@@ -6,7 +6,7 @@ entry is then told, and when a project has no more to give back, which only make
 is asked again as an entry comes first.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush, heapreplace
 from typing import NamedTuple, Protocol
 
@@ -14,7 +14,7 @@ from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
 from scheduler.core.fit import Room
 from scheduler.core.place import seat
-from scheduler.core.snapshot import DeviceMode, FlavorKind, FlavorView, PodSetView
+from scheduler.core.snapshot import DeviceMode, FlavorKind, FlavorView, HeldView, PodSetView
 from scheduler.core.units import ClusterId, NodeId
 from scheduler.core.victims import Cost, UnitId, Victim, cost_of
 
@@ -138,8 +138,7 @@ class Cheapest:
             if worst is not None and len(each) >= lacking and cost[:2] > worst[:2]:
                 break
             worst = cost
-            held = victim.held.on[room.node.id]
-            devices = len({device for placement in held for device, _ in placement.spans})
+            devices = _devices(victim.held.on[room.node.id])
             each += [cost[2] // devices] * devices if devices else ()
         if worst is None or len(each) < lacking:
             return None
@@ -150,16 +149,15 @@ class Cheapest:
         flavor = self._flavor
         if flavor.kind is not FlavorKind.WHOLE:
             return 0
-        taken = room.taken
-        empty = sum(
-            not taken[device.id]
-            for device in room.devices.values()
-            if device.usable
+        empty = [room.devices[id] for id, bits in room.taken.items() if not bits]
+        fit = sum(
+            device.usable
             and device.mode is DeviceMode.WHOLE
             and device.model == flavor.model
             and device.id not in room.broken
+            for device in empty
         )
-        return self.pod_set.gpu_count - empty
+        return self.pod_set.gpu_count - fit
 
     def _on_node(self, node: NodeId) -> Iterator[Victim]:
         return (v for v in self._eligible.on_node(node) if not v.held.is_in(self._taken))
@@ -217,3 +215,9 @@ class Cheapest:
         move = trial.take if back else trial.give
         for placement in victim.held.on[trial.node.id]:
             move(holder=placement, flavor=self._soon.flavors.get(placement.flavor))
+
+
+def _devices(held: Sequence[HeldView]) -> int:
+    """How many devices these hold something of."""
+    spans = [span for placement in held for span in placement.spans]
+    return len(spans) if len(spans) < 2 else len({device for device, _ in spans})

@@ -168,7 +168,7 @@ class _Defragmentation:
         )
         if found is None:
             return False
-        victims = [Victim(held, PreemptRule.CONSOLIDATE) for held in found.movers]
+        victims = [Victim.of(held, PreemptRule.CONSOLIDATE) for held in found.movers]
         mark = draft.checkpoint()
         self._remove(victims)
         if draft.rooms[found.place.node].misfit(place=found.place, flavor=flavor):

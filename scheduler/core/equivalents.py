@@ -94,13 +94,9 @@ class Parts:
         """All that it is charged to, in thousandths of each."""
         found: dict[FlavorId, int] = {}
         for placement in holding.placements:
-            for flavor, amount in self.charges(
-                project=holding.project,
-                flavor=placement.flavor,
-                amount_milli=placement.amount_milli,
-            ):
-                found[flavor] = found.get(flavor, 0) + amount
-        return found
+            found[placement.flavor] = found.get(placement.flavor, 0) + placement.amount_milli
+        bound = self._bound.get(holding.project)
+        return found | self.needs(bound=bound, needs=found) if bound else found
 
     def needs(
         self, *, bound: frozenset[FlavorId], needs: Mapping[FlavorId, int]

@@ -13,6 +13,7 @@ from scheduler.core import firm
 from scheduler.core.cheapest import Cheapest
 from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
+from scheduler.core.eligible import Eligible
 from scheduler.core.fit import let_in
 from scheduler.core.place import place_gang
 from scheduler.core.plan import Place
@@ -21,7 +22,7 @@ from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import FlavorView, PendingView, PodSetView
 from scheduler.core.space import free_milli
 from scheduler.core.units import ClusterId, FlavorId
-from scheduler.core.victims import Cost, Eligible, UnitId, Victim
+from scheduler.core.victims import Cost, UnitId, Victim
 
 _SECOND_LOOKS = 16
 """Victims of one search for whose return the workload is placed anew, and at most so many pods."""

@@ -6,6 +6,7 @@ Nothing that is planned goes by what is kept here: tests compare with plans made
 from collections.abc import Callable, Sequence
 from typing import Protocol, cast
 
+from scheduler.core.candidates import Candidates
 from scheduler.core.draft import Draft
 from scheduler.core.equivalents import Parts
 from scheduler.core.plan import Fault
@@ -31,6 +32,7 @@ class Memory:
         self._turn = 0
         self._classes_by: tuple[tuple[FlavorView, ...], Parts] | None = None
         self._backlog: tuple[int, Backlog] | None = None
+        self._candidates: tuple[int, Candidates] | None = None
         self._worlds: dict[str, World] = {}
 
     def look(self, snapshot: Snapshot) -> tuple[Fault, ...]:
@@ -59,6 +61,22 @@ class Memory:
         """Of a world that has about as many."""
         worlds = self._worlds.values()
         return next((world.twin() for world in worlds if 0 < world.holders < 2 * holders), None)
+
+    def candidates(self, snapshot: Snapshot) -> Candidates:
+        """Who may be evicted; for who asked last alone."""
+        kept, since = self._candidates, self._since
+        if (
+            kept is None
+            or kept[0] != self._turn - 1
+            or since.is_new
+            or not kept[1].may_follow(snapshot)
+        ):
+            made = Candidates(snapshot)
+        else:
+            made, held = kept[1], since.holding
+            made.follow(gone=held.gone, come=held.come, at=snapshot.at)
+        self._candidates = self._turn, made
+        return made
 
     def backlog[B: Backlog](self, snapshot: Snapshot, *, book: Book, new: Callable[..., B]) -> B:
         """Who waits, in tables; made with `new` where none are kept. What it raises, that they

@@ -12,6 +12,7 @@ from dataclasses import replace
 from heapq import nsmallest
 from typing import NamedTuple
 
+from scheduler.core.candidates import Candidates
 from scheduler.core.draft import Draft
 from scheduler.core.place import clusters_for, place_gang
 from scheduler.core.plan import Landing, Place
@@ -23,7 +24,7 @@ from scheduler.core.snapshot import (
     Snapshot,
 )
 from scheduler.core.units import ClusterId, FlavorId, NodeId, ProjectId
-from scheduler.core.victims import Candidates, Held, Victim
+from scheduler.core.victims import Held, Victim
 
 REST_S = 24 * 3600
 """Who was moved is not moved again for so long."""
@@ -198,5 +199,5 @@ def again(held: HoldingView) -> PendingView:
 
 def _by_loss(found: Iterable[Held], may_move: Callable[[HoldingView], bool]) -> list[Victim]:
     whole = (h for h in found if h.is_whole and len(h.placements) == len(h.holding.placements))
-    movers = [Victim(h, PreemptRule.CONSOLIDATE) for h in whole if may_move(h.holding)]
+    movers = [Victim.of(h, PreemptRule.CONSOLIDATE) for h in whole if may_move(h.holding)]
     return sorted(movers, key=lambda victim: (victim.cost, victim.id))

@@ -232,7 +232,7 @@ class _Search:
         )
         if found is None:
             return False
-        victims = [Victim(held, PreemptRule.CONSOLIDATE) for held in found.movers]
+        victims = [Victim.of(held, PreemptRule.CONSOLIDATE) for held in found.movers]
         lost = loss_milli_s(victims)
         if lost > self._left_milli_s:
             self.dearer = Dearer(len(victims), lost)

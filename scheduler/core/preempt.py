@@ -17,7 +17,7 @@ from scheduler.core.cohorts import FLEET
 from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
 from scheduler.core.elastic import gives_back, keeping, staying
-from scheduler.core.equivalents import Parts
+from scheduler.core.eligible import Eligible
 from scheduler.core.evict import Search, Wait
 from scheduler.core.firm import await_own
 from scheduler.core.memory import Memory
@@ -29,7 +29,7 @@ from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot
 from scheduler.core.space import free_within_milli
 from scheduler.core.units import ClusterId, ProjectId
-from scheduler.core.victims import ALL, Candidates, Eligible, cost_of
+from scheduler.core.victims import ALL, cost_of
 
 MOST_DOMAINS = 8
 """Domains of a cluster in which one workload that has to be in one looks for victims."""
@@ -48,12 +48,7 @@ class Evictions:
         self, *, snapshot: Snapshot, policy: Policy, memory: Memory | None = None
     ) -> None:
         self._memory = memory or Memory()
-        self.candidates = Candidates(
-            holding=snapshot.holding,
-            queues=snapshot.queues,
-            parts=Parts(flavors=snapshot.flavors, queues=snapshot.queues),
-            at=snapshot.at,
-        )
+        self.candidates = self._memory.candidates(snapshot)
         self._snapshot = snapshot
         self._policy = policy
         self._leaving = any(map(gives_back, snapshot.holding))

@@ -3,17 +3,26 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.core.equivalents import Parts
 from scheduler.core.invariants import violations
 from scheduler.core.movers import REST_S
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import PreemptRule
-from scheduler.core.victims import lost_milli_s
+from scheduler.core.snapshot import HoldingView
+from scheduler.core.victims import Held, Victim, loss_milli_s
 from tests.core.fleets import shuffled
 from tests.core.fragments import after, fragments, taken_from_others
 from tests.core.test_sweep import agree
 
 SEEDS = st.integers(0, 2**32)
 BUDGETS = st.sampled_from([10**6, 10**7, 10**9])
+PARTS = Parts(flavors=(), queues=())
+
+
+def lost_milli_s(holding: HoldingView, at: int) -> int:
+    held = Held(holding, parts=PARTS)
+    held.settle(at)
+    return loss_milli_s([Victim.of(held, PreemptRule.CONSOLIDATE)])
 
 
 @settings(max_examples=150, deadline=None)
@@ -42,12 +51,7 @@ def test_what_moves_lands_where_it_was_said_and_has_nobody_evicted_before(
             for preempt in made.preempts
             if preempt.rule is PreemptRule.CONSOLIDATE
         ]
-        assert (
-            sum(
-                lost_milli_s(holding=held, placements=held.placements, at=of.at) for held in movers
-            )
-            <= budget
-        )
+        assert sum(lost_milli_s(held, of.at) for held in movers) <= budget
         assert all(h.moved_at is None or of.at - h.moved_at >= REST_S for h in movers)
         leaving = any(held.releasing for held in of.holding)
         if not (made.admits or made.preempts or leaving):

@@ -274,7 +274,7 @@ def _quota_will_do(t: Tree, w: Work, log: Log, option: int, member: int) -> bool
 def _borrowers(
     f: Flavors, t: Tree, q: Queues, w: Work, option: int, project: int, by: int
 ) -> bool:
-    """As `victims.Candidates.borrowers`: whether there are any."""
+    """As `Candidates.borrowers`: whether there are any."""
     for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
         flavor = w.needs[need, 0]
         if not w.needs[need, 1]:

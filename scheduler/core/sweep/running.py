@@ -70,7 +70,7 @@ from scheduler.core.sweep.state import (
     entry,
 )
 
-PARTS: Final = "7dd9619d37c2b8d3"
+PARTS: Final = "55a699b012046bc0"
 
 DONE: Final = -1
 """The answer of `run` when nothing is left; else it is the workload to be decided by hand."""

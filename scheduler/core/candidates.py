@@ -1,0 +1,206 @@
+"""All that may be evicted, and all pods that may go by themselves: by project, flavor and node.
+
+They are kept from one plan to the next and changed by what has changed. How harmful each is
+depends on the time too, so an order is made where somebody asks for it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from operator import attrgetter
+
+from scheduler.core.cohorts import FLEET
+from scheduler.core.elastic import surplus
+from scheduler.core.equivalents import Parts
+from scheduler.core.guarantees import gives
+from scheduler.core.quota import Book
+from scheduler.core.request import Option
+from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
+from scheduler.core.units import FlavorId, NodeId, ProjectId, WorkloadId
+from scheduler.core.victims import Held, UnitId, is_protected
+
+ORDER = attrgetter("order")
+
+
+class _Line:
+    """Some of them by id, put in order when that is asked for."""
+
+    __slots__ = ("_at", "_in_order", "held")
+
+    def __init__(self) -> None:
+        self.held: dict[UnitId, Held] = {}
+        self._in_order: list[Held] = []
+        self._at: int | None = None
+
+    def add(self, held: Held) -> None:
+        self.held[held.id] = held
+        self._at = None
+
+    def drop(self, held: Held) -> None:
+        del self.held[held.id]
+        self._at = None
+
+    def in_order(self, at: int) -> list[Held]:
+        """Least harm first as it is at that moment."""
+        if self._at != at:
+            self._at, self._in_order = at, list(self.held.values())
+            for held in self._in_order:
+                held.settle(at)
+            self._in_order.sort(key=ORDER)
+        return self._in_order
+
+
+class Candidates:
+    """Those of one snapshot, then of the next (`follow`), less what has been taken in this plan;
+    least harm first.
+
+    What may have changed though its object has not is looked at anew with each snapshot: work that
+    has not run for its least time yet, and work of which single pods may have been taken.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._rules = snapshot.flavors, snapshot.queues
+        self._parts = Parts(flavors=snapshot.flavors, queues=snapshot.queues)
+        self._granted = {queue.project: queue.min_run_time_s for queue in snapshot.queues}
+        self._at = snapshot.at
+        self._gone: set[UnitId] = set()
+        self._anew: dict[WorkloadId, HoldingView] = {}
+        self._units: dict[WorkloadId, list[Held]] = {}
+        self._all = _Line()
+        self._of_project: dict[ProjectId, _Line] = {}
+        self._of_flavor: dict[FlavorId, dict[ProjectId, _Line]] = {}
+        self._on_node: dict[NodeId, _Line] = {}
+        for each in snapshot.holding:
+            self._add(each)
+
+    def may_follow(self, snapshot: Snapshot) -> bool:
+        """Whether its rules are the same, and it is no earlier: who has run for its least time
+        stays a candidate."""
+        return self._rules == (snapshot.flavors, snapshot.queues) and self._at <= snapshot.at
+
+    def follow(self, *, gone: Iterable[HoldingView], come: Iterable[HoldingView], at: int) -> None:
+        """Be those of the next snapshot: these objects are not in it any more, and these are new.
+        Nobody has been taken yet."""
+        self._at, self._gone = at, set()
+        anew, self._anew = self._anew, {}
+        for each in gone:
+            self._remove(each.id)
+            anew.pop(each.id, None)
+        for each in anew.values():
+            self._remove(each.id)
+        for each in (*anew.values(), *come):
+            self._add(each)
+
+    def _add(self, each: HoldingView) -> None:
+        units: list[Held] = []
+        whole: Held | None = None
+        if each.preemptible and not each.releasing:
+            min_run_time_s = self._granted.get(each.project, 0)
+            if is_protected(holding=each, min_run_time_s=min_run_time_s, at=self._at):
+                self._anew[each.id] = each
+            else:
+                whole = Held(each, parts=self._parts)
+                units.append(whole)
+        for pod in surplus(each):
+            self._anew[each.id] = each
+            units.append(Held(each, parts=self._parts, pod=pod, whole=whole))
+        if units:
+            self._units[each.id] = units
+        for held in units:
+            self._all.add(held)
+            project = held.holding.project
+            _line(self._of_project, project).add(held)
+            for flavor in held.amounts:
+                _line(self._of_flavor.setdefault(flavor, {}), project).add(held)
+            for node in held.on:
+                _line(self._on_node, node).add(held)
+
+    def _remove(self, id: WorkloadId) -> None:
+        for held in self._units.pop(id, ()):
+            self._all.drop(held)
+            project = held.holding.project
+            _drop(self._of_project, project, held)
+            for flavor in held.amounts:
+                _drop(self._of_flavor[flavor], project, held)
+            for node in held.on:
+                _drop(self._on_node, node, held)
+
+    def __contains__(self, unit: UnitId) -> bool:
+        """Whether it may be evicted, or go by itself, for some workload or other."""
+        return unit in self._all.held
+
+    @property
+    def none(self) -> bool:
+        """Whether nothing at all may be evicted."""
+        return not self._all.held
+
+    def forget(self, held: Held) -> None:
+        """It is being evicted: not there for anyone else."""
+        self._gone.add(held.id)
+
+    def own(self, *, pending: PendingView) -> Iterator[Held]:
+        """The project's own work of lower priority."""
+        for held in self._in_order(self._of_project.get(pending.project)):
+            if held.holding.priority >= pending.priority:
+                if held.is_whole:
+                    return
+                continue
+            if not held.is_in(self._gone):
+                yield held
+
+    def exist(self, *, pending: PendingView, option: Option, book: Book, guarantor: int) -> bool:
+        """Whether anyone may be evicted, by the rules alone."""
+        if next(self.own(pending=pending), None) is not None:
+            return True
+        to = pending.project
+        return any(
+            next(self.borrowers(to=to, flavor=flavor, book=book, guarantor=guarantor), None)
+            for flavor, asked in option.needs
+            if asked
+        )
+
+    def borrowers(
+        self, *, to: ProjectId, flavor: FlavorId, book: Book, guarantor: int
+    ) -> Iterator[tuple[ProjectId, int, tuple[int, ...]]]:
+        """Projects with work to evict that give the flavor back `to` one with that guarantor, each
+        with the nearest member above both and those that have to stay at capacity."""
+        if guarantor == FLEET:
+            return
+        ledger = book.ledger(flavor)
+        for project in self._of_flavor.get(flavor, ()):
+            number = book.cohorts.number.get(project)
+            if project == to or (number is not None and ledger.over(number) <= 0):
+                continue
+            above, members = gives(book.cohorts, project=project, to=to)
+            if above < guarantor and all(ledger.over(member) > 0 for member in members):
+                yield project, above, members
+
+    def all(self) -> Iterator[Held]:
+        return self._left(self._in_order(self._all))
+
+    def on_node(self, node: NodeId) -> Iterator[Held]:
+        return self._left(self._in_order(self._on_node.get(node)))
+
+    def with_flavor(self, flavor: FlavorId, projects: Iterable[ProjectId]) -> Iterator[Held]:
+        """That of those projects."""
+        of = self._of_flavor.get(flavor, {})
+        lines = [self._in_order(of.get(project)) for project in projects]
+        return self._left(merge(*lines, key=ORDER))
+
+    def _in_order(self, line: _Line | None) -> Sequence[Held]:
+        return () if line is None else line.in_order(self._at)
+
+    def _left(self, found: Iterable[Held]) -> Iterator[Held]:
+        return (held for held in found if not held.is_in(self._gone))
+
+
+def _line[K](lines: dict[K, _Line], key: K) -> _Line:
+    line = lines.get(key)
+    if line is None:
+        line = lines[key] = _Line()
+    return line
+
+
+def _drop[K](lines: dict[K, _Line], key: K, held: Held) -> None:
+    lines[key].drop(held)
+    if not lines[key].held:
+        del lines[key]

@@ -1,0 +1,169 @@
+"""Whom one workload may evict, by the rules of `victims`."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from operator import attrgetter
+
+from scheduler.core.candidates import ORDER, Candidates
+from scheduler.core.cohorts import FLEET
+from scheduler.core.draft import Draft
+from scheduler.core.guarantees import guarantor
+from scheduler.core.quota import Book
+from scheduler.core.reasons import PreemptRule
+from scheduler.core.request import Option
+from scheduler.core.snapshot import PendingView
+from scheduler.core.units import ClusterId, FlavorId, NodeId, ProjectId
+from scheduler.core.victims import Held, Victim
+
+_COST = attrgetter("cost")
+
+
+class Eligible:
+    """Whom one workload may evict, for one option, as `soon` stands."""
+
+    def __init__(
+        self,
+        *,
+        candidates: Candidates,
+        pending: PendingView,
+        option: Option,
+        soon: Draft,
+        book: Book,
+        guarantor: int,
+    ) -> None:
+        """Of a workload without a guarantor, FLEET, nobody is reclaimed from. `book` is the usage
+        now."""
+        self._candidates = candidates
+        self._pending = pending
+        self._book, self._now = soon.book, book
+        self._needs = option.needs
+        self._asked = [flavor for flavor, asked in option.needs if asked]
+        self._borrowed: dict[ProjectId, list[FlavorId]] = {}
+        self._above: dict[ProjectId, int] = {}
+        self._members: dict[ProjectId, tuple[int, ...]] = {}
+        self._victims: dict[Held, Victim] = {}
+        self._on_node: dict[NodeId, list[Victim]] = {}
+        for flavor in self._asked if guarantor != FLEET else ():
+            for project, above, members in candidates.borrowers(
+                to=pending.project, flavor=flavor, book=soon.book, guarantor=guarantor
+            ):
+                self._borrowed.setdefault(project, []).append(flavor)
+                self._above[project], self._members[project] = above, members
+
+    def above(self, victim: Victim) -> int:
+        """Of one who is reclaimed from: the nearest member above it and the workload."""
+        return self._above[victim.held.holding.project]
+
+    def in_cluster(self, cluster: ClusterId) -> Iterator[Victim]:
+        """All of them that hold something there, least harm first."""
+        own = (
+            self._victim(held, PreemptRule.PRIORITY)
+            for held in self._candidates.own(pending=self._pending)
+            if held.holding.cluster == cluster
+        )
+        return merge(self._borrowers_in(cluster), own, key=_COST)
+
+    def _borrowers_in(self, cluster: ClusterId) -> Iterator[Victim]:
+        by_flavor = [self._borrowing(flavor) for flavor in self._asked]
+        before: Held | None = None
+        for held in merge(*by_flavor, key=ORDER):
+            if held is not before and held.holding.cluster == cluster:
+                yield self._victim(held, PreemptRule.RECLAIM)
+            before = held
+
+    def _borrowing(self, flavor: FlavorId) -> Iterator[Held]:
+        """Work of those who give the flavor back."""
+        projects = [project for project, of in self._borrowed.items() if flavor in of]
+        return self._candidates.with_flavor(flavor, projects)
+
+    def on_node(self, node: NodeId) -> list[Victim]:
+        """Those that hold something there, least harm first. To be read."""
+        found = self._on_node.get(node)
+        if found is None:
+            listed = self._candidates.on_node(node)
+            ruled = ((held, self._rule(held)) for held in listed)
+            found = [self._victim(held, rule) for held, rule in ruled if rule is not None]
+            found.sort(key=_kind)
+            self._on_node[node] = found
+        return found
+
+    def _victim(self, held: Held, rule: PreemptRule) -> Victim:
+        found = self._victims.get(held)
+        if found is None:
+            found = self._victims[held] = Victim.of(held, rule)
+        return found
+
+    def _rule(self, held: Held) -> PreemptRule | None:
+        """By which it may be evicted."""
+        of, pending = held.holding, self._pending
+        for flavor in self._borrowed.get(of.project, ()):
+            if flavor in held.amounts:
+                return PreemptRule.RECLAIM
+        own = of.project == pending.project and of.priority < pending.priority
+        return PreemptRule.PRIORITY if own else None
+
+    def with_flavor(self, flavor: FlavorId) -> Iterator[Victim]:
+        """Those that hold some of it, least harm first."""
+        borrowing = (
+            self._victim(held, PreemptRule.RECLAIM)
+            for held in self._candidates.with_flavor(flavor, self._members)
+        )
+        own = (
+            self._victim(held, PreemptRule.PRIORITY)
+            for held in self._candidates.own(pending=self._pending)
+            if flavor in held.amounts
+        )
+        return merge(borrowing, own, key=_COST)
+
+    def is_guaranteed(
+        self, flavors: Iterable[FlavorId], *, taken: Iterable[Victim], below: int
+    ) -> bool:
+        """Whether it is guaranteed these by somebody below that member: once it is charged in
+        `soon`, and as things are now, with but its own work of those `taken` gone. Who is evicted
+        for another may be back before it, and have the guarantee that was free in between."""
+        own = Counter[FlavorId]()
+        for victim in taken:
+            if victim.rule is PreemptRule.PRIORITY:
+                own.update(victim.held.amounts)
+        flavors, project = set(flavors), self._pending.project
+        asked = [(flavor, amount) for flavor, amount in self._needs if flavor in flavors]
+        charged = [(flavor, 0) for flavor, _ in asked]
+        return FLEET not in (
+            guarantor(self._book, project=project, needs=charged, below=below),
+            guarantor(self._now, project=project, needs=asked, gives_way=own, below=below),
+        )
+
+    def may_go(self, victim: Victim, before: Iterable[Victim]) -> bool:
+        """Whether all who give it stay at capacity without it and those evicted `before`: in each
+        flavor asked for, or else in its model, if that is asked for too."""
+        if victim.rule is PreemptRule.PRIORITY:
+            return True
+        project, seen, before = victim.held.holding.project, set[FlavorId](), tuple(before)
+        for flavor in self._asked:
+            if flavor in seen or not victim.held.amounts.get(flavor):
+                continue
+            part = self._book.parts.of(project=project, flavor=flavor)
+            either = [flavor]
+            if part is not None and part.whole in self._asked:
+                either.append(part.whole)
+            seen.update(either)
+            if not any(self._spares(victim, before, flavor) for flavor in either):
+                return False
+        return True
+
+    def _spares(self, victim: Victim, before: Sequence[Victim], flavor: FlavorId) -> bool:
+        ledger, gone = self._book.ledger(flavor), victim.held.amounts.get(flavor, 0)
+        for member in self._members[victim.held.holding.project]:
+            others = sum(
+                other.held.amounts.get(flavor, 0)
+                for other in before
+                if member in self._members.get(other.held.holding.project, ())
+            )
+            if gone + others > ledger.over(member):
+                return False
+        return True
+
+
+def _kind(victim: Victim) -> int:
+    return victim.cost[0]

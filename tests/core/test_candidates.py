@@ -1,0 +1,106 @@
+"""Who may be evicted, kept from one snapshot to the next, is who may be in each alone."""
+
+from dataclasses import replace
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.core.candidates import Candidates
+from scheduler.core.memory import Memory
+from scheduler.core.snapshot import QueueView, Snapshot
+from scheduler.core.victims import Held
+from tests.core.build import AT, node, pods, queue, runs, snapshot
+from tests.core.fleets import snapshots
+from tests.core.test_memory import replaced
+
+type Told = tuple[object, list[object], dict[object, int], dict[object, object]]
+
+
+def told(held: Held) -> Told:
+    return held.order, list(held.placements), held.amounts, dict(held.on)
+
+
+def lists(candidates: Candidates, of: Snapshot) -> list[list[Told]]:
+    """All that is told of those of a snapshot."""
+    projects = [queue.project for queue in of.queues]
+    nodes = [node.id for cluster in of.clusters for node in cluster.nodes]
+    found = [
+        candidates.all(),
+        *(candidates.own(pending=pending) for pending in of.pending),
+        *(candidates.on_node(node) for node in nodes),
+        *(candidates.with_flavor(flavor.id, projects) for flavor in of.flavors),
+    ]
+    return [[told(held) for held in listed] for listed in found]
+
+
+def patient(of: Snapshot, pick: Random) -> Snapshot:
+    """Some projects' work is protected for its first minute, or hour; nobody's weight is 0."""
+
+    def other(queue: QueueView) -> QueueView:
+        return replace(queue, min_run_time_s=pick.choice((0, 60, 3600)), weight=1)
+
+    return replace(of, queues=tuple(map(other, of.queues)))
+
+
+def take(candidates: Candidates, pick: Random) -> None:
+    """As a plan does: some go, and pods of some."""
+    for held in list(candidates.all()):
+        if pick.random() < 0.3:
+            candidates.forget(held)
+            if held.whole is not None:
+                held.whole.lose(held)
+
+
+@settings(deadline=None)
+@given(snapshots(12), st.integers(0, 2**32), st.integers(2, 6))
+def test_they_are_those_of_each_snapshot_alone(of: Snapshot, seed: int, count: int) -> None:
+    pick, memory = Random(seed), Memory()
+    of = patient(of, pick)
+    for _ in range(count):
+        if not memory.look(of):
+            kept = memory.candidates(of)
+            assert lists(kept, of) == lists(Candidates(of), of)
+            take(kept, pick)
+        of = replaced(of, pick)
+        of = pick.choice((of, of, of, patient(of, pick), replace(of, at=of.at - 1000)))
+
+
+def test_they_are_kept() -> None:
+    of = snapshot(
+        nodes=[node("n1", gpus=1)],
+        queues=[queue("a", h100=8)],
+        holding=[runs("w", "a", "n1/0")],
+    )
+    memory, seen = Memory(), []
+    for at in (AT, AT + 1, AT):
+        assert memory.look(replace(of, at=at)) == ()
+        seen.append(memory.candidates(replace(of, at=at)))
+    first, second, third = seen
+    assert first is second
+    assert second is not third  # it is earlier than before
+
+
+ELASTIC = runs("w", "a", "n1/0", "n1/1", "n1/2", since_s=10, of=pods(3, least=1))
+
+
+def test_pods_that_one_plan_takes_are_there_for_the_next() -> None:
+    of = snapshot(nodes=[node("n1", gpus=3)], queues=[queue("a", h100=8)], holding=[ELASTIC])
+    memory = Memory()
+    for _ in range(2):
+        assert memory.look(of) == ()
+        kept = memory.candidates(of)
+        *single, whole = kept.all()
+        assert [len(held.placements) for held in (*single, whole)] == [1, 1, 3]
+        whole.lose(single[0])
+        kept.forget(single[0])
+
+
+def test_who_has_lost_a_pod_is_as_harmful_as_before() -> None:
+    candidates = Candidates(snapshot(queues=[queue("a", h100=8)], holding=[ELASTIC]))
+    *single, whole = candidates.all()
+    order = whole.order
+    whole.lose(single[0])
+    whole.settle(AT + 1)
+    whole.settle(AT)
+    assert (whole.order, len(whole.placements)) == (order, 2)
