@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, islice
-from operator import attrgetter
 
 from scheduler.core.admission import Admission
 from scheduler.core.caps import Caps
@@ -28,9 +27,9 @@ from scheduler.core.windows import Windows
 MOST_LOOKS = 4
 """Searches of one plan for those that come first, and for others: each may look at a cluster."""
 
-_id = attrgetter("id")
-
-type _Asked = tuple[Sequence[PendingView], Option]
+type Class = tuple[PendingView, Sequence[WorkloadId]]
+"""The first of one class, and all of them."""
+type _Asked = tuple[Class, Option]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +41,15 @@ class Consolidated:
     reasons: dict[WorkloadId, Reason] = field(default_factory=dict)
 
     def holds(
-        self, like: Sequence[PendingView], reason: Reason, *, ahead: Collection[WorkloadId]
+        self, ids: tuple[WorkloadId, ...], reason: Reason, *, ahead: Collection[WorkloadId]
     ) -> list[Hold]:
         """What a class is told, less those that went `ahead`: by default the reason."""
         if not ahead and not self.reasons:
-            return [Hold(tuple(map(_id, like)), reason)]
+            return [Hold(ids, reason)]
         told: dict[Reason, list[WorkloadId]] = {}
-        for pending in like:
-            if pending.id not in ahead:
-                told.setdefault(self.reasons.get(pending.id, reason), []).append(pending.id)
+        for id in ids:
+            if id not in ahead:
+                told.setdefault(self.reasons.get(id, reason), []).append(id)
         return [Hold(tuple(ids), reason) for reason, ids in told.items()]
 
 
@@ -60,7 +59,7 @@ def consolidate(
     policy: Policy,
     admission: Admission,
     evictions: Evictions | None,
-    left: Iterable[Sequence[PendingView]],
+    left: Iterable[Class],
     request_of: Callable[[PendingView], Request],
 ) -> Consolidated:
     """`left` are the classes that could not start in this plan, nor had anybody evicted for them,
@@ -81,8 +80,7 @@ def consolidate(
         may_return=partial(may_return, admission.caps, admission.windows),
     )
     helped = set()
-    for like, option in _in_turn(worth, snapshot.at):
-        pending = like[0]
+    for (pending, ids), option in _in_turn(worth, snapshot.at):
         if pending.id in helped or admission.caps.reached(pending) is not None:
             continue
         found = make_room(
@@ -100,20 +98,20 @@ def consolidate(
         elif found is not None:
             reason = admission.why_not(pending=pending, request=request_of(pending), option=option)
             told = _too_dear(reason, found, budget)
-            made.reasons.update((each.id, told) for each in like)
+            made.reasons.update(dict.fromkeys(ids, told))
     return made
 
 
 def _worth(
     admission: Admission,
     evictions: Evictions,
-    left: Iterable[Sequence[PendingView]],
+    left: Iterable[Class],
     request_of: Callable[[PendingView], Request],
 ) -> Iterator[_Asked]:
     """The classes and options for which only room is lacking, and as much is free in sum."""
     free = free_in_sum(draft=evictions.soon if evictions.coming else admission.draft)
-    for like in left:
-        pending, request = like[0], request_of(like[0])
+    for pending, ids in left:
+        request = request_of(pending)
         if (
             not free
             or admission.caps.reached(pending) is not None
@@ -127,7 +125,7 @@ def _worth(
                 and admission.has_quota(pending=pending, option=option)
                 and not admission.is_hopeless(pending=pending, request=request, option=option)
             ):
-                yield like, option
+                yield (pending, ids), option
 
 
 def _in_turn(worth: Sequence[_Asked], at: int) -> Iterable[_Asked]:

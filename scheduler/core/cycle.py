@@ -38,7 +38,7 @@ from scheduler.core.guarantees import BORROWED, OWN, tiers
 from scheduler.core.landing import land
 from scheduler.core.limits import because, most_useful, never_admissible, waits_for
 from scheduler.core.memory import Memory
-from scheduler.core.order import Heads, place_in_queue
+from scheduler.core.order import Heads, Left, place_in_queue
 from scheduler.core.plan import Admit, Fault, Hold, Place, Plan, Preempt, Shrink
 from scheduler.core.policy import Policy
 from scheduler.core.preempt import Evictions
@@ -158,14 +158,14 @@ class Cycle:
             policy=self._policy,
             admission=self.admission,
             evictions=self.evictions,
-            left=(like for of, like in left if of and like[0].id not in ahead),
+            left=((first, ids) for first, ids, _ in left if first and first.id not in ahead),
             request_of=heads.request_of,
         )
-        for request, like in left:
+        for first, ids, request in left:
             reason = because(ReasonCode.BEHIND, admitted_count=len(self._begun))
-            if request is not None:
-                reason = self._why_not(like[0], request)
-            self._holds += moved.holds(like, reason, ahead=ahead)
+            if first and request:
+                reason = self._why_not(first, request)
+            self._holds += moved.holds(ids, reason, ahead=ahead)
         made = Plan(
             tuple(admit for _, admit in self._begun),
             (*self._preempts, *moved.preempts),
@@ -179,15 +179,14 @@ class Cycle:
         growth = Growth(snapshot=self.snapshot, admission=self.admission, shares=self._shares)
         return replace(made, grows=growth.run(made=made, max_admits=self._policy.max_admits))
 
-    def _go_ahead(
-        self, heads: "Heads | Sweep", left: Sequence[tuple[Request | None, list[PendingView]]]
-    ) -> set[WorkloadId]:
+    def _go_ahead(self, heads: "Heads | Sweep", left: Sequence[Left]) -> set[WorkloadId]:
         """Start what ends before anybody for whom room is kept; each class once, in order."""
         shadow, at = self.backfill.shadow, self.snapshot.at
         if shadow is None:
             return set()
-        waiting = (p for _, like in left for p in like)
-        short = [p for p in waiting if p.run_time_limit_s and at + p.run_time_limit_s <= shadow]
+        waiting = {id for _, ids in left for id in ids}
+        may_go = [p for p in self.snapshot.pending if p.id in waiting]
+        short = [p for p in may_go if p.run_time_limit_s and at + p.run_time_limit_s <= shadow]
         started, stuck = set(), set()
         for pending in sorted(short, key=place_in_queue):
             request = heads.request_of(pending)

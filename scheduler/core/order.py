@@ -13,6 +13,7 @@ was.
 
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
+from typing import NamedTuple
 
 from scheduler.core.request import Request, Requests
 from scheduler.core.share import Shares
@@ -21,6 +22,15 @@ from scheduler.core.units import ProjectId, UserId, WorkloadId
 
 _InProject = tuple[int, int, str]
 _Key = tuple[int, tuple[int, ...], int, str]
+
+
+class Left(NamedTuple):
+    """Those of one class who did not start: the first, all in the order of their queue, and what
+    each asks for. Or, without a first, all who were not handed out, by id."""
+
+    first: PendingView | None
+    ids: tuple[WorkloadId, ...]
+    request: Request | None = None
 
 
 class _Like:
@@ -106,15 +116,16 @@ class Heads:
             queue[:] = [item for item in queue if item[1] is not like]
             heapify(queue)
 
-    def left(self) -> Iterator[tuple[Request | None, list[PendingView]]]:
-        """Who did not start in this round: each class that was closed, in that order, each in the
-        order of its queue; then without a class all who were not handed out, by id."""
+    def left(self) -> Iterator[Left]:
+        """Who did not start in this round: each class that was closed, in that order; then all who
+        were not handed out."""
         for like, head in self._closed:
-            yield self._requests[head.id], [head, *reversed(like.waiting)]
+            ids = head.id, *[waiting.id for waiting in reversed(like.waiting)]
+            yield Left(head, ids, self._requests[head.id])
         closed = {id(like) for like, _ in self._closed}
-        rest = [p for _, like in self._likes if id(like) not in closed for p in like.waiting]
+        rest = [p.id for _, like in self._likes if id(like) not in closed for p in like.waiting]
         if rest:
-            yield None, sorted(rest, key=lambda p: p.id)
+            yield Left(None, tuple(sorted(rest)))
 
     def reopen(self) -> None:
         """Another round, over all that was closed."""

@@ -291,3 +291,21 @@ def test_names_are_given_anew_where_there_is_no_number_left_between_two() -> Non
     assert names == sorted(set(names))
     ids = [backlog.view(row).id for row in backlog.queue.tolist()]
     assert ids == sorted(ids)
+
+
+def test_who_started_in_a_plan_that_was_not_carried_out_waits_again() -> None:
+    free = snapshot(
+        nodes=[node("n1", gpus=2)],
+        queues=[queue("a", h100=2), queue("b", h100=0)],
+        pending=[
+            *(job(f"w{i}", "a", pods(gpus=2)) for i in range(3)),
+            job("never", "b", pods()),
+        ],
+    )
+    full = replace(free, holding=(runs("first", "a", "n1/0", "n1/1"),))
+    memory = Memory()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cycle, "LEAST_SWEPT", 1)
+        for of, most in ((free, 9), (full, 9), (full, 9), (full, 0), (free, 0), (full, 9)):
+            policy = Policy(max_admits=most)
+            assert plan(of, policy, memory) == plan(of, policy)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.core.order import Left
 from scheduler.core.quota import Book
 from scheduler.core.request import Request, Requests
 from scheduler.core.snapshot import ArrayView, FlavorView, PendingView
@@ -28,7 +29,7 @@ _MANY = 8
 
 
 _id = attrgetter("id")
-Views = NDArray[np.object_]
+Objects = NDArray[np.object_]
 
 
 class Class(NamedTuple):
@@ -43,19 +44,22 @@ class Class(NamedTuple):
 class Backlog:
     """The waiting workloads of one snapshot after another.
 
-    `views[row]` is the workload of a row, None where nobody is. `queue` has the rows project
-    after project, each in the order of its queue. `classes` are those met so far, and `members`
-    counts who waits of each; `samples` has a workload of each request.
+    `views[row]` is the workload of a row, None where nobody is; `ids[row]` its id. `queue` has the
+    rows project after project, each in the order of its queue. `classes` are those met so far, and
+    `members` counts who waits of each; `samples` has a workload of each request. `left` has what a
+    sweep told of classes of which all wait, as long as nobody has left or joined them.
     """
 
     def __init__(self, *, flavors: Iterable[FlavorView], book: Book) -> None:
-        self.views: Views = np.empty(0, np.object_)
+        self.views: Objects = np.empty(0, np.object_)
+        self.ids: Objects = np.empty(0, np.object_)
         self.workloads: Ints = np.zeros((0, s.WORKLOAD_COLUMNS), np.int64)
         self.queue: Ints = np.zeros(0, np.int64)
         self.projects: dict[ProjectId, int] = {}
         self.samples: dict[Request, PendingView] = {}
         self.classes: list[Class] = []
         self.members: Ints = np.zeros(0, np.int64)
+        self.left: dict[int, Left] = {}
         self._made = Requests(flavors={flavor.id: flavor for flavor in flavors}, book=book)
         self._numbers: dict[Request, int] = {}
         self._classes: dict[tuple[ProjectId, UserId, ArrayView | None, Request], int] = {}
@@ -106,10 +110,10 @@ class Backlog:
         rows = [self._rows.pop(view.id) for view in gone]
         self.workloads[rows, s.STATE] = s.DECIDED
         self.queue = self.queue[self.workloads[self.queue, s.STATE] == s.WAITING]
-        np.subtract.at(self.members, self.workloads[rows, s.CLASS], 1)
+        self._count(self.workloads[rows, s.CLASS], -1)
         self._later.difference_update(rows)
         self._names.drop([view.id for view in gone])
-        self.views[rows] = None
+        self.views[rows] = self.ids[rows] = None
         self._free += rows
 
     def _join(self, come: Sequence[PendingView]) -> None:
@@ -130,8 +134,13 @@ class Backlog:
         )
         more = len(self.classes) - len(self.members)
         self.members = np.concatenate((self.members, np.zeros(more, np.int64)))
-        np.add.at(self.members, table[:, s.CLASS], 1)
+        self._count(table[:, s.CLASS], 1)
         self._line_up(rows)
+
+    def _count(self, classes: Ints, each: int) -> None:
+        np.add.at(self.members, classes, each)
+        for of in set(classes.tolist()):
+            self.left.pop(of, None)
 
     def _classes_of(self, come: Sequence[PendingView]) -> list[int]:
         found, of, known = [], self._made.of, self._classes
@@ -157,11 +166,13 @@ class Backlog:
             first = len(self.views)
             more = max(more, first // 2)
             self.views = np.concatenate((self.views, np.full(more, None)))
+            self.ids = np.concatenate((self.ids, np.full(more, None)))
             added = np.full((more, s.WORKLOAD_COLUMNS), s.DECIDED, np.int64)
             self.workloads = np.concatenate((self.workloads, added))
             self._free += range(first + more - 1, first - 1, -1)
         rows = [self._free.pop() for _ in come]
         self.views[rows] = come
+        self.ids[rows] = np.fromiter(map(_id, come), np.object_, len(come))
         self._rows.update(zip(map(_id, come), rows, strict=True))
         return rows
 

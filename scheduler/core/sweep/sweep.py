@@ -14,6 +14,7 @@ import numpy as np
 
 from scheduler.core.admission import ANY, Admission
 from scheduler.core.guarantees import BORROWED
+from scheduler.core.order import Left
 from scheduler.core.plan import Admit, Place
 from scheduler.core.preempt import Evictions
 from scheduler.core.request import Request
@@ -105,22 +106,34 @@ class Sweep:
             self._state.queues.ahead[:] = s.NOBODY
         running.reopen(self._state)
 
-    def left(self) -> Iterator[tuple[Request | None, list[PendingView]]]:
-        """As `Heads.left`."""
+    def left(self) -> Iterator[Left]:
+        """As `Heads.left`. A class of which all wait is told as it was before."""
         self._settle()
         queues, backlog = self._state.queues, self._board.backlog
         shut = queues.shut[: self._state.log.counts[s.SHUT]]
-        nth = np.full(len(queues.classes), len(shut))
-        nth[shut] = np.arange(len(shut))
         waiting = queues.queue[queues.workloads[queues.queue, s.STATE] == s.WAITING]
-        order = nth[queues.workloads[waiting, s.CLASS]]
-        first = np.argsort(order, kind="stable")
-        bounds = np.searchsorted(order[first], np.arange(len(shut) + 1)).tolist()
-        listed = backlog.views[waiting[first]].tolist()
-        for of, (begin, end) in zip(shut.tolist(), pairwise(bounds), strict=True):
-            yield backlog.classes[of].of, listed[begin:end]
-        if rest := listed[bounds[-1] :]:
-            yield None, sorted(rest, key=lambda p: p.id)
+        of = queues.workloads[waiting, s.CLASS]
+        whole = np.bincount(of, minlength=len(backlog.members)) == backlog.members
+        nth = np.full(len(whole), len(shut))
+        nth[shut] = np.arange(len(shut))
+        known = np.zeros(len(whole), np.bool_)
+        known[list(backlog.left)] = True
+        known &= whole & (nth < len(shut))
+        waiting, order = waiting[~known[of]], nth[of[~known[of]]]
+        rows = waiting[np.argsort(order, kind="stable")]
+        bounds = np.searchsorted(np.sort(order), np.arange(len(shut) + 1)).tolist()
+        ids = backlog.ids[rows].tolist()
+        for number, (begin, end) in zip(shut.tolist(), pairwise(bounds), strict=True):
+            if known[number]:
+                yield backlog.left[number]
+                continue
+            request = backlog.classes[number].of
+            left = Left(backlog.view(rows[begin]), tuple(ids[begin:end]), request)
+            if whole[number]:
+                backlog.left[number] = left
+            yield left
+        if rest := ids[bounds[-1] :]:
+            yield Left(None, tuple(sorted(rest)))
 
     def _settle(self) -> None:
         """The workload handed out last, unless it was closed, has been decided."""
