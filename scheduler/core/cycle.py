@@ -184,7 +184,7 @@ class Cycle:
         shadow, at = self.backfill.shadow, self.snapshot.at
         if shadow is None:
             return set()
-        waiting = {id for _, ids in left for id in ids}
+        waiting = {id for of in left for id in of.ids}
         may_go = [p for p in self.snapshot.pending if p.id in waiting]
         short = [p for p in may_go if p.run_time_limit_s and at + p.run_time_limit_s <= shadow]
         started, stuck = set(), set()

@@ -8,17 +8,20 @@ from hypothesis import strategies as st
 
 from scheduler.core.candidates import Candidates
 from scheduler.core.memory import Memory
-from scheduler.core.snapshot import QueueView, Snapshot
-from scheduler.core.victims import Held
+from scheduler.core.snapshot import HeldView, QueueView, Snapshot
+from scheduler.core.units import FlavorId, NodeId
+from scheduler.core.victims import Held, Order
 from tests.core.build import AT, node, pods, queue, runs, snapshot
 from tests.core.fleets import snapshots
 from tests.core.test_memory import replaced
 
-type Told = tuple[object, list[object], dict[object, int], dict[object, object]]
+type Told = tuple[
+    Order, tuple[HeldView, ...], dict[FlavorId, int], dict[NodeId, tuple[HeldView, ...]]
+]
 
 
 def told(held: Held) -> Told:
-    return held.order, list(held.placements), held.amounts, dict(held.on)
+    return held.order, held.placements, held.amounts, held.on
 
 
 def lists(candidates: Candidates, of: Snapshot) -> list[list[Told]]:
