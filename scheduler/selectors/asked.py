@@ -1,7 +1,7 @@
-"""What each workload that has not ended asks for. A process reads it once: nothing changes it
-after the submission, and many wait for long."""
+"""What workloads that have not ended ask for. A process reads it once: nothing changes it after
+the submission, and many wait for long."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from scheduler.core.snapshot import ArrayView, PodSetView, TopologyView
@@ -20,11 +20,11 @@ class Asked(NamedTuple):
 
 _known: dict[str, Asked] = {}
 
-_LIVE = """
+_WISHES = """
 SELECT w.id::text, w.topology_level, w.topology_required, a.id::text, a.most_at_once
 FROM scheduler_workload w
 LEFT JOIN scheduler_workloadarray a ON a.id = w.array_id AND a.most_at_once IS NOT NULL
-WHERE w.state NOT IN ('SUCCEEDED', 'FAILED', 'CANCELLED')
+WHERE w.id = ANY(%s::uuid[])
 """
 _POD_SETS = """
 SELECT s.workload_id::text, s.id::text, s.count, s.min_count, s.cpu_milli, s.memory_mib,
@@ -40,21 +40,19 @@ WHERE workload_id = ANY(%s::uuid[]) ORDER BY 1, 2
 """
 
 
-def live() -> dict[str, Asked]:
-    """By workload, of every one that has not ended."""
+def of(workloads: Collection[str]) -> dict[str, Asked]:
+    """What these ask for. The others are forgotten: they are to be all that have not ended."""
     global _known
-    wishes = {id: tuple(wish) for id, *wish in fleet.rows(_LIVE)}
     # Through local names: in a web server other threads read another moment's at the same time.
     known = _known
-    unknown = {id: wish for id, wish in wishes.items() if id not in known}
+    unknown = [id for id in workloads if id not in known]
     if unknown:
         known = known | _read(unknown)
-    found = _known = {id: known[id] for id in wishes}
+    found = _known = {id: known[id] for id in workloads}
     return found
 
 
-def _read(wishes: Mapping[str, fleet.Row]) -> dict[str, Asked]:
-    workloads = list(wishes)
+def _read(workloads: Sequence[str]) -> dict[str, Asked]:
     pod_sets: dict[str, list[PodSetView]] = {id: [] for id in workloads}
     clusters: dict[str, list[ClusterId]] = {id: [] for id in workloads}
     for workload, id, *numbers, accepted in fleet.rows(_POD_SETS, [workloads]):
@@ -79,5 +77,5 @@ def _read(wishes: Mapping[str, fleet.Row]) -> dict[str, Asked]:
             TopologyView(level, required) if level else None,
             ArrayView(ArrayId(array), most) if array else None,
         )
-        for id, (level, required, array, most) in wishes.items()
+        for id, level, required, array, most in fleet.rows(_WISHES, [workloads])
     }

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
@@ -65,9 +66,11 @@ def load(*, at: datetime) -> Loaded:
 
 def load_here(*, at: datetime) -> Loaded:
     """As `load`, inside a transaction that the caller has made consistent."""
-    asks = asked.live()
-    pending, waiting = _pending(asks)
-    holding, states = _holding(asks)
+    versions = {row[0]: row for row in fleet.rows(_VERSIONS)}
+    holders = fleet.rows(_HOLDING)
+    asks = asked.of([*versions, *(row[0] for row in holders)])
+    pending, waiting = _pending(versions, asks)
+    holding, states = _holding(holders, asks)
     snapshot = Snapshot(
         at=int(at.timestamp()),
         flavors=fleet.flavors(),
@@ -83,6 +86,13 @@ def load_here(*, at: datetime) -> Loaded:
     return Loaded(snapshot, waiting, states)
 
 
+# Where a row's version lies, and who made it: another after each update, whatever that changed.
+_VERSIONS = """
+SELECT w.id::text, w.xmin, w.ctid,
+       t.user_max_running IS NOT NULL OR t.user_max_gpus_milli IS NOT NULL
+FROM scheduler_workload w JOIN tenants_project t ON t.id = w.project_id
+WHERE w.state = 'PENDING' ORDER BY w.id
+"""
 _PENDING = """
 SELECT w.id::text, w.project_id::text, w.priority, w.preemptible,
        extract(epoch FROM w.submitted_at)::bigint, w.run_time_limit_s,
@@ -94,7 +104,7 @@ SELECT w.id::text, w.project_id::text, w.priority, w.preemptible,
                         WHERE a.workload_id = w.id) END,
        coalesce(w.reason->>'code', ''), w.reason_at, w.array_id
 FROM scheduler_workload w JOIN tenants_project t ON t.id = w.project_id
-WHERE w.state = 'PENDING' ORDER BY w.id
+WHERE w.id = ANY(%s::uuid[])
 """
 
 
@@ -106,31 +116,59 @@ FROM scheduler_dependency WHERE settled_at IS NULL GROUP BY 1
 """
 
 
-# A view follows from its row, from what it waits for and from what never changes, so it stays as
-# long as they do.
-_views: dict[str, tuple[fleet.Row, PendingView]] = {}
+class _Known(NamedTuple):
+    """Of one that waits: which version of its row was read, what of that the view follows from."""
+
+    version: fleet.Row
+    row: fleet.Row
+    view: PendingView
+    waiting: Waiting
+
+
+# Many wait for long: a process reads a row again when it has changed. A view follows from its row,
+# from what it waits for and from what never changes, so it stays as long as they do.
+_known: dict[str, _Known] = {}
 
 
 def _pending(
-    asks: Mapping[str, Asked],
+    versions: Mapping[str, fleet.Row], asks: Mapping[str, Asked]
 ) -> tuple[tuple[PendingView, ...], dict[WorkloadId, Waiting]]:
-    global _views
-    views: dict[str, tuple[fleet.Row, PendingView]] = {}
-    waiting: dict[WorkloadId, Waiting] = {}
+    global _known
+    # Through local names: in a web server other threads read another moment's at the same time.
+    before = _known
+    known = _read(before, versions, asks)
     unmet = {of: UnmetView(count, first) for of, count, first in fleet.rows(_UNMET)}
-    for row in fleet.rows(_PENDING):
-        id, array, kept = row[0], row[-1], _views.get(row[0])
+    for id, one in known.items():
+        array = one.waiting.array
         waits_for = unmet.get(id) or (unmet.get(str(array)) if array else None)
-        same = kept is not None and kept[0] == row[:8] and kept[1].waits_for == waits_for
-        view = kept[1] if kept and same else _view(row, asks[id], waits_for)
-        views[id] = row[:8], view
-        waiting[view.id] = Waiting(*row[8:])
-    _views = views
-    return tuple(view for _, view in views.values()), waiting
+        if one.view.waits_for != waits_for:
+            known[id] = one._replace(view=replace(one.view, waits_for=waits_for))
+    _known = known
+    views = tuple(one.view for one in known.values())
+    return views, {one.view.id: one.waiting for one in known.values()}
 
 
-def _view(row: fleet.Row, ask: Asked, waits_for: UnmetView | None) -> PendingView:
-    id, project, priority, preemptible, submitted_at, limit_s, not_before, user = row[:8]
+def _read(
+    before: Mapping[str, _Known], versions: Mapping[str, fleet.Row], asks: Mapping[str, Asked]
+) -> dict[str, _Known]:
+    """All of `versions`, in their order; what `before` knows of the same version is not read."""
+    same = {
+        id: one
+        for id, version in versions.items()
+        if (one := before.get(id)) is not None and one.version == version
+    }
+    if len(same) == len(versions):
+        return same
+    found = {}
+    for row in fleet.rows(_PENDING, [[id for id in versions if id not in same]]):
+        id, of, kept = row[0], row[:8], before.get(row[0])
+        view = kept.view if kept and kept.row == of else _view(of, asks[id])
+        found[id] = _Known(versions[id], of, view, Waiting(*row[8:]))
+    return {id: same.get(id) or found[id] for id in versions}
+
+
+def _view(row: fleet.Row, ask: Asked) -> PendingView:
+    id, project, priority, preemptible, submitted_at, limit_s, not_before, user = row
     return PendingView(
         WorkloadId(id),
         ProjectId(project),
@@ -144,7 +182,6 @@ def _view(row: fleet.Row, ask: Asked, waits_for: UnmetView | None) -> PendingVie
         UserId(user),
         ask.topology,
         ask.array,
-        waits_for,
     )
 
 
@@ -213,19 +250,19 @@ def held_on(*, nodes: Iterable[NodeId]) -> list[HeldView]:
     return [_held_view(row) for rows in found.values() for row in rows]
 
 
-# As `_views`, of what holds: its row, its placements' and what it asks for.
+# As `_known`, of what holds: its row, its placements' and what it asks for.
 _holders: dict[str, tuple[fleet.Row, list[fleet.Row], Asked, HoldingView]] = {}
 
 
 def _holding(
-    asks: Mapping[str, Asked],
+    rows: Sequence[fleet.Row], asks: Mapping[str, Asked]
 ) -> tuple[tuple[HoldingView, ...], dict[WorkloadId, State]]:
     global _holders
     held, holders = _held(), {}
     states = {}
-    for row in fleet.rows(_HOLDING):
+    for row in rows:
         id, state = row[0], State(row[8])
-        placed, ask, kept = held.get(id, []), asks.get(id, Asked()), _holders.get(id)
+        placed, ask, kept = held.get(id, []), asks[id], _holders.get(id)
         same = kept is not None and kept[:3] == (row, placed, ask)
         view = kept[3] if kept and same else _holder(row, placed, ask)
         holders[id] = row, placed, ask, view
