@@ -68,7 +68,8 @@ def apply(
     """Carry the plan into the database. Raises lease.Fenced when another scheduler has taken over;
     what was applied before that stands."""
     admitted: set[WorkloadId] = set()
-    projects = {w.id: UUID(w.project) for w in loaded.snapshot.pending}
+    planned = {admit.workload for admit in plan.admits}
+    projects = {w.id: UUID(w.project) for w in loaded.snapshot.pending if w.id in planned}
     begun, tried = perf_counter(), 0
     while tried < len(plan.admits) and perf_counter() - begun < BUDGET_S:
         batch = plan.admits[tried : tried + BATCH]
@@ -77,7 +78,7 @@ def apply(
         )
         tried += len(batch)
     refused = tuple(a.workload for a in plan.admits[:tried] if a.workload not in admitted)
-    late = {admit.workload for admit in plan.admits} - admitted
+    late = planned - admitted
     # Who should have landed and has not keeps its places: the next plan looks at them again.
     kept = [landing for landing in loaded.snapshot.landings if landing.workload in late]
     preempted = _preempt(lease, loaded, plan, (*plan.landings, *kept), at, speed)

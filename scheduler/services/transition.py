@@ -76,12 +76,12 @@ def transition(
             cursor.execute(
                 _MOVE,
                 [
-                    [step.workload_id for step in steps],
-                    [step.before.value for step in steps],
-                    [step.after.value for step in steps],
-                    [step.version for step in steps],
-                    [step.at or at for step in steps],
-                    [step.started_at for step in steps],
+                    bulk.array(step.workload_id for step in steps),
+                    bulk.array(step.before.value for step in steps),
+                    bulk.array(step.after.value for step in steps),
+                    bulk.array(step.version for step in steps),
+                    bulk.array(step.at or at for step in steps),
+                    bulk.array(step.started_at for step in steps),
                 ],
             )
             tenants: dict[UUID, UUID] = dict(cursor.fetchall())

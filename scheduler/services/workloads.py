@@ -262,8 +262,8 @@ def _insert(
             accepted += [
                 (pod_set.id, flavors[name].id, index) for index, name in enumerate(asked.flavors)
             ]
-    Workload.objects.bulk_create(workloads)
-    PodSet.objects.bulk_create(pod_sets)
+    bulk.save(workloads)
+    bulk.save(pod_sets)
     bulk.insert(
         PodSetFlavor,
         id=[uuid7() for _ in accepted],

@@ -1,5 +1,6 @@
 """Rows by one statement are the rows that the models would have made."""
 
+import copy
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ from django.db import DataError, IntegrityError
 
 from controlplane.kernel import bulk
 from controlplane.kernel.ids import uuid7
-from scheduler.models import Attempt, Operation, WorkloadEvent
+from scheduler.models import Attempt, Operation, Workload, WorkloadEvent
 from tests.factories import AT
 from tests.scheduler.stage import Stage
 
@@ -82,6 +83,44 @@ def test_a_list_of_another_length_is_a_defect(stage: Stage) -> None:
 def test_a_column_that_the_table_has_not_is_a_defect(stage: Stage) -> None:
     with pytest.raises(TypeError, match="WorkloadEvent has no column level"):
         insert_events(stage, ["one"], level=3)
+
+
+def test_models_that_are_saved_are_as_if_each_had_been(stage: Stage) -> None:
+    like = stage.submit("like")
+    odd = {"k": 'a "quoted" \\ {key}, é', "n": None}
+    rows = [
+        Workload(
+            project=like.project,
+            submitted_by=like.submitted_by,
+            name=f'{index}: \\ "quoted", {{braces}} NULL',
+            priority_class="normal",
+            priority=-index,
+            labels=odd,
+            retry_exit_codes=[7] * index,
+            retry_on=[],
+            not_before=None if index else AT,
+            reason=odd if index else None,
+            submitted_at=AT,
+        )
+        for index in range(3)
+    ]
+    one_by_one = copy.deepcopy(rows)
+    for row in one_by_one:
+        row.id = uuid7()
+        row.save()
+    bulk.save(rows)
+    assert not rows[0]._state.adding
+    names = [f.attname for f in Workload._meta.concrete_fields if f.attname != "id"]
+    saved, made = (
+        list(
+            Workload.objects.filter(id__in=[row.id for row in each]).order_by("id").values(*names)
+        )
+        for each in (one_by_one, rows)
+    )
+    assert len(made) == 3
+    assert made == saved
+    assert Workload.objects.get(id=rows[0].id).retry_exit_codes == []
+    assert Workload.objects.filter(id=rows[0].id, reason__isnull=True).exists()
 
 
 class TestCopies:
