@@ -272,6 +272,8 @@ def postpone(
 
 def let_go(*, attempts: Sequence[UUID], token: UUID) -> None:
     """End the claim: what is due may be claimed again at once."""
+    if not attempts:
+        return
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE scheduler_attempt SET claim = NULL, claimed_until = NULL"

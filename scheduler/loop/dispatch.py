@@ -78,7 +78,8 @@ def dispatch(
             try:
                 hand = _Hand(calls, token, at)
                 for kind, act in hand.acts.items():
-                    act([attempt for attempt in claimed if attempt.due is kind])
+                    if due := [attempt for attempt in claimed if attempt.due is kind]:
+                        act(due)
             except Exception as error:
                 calls.cut_short(repr(error))  # else the pool's end waits for all its calls
                 raise

@@ -190,7 +190,8 @@ def record(*, facts: Sequence[Fact], at: datetime) -> int:
     facts = list({fact.placement_id: fact for fact in facts}.values())
     crash("O1")
     with transaction.atomic():
-        usage.lock(_held([fact.placement_id for fact in facts if fact.released]))
+        held = _held([fact.placement_id for fact in facts if fact.released])
+        usage.lock(_given_back(held.values()))
         lock(_attempts([fact.placement_id for fact in facts]))
         with connection.cursor() as cursor:
             cursor.execute(
@@ -208,7 +209,10 @@ def record(*, facts: Sequence[Fact], at: datetime) -> int:
             )
             changed = cursor.fetchall()
         released = [id for id, _, freed in changed if freed]
-        _release(released, at)
+        if released:
+            _release(released, at)
+            usage.add(_given_back(held[id] for id in released))
+            meter.close(placements=released)
         settle.settle(attempts={attempt for _, attempt, _ in changed}, at=at)
         if released:
             hints.hint(hints.CYCLE)
@@ -222,28 +226,35 @@ def _attempts(placements: Sequence[UUID]) -> list[UUID]:
     return list(found.distinct())
 
 
-def _held(placements: Sequence[UUID]) -> dict[tuple[UUID, UUID], int]:
-    """What these placements hold of their quotas, as negative amounts."""
-    amounts: Counter[tuple[UUID, UUID]] = Counter()
+type _Amount = tuple[UUID, UUID, int]
+"""Of a quota, by project and flavor, in thousandths."""
+
+
+def _held(placements: Sequence[UUID]) -> dict[UUID, _Amount]:
+    """What each of these placements holds."""
+    if not placements:
+        return {}
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT w.project_id, p.flavor_id, p.amount_milli FROM scheduler_placement p"
+            "SELECT p.id, w.project_id, p.flavor_id, p.amount_milli FROM scheduler_placement p"
             " JOIN scheduler_workload w ON w.id = p.workload_id WHERE p.id = ANY(%s)",
             [list(placements)],
         )
-        for project, flavor, amount in cursor.fetchall():
-            amounts[project, flavor] -= amount
+        return {row[0]: row[1:] for row in cursor.fetchall()}
+
+
+def _given_back(held: Iterable[_Amount]) -> dict[tuple[UUID, UUID], int]:
+    """Its sums, negative, by project and flavor."""
+    amounts: Counter[tuple[UUID, UUID]] = Counter()
+    for project, flavor, amount in held:
+        amounts[project, flavor] -= amount
     return dict(amounts)
 
 
 def _release(placements: Sequence[UUID], at: datetime) -> None:
-    if not placements:
-        return
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE scheduler_placementspan SET released_at = %s"
             " WHERE placement_id = ANY(%s) AND released_at IS NULL",
             [at, list(placements)],
         )
-    usage.add(_held(placements))
-    meter.close(placements=placements)
