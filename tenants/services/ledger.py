@@ -10,6 +10,7 @@ from django.db import transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.db.models import Exists, OuterRef, Q
 
+from controlplane.kernel import bulk
 from tenants import pricing
 from tenants.models import Charge, Rate, UsageInterval
 from tenants.services import past
@@ -27,9 +28,9 @@ def record(usages: Iterable[UsageInterval]) -> None:
     rates = _rates({usage.flavor_id for usage in whole})
     cut = [part for usage in whole for part in _cut(usage, rates[usage.flavor_id])]
     with transaction.atomic(savepoint=False):
-        UsageInterval.objects.bulk_create([usage for usage, _ in cut], batch_size=1000)
+        bulk.save([usage for usage, _ in cut])
         past.add(usage for usage, _ in cut)
-        _charge([(usage, rate) for usage, rate in cut if rate is not None])
+        bulk.save([_charge(usage, rate) for usage, rate in cut if rate is not None])
 
 
 def charge_unpriced(*, limit: int = 5000) -> int:
@@ -47,37 +48,30 @@ def charge_unpriced(*, limit: int = 5000) -> int:
     waiting = UsageInterval.objects.filter(Exists(priced_by), charges__isnull=True)
     unpriced = list(waiting.order_by("id")[:limit])
     rates = _rates({usage.flavor_id for usage in unpriced})
-    priced = []
+    charges = []
     for usage in unpriced:
         rate = _rate_at(rates[usage.flavor_id], usage.cluster_id, usage.during.lower)
         if rate is not None:
-            priced.append((usage, rate))
+            charges.append(_charge(usage, rate))
     # Another meter may have charged some meanwhile; `charge_once_a_usage` keeps them single.
-    _charge(priced, unless_charged=True)
-    return len(priced)
+    Charge.objects.bulk_create(charges, batch_size=1000, ignore_conflicts=True)
+    return len(charges)
 
 
-def _charge(priced: Sequence[tuple[UsageInterval, Rate]], *, unless_charged: bool = False) -> None:
-    Charge.objects.bulk_create(
-        [
-            Charge(
-                usage=usage,
-                project_id=usage.project_id,
-                flavor_id=usage.flavor_id,
-                workload_id=usage.workload_id,
-                rate=rate,
-                amount=pricing.charge(
-                    amount_milli=usage.amount_milli,
-                    held=usage.during.upper - usage.during.lower,
-                    price_per_hour=rate.price_per_hour,
-                ),
-                currency=rate.currency,
-                ended_at=usage.during.upper,
-            )
-            for usage, rate in priced
-        ],
-        batch_size=1000,
-        ignore_conflicts=unless_charged,
+def _charge(usage: UsageInterval, rate: Rate) -> Charge:
+    return Charge(
+        usage_id=usage.id,
+        project_id=usage.project_id,
+        flavor_id=usage.flavor_id,
+        workload_id=usage.workload_id,
+        rate_id=rate.id,
+        amount=pricing.charge(
+            amount_milli=usage.amount_milli,
+            held=usage.during.upper - usage.during.lower,
+            price_per_hour=rate.price_per_hour,
+        ),
+        currency=rate.currency,
+        ended_at=usage.during.upper,
     )
 
 
@@ -103,6 +97,8 @@ def _cut(usage: UsageInterval, rates: Sequence[Rate]) -> list[tuple[UsageInterva
         for edge in (rate.during.lower, rate.during.upper)
         if edge is not None and start < edge < end
     }
+    if not edges:
+        return [(usage, _rate_at(rates, usage.cluster_id, start))]
     bounds = [start, *sorted(edges), end]
     parts = []
     for lower, upper in pairwise(bounds):
