@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from uuid import UUID
 
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from clusters.port import PodPhase
 from scheduler.models import Placement, Workload
+from scheduler.selectors import fleet
 from scheduler.services import workloads
 from tests.factories import AT
 from tests.flows.world import spec
@@ -49,3 +51,14 @@ def test_they_do_not_grow_with_the_workloads(stage: Stage) -> None:
     assert spent.keys() == MOST.keys()
     assert all(spent[name] <= most for name, most in MOST.items()), spent
     assert set(Workload.objects.values_list("state", flat=True)) == {"SUCCEEDED"}
+
+
+def test_why_they_wait_is_written_on_their_own_pages(stage: Stage) -> None:
+    """A version on another page gets an entry in each of the table's indexes."""
+    specs = [spec(name=f"w{index}", flavor=stage.flavor.name) for index in range(200)]
+    workloads.submit(actor=stage.actor, project=stage.project, specs=specs, at=AT)
+    pages = "SELECT id, (ctid::text::point)[0] FROM scheduler_workload"
+    before: dict[UUID, float] = dict(fleet.rows(pages))
+    Workload.objects.update(reason={"code": "behind", "numbers": {}, "text": "behind others"})
+    stays = sum(before[id] == page for id, page in fleet.rows(pages))
+    assert stays > len(specs) * 0.25
