@@ -83,7 +83,7 @@ def worst(failures: Iterable[FailureClass]) -> FailureClass:
     return min(failures, key=list(FailureClass).index)
 
 
-_WORDS: Mapping[FailureClass, str] = {
+WORDS: Mapping[FailureClass, str] = {
     FailureClass.OUT_OF_MEMORY: "out of memory",
     FailureClass.RUN_TIME_LIMIT: "over its run-time limit",
     FailureClass.START_ERROR: "it could not start",
@@ -99,7 +99,7 @@ def describe(failure: FailureClass, *, reasons: Sequence[str], exit_codes: Seque
     told = [reason for reason in reasons if reason and reason != "Error"]
     if exit_codes and failure in OWN:
         told.append(f"exit code {', '.join(map(str, exit_codes))}")
-    return f"{_WORDS[failure]}: {'; '.join(told)}" if told else _WORDS[failure]
+    return f"{WORDS[failure]}: {'; '.join(told)}" if told else WORDS[failure]
 
 
 NODE_LOSSES = 20

@@ -12,10 +12,11 @@ from django import forms
 
 from clusters.models import FlavorKind
 from controlplane.kernel.errors import Problem
-from controlplane.kernel.forms import Posted, StrictForm
+from controlplane.kernel.forms import Posted
 from scheduler.selectors.offers import Offer, by_name
 from scheduler.services import specs
 from scheduler.services.specs import ArraySpec
+from scheduler.web.terms_forms import TERMS_PLACES, TermsForm
 from tenants.models import Project
 
 LIMIT_UNITS = {"minutes": 60, "hours": 3600, "days": 86_400}
@@ -32,8 +33,6 @@ _PLACES: Sequence[tuple[str, str]] = (
     (r"/priority_class", "priority_class"),
     (r"/preemptible", "preemptible"),
     (r"/run_time_limit_s", "limit"),
-    (r"/notice_s", "notice_s"),
-    (r"/grace_s", "grace_s"),
     (r"/clusters\b.*", "clusters"),
     (r"/topology\b.*", "together"),
     (r"/pod_sets/0/count", "count"),
@@ -48,11 +47,12 @@ _PLACES: Sequence[tuple[str, str]] = (
     (r"/pod_sets/0/image", "image"),
     (r"/pod_sets/0/(command|args)\b.*", "command"),
     (r"/pod_sets/0/env\b.*", "env"),
+    *TERMS_PLACES,
 )
 """Where in a submission (behind the spec's index, if any) each field of the form lies."""
 
 
-class SubmitForm(StrictForm):
+class SubmitForm(TermsForm):
     """One workload with one pod set. `specification` is what it says; call it after `is_valid`."""
 
     project = forms.ChoiceField()
@@ -112,15 +112,6 @@ class SubmitForm(StrictForm):
         help_text="What may not is never stopped for others' work, and starts only on what its"
         " project and the tenants above it are guaranteed: it does not borrow.",
     )  # fmt: skip
-    notice_s = forms.IntegerField(
-        label="Notice before that, seconds", required=False, max_value=specs.MAX_NOTICE_S,
-        min_value=0, help_text="It is told, and may save its work. Empty: none.",
-    )  # fmt: skip
-    grace_s = forms.IntegerField(
-        label="Grace, seconds", initial=specs.GRACE_S, min_value=specs.MIN_GRACE_S,
-        max_value=specs.MAX_GRACE_S, required=False,
-        help_text="From SIGTERM to SIGKILL, whenever its pods are stopped.",
-    )  # fmt: skip
     clusters = forms.MultipleChoiceField(
         required=False, widget=forms.CheckboxSelectMultiple, label="Clusters",
         help_text="None ticked: any of them.",
@@ -153,6 +144,7 @@ class SubmitForm(StrictForm):
         initial: dict[str, object] | None = None,
     ) -> None:
         super().__init__(data, files, initial=initial)
+        self.order_fields([name for name in self.fields if name not in TermsForm.base_fields])
         self.offers = offers
         names = [(offer.name, offer.name) for offer in offers]
         places = {str(one.id): one.full_name for one in projects}
@@ -233,8 +225,7 @@ class SubmitForm(StrictForm):
             "priority_class": cleaned["priority_class"],
             "preemptible": cleaned["preemptible"],
             "run_time_limit_s": None if limit is None else max(1, int(limit * unit_s)),
-            "notice_s": cleaned["notice_s"] or 0,
-            "grace_s": cleaned["grace_s"] or specs.GRACE_S,
+            **self.terms(),
             "clusters": cleaned["clusters"],
             "topology": _topology(cleaned),
             "pod_sets": [pod_set],

@@ -37,7 +37,7 @@ from tenants.access import Action, Actor
 from tenants.models import Project, Quota
 from tenants.selectors import people, prices
 
-LINKED = ("project", "flavor", "count", "gpus")
+LINKED = ("project", "flavor", "count", "gpus", "after")
 """The fields that a link to the form may fill in."""
 
 

@@ -14,7 +14,7 @@ def fill(page: Page, name: str) -> None:
     page.get_by_role("link", name="Submit").first.click()
     page.get_by_label("Name", exact=True).fill(name)
     page.get_by_role("radio", name="h100-1g.10gb").check()
-    page.get_by_label("Run-time limit").fill("2")
+    page.get_by_role("spinbutton", name="Run-time limit").fill("2")
     page.get_by_label("Image").fill("example.org/train:1")
     page.get_by_label("Command line").fill("python train.py --epochs 3")
 
@@ -75,6 +75,30 @@ def test_the_first_field_at_fault_gets_the_focus(sign_in: SignIn, shown: Scene) 
     expect(pods).to_be_focused()
     expect(pods).to_be_in_viewport()
     expect(page.get_by_text("Ensure this value is greater than or equal to 1.")).to_be_visible()
+
+
+def test_a_follower_is_begun_at_the_page_of_what_it_waits_for(
+    sign_in: SignIn, shown: Scene
+) -> None:
+    page = sign_in("ben")
+    fill(page, "before")
+    page.get_by_role("button", name="Submit").click()
+    page.get_by_role("link", name="Start other work after it").click()
+    page.get_by_label("Name", exact=True).fill("behind")
+    page.get_by_role("radio", name="h100-1g.10gb").check()
+    page.get_by_label("Image").fill("example.org/train:1")
+    page.get_by_label("Start optional", exact=True).select_option("After the end of")
+    page.get_by_label("Its work failed").check()
+    page.get_by_label("Or when it ends with exit code").fill("75, x")
+    page.get_by_role("button", name="Submit").click()
+    expect(page.get_by_role("alert")).to_contain_text("Or when it ends with exit code")
+    page.get_by_label("Or when it ends with exit code").fill("75")
+    page.get_by_role("button", name="Submit").click()
+    expect(page.get_by_role("heading", name="behind")).to_contain_text("Pending")
+    expect(page.get_by_role("link", name="before", exact=True)).to_be_visible()
+    made = Workload.objects.get(name="behind")
+    assert made.retry_exit_codes == [75]
+    assert "exit-code" in made.retry_on
 
 
 def test_only_the_fields_of_the_chosen_kind_show(sign_in: SignIn, shown: Scene) -> None:

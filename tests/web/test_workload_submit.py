@@ -8,6 +8,8 @@ from django.urls import reverse
 
 from clusters.models import FlavorKind
 from controlplane.audit.models import AuditEvent
+from scheduler.core.failures import RETRIES
+from scheduler.core.lifecycle import State
 from scheduler.models import PodSet, Workload, WorkloadArray
 from scheduler.web.forms import field_of
 from tenants.models import Project
@@ -16,6 +18,7 @@ from tests.conftest import Cast
 from tests.web.conftest import HTMX, Browse, Shop
 
 URL = reverse("workload-submit")
+NOBODY = "00000000-0000-7000-8000-000000000000"
 
 
 def form(cast: Cast, **changes: Any) -> dict[str, Any]:  # Any: form values
@@ -63,6 +66,53 @@ def test_the_levels_that_there_are_are_offered_and_too_little_room_is_told_besid
     assert answer.status_code == 422
     told = answer.context["form"].errors["together"]
     assert told == ["All its pods have to be in one rack, and of no node is known in which it is."]
+
+
+def test_what_is_tried_again_is_chosen_and_starts_as_by_default(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    client = browse(cast.ben)
+    shown = client.get(URL).context["form"]
+    assert shown["retry_on"].value() == [each.value for each in RETRIES.on]
+    assert shown["retry_limit"].value() == RETRIES.limit
+    sent = form(cast, retry_on=["exit-code", "node-lost"], retry_limit="0", retry_codes="75, 143")
+    assert client.post(URL, sent).status_code == 303
+    made = Workload.objects.get(name="finetune")
+    assert (made.retry_on, made.retry_limit) == (["exit-code", "node-lost"], 0)
+    assert made.retry_exit_codes == [75, 143]
+
+
+def test_other_work_is_waited_for_by_its_address_or_id(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    client = browse(cast.ben)
+    array = factories.array(cast.detection, cast.ben, [shop.h100], 2)
+    alone = factories.workload(cast.detection, cast.ben, [shop.h100])
+    page = client.get(URL, {"after": f"array:{array.id}"}).content.decode()
+    assert f"array:{array.id}</textarea>" in page
+    sent = form(
+        cast, after_kind="after-end",
+        after=f"https://berth.example.org/arrays/{array.id}\r\n\r\n{shop.waiting.id}"
+        f"\r\n/workloads/{alone.id}",
+    )  # fmt: skip
+    assert client.post(URL, sent).status_code == 303
+    made = Workload.objects.get(name="finetune")
+    found = made.dependencies.values_list("on_workload_id", "on_array_id", "kind")
+    assert set(found) == {
+        (shop.waiting.id, None, "after-end"),
+        (alone.id, None, "after-end"),
+        (None, array.id, "after-end"),
+    }
+
+
+def test_what_can_never_be_waited_for_is_told_beside_how(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    ended = factories.workload(cast.detection, cast.ben, [shop.h100], state=State.FAILED)
+    answer = browse(cast.ben).post(URL, form(cast, after=str(ended.id)))
+    assert answer.status_code == 422
+    [told] = answer.context["form"].errors["after_kind"]
+    assert "is FAILED already, so after-success never comes true" in told
 
 
 def test_htmx_is_told_where_to_go(browse: Browse, cast: Cast, shop: Shop) -> None:
@@ -125,6 +175,15 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"second": "h100-80gb"}, "flavor", "once"),
     ({"gpus": "13"}, "gpus", ""),
     ({"flavor": "h100-1g.10gb"}, "flavor", ""),
+    ({"retry_limit": "101"}, "retry_limit", "less than or equal to 100"),
+    ({"retry_on": ["bad-luck"]}, "retry_on", "not one of the available"),
+    ({"retry_codes": "75, x"}, "retry_codes", "'x' is not an exit code"),
+    ({"retry_codes": "75 256"}, "retry_codes", "not between 1 and 255"),
+    ({"retry_codes": "75 75"}, "retry_codes", "once"),
+    ({"after": "train-7"}, "after", "Line 1 is neither an id"),
+    ({"after": f"\narray:{NOBODY}"}, "after", f"There is no array {NOBODY} that you see."),
+    ({"after": f"{NOBODY}\n{NOBODY}"}, "after", "once"),
+    ({"after_kind": "someday"}, "after_kind", "not one of the available"),
 ]
 
 
@@ -277,6 +336,11 @@ def test_a_post_without_the_token_of_the_form_is_refused(cast: Cast, shop: Shop)
         ("/pod_sets/0/command/3", "command"),
         ("/0/notice_s", "notice_s"),
         ("/grace_s", "grace_s"),
+        ("/retries/limit", "retry_limit"),
+        ("/0/retries/exit_codes/1", "retry_codes"),
+        ("/0/retries/on", "retry_on"),
+        ("/0/depends_on/3/array", "after"),
+        ("/0/depends_on/3/kind", "after_kind"),
         ("/0/clusters/2", "clusters"),
         ("/0/topology/level", "together"),
         ("/0/pod_sets", None),

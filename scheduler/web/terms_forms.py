@@ -1,0 +1,105 @@
+"""The part of the submit form on what it waits for, on failing and on being stopped: the fields of
+`terms`, and of `depends_on`, as a person types them."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+
+from controlplane.kernel.forms import StrictForm
+from scheduler.core.failures import MOST_RETRIES, RETRIES, WORDS, FailureClass
+from scheduler.selectors.arrays import AFTER_TEXTS
+from scheduler.services import specs
+
+TERMS_PLACES: Sequence[tuple[str, str]] = (
+    (r"/notice_s", "notice_s"),
+    (r"/grace_s", "grace_s"),
+    (r"/retries/limit", "retry_limit"),
+    (r"/retries/exit_codes\b.*", "retry_codes"),
+    (r"/retries\b.*", "retry_on"),
+    (r"/depends_on/\d+/kind", "after_kind"),
+    (r"/depends_on\b.*", "after"),
+)
+"""As `forms._PLACES`, of the fields here."""
+_WORK = re.compile(r"(?:(array:)|\S*/(workloads|arrays)/)?([0-9a-fA-F-]{36})/?")
+
+
+class TermsForm(StrictForm):
+    """`terms` is what it says; call it after `is_valid`."""
+
+    notice_s = forms.IntegerField(
+        label="Notice before that, seconds", required=False, max_value=specs.MAX_NOTICE_S,
+        min_value=0, help_text="It is told, and may save its work. Empty: none.",
+    )  # fmt: skip
+    grace_s = forms.IntegerField(
+        label="Grace, seconds", initial=specs.GRACE_S, min_value=specs.MIN_GRACE_S,
+        max_value=specs.MAX_GRACE_S, required=False,
+        help_text="From SIGTERM to SIGKILL, whenever its pods are stopped.",
+    )  # fmt: skip
+    after_kind = forms.ChoiceField(
+        label="Start", required=False, initial=specs.AFTER[0],
+        choices=[(kind, AFTER_TEXTS[kind]) for kind in specs.AFTER],
+        help_text="If that can't be any more, this is cancelled.",
+    )  # fmt: skip
+    after = forms.CharField(
+        label="This work", required=False, max_length=4000,
+        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
+        help_text="One a line: its page's address, its id, or array: and an array's id.",
+    )  # fmt: skip
+    retry_limit = forms.IntegerField(
+        label="Tries after a failure", initial=RETRIES.limit, min_value=0, max_value=MOST_RETRIES,
+        required=False, help_text="Lost nodes do not count. Empty: as many as shown at first.",
+    )  # fmt: skip
+    retry_on = forms.MultipleChoiceField(
+        label="Try again when", required=False, initial=[each.value for each in RETRIES.on],
+        widget=forms.CheckboxSelectMultiple,
+        choices=[(each.value, WORDS[each].capitalize()) for each in FailureClass],
+        help_text="None ticked: never, not even when its node was lost.",
+    )  # fmt: skip
+    retry_codes = forms.CharField(
+        label="Or when it ends with exit code", required=False, max_length=300,
+        help_text="One or more from 1 to 255, such as 75, 143.",
+    )  # fmt: skip
+
+    def clean_after(self) -> list[dict[str, str]]:
+        """As `depends_on`, without the kind."""
+        found = []
+        for number, line in enumerate(self.cleaned_data["after"].splitlines(), start=1):
+            if not line.strip():
+                continue
+            read = _WORK.fullmatch(line.strip())
+            if read is None:
+                raise forms.ValidationError(
+                    f"Line {number} is neither an id of 36 characters nor the address of a"
+                    " workload or an array."
+                )
+            prefix, page, id = read.groups()
+            found.append({"array" if prefix or page == "arrays" else "workload": id})
+        return found
+
+    def clean_retry_codes(self) -> list[int]:
+        words = self.cleaned_data["retry_codes"].replace(",", " ").split()
+        for word in words:
+            if not (word.isascii() and word.isdecimal() and len(word) <= 3):
+                raise forms.ValidationError(
+                    f"{word[:20]!a} is not an exit code: 1 to 255 is wanted, with a comma"
+                    " between two."
+                )
+        return [int(word) for word in words]
+
+    def terms(self) -> dict[str, Any]:  # Any: JSON values
+        """A part of the mapping that `serializers.parse` reads."""
+        cleaned = self.cleaned_data
+        limit = cleaned["retry_limit"]
+        kind = cleaned["after_kind"] or specs.AFTER[0]
+        return {
+            "notice_s": cleaned["notice_s"] or 0,
+            "grace_s": cleaned["grace_s"] or specs.GRACE_S,
+            "depends_on": [{**one, "kind": kind} for one in cleaned["after"]],
+            "retries": {
+                "limit": RETRIES.limit if limit is None else limit,
+                "on": cleaned["retry_on"],
+                "exit_codes": cleaned["retry_codes"],
+            },
+        }
