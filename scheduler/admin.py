@@ -23,9 +23,17 @@ class WorkloadArrayPage(ReadOnly):
 
 @admin.register(models.Dependency)
 class DependencyPage(ReadOnly):
-    list_display = ("workload", "array", "kind", "on_workload", "on_array", "settled_at")
+    list_display = (
+        "workload",
+        "array",
+        "kind",
+        "on_workload",
+        "on_array",
+        "unmet_at",
+        "settled_at",
+    )
     list_select_related = ("workload", "array", "on_workload", "on_array")
-    list_filter = ("kind",)
+    list_filter = ("kind", "on_unmet")
 
 
 @admin.register(models.Attempt)

@@ -1,6 +1,7 @@
 """Arrays, and what work waits for, as the command line has them."""
 
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import click
@@ -51,6 +52,25 @@ class Work(click.ParamType[Named]):
         text = str(value)
         rest = text.removeprefix("array:")
         return Named("workload" if rest == text else "array", rest)
+
+
+def needs(
+    after: Mapping[str, tuple[Named, ...]], *, by_index: bool, hold: bool
+) -> list[dict[str, Json]]:
+    """`depends_on` of a body, by option; `by_index` and `hold` are of all of it. Raises UsageError
+    where they are of nothing."""
+    how: dict[str, Json] = {"by_index": True} if by_index else {}
+    how |= {"on_unmet": "hold"} if hold else {}
+    found = [
+        {each.kind: each.id, "kind": kind, **how}
+        for option, kind in KINDS.items()
+        for each in after[option]
+    ]
+    if how and not found:
+        raise click.UsageError(
+            "--by-index and --hold go with --after-success, --after-end or --after-failure."
+        )
+    return found
 
 
 def counts(array: Json) -> str:

@@ -67,6 +67,11 @@ def remote[**P, R](
     "--after-failure", type=arrays.Work(), multiple=True,
     help="The same if it fails or is cancelled.",
 )  # fmt: skip
+@click.option(
+    "--by-index", is_flag=True,
+    help="Each element of --array after the one of its index in the array it is to start after.",
+)  # fmt: skip
+@click.option("--hold", is_flag=True, help="Hold it, not cancel it, if that can't come any more.")
 @click.option("--dry-run", is_flag=True, help="Ask what would become of it; submit nothing.")
 @click.option("--print", "print_only", is_flag=True, help="Print what would be sent.")
 @remote
@@ -84,6 +89,8 @@ def submit(
     not_preemptible: bool,
     notice: int | None,
     array: dict[str, int] | None,
+    by_index: bool,
+    hold: bool,
     dry_run: bool,
     print_only: bool,
     output: str,
@@ -117,12 +124,7 @@ def submit(
         body["preemptible"] = False
     if notice is not None:
         body["notice_s"] = notice
-    needs = [
-        {each.kind: each.id, "kind": kind}
-        for option, kind in arrays.KINDS.items()
-        for each in after[option]
-    ]
-    if needs:
+    if needs := arrays.needs(after, by_index=by_index, hold=hold):
         body["depends_on"] = needs
     if array:
         body |= array
@@ -230,9 +232,22 @@ def explain(client: Client, *, workload: UUID, output: str) -> None:
 def cancel(client: Client, *, work: Named, output: str) -> None:
     """Stop a workload, or all of an array."""
     made = client.post(f"{work.kind}s", work.id, "cancel")
+    _print_work(work.kind, made, output)
+
+
+@click.command()
+@click.argument("work", type=arrays.Work())
+@remote
+def release(client: Client, *, work: Named, output: str) -> None:
+    """Let a workload, or an array, wait no more for ends that can't come."""
+    made = client.post(f"{work.kind}s", work.id, "release")
+    _print_work(work.kind, made, output)
+
+
+def _print_work(kind: str, made: Json, output: str) -> None:
     if output == "json":
         _print_json(made)
-    elif work.kind == "array":
+    elif kind == "array":
         click.echo(f"array {made['id']}: {arrays.counts(made)}")
     else:
         click.echo(f"workload {made['id']} {made['state']}")

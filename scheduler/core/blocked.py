@@ -14,7 +14,10 @@ def why_blocked(*, pending: PendingView, closed: Collection[ProjectId], at: int)
         return because(ReasonCode.QUEUE_HELD)
     unmet = pending.waits_for
     if unmet is not None:
-        return because(ReasonCode.DEPENDENCY, unmet_count=unmet.count, first=unmet.first)
+        in_vain = {"in_vain_count": unmet.in_vain_count} if unmet.in_vain_count else {}
+        return because(
+            ReasonCode.DEPENDENCY, unmet_count=unmet.count, first=unmet.first, **in_vain
+        )
     if pending.not_before > max(at, 0):  # 0 holds nothing back, whatever the clock says
         return because(ReasonCode.BACKOFF, retry_in_s=pending.not_before - at)
     return None

@@ -175,6 +175,10 @@ _MOVES = (
     " Room could be made by moving {moves} of others' slices, which loses {moves_lost} hours of"
     " their work; {moves_budget} may be lost now."
 )
+_IN_VAIN = (
+    "It was to start after other work, which has ended otherwise: {in_vain} of {unmet} it waits"
+    " for; first {first}. It waits until somebody releases or cancels it."
+)
 _NO_QUOTA = "{asked} asked; the project has no quota of {flavor}."
 _NO_FLAVOR = "No accepted flavor exists on an accepted cluster."
 _OUT = (
@@ -211,6 +215,8 @@ def describe(reason: Reason) -> str:
     if reason.code is ReasonCode.ROOM_KEPT and "starts_in_s" in milli:
         sentence = _KEPT
         words["starts"] = _opens(milli["starts_in_s"])
+    if "in_vain_count" in milli:
+        sentence = _IN_VAIN
     if "cap" in words:
         sentence = _CAPS.get(Cap(words["cap"]), sentence)
     if "level" in words:

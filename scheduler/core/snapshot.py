@@ -23,7 +23,7 @@ from scheduler.core.units import (
     WorkloadId,
 )
 
-SCHEMA = 5
+SCHEMA = 6
 """Raised with every change of these types, so that a stored snapshot says how to be read."""
 
 
@@ -218,11 +218,13 @@ class ArrayView:
 
 @dataclass(frozen=True, slots=True)
 class UnmetView:
-    """What a workload waits for besides capacity: the ends of `count` others, `first` by id one
-    of them, a workload or an array."""
+    """What a workload waits for besides capacity: the ends of `count` others, `first` one of them,
+    a workload or an array. Of those, `in_vain_count` have ended otherwise, and it is kept waiting
+    until somebody releases it; `first` is one of these, if there are any."""
 
     count: int
     first: str
+    in_vain_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)

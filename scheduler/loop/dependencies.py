@@ -1,7 +1,7 @@
 """What was waited for has ended: who waited may start, or, if it ended in another way, never will
-and is cancelled."""
+and is cancelled, or held where its submitter asked for that."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -11,25 +11,25 @@ from django.db.models import Q
 
 from controlplane.kernel import hints
 from scheduler.core.lifecycle import State
-from scheduler.models import Dependency, DependencyKind, Workload
+from scheduler.models import Dependency, DependencyKind, OnUnmet, Workload
 from scheduler.selectors.fleet import rows
 from scheduler.services.dependencies import UNSUCCESSFUL, came_true
 from scheduler.services.transition import Step, transition
 
 ACTOR = "system:scheduler"
 
-# Each that is waited for is looked at once, however many wait for it. An id is of a workload or of
-# an array, never of both.
 _OPEN = """
-WITH waits AS MATERIALIZED (
-    SELECT id, kind, workload_id, array_id, coalesce(on_workload_id, on_array_id) AS needs
-    FROM scheduler_dependency WHERE settled_at IS NULL),
-needed AS (
-    SELECT n.needs, s.states FROM (SELECT DISTINCT needs FROM waits) n, LATERAL (
-        SELECT array_agg(DISTINCT w.state) AS states FROM scheduler_workload w
-        WHERE w.id = n.needs OR w.array_id = n.needs) s)
-SELECT o.id, o.kind, o.workload_id, o.array_id, o.needs, k.states
-FROM waits o JOIN needed k ON k.needs = o.needs ORDER BY o.id
+SELECT id, kind, coalesce(workload_id, array_id), coalesce(on_workload_id, on_array_id), on_unmet
+FROM scheduler_dependency WHERE settled_at IS NULL AND unmet_at IS NULL ORDER BY id
+"""
+# Each that is waited for is looked at once, however many wait for it. By lists rather than joins,
+# which are nested loops, of seconds, where thousands came since the last ANALYZE. An id is of a
+# workload or of an array, never of both.
+_STATES = """
+SELECT w.id, array[w.state] FROM scheduler_workload w WHERE w.id = ANY(%s)
+UNION ALL
+SELECT w.array_id, array_agg(DISTINCT w.state) FROM scheduler_workload w
+WHERE w.array_id = ANY(%s) GROUP BY 1
 """
 
 
@@ -44,23 +44,38 @@ class _Broken:
 
 
 def settle(*, at: datetime) -> int:
-    """Note which dependencies are settled, and cancel who waits in vain; how many were settled.
+    """Note which dependencies are settled, and cancel, or hold, who waits in vain; of how many the
+    outcome was seen.
 
     Those who waited for the cancelled ones are settled by the next call, which is hinted.
     """
-    settled, broken = [], []
-    for id, kind, workload, array, needs, states in rows(_OPEN):
+    settled, held, broken = [], [], []
+    for id, kind, of, needs, on_unmet, states in _open():
         true = came_true(kind=kind, states=states)
         if true is None:
             continue
+        if not true and on_unmet == OnUnmet.HOLD:
+            held.append(id)
+            continue
         settled.append(id)
         if not true:
-            broken.append(_Broken(workload or array, kind, needs, tuple(states)))
-    if settled:
+            broken.append(_Broken(of, kind, needs, states))
+    if settled or held:
         with transaction.atomic():
             _cancel({one.of: one for one in reversed(broken)}, at)
             Dependency.objects.filter(id__in=settled).update(settled_at=at)
-    return len(settled)
+            Dependency.objects.filter(id__in=held).update(unmet_at=at)
+    return len(settled) + len(held)
+
+
+def _open() -> Iterator[tuple[UUID, str, UUID, UUID, str, tuple[str, ...]]]:
+    """Of each that is open: id, kind, who waits, for what, what if in vain, the states of that."""
+    found = rows(_OPEN)
+    if found:
+        needed = list({needs for *_, needs, _ in found})
+        states = {needs: tuple(of) for needs, of in rows(_STATES, [needed, needed])}
+        for row in found:
+            yield *row, states[row[3]]
 
 
 def _cancel(broken: Mapping[UUID, _Broken], at: datetime) -> None:

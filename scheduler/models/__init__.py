@@ -3,7 +3,7 @@
 from scheduler.models.check import InvariantCheck
 from scheduler.models.cycle import CycleInput, CycleRecord, SchedulerLease
 from scheduler.models.defragmentation import Defragmentation
-from scheduler.models.dependency import Dependency, DependencyKind
+from scheduler.models.dependency import Dependency, DependencyKind, OnUnmet
 from scheduler.models.estimate import Estimate
 from scheduler.models.landing import Landing
 from scheduler.models.operation import Operation, OperationKind
@@ -29,6 +29,7 @@ __all__ = [
     "InvariantCheck",
     "Landing",
     "Leftover",
+    "OnUnmet",
     "Operation",
     "OperationKind",
     "Placement",

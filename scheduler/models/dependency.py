@@ -17,10 +17,20 @@ class DependencyKind(models.TextChoices):
     AFTER_FAILURE = "after-failure"  # failed or cancelled: an array, any of it
 
 
-class Dependency(Row):
-    """The workload, or all of the array, waits for the end of another workload or array.
+class OnUnmet(models.TextChoices):
+    """What becomes of who waits, once that end can't come any more."""
 
-    `settled_at` is when that was seen: either it ended as `kind` says, or who waits was cancelled.
+    CANCEL = "cancel"
+    HOLD = "hold"  # it waits until somebody releases it
+
+
+class Dependency(Row):
+    """The workload, or all of the array, waits for the end of another workload or array. Where an
+    array waits by index, each element has a row of its own, for the element of its index.
+
+    `unmet_at` is when it was seen that it can't come true, where that holds who waits.
+    `settled_at` is when the end was seen: it ended as `kind` says, or who waits was cancelled, or
+    released by a person.
     Only what was there before can be waited for, so nobody waits for itself, round any corner.
     """
 
@@ -37,6 +47,10 @@ class Dependency(Row):
         WorkloadArray, on_delete=models.PROTECT, null=True, blank=True, related_name="dependents"
     )
     kind = models.CharField(max_length=13, choices=DependencyKind)
+    on_unmet = models.CharField(
+        max_length=6, choices=OnUnmet, default=OnUnmet.CANCEL, db_default=OnUnmet.CANCEL
+    )
+    unmet_at = models.DateTimeField(null=True, blank=True)
     settled_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -44,6 +58,13 @@ class Dependency(Row):
         constraints = [
             models.CheckConstraint(
                 condition=Q(kind__in=DependencyKind.values), name="dependency_kind_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(on_unmet__in=OnUnmet.values), name="dependency_on_unmet_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(unmet_at__isnull=True) | Q(on_unmet=OnUnmet.HOLD),
+                name="dependency_unmet_holds",
             ),
             models.CheckConstraint(
                 condition=Q(workload__isnull=True, array__isnull=False)

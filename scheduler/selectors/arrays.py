@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, QuerySet
 
 from scheduler.core.lifecycle import State
 from scheduler.models import Dependency, DependencyKind, Workload, WorkloadArray
@@ -81,13 +81,17 @@ AFTER_TEXTS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What is waited for: `name` is "" for who does not see it."""
+    """What is waited for: `name` is "" for who does not see it. `by_index`: by each element of an
+    array for that of its index; then `settled_at` is None while one waits."""
 
     workload: UUID | None
     array: UUID | None
     kind: str
+    on_unmet: str
+    unmet_at: datetime | None
     settled_at: datetime | None
     name: str
+    by_index: bool = False
 
     @property
     def id(self) -> UUID | None:
@@ -95,7 +99,12 @@ class Need:
 
     @property
     def text(self) -> str:
-        return AFTER_TEXTS[self.kind]
+        return f"{AFTER_TEXTS[self.kind]}{' the same index of' if self.by_index else ''}"
+
+    @property
+    def in_vain(self) -> bool:
+        """Whether it holds who waits, who might be released."""
+        return self.unmet_at is not None and self.settled_at is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +124,38 @@ def ties(*, actor: Actor, workload: Workload) -> Ties:
 
 
 def needs_of_array(*, actor: Actor, array: WorkloadArray) -> tuple[Need, ...]:
-    """What all of it waits or waited for."""
-    return _named(actor, list(Dependency.objects.filter(array=array).order_by("id")))
+    """What all of it waits or waited for, then what its elements do by their index."""
+    whole = _named(actor, list(Dependency.objects.filter(array=array).order_by("id")))
+    return whole + _by_index(actor, array)
+
+
+def _by_index(actor: Actor, array: WorkloadArray) -> tuple[Need, ...]:
+    rows = (
+        Dependency.objects.filter(workload__array=array)
+        .values("kind", "on_unmet", on=F("on_workload__array_id"))
+        .annotate(
+            open=Count("id", filter=Q(settled_at__isnull=True)),
+            seen=Max("settled_at"),
+            unmet=Min("unmet_at", filter=Q(settled_at__isnull=True)),
+        )
+        .order_by("on", "kind")
+    )
+    found = list(rows)
+    named = WorkloadArray.objects.filter(id__in={row["on"] for row in found})
+    names = dict(access.for_actor(named, actor=actor).values_list("id", "name")) if found else {}
+    return tuple(
+        Need(
+            workload=None,
+            array=row["on"],
+            kind=row["kind"],
+            on_unmet=row["on_unmet"],
+            unmet_at=row["unmet"],
+            settled_at=None if row["open"] else row["seen"],
+            name=names.get(row["on"], ""),
+            by_index=True,
+        )
+        for row in found
+    )
 
 
 def _named(actor: Actor, rows: list[Dependency]) -> tuple[Need, ...]:
@@ -133,6 +172,8 @@ def _named(actor: Actor, rows: list[Dependency]) -> tuple[Need, ...]:
             workload=row.on_workload_id,
             array=row.on_array_id,
             kind=row.kind,
+            on_unmet=row.on_unmet,
+            unmet_at=row.unmet_at,
             settled_at=row.settled_at,
             name=names.get(row.on_workload_id or row.on_array_id, ""),
         )

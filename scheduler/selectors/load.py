@@ -111,7 +111,10 @@ WHERE w.id = ANY(%s::uuid[])
 # By who waits: a workload or an array.
 _UNMET = """
 SELECT coalesce(workload_id, array_id)::text, count(*),
-       min(coalesce(on_workload_id, on_array_id)::text)
+       coalesce(min(coalesce(on_workload_id, on_array_id)::text)
+                FILTER (WHERE unmet_at IS NOT NULL),
+                min(coalesce(on_workload_id, on_array_id)::text)),
+       count(unmet_at)
 FROM scheduler_dependency WHERE settled_at IS NULL GROUP BY 1
 """
 
@@ -137,10 +140,10 @@ def _pending(
     # Through local names: in a web server other threads read another moment's at the same time.
     before = _known
     known = _read(before, versions, asks)
-    unmet = {of: UnmetView(count, first) for of, count, first in fleet.rows(_UNMET)}
+    unmet = {of: UnmetView(*told) for of, *told in fleet.rows(_UNMET)}
     for id, one in known.items():
         array = one.waiting.array
-        waits_for = unmet.get(id) or (unmet.get(str(array)) if array else None)
+        waits_for = _both(unmet.get(id), unmet.get(str(array)) if array else None)
         if one.view.waits_for != waits_for:
             known[id] = one._replace(view=replace(one.view, waits_for=waits_for))
     _known = known
@@ -165,6 +168,15 @@ def _read(
         view = kept.view if kept and kept.row == of else _view(of, asks[id])
         found[id] = _Known(versions[id], of, view, Waiting(*row[8:]))
     return {id: same.get(id) or found[id] for id in versions}
+
+
+def _both(own: UnmetView | None, array: UnmetView | None) -> UnmetView | None:
+    """What an element waits for by itself, and with all of its array."""
+    if own is None or array is None:
+        return own or array
+    first = array.first if array.in_vain_count > own.in_vain_count else own.first
+    count, in_vain = own.count + array.count, own.in_vain_count + array.in_vain_count
+    return UnmetView(count, first, in_vain)
 
 
 def _view(row: fleet.Row, ask: Asked) -> PendingView:

@@ -36,7 +36,7 @@ def check(
     if len(spec.name) > longest:
         message = f"The elements' names get a number behind it: at most {longest} characters."
         raise Invalid(message, pointer="/0/name")
-    return workloads.check(actor=actor, project=project, specs=[spec], at=at)
+    return workloads.check(actor=actor, project=project, specs=[spec], array=array, at=at)
 
 
 def store(*, checked: Checked, array: ArraySpec, at: datetime) -> WorkloadArray:

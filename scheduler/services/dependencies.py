@@ -4,11 +4,13 @@ and what follows, is `loop/dependencies`."""
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from uuid import UUID
 
+from controlplane.kernel import bulk
 from controlplane.kernel.errors import Conflict, Problem
+from controlplane.kernel.ids import uuid7
 from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.core.snapshot import UnmetView
 from scheduler.models import Dependency, DependencyKind, Workload, WorkloadArray
-from scheduler.services.specs import DependencySpec, WorkloadSpec
+from scheduler.services.specs import ArraySpec, DependencySpec, WorkloadSpec
 from tenants import access
 from tenants.access import Actor
 
@@ -26,16 +28,19 @@ def came_true(*, kind: str, states: Collection[str]) -> bool | None:
     return failed if kind == DependencyKind.AFTER_FAILURE else True
 
 
-def problems(*, actor: Actor, specs: Sequence[WorkloadSpec]) -> list[Problem]:
+def problems(
+    *, actor: Actor, specs: Sequence[WorkloadSpec], array: ArraySpec | None
+) -> list[Problem]:
     """What cannot be waited for, by its pointer, which begins with the spec's index: it is not
-    known to the actor, or has ended in another way. No queries where nobody waits."""
+    known to the actor, has ended in another way, or has no element for each of the `array`, which
+    the one spec is of. No queries where nobody waits."""
     named = [one for spec in specs for one in spec.depends_on]
     known = _states(actor, named) if named else {}
     return [
         problem
         for nth, spec in enumerate(specs)
         for index, one in enumerate(spec.depends_on)
-        for problem in _problem(f"/{nth}/depends_on/{index}", one, known.get(one.on))
+        for problem in _problem(f"/{nth}/depends_on/{index}", one, known.get(one.on), array)
     ]
 
 
@@ -52,11 +57,15 @@ def _states(actor: Actor, named: Sequence[DependencySpec]) -> dict[UUID, set[str
     return found
 
 
-def _problem(pointer: str, asked: DependencySpec, states: set[str] | None) -> Iterator[Problem]:
+def _problem(
+    pointer: str, asked: DependencySpec, states: set[str] | None, array: ArraySpec | None
+) -> Iterator[Problem]:
     what = "array" if asked.is_array else "workload"
     if states is None:
         message = f"There is no {what} {asked.on} that you see."
         yield Problem(pointer=f"{pointer}/{what}", code=f"unknown-{what}", message=message)
+    elif asked.by_index:
+        yield from _unmatched(pointer, asked, array)
     elif came_true(kind=asked.kind, states=states) is False:
         told = " and ".join(sorted(states & TERMINAL))
         message = (
@@ -66,27 +75,47 @@ def _problem(pointer: str, asked: DependencySpec, states: set[str] | None) -> It
         yield Problem(pointer=f"{pointer}/kind", code="never-met", message=message)
 
 
+def _unmatched(pointer: str, asked: DependencySpec, array: ArraySpec | None) -> Iterator[Problem]:
+    if array is None:
+        message = "Only an array waits so, element by element; this is one workload."
+        yield Problem(pointer=f"{pointer}/by_index", code="invalid", message=message)
+        return
+    size = WorkloadArray.objects.values_list("size", flat=True).get(id=asked.on)
+    if size < array.size:
+        message = (
+            f"The array {asked.on} has {size} elements and this one {array.size}: each waits for"
+            " the one of its own index."
+        )
+        yield Problem(pointer=f"{pointer}/array", code="unmatched", message=message)
+
+
 def unmet(*, actor: Actor, spec: WorkloadSpec) -> UnmetView | None:
-    """What it would wait for if it were submitted now; `problems` found nothing against it."""
+    """What it, or the first element of its array, would wait for if it were submitted now;
+    `problems` found nothing against it."""
     known = _states(actor, spec.depends_on) if spec.depends_on else {}
-    found = sorted(
-        str(one.on)
-        for one in spec.depends_on
-        if came_true(kind=one.kind, states=known.get(one.on, set())) is None
-    )
-    return UnmetView(len(found), found[0]) if found else None
+    found, in_vain = [], []
+    for one in spec.depends_on:
+        states = known.get(one.on, set())
+        if one.by_index:
+            states = {Workload.objects.get(array_id=one.on, array_index=0).state}
+        true = came_true(kind=one.kind, states=states)
+        if not true:
+            (found if true is None else in_vain).append(str(one.on))
+    if not found and not in_vain:
+        return None
+    first = min(in_vain or found)
+    return UnmetView(len(found) + len(in_vain), first, len(in_vain))
 
 
 def store(*, of: Iterable[tuple[Workload | WorkloadArray, WorkloadSpec]]) -> None:
-    """The rows of what each waits for. Raises Conflict when an id is not greater than one that it
-    names."""
+    """The rows of what each waits for as a whole. Raises Conflict when an id is not greater than
+    one that it names."""
     found = []
     for work, spec in of:
         for one in spec.depends_on:
-            if one.on >= work.id:
-                raise Conflict(
-                    f"{one.on} was submitted by a clock that is ahead of this one; try again."
-                )
+            if one.by_index:
+                continue
+            _check_order(one.on, work.id)
             found.append(
                 Dependency(
                     workload=work if isinstance(work, Workload) else None,
@@ -94,6 +123,30 @@ def store(*, of: Iterable[tuple[Workload | WorkloadArray, WorkloadSpec]]) -> Non
                     on_workload_id=None if one.is_array else one.on,
                     on_array_id=one.on if one.is_array else None,
                     kind=one.kind,
+                    on_unmet=one.on_unmet,
                 )
             )
     Dependency.objects.bulk_create(found)
+
+
+def store_by_index(*, elements: Sequence[UUID], spec: WorkloadSpec) -> None:
+    """The rows of what each element of an array waits for by its index; `elements` in the order of
+    theirs. Raises as `store`."""
+    for one in spec.depends_on:
+        if one.by_index:
+            others = Workload.objects.filter(array_id=one.on, array_index__lt=len(elements))
+            ids = list(others.order_by("array_index").values_list("id", flat=True))
+            _check_order(max(ids), min(elements))
+            bulk.insert(
+                Dependency,
+                id=[uuid7() for _ in ids],
+                workload_id=list(elements),
+                on_workload_id=ids,
+                kind=one.kind,
+                on_unmet=one.on_unmet,
+            )
+
+
+def _check_order(earlier: UUID, later: UUID) -> None:
+    if earlier >= later:
+        raise Conflict(f"{earlier} was submitted by a clock that is ahead of this one; try again.")

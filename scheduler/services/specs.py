@@ -47,13 +47,20 @@ class PodSetSpec:
     env: Mapping[str, str] = field(default_factory=dict)
 
 
+ON_UNMET: tuple[str, ...] = ("cancel", "hold")
+"""What becomes of who waits in vain: as `models.OnUnmet`, the usual one first."""
+
+
 @dataclass(frozen=True, slots=True)
 class DependencySpec:
-    """To be waited for: a workload, or all of an array."""
+    """To be waited for: a workload, or all of an array, or, `by_index`, by each element of an
+    array the one of its index in that other array."""
 
     kind: str
     on: UUID
     is_array: bool = False
+    by_index: bool = False
+    on_unmet: str = ON_UNMET[0]
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,13 @@ from scheduler.models import (
 )
 from scheduler.selectors import fleet
 from scheduler.services import admissibility, dependencies, elements, stops
-from scheduler.services.specs import MAX_PENDING, PRIORITY_CLASSES, PodSetSpec, WorkloadSpec
+from scheduler.services.specs import (
+    MAX_PENDING,
+    PRIORITY_CLASSES,
+    ArraySpec,
+    PodSetSpec,
+    WorkloadSpec,
+)
 from scheduler.services.transition import Step, transition
 from tenants import access
 from tenants.access import Action, Actor
@@ -59,9 +65,15 @@ def submit(
 
 
 def check(
-    *, actor: Actor, project: Project, specs: Sequence[WorkloadSpec], at: datetime
+    *,
+    actor: Actor,
+    project: Project,
+    specs: Sequence[WorkloadSpec],
+    array: ArraySpec | None = None,
+    at: datetime,
 ) -> Checked:
     """Plan each spec in an idle fleet, which may take a while: no transaction should be open.
+    With an `array` there is one spec, of an element.
 
     Raises NotFound or NotAllowed for the project, Invalid (pointers begin with the spec's index)
     when a flavor, cluster or what it shall wait for is unknown, or it could never start.
@@ -74,7 +86,7 @@ def check(
         for index, spec in enumerate(specs)
         for problem in _unknown_names(f"/{index}", spec, flavors, clusters)
     ]
-    problems += dependencies.problems(actor=actor, specs=specs)
+    problems += dependencies.problems(actor=actor, specs=specs, array=array)
     if not problems:
         problems = admissibility.problems(
             project=project, specs=specs, flavors=flavors, clusters=clusters, at=at
@@ -105,6 +117,7 @@ def store(*, checked: Checked, at: datetime, array: WorkloadArray | None = None)
         stored = [(workload.id, workload.name) for workload in workloads]
         if array is not None:
             stored += elements.copy(first=workloads[0], array=array)
+            dependencies.store_by_index(elements=[id for id, _ in stored], spec=checked.specs[0])
         trail.record(
             *(
                 Entry(

@@ -16,6 +16,7 @@ from scheduler.models import Workload
 from scheduler.selectors import arrays, queues, standing
 from scheduler.selectors import workloads as selectors
 from scheduler.selectors.dispatch import open_dispatch
+from scheduler.services import releases
 from scheduler.services import workloads as services
 from scheduler.services.specs import WorkloadSpec
 from scheduler.web import serializers, shapes
@@ -153,6 +154,28 @@ class CancelApi(ApiView):
             )
             stopped = services.cancel(actor=self.actor, workload=row, at=self.at)
             return shapes.submitted([stopped])[0]
+
+        return self.once(make, status=200)
+
+
+class ReleaseApi(ApiView):
+    @operation(
+        "workloads_release",
+        tag="workloads",
+        summary="Let a workload wait no more for ends that can't come",
+        answers={200: serializers.SubmittedOut},
+        problems=(404, 409),
+        keyed=True,
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        self.no_body()
+
+        def make() -> shapes.Out:
+            row = access.get_or_404(
+                Workload.objects.select_related("project"), actor=self.actor, id=id
+            )
+            releases.release(actor=self.actor, work=row, at=self.at)
+            return shapes.submitted([row])[0]
 
         return self.once(make, status=200)
 

@@ -10,6 +10,7 @@ urlpatterns = [
     path("workloads/dry-run", explain_api.DryRunApi.as_view(), name="workloads-dry-run"),
     path("workloads/<uuid:id>", api.WorkloadApi.as_view(), name="workload"),
     path("workloads/<uuid:id>/cancel", api.CancelApi.as_view(), name="workload-cancel"),
+    path("workloads/<uuid:id>/release", api.ReleaseApi.as_view(), name="workload-release"),
     path(
         "workloads/<uuid:id>/checkpoint",
         api.CheckpointApi.as_view(),
@@ -24,6 +25,7 @@ urlpatterns = [
     path("arrays", array_api.ArraysApi.as_view(), name="arrays"),
     path("arrays/<uuid:id>", array_api.ArrayApi.as_view(), name="array"),
     path("arrays/<uuid:id>/cancel", array_api.ArrayCancelApi.as_view(), name="array-cancel"),
+    path("arrays/<uuid:id>/release", array_api.ArrayReleaseApi.as_view(), name="array-release"),
     path("layouts/advice", pool_api.LayoutAdviceApi.as_view(), name="layout-advice"),
     path("pools/<uuid:id>/fit", pool_api.PoolFitApi.as_view(), name="pool-fit"),
     path(

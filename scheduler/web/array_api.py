@@ -12,6 +12,7 @@ from controlplane.kernel.errors import Invalid
 from scheduler.models import WorkloadArray
 from scheduler.selectors import arrays as selectors
 from scheduler.services import arrays as services
+from scheduler.services import releases
 from scheduler.web import array_input, serializers, shapes
 from scheduler.web.api import moved
 from scheduler.web.serializers import parse_array
@@ -75,6 +76,26 @@ class ArrayCancelApi(ApiView):
         def make() -> shapes.Out:
             row = selectors.array(actor=self.actor, id=id)
             return _shape(services.cancel(actor=self.actor, array=row, at=self.at))
+
+        return self.once(make, status=200)
+
+
+class ArrayReleaseApi(ApiView):
+    @operation(
+        "arrays_release",
+        tag="workloads",
+        summary="Let an array, and each of its elements, wait no more for ends that can't come",
+        answers={200: array_input.ArrayOut},
+        problems=(404, 409),
+        keyed=True,
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        self.no_body()
+
+        def make() -> shapes.Out:
+            row = selectors.array(actor=self.actor, id=id)
+            releases.release(actor=self.actor, work=row, at=self.at)
+            return _shape(row)
 
         return self.once(make, status=200)
 

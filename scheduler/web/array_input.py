@@ -7,13 +7,13 @@ from uuid import UUID
 
 from rest_framework import serializers
 
-from controlplane.api.fields import Id, Integer, StrictSerializer
+from controlplane.api.fields import Boolean, Id, Integer, StrictSerializer
 from scheduler.services import specs
 from scheduler.services.specs import ArraySpec, DependencySpec
 from scheduler.web.reading import Faults, Json
 
 ARRAY_FIELDS = frozenset({"size", "most_at_once"})
-DEPENDENCY_FIELDS = frozenset({"workload", "array", "kind"})
+DEPENDENCY_FIELDS = frozenset({"workload", "array", "kind", "by_index", "on_unmet"})
 
 
 def array(data: Mapping[str, Json], faults: Faults) -> ArraySpec | None:
@@ -62,9 +62,18 @@ def _dependency(value: Json, root: str, faults: Faults) -> DependencySpec | None
     on = _id(value[named[0]])
     if on is None:
         faults.add(f"{root}/{named[0]}", "wrong-type", f"The id of one {named[0]} is wanted.")
+    by_index = value.get("by_index", False)
+    if not isinstance(by_index, bool):
+        faults.add(f"{root}/by_index", "wrong-type", "true or false is wanted.")
+    elif by_index and named[0] == "workload":
+        faults.add(f"{root}/by_index", "invalid", "An array is wanted to wait for by index.")
+    on_unmet = value.get("on_unmet", specs.ON_UNMET[0])
+    if not isinstance(on_unmet, str) or on_unmet not in specs.ON_UNMET:
+        wanted = " or ".join(specs.ON_UNMET)
+        faults.add(f"{root}/on_unmet", "invalid", f"One of {wanted} is wanted.")
     if on is None or len(faults.found) != before:
         return None
-    return DependencySpec(kind, on, is_array=named[0] == "array")
+    return DependencySpec(kind, on, named[0] == "array", by_index, on_unmet)
 
 
 def _id(value: Json) -> UUID | None:
@@ -85,8 +94,20 @@ class DependencyIn(StrictSerializer):
         choices=list(specs.AFTER),
         required=False,
         default=specs.AFTER[0],
-        help_text="How it has to end. What ends in another way cancels who waits for it;"
-        " after-failure is after a failure or a cancellation.",
+        help_text="How it has to end; after-failure is after a failure or a cancellation.",
+    )
+    by_index = Boolean(
+        required=False,
+        default=False,
+        help_text="Each element of the array that waits, for the element of its index in that"
+        " array alone, which has to have as many.",
+    )
+    on_unmet = serializers.ChoiceField(
+        choices=list(specs.ON_UNMET),
+        required=False,
+        default=specs.ON_UNMET[0],
+        help_text="What becomes of who waits, if it ends in another way: cancelled, or held until"
+        " it is released.",
     )
 
 
@@ -130,6 +151,11 @@ class NeedOut(serializers.Serializer[Any]):  # Any: plain rows
     workload = serializers.UUIDField(allow_null=True)
     array = serializers.UUIDField(allow_null=True)
     kind = serializers.ChoiceField(choices=list(specs.AFTER))
+    on_unmet = serializers.ChoiceField(choices=list(specs.ON_UNMET))
+    unmet_at = serializers.DateTimeField(
+        allow_null=True, help_text="When it was seen that it can't come true, if that holds it."
+    )
     settled_at = serializers.DateTimeField(
-        allow_null=True, help_text="When its end was seen; null while it is waited for."
+        allow_null=True,
+        help_text="When its end was seen, or who waits was released; null while it is waited for.",
     )

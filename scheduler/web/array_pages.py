@@ -24,7 +24,7 @@ from tenants.access import Action, Actor
 def array_detail(request: HttpRequest, id: UUID) -> HttpResponse:
     """One array with some of its elements: `?state=` narrows them, `?from=` is the first index."""
     actor = actor_of(request)
-    return _page(request, actor, selectors.array(actor=actor, id=id))
+    return array_page(request, actor, selectors.array(actor=actor, id=id))
 
 
 @page("POST")
@@ -36,14 +36,14 @@ def array_cancel(request: HttpRequest, id: UUID) -> HttpResponse:
     try:
         arrays.cancel(actor=actor, array=array, at=clock.now())
     except Conflict as error:
-        return _page(request, actor, array, refusal=error.message, status=409)
+        return array_page(request, actor, array, refusal=error.message, status=409)
     except NotAllowed as error:
-        return _page(request, actor, array, refusal=error.message, status=403)
+        return array_page(request, actor, array, refusal=error.message, status=403)
     messages.success(request, f"Asked for all of {array.name} to be stopped.")
     return go(request, reverse("array-detail", args=[array.id]))
 
 
-def _page(
+def array_page(
     request: HttpRequest,
     actor: Actor,
     array: WorkloadArray,
@@ -70,6 +70,7 @@ def _page(
         "live": live,
         "rev": rev,
         "may_cancel": live and _may_cancel(actor, array),
+        "may_release": any(need.in_vain for need in needs) and _may_cancel(actor, array),
         "refusal": refusal,
     }
     return partial(request, "scheduler/array_detail.html", "body", context, status=status)

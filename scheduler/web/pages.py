@@ -83,10 +83,10 @@ def workload_list(request: HttpRequest) -> HttpResponse:
 def workload_detail(request: HttpRequest, id: UUID) -> HttpResponse:
     """One workload; polls while it lives."""
     actor = actor_of(request)
-    return _detail_page(request, actor, workload_seen(actor, id))
+    return detail_page(request, actor, workload_seen(actor, id))
 
 
-def _detail_page(
+def detail_page(
     request: HttpRequest, actor: Actor, workload: Workload, *, refusal: str = "", status: int = 200
 ) -> HttpResponse:
     at = clock.now()
@@ -112,6 +112,7 @@ def _detail_page(
         "live": live,
         "rev": rev,
         "may_cancel": may_cancel(actor, workload),
+        "may_release": may_cancel(actor, workload) and any(need.in_vain for need in ties.needs),
         "refusal": refusal,
     }
     return partial(request, "scheduler/workload_detail.html", "body", context, status=status)
@@ -127,9 +128,9 @@ def workload_cancel(request: HttpRequest, id: UUID) -> HttpResponse:
         workload = workloads.cancel(actor=actor, workload=workload, at=clock.now())
     except Conflict as error:
         workload.refresh_from_db()
-        return _detail_page(request, actor, workload, refusal=error.message, status=409)
+        return detail_page(request, actor, workload, refusal=error.message, status=409)
     except NotAllowed as error:
-        return _detail_page(request, actor, workload, refusal=error.message, status=403)
+        return detail_page(request, actor, workload, refusal=error.message, status=403)
     if workload.state == State.CANCELLED:
         messages.success(request, f"Cancelled {workload.name}.")
     else:

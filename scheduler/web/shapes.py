@@ -149,6 +149,8 @@ def _need(of: Need) -> Out:
         "workload": of.workload,
         "array": of.array,
         "kind": of.kind,
+        "on_unmet": of.on_unmet,
+        "unmet_at": of.unmet_at,
         "settled_at": of.settled_at,
     }
 

@@ -19,6 +19,7 @@ TERMS_PLACES: Sequence[tuple[str, str]] = (
     (r"/retries/exit_codes\b.*", "retry_codes"),
     (r"/retries\b.*", "retry_on"),
     (r"/depends_on/\d+/kind", "after_kind"),
+    (r"/depends_on/\d+/by_index", "after_by_index"),
     (r"/depends_on\b.*", "after"),
 )
 """As `forms._PLACES`, of the fields here."""
@@ -40,12 +41,20 @@ class TermsForm(StrictForm):
     after_kind = forms.ChoiceField(
         label="Start", required=False, initial=specs.AFTER[0],
         choices=[(kind, AFTER_TEXTS[kind]) for kind in specs.AFTER],
-        help_text="If that can't be any more, this is cancelled.",
+        help_text="All of an array counts as one, and is done when all of it is.",
     )  # fmt: skip
     after = forms.CharField(
         label="This work", required=False, max_length=4000,
         widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
         help_text="One a line: its page's address, its id, or array: and an array's id.",
+    )  # fmt: skip
+    after_by_index = forms.BooleanField(
+        required=False, label="Each element after the one of its index",
+        help_text="Of an array after an array of the same size or a larger one.",
+    )  # fmt: skip
+    after_hold = forms.BooleanField(
+        required=False, label="Hold it if that can't come any more",
+        help_text="Until it is released. Not ticked: it is cancelled then.",
     )  # fmt: skip
     retry_limit = forms.IntegerField(
         label="Tries after a failure", initial=RETRIES.limit, min_value=0, max_value=MOST_RETRIES,
@@ -63,7 +72,7 @@ class TermsForm(StrictForm):
     )  # fmt: skip
 
     def clean_after(self) -> list[dict[str, str]]:
-        """As `depends_on`, without the kind."""
+        """As `depends_on`, without how."""
         found = []
         for number, line in enumerate(self.cleaned_data["after"].splitlines(), start=1):
             if not line.strip():
@@ -92,11 +101,15 @@ class TermsForm(StrictForm):
         """A part of the mapping that `serializers.parse` reads."""
         cleaned = self.cleaned_data
         limit = cleaned["retry_limit"]
-        kind = cleaned["after_kind"] or specs.AFTER[0]
+        how = {
+            "kind": cleaned["after_kind"] or specs.AFTER[0],
+            "by_index": cleaned["after_by_index"],
+            "on_unmet": specs.ON_UNMET[cleaned["after_hold"]],
+        }
         return {
             "notice_s": cleaned["notice_s"] or 0,
             "grace_s": cleaned["grace_s"] or specs.GRACE_S,
-            "depends_on": [{**one, "kind": kind} for one in cleaned["after"]],
+            "depends_on": [one | how for one in cleaned["after"]],
             "retries": {
                 "limit": RETRIES.limit if limit is None else limit,
                 "on": cleaned["retry_on"],

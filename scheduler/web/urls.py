@@ -8,6 +8,7 @@ from scheduler.web import (
     explain_pages,
     pages,
     queue_pages,
+    release_pages,
     submit_pages,
 )
 
@@ -17,6 +18,7 @@ urlpatterns = [
     path("workloads/new/check", submit_pages.workload_check, name="workload-check"),
     path("workloads/<uuid:id>", pages.workload_detail, name="workload-detail"),
     path("workloads/<uuid:id>/cancel", pages.workload_cancel, name="workload-cancel"),
+    path("workloads/<uuid:id>/release", release_pages.workload_release, name="workload-release"),
     path(
         "workloads/<uuid:id>/explanation",
         explain_pages.workload_explanation,
@@ -24,6 +26,7 @@ urlpatterns = [
     ),
     path("arrays/<uuid:id>", array_pages.array_detail, name="array-detail"),
     path("arrays/<uuid:id>/cancel", array_pages.array_cancel, name="array-cancel"),
+    path("arrays/<uuid:id>/release", release_pages.array_release, name="array-release"),
     path("queue", queue_pages.queue, name="queue"),
     path(
         "clusters/<slug:name>/defragmentation",

@@ -232,6 +232,9 @@ API: dict[tuple[str, str], Row] = {
     ("POST", "workloads/<uuid:id>/cancel"): Row(
         "200 403 200 200 403 200 403 404 401 401 403 404 200", _WORKLOAD
     ),
+    ("POST", "workloads/<uuid:id>/release"): Row(
+        "409 403 409 409 403 409 403 404 401 401 403 404 409", _WORKLOAD
+    ),
     ("POST", "workloads/<uuid:id>/checkpoint"): Row(
         "200 403 200 200 403 200 403 404 401 401 403 404 200", _WORKLOAD
     ),
@@ -242,6 +245,9 @@ API: dict[tuple[str, str], Row] = {
     ("GET", "arrays/<uuid:id>"): Row(_TENANTS, _ARRAY),
     ("POST", "arrays/<uuid:id>/cancel"): Row(
         "200 403 200 200 403 200 403 404 401 401 403 404 200", _ARRAY
+    ),
+    ("POST", "arrays/<uuid:id>/release"): Row(
+        "409 403 409 409 403 409 403 404 401 401 403 404 409", _ARRAY
     ),
     ("GET", "losses"): Row(_TENANTS, query=_project),
     ("GET", "queues/<uuid:project_id>"): Row(_TENANTS, {"project_id": "project"}),
@@ -285,6 +291,12 @@ OTHERS: dict[tuple[str, str], Row] = {
     ("GET", "arrays/<uuid:id>"): Row(_TENANTS_PAGE, _ARRAY),
     ("POST", "arrays/<uuid:id>/cancel"): Row(
         "303 403 303 303 403 303 403 404 302 302 302 302 302", _ARRAY, form=True
+    ),
+    ("POST", "workloads/<uuid:id>/release"): Row(
+        "409 403 409 409 403 409 403 404 302 302 302 302 302", _WORKLOAD, form=True
+    ),
+    ("POST", "arrays/<uuid:id>/release"): Row(
+        "409 403 409 409 403 409 403 404 302 302 302 302 302", _ARRAY, form=True
     ),
     # An empty form comes back with what it lacks, to those who may submit in no project too.
     ("POST", "workloads/new"): Row(_EMPTY_FORM, form=True),

@@ -9,6 +9,7 @@ from rest_framework.test import APIClient
 from clusters.models import Flavor
 from controlplane.kernel.ids import uuid7
 from scheduler.core.lifecycle import State
+from scheduler.loop import dependencies
 from scheduler.models import Dependency, Workload, WorkloadArray
 from tenants.models import User
 from tests import factories
@@ -164,9 +165,43 @@ class TestDependsOn:
         shown = api(cast.ben).get(f"{WORKLOADS}/{made.json()['id']}").json()["depends_on"]
         assert shown == [
             {"workload": str(first.id), "array": None, "kind": "after-success",
-             "settled_at": None},
-            {"workload": None, "array": str(array.id), "kind": "after-end", "settled_at": None},
+             "on_unmet": "cancel", "unmet_at": None, "settled_at": None},
+            {"workload": None, "array": str(array.id), "kind": "after-end",
+             "on_unmet": "cancel", "unmet_at": None, "settled_at": None},
         ]  # fmt: skip
+
+    def test_each_element_waits_for_the_one_of_its_index(
+        self, api: Api, cast: Cast, h100: Flavor
+    ) -> None:
+        array = factories.array(cast.detection, cast.ben, [h100], 3)
+        needs = [{"array": str(array.id), "by_index": True, "on_unmet": "hold"}]
+        body = factories.submission(cast.detection, size=2, depends_on=needs)
+        made = api(cast.ben).post(URL, body, format="json")
+        assert made.status_code == 201, made.content
+        rows = Dependency.objects.order_by("id").values_list(
+            "workload__array_index", "on_workload__array_index", "on_unmet"
+        )
+        assert list(rows) == [(0, 0, "hold"), (1, 1, "hold")]
+        assert set(Dependency.objects.values_list("on_workload__array_id", flat=True)) == {
+            array.id
+        }
+
+    def test_what_is_held_in_vain_is_released(self, api: Api, cast: Cast, h100: Flavor) -> None:
+        client = api(cast.ben)
+        first = factories.workload(cast.detection, cast.ben, [h100], "first")
+        needs = [{"workload": str(first.id), "on_unmet": "hold"}]
+        body = factories.submission(cast.detection, depends_on=needs)
+        id = client.post(WORKLOADS, body, format="json").json()["id"]
+        early = client.post(f"{WORKLOADS}/{id}/release")
+        assert early.status_code == 409
+        assert "waits for nothing in vain" in early.json()["detail"]
+        client.post(f"{WORKLOADS}/{first.id}/cancel")
+        dependencies.settle(at=factories.AT)
+        [told] = client.get(f"{WORKLOADS}/{id}").json()["depends_on"]
+        assert (told["unmet_at"] is not None, told["settled_at"]) == (True, None)
+        assert client.post(f"{WORKLOADS}/{id}/release").json()["state"] == "PENDING"
+        [told] = client.get(f"{WORKLOADS}/{id}").json()["depends_on"]
+        assert told["settled_at"] is not None
 
     def test_an_array_waits_as_one(self, api: Api, cast: Cast, h100: Flavor) -> None:
         first = factories.workload(cast.detection, cast.ben, [h100], "first")

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from scheduler.loop import dependencies
 from scheduler.models import Dependency, Workload, WorkloadArray
+from tests import factories
 from tests.cli.conftest import Berth
 from tests.cli.test_manifest import JOB
 
@@ -57,9 +59,27 @@ def test_it_says_what_is_waited_for(berth: Berth) -> None:
     ]
 
 
+def test_it_waits_by_index_is_held_and_released(berth: Berth) -> None:
+    berth(*SUBMIT, "--array", "2", text_in=JOB)
+    first = WorkloadArray.objects.get()
+    done = berth(
+        *SUBMIT, "--array", "2", "--after-success", f"array:{first.id}", "--by-index", "--hold",
+        text_in=JOB,
+    )  # fmt: skip
+    assert done.exit_code == 0, done.output
+    second = WorkloadArray.objects.exclude(id=first.id).get()
+    berth("cancel", f"array:{first.id}")
+    dependencies.settle(at=factories.AT)
+    one = second.elements.get(array_index=0)
+    assert berth("release", str(one.id)).output == f"workload {one.id} PENDING\n"
+    assert berth("release", f"array:{second.id}").output == f"array {second.id}: 2 PENDING\n"
+    assert "waits for nothing in vain" in berth("release", str(one.id)).output
+
+
 @pytest.mark.parametrize(
     ("options", "told"),
     [
+        (("--hold",), "--by-index and --hold go with --after-success"),
         (("--array", "0-9"), "'0-9' is not a size, as 100, or 100%10 for at most 10 at once."),
         (("--array", "0"), "--array: 0 is not between 1 and 10000."),
         (("--array", "5%6"), "--array: 6 is not between 1 and 5."),

@@ -70,6 +70,34 @@ def test_a_poll_is_told_that_nothing_changed(
     assert client.get(url(array, f"?rev={rev}"), headers=HTMX).status_code == 200
 
 
+def test_what_its_elements_wait_for_by_index_is_told_and_released(
+    browse: Browse, cast: Cast, shop: Shop, array: WorkloadArray
+) -> None:
+    client = browse(cast.ben)
+    later = factories.array(cast.detection, cast.ben, [shop.h100], 2, name="next")
+    pairs = zip(
+        later.elements.order_by("array_index"),
+        array.elements.order_by("array_index"),
+        strict=False,
+    )
+    rows = [
+        Dependency.objects.create(
+            workload=mine, on_workload=other, kind="after-success", on_unmet="hold"
+        )
+        for mine, other in pairs
+    ]
+    page = text(client.get(url(later)))
+    assert "After the success of the same index of many" in page
+    assert "Release" not in page
+    Dependency.objects.filter(id=rows[1].id).update(unmet_at=factories.AT)
+    assert "many can't come any more: held" in text(client.get(url(later))).replace("&#x27;", "'")
+    answer = client.post(reverse("array-release", args=[later.id]), follow=True)
+    assert "Released next." in answer.content.decode()
+    assert client.post(reverse("array-release", args=[later.id])).status_code == 409
+    rows[1].refresh_from_db()
+    assert rows[1].settled_at is not None
+
+
 def test_all_of_it_is_cancelled_by_a_plain_post(
     browse: Browse, cast: Cast, array: WorkloadArray
 ) -> None:

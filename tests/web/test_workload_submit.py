@@ -10,7 +10,7 @@ from clusters.models import FlavorKind
 from controlplane.audit.models import AuditEvent
 from scheduler.core.failures import RETRIES
 from scheduler.core.lifecycle import State
-from scheduler.models import PodSet, Workload, WorkloadArray
+from scheduler.models import Dependency, PodSet, Workload, WorkloadArray
 from scheduler.web.forms import field_of
 from tenants.models import Project
 from tests import factories
@@ -103,6 +103,20 @@ def test_other_work_is_waited_for_by_its_address_or_id(
         (alone.id, None, "after-end"),
         (None, array.id, "after-end"),
     }
+
+
+def test_elements_wait_by_index_and_to_be_held(browse: Browse, cast: Cast, shop: Shop) -> None:
+    array = factories.array(cast.detection, cast.ben, [shop.h100], 3)
+    sent = form(cast, after=f"array:{array.id}", after_by_index="on", after_hold="on")
+    client = browse(cast.ben)
+    for size, told in (("", "this is one workload"), ("4", "has 3 elements and this one 4")):
+        answer = client.post(URL, sent | {"array_size": size})
+        errors = answer.context["form"].errors
+        assert told in " ".join(errors.get("after_by_index", []) + errors.get("after", []))
+    assert client.post(URL, sent | {"array_size": "3"}).status_code == 303
+    made = WorkloadArray.objects.exclude(id=array.id).get()
+    waits = Dependency.objects.filter(workload__array=made, on_workload__array=array)
+    assert list(waits.values_list("on_unmet", flat=True)) == ["hold"] * 3
 
 
 def test_what_can_never_be_waited_for_is_told_beside_how(

@@ -5,6 +5,7 @@ from tenants.models import Project
 from tests.constraints.attack import Attack, negative
 from tests.constraints.moves import Move, Statement, change, insert_like, update
 from tests.constraints.rows import make
+from tests.factories import AT
 
 
 def _element(**columns: object) -> Move:
@@ -72,6 +73,9 @@ ATTACKS = (
     Attack("element_fits", "an element is in another project than its array",
            _element(project_id=lambda: make(Project).pk)),
     Attack("dependency_kind_known", "it waits for dinner", _dependency(kind="after-dinner")),
+    Attack("dependency_on_unmet_known", "it goes home", _dependency(on_unmet="leave")),
+    Attack("dependency_unmet_holds", "it is held that was to be cancelled",
+           _dependency(unmet_at=AT)),
     Attack("dependency_of_one", "nobody waits", _dependency(workload_id=None)),
     Attack("dependency_of_one", "two wait in one", _dependency(
         array_id=lambda: make(WorkloadArray).pk)),

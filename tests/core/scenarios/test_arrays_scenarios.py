@@ -11,6 +11,7 @@ from tests.core.build import job, queue, runs, snapshot
 from tests.core.scenarios.scenario import Scenario, check, nodes
 
 TWO = ArrayView(ArrayId("sweep"), 2)
+FOUR = ArrayView(ArrayId("sweep"), 4)
 
 
 def element(index: int, array: ArrayView = TWO) -> PendingView:
@@ -70,6 +71,33 @@ CASES = (
         starts="x",
         waits={"w": Code.DEPENDENCY},
         numbers={"w": {"unmet_count": 1, "first": "first"}},
+    ),
+    Scenario(
+        "work that waits in vain stays, and says so, where its submitter asked for that",
+        "Slurm: sbatch, --kill-on-invalid-dep=no",
+        snapshot(
+            nodes=nodes(1),
+            queues=[queue("a", h100=1)],
+            pending=[replace(job("w", "a"), waits_for=UnmetView(2, "first", 1)), job("x", "a")],
+        ),
+        starts="x",
+        waits={"w": Code.DEPENDENCY},
+        numbers={"w": {"unmet_count": 2, "first": "first", "in_vain_count": 1}},
+    ),
+    Scenario(
+        "an element starts after the one of its index in another array, whatever the others do",
+        "Slurm: sbatch, --dependency=aftercorr",
+        snapshot(
+            nodes=nodes(4),
+            queues=[queue("a", h100=4)],
+            pending=[
+                element(0, FOUR),
+                replace(element(1, FOUR), waits_for=UnmetView(1, "other-1")),
+                element(2, FOUR),
+            ],
+        ),
+        starts="sweep-0 sweep-2",
+        waits={"sweep-1": Code.DEPENDENCY},
     ),
     Scenario(
         "nobody is evicted for work that waits for the end of other work",
