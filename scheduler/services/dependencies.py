@@ -93,7 +93,8 @@ def unmet(*, actor: Actor, spec: WorkloadSpec) -> UnmetView | None:
     """What it, or the first element of its array, would wait for if it were submitted now;
     `problems` found nothing against it."""
     known = _states(actor, spec.depends_on) if spec.depends_on else {}
-    found, in_vain = [], []
+    found: list[str] = []
+    in_vain: list[str] = []
     for one in spec.depends_on:
         states = known.get(one.on, set())
         if one.by_index:

@@ -253,12 +253,14 @@ class TestHeld:
         first = stage.submit("first")
         needs = (replace(named(first)[0], on_unmet="hold"),)
         asked = replace(spec(stage.flavor.name, name="later"), depends_on=needs)
-        who = {"actor": stage.actor, "project": stage.project, "at": AT}
+        actor, project = stage.actor, stage.project
         made: Workload | WorkloadArray
         if size:
-            made = arrays.submit(spec=asked, array=ArraySpec(size), **who)
+            made = arrays.submit(
+                actor=actor, project=project, spec=asked, array=ArraySpec(size), at=AT
+            )
         else:
-            [made] = workloads.submit(specs=[asked], **who)
+            [made] = workloads.submit(actor=actor, project=project, specs=[asked], at=AT)
         end(first, State.CANCELLED)
         assert dependencies.settle(at=LATER) == 1
         assert dependencies.settle(at=LATER) == 0
