@@ -81,6 +81,11 @@ class _Reader(Reader):
             return None
         if kind is not None and kind.value == "Job":
             return self.job(top["spec"], name, labels)
+        self.note(
+            top["spec"],
+            "a Pod: Kubernetes would not make it again; Berth tries again what its cluster did",
+            "restartPolicy",
+        )
         return self.pod(top["spec"], name, labels, count=1, limit_s=None)
 
     def metadata(self, node: Node | None, root: Node | None) -> tuple[str, dict[str, str]]:

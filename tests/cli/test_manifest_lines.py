@@ -57,7 +57,13 @@ def test_a_job_that_leaves_out_its_retries_is_taken_with_a_note() -> None:
     (note,) = found.notes
     assert note.startswith("line 7: spec.backoffLimit: left out: Kubernetes would run failed pods")
     assert note.endswith("Berth tries again what its cluster did, not what the work did")
-    assert read(JOB).notes == read(POD).notes == ()
+    assert read(JOB).notes == ()
+
+
+def test_of_a_pod_it_is_told_that_it_may_be_made_again() -> None:
+    (note,) = read(POD).notes
+    assert "Kubernetes would not make it again; Berth tries again what its cluster did" in note
+    assert "restartPolicy" in note
 
 
 @pytest.mark.parametrize(
