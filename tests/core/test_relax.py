@@ -11,6 +11,7 @@ from scheduler.core.explain import explain
 from scheduler.core.plan import Admit, Hold
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode
+from scheduler.core.relax import MOST_FLAVORS
 from scheduler.core.snapshot import PendingView, ReservationView, Snapshot
 from scheduler.core.units import FlavorId, ProjectId
 from scheduler.core.whatif import granted, later, would_start
@@ -65,6 +66,18 @@ def test_not_a_flavor_of_which_the_project_has_no_quota_nor_a_smaller_slice() ->
     )
     asked = job("w", "a", pods(4, flavors="2g"))
     assert Change.FLAVOR not in helps(of, asked)
+
+
+def test_flavors_that_the_project_may_never_hold_use_up_no_tries() -> None:
+    of = snapshot(
+        nodes=[node("n1", gpus=1), node("n2", gpus=1, model=A30)],
+        queues=QUEUES,
+        holding=[runs("r", "b", "n1/0")],
+    )
+    own = next(flavor for flavor in of.flavors if flavor.name == "h100")
+    others = [replace(own, id=FlavorId(f"a0{i}"), name=f"a0{i}") for i in range(MOST_FLAVORS + 1)]
+    more = replace(of, flavors=(*of.flavors, *others))
+    assert helps(more, job("w"))[Change.FLAVOR] == Relaxation(Change.FLAVOR, None, "a30")
 
 
 def test_any_cluster_where_the_accepted_one_is_full() -> None:
