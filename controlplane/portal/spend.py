@@ -16,7 +16,7 @@ from controlplane.kernel.charts import Series, StackedBars, stacked_bars
 from controlplane.kernel.errors import NotFound
 from controlplane.kernel.htmx import page, partial, revision, ten_seconds, unchanged
 from controlplane.templatetags.berth import money
-from scheduler.selectors import accrual
+from scheduler.selectors import accrual, losses
 from tenants import access
 from tenants.access import Action
 from tenants.models import Project
@@ -64,7 +64,17 @@ def spend(request: HttpRequest) -> HttpResponse:
         )
         if one.project_id in wanted
     ]
-    rev = revision(spent, running, period, sorted(wanted))
+    lost = [
+        one
+        for one in losses.by_project(
+            actor=actor,
+            project_id=chosen.id if chosen else None,
+            since=datetime.combine(days[0], time(), zone),
+            until=None,
+        )
+        if one.project in wanted
+    ]
+    rev = revision(spent, running, lost, period, sorted(wanted))
     same = unchanged(request, rev)
     if same is not None:
         return same
@@ -81,6 +91,7 @@ def spend(request: HttpRequest) -> HttpResponse:
         "by_flavor": _chart("by-flavor", "By flavor", in_period, days, None),
         "by_project": _chart("by-project", "By project", in_period, days, names),
         "rows": _rows(in_period, running, names),
+        "losses": [(names[one.project], one) for one in lost if one.project is not None],
         "period": period,
         "periods": PERIODS,
         "project": chosen,

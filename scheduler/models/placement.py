@@ -107,6 +107,12 @@ class Attempt(Row):
                 condition=~Q(failure="") | Q(lost_milli_s__gt=0),
                 name="attempt_that_failed",
             ),
+            models.Index(
+                fields=["ended_at"],
+                include=["workload", "failure", "lost_milli_s"],
+                condition=~Q(failure="") | Q(lost_milli_s__gt=0),
+                name="attempt_failed_at",
+            ),
         ]
 
     access_path = "workload__project"

@@ -8,7 +8,8 @@ from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet, Sum
 
-from scheduler.core.failures import FailureClass
+from scheduler.core.failures import WORDS, FailureClass
+from scheduler.core.losses import gpu_hours
 from scheduler.models import Attempt
 from tenants import access
 from tenants.access import Actor
@@ -16,7 +17,7 @@ from tenants.access import Actor
 PREEMPTED = "preempted"
 """The cause of what was evicted for others, next to the classes of failures."""
 CAUSES = (PREEMPTED, *(each.value for each in FailureClass))
-# As the index attempt_that_failed has it.
+# As the indexes attempt_that_failed and attempt_failed_at have it.
 _FAILED = ~Q(failure="") | Q(lost_milli_s__gt=0)
 
 
@@ -29,6 +30,17 @@ class Loss:
     count: int = 0
     lost_milli_s: int = 0
 
+    @property
+    def text(self) -> str:
+        """The cause in words."""
+        failures = {each.value: words for each, words in WORDS.items()}
+        return failures.get(self.cause, "evicted for the work of others")
+
+    @property
+    def lost(self) -> str:
+        """In GPU-hours."""
+        return gpu_hours(self.lost_milli_s)
+
 
 @dataclass(frozen=True, slots=True)
 class ProjectLoss(Loss):
@@ -38,7 +50,7 @@ class ProjectLoss(Loss):
 def by_cause() -> Mapping[str, Loss]:
     """Of all projects and times, each of CAUSES. One query."""
     found = {cause: Loss(cause) for cause in CAUSES}
-    for row in _summed(Attempt.objects.all(), "failure"):
+    for row in summed(Attempt.objects.all(), "failure"):
         cause = row["failure"] or PREEMPTED
         found[cause] = Loss(cause, row["count"], row["lost"])
     return found
@@ -63,13 +75,14 @@ def by_project(
             row["lost"],
             row["workload__project_id"],
         )
-        for row in _summed(rows, "workload__project_id", "failure")
+        for row in summed(rows, "workload__project_id", "failure")
     ]
 
 
-def _summed(
+def summed(
     rows: QuerySet[Attempt], *by: str
 ) -> QuerySet[Attempt, dict[str, Any]]:  # Any: values of columns
+    """Of attempts that ended badly: `count` and `lost` by these columns."""
     ended = rows.filter(_FAILED, ended_at__isnull=False).order_by(*by).values(*by)
     found: QuerySet[Attempt, dict[str, Any]] = ended.annotate(  # Any: values of columns
         count=Count("id"), lost=Sum("lost_milli_s")

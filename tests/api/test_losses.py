@@ -5,10 +5,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from rest_framework.test import APIClient
 
 from scheduler.core.lifecycle import State
 from scheduler.models import Attempt, AttemptOutcome, Workload
+from scheduler.selectors import losses
 from tenants.models import Project, User
 from tests import factories
 from tests.conftest import Cast
@@ -84,6 +86,15 @@ def test_what_it_lost_is_narrowed_to_when_it_ended(api: Api, cast: Cast, failed:
     found = summed(api(cast.ben), since=since, until=until)
     assert found == [("Detection", "node-lost", 1, 0)]
     assert api(cast.ben).get(URL, {"since": "yesterday"}).status_code == 400
+
+
+def test_of_a_period_only_that_period_is_read(cast: Cast, failed: Workload) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+    rows = Attempt.objects.filter(ended_at__gte=AT + 2 * HOUR)
+    plan = losses.summed(rows, "failure").explain()
+    assert "attempt_failed_at" in plan
+    assert "Index Cond: ((ended_at >=" in plan
 
 
 def test_the_metrics_count_each_class_and_name_no_project(cast: Cast, failed: Workload) -> None:

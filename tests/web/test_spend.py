@@ -8,6 +8,8 @@ from django.urls import reverse
 
 from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
+from scheduler.models import Attempt
+from tenants.models import User
 from tests import factories
 from tests.conftest import Cast
 from tests.web.conftest import HTMX, Browse, Shop
@@ -32,6 +34,33 @@ def test_it_sums_charges_and_shows_running_cost_apart(
     assert answer.context["per_hour"] == Decimal("2.50")
     assert answer.context["by_flavor"].total == "€2.50"
     assert answer.context["by_project"].total == "€2.50"
+
+
+def test_it_shows_what_failed_and_was_lost_in_the_period(
+    browse: Browse, cast: Cast, shop: Shop, later: None
+) -> None:
+    row = factories.workload(cast.detection, cast.ben, [shop.h100], state=State.FAILED)
+    for number, (days, outcome, failure, lost) in enumerate(
+        [(1, "preempted", "", 5_400_000), (2, "lost", "node-lost", 900_000),
+         (20, "lost", "node-lost", 3_600_000)], 1,
+    ):  # fmt: skip
+        ended = factories.AT - timedelta(days=days)
+        Attempt.objects.create(
+            workload=row, number=number, cluster=shop.north, epoch=1, outcome=outcome,
+            failure=failure, created_at=ended, ended_at=ended, lost_milli_s=lost,
+        )  # fmt: skip
+
+    def told(user: User, days: str) -> list[tuple[str, str, int, str]]:
+        losses = browse(user).get(URL, {"days": days}).context["losses"]
+        return [(name, one.text, one.count, one.lost) for name, one in losses]
+
+    evicted = ("Detection", "evicted for the work of others", 1, "1.5")
+    assert told(cast.ben, "7") == [evicted, ("Detection", "its node was lost", 1, "0.25")]
+    assert told(cast.ben, "30") == [evicted, ("Detection", "its node was lost", 2, "1.25")]
+    assert told(cast.cleo, "30") == []
+    page = browse(cast.ben).get(URL).content.decode()
+    assert "Failed, and lost" in page
+    assert '<td class="num" data-label="GPU-hours lost">1.5</td>' in page
 
 
 def test_other_months_are_in_the_chart_but_not_in_the_month(
