@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from django.db import IntegrityError, transaction
 
-from clusters.models import Cluster
+from clusters.models import Cluster, Node
 from controlplane.audit import services as audit
 from controlplane.kernel.errors import Conflict, Invalid
 from scheduler.core.defragment import Proposal, defragment
@@ -28,9 +28,14 @@ def preview(*, cluster: Cluster, budget_s: int, at: datetime) -> Proposal:
 
 
 def names(made: Proposal) -> dict[str, str]:
-    """What the workloads that move are called, by id."""
-    ids = [step.landing.workload for step in made.steps]
-    rows = Workload.objects.filter(id__in=ids).values_list("id", "name")
+    """What the workloads that move and the nodes that they leave and land on are called, by id."""
+    moved = [step.landing.workload for step in made.steps]
+    nodes = {place.node for step in made.steps for place in step.landing.places}
+    nodes |= {step.frees for step in made.steps}
+    rows = (
+        *Workload.objects.filter(id__in=moved).values_list("id", "name"),
+        *Node.objects.filter(id__in=nodes).values_list("id", "name"),
+    )
     return {str(id): name for id, name in rows}
 
 

@@ -44,6 +44,10 @@ class DefragmentationIn(StrictSerializer):
 class MoveOut(serializers.Serializer[dict[str, object]]):
     workload = serializers.UUIDField()
     name = serializers.CharField()
+    frees = serializers.CharField(help_text="The node that it leaves, to make room there.")
+    lands_on = serializers.ListField(
+        child=serializers.CharField(), help_text="The nodes that it starts again on."
+    )
     lost_s = serializers.IntegerField(help_text="Of its work, in seconds of a GPU or slice.")
 
 
@@ -129,13 +133,15 @@ class DefragmentationApi(ApiView):
 
 
 def shown(made: Proposal) -> dict[str, object]:
-    """A proposal with the names of what moves."""
+    """A proposal with the names of what moves, and of the nodes."""
     names = defragmentations.names(made)
     return {
         "moves": [
             {
                 "workload": step.landing.workload,
                 "name": names.get(step.landing.workload, ""),
+                "frees": names.get(step.frees, ""),
+                "lands_on": sorted({names.get(p.node, "") for p in step.landing.places}),
                 "lost_s": -(-step.lost_milli_s // ONE_MILLI),
             }
             for step in made.steps

@@ -33,7 +33,10 @@ def test_it_shows_plans_and_calls_off(api: Api, cast: Cast) -> None:
     factories.halves(cast.detection, cast.ben)
     oz = api(cast.oz)
     shown = oz.get(url(), {"budget_s": 1_000_000_000}).json()
-    assert [sorted(move) for move in shown["moves"]] == [["lost_s", "name", "workload"]]
+    [move] = shown["moves"]
+    assert sorted(move) == ["frees", "lands_on", "lost_s", "name", "workload"]
+    other = {"on n1": "n2", "on n2": "n1"}[move["name"]]
+    assert (f"on {move['frees']}", move["lands_on"]) == (move["name"], [other])
     assert shown["before"] == {"free_nodes": 0, "slices": 0}
     assert shown["after"] == {"free_nodes": 1, "slices": 0}
     assert shown["planned"] is None

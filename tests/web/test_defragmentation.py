@@ -29,6 +29,8 @@ def test_it_shows_what_would_move_and_what_is_gained(
     with django_assert_max_num_queries(30):
         page = client.get(URL).content.decode()
     assert sum(f">{row.name}<" in page for row in rows) == 1
+    assert "<td>n1</td>" in page
+    assert "<td>n2</td>" in page
     assert "Nodes with nothing on them: 0 now, 1 then." in page
     assert not Defragmentation.objects.exists()
     assert not Workload.objects.filter(state=State.PREEMPTING).exists()
