@@ -39,6 +39,7 @@ app.conf.beat_schedule = {
     "meter": _tick("scheduler.meter", settings.BERTH_METER_S),
     "forecast": _tick("scheduler.forecast", settings.BERTH_FORECAST_S),
     "check invariants": _tick("scheduler.check_invariants", settings.BERTH_INVARIANTS_S),
+    "refresh wishes": _tick("scheduler.refresh_wishes", 30),
     "watch clusters": _tick("scheduler.check_clusters", 15),
 }
 

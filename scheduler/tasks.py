@@ -22,6 +22,7 @@ from scheduler.loop import dispatch as dispatcher
 from scheduler.loop import forecast as forecaster
 from scheduler.loop import meter as metering
 from scheduler.models import Attempt, Operation
+from scheduler.services import wishes
 
 logger = logging.getLogger(__name__)
 
@@ -117,6 +118,12 @@ def meter(**_: Any) -> None:  # Any: as above
 @shared_task(name="scheduler.forecast")
 def forecast(**_: Any) -> None:  # Any: as above
     forecaster.run(at=clock.now())
+
+
+@shared_task(name="scheduler.refresh_wishes")
+def refresh_wishes(**_: Any) -> None:  # Any: as above
+    """Let what waits accept the flavors that have its wish by now."""
+    wishes.refresh(at=clock.now())
 
 
 @shared_task(name="scheduler.check_clusters")

@@ -2,11 +2,20 @@
 
 from clusters.models.cluster import Cluster, ClusterState
 from clusters.models.device import Device, DeviceMode, DeviceSlice
-from clusters.models.flavor import SEVENTHS, Flavor, FlavorKind, FlavorPart, Isolation, Placing
+from clusters.models.flavor import (
+    SEVENTHS,
+    VENDORS,
+    Flavor,
+    FlavorKind,
+    FlavorPart,
+    Isolation,
+    Placing,
+)
 from clusters.models.node import Node
 
 __all__ = [
     "SEVENTHS",
+    "VENDORS",
     "Cluster",
     "ClusterState",
     "Device",

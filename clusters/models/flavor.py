@@ -1,5 +1,8 @@
 """The flavor: what quota and price are written in."""
 
+import re
+from collections.abc import Mapping
+
 from django.db import models
 from django.db.models import Q
 
@@ -33,6 +36,14 @@ class Placing(models.TextChoices):
 
 SEVENTHS = ".sevenths"
 """How the names of flavors of kind MODEL end, and no others': amounts are read beside names."""
+
+
+VENDORS: Mapping[str, tuple[str, ...]] = {
+    "nvidia": ("nvidia", "tesla", "geforce", "quadro", "grid", "titan"),
+    "amd": ("amd", "instinct", "radeon"),
+    "intel": ("intel", "gaudi"),
+}
+"""Makers of devices, and how the product names that nodes report of theirs begin."""
 
 
 class Flavor(Row):
@@ -92,6 +103,12 @@ class Flavor(Row):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def vendor(self) -> str:
+        """Who makes its devices, one of VENDORS; "" when the model does not tell."""
+        first = re.split(r"[^a-z]", self.model.lower(), maxsplit=1)[0]
+        return next((vendor for vendor, words in VENDORS.items() if first in words), "")
 
 
 class FlavorPart(Row):

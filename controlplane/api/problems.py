@@ -54,6 +54,10 @@ KINDS: Mapping[str, Kind] = {
         "No accepted cluster has the flavor",
         "Accept another flavor or cluster: `GET /api/v1/flavors` lists what there is.",
     ),
+    "no-such-device": Kind(
+        "No flavor has what is wished of a GPU",
+        "Wish for less memory or another vendor: `GET /api/v1/flavors` lists what there is.",
+    ),
     "queue-full": Kind("Too many pending workloads", "Wait until some have started."),
     "self-approval": Kind("Own requests are decided by somebody else", "Ask another approver."),
     "key-reused": Kind(

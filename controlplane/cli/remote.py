@@ -14,7 +14,7 @@ from controlplane.cli import arrays, explanation, manifest
 from controlplane.cli.arrays import Named
 from controlplane.cli.client import Client, SaidNo
 from controlplane.cli.document import MAX_BYTES, Refused
-from controlplane.cli.flavors import choose
+from controlplane.cli.flavors import Memory, choose, wish
 from controlplane.cli.login import client_for
 from scheduler.services import specs
 
@@ -49,6 +49,11 @@ def remote[**P, R](
 @click.option("-f", "--file", "source", type=click.File("rb"), required=True, help="- is stdin.")
 @click.option("--project", required=True, help="Id or slug.")
 @click.option("--flavor", "flavors", multiple=True, help="Accepted flavor; repeat in your order.")
+@click.option(
+    "--least-gpu-memory", "least_memory", type=Memory(), metavar="SIZE",
+    help="Any whole GPU with so much, as 80GB, behind each --flavor; later ones, too.",
+)  # fmt: skip
+@click.option("--vendor", "vendors", multiple=True, help="The same of this maker, as nvidia.")
 @click.option("--cluster", "clusters", multiple=True, help="Accepted cluster; any when left out.")
 @click.option("--within", metavar="LEVEL", help="All pods in one such domain, as rack, or wait.")
 @click.option("--near", metavar="LEVEL", help="All pods in one such domain if that can be.")
@@ -82,6 +87,8 @@ def submit(
     source: BinaryIO,
     project: str,
     flavors: tuple[str, ...],
+    least_memory: int | None,
+    vendors: tuple[str, ...],
     clusters: tuple[str, ...],
     within: str | None,
     near: str | None,
@@ -113,7 +120,11 @@ def submit(
     for note in read.notes:
         click.echo(_plain(f"Note: {file}: {note}"), err=True)
     body = {"project": project_id(client, project), **read.body}
-    body["pod_sets"][0]["flavors"] = choose(read, list(client.items("flavors")), flavors)
+    wished = wish(read, least_memory, vendors)
+    if flavors or wished is None:
+        body["pod_sets"][0]["flavors"] = choose(read, list(client.items("flavors")), flavors)
+    if wished is not None:
+        body["pod_sets"][0]["wish"] = wished
     if clusters:
         body["clusters"] = list(clusters)
     if within or near:
@@ -135,6 +146,7 @@ def submit(
     options = {"/project": "--project", "/clusters": "--cluster", **arrays.OPTIONS}
     options["/topology"] = "--within" if within else "--near"
     options |= {f"{_POD_SET}/flavors": "--flavor"} if flavors else {}
+    options |= {f"{_POD_SET}/wish": "--least-gpu-memory", f"{_POD_SET}/wish/vendors": "--vendor"}
     try:
         if array and not dry_run:
             made = client.post("arrays", body=body)

@@ -65,6 +65,7 @@ class Workload(Row):
     Its pods have `grace_s` from SIGTERM to SIGKILL; when it is evicted for others it is told
     `notice_s` before, and runs on until `notice_until`.
     All its pods have to be in one domain of `topology_level`, or had better be ("" for neither).
+    `asks_version` counts how often what its pod sets accept has changed.
     `array_index` counts the elements of its array from 0; both are None outside of arrays.
     """
 
@@ -116,6 +117,7 @@ class Workload(Row):
     )
     reason = models.JSONField(null=True, blank=True)
     reason_at = models.DateTimeField(null=True, blank=True)
+    asks_version = models.PositiveIntegerField(default=1, db_default=1)
 
     class Meta:
         constraints = [
@@ -178,7 +180,11 @@ class Workload(Row):
 
 
 class PodSet(Row):
-    """A group of like pods. Bounds as `core.snapshot.PodSetView` explains them."""
+    """A group of like pods. Bounds as `core.snapshot.PodSetView` explains them.
+
+    With `least_memory_mib` it has a wish: whole devices with so much, 0 any, of one of `vendors`,
+    () any. The flavors that have it are accepted behind those that were named.
+    """
 
     workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="pod_sets")
     position = models.PositiveSmallIntegerField()
@@ -193,6 +199,8 @@ class PodSet(Row):
     command = ArrayField(models.CharField(max_length=4096), default=list)
     args = ArrayField(models.CharField(max_length=4096), default=list)
     env = models.JSONField(default=dict)
+    least_memory_mib = models.BigIntegerField(null=True, blank=True)
+    vendors = ArrayField(models.CharField(max_length=10), default=list, db_default=[], blank=True)
     flavors = models.ManyToManyField(Flavor, through="PodSetFlavor", related_name="+")
 
     class Meta:
@@ -215,13 +223,28 @@ class PodSet(Row):
                 & (Q(gpu_milli=1000) | Q(gpu_count=1)),
                 name="pod_set_gpus_in_range",
             ),
+            models.CheckConstraint(
+                condition=(Q(least_memory_mib__isnull=True) & Q(vendors=[]))
+                | Q(
+                    least_memory_mib__isnull=False,
+                    least_memory_mib__gte=0,
+                    gpu_count__gte=1,
+                    gpu_milli=1000,
+                ),
+                name="pod_set_wish_of_whole_devices",
+            ),
         ]
         indexes = [
             models.Index(
                 fields=["workload"],
                 condition=Q(min_count__lt=F("count")),
                 name="pod_set_elastic",
-            )
+            ),
+            models.Index(
+                fields=["workload"],
+                condition=Q(least_memory_mib__isnull=False),
+                name="pod_set_wish",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -229,11 +252,12 @@ class PodSet(Row):
 
 
 class PodSetFlavor(Row):
-    """A flavor that a pod set accepts, in order."""
+    """A flavor that a pod set accepts, in order; `wished`: not by name, but for what it has."""
 
     pod_set = models.ForeignKey(PodSet, on_delete=models.CASCADE, related_name="accepted")
     flavor = models.ForeignKey(Flavor, on_delete=models.PROTECT, related_name="+")
     position = models.PositiveSmallIntegerField()
+    wished = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         constraints = [

@@ -1,7 +1,7 @@
-"""What workloads that have not ended ask for. A process reads it once: nothing changes it after
-the submission, and many wait for long."""
+"""What workloads that have not ended ask for. A process reads it once: many wait for long, and
+nothing changes it but a flavor that comes to have what is wished, which `asks_version` tells."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from scheduler.core.snapshot import ArrayView, PodSetView, TopologyView
@@ -18,9 +18,9 @@ class Asked(NamedTuple):
     array: ArrayView | None = None
 
 
-_known: dict[str, Asked] = {}
+_known: dict[str, tuple[int, Asked]] = {}
 
-_WISHES = """
+_WORKLOADS = """
 SELECT w.id::text, w.topology_level, w.topology_required, a.id::text, a.most_at_once
 FROM scheduler_workload w
 LEFT JOIN scheduler_workloadarray a ON a.id = w.array_id AND a.most_at_once IS NOT NULL
@@ -40,16 +40,17 @@ WHERE workload_id = ANY(%s::uuid[]) ORDER BY 1, 2
 """
 
 
-def of(workloads: Collection[str]) -> dict[str, Asked]:
-    """What these ask for. The others are forgotten: they are to be all that have not ended."""
+def of(versions: Mapping[str, int]) -> dict[str, Asked]:
+    """What workloads of this `asks_version` ask for. The others are forgotten: these are to be all
+    that have not ended."""
     global _known
     # Through local names: in a web server other threads read another moment's at the same time.
     known = _known
-    unknown = [id for id in workloads if id not in known]
+    unknown = [id for id, n in versions.items() if id not in known or known[id][0] != n]
     if unknown:
-        known = known | _read(unknown)
-    found = _known = {id: known[id] for id in workloads}
-    return found
+        known = known | {id: (versions[id], ask) for id, ask in _read(unknown).items()}
+    found = _known = {id: known[id] for id in versions}
+    return {id: ask for id, (_, ask) in found.items()}
 
 
 def _read(workloads: Sequence[str]) -> dict[str, Asked]:
@@ -77,5 +78,5 @@ def _read(workloads: Sequence[str]) -> dict[str, Asked]:
             TopologyView(level, required) if level else None,
             ArrayView(ArrayId(array), most) if array else None,
         )
-        for id, level, required, array, most in fleet.rows(_WISHES, [workloads])
+        for id, level, required, array, most in fleet.rows(_WORKLOADS, [workloads])
     }

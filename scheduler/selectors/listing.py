@@ -36,7 +36,8 @@ BASES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One pod set in a line. `flavors` are names in the order of acceptance."""
+    """One pod set in a line. `flavors` are names in the order of acceptance, those that have what
+    is wished behind the others."""
 
     count: int
     min_count: int
@@ -45,6 +46,17 @@ class Asked:
     cpu_milli: int
     memory_mib: int
     flavors: tuple[str, ...]
+    least_memory_mib: int | None = None
+    vendors: tuple[str, ...] = ()
+
+    @property
+    def wish(self) -> str:
+        """What it accepts besides named flavors, in words; "" for nothing."""
+        if self.least_memory_mib is None:
+            return ""
+        of = f" of {' or '.join(self.vendors)}" if self.vendors else ""
+        least = f" with {self.least_memory_mib} MiB or more" if self.least_memory_mib else ""
+        return f"any whole GPU{of}{least}"
 
     @property
     def devices_milli(self) -> int:
@@ -261,6 +273,8 @@ def asked(workloads: Iterable[UUID]) -> Mapping[UUID, tuple[Asked, ...]]:
                 cpu_milli=one.cpu_milli,
                 memory_mib=one.memory_mib,
                 flavors=tuple(names.get(one.id, ())),
+                least_memory_mib=one.least_memory_mib,
+                vendors=tuple(one.vendors),
             )
         )
     return {workload: tuple(listed) for workload, listed in found.items()}

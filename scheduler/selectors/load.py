@@ -68,7 +68,7 @@ def load_here(*, at: datetime) -> Loaded:
     """As `load`, inside a transaction that the caller has made consistent."""
     versions = {row[0]: row for row in fleet.rows(_VERSIONS)}
     holders = fleet.rows(_HOLDING)
-    asks = asked.of([*versions, *(row[0] for row in holders)])
+    asks = asked.of({row[0]: row[-1] for row in (*versions.values(), *holders)})
     pending, waiting = _pending(versions, asks)
     holding, states = _holding(holders, asks)
     snapshot = Snapshot(
@@ -89,7 +89,7 @@ def load_here(*, at: datetime) -> Loaded:
 # Where a row's version lies, and who made it: another after each update, whatever that changed.
 _VERSIONS = """
 SELECT w.id::text, w.xmin, w.ctid,
-       t.user_max_running IS NOT NULL OR t.user_max_gpus_milli IS NOT NULL
+       t.user_max_running IS NOT NULL OR t.user_max_gpus_milli IS NOT NULL, w.asks_version
 FROM scheduler_workload w JOIN tenants_project t ON t.id = w.project_id
 WHERE w.state = 'PENDING' ORDER BY w.id
 """
@@ -129,7 +129,7 @@ class _Known(NamedTuple):
 
 
 # Many wait for long: a process reads a row again when it has changed. A view follows from its row,
-# from what it waits for and from what never changes, so it stays as long as they do.
+# from what it waits for and from what it asks for, so it stays as long as they do.
 _known: dict[str, _Known] = {}
 
 
@@ -165,7 +165,8 @@ def _read(
     found = {}
     for row in fleet.rows(_PENDING, [[id for id in versions if id not in same]]):
         id, of, kept = row[0], row[:8], before.get(row[0])
-        view = kept.view if kept and kept.row == of else _view(of, asks[id])
+        same_view = kept and kept.row == of and kept.view.pod_sets is asks[id].pod_sets
+        view = kept.view if kept and same_view else _view(of, asks[id])
         found[id] = _Known(versions[id], of, view, Waiting(*row[8:]))
     return {id: same.get(id) or found[id] for id in versions}
 
@@ -215,7 +216,8 @@ SELECT w.id::text, w.project_id::text, a.cluster_id::text, w.priority, w.preempt
                WHERE o.attempt_id = a.id AND o.kind = 'stop'),
        CASE WHEN t.user_max_running IS NULL AND t.user_max_gpus_milli IS NULL THEN ''
             ELSE w.submitted_by_id::text END,
-       extract(epoch FROM w.checkpointed_at)::bigint, extract(epoch FROM w.moved_at)::bigint
+       extract(epoch FROM w.checkpointed_at)::bigint, extract(epoch FROM w.moved_at)::bigint,
+       w.asks_version
 FROM scheduler_workload w JOIN scheduler_attempt a ON a.workload_id = w.id
 JOIN tenants_project t ON t.id = w.project_id
 WHERE a.ended_at IS NULL ORDER BY w.id
@@ -285,7 +287,7 @@ def _holding(
 
 def _holder(row: fleet.Row, placed: Iterable[fleet.Row], ask: Asked) -> HoldingView:
     id, project, cluster, priority, preemptible, admitted = row[:6]
-    started, limit_s, state, stop, user, checkpointed, moved = row[6:]
+    started, limit_s, state, stop, user, checkpointed, moved, _ = row[6:]
     returns = not stop or state == State.PREEMPTING
     return HoldingView(
         WorkloadId(id),

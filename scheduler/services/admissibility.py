@@ -57,7 +57,7 @@ def _field_at_fault(spec: WorkloadSpec, reason: Reason, flavors: Mapping[str, Fl
     if "guaranteed_milli" in numbers:
         return "/preemptible"
     name = str(numbers.get("flavor", ""))
-    asking = [each for each in enumerate(spec.pod_sets) if name in each[1].flavors]
+    asking = [each for each in enumerate(spec.pod_sets) if name in each[1].accepted]
     if not asking:
         return "/pod_sets"
     pod = ("pod_milli", "pod_cpu_milli", "pod_memory_mib")
@@ -71,6 +71,8 @@ def _field_at_fault(spec: WorkloadSpec, reason: Reason, flavors: Mapping[str, Fl
         ReasonCode.EXCEEDS_CAPACITY: _sum(numbers, "largest_free_milli"),
     }.get(reason.code, 0)
     if not most:
+        if name in asked.wished:
+            return f"/pod_sets/{position}/wish"
         return f"/pod_sets/{position}/flavors/{asked.flavors.index(name)}"
     field = "count" if asked.min_count == asked.count else "min_count"
     if "binds" in numbers:
@@ -125,5 +127,5 @@ def _pod_set(asked: PodSetSpec, flavors: Mapping[str, Flavor]) -> PodSetView:
         memory_mib=asked.memory_mib,
         gpu_count=asked.gpu_count,
         gpu_milli=asked.gpu_milli,
-        flavors=tuple(FlavorId(str(flavors[name].id)) for name in asked.flavors),
+        flavors=tuple(FlavorId(str(flavors[name].id)) for name in asked.accepted),
     )

@@ -89,6 +89,7 @@ def dry_run(
         checked = workloads.check(actor=actor, project=project, specs=[spec], at=at)
     else:
         checked = arrays.check(actor=actor, project=project, spec=spec, array=array, at=at)
+    [spec] = checked.specs
     with asking.turn(actor=actor, at=at):
         snapshot = load(at=at).snapshot
         pending = replace(

@@ -30,8 +30,20 @@ AFTER: tuple[str, ...] = ("after-success", "after-end", "after-failure")
 
 
 @dataclass(frozen=True, slots=True)
+class WishSpec:
+    """A whole device with so much memory, 0 any, of one of these vendors, () any."""
+
+    least_memory_mib: int = 0
+    vendors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class PodSetSpec:
-    """`flavors` are flavor names, accepted in that order. gpu_count 0 is CPU-only work."""
+    """`flavors` are flavor names, accepted in that order. gpu_count 0 is CPU-only work.
+
+    With a `wish`, `wished` are the names of those that have it, behind the others: found when the
+    submission is checked.
+    """
 
     name: str
     count: int
@@ -45,6 +57,13 @@ class PodSetSpec:
     command: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict)
+    wish: WishSpec | None = None
+    wished: tuple[str, ...] = ()
+
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        """In order: those that were named, then those that have what is wished."""
+        return self.flavors + self.wished
 
 
 ON_UNMET: tuple[str, ...] = ("cancel", "hold")

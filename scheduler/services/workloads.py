@@ -24,7 +24,7 @@ from scheduler.models import (
     WorkloadEvent,
 )
 from scheduler.selectors import fleet
-from scheduler.services import admissibility, dependencies, elements, stops
+from scheduler.services import admissibility, dependencies, elements, stops, wishes
 from scheduler.services.specs import (
     MAX_PENDING,
     PRIORITY_CLASSES,
@@ -45,7 +45,8 @@ class QueueFull(Invalid):
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """Specs that `actor` may submit and that could start, with what their names stand for."""
+    """Specs that `actor` may submit and that could start, with what their names stand for, and
+    with what has what they wish."""
 
     actor: Actor
     project: Project
@@ -80,12 +81,14 @@ def check(
     """
     access.authorize(actor, Action.SUBMIT, project=project)
     flavors = {flavor.name: flavor for flavor in Flavor.objects.all()}
+    specs = wishes.widened(specs=specs, flavors=flavors.values(), at=at)
     clusters = {cluster.name: cluster for cluster in Cluster.objects.all()}
     problems = [
         problem
         for index, spec in enumerate(specs)
         for problem in _unknown_names(f"/{index}", spec, flavors, clusters)
     ]
+    problems += wishes.problems(specs=specs, flavors=flavors.values())
     problems += dependencies.problems(actor=actor, specs=specs, array=array)
     if not problems:
         problems = admissibility.problems(
@@ -270,19 +273,23 @@ def _insert(
                 command=list(asked.command),
                 args=list(asked.args),
                 env=dict(asked.env),
+                least_memory_mib=asked.wish.least_memory_mib if asked.wish else None,
+                vendors=list(asked.wish.vendors) if asked.wish else [],
             )
             pod_sets.append(pod_set)
             accepted += [
-                (pod_set.id, flavors[name].id, index) for index, name in enumerate(asked.flavors)
+                (pod_set.id, flavors[name].id, index, index >= len(asked.flavors))
+                for index, name in enumerate(asked.accepted)
             ]
     bulk.save(workloads)
     bulk.save(pod_sets)
     bulk.insert(
         PodSetFlavor,
         id=[uuid7() for _ in accepted],
-        pod_set_id=[pod_set for pod_set, _, _ in accepted],
-        flavor_id=[flavor for _, flavor, _ in accepted],
-        position=[index for _, _, index in accepted],
+        pod_set_id=[pod_set for pod_set, *_ in accepted],
+        flavor_id=[flavor for _, flavor, *_ in accepted],
+        position=[index for *_, index, _ in accepted],
+        wished=[wished for *_, wished in accepted],
     )
     Workload.clusters.through.objects.bulk_create(places)
     bulk.insert(

@@ -7,6 +7,7 @@ from rest_framework import serializers
 from scheduler.models import AttemptOutcome, OperationKind
 from scheduler.web import submission
 from scheduler.web.terms import CLASSES
+from scheduler.web.wishes import WishOut
 
 OPERATION_KINDS = OperationKind.values
 
@@ -19,7 +20,10 @@ class PodSetOut(serializers.Serializer[Any]):  # Any: plain rows
     memory_mib = serializers.IntegerField()
     gpu_count = serializers.IntegerField()
     gpu_milli = serializers.IntegerField()
-    flavors = serializers.ListField(child=serializers.CharField())
+    flavors = serializers.ListField(
+        child=serializers.CharField(), help_text="Accepted in this order, those of the wish last."
+    )
+    wish = WishOut(allow_null=True)
     image = serializers.CharField()
     command = serializers.ListField(child=serializers.CharField())
     args = serializers.ListField(child=serializers.CharField())

@@ -10,7 +10,7 @@ from typing import Any
 
 from django import forms
 
-from clusters.models import FlavorKind
+from clusters.models import VENDORS, FlavorKind
 from controlplane.kernel.errors import Problem
 from controlplane.kernel.forms import Posted
 from scheduler.selectors.offers import Offer, by_name
@@ -21,6 +21,9 @@ from tenants.models import Project
 
 LIMIT_UNITS = {"minutes": 60, "hours": 3600, "days": 86_400}
 POD_SET = "main"
+GB, MIB = 10**9, 2**20
+MAX_DEVICE_GB = 10**6
+"""Makers count in powers of ten, and what is called 80 GB has no less than that."""
 SUMMED = ("project", "count", "gpus", "share_milli", "cpu", "limit", "limit_unit")
 """The fields, next to the flavor, that the price follows from. Only these go into the address of
 the estimate, so that no command or environment ends in a log."""
@@ -41,6 +44,8 @@ _PLACES: Sequence[tuple[str, str]] = (
     (r"/pod_sets/0/memory_mib", "memory_gib"),
     (r"/pod_sets/0/gpu_count", "gpus"),
     (r"/pod_sets/0/gpu_milli", "share_milli"),
+    (r"/pod_sets/0/wish/vendors\b.*", "vendors"),
+    (r"/pod_sets/0/wish\b.*", "least_gb"),
     (r"/pod_sets/0/flavors/1", "second"),
     (r"/pod_sets/0/flavors/2", "third"),
     (r"/pod_sets/0/flavors\b.*", "flavor"),
@@ -60,6 +65,15 @@ class SubmitForm(TermsForm):
     flavor = forms.ChoiceField(widget=forms.RadioSelect)
     second = forms.ChoiceField(label="If that is full, also accept", required=False)
     third = forms.ChoiceField(label="and then", required=False)
+    least_gb = forms.IntegerField(
+        label="and then any GPU with at least, GB", required=False, min_value=0,
+        max_value=MAX_DEVICE_GB,
+        help_text="The smallest first, then the cheapest; also one that comes later. 0: any.",
+    )  # fmt: skip
+    vendors = forms.MultipleChoiceField(
+        label="made by", required=False, widget=forms.CheckboxSelectMultiple,
+        choices=[(vendor, vendor) for vendor in VENDORS], help_text="None ticked: by anybody.",
+    )  # fmt: skip
     count = forms.IntegerField(
         label="Pods", initial=1, min_value=1, max_value=specs.MAX_PODS,
         help_text="More than one is a gang: they start together or not at all.",
@@ -185,6 +199,8 @@ class SubmitForm(TermsForm):
         if offer is not None:
             for field in {"gpus", "share_milli"} - {SIZED_BY.get(FlavorKind(offer.kind))}:
                 self.errors.pop(field, None)
+        if cleaned.get("vendors") and cleaned.get("least_gb") is None:
+            self.add_error("vendors", "Say with how much memory; 0 is any.")
         size, most = cleaned.get("array_size"), cleaned.get("most_at_once")
         if most and "array_size" not in self.errors and most > (size or 0):
             self.add_error("most_at_once", f"At most the size of the array: {size or 'none'}.")
@@ -216,6 +232,11 @@ class SubmitForm(TermsForm):
         }
         if kind == FlavorKind.SHARE:
             pod_set["gpu_milli"] = cleaned["share_milli"]
+        if kind in {FlavorKind.WHOLE, FlavorKind.MIG} and cleaned["least_gb"] is not None:
+            pod_set["wish"] = {
+                "least_memory_mib": cleaned["least_gb"] * GB // MIB,
+                "vendors": cleaned["vendors"],
+            }
         if cleaned["min_count"]:
             pod_set["min_count"] = cleaned["min_count"]
         limit = cleaned["limit"]

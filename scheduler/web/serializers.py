@@ -24,6 +24,7 @@ from scheduler.web.details import (
 )
 from scheduler.web.reading import Faults, Json
 from scheduler.web.terms import RetriesIn, RetriesOut
+from scheduler.web.wishes import WishIn
 
 MAX_BATCH = 500
 BATCH_FIELDS = frozenset({"project", "workloads"})
@@ -142,10 +143,11 @@ class PodSetIn(StrictSerializer):
     )
     flavors = serializers.ListField(
         child=serializers.CharField(max_length=63),
-        min_length=1,
+        required=False,
         max_length=submission.MAX_FLAVORS,
-        help_text="Accepted flavors by name, the preferred one first.",
+        help_text="Accepted flavors by name, the preferred one first; at least one, or a wish.",
     )
+    wish = WishIn(required=False, allow_null=True)
     image = serializers.RegexField(rf"^{submission.IMAGE.pattern}$", max_length=300)
     command = serializers.ListField(
         child=serializers.CharField(max_length=submission.MAX_WORD, allow_blank=True),

@@ -13,7 +13,7 @@ from scheduler.selectors import arrays, queues
 from scheduler.selectors.arrays import Need, Sum, Ties
 from scheduler.selectors.dispatch import Dispatch
 from scheduler.selectors.standing import Standing
-from scheduler.web import terms
+from scheduler.web import terms, wishes
 
 type Out = dict[str, Any]  # Any: JSON values, UUID, datetime
 
@@ -172,6 +172,7 @@ def _pod_set(row: PodSet, held_count: int) -> Out:
         "gpu_count": row.gpu_count,
         "gpu_milli": row.gpu_milli,
         "flavors": [each.flavor.name for each in row.accepted.all()],
+        "wish": wishes.shown(row),
         "image": row.image,
         "command": row.command,
         "args": row.args,

@@ -14,7 +14,7 @@ from controlplane.kernel.errors import Problem
 from scheduler.core.snapshot import TopologyView
 from scheduler.services import specs
 from scheduler.services.specs import PodSetSpec, WorkloadSpec
-from scheduler.web import array_input, terms
+from scheduler.web import array_input, terms, wishes
 from scheduler.web.reading import MISSING, Faults, Json, shown
 
 MAX_NAME = 100
@@ -49,7 +49,7 @@ TOPOLOGY_FIELDS = frozenset({"level", "mode"})
 TOPOLOGY_MODES = ["required", "preferred"]
 POD_SET_FIELDS = frozenset(
     {"name", "count", "min_count", "cpu_milli", "memory_mib", "gpu_count", "gpu_milli", "flavors",
-     "image", "command", "args", "env"}
+     "wish", "image", "command", "args", "env"}
 )  # fmt: skip
 
 
@@ -186,9 +186,11 @@ def _pod_set(data: Json, root: str, faults: Faults) -> PodSetSpec | None:
     if gpu_milli != 1000 and gpu_count != 1:
         faults.add(f"{root}/gpu_milli", "invalid", "A share of a GPU needs gpu_count 1.")
     flavors = faults.items(data, "flavors", root, MAX_FLAVORS, _plain_fault)
-    if not flavors and len(faults.found) == before:
-        faults.add(f"{root}/flavors", "required", "At least one flavor is wanted.")
     faults.once(flavors, f"{root}/flavors")
+    wish = wishes.wish(data, root, faults, gpu_count=gpu_count, gpu_milli=gpu_milli)
+    if not flavors and wish is None and len(faults.found) == before:
+        message = "At least one flavor is wanted, or a wish."
+        faults.add(f"{root}/flavors", "required", message)
     image = faults.string(data, "image", root, IMAGE, "an image reference of up to 300 characters")
     command = faults.items(data, "command", root, MAX_WORDS, _word_fault)
     args = faults.items(data, "args", root, MAX_WORDS, _word_fault)
@@ -197,7 +199,7 @@ def _pod_set(data: Json, root: str, faults: Faults) -> PodSetSpec | None:
         return None
     return PodSetSpec(
         name, count, min_count, cpu_milli, memory_mib, gpu_count, gpu_milli, flavors, image,
-        command, args, env,
+        command, args, env, wish,
     )  # fmt: skip
 
 

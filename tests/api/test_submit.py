@@ -54,6 +54,7 @@ def test_every_field_arrives_and_is_shown_again(api: Api, cast: Cast) -> None:
         "gpu_count": 2,
         "gpu_milli": 1000,
         "flavors": ["a100-80gb", "h100-80gb"],
+        "wish": {"least_memory_mib": 0, "vendors": ["nvidia"]},
         "image": "registry.example.org/a/b:1@sha256:00",
         "command": ["bash", "-c", "echo '\u202e'\nsleep 1"],
         "args": ["", "--x"],
@@ -97,6 +98,7 @@ def test_what_is_left_out_has_the_documented_default(api: Api, cast: Cast) -> No
     assert (shown["grace_s"], shown["notice_s"], shown["notice_until"]) == (30, 0, None)
     assert (shown["failures"], shown["node_losses"], shown["attempts"]) == (0, 0, [])
     assert (shown["pod_sets"][0]["min_count"], shown["pod_sets"][0]["gpu_milli"]) == (4, 1000)
+    assert shown["pod_sets"][0]["wish"] is None
 
 
 def test_what_no_domain_holds_is_refused_with_the_numbers(api: Api, cast: Cast) -> None:

@@ -106,6 +106,25 @@ def test_printing_sends_nothing(berth: Berth, cast: Cast) -> None:
     assert not Workload.objects.exists()
 
 
+def test_a_gpu_is_asked_for_by_what_it_has(berth: Berth) -> None:
+    asked = ("submit", "-f", "-", "--project", "detection", "--vendor", "nvidia")
+    told = berth(*asked, "--least-gpu-memory", "80GB", "--print", text_in=JOB).output
+    [pod_set] = json.loads(told)["pod_sets"]
+    assert pod_set["wish"] == {"least_memory_mib": 76_293, "vendors": ["nvidia"]}
+    assert "flavors" not in pod_set
+    told = berth(*asked, "--flavor", "h100-80gb", "--print", text_in=JOB).output
+    [pod_set] = json.loads(told)["pod_sets"]
+    assert pod_set["flavors"] == ["h100-80gb"]
+    assert pod_set["wish"] == {"least_memory_mib": 0, "vendors": ["nvidia"]}
+    done = berth(*asked, "--least-gpu-memory", "200GB", text_in=JOB)
+    assert done.exit_code == 1
+    assert "--least-gpu-memory: No flavor of nvidia has 190734 MiB a GPU or more" in done.output
+    done = berth(*asked, "--least-gpu-memory", "much", text_in=JOB)
+    assert "'much' is no size, as 80GB or 40Gi." in done.output
+    on_cores = JOB.replace('nvidia.com/gpu: "8"', "").replace("nvidia.com/gpu: 8", "")
+    assert "--vendor are for whole GPUs." in berth(*asked, text_in=on_cores).output
+
+
 @pytest.mark.parametrize(("option", "mode"), [("--within", "required"), ("--near", "preferred")])
 def test_all_pods_in_one_rack_is_an_option(berth: Berth, option: str, mode: str) -> None:
     asked = ("submit", "-f", "-", "--project", "detection", option)

@@ -20,6 +20,7 @@ TASKS = {
     "scheduler.forecast": "periodic",
     "scheduler.check_clusters": "periodic",
     "scheduler.check_invariants": "periodic",
+    "scheduler.refresh_wishes": "periodic",
 }
 
 

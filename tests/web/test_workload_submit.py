@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from clusters.models import FlavorKind
+from clusters.models import Flavor, FlavorKind
 from controlplane.audit.models import AuditEvent
 from scheduler.core.failures import RETRIES
 from scheduler.core.lifecycle import State
@@ -133,6 +133,28 @@ def test_htmx_is_told_where_to_go(browse: Browse, cast: Cast, shop: Shop) -> Non
     answer = browse(cast.ben).post(URL, form(cast), headers=HTMX)
     made = Workload.objects.get(name="finetune")
     assert answer.headers["HX-Redirect"] == reverse("workload-detail", args=[made.id])
+
+
+def test_any_gpu_that_is_large_enough_is_accepted_behind_the_named(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    Flavor.objects.filter(id=shop.h100.id).update(memory_mib=81_559)
+    factories.flavor("h200", model="NVIDIA-H200", memory_mib=143_771)
+    answer = browse(cast.ben).post(URL, form(cast, least_gb="80", vendors=["nvidia"]))
+    assert answer.status_code == 303
+    pod_set = PodSet.objects.get(workload__name="finetune")
+    assert (pod_set.least_memory_mib, pod_set.vendors) == (76_293, ["nvidia"])
+    names = pod_set.accepted.order_by("position").values_list("flavor__name", flat=True)
+    assert list(names) == ["h100-80gb", "h200"]
+    page = browse(cast.ben).get(answer.headers["Location"]).content.decode()
+    assert "h100-80gb, then h200" in page
+    assert "any whole GPU of nvidia with 76293 MiB or more" in page
+
+
+def test_a_maker_without_a_size_is_asked_for_one(browse: Browse, cast: Cast, shop: Shop) -> None:
+    answer = browse(cast.ben).post(URL, form(cast, vendors=["amd"]))
+    assert answer.status_code == 422
+    assert answer.context["form"].errors["vendors"] == ["Say with how much memory; 0 is any."]
 
 
 def test_flavors_are_accepted_in_the_order_given(browse: Browse, cast: Cast, shop: Shop) -> None:

@@ -70,6 +70,7 @@ WORKLOADS = (
     Attack("workload_priority_in_range", "it goes before all", change(Workload, priority=1001)),
     Attack("workload_priority_in_range", "it goes after all", change(Workload, priority=-1001)),
     negative("scheduler_workload_version_check", Workload, "version", "workload_version_grows"),
+    negative("scheduler_workload_asks_version_check", Workload, "asks_version"),
     negative("scheduler_workload_failures_check", Workload, "failures"),
     negative("scheduler_workload_node_losses_check", Workload, "node_losses"),
     *(
@@ -135,6 +136,21 @@ POD_SETS = (
         "pod_set_gpus_in_range",
         "a share is of two GPUs",
         change(PodSet, gpu_milli=500, gpu_count=2),
+    ),
+    Attack(
+        "pod_set_wish_of_whole_devices",
+        "a maker is wished of no device",
+        change(PodSet, vendors=["nvidia"]),
+    ),
+    Attack(
+        "pod_set_wish_of_whole_devices",
+        "half a device of a size is wished",
+        change(PodSet, least_memory_mib=1, gpu_milli=500),
+    ),
+    Attack(
+        "pod_set_wish_of_whole_devices",
+        "less than no memory is wished",
+        change(PodSet, least_memory_mib=-1),
     ),
     negative("scheduler_podset_count_check", PodSet, "count", "pod_set_counts_in_range"),
     negative("scheduler_podset_min_count_check", PodSet, "min_count", "pod_set_counts_in_range"),

@@ -1,0 +1,20 @@
+"""Finds the pod sets that have a wish; built beside the work that goes on."""
+
+from django.contrib.postgres.operations import AddIndexConcurrently
+from django.db import migrations, models
+from django.db.models import Q
+
+
+class Migration(migrations.Migration):
+    atomic = False
+    dependencies = [("scheduler", "0022_wishes")]
+    operations = [
+        AddIndexConcurrently(
+            "podset",
+            models.Index(
+                fields=["workload"],
+                condition=Q(least_memory_mib__isnull=False),
+                name="pod_set_wish",
+            ),
+        ),
+    ]

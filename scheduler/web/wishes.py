@@ -1,0 +1,75 @@
+"""What a pod set wishes of a device: read, described, and shown again."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rest_framework import serializers
+
+from clusters.models import VENDORS
+from controlplane.api.fields import Integer, StrictSerializer
+from scheduler.models import PodSet
+from scheduler.services.specs import WishSpec
+from scheduler.web.reading import Faults, Json
+
+WISH_FIELDS = frozenset({"least_memory_mib", "vendors"})
+MAX_DEVICE_MIB = 2**30
+
+
+class WishIn(StrictSerializer):
+    """Whole GPUs by what they have: those flavors are accepted behind the named ones, the smallest
+    first, then the cheapest; also those that come later. Description only: `wish` reads it."""
+
+    least_memory_mib = Integer(
+        low=0,
+        high=MAX_DEVICE_MIB,
+        required=False,
+        default=0,
+        help_text="Of one GPU, as its flavor says: an H100 of 80 GB has 81559. 0 is any.",
+    )
+    vendors = serializers.ListField(
+        child=serializers.ChoiceField(choices=list(VENDORS)),
+        required=False,
+        max_length=len(VENDORS),
+        help_text="Left out or empty: of any.",
+    )
+
+
+class WishOut(serializers.Serializer[Any]):  # Any: plain rows
+    """What it wishes of a GPU; the flavors that have it are in `flavors`, behind the named."""
+
+    least_memory_mib = serializers.IntegerField()
+    vendors = serializers.ListField(child=serializers.CharField())
+
+
+def wish(
+    data: Mapping[str, Json], root: str, faults: Faults, *, gpu_count: int, gpu_milli: int
+) -> WishSpec | None:
+    """Of a pod set below `root`, None without one."""
+    value = data.get("wish")
+    pointer = f"{root}/wish"
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        message = "An object with least_memory_mib, vendors is wanted, or null."
+        faults.add(pointer, "wrong-type", message)
+        return None
+    faults.unknown(value, WISH_FIELDS, pointer)
+    least_mib = faults.integer(value, "least_memory_mib", pointer, 0, MAX_DEVICE_MIB, 0) or 0
+    vendors = faults.items(value, "vendors", pointer, len(VENDORS), _vendor_fault)
+    faults.once(vendors, f"{pointer}/vendors")
+    if not gpu_count or gpu_milli != 1000:
+        asked = f"gpu_milli {gpu_milli}" if gpu_count else "gpu_count 0"
+        message = f"A wish is for whole GPUs, which {asked} does not ask for."
+        faults.add(pointer, "invalid", message)
+    return WishSpec(least_mib, vendors)
+
+
+def shown(row: PodSet) -> dict[str, Json] | None:
+    """As WishOut."""
+    if row.least_memory_mib is None:
+        return None
+    return {"least_memory_mib": row.least_memory_mib, "vendors": row.vendors}
+
+
+def _vendor_fault(value: str) -> str | None:
+    return None if value in VENDORS else f"One of {', '.join(VENDORS)} is wanted."
