@@ -58,6 +58,9 @@ def remote[**P, R](
 @click.option("--within", metavar="LEVEL", help="All pods in one such domain, as rack, or wait.")
 @click.option("--near", metavar="LEVEL", help="All pods in one such domain if that can be.")
 @click.option("--priority", type=click.Choice(manifest.PRIORITIES))
+@click.option(
+    "--move-to-better", is_flag=True, help="Stop it for an earlier --flavor that is free."
+)
 @click.option("--not-preemptible", is_flag=True, help="It keeps its place, and does not borrow.")
 @click.option(
     "--notice",
@@ -93,6 +96,7 @@ def submit(
     within: str | None,
     near: str | None,
     priority: str | None,
+    move_to_better: bool,
     not_preemptible: bool,
     notice: int | None,
     array: dict[str, int] | None,
@@ -131,6 +135,8 @@ def submit(
         body["topology"] = {"level": within or near, "mode": "required" if within else "preferred"}
     if priority:
         body["priority_class"] = priority
+    if move_to_better:
+        body["move_to_better"] = True
     if not_preemptible:
         body["preemptible"] = False
     if notice is not None:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from scheduler.core.admission import Admission
 from scheduler.core.backfill import Backfill, room_kept
+from scheduler.core.better import Better
 from scheduler.core.blocked import blocked
 from scheduler.core.caps import Caps
 from scheduler.core.collection import no_collection
@@ -176,8 +177,11 @@ class Cycle:
         )
         if ahead or moved.landings:  # some on what is kept: what is free is not known
             return made
-        growth = Growth(snapshot=self.snapshot, admission=self.admission, shares=self._shares)
-        return replace(made, grows=growth.run(made=made, max_admits=self._policy.max_admits))
+        of, admission, policy = self.snapshot, self.admission, self._policy
+        growth = Growth(snapshot=of, admission=admission, shares=self._shares)
+        made = replace(made, grows=growth.run(made=made, max_admits=policy.max_admits))
+        up = Better(snapshot=of, admission=admission, evictions=self.evictions)
+        return up.run(made=made, budget_milli_s=policy.consolidation_budget_milli_s)
 
     def _go_ahead(self, heads: "Heads | Sweep", left: Sequence[Left]) -> set[WorkloadId]:
         """Start what ends before anybody for whom room is kept; each class once, in order."""
@@ -330,6 +334,8 @@ class Cycle:
         lawful = [o for o in options if self.admission.has_quota(pending=pending, option=o)]
         if not lawful:
             return None
+        by = self.evictions
+        what_ifs = () if by is None or by.idle else by.drafts()
         kept = self.backfill.keep(
             pending=pending,
             request=request,
@@ -337,17 +343,11 @@ class Cycle:
             started=self._begun,
             promised=self.evictions.promised if self.evictions else (),
             leaving=given_up(self._preempts, self._shrinks),
-            drafts=(self._now, *self._what_ifs()),
+            drafts=(self._now, *what_ifs),
         )
         if kept is None:
             return None
         return room_kept(kept, flavors=self._now.flavors, at=self.snapshot.at)
-
-    def _what_ifs(self) -> tuple[Draft, ...]:
-        """The drafts that evictions go by."""
-        if self.evictions is None or self.evictions.idle:
-            return ()
-        return self.evictions.drafts()
 
     def _is_full(self) -> bool:
         return len(self._begun) >= self._policy.max_admits

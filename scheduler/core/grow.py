@@ -21,10 +21,10 @@ from scheduler.core.cohorts import FLEET
 from scheduler.core.domains import Domain
 from scheduler.core.elastic import asks, gives_back, keeping, leaving, running
 from scheduler.core.guarantees import gives, guarantor
+from scheduler.core.limits import IN_VAIN
 from scheduler.core.place import place_more
 from scheduler.core.plan import Grow, Place, Plan
 from scheduler.core.quota import amount_milli
-from scheduler.core.reasons import ReasonCode
 from scheduler.core.request import Option, Request, Requests
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import (
@@ -36,16 +36,6 @@ from scheduler.core.snapshot import (
     Snapshot,
 )
 from scheduler.core.units import FlavorId, ProjectId, UserId, WorkloadId
-
-_IN_VAIN = {
-    ReasonCode.NEVER_ADMISSIBLE,
-    ReasonCode.NO_MATCHING_FLAVOR,
-    ReasonCode.EXCEEDS_CAPACITY,
-    ReasonCode.QUEUE_HELD,
-    ReasonCode.DEPENDENCY,
-    ReasonCode.INVALID,
-}
-"""What waits for these does not start, whatever comes free."""
 
 type _Key = tuple[int, tuple[int, ...], int, WorkloadId]
 
@@ -90,7 +80,7 @@ class Growth:
         short = list(self._short(made)) if most > 0 else []
         if not short:
             return ()
-        in_vain = {id for id, reason in made.reasons().items() if reason.code in _IN_VAIN}
+        in_vain = {id for id, reason in made.reasons().items() if reason.code in IN_VAIN}
         decided = in_vain | {admit.workload for admit in made.admits}
         self._look_at(p for p in self._snapshot.pending if p.id not in decided)
         mark = self._admission.draft.checkpoint()

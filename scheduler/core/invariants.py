@@ -275,6 +275,8 @@ def _evictions(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
         if times > 1:
             yield f"{evicted} is evicted {times} times"
     for preempt in plan.preempts:
+        if preempt.rule is PreemptRule.BETTER:
+            continue  # for nobody: see `moves`
         victim, by = holding.get(preempt.victim), pending.get(preempt.preemptor)
         if victim is None or by is None or by.id not in waits:
             yield f"{preempt.victim} is evicted for {preempt.preemptor}, which does not wait"

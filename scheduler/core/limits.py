@@ -15,6 +15,17 @@ from scheduler.core.snapshot import FlavorView, PendingView, Snapshot
 from scheduler.core.space import free_milli, largest_beside, largest_free_milli
 from scheduler.core.units import FlavorId, NodeId, ProjectId
 
+IN_VAIN = frozenset(
+    {
+        ReasonCode.NEVER_ADMISSIBLE,
+        ReasonCode.NO_MATCHING_FLAVOR,
+        ReasonCode.EXCEEDS_CAPACITY,
+        ReasonCode.QUEUE_HELD,
+        ReasonCode.DEPENDENCY,
+        ReasonCode.INVALID,
+    }
+)
+"""What waits for these does not start, whatever comes free."""
 HOPELESS = frozenset(
     {ReasonCode.NEVER_ADMISSIBLE, ReasonCode.NO_MATCHING_FLAVOR, ReasonCode.EXCEEDS_CAPACITY}
 )

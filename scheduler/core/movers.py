@@ -69,14 +69,14 @@ class Movers:
         if found is None:
             held = (h for h in self._candidates.all() if self._holds(h, cluster, model))
             least = nsmallest(MOST_MOVERS, held, key=lambda each: each.order[2:])
-            found = self._in_cluster[cluster, model] = _by_loss(least, self._may_move)
+            found = self._in_cluster[cluster, model] = _by_loss(least, self.may_move)
         return iter(found)
 
     def on_node(self, node: NodeId) -> Iterator[Victim]:
         """The same of those that hold something there."""
         found = self._on_node.get(node)
         if found is None:
-            found = self._on_node[node] = _by_loss(self._candidates.on_node(node), self._may_move)
+            found = self._on_node[node] = _by_loss(self._candidates.on_node(node), self.may_move)
         return iter(found)
 
     def alone(self, node: NodeId) -> Iterator[Held]:
@@ -147,7 +147,8 @@ class Movers:
             )
         )
 
-    def _may_move(self, held: HoldingView) -> bool:
+    def may_move(self, held: HoldingView) -> bool:
+        """Whether it runs whole, has rested, and might start again if it ended now."""
         if held.moved_at is not None and self._at - held.moved_at < REST_S:
             return False
         counts = Counter(placement.pod_set for placement in held.placements)

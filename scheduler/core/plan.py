@@ -40,7 +40,8 @@ class Admit:
 
 @dataclass(frozen=True, slots=True)
 class Preempt:
-    """Take back all placements of `victim`; `preemptor` is planned once their release is seen."""
+    """Take back all placements of `victim`; `preemptor` is planned once their release is seen. Who
+    moves to better flavors is its own."""
 
     victim: WorkloadId
     preemptor: WorkloadId

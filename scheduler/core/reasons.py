@@ -78,6 +78,7 @@ class PreemptRule(StrEnum):
     PRIORITY = "priority"  # lower priority in the same project
     RECLAIM = "reclaim"  # its project borrows what the preemptor's project is guaranteed
     CONSOLIDATE = "consolidate"  # it starts again elsewhere at once, so that the preemptor fits
+    BETTER = "better"  # it starts again on an earlier of its flavors; it is its own preemptor
 
 
 @dataclass(frozen=True, slots=True)

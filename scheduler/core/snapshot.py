@@ -276,7 +276,8 @@ class HoldingView:
 
     `checkpointed_at` is when it last told that its work was saved, in this run or an earlier one.
     `pod_sets`, `clusters` and `topology` are what it asks for when it queues again; without pod
-    sets it won't. `moved_at` is when it was last stopped to start elsewhere at once.
+    sets it won't. `moved_at` is when it was last stopped to start elsewhere at once. With
+    `move_to_better` it asks to be, for an earlier of its flavors.
     """
 
     id: WorkloadId
@@ -296,6 +297,7 @@ class HoldingView:
     topology: TopologyView | None = None
     array: ArrayView | None = None
     moved_at: int | None = None
+    move_to_better: bool = False
 
 
 @dataclass(frozen=True, slots=True)

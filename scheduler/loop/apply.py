@@ -253,7 +253,11 @@ RULES = {
     PreemptRule.PRIORITY: "for work of higher priority in the same project",
     PreemptRule.RECLAIM: "because its project borrowed what another project is guaranteed",
     PreemptRule.CONSOLIDATE: "to start again elsewhere at once, so that other work has room",
+    PreemptRule.BETTER: "to start again at once on a flavor that it prefers, as it asked",
 }
+
+MOVES = {PreemptRule.CONSOLIDATE, PreemptRule.BETTER}
+"""Who is stopped by these starts again at once."""
 
 
 def _preempt(
@@ -300,7 +304,7 @@ def _preempt(
         crash("E1")
         stops.evict(workload_ids=victims, at=at, speed=speed)
         landings.write(before=before, after=to_come)
-        away = [id for id in victims if rules[id].rule is PreemptRule.CONSOLIDATE]
+        away = [id for id in victims if rules[id].rule in MOVES]
         if away:
             Workload.objects.filter(id__in=away).update(moved_at=at)
     return frozenset(rules[id].victim for id in moved)

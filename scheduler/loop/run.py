@@ -24,7 +24,7 @@ from scheduler.loop import defrag, dependencies, drain, faults, inputs, resize, 
 from scheduler.loop import lease as leases
 from scheduler.loop.apply import Outcome, apply
 from scheduler.models import CycleRecord, Workload
-from scheduler.selectors import checks, elastic
+from scheduler.selectors import better, checks, elastic
 from scheduler.selectors import policy as policies
 from scheduler.selectors.load import load
 
@@ -40,7 +40,7 @@ def run_cycle(
     *, at: datetime, speed: float = 1.0, policy: Policy | None = None
 ) -> CycleRecord | None:
     """Plan and apply once. None when another worker holds the lease, or nothing waits, nor runs
-    with fewer pods than it asks for.
+    with fewer pods than it asks for, nor on a later flavor than it asks to be moved to.
 
     While admission is stopped, nothing starts and nobody is evicted for others; only reasons are
     written.
@@ -48,8 +48,12 @@ def run_cycle(
     """
     drain.evict(at=at, speed=speed)
     defrag.carry_out(shard=SHARD, at=at, speed=speed)
-    if not (Workload.objects.filter(state=State.PENDING).exists() or elastic.is_short()):
-        return None  # an idle installation pays for these four queries a tick
+    if not (
+        Workload.objects.filter(state=State.PENDING).exists()
+        or elastic.is_short()
+        or better.any_may_move(at=at)
+    ):
+        return None  # an idle installation pays for these five queries a tick
     dependencies.settle(at=at)
     policy = policy or policies.current()
     lease = leases.acquire(shard=SHARD)

@@ -61,7 +61,8 @@ class Workload(Row):
     those that lost their node, which are `node_losses`. What is tried again says `retry_…`, as
     `core.failures.Retries`. `checkpointed_at` is when it last told that its
     work was saved, in this run or an earlier one: what eviction loses counts from there.
-    `moved_at` is when it was last stopped to start elsewhere at once.
+    `moved_at` is when it was last stopped to start elsewhere at once; with `move_to_better` it is
+    also when an earlier of its flavors is free that nobody waits for.
     Its pods have `grace_s` from SIGTERM to SIGKILL; when it is evicted for others it is told
     `notice_s` before, and runs on until `notice_until`.
     All its pods have to be in one domain of `topology_level`, or had better be ("" for neither).
@@ -88,6 +89,7 @@ class Workload(Row):
     priority_class = models.CharField(max_length=20)
     priority = models.IntegerField()
     preemptible = models.BooleanField(default=True)
+    move_to_better = models.BooleanField(default=False, db_default=False)
     run_time_limit_s = models.PositiveIntegerField(null=True, blank=True)
     grace_s = models.PositiveSmallIntegerField(default=30, db_default=30)
     notice_s = models.PositiveSmallIntegerField(default=0, db_default=0)
@@ -165,6 +167,11 @@ class Workload(Row):
                 name="workload_live",
             ),
             models.Index(fields=["project", "id"], name="workload_by_project"),
+            models.Index(
+                fields=["id"],
+                condition=Q(move_to_better=True, state="RUNNING"),
+                name="workload_moves_to_better",
+            ),
         ]
 
     access_path = "project"

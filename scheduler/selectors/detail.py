@@ -161,6 +161,7 @@ class Detail:
     checkpointed_at: datetime | None
     grace_s: int
     notice_s: int
+    move_to_better: bool
     notice_until: datetime | None
     retries: Retries
     not_before: datetime | None
@@ -196,6 +197,7 @@ def detail(*, workload: Workload, prices: Prices | None, at: datetime) -> Detail
         checkpointed_at=workload.checkpointed_at,
         grace_s=workload.grace_s,
         notice_s=workload.notice_s,
+        move_to_better=workload.move_to_better,
         notice_until=until if until is not None and until > at else None,
         retries=workload.retries,
         not_before=workload.not_before,

@@ -217,7 +217,7 @@ SELECT w.id::text, w.project_id::text, a.cluster_id::text, w.priority, w.preempt
        CASE WHEN t.user_max_running IS NULL AND t.user_max_gpus_milli IS NULL THEN ''
             ELSE w.submitted_by_id::text END,
        extract(epoch FROM w.checkpointed_at)::bigint, extract(epoch FROM w.moved_at)::bigint,
-       w.asks_version
+       w.move_to_better, w.asks_version
 FROM scheduler_workload w JOIN scheduler_attempt a ON a.workload_id = w.id
 JOIN tenants_project t ON t.id = w.project_id
 WHERE a.ended_at IS NULL ORDER BY w.id
@@ -287,7 +287,7 @@ def _holding(
 
 def _holder(row: fleet.Row, placed: Iterable[fleet.Row], ask: Asked) -> HoldingView:
     id, project, cluster, priority, preemptible, admitted = row[:6]
-    started, limit_s, state, stop, user, checkpointed, moved, _ = row[6:]
+    started, limit_s, state, stop, user, checkpointed, moved, to_better, _ = row[6:]
     returns = not stop or state == State.PREEMPTING
     return HoldingView(
         WorkloadId(id),
@@ -307,4 +307,5 @@ def _holder(row: fleet.Row, placed: Iterable[fleet.Row], ask: Asked) -> HoldingV
         topology=ask.topology,
         array=ask.array,
         moved_at=moved,
+        move_to_better=to_better,
     )

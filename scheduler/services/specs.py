@@ -95,12 +95,14 @@ class ArraySpec:
 class WorkloadSpec:
     """`clusters` are names; empty accepts any. run_time_limit_s None is no limit, `topology` None
     anywhere. It starts once all of `depends_on` have ended so. Its pods have `grace_s` from
-    SIGTERM to SIGKILL; evicted for others, it is told `notice_s` before that."""
+    SIGTERM to SIGKILL; evicted, it is told `notice_s` before that. With `move_to_better` it is
+    stopped, too, to start again on an earlier of its flavors."""
 
     name: str
     pod_sets: tuple[PodSetSpec, ...]
     priority_class: str = "normal"
     preemptible: bool = True
+    move_to_better: bool = False
     run_time_limit_s: int | None = None
     clusters: tuple[str, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -239,6 +239,7 @@ def _insert(
             priority_class=spec.priority_class,
             priority=PRIORITY_CLASSES[spec.priority_class],
             preemptible=spec.preemptible,
+            move_to_better=spec.move_to_better,
             run_time_limit_s=spec.run_time_limit_s,
             topology_level=spec.topology.level if spec.topology else "",
             topology_required=spec.topology is not None and spec.topology.required,

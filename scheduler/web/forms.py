@@ -35,6 +35,7 @@ _PLACES: Sequence[tuple[str, str]] = (
     (r"/name", "name"),
     (r"/priority_class", "priority_class"),
     (r"/preemptible", "preemptible"),
+    (r"/move_to_better", "move_to_better"),
     (r"/run_time_limit_s", "limit"),
     (r"/clusters\b.*", "clusters"),
     (r"/topology\b.*", "together"),
@@ -125,6 +126,11 @@ class SubmitForm(TermsForm):
         required=False, initial=True, label="May be preempted and started again later",
         help_text="What may not is never stopped for others' work, and starts only on what its"
         " project and the tenants above it are guaranteed: it does not borrow.",
+    )  # fmt: skip
+    move_to_better = forms.BooleanField(
+        required=False, label="Move to a flavor I prefer when one is free",
+        help_text="Stopped and started again, once a day at most, where nobody waits for it and"
+        " little work since its last checkpoint would be lost.",
     )  # fmt: skip
     clusters = forms.MultipleChoiceField(
         required=False, widget=forms.CheckboxSelectMultiple, label="Clusters",
@@ -245,6 +251,7 @@ class SubmitForm(TermsForm):
             "name": cleaned["name"],
             "priority_class": cleaned["priority_class"],
             "preemptible": cleaned["preemptible"],
+            "move_to_better": cleaned["move_to_better"],
             "run_time_limit_s": None if limit is None else max(1, int(limit * unit_s)),
             **self.terms(),
             "clusters": cleaned["clusters"],

@@ -197,6 +197,13 @@ class SpecIn(StrictSerializer):
         help_text="What may not be preempted does not borrow: it starts within what its project"
         " and the tenants above it are guaranteed.",
     )
+    move_to_better = Boolean(
+        required=False,
+        default=False,
+        help_text="Stopped and started again, once a day at most, when an earlier of its"
+        " flavors is free that nobody waits for, and little work since its last checkpoint is"
+        " lost by it.",
+    )
     run_time_limit_s = Integer(low=1, high=specs.MAX_RUN_TIME_S, required=False, allow_null=True)
     clusters = serializers.ListField(
         child=serializers.CharField(max_length=63),
@@ -324,6 +331,10 @@ class WorkloadDetailOut(WorkloadOut):
     node_losses = serializers.IntegerField(help_text="Tries that lost their node.")
     grace_s = serializers.IntegerField()
     notice_s = serializers.IntegerField()
+    move_to_better = serializers.BooleanField()
+    moved_at = serializers.DateTimeField(
+        allow_null=True, help_text="When it was last stopped to start elsewhere at once."
+    )
     notice_until = serializers.DateTimeField(
         allow_null=True, help_text="While it is evicted and told so: when its pods are stopped."
     )

@@ -80,6 +80,8 @@ def detail(
         "node_losses": row.node_losses,
         "grace_s": row.grace_s,
         "notice_s": row.notice_s,
+        "move_to_better": row.move_to_better,
+        "moved_at": row.moved_at,
         "notice_until": row.notice_until,
         "attempts": [_attempt(each) for each in attempts],
         "labels": row.labels,

@@ -43,7 +43,7 @@ OF_ARRAYS = frozenset({"BERTH_ARRAY_INDEX", "BERTH_ARRAY_SIZE"})
 
 WORKLOAD_FIELDS = frozenset(
     {"name", "priority_class", "preemptible", "run_time_limit_s", "clusters", "labels", "topology",
-     "retries", "grace_s", "notice_s", "depends_on", "pod_sets"}
+     "move_to_better", "retries", "grace_s", "notice_s", "depends_on", "pod_sets"}
 )  # fmt: skip
 TOPOLOGY_FIELDS = frozenset({"level", "mode"})
 TOPOLOGY_MODES = ["required", "preferred"]
@@ -71,6 +71,12 @@ def read(
     preemptible = data.get("preemptible", True)
     if not isinstance(preemptible, bool):
         faults.add(f"{root}/preemptible", "wrong-type", "true or false is wanted.")
+    move_to_better = data.get("move_to_better", False)
+    if not isinstance(move_to_better, bool):
+        faults.add(f"{root}/move_to_better", "wrong-type", "true or false is wanted.")
+    elif move_to_better and preemptible is False:
+        message = "What may not be preempted is not moved."
+        faults.add(f"{root}/move_to_better", "invalid", message)
     limit_s = None
     if data.get("run_time_limit_s") is not None:
         limit_s = faults.integer(
@@ -95,6 +101,7 @@ def read(
             pod_sets=pod_sets,
             priority_class=priority_class,
             preemptible=preemptible,
+            move_to_better=move_to_better,
             run_time_limit_s=limit_s,
             clusters=clusters,
             labels=labels,

@@ -58,6 +58,8 @@ SPEC: list[tuple[dict[str, Json], str, str]] = [
     ({"grace_s": 3601}, "/grace_s", "out-of-range"),
     ({"grace_s": None}, "/grace_s", "wrong-type"),
     ({"notice_s": -1}, "/notice_s", "out-of-range"),
+    ({"move_to_better": 1}, "/move_to_better", "wrong-type"),
+    ({"move_to_better": True, "preemptible": False}, "/move_to_better", "invalid"),
     ({"notice_s": 3601}, "/notice_s", "out-of-range"),
     ({"notice_s": 1.5}, "/notice_s", "wrong-type"),
     ({"clusters": ["north", "north"]}, "/clusters", "repeated"),

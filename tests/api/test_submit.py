@@ -96,6 +96,7 @@ def test_what_is_left_out_has_the_documented_default(api: Api, cast: Cast) -> No
     by_default = {"limit": 4, "on": ["refused", "node-lost", "evicted"], "exit_codes": []}
     assert shown["retries"] == by_default
     assert (shown["grace_s"], shown["notice_s"], shown["notice_until"]) == (30, 0, None)
+    assert (shown["move_to_better"], shown["moved_at"]) == (False, None)
     assert (shown["failures"], shown["node_losses"], shown["attempts"]) == (0, 0, [])
     assert (shown["pod_sets"][0]["min_count"], shown["pod_sets"][0]["gpu_milli"]) == (4, 1000)
     assert shown["pod_sets"][0]["wish"] is None

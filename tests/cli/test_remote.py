@@ -98,11 +98,12 @@ def test_it_explains_what_waits(berth: Berth, cast: Cast) -> None:
 def test_printing_sends_nothing(berth: Berth, cast: Cast) -> None:
     done = berth(
         "submit", "-f", "-", "--project", str(cast.detection.id), "--print",
-        "--priority", "low", "--not-preemptible", "--notice", "90", text_in=JOB,
+        "--priority", "low", "--move-to-better", "--not-preemptible", "--notice", "90",
+        text_in=JOB,
     )  # fmt: skip
     body = json.loads(done.output)
     assert (body["project"], body["priority_class"]) == (str(cast.detection.id), "low")
-    assert (body["preemptible"], body["notice_s"]) == (False, 90)
+    assert (body["preemptible"], body["move_to_better"], body["notice_s"]) == (False, True, 90)
     assert not Workload.objects.exists()
 
 

@@ -90,7 +90,7 @@ def after(
     moved |= {
         preempt.victim: of.at
         for preempt in made.preempts
-        if preempt.rule is PreemptRule.CONSOLIDATE
+        if preempt.rule in (PreemptRule.CONSOLIDATE, PreemptRule.BETTER)
     }
     holding: list[HoldingView] = []
     again: list[PendingView] = []

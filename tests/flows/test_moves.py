@@ -1,11 +1,13 @@
 """Work that is stopped for others, and goes on elsewhere at once."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
 from scheduler.models import Defragmentation, Landing, Placement, Workload, WorkloadEvent
-from scheduler.services import defragmentations
+from scheduler.services import defragmentations, workloads
+from tenants.models import UsageInterval
 from tests.flows.world import World, spec
 
 LONG = ("sleep", "600")
@@ -76,3 +78,43 @@ def test_a_planned_defragmentation_frees_whole_nodes_in_its_window(world: World)
     told = [event.message for event in WorkloadEvent.objects.filter(after="PREEMPTING")]
     assert len(told) == 2
     assert all("the planned defragmentation of north, planned by oz" in one for one in told)
+
+
+def test_work_that_asks_for_it_goes_to_the_flavor_that_it_prefers_and_pays_for_what_it_held(
+    world: World,
+) -> None:
+    [full] = world.submit(
+        spec("a100", gpus=8, count=2, command=LONG, name="full"), project=world.speech
+    )
+    world.until_state(full, State.RUNNING)
+    asks = spec("h100", gpus=8, command=LONG, name="asks")
+    pod_set = replace(asks.pod_sets[0], flavors=("a100", "h100"))
+    asks = replace(asks, pod_sets=(pod_set,), move_to_better=True)
+    row, stays = world.submit(asks, replace(asks, name="stays", move_to_better=False))
+    for each in (row, stays):
+        world.until_state(each, State.RUNNING)
+    world.turn()
+    assert [flavors(row), flavors(stays)] == ["h100", "h100"]
+    assert row.attempts.count() == 1
+
+    workloads.cancel(actor=world.ada, workload=full, at=now())
+    world.until(lambda: flavors(row) == "a100")
+    world.until_state(row, State.RUNNING)
+    world.until_state(full, State.CANCELLED)
+    world.turn()
+    assert [flavors(row), flavors(stays)] == ["a100", "h100"]
+    assert [row.attempts.count(), stays.attempts.count()] == [2, 1]
+    assert row.moved_at is not None
+    told = WorkloadEvent.objects.get(after="PREEMPTING").message
+    assert told == "preempted to start again at once on a flavor that it prefers, as it asked"
+    assert not Landing.objects.exists()
+
+    workloads.cancel(actor=world.ada, workload=row, at=now())
+    world.until_state(row, State.CANCELLED)
+    usage = UsageInterval.objects.filter(workload_id=row.id)
+    assert set(usage.values_list("flavor__name", flat=True)) == {"a100", "h100"}
+
+
+def flavors(row: Workload) -> str:
+    held = Placement.objects.filter(workload=row, released_at__isnull=True)
+    return " ".join(sorted({placement.flavor.name for placement in held.select_related("flavor")}))

@@ -142,6 +142,7 @@ def test_any_gpu_that_is_large_enough_is_accepted_behind_the_named(
     factories.flavor("h200", model="NVIDIA-H200", memory_mib=143_771)
     answer = browse(cast.ben).post(URL, form(cast, least_gb="80", vendors=["nvidia"]))
     assert answer.status_code == 303
+    assert not Workload.objects.get(name="finetune").move_to_better
     pod_set = PodSet.objects.get(workload__name="finetune")
     assert (pod_set.least_memory_mib, pod_set.vendors) == (76_293, ["nvidia"])
     names = pod_set.accepted.order_by("position").values_list("flavor__name", flat=True)
@@ -149,6 +150,19 @@ def test_any_gpu_that_is_large_enough_is_accepted_behind_the_named(
     page = browse(cast.ben).get(answer.headers["Location"]).content.decode()
     assert "h100-80gb, then h200" in page
     assert "any whole GPU of nvidia with 76293 MiB or more" in page
+
+
+def test_it_may_ask_to_be_moved_to_a_flavor_that_it_prefers(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    answer = browse(cast.ben).post(URL, form(cast, move_to_better="on"))
+    assert Workload.objects.get(name="finetune").move_to_better
+    page = browse(cast.ben).get(answer.headers["Location"]).content.decode()
+    assert "moves to a flavor that it prefers when one is free" in page
+    firm = form(cast, name="firm", preemptible="", move_to_better="on")
+    refused = browse(cast.ben).post(URL, firm)
+    told = refused.context["form"].errors["move_to_better"]
+    assert (refused.status_code, told) == (422, ["What may not be preempted is not moved."])
 
 
 def test_a_maker_without_a_size_is_asked_for_one(browse: Browse, cast: Cast, shop: Shop) -> None:

@@ -7,7 +7,7 @@ import pytest
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode as Code
 from scheduler.core.snapshot import HoldingView, Placing
-from tests.core.build import AT, FLAVORS, Quota, job, node, pods, queue, runs, snapshot
+from tests.core.build import A30, AT, FLAVORS, Quota, job, node, pods, queue, runs, snapshot
 from tests.core.scenarios.scenario import Scenario, check, nodes
 
 OWN = [queue("a", h100=99), queue("b", h100=99)]
@@ -28,6 +28,18 @@ def saved(name: str, project: str, *where: str, ago_s: int = 60, priority: int =
 
 
 PAIRS = [saved("p", "b", "n1/0", "n1/1"), saved("q", "b", "n2/0", "n2/1", ago_s=90)]
+
+BETTER = [node("n1", gpus=2), node("n2", gpus=2, model=A30)]
+LADDER = [queue("a", h100=9, a30=9), queue("b", h100=9)]
+
+
+def asking(name: str, *where: str) -> HoldingView:
+    """A gang on A30s that would rather have H100s, and asks to be moved."""
+    held = runs(
+        name, "a", *where, flavor="a30", since_s=7200, of=pods(len(where), flavors="h100 a30")
+    )
+    return replace(held, checkpointed_at=AT - 60, move_to_better=True)
+
 
 CASES = (
     Scenario(
@@ -182,6 +194,25 @@ CASES = (
             levels="rack",
         ),
         moves={"w": "p"},
+        policy=MOVES,
+    ),
+    Scenario(
+        "work goes to a flavor that it prefers once that is free",
+        "Kueue: KEP-8691, concurrent admission, migration to a more preferred flavor",
+        snapshot(nodes=BETTER, queues=LADDER, holding=[asking("p", "n2/0")]),
+        better="p",
+        policy=MOVES,
+    ),
+    Scenario(
+        "unlike in Kueue, nothing goes to a flavor that other work waits for",
+        "Kueue: KEP-8691, concurrent admission, variants wait in the queue as workloads do",
+        snapshot(
+            nodes=BETTER,
+            queues=LADDER,
+            holding=[asking("p", "n2/0"), saved("q", "b", "n1/0")],
+            pending=[job("w", "b", pods(gpus=2))],
+        ),
+        waits={"w": Code.NO_FREE_CAPACITY},
         policy=MOVES,
     ),
 )

@@ -7,7 +7,7 @@ from django.db.models import Q
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("scheduler", "0022_dependency_hold")]
+    dependencies = [("scheduler", "0023_dependency_hold")]
     operations = [
         AddIndexConcurrently(
             "attempt",

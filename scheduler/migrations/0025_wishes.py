@@ -6,7 +6,7 @@ from django.db.models import Q
 
 
 class Migration(migrations.Migration):
-    dependencies = [("scheduler", "0021_elastic_index")]
+    dependencies = [("scheduler", "0024_losses_of_a_period")]
 
     operations = [
         migrations.AddField(

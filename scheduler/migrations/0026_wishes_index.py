@@ -7,7 +7,7 @@ from django.db.models import Q
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("scheduler", "0022_wishes")]
+    dependencies = [("scheduler", "0025_wishes")]
     operations = [
         AddIndexConcurrently(
             "podset",

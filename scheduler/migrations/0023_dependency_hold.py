@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('scheduler', '0021_elastic_index'),
+        ('scheduler', '0022_room_for_updates'),
     ]
 
     operations = [
