@@ -15,6 +15,7 @@ from functools import partial
 from itertools import chain, islice
 
 from scheduler.core.admission import Admission
+from scheduler.core.candidates import Candidates
 from scheduler.core.consolidate import may_return
 from scheduler.core.limits import IN_VAIN
 from scheduler.core.movers import Movers, again
@@ -25,7 +26,7 @@ from scheduler.core.reasons import PreemptRule
 from scheduler.core.request import Option, Request, Requests
 from scheduler.core.snapshot import HoldingView, PendingView, PodSetView, Snapshot
 from scheduler.core.units import ClusterId, FlavorId
-from scheduler.core.victims import Candidates, Held, Victim, loss_milli_s
+from scheduler.core.victims import Held, Victim, loss_milli_s
 
 MOST_LOOKS = 8
 """Workloads of one plan for which a better place is searched, plan after plan in turn."""

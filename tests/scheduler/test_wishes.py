@@ -154,7 +154,8 @@ def test_a_flavor_that_comes_later_stands_where_it_would_have_stood(shelf: Stage
     make(shelf, "h200")
     wishes.refresh(at=AT)
     assert accepted(made) == ["t4", "a100-40", "a100-80", "h100", "h200", "mi300x"]
-    views = asked.live()[str(made.id)].pod_sets
+    made.refresh_from_db()
+    views = asked.of({str(made.id): made.asks_version})[str(made.id)].pod_sets
     ids = {str(flavor.id): flavor.name for flavor in Flavor.objects.all()}
     assert [ids[flavor] for flavor in views[0].flavors] == accepted(made)
 
