@@ -30,6 +30,7 @@ from scheduler.selectors import checks, elastic, losses, pools
 from scheduler.selectors.losses import PREEMPTED
 from tenants import access
 from tenants.access import Action
+from tenants.selectors import quotas
 
 
 @never_cache
@@ -122,6 +123,14 @@ class Counts(Collector):
         yield GaugeMetricFamily(
             "berth_missing_pods", "Pods by which what runs may still grow.", elastic.missing()
         )
+        enforced = GaugeMetricFamily(
+            "berth_quotas_enforced",
+            "Quotas below what is held, of which the rest is preempted: now, or later.",
+            labels=["when"],
+        )
+        for when, count in quotas.enforced_counts(at=clock.now()).items():
+            enforced.add_metric([when], count)
+        yield enforced
         yield from _of_failures()
         yield from _of_check(checks.newest())
         yield from _of_cycle(waiting=counted.get(State.PENDING.value, 0))

@@ -16,12 +16,15 @@ class Cohorts:
     """Who is whose child. A cohort whose parent is unknown, or that is its own ancestor, hangs
     below the fleet, and so does a project of an unknown cohort."""
 
-    __slots__ = ("depth", "names", "number", "parents", "pasts", "paths", "quotas", "weights")
+    __slots__ = (
+        *("depth", "members", "names", "number", "parents", "pasts", "paths", "quotas"),
+        "weights",
+    )
 
     def __init__(self, *, cohorts: Iterable[CohortView], queues: Iterable[QueueView]) -> None:
-        """`number` is a project's; `paths` lead from below the fleet to a member, itself
-        included; `quotas` and `pasts` are a member's own, by flavor; `depth` is the longest
-        path."""
+        """`number` is a project's, `members` has the cohorts' too; `paths` lead from below the
+        fleet to a member, itself included; `quotas` and `pasts` are a member's own, by flavor;
+        `depth` is the longest path."""
         known = {cohort.id: cohort for cohort in sorted(cohorts, key=lambda c: c.id)}
         self.names: list[str] = ["the fleet"]
         self.parents: list[int] = [-1]
@@ -38,6 +41,8 @@ class Cohorts:
         for queue in queues:
             above = numbers.get(queue.cohort, FLEET) if queue.cohort else FLEET
             self.number[queue.project] = self._add(above, queue)
+        self.members: dict[ProjectId | CohortId, int] = dict(numbers.items())
+        self.members.update(self.number.items())
         self.depth = max(len(path) for path in self.paths)
 
     def _add(self, parent: int, member: CohortView | QueueView) -> int:

@@ -33,6 +33,7 @@ from scheduler.core.compiled import compiled
 from scheduler.core.consolidate import consolidate
 from scheduler.core.draft import Draft
 from scheduler.core.elastic import keeping, leaving
+from scheduler.core.enforce import enforce
 from scheduler.core.faults import of_rooms
 from scheduler.core.grow import Growth
 from scheduler.core.guarantees import BORROWED, OWN, tiers
@@ -79,12 +80,10 @@ def planned(
     with no_collection():
         memory = memory or Memory()
         found = memory.look(snapshot)
-        if found:
-            cycle = Cycle(sound(snapshot, found), policy, Memory())
-        else:
-            cycle = Cycle(snapshot, policy, memory)
+        of, cuts = enforce(sound(snapshot, found) if found else snapshot)
+        cycle = Cycle(of, policy, Memory() if found else memory)
         found += cycle.overdrawn()
-        made = cycle.run()
+        made = cuts.before(cycle.run())
     if not found:
         return made, cycle
     invalid = (

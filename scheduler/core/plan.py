@@ -41,7 +41,7 @@ class Admit:
 @dataclass(frozen=True, slots=True)
 class Preempt:
     """Take back all placements of `victim`; `preemptor` is planned once their release is seen. Who
-    moves to better flavors is its own."""
+    moves to better flavors is its own. By the rule QUOTA it is for nobody, NO_WORKLOAD."""
 
     victim: WorkloadId
     preemptor: WorkloadId
@@ -50,7 +50,8 @@ class Preempt:
 
 @dataclass(frozen=True, slots=True)
 class Shrink:
-    """Take back these placements of `victim`, which runs on with its least at least."""
+    """Take back these placements of `victim`, which runs on with its least at least. Else as
+    Preempt."""
 
     victim: WorkloadId
     placements: tuple[PlacementId, ...]

@@ -79,6 +79,7 @@ class PreemptRule(StrEnum):
     RECLAIM = "reclaim"  # its project borrows what the preemptor's project is guaranteed
     CONSOLIDATE = "consolidate"  # it starts again elsewhere at once, so that the preemptor fits
     BETTER = "better"  # it starts again on an earlier of its flavors; it is its own preemptor
+    QUOTA = "quota"  # its quota was lowered below what is held, and is enforced; for nobody
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,12 +121,17 @@ class ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class QuotaView:
-    """None for a limit means unlimited (borrow anything that is lent; lend everything unused)."""
+    """None for a limit means unlimited (borrow anything that is lent; lend everything unused).
+
+    From `enforce_at` on what is held beyond nominal + borrowing limit is taken back; None leaves
+    it to end by itself.
+    """
 
     flavor: FlavorId
     nominal_milli: int
     borrowing_limit_milli: int | None = None
     lending_limit_milli: int | None = None
+    enforce_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ ArrayId = NewType("ArrayId", str)
 
 NOBODY = UserId("")
 """The user of work whose project has no caps of users."""
+NO_WORKLOAD = WorkloadId("")
+"""For whom work is evicted that goes for nobody else's sake."""
 ONE_MILLI = 1000
 """One whole unit of any flavor."""
 

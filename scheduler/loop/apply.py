@@ -254,6 +254,7 @@ RULES = {
     PreemptRule.RECLAIM: "because its project borrowed what another project is guaranteed",
     PreemptRule.CONSOLIDATE: "to start again elsewhere at once, so that other work has room",
     PreemptRule.BETTER: "to start again at once on a flavor that it prefers, as it asked",
+    PreemptRule.QUOTA: "because more is held than its quota allows since that was lowered",
 }
 
 MOVES = {PreemptRule.CONSOLIDATE, PreemptRule.BETTER}

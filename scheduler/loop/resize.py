@@ -197,15 +197,12 @@ def _staying(attempts: Sequence[UUID]) -> dict[UUID, int]:
 
 def _names(shrinks: Sequence[Shrink]) -> dict[Shrink, str]:
     """For whom each is, as its own project may know it: of another project no more than why."""
-    names = dict(
-        Workload.objects.filter(
-            id__in=[s.preemptor for s in shrinks if s.rule is PreemptRule.PRIORITY]
-        ).values_list("id", "name")
+    rows = Workload.objects.filter(
+        id__in=[s.preemptor for s in shrinks if s.rule is PreemptRule.PRIORITY]
     )
+    names = {str(id): name for id, name in rows.values_list("id", "name")}
     return {
-        s: f"for {names[UUID(s.preemptor)]}, {RULES[s.rule]}"
-        if UUID(s.preemptor) in names
-        else RULES[s.rule]
+        s: f"for {names[s.preemptor]}, {RULES[s.rule]}" if s.preemptor in names else RULES[s.rule]
         for s in shrinks
     }
 

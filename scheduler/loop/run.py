@@ -20,13 +20,23 @@ from scheduler.core.plan import Hold, Plan
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.snapshot import Snapshot
-from scheduler.loop import defrag, dependencies, drain, faults, inputs, resize, retention
+from scheduler.loop import (
+    defrag,
+    dependencies,
+    drain,
+    enforcement,
+    faults,
+    inputs,
+    resize,
+    retention,
+)
 from scheduler.loop import lease as leases
 from scheduler.loop.apply import Outcome, apply
 from scheduler.models import CycleRecord, Workload
 from scheduler.selectors import better, checks, elastic
 from scheduler.selectors import policy as policies
 from scheduler.selectors.load import load
+from tenants.services import enforcement as quota_services
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +50,8 @@ def run_cycle(
     *, at: datetime, speed: float = 1.0, policy: Policy | None = None
 ) -> CycleRecord | None:
     """Plan and apply once. None when another worker holds the lease, or nothing waits, nor runs
-    with fewer pods than it asks for, nor on a later flavor than it asks to be moved to.
+    with fewer pods than it asks for, nor on a later flavor than it asks to be moved to, and no quota
+    is to be enforced.
 
     While admission is stopped, nothing starts and nobody is evicted for others; only reasons are
     written.
@@ -48,12 +59,14 @@ def run_cycle(
     """
     drain.evict(at=at, speed=speed)
     defrag.carry_out(shard=SHARD, at=at, speed=speed)
+    waiting = Workload.objects.filter(state=State.PENDING).exists()
     if not (
-        Workload.objects.filter(state=State.PENDING).exists()
+        waiting
         or elastic.is_short()
         or better.any_may_move(at=at)
+        or quota_services.any_due(at=at)
     ):
-        return None  # an idle installation pays for these five queries a tick
+        return None  # an idle installation pays for these seven queries a tick
     dependencies.settle(at=at)
     policy = policy or policies.current()
     lease = leases.acquire(shard=SHARD)
@@ -70,6 +83,7 @@ def run_cycle(
         outcome = apply(lease=lease, loaded=loaded, plan=decided, at=at, speed=speed)
         shrunk = resize.shrink(lease=lease, shrinks=decided.shrinks, at=at)
         grown = resize.grow(lease=lease, loaded=loaded, grows=decided.grows, at=at)
+        enforcement.settle(lease=lease, snapshot=loaded.snapshot, at=at)
         applied_at = perf_counter()
     except leases.Fenced as fenced:
         logger.warning("cycle dropped: %s", fenced.message)

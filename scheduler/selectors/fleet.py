@@ -69,7 +69,8 @@ _QUEUES = (
     run_times.GRANTED
     + """
 SELECT p.id::text, p.tenant_id::text, p.weight, q.flavor_id::text, q.nominal_milli,
-       q.borrowing_limit_milli, q.lending_limit_milli, p.queue_state <> 'open',
+       q.borrowing_limit_milli, q.lending_limit_milli,
+       ceil(extract(epoch FROM q.enforce_at))::bigint, p.queue_state <> 'open',
        p.max_running, p.user_max_running, p.user_max_gpus_milli,
        coalesce(p.min_run_time_s, g.seconds)
 FROM tenants_project p LEFT JOIN tenants_quota q ON q.project_id = p.id
@@ -108,7 +109,8 @@ def queues(*, past: Past | None = None) -> tuple[QueueView, ...]:
 
 _COHORTS = """
 SELECT t.id::text, t.parent_id::text, t.weight, q.flavor_id::text, q.nominal_milli,
-       q.borrowing_limit_milli, q.lending_limit_milli
+       q.borrowing_limit_milli, q.lending_limit_milli,
+       ceil(extract(epoch FROM q.enforce_at))::bigint
 FROM tenants_tenant t LEFT JOIN tenants_tenantquota q ON q.tenant_id = t.id
 """
 

@@ -13,6 +13,10 @@ def _in_range(column: str) -> Q:
     return Q((f"{column}__gte", 0), (f"{column}__lte", 10**12))
 
 
+def _enforced_has_a_limit() -> Q:
+    return Q(enforce_at__isnull=True) | Q(borrowing_limit_milli__isnull=False)
+
+
 def _limits_in_range() -> Q:
     limits = ("borrowing_limit_milli", "lending_limit_milli")
     borrowing, lending = (Q((f"{limit}__isnull", True)) | _in_range(limit) for limit in limits)
@@ -25,7 +29,9 @@ class Quota(Row):
     `used_milli` moves in the transactions that place and release; a trigger refuses any increase
     past nominal + borrowing limit, or past what the tenants above it and the fleet's members lend
     each other, and others refuse to delete or move a row that is used. `version` counts edits, so
-    that an approval binds to what was seen.
+    that an approval binds to what was seen. From `enforce_at` on what is held beyond nominal +
+    borrowing limit is taken back; null lets it end by itself, and so it is again once no more is
+    held.
     """
 
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="quotas")
@@ -35,6 +41,7 @@ class Quota(Row):
     lending_limit_milli = models.BigIntegerField(null=True, blank=True)
     used_milli = models.BigIntegerField(default=0)
     version = models.PositiveIntegerField(default=1)
+    enforce_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -46,6 +53,9 @@ class Quota(Row):
                 & _in_range("used_milli")
                 & _limits_in_range(),
                 name="quota_amounts_in_range",
+            ),
+            models.CheckConstraint(
+                condition=_enforced_has_a_limit(), name="quota_enforced_has_a_limit"
             ),
         ]
 
@@ -68,6 +78,7 @@ class TenantQuota(Row):
     borrowing_limit_milli = models.BigIntegerField(null=True, blank=True)
     lending_limit_milli = models.BigIntegerField(null=True, blank=True)
     version = models.PositiveIntegerField(default=1)
+    enforce_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -77,6 +88,9 @@ class TenantQuota(Row):
             models.CheckConstraint(
                 condition=_in_range("nominal_milli") & _limits_in_range(),
                 name="tenant_quota_amounts_in_range",
+            ),
+            models.CheckConstraint(
+                condition=_enforced_has_a_limit(), name="tenant_quota_enforced_has_a_limit"
             ),
         ]
 

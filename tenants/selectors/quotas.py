@@ -1,8 +1,10 @@
 """Reading quotas and the requests for more, as far as an actor may see."""
 
+from collections import Counter
+from datetime import datetime
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from tenants import access
 from tenants.access import Actor
@@ -28,6 +30,20 @@ def tenant_quotas(
     if flavor is not None:
         rows = rows.filter(flavor__name=flavor)
     return rows.filter(tenant__in=access.tenants_for_actor(actor))
+
+
+def enforced_counts(*, at: datetime) -> dict[str, int]:
+    """How many quotas, of projects and tenants, are below what is held and enforced: "now", or
+    "later". Two queries."""
+    found = Counter(now=0, later=0)
+    for model in (Quota, TenantQuota):
+        found.update(
+            model.objects.aggregate(
+                now=Count("id", filter=Q(enforce_at__lte=at)),
+                later=Count("id", filter=Q(enforce_at__gt=at)),
+            )
+        )
+    return dict(found)
 
 
 def requests(

@@ -23,6 +23,14 @@ class QuotaLine:
     lending_limit_milli: int | None
     used_milli: int
     version: int
+    enforce_at: datetime | None
+
+    @property
+    def over_milli(self) -> int:
+        """Held beyond what it allows; 0 or less where it is kept."""
+        if self.borrowing_limit_milli is None:
+            return 0
+        return self.used_milli - self.nominal_milli - self.borrowing_limit_milli
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +39,12 @@ class SharedLine:
     bound what they borrow and lend together, None is no limit."""
 
     tenant: str
+    tenant_id: UUID
     flavor: str
     nominal_milli: int
     borrowing_limit_milli: int | None
     lending_limit_milli: int | None
+    enforce_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +57,7 @@ class Branch:
     path: tuple[str, ...]
     quotas: tuple[QuotaLine, ...]
     may_request: bool
+    may_edit: bool
     shared: tuple[SharedLine, ...]
 
 
@@ -100,6 +111,7 @@ def branches(*, actor: Actor) -> tuple[Branch, ...]:
             path=paths[project.id],
             quotas=quotas.get(project.id, ()),
             may_request=access.allowed(actor, Action.REQUEST_QUOTA, project=project),
+            may_edit=access.allowed(actor, Action.EDIT_QUOTA, project=project),
             shared=tuple(line for tenant in above[project.id] for line in shared.get(tenant, ())),
         )
         for project in projects
@@ -113,10 +125,12 @@ def _shared(names: Mapping[UUID, str]) -> dict[UUID, tuple[SharedLine, ...]]:
     for quota in rows.order_by("flavor__name"):
         line = SharedLine(
             tenant=names[quota.tenant_id],
+            tenant_id=quota.tenant_id,
             flavor=quota.flavor.name,
             nominal_milli=quota.nominal_milli,
             borrowing_limit_milli=quota.borrowing_limit_milli,
             lending_limit_milli=quota.lending_limit_milli,
+            enforce_at=quota.enforce_at,
         )
         found[quota.tenant_id] = (*found.get(quota.tenant_id, ()), line)
     return found
@@ -140,6 +154,7 @@ def _quota_line(quota: Quota) -> QuotaLine:
         lending_limit_milli=quota.lending_limit_milli,
         used_milli=quota.used_milli,
         version=quota.version,
+        enforce_at=quota.enforce_at,
     )
 
 

@@ -26,11 +26,13 @@ class VersionMismatch(Conflict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amounts:
-    """In thousandths of the flavor; a limit of None is no limit."""
+    """In thousandths of the flavor; a limit of None is no limit. What is held beyond nominal +
+    borrowing limit is taken back from `enforce_at` on; None lets it end by itself."""
 
     nominal_milli: int
     borrowing_limit_milli: int | None = None
     lending_limit_milli: int | None = None
+    enforce_at: datetime | None = None
 
 
 def set_quota(
@@ -44,8 +46,9 @@ def set_quota(
 ) -> Quota:
     """Make the project's quota of `flavor` be `amounts`, as an operator.
 
-    Lowering it below what is used takes nothing back: it only admits nothing more. `version` is
-    the one the caller saw, 0 for none yet; None overwrites whatever is there.
+    Lowering it below what is used takes nothing back before `amounts.enforce_at`: it only admits
+    nothing more. `version` is the one the caller saw, 0 for none yet; None overwrites whatever is
+    there.
     Raises NotFound or NotAllowed for the project, Invalid for an amount out of range,
     VersionMismatch when somebody edited the quota meanwhile.
     """
@@ -108,6 +111,7 @@ def raise_nominal(
                 nominal_milli=nominal_milli,
                 borrowing_limit_milli=quota.borrowing_limit_milli,
                 lending_limit_milli=quota.lending_limit_milli,
+                enforce_at=quota.enforce_at,
             ),
         )
     record(actor, quota, before, action="quota.grant", at=at)
@@ -116,13 +120,21 @@ def raise_nominal(
 
 
 def _check(amounts: Amounts) -> None:
-    for name, value in asdict(amounts).items():
+    for name in ("nominal_milli", "borrowing_limit_milli", "lending_limit_milli"):
+        value = getattr(amounts, name)
         if value is not None and not 0 <= value <= MAX_MILLI:
             raise Invalid(
                 f"{value} is not between 0 and {MAX_MILLI}.",
                 pointer=f"/{name}",
                 code="out-of-range",
             )
+    if amounts.enforce_at is not None and amounts.borrowing_limit_milli is None:
+        raise Invalid(
+            "Without a borrowing limit nothing is ever held beyond it: there is nothing to take"
+            " back. Give a limit, 0 for none of what others lend.",
+            pointer="/borrowing_limit_milli",
+            code="required",
+        )
 
 
 def _set[Q: (Quota, TenantQuota)](
@@ -155,6 +167,7 @@ def _change(quota: Quota | TenantQuota, amounts: Amounts) -> None:
         nominal_milli=amounts.nominal_milli,
         borrowing_limit_milli=amounts.borrowing_limit_milli,
         lending_limit_milli=amounts.lending_limit_milli,
+        enforce_at=amounts.enforce_at,
     )
     quota.refresh_from_db()
 
@@ -182,5 +195,6 @@ def _fields(quota: Quota | TenantQuota) -> dict[str, object]:
         "nominal_milli": quota.nominal_milli,
         "borrowing_limit_milli": quota.borrowing_limit_milli,
         "lending_limit_milli": quota.lending_limit_milli,
+        "enforce_at": quota.enforce_at.isoformat() if quota.enforce_at else None,
         "version": quota.version,
     }

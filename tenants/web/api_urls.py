@@ -2,7 +2,15 @@
 
 from django.urls import path
 
-from tenants.web import api, queue_api, quota_api, reservation_api, run_time_api, tenant_quotas
+from tenants.web import (
+    api,
+    lowering_api,
+    queue_api,
+    quota_api,
+    reservation_api,
+    run_time_api,
+    tenant_quotas,
+)
 
 urlpatterns = [
     path("me", api.MeApi.as_view(), name="me"),
@@ -28,6 +36,12 @@ urlpatterns = [
     path("members/<uuid:id>", api.MemberApi.as_view(), name="member"),
     path("tokens", api.TokensApi.as_view(), name="tokens"),
     path("tokens/<uuid:id>", api.TokenApi.as_view(), name="token"),
+    path("quotas/dry-run", lowering_api.QuotaDryRunApi.as_view(), name="quotas-dry-run"),
+    path(
+        "tenant-quotas/dry-run",
+        lowering_api.TenantQuotaDryRunApi.as_view(),
+        name="tenant-quotas-dry-run",
+    ),
     path("quotas", quota_api.QuotasApi.as_view(), name="quotas"),
     path("tenant-quotas", tenant_quotas.TenantQuotasApi.as_view(), name="tenant-quotas"),
     path("quota-requests", quota_api.QuotaRequestsApi.as_view(), name="quota-requests"),

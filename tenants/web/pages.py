@@ -43,6 +43,7 @@ def quota_list(request: HttpRequest) -> HttpResponse:
     context = {
         "trees": _by_tenant(branches),
         "may_request": any(branch.may_request for branch in branches),
+        "may_edit_tenants": actor.permits_everywhere(Action.EDIT_QUOTA),
         "over_models": any(q.flavor.endswith(SEVENTHS) for b in branches for q in b.quotas),
         "rev": rev,
     }

@@ -18,6 +18,7 @@ from tenants.selectors import quotas as selectors
 from tenants.selectors import spend
 from tenants.services import quotas, rates, requests
 from tenants.web import serializers as s
+from tenants.web.amounts import amounts
 
 type Out = dict[str, Any]  # Any: JSON values
 
@@ -78,11 +79,7 @@ class QuotasApi(ApiView):
                 actor=self.actor,
                 project=project,
                 flavor=flavor,
-                amounts=quotas.Amounts(
-                    nominal_milli=body["nominal_milli"],
-                    borrowing_limit_milli=body["borrowing_limit_milli"],
-                    lending_limit_milli=body["lending_limit_milli"],
-                ),
+                amounts=amounts(body, at=self.at),
                 version=body["version"],
                 at=self.at,
             )

@@ -12,6 +12,7 @@ from tenants.services.quotas import MAX_MILLI
 from tenants.services.rates import PRICE
 from tenants.services.requests import MAX_TEXT
 from tenants.services.tokens import MAX_AGE
+from tenants.web.amounts import ENFORCED, AmountsIn
 
 type Rows = Any  # plain rows
 
@@ -173,6 +174,7 @@ class QuotaOut(serializers.Serializer[Rows]):
     lending_limit_milli = serializers.IntegerField(allow_null=True)
     used_milli = serializers.IntegerField()
     version = serializers.IntegerField()
+    enforce_at = serializers.DateTimeField(allow_null=True, help_text=ENFORCED)
 
 
 class QuotaSetOut(QuotaOut):
@@ -182,15 +184,8 @@ class QuotaSetOut(QuotaOut):
     )
 
 
-class QuotaIn(StrictSerializer):
+class QuotaIn(AmountsIn):
     project = Id()
-    flavor = Text(max_length=63)
-    nominal_milli = Integer(high=MAX_MILLI)
-    borrowing_limit_milli = Integer(high=MAX_MILLI, allow_null=True)
-    lending_limit_milli = Integer(high=MAX_MILLI, allow_null=True)
-    version = Integer(
-        high=2**31 - 1, help_text="The version you saw, 0 where there is no quota yet."
-    )
 
 
 class QuotasQuery(StrictSerializer):

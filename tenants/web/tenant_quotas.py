@@ -6,7 +6,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from controlplane.api.fields import Id, Integer, StrictSerializer, Text
+from controlplane.api.fields import Id, StrictSerializer, Text
 from controlplane.api.pagination import Keyset
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView, many
@@ -14,6 +14,7 @@ from scheduler.selectors import guarantees
 from tenants import access
 from tenants.selectors import quotas as selectors
 from tenants.services import quotas
+from tenants.web.amounts import ENFORCED, AmountsIn, amounts
 from tenants.web.quota_api import Out, flavor_named
 
 _WARNINGS = "What is promised beyond what there is, a sentence each."
@@ -31,21 +32,15 @@ class TenantQuotaOut(serializers.Serializer[Any]):  # Any: plain rows
     borrowing_limit_milli = serializers.IntegerField(allow_null=True)
     lending_limit_milli = serializers.IntegerField(allow_null=True)
     version = serializers.IntegerField()
+    enforce_at = serializers.DateTimeField(allow_null=True, help_text=ENFORCED)
 
 
 class TenantQuotaSetOut(TenantQuotaOut):
     warnings = serializers.ListField(child=serializers.CharField(), help_text=_WARNINGS)
 
 
-class TenantQuotaIn(StrictSerializer):
+class TenantQuotaIn(AmountsIn):
     tenant = Id()
-    flavor = Text(max_length=63)
-    nominal_milli = Integer(high=quotas.MAX_MILLI)
-    borrowing_limit_milli = Integer(high=quotas.MAX_MILLI, allow_null=True)
-    lending_limit_milli = Integer(high=quotas.MAX_MILLI, allow_null=True)
-    version = Integer(
-        high=2**31 - 1, help_text="The version you saw, 0 where there is no quota yet."
-    )
 
 
 class TenantQuotasQuery(StrictSerializer):
@@ -91,11 +86,7 @@ class TenantQuotasApi(ApiView):
                 actor=self.actor,
                 tenant=access.tenant_or_404(self.actor, body["tenant"]),
                 flavor=flavor,
-                amounts=quotas.Amounts(
-                    nominal_milli=body["nominal_milli"],
-                    borrowing_limit_milli=body["borrowing_limit_milli"],
-                    lending_limit_milli=body["lending_limit_milli"],
-                ),
+                amounts=amounts(body, at=self.at),
                 version=body["version"],
                 at=self.at,
             )

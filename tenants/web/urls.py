@@ -2,10 +2,18 @@
 
 from django.urls import path
 
-from tenants.web import pages, project_pages, reservation_pages, token_pages
+from tenants.web import lowering_pages, pages, project_pages, reservation_pages, token_pages
 
 urlpatterns = [
     path("quota", pages.quota_list, name="quota-list"),
+    path(
+        "projects/<uuid:id>/quotas/<str:flavor>",
+        lowering_pages.project_quota,
+        name="project-quota",
+    ),
+    path(
+        "tenants/<uuid:id>/quotas/<str:flavor>", lowering_pages.tenant_quota, name="tenant-quota"
+    ),
     path("projects/<uuid:id>", project_pages.project_detail, name="project-detail"),
     path("projects/<uuid:id>/queue", project_pages.project_queue, name="project-queue"),
     path("projects/<uuid:id>/caps", project_pages.project_caps, name="project-caps"),

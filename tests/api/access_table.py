@@ -100,6 +100,7 @@ _SETS_QUOTA = "403 403 200 403 403 200 403 404 401 401 403 404 403"
 _MANAGE_QUEUE = "200 403 200 403 403 200 403 404 401 401 403 404 200"
 _EDIT_QUOTA = "403 403 200 403 403 200 403 404 401 401 403 404 403"
 _EDIT_QUOTA_OF_TENANT = "403 403 200 403 403 200 403 404 401 401 403 403 403"
+_EDIT_TENANTS = "403 403 403 403 403 200 403 404 401 401 403 403 403"
 _OPERATE_MAKES = _OPERATE.replace("200", "201")
 _ID, _WORKLOAD = {"id": "workload"}, {"id": "workload"}
 _ARRAY = {"id": "array"}
@@ -156,6 +157,8 @@ API: dict[tuple[str, str], Row] = {
     ),
     ("GET", "quotas"): Row(_TENANTS, query=_project),
     ("POST", "quotas"): Row("403 403 200 403 403 200 403 404 401 401 403 404 403", body=_quota),
+    ("POST", "quotas/dry-run"): Row(_SETS_QUOTA, body=_quota),
+    ("POST", "tenant-quotas/dry-run"): Row(_EDIT_TENANTS, body=_tenant_quota),
     ("GET", "tenant-quotas"): Row(
         # A token of a project sees the tenants above it.
         "200 200 200 200 200 200 200 404 401 401 200 200 200",
@@ -258,6 +261,10 @@ _PAGE = "200 200 200 200 200 200 200 200 302 302 302 302 302"
 _EMPTY_FORM = "422 422 422 422 422 422 422 422 302 302 302 302 302"
 _MANAGE_QUEUE_PAGE = "303 403 303 403 403 303 403 404 302 302 302 302 302"
 _OPERATE_PAGE = "403 403 403 403 403 200 403 403 302 302 302 302 302"
+_SET_QUOTA_PAGE = "403 403 200 403 403 200 403 404 302 302 302 302 302"
+_SET_TENANT_PAGE = "403 403 403 403 403 200 403 404 302 302 302 302 302"
+_QUOTA_OF_PROJECT = {"id": "project", "flavor": "=h100-80gb"}
+_QUOTA_OF_TENANT = {"id": "tenant", "flavor": "=h100-80gb"}
 _TENANTS_PAGE = "200 200 200 200 200 200 200 404 302 302 302 302 302"
 
 OTHERS: dict[tuple[str, str], Row] = {
@@ -312,6 +319,14 @@ OTHERS: dict[tuple[str, str], Row] = {
     ("POST", "projects/<uuid:id>/caps"): Row(_MANAGE_QUEUE_PAGE, {"id": "project"}, form=True),
     ("POST", "projects/<uuid:id>/min-run-time"): Row(
         "403 403 303 403 403 303 403 404 302 302 302 302 302", {"id": "project"}, form=True
+    ),
+    ("GET", "projects/<uuid:id>/quotas/<str:flavor>"): Row(_SET_QUOTA_PAGE, _QUOTA_OF_PROJECT),
+    ("POST", "projects/<uuid:id>/quotas/<str:flavor>"): Row(
+        _SET_QUOTA_PAGE.replace("200", "422"), _QUOTA_OF_PROJECT, form=True
+    ),
+    ("GET", "tenants/<uuid:id>/quotas/<str:flavor>"): Row(_SET_TENANT_PAGE, _QUOTA_OF_TENANT),
+    ("POST", "tenants/<uuid:id>/quotas/<str:flavor>"): Row(
+        _SET_TENANT_PAGE.replace("200", "422"), _QUOTA_OF_TENANT, form=True
     ),
     ("GET", "reservations"): Row(_PAGE),
     ("POST", "reservations"): Row(

@@ -5,7 +5,7 @@ import json
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -61,6 +61,9 @@ def test_metrics_count_states_and_leases_by_id_only(api: Api, cast: Cast) -> Non
     SchedulerLease.objects.create(
         shard="main", epoch=7, holder="w1", expires_at=Now() + timedelta(seconds=10)
     )
+    factories.quota(cast.detection, flavor, borrowing_limit_milli=0, enforce_at=factories.AT)
+    later = datetime.now(UTC) + timedelta(days=1)
+    factories.quota(cast.dialogue, flavor, borrowing_limit_milli=0, enforce_at=later)
     token = factories.token(cast.oz)
     text = APIClient(headers=factories.bearer(token)).get("/metrics").content.decode()
     lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
@@ -70,6 +73,8 @@ def test_metrics_count_states_and_leases_by_id_only(api: Api, cast: Cast) -> Non
     assert lines['berth_scheduler_lease_epoch{shard="main"}'] == "7.0"
     assert float(lines['berth_scheduler_lease_left_seconds{shard="main"}']) == pytest.approx(10, 1)
     assert lines["berth_operations_due"] == "0.0"
+    assert lines['berth_quotas_enforced{when="now"}'] == "1.0"
+    assert lines['berth_quotas_enforced{when="later"}'] == "1.0"
     for word in ("secret", "Vision", "Detection", "SUCCEEDED", "w1"):
         assert word not in text
 

@@ -50,6 +50,7 @@ def test_an_operator_sets_it_and_whoever_sees_the_tenant_sees_it(
         "borrowing_limit_milli": 2000,
         "lending_limit_milli": None,
         "version": 1,
+        "enforce_at": None,
     }
     assert api(cast.cleo).get(URL).json()["items"] == []
     assert api(cast.cleo).get(URL, {"tenant": str(cast.vision.id)}).status_code == 404

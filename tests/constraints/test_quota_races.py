@@ -24,12 +24,24 @@ def h100(transactional_db: None) -> Flavor:
     return factories.flavor()
 
 
-def set_quota(cast: Cast, h100: Flavor, *, version: int | None, **limits: int) -> Quota:
+def set_quota(
+    cast: Cast,
+    h100: Flavor,
+    *,
+    version: int | None,
+    nominal_milli: int = 8000,
+    borrowing_limit_milli: int | None = None,
+    lending_limit_milli: int | None = None,
+) -> Quota:
     return quotas.set_quota(
         actor=actor_for(user=cast.oz),
         project=cast.detection,
         flavor=h100,
-        amounts=quotas.Amounts(**{"nominal_milli": 8000, **limits}),
+        amounts=quotas.Amounts(
+            nominal_milli=nominal_milli,
+            borrowing_limit_milli=borrowing_limit_milli,
+            lending_limit_milli=lending_limit_milli,
+        ),
         version=version,
         at=factories.AT,
     )

@@ -94,7 +94,8 @@ def _of(made: Plan, workload: str) -> Iterator[str]:
                 yield f"  rank {place.rank}: node {place.node} {on}".rstrip()
     for preempt in made.preempts:
         if preempt.victim == workload:
-            yield f"It is evicted for {preempt.preemptor}, by the rule {preempt.rule}."
+            whom = preempt.preemptor or "nobody"
+            yield f"It is evicted for {whom}, by the rule {preempt.rule}."
         if preempt.preemptor == workload:
             yield f"{preempt.victim} is evicted for it, by the rule {preempt.rule}."
     for hold in made.holds:

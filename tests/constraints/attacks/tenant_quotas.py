@@ -4,7 +4,7 @@ from clusters.models import Flavor
 from tenants.models import Project, Quota, Tenant, TenantQuota
 from tests.constraints.attack import Attack, negative
 from tests.constraints.moves import Statement, change, copy, update
-from tests.constraints.rows import make
+from tests.constraints.rows import NOON, make
 
 
 def _fleet(lent: int | None = None, borrowed: int | None = None) -> tuple[Quota, Quota]:
@@ -57,6 +57,11 @@ ATTACKS = (
         )
         for column in ("nominal_milli", "borrowing_limit_milli", "lending_limit_milli")
         for what, milli in (("negative", -1), ("so large that sums may overflow", 10**12 + 1))
+    ),
+    Attack(
+        "tenant_quota_enforced_has_a_limit",
+        "what is beyond a quota without a limit is to be taken back",
+        change(TenantQuota, borrowing_limit_milli=None, enforce_at=NOON),
     ),
     negative("tenants_tenantquota_version_check", TenantQuota, "version"),
     Attack(

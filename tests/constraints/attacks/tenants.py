@@ -252,6 +252,11 @@ QUOTAS = (
         "the lending limit is negative",
         change(Quota, lending_limit_milli=-1),
     ),
+    Attack(
+        "quota_enforced_has_a_limit",
+        "what is beyond a quota without a limit is to be taken back",
+        change(Quota, borrowing_limit_milli=None, enforce_at=NOON),
+    ),
     negative("tenants_quota_version_check", Quota, "version"),
     Attack(
         "quota_within_limits_on_update",

@@ -1,0 +1,119 @@
+"""Setting one quota of a project or tenant, having seen who would be preempted for it."""
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from clusters.models import Flavor
+from controlplane.api.auth import actor_of
+from controlplane.kernel import clock
+from controlplane.kernel.errors import Conflict, Invalid, NotFound
+from controlplane.kernel.htmx import focus_fault, go, page, partial
+from controlplane.kernel.throttle import TooOften
+from scheduler.services import lowering
+from tenants import access
+from tenants.access import Action, Actor
+from tenants.models import Project, Quota, Tenant, TenantQuota
+from tenants.services import quotas
+from tenants.web.lowering_api import shown
+from tenants.web.lowering_forms import LoweringForm
+
+_SHOW = "show"
+"""The name of the button that shows who goes, and saves nothing."""
+
+
+@page("GET", "HEAD", "POST")
+def project_quota(request: HttpRequest, id: UUID, flavor: str) -> HttpResponse:
+    """A POST of the button `show` tells who would be preempted; any other sets the quota. 422 with
+    the form when it can't be so, 409 when somebody else set it meanwhile."""
+    actor = actor_of(request)
+    project = access.project_or_404(actor, id)
+    access.authorize(actor, Action.EDIT_QUOTA, project=project)
+    return _quota(request, actor, project, _flavor(flavor))
+
+
+@page("GET", "HEAD", "POST")
+def tenant_quota(request: HttpRequest, id: UUID, flavor: str) -> HttpResponse:
+    """As `project_quota`, of what a tenant has beside its projects' own."""
+    actor = actor_of(request)
+    tenant = access.tenant_or_404(actor, id)
+    access.authorize_fleet(actor, Action.EDIT_QUOTA)
+    return _quota(request, actor, tenant, _flavor(flavor))
+
+
+def _flavor(name: str) -> Flavor:
+    found = Flavor.objects.filter(name=name).first()
+    if found is None:
+        raise NotFound("There is no such flavor.")
+    return found
+
+
+def _quota(
+    request: HttpRequest, actor: Actor, owner: Project | Tenant, flavor: Flavor
+) -> HttpResponse:
+    context: dict[str, object] = {"owner": owner, "flavor": flavor}
+    if request.method != "POST":
+        return _page(request, LoweringForm.of(_now(owner, flavor)), context)
+    posted = request.POST.copy()
+    shows = bool(posted.pop(_SHOW, []))
+    form, at = LoweringForm(posted, request.FILES), clock.now()
+    status = 422
+    if form.is_valid():
+        try:
+            amounts = form.amounts(at=at)
+            if shows:
+                found = lowering.preview(
+                    actor=actor, owner=owner, flavor=flavor, amounts=amounts, at=at
+                )
+                context["found"] = shown(found, enforce_at=amounts.enforce_at)
+                return _page(request, form, context)
+            version = form.cleaned_data["version"]
+            _set(actor, owner, flavor, amounts, version)
+        except TooOften as error:
+            answer = _page(request, form, context | {"refusal": error.message}, status=429)
+            answer.headers["Retry-After"] = str(error.wait)
+            return answer
+        except Invalid as error:
+            form.show(error)
+        except Conflict as error:
+            form.add_error(None, error.message)
+            status = 409
+        else:
+            messages.success(request, f"The quota of {owner.name} is set.")
+            return go(request, reverse("quota-list"))
+    focus_fault(form)
+    return _page(request, form, context, status=status)
+
+
+def _now(owner: Project | Tenant, flavor: Flavor) -> Quota | TenantQuota | None:
+    if isinstance(owner, Project):
+        return Quota.objects.filter(project=owner, flavor=flavor).first()
+    return TenantQuota.objects.filter(tenant=owner, flavor=flavor).first()
+
+
+def _set(
+    actor: Actor,
+    owner: Project | Tenant,
+    flavor: Flavor,
+    amounts: quotas.Amounts,
+    version: int,
+) -> None:
+    at = clock.now()
+    if isinstance(owner, Project):
+        quotas.set_quota(
+            actor=actor, project=owner, flavor=flavor, amounts=amounts, at=at, version=version
+        )
+    else:
+        quotas.set_tenant_quota(
+            actor=actor, tenant=owner, flavor=flavor, amounts=amounts, at=at, version=version
+        )
+
+
+def _page(
+    request: HttpRequest, form: LoweringForm, context: dict[str, object], *, status: int = 200
+) -> HttpResponse:
+    return partial(
+        request, "tenants/quota_set.html", "form", context | {"form": form}, status=status
+    )
