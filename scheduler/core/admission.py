@@ -92,10 +92,12 @@ class Admission:
         return self._ahead.setdefault(project, {})
 
     def of_tier(self, *, pending: PendingView, request: Request) -> tuple[Option, ...]:
-        """The options of the round's tier, and of those before it."""
+        """The options of the round's tier, and of those before it, that its budgets cover."""
+        lacks = self.caps.budgets.lacks
+        covered = [o for o in request.options if lacks(pending=pending, option=o) is None]
         if self.tier == BORROWED:
-            return request.options
-        return tuple(o for o in request.options if self._tier(pending, o) >= self.tier)
+            return tuple(covered)
+        return tuple(o for o in covered if self._tier(pending, o) >= self.tier)
 
     def claim(self, *, pending: PendingView, request: Request) -> None:
         """It did not start within a guarantee: what comes behind it in its project waits."""
@@ -158,7 +160,7 @@ class Admission:
         return reason
 
     def has_quota(self, *, pending: PendingView, option: Option) -> bool:
-        """Whether the quota left is enough for the least start."""
+        """Whether the quota and the budgets left are enough for the least start."""
         return self._spare(pending, option) is not None
 
     def has_room(self, *, pending: PendingView, request: Request, option: Option) -> bool:
@@ -216,7 +218,10 @@ class Admission:
         return min(available, promised or 0)
 
     def _spare(self, pending: PendingView, option: Option) -> dict[FlavorId, int] | None:
-        """The quota left per flavor; None when that is not enough for the least start."""
+        """The quota left per flavor; None when that, or a budget, is not enough for the least
+        start."""
+        if self.caps.budgets.lacks(pending=pending, option=option) is not None:
+            return None
         spare: dict[FlavorId, int] = {}
         for flavor, asked in option.needs:
             available = self.available(pending.project, flavor)
@@ -291,7 +296,8 @@ class Admission:
 
     def _why_no_quota(self, pending: PendingView, option: Option) -> Reason | None:
         book, project = self.draft.book, pending.project
-        reason = firm.why_not(drafts=self._drafts, pending=pending, option=option)
+        reason = self.caps.budgets.lacks(pending=pending, option=option)
+        reason = reason or firm.why_not(drafts=self._drafts, pending=pending, option=option)
         if reason is not None:
             return reason
         for flavor, asked in option.needs:

@@ -1,4 +1,5 @@
-"""The caps of projects, of each submitter in one, and of arrays: how much runs at once.
+"""The caps of projects, of each submitter in one, and of arrays: how much runs at once; and, kept
+beside them, budgets.
 
 Counted is what holds capacity, and what a plan starts or lets wait for an eviction. A cap takes
 nothing back: one that was lowered only keeps more from starting. Where there are none, they cost a
@@ -6,9 +7,10 @@ look-up.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from scheduler.core.budgets import Budgets, Workload
 from scheduler.core.limits import because
 from scheduler.core.plan import Place
 from scheduler.core.quota import amount_milli
@@ -20,18 +22,16 @@ from scheduler.core.snapshot import (
     FlavorKind,
     HeldView,
     PendingView,
-    QueueView,
+    Snapshot,
 )
 from scheduler.core.units import ArrayId, FlavorId, ProjectId, UserId
 
 type _Submitter = tuple[ProjectId, UserId]
 
 
-class Counted(Protocol):
+class Counted(Workload, Protocol):
     """A workload, as far as caps look at it."""
 
-    @property
-    def project(self) -> ProjectId: ...
     @property
     def user(self) -> UserId: ...
     @property
@@ -41,22 +41,33 @@ class Counted(Protocol):
 class Caps:
     """Counts, moved as work starts and ends; `add` what runs before the first question."""
 
-    def __init__(self, *, queues: Iterable[QueueView]) -> None:
+    def __init__(self, snapshot: Snapshot) -> None:
         self._of: Mapping[ProjectId, CapsView] = {
-            queue.project: queue.caps for queue in queues if queue.caps is not None
+            queue.project: queue.caps for queue in snapshot.queues if queue.caps is not None
         }
+        self.budgets = Budgets(snapshot)
         self._of_array: Counter[ArrayId] = Counter()
         self._running: Counter[ProjectId] = Counter()
         self._user_running: Counter[_Submitter] = Counter()
         self._user_milli: Counter[_Submitter] = Counter()
 
-    def add(self, *, workload: Counted, holds: Iterable[Place | HeldView]) -> None:
+    @classmethod
+    def running(cls, snapshot: Snapshot) -> "Caps":
+        """With what holds in the snapshot."""
+        caps = cls(snapshot)
+        for held in snapshot.holding:
+            caps.add(workload=held, holds=held.placements)
+        return caps
+
+    def add(self, *, workload: Counted, holds: Sequence[Place | HeldView]) -> None:
         """It holds these from now on."""
         self._move(1, workload, holds)
+        self.budgets.add(workload=workload, holds=holds)
 
-    def remove(self, *, workload: Counted, holds: Iterable[Place | HeldView]) -> None:
+    def remove(self, *, workload: Counted, holds: Sequence[Place | HeldView]) -> None:
         """Take back what `add` put in."""
         self._move(-1, workload, holds)
+        self.budgets.remove(workload=workload, holds=holds)
 
     def may_grow(self, *, workload: Counted, amount_milli: int) -> bool:
         """Whether its submitter may hold so many thousandths of devices more."""
@@ -66,7 +77,7 @@ class Caps:
         held = self._user_milli[workload.project, workload.user]
         return held + amount_milli <= caps.user_gpus_milli
 
-    def _move(self, sign: int, workload: Counted, holds: Iterable[Place | HeldView]) -> None:
+    def _move(self, sign: int, workload: Counted, holds: Sequence[Place | HeldView]) -> None:
         if workload.array is not None:
             self._of_array[workload.array.id] += sign
         project, user = workload.project, workload.user
@@ -88,7 +99,7 @@ class Caps:
             )
         caps = self._of.get(pending.project)
         if caps is None:
-            return None
+            return self.budgets.reached(pending)
         submitter = pending.project, pending.user
         for cap, limit, used in (
             (Cap.RUNNING, caps.running, self._running[pending.project]),
@@ -108,13 +119,15 @@ class Caps:
                 limit_milli=limit,
                 used_milli=used,
             )
-        return None
+        return self.budgets.reached(pending)
 
     def narrow(self, *, pending: PendingView, option: Option, spare: dict[FlavorId, int]) -> None:
-        """Leave in `spare` no more than its submitter may hold; for what has reached no cap.
+        """Leave in `spare` no more than its submitter may hold, and its budgets cover; for what
+        has reached no cap.
 
         The least start of each flavor stays; what is left beyond goes to the flavors in turn.
         """
+        self.budgets.narrow(pending=pending, option=option, spare=spare)
         caps = self._of.get(pending.project)
         if caps is None or caps.user_gpus_milli is None:
             return

@@ -2,7 +2,7 @@
 
 Cheapest first, by what the user gives up: a preference (another flavor or cluster, a wider level
 of the topology), then time or size (a run-time limit, cores, memory, fewer pods to begin with),
-then safety (being preemptible), then somebody else's yes (quota), then time itself.
+then safety (being preemptible), then somebody else's yes (quota, a budget), then time itself.
 """
 
 from dataclasses import dataclass
@@ -33,6 +33,7 @@ class Change(StrEnum):
     PODS = "pods"  # start with fewer
     PREEMPTIBLE = "preemptible"  # give way to others
     QUOTA = "quota"  # ask for more
+    BUDGET = "budget"  # ask for a larger one
     WAIT = "wait"  # for what ends by its run-time limit
 
 
@@ -42,7 +43,8 @@ class Relaxation:
 
     `starts_now`: it starts in the plan made now; else it waits for less, for evictions that begin
     at once or (WAIT) for `new` seconds. `subject` is the flavor of QUOTA by name, and the pod set
-    of CORES, MEMORY and PODS by id; of QUOTA `new` is how much more.
+    of CORES, MEMORY and PODS by id; of QUOTA `new` is how much more, and of BUDGET, in thousandths
+    of a device for an hour. Whose budget it is, also of RUN_LIMIT, `subject` says by name.
     """
 
     change: Change
@@ -65,6 +67,11 @@ def describe(found: Relaxation) -> str:
             wanted = f"in one {new}, not in one {old}" if new else f"apart where one {old} is full"
             return f"Let its pods start {wanted}."
         case Change.RUN_LIMIT:
+            if found.subject:
+                return (
+                    f"Set a run-time limit of at most {new}: the budget of {found.subject} covers"
+                    " that."
+                )
             return f"Set a run-time limit of at most {new}: it then ends before what is kept."
         case Change.CORES:
             return f"Ask for {new} cores a pod, not {old}."
@@ -78,6 +85,8 @@ def describe(found: Relaxation) -> str:
         case Change.QUOTA:
             now = "" if found.starts_now else "; what others borrow is then taken back for it"
             return f"Ask for {new} {found.subject} more of quota{now}."
+        case Change.BUDGET:
+            return f"Ask for {new} GPU-hours more in the budget of {found.subject}."
         case Change.WAIT:
             return f"Wait {new}: enough has ended by then, by its run-time limits."
 

@@ -37,6 +37,7 @@ class CheckCode(StrEnum):
     CAPS = "caps"  # the project, its submitter and its array may run one more
     RESERVATIONS = "reservations"  # it runs into nothing that is kept for others
     PROMISES = "promises"  # nothing is being freed or kept for it, which it would have to wait for
+    BUDGET = "budget"  # the budgets of the project, and of those above it, cover it
     FIRM = "firm"  # work that may not be preempted stays within what it is guaranteed
     OWN_QUOTA = "own-quota"  # nominal and borrowing limit of the project
     TENANT_QUOTA = "tenant-quota"  # the same of a tenant above it
@@ -72,6 +73,8 @@ BY_OPTION: Mapping[ReasonCode, CheckCode] = {
     ReasonCode.NEVER_ADMISSIBLE: CheckCode.OWN_QUOTA,
     ReasonCode.QUOTA_USED: CheckCode.OWN_QUOTA,
     ReasonCode.COHORT_USED: CheckCode.OWN_QUOTA,
+    ReasonCode.BUDGET_USED: CheckCode.BUDGET,
+    ReasonCode.RUN_TIME_UNKNOWN: CheckCode.BUDGET,
     ReasonCode.NO_MATCHING_FLAVOR: CheckCode.HARDWARE,
     ReasonCode.EXCEEDS_CAPACITY: CheckCode.HARDWARE,
     ReasonCode.CLUSTER_UNAVAILABLE: CheckCode.OUTAGES,
@@ -81,10 +84,14 @@ BY_OPTION: Mapping[ReasonCode, CheckCode] = {
 }
 """Where an option fails, at the least: see `_fails_at`."""
 
+_VAIN = HOPELESS | {ReasonCode.BUDGET_USED, ReasonCode.RUN_TIME_UNKNOWN}
+"""No eviction makes up for these."""
+
 _MEASURES: Mapping[CheckCode, tuple[str, str, Unit]] = {
     CheckCode.DEPENDENCIES: ("unmet_count", "", Unit.COUNT),
     CheckCode.RETRY: ("retry_in_s", "", Unit.SECONDS),
     CheckCode.RESERVATIONS: ("lacking_milli", "", Unit.MILLI),
+    CheckCode.BUDGET: ("asked_milli", "left_milli", Unit.MILLI),
     CheckCode.FIRM: ("asked_milli", "available_milli", Unit.MILLI),
     CheckCode.FREE: ("asked_milli", "free_milli", Unit.MILLI),
     CheckCode.DOMAIN: ("pods_count", "most_pods_count", Unit.COUNT),
@@ -185,6 +192,8 @@ def _chain(
     rows = [*_quota_rows(cycle, pending, option, books), *_room_rows(pending)]
     if not pending.preemptible:
         rows.insert(0, Check(CheckCode.FIRM, passed=True))
+    if cycle.admission.caps.budgets.binds(pending.project):
+        rows.insert(0, Check(CheckCode.BUDGET, passed=True))
     nth = None
     if reason is not None:
         fails = fails_at(reason)
@@ -193,7 +202,7 @@ def _chain(
         else:
             nth = next(i for i, row in enumerate(rows) if row.code is fails)
     checks = _stopped(rows, nth, reason)
-    if reason is not None and reason.code not in HOPELESS:
+    if reason is not None and reason.code not in _VAIN:
         checks = (*checks, _eviction(cycle, pending, option))
     return Chain(tuple(flavor.name for flavor in option.flavors), told, checks)
 

@@ -111,9 +111,7 @@ class Cycle:
             else None
         )
         self.backfill = Backfill(snapshot=snapshot, policy=policy)
-        self._caps = Caps(queues=snapshot.queues)
-        for held in snapshot.holding:
-            self._caps.add(workload=held, holds=held.placements)
+        self._caps = Caps.running(snapshot)
         self.admission = Admission(
             snapshot=snapshot,
             draft=self._now,
@@ -258,7 +256,8 @@ class Cycle:
             with suppress(sweep.Unfit):
                 book = self._now.book
                 new: type[Backlog] = sweep.Backlog
-                return self._memory.backlog(self.snapshot, book=book, new=new)
+                timed = self._caps.budgets.timed
+                return self._memory.backlog(self.snapshot, book=book, timed=timed, new=new)
         return None
 
     def _queue(self, backlog: "Backlog | None") -> "Heads | Sweep":
@@ -278,10 +277,11 @@ class Cycle:
                     waited_since=lambda: self.backfill.waited_since,
                 )
                 return swept
-        book, by_limit = self._now.book, bool(self.admission.windows)
+        timed = self._caps.budgets.timed
+        now, by_limit = self._now, bool(self.admission.windows)
         return Heads(
             pending=[p for p in self.snapshot.pending if p.id not in self._decided],
-            requests=Requests(flavors=self._now.flavors, book=book, by_limit=by_limit),
+            requests=Requests(flavors=now.flavors, book=now.book, by_limit=by_limit, timed=timed),
             shares=self._shares,
         )
 

@@ -77,9 +77,7 @@ def defragment(*, snapshot: Snapshot, cluster: ClusterId, budget_milli_s: int) -
 class _Defragmentation:
     def __init__(self, snapshot: Snapshot, cluster: ClusterId, budget_milli_s: int) -> None:
         evictions = Evictions(snapshot=snapshot, policy=Policy())
-        caps = Caps(queues=snapshot.queues)
-        for held in snapshot.holding:
-            caps.add(workload=held, holds=held.placements)
+        caps = Caps.running(snapshot)
         self._draft: Draft = evictions.soon
         self._movers = Movers(
             snapshot=snapshot,

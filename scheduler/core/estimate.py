@@ -17,7 +17,7 @@ simulated; the others get no basis.
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from heapq import heappop, heappush
 from zlib import crc32
@@ -107,6 +107,8 @@ class _Start:
     basis: Basis
 
 
+_KEPT = {ReasonCode.RESERVED, ReasonCode.BUDGET_USED, ReasonCode.RUN_TIME_UNKNOWN}
+"""What waits for these starts at a time that no end of work tells."""
 _ORDER = tuple(Basis)
 _MASK = (1 << 64) - 1
 _ROUNDS_EACH = 12
@@ -137,7 +139,7 @@ class _Run:
     user: UserId
     array: ArrayView | None
     since_s: int
-    limit_s: int | None
+    run_time_limit_s: int | None
     held: Sequence[Place | HeldView]
 
 
@@ -147,7 +149,7 @@ class _Simulation:
     def __init__(
         self, snapshot: Snapshot, policy: Policy, run_times: Mapping[ProjectId, tuple[int, ...]]
     ) -> None:
-        self._snapshot = snapshot
+        self._snapshot = replace(snapshot, budgets=())  # what they keep waiting is left out
         self._history = {
             project: sorted(times)
             for project, times in run_times.items()
@@ -167,7 +169,7 @@ class _Simulation:
         waiting = [p for p in snapshot.pending if p.id not in admitted]
         waiting += [asks(held) for held in leaving if held.pod_sets]
         closed = {queue.project for queue in snapshot.queues if queue.held}
-        kept = {id for id, r in made.reasons().items() if r.code is ReasonCode.RESERVED}
+        kept = {id for id, reason in made.reasons().items() if reason.code in _KEPT}
         waiting = [
             p
             for p in waiting
@@ -244,7 +246,7 @@ class _Simulation:
         return [p for _ in range(MOST_PENDING) if (p := heads.next()) is not None]
 
     def _queue(self, waiting: list[PendingView], shares: Shares) -> tuple[Heads, Admission]:
-        caps = Caps(queues=self._snapshot.queues)
+        caps = Caps(self._snapshot)
         admission = Admission(snapshot=self._snapshot, draft=self._draft, shares=shares, caps=caps)
         return Heads(pending=waiting, requests=self._requests, shares=shares), admission
 
@@ -286,10 +288,10 @@ class _Ends:
         if longer < len(history):
             drawn = _mix(self._seed, crc32(run.id.encode())) % (len(history) - longer)
             seconds = history[longer + drawn]
-            if run.limit_s is not None and run.limit_s < seconds:
-                return run.limit_s, Basis.LIMIT
+            if run.run_time_limit_s is not None and run.run_time_limit_s < seconds:
+                return run.run_time_limit_s, Basis.LIMIT
             return seconds, Basis.HISTORY
-        return None if run.limit_s is None else (run.limit_s, Basis.LIMIT)
+        return None if run.run_time_limit_s is None else (run.run_time_limit_s, Basis.LIMIT)
 
 
 def _running(held: HoldingView, grown: Sequence[Place], at: int) -> _Run:

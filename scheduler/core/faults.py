@@ -31,7 +31,7 @@ from scheduler.core.snapshot import (
     QueueView,
     Snapshot,
 )
-from scheduler.core.sound import MOST_MILLI, MOST_WEIGHT, once, why_not_kept
+from scheduler.core.sound import MOST_MILLI, MOST_WEIGHT, once, why_not_counted, why_not_kept
 from scheduler.core.units import ONE_MILLI, CohortId, DeviceId, FlavorId, PodSetId
 
 MOST_PODS = 1 << 16
@@ -50,6 +50,7 @@ def faults(snapshot: Snapshot) -> tuple[Fault, ...]:
         *_tree(snapshot),
         *_requests(snapshot),
         *_reservations(snapshot),
+        *of_budgets(snapshot),
     }
     return tuple(sorted(found))
 
@@ -285,6 +286,14 @@ def _reservations(snapshot: Snapshot) -> Iterator[Fault]:
     for reservation, why in why_not_kept(snapshot):
         text = f"a reservation for project {reservation.project} {why}"
         yield Fault(FaultKind.RESERVATION, Subject.PROJECT, reservation.project, text)
+
+
+def of_budgets(snapshot: Snapshot) -> Iterator[Fault]:
+    """What is wrong with budgets, and nothing else."""
+    for budget, why in why_not_counted(snapshot):
+        subject = Subject.COHORT if budget.project is None else Subject.PROJECT
+        of = budget.project or budget.cohort or ""
+        yield Fault(FaultKind.BUDGET, subject, of, f"the budget {budget.id} {why}")
 
 
 def _requests(snapshot: Snapshot) -> Iterator[Fault]:

@@ -68,6 +68,7 @@ class Growth:
         draft, by_limit = admission.draft, bool(admission.windows)
         self._requests = Requests(flavors=draft.flavors, book=draft.book, by_limit=by_limit)
         self._windows = admission.windows.copy()
+        self._budgets = admission.caps.budgets.copy()
         self._grown_milli: Counter[tuple[ProjectId, UserId]] = Counter()
         self._full: set[tuple[object, ...]] = set()
         self._ahead: dict[tuple[ProjectId, FlavorId], int] = {}
@@ -244,7 +245,10 @@ class Growth:
         draft, view = self._admission.draft, of.view
         size = pod_set.cpu_milli, pod_set.memory_mib, pod_set.gpu_count, pod_set.gpu_milli
         alike = of.held.cluster, flavor.id, *size, of.within
-        if alike in self._full or not self._may_have(view, flavor, amount_milli(pod_set=pod_set)):
+        amount = amount_milli(pod_set=pod_set)
+        if alike in self._full or not self._may_have(view, flavor, amount):
+            return None
+        if not self._budgets.covers(workload=of.held, amounts=[(flavor.id, amount)]):
             return None
         mark, before = draft.checkpoint(), self._windows.lacking(draft=draft)
         place = place_more(
@@ -263,6 +267,7 @@ class Growth:
             draft.rollback(mark)
             return None
         windows.started(pending=view, places=places)
+        self._budgets.add(workload=of.held, holds=places)
         self._grown_milli[view.project, view.user] += place.amount_milli if place.spans else 0
         self._shares.charge(
             project=view.project, flavor=flavor.id, amount_milli=place.amount_milli

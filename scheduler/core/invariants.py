@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from scheduler.core import mig
+from scheduler.core.budgets_law import budgets
 from scheduler.core.caps_law import caps
 from scheduler.core.cohorts import Cohorts
 from scheduler.core.elastic_law import begun, elastic
@@ -48,6 +49,7 @@ def violations(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
         *_rooms(snapshot, plan),
         *quotas(snapshot, plan),
         *caps(snapshot, plan),
+        *budgets(snapshot, plan),
         *firm(snapshot, plan),
         *reclaimers(snapshot, plan),
         *_evictions(snapshot, plan),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from scheduler.core import firm
 from scheduler.core.admission import Admission
+from scheduler.core.caps import Caps
 from scheduler.core.draft import Draft
 from scheduler.core.fit import let_in
 from scheduler.core.limits import waits_for
@@ -62,7 +63,7 @@ def land(
         workload = pending or leaving.get(landing.workload)
         if workload is None or snapshot.at >= landing.since + KEPT_S:
             continue
-        if pending is not None and admission.caps.reached(pending) is not None:
+        if pending is not None and not _may_start(admission.caps, pending, places):
             continue
         if soon is not None and not fits(soon, workload, places):
             continue
@@ -80,6 +81,13 @@ def land(
                 hold(pending, waits_for(places=places, flavors=soon.flavors, victims=0))
                 del waiting[pending.id]
     return Landed(tuple(kept), looked_at - waiting.keys())
+
+
+def _may_start(caps: Caps, pending: PendingView, places: Sequence[Place]) -> bool:
+    """Whether caps and budgets let it start there."""
+    amounts = [(place.flavor, place.amount_milli) for place in places]
+    covered = caps.budgets.covers(workload=pending, amounts=amounts)
+    return covered and caps.reached(pending) is None
 
 
 def _is_reserved(admission: Admission, pending: PendingView, places: Sequence[Place]) -> bool:

@@ -22,6 +22,8 @@ IN_VAIN = frozenset(
         ReasonCode.EXCEEDS_CAPACITY,
         ReasonCode.QUEUE_HELD,
         ReasonCode.DEPENDENCY,
+        ReasonCode.BUDGET_USED,
+        ReasonCode.RUN_TIME_UNKNOWN,
         ReasonCode.INVALID,
     }
 )

@@ -13,6 +13,7 @@ from scheduler.core.plan import Fault
 from scheduler.core.quota import Book
 from scheduler.core.since import Since
 from scheduler.core.snapshot import FlavorView, HoldingView, PendingView, Snapshot
+from scheduler.core.units import ProjectId
 from scheduler.core.world import World
 
 
@@ -30,7 +31,7 @@ class Memory:
     def __init__(self) -> None:
         self._since = Since()
         self._turn = 0
-        self._classes_by: tuple[tuple[FlavorView, ...], Parts] | None = None
+        self._classes_by: tuple[tuple[FlavorView, ...], Parts, frozenset[ProjectId]] | None = None
         self._backlog: tuple[int, Backlog] | None = None
         self._candidates: tuple[int, Candidates] | None = None
         self._worlds: dict[str, World] = {}
@@ -78,7 +79,14 @@ class Memory:
         self._candidates = self._turn, made
         return made
 
-    def backlog[B: Backlog](self, snapshot: Snapshot, *, book: Book, new: Callable[..., B]) -> B:
+    def backlog[B: Backlog](
+        self,
+        snapshot: Snapshot,
+        *,
+        book: Book,
+        timed: frozenset[ProjectId],
+        new: Callable[..., B],
+    ) -> B:
         """Who waits, in tables; made with `new` where none are kept. What it raises, that they
         can't hold it, is passed on, and they are forgotten."""
         kept, self._backlog = self._backlog, None
@@ -88,13 +96,13 @@ class Memory:
             or kept[0] != self._turn - 1
             or kept[1].is_stale
             or since.is_new
-            or self._classes_by != (snapshot.flavors, book.parts)
+            or self._classes_by != (snapshot.flavors, book.parts, timed)
         ):
-            made = new(flavors=snapshot.flavors, book=book)
+            made = new(flavors=snapshot.flavors, book=book, timed=timed)
             made.change(gone=(), come=snapshot.pending)
         else:
             made = cast(B, kept[1])
             made.change(gone=since.pending.gone, come=since.pending.come)
         self._backlog = self._turn, made
-        self._classes_by = snapshot.flavors, book.parts
+        self._classes_by = snapshot.flavors, book.parts, timed
         return made

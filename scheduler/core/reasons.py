@@ -1,6 +1,7 @@
 """Why a workload is not placed, and why one is preempted: closed enums with numbers, as values."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 
 
@@ -24,6 +25,8 @@ class ReasonCode(StrEnum):
     ROOM_KEPT = "room-kept"  # it has waited so long that what it needs first is kept for it
     KEPT_FOR_OTHERS = "kept-for-others"  # it would fit, were that not kept for who waited longer
     CAP_REACHED = "cap-reached"  # as much of its project, or of its submitter, runs as may at once
+    BUDGET_USED = "budget-used"  # of its project or above: used up, or does not cover it
+    RUN_TIME_UNKNOWN = "run-time-unknown"  # a budget covers only work with a run-time limit
     ARRAY_FULL = "array-full"  # as many of its array run as may at once
     DEPENDENCY = "dependency"  # others that it was told to wait for have not ended
     INVALID = "invalid"  # what is stored of it contradicts itself; the fault says how
@@ -58,6 +61,7 @@ class FaultKind(StrEnum):
     OVER_ALLOCATED = "over-allocated"  # two holders of one part of a device
     NEGATIVE_FREE = "negative-free"  # more cores or memory held than the node has
     RESERVATION = "reservation"  # one that nobody can mean
+    BUDGET = "budget"  # one that nobody can mean
     IMPOSSIBLE_REQUEST = "impossible-request"  # pods that nobody can mean
 
 
@@ -90,6 +94,8 @@ class Reason:
     would do and something else does not, `binds` says what: BINDS_CORES, BINDS_MEMORY or
     BINDS_BOTH. When it would fit apart, `level` says in what of its topology all of it has to be,
     `domains_count` how many of those there are, and `most_pods_count` how many pods one takes.
+    Of a budget they are in thousandths of a device for an hour: used, its limit and, in safe mode,
+    what is asked, what others that run may still use (`coming`) and what is left beside them.
     `moves_…` tell of slices that might move to make room: how many, and the work lost by it, and
     that might be lost, in seconds of a device.
     """
@@ -147,6 +153,14 @@ _SENTENCES: dict[ReasonCode, str] = {
         " run-time limit that ends before may go ahead."
     ),
     ReasonCode.CAP_REACHED: "{used} workloads of the project run; at most {limit} may at once.",
+    ReasonCode.BUDGET_USED: (
+        "The budget of {budget} is used up: {used} of {limit} GPU-hours. Nothing new starts on"
+        " GPUs before it ends on {until}, or is raised; what runs goes on."
+    ),
+    ReasonCode.RUN_TIME_UNKNOWN: (
+        "The budget of {budget} covers only work that says how long it runs: it starts with a"
+        " run-time limit, or once the budget ends on {until}."
+    ),
     ReasonCode.ARRAY_FULL: "{used} of its array run; at most {limit} may at once.",
     ReasonCode.DEPENDENCY: "It starts after other work. Still to end: {unmet}; first {first}.",
 }
@@ -163,6 +177,11 @@ _CAPS = {
         " {limit} at once."
     ),
 }
+_COVERED = (
+    "{asked} GPU-hours asked by its run-time limit, and {left} left in the budget of {budget}"
+    " before it ends on {until}: {used} of {limit} are used, and what runs or starts may use"
+    " {coming}."
+)
 _FIRM = {
     ReasonCode.NEVER_ADMISSIBLE: (
         "{asked} asked; {guaranteed} {flavor} are guaranteed to the project and those above it,"
@@ -219,6 +238,10 @@ def describe(reason: Reason) -> str:
         words["starts"] = _opens(milli["starts_in_s"])
     if "in_vain_count" in milli:
         sentence = _IN_VAIN
+    if "ends_at" in milli:
+        words["until"] = datetime.fromtimestamp(milli["ends_at"], UTC).strftime("%-d %b %Y (UTC)")
+    if reason.code is ReasonCode.BUDGET_USED and "asked" in words:
+        sentence = _COVERED
     if "cap" in words:
         sentence = _CAPS.get(Cap(words["cap"]), sentence)
     if "level" in words:

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from scheduler.core import mig
 from scheduler.core.backfill import Backfill, ends_at
+from scheduler.core.budgets import HOUR_S
 from scheduler.core.change import Change, Relaxation, Unit
 from scheduler.core.checks import CheckCode, fails_at
 from scheduler.core.cohorts import FLEET
@@ -27,8 +28,8 @@ from scheduler.core.snapshot import (
     PodSetView,
     Snapshot,
 )
-from scheduler.core.units import FlavorId
-from scheduler.core.whatif import Trials, granted, later
+from scheduler.core.units import ONE_MILLI, FlavorId
+from scheduler.core.whatif import Trials, funded, granted, later
 
 MOST_FLAVORS = 4
 """Flavors that are tried beside the accepted ones."""
@@ -111,6 +112,7 @@ class _Search:
         yield from self._pods(request)
         yield from self._preemptible()
         yield from self._quota(request)
+        yield from self._budget()
         if self._fails is not CheckCode.PROMISES:  # whose reason says until when
             yield from self._wait()
 
@@ -167,17 +169,20 @@ class _Search:
             yield Relaxation(Change.TOPOLOGY, asked.level, None)
 
     def _run_limit(self) -> Iterator[Relaxation]:
-        """As long a limit as lets it end before what it would run into."""
+        """As long a limit as lets it end before what it would run into, or as budgets cover."""
         at, limit_s = self._snapshot.at, self._pending.run_time_limit_s
-        times = {window.starts_at for window in self._snapshot.reservations}
+        times = {window.starts_at: "" for window in self._snapshot.reservations}
         if self._cycle.backfill.shadow is not None:
-            times.add(self._cycle.backfill.shadow)
+            times[self._cycle.backfill.shadow] = ""
+        covered = self._cycle.admission.caps.budgets.longest_s(self._pending)
+        if covered is not None and self._fails is CheckCode.BUDGET:
+            times[at + covered[1]] = covered[0].name
         for time in sorted(times, reverse=True):
             until = time - at
             if until < LEAST_LIMIT_S or (limit_s is not None and until >= limit_s):
                 continue
             if self._trials.starts(replace(self._pending, run_time_limit_s=until)):
-                yield Relaxation(Change.RUN_LIMIT, limit_s, until, Unit.SECONDS)
+                yield Relaxation(Change.RUN_LIMIT, limit_s, until, Unit.SECONDS, times[time])
                 return
 
     def _size(self) -> Iterator[Relaxation]:
@@ -235,6 +240,17 @@ class _Search:
             if starts or _evicts(decision):
                 yield Relaxation(Change.QUOTA, None, amount, Unit.MILLI, names[flavor], starts)
                 return
+
+    def _budget(self) -> Iterator[Relaxation]:
+        """In whole hours, as budgets are set."""
+        lacking = self._cycle.admission.caps.budgets.lacking(self._pending)
+        if lacking is None or self._fails is not CheckCode.BUDGET:
+            return
+        budget, milli_s = lacking
+        more_milli = -(-milli_s // (HOUR_S * ONE_MILLI)) * ONE_MILLI
+        more = funded(self._snapshot, budget.id, more_milli * HOUR_S)
+        if self._trials.starts(self._pending, more):
+            yield Relaxation(Change.BUDGET, None, more_milli, Unit.MILLI, budget.name)
 
     def _lacks(self, option: Option) -> Iterator[tuple[int, FlavorId]]:
         """What the option lacks to be let in, to take back what others borrow, to be what nobody

@@ -1,13 +1,13 @@
 """What a workload asks for, worked out once for all workloads that ask for the same."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from operator import attrgetter
 
 from scheduler.core.quota import Book, amount_milli
 from scheduler.core.snapshot import FlavorKind, FlavorView, PendingView, PodSetView
-from scheduler.core.units import ONE_MILLI, ClusterId, FlavorId
+from scheduler.core.units import ONE_MILLI, ClusterId, FlavorId, ProjectId
 
 MOST_OPTIONS = 64
 """Combinations of flavors that are tried for one workload, in the order that it accepts them."""
@@ -52,18 +52,25 @@ class Requests:
     """The classes met so far; one `Request` object for each."""
 
     def __init__(
-        self, *, flavors: Mapping[FlavorId, FlavorView], book: Book, by_limit: bool = False
+        self,
+        *,
+        flavors: Mapping[FlavorId, FlavorView],
+        book: Book,
+        by_limit: bool = False,
+        timed: Collection[ProjectId] = (),
     ) -> None:
-        """`by_limit`: those with another run-time limit are of another class. So are those whose
-        projects have quotas of other models."""
+        """`by_limit`: those with another run-time limit are of another class; of the `timed`
+        projects they always are. So are those whose projects have quotas of other models."""
         self._flavors = flavors
         self._parts = book.parts
         self._by_limit = by_limit
+        self._timed = timed
         self._known: dict[tuple[object, ...], Request] = {}
 
     def of(self, pending: PendingView) -> Request:
         """The class of the workload."""
-        limit_s = pending.run_time_limit_s if self._by_limit else None
+        counts = self._by_limit or pending.project in self._timed
+        limit_s = pending.run_time_limit_s if counts else None
         bound = self._parts.bound(project=pending.project)
         asks = *map(SHAPE, pending.pod_sets), pending.clusters, pending.topology
         shape = asks, limit_s, pending.preemptible, bound

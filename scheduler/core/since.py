@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
 
-from scheduler.core.faults import faults
+from scheduler.core.faults import faults, of_budgets
 from scheduler.core.plan import Fault
 from scheduler.core.snapshot import ClusterView, HoldingView, NodeView, PendingView, Snapshot
 from scheduler.core.units import ClusterId, NodeId
@@ -68,7 +68,8 @@ class Since:
             self._homes.pop(node.id, None)
         self._homes.update((node.id, node) for node in self.nodes.come)
         once = self._each_once()
-        if once and self._stands(snapshot) and not faults(self._part(snapshot)):
+        stands = once and self._stands(snapshot) and not any(of_budgets(snapshot))
+        if stands and not faults(self._part(snapshot)):
             found: tuple[Fault, ...] = ()
         else:
             found = faults(snapshot)
@@ -115,6 +116,7 @@ class Since:
             queues=(),
             cohorts=(),
             reservations=(),
+            budgets=(),
         )
 
 

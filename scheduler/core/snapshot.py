@@ -10,6 +10,7 @@ from scheduler.core.plan import Landing
 from scheduler.core.units import (
     NOBODY,
     ArrayId,
+    BudgetId,
     ClusterId,
     CohortId,
     DeviceId,
@@ -319,6 +320,25 @@ class ReservationView:
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetView:
+    """What a project, or a cohort with all below it, may use of devices before `ends_at`, and has
+    used by now: thousandths of a device times seconds.
+
+    One of `project` and `cohort` is set; `name` is what people call it. `safe`: work starts only
+    where what is left covers it to the end that it declares.
+    """
+
+    id: BudgetId
+    name: str
+    limit_milli_s: int
+    used_milli_s: int
+    ends_at: int
+    project: ProjectId | None = None
+    cohort: CohortId | None = None
+    safe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """`levels` names the levels of the topology, the outermost first. `landings` are those of
     plans before that are still to come."""
@@ -334,3 +354,4 @@ class Snapshot:
     reservations: tuple[ReservationView, ...] = ()
     levels: tuple[str, ...] = ()
     landings: tuple[Landing, ...] = ()
+    budgets: tuple[BudgetView, ...] = ()

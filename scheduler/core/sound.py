@@ -3,7 +3,7 @@
 * A pending workload is left out; so are a flavor, a cluster, a node and a device, which then take
   nothing new.
 * Whoever holds, holds, and is charged: an amount out of bounds counts as the nearest within them.
-* A reservation is left out.
+* A reservation is left out, and so is a budget.
 * Of a project, a cohort or a quota listed twice one is kept, whatever the order of the input.
 * A cohort on a cycle, or too deep, hangs below the fleet.
 """
@@ -15,6 +15,7 @@ from scheduler.core.plan import Fault
 from scheduler.core.reasons import FaultKind, Subject
 from scheduler.core.shapes import LARGEST
 from scheduler.core.snapshot import (
+    BudgetView,
     ClusterView,
     CohortView,
     HeldView,
@@ -30,6 +31,10 @@ from scheduler.core.units import WorkloadId
 MOST_MILLI = 1 << 40
 """The largest quota or held amount, a billion devices: 2^22 of them still add up below 2^62."""
 MOST_WEIGHT = 1 << 31
+MOST_MILLI_S = 1 << 60
+"""The largest budget: a million devices for more than thirty years."""
+LAST = 253_402_300_799
+"""The last second of the year 9999: dates are told up to then."""
 
 
 def refused(snapshot: Snapshot, faults: Collection[Fault]) -> dict[WorkloadId, Fault]:
@@ -58,12 +63,31 @@ def why_not_kept(snapshot: Snapshot) -> Iterator[tuple[ReservationView, str]]:
             yield reservation, f"ends at {end}; right would be after it starts, at {start}"
 
 
+def why_not_counted(snapshot: Snapshot) -> Iterator[tuple[BudgetView, str]]:
+    """The budgets that nobody can mean, and what is wrong with each."""
+    projects = {queue.project for queue in snapshot.queues}
+    cohorts = {cohort.id for cohort in snapshot.cohorts}
+    for budget in snapshot.budgets:
+        if (budget.project is None) == (budget.cohort is None):
+            yield budget, "is of one project and of one cohort; right would be one of the two"
+        elif budget.project not in projects and budget.cohort not in cohorts:
+            yield budget, f"is of {budget.project or budget.cohort}, which is unknown"
+        elif not 0 <= budget.limit_milli_s <= MOST_MILLI_S:
+            limit = budget.limit_milli_s
+            yield budget, f"has limit_milli_s {limit}; right would be 0 to {MOST_MILLI_S}"
+        elif not 0 <= budget.ends_at <= LAST:
+            yield budget, f"has ends_at {budget.ends_at}; right would be 0 to {LAST}"
+        elif budget.used_milli_s < 0:
+            yield budget, f"has used_milli_s {budget.used_milli_s}; right would be 0 or more"
+
+
 def sound(snapshot: Snapshot, faults: Collection[Fault]) -> Snapshot:
     """The snapshot that `faults` were found in, without what they name."""
     of = _by_subject(faults)
     out = refused(snapshot, faults)
     workloads = of.get(Subject.WORKLOAD, {})
     lost = {f.id for f in faults if f.kind in (FaultKind.COHORT_CYCLE, FaultKind.TOO_DEEP)}
+    never = {budget for budget, _ in why_not_counted(snapshot)}
     wrong = {reservation for reservation, _ in why_not_kept(snapshot)}
     clusters, flavors = of.get(Subject.CLUSTER, {}), of.get(Subject.FLAVOR, {})
     return replace(
@@ -74,6 +98,7 @@ def sound(snapshot: Snapshot, faults: Collection[Fault]) -> Snapshot:
         pending=tuple(p for p in snapshot.pending if p.id not in out),
         holding=tuple(_holding(h, workloads.get(h.id)) for h in snapshot.holding),
         reservations=tuple(r for r in snapshot.reservations if r not in wrong),
+        budgets=tuple(b for b in snapshot.budgets if b not in never),
         cohorts=tuple(
             _member(replace(c, parent=None) if c.id in lost else c)
             for c in once(snapshot.cohorts, lambda c: c.id)

@@ -18,6 +18,7 @@ PodSetId = NewType("PodSetId", str)
 PlacementId = NewType("PlacementId", str)
 UserId = NewType("UserId", str)
 ArrayId = NewType("ArrayId", str)
+BudgetId = NewType("BudgetId", str)
 
 NOBODY = UserId("")
 """The user of work whose project has no caps of users."""

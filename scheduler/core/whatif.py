@@ -4,11 +4,12 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from scheduler.core.backfill import ends_at
+from scheduler.core.budgets import used_since
 from scheduler.core.cycle import plan
 from scheduler.core.plan import Admit, Hold
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import PendingView, QueueView, QuotaView, Snapshot
-from scheduler.core.units import FlavorId, ProjectId
+from scheduler.core.units import BudgetId, FlavorId, ProjectId
 
 MOST_PLANS = 32
 """In all, for one workload."""
@@ -58,13 +59,14 @@ class Trials:
 
 def later(snapshot: Snapshot, time: int) -> Snapshot:
     """The fleet then, if nothing new starts: without what has ended by its run-time limit, and
-    without what is being given back."""
+    without what is being given back. Budgets in safe mode are charged for what ran meanwhile."""
     stays = tuple(
         held
         for held in snapshot.holding
         if not held.releasing and ((end := ends_at(held, snapshot.at)) is None or end > time)
     )
-    return replace(snapshot, at=time, holding=stays)
+    then = replace(snapshot, at=time, holding=stays)
+    return replace(then, budgets=used_since(snapshot, then)) if snapshot.budgets else then
 
 
 def granted(snapshot: Snapshot, project: ProjectId, flavor: FlavorId, milli: int) -> Snapshot:
@@ -74,6 +76,19 @@ def granted(snapshot: Snapshot, project: ProjectId, flavor: FlavorId, milli: int
         for queue in snapshot.queues
     )
     return replace(snapshot, queues=tuple(queues))
+
+
+def funded(snapshot: Snapshot, id: BudgetId, milli_s: int) -> Snapshot:
+    """The same fleet when that budget is so much larger."""
+    return replace(
+        snapshot,
+        budgets=tuple(
+            replace(budget, limit_milli_s=budget.limit_milli_s + milli_s)
+            if budget.id == id
+            else budget
+            for budget in snapshot.budgets
+        ),
+    )
 
 
 def _with_quota(queue: QueueView, flavor: FlavorId, milli: int) -> QueueView:

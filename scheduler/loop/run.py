@@ -50,8 +50,8 @@ def run_cycle(
     *, at: datetime, speed: float = 1.0, policy: Policy | None = None
 ) -> CycleRecord | None:
     """Plan and apply once. None when another worker holds the lease, or nothing waits, nor runs
-    with fewer pods than it asks for, nor on a later flavor than it asks to be moved to, and no quota
-    is to be enforced.
+    with fewer pods than it asks for, nor on a later flavor than it asks to be moved to, and no
+    quota is to be enforced.
 
     While admission is stopped, nothing starts and nobody is evicted for others; only reasons are
     written.

@@ -32,6 +32,7 @@ from tenants.models import Project, Tenant
 BUDGET_S = 2.0
 """Real seconds after which nothing further is tried that might help, and none after that for the
 estimate: the answer then has less of it."""
+_OF_POD_SETS = {Change.CORES, Change.MEMORY, Change.PODS}
 PASSES = 8
 """Of the estimate in a dry run: the one that is stored each minute rests on more."""
 
@@ -164,9 +165,9 @@ def _told(
             for chain in found.chains
         ),
         relaxations=tuple(
-            one
-            if one.change is Change.QUOTA
-            else replace(one, subject=pod_sets.get(one.subject, ""))
+            replace(one, subject=pod_sets.get(one.subject, ""))
+            if one.change in _OF_POD_SETS
+            else one
             for one in found.relaxations
         ),
     )

@@ -30,6 +30,7 @@ _TITLES: Mapping[CheckCode, str] = {
     CheckCode.CAPS: "Its project, its submitter and its array may run one more",
     CheckCode.RESERVATIONS: "It runs into no reservation",
     CheckCode.PROMISES: "Nothing is being freed or kept for it that it has to wait for",
+    CheckCode.BUDGET: "GPU-hours left in the budgets over it",
     CheckCode.OWN_QUOTA: "Quota of the project, with what it may borrow",
     CheckCode.TENANT_QUOTA: "Quota of {where}",
     CheckCode.FLEET_QUOTA: "What all tenants lend together",
@@ -77,7 +78,9 @@ class RelaxationOut(serializers.Serializer[Any]):  # Any: plain rows
     old = serializers.JSONField(allow_null=True, help_text="A number in `unit`, or a name.")
     new = serializers.JSONField(allow_null=True)
     unit = serializers.ChoiceField(choices=UNITS, allow_blank=True)
-    subject = serializers.CharField(allow_blank=True, help_text="A pod set; of quota, a flavor.")
+    subject = serializers.CharField(
+        allow_blank=True, help_text="A pod set; of quota, a flavor; for a budget, whose it is."
+    )
     starts_now = serializers.BooleanField()
     text = serializers.CharField()
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from scheduler.core.snapshot import (
     ArrayView,
+    BudgetView,
     CapsView,
     ClusterView,
     CohortView,
@@ -25,7 +26,7 @@ from scheduler.core.snapshot import (
     TopologyView,
     UnmetView,
 )
-from scheduler.core.units import ArrayId, FlavorId, ProjectId, UserId, WorkloadId
+from scheduler.core.units import ArrayId, BudgetId, FlavorId, ProjectId, UserId, WorkloadId
 from tests.core.build import (
     AT,
     H100,
@@ -90,7 +91,7 @@ def fleet(seed: int, running: int, pending: int) -> Snapshot:
     of = snapshot(clusters=now, queues=queues, pending=new, holding=holding, cohorts=cohorts)
     of = _saved(Random(seed + 77), _capped(Random(seed + 99), of))
     of = _arrayed(Random(seed + 33), _modelled(Random(seed + 11), of))
-    return _standing(Random(seed + 55), of)
+    return _budgeted(Random(seed + 22), _standing(Random(seed + 55), of))
 
 
 def _capped(pick: Random, of: Snapshot) -> Snapshot:
@@ -110,6 +111,27 @@ def _capped(pick: Random, of: Snapshot) -> Snapshot:
         pending=tuple(replace(p, user=pick.choice(users)) for p in of.pending),
         holding=tuple(replace(h, user=pick.choice(users)) for h in of.holding),
     )
+
+
+def _budgeted(pick: Random, of: Snapshot) -> Snapshot:
+    """At times with budgets, some of them in safe mode, some used up, some over."""
+    if pick.random() < 0.5:
+        return of
+    owners = [*((q.project, None) for q in of.queues), *((None, c.id) for c in of.cohorts)]
+    budgets = [
+        BudgetView(
+            BudgetId(f"budget-{nth}"),
+            f"budget-{nth}",
+            limit_milli_s=pick.choice([0, 500_000, 2_000_000, 9_000_000]),
+            used_milli_s=pick.choice([0, 0, 400_000, 1_500_001]),
+            ends_at=AT + pick.choice([-5, 0, 60, 100, 1000, 3600]),
+            project=project,
+            cohort=cohort,
+            safe=pick.random() < 0.6,
+        )
+        for nth, (project, cohort) in enumerate(pick.choices(owners, k=3))
+    ]
+    return replace(of, budgets=tuple(budgets))
 
 
 def _modelled(pick: Random, of: Snapshot) -> Snapshot:
@@ -353,6 +375,7 @@ def shuffled(of: Snapshot, seed: int) -> Snapshot:
         queues=mix(tuple(replace(q, quotas=mix(q.quotas)) for q in of.queues)),
         pending=mix(of.pending),
         holding=mix(tuple(replace(h, placements=mix(h.placements)) for h in of.holding)),
+        budgets=mix(of.budgets),
     )
 
 

@@ -81,7 +81,7 @@ def test_a_gang_counts_as_one() -> None:
 
 
 def test_what_is_taken_back_is_counted_no_more() -> None:
-    caps = Caps(queues=())
+    caps = Caps(snapshot())
     element = elements(1)[0]
     for _ in range(2):
         caps.add(workload=element, holds=())

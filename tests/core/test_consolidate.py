@@ -295,9 +295,7 @@ def test_caps_count_who_moves_once() -> None:
     of = replace(of, queues=(of.queues[0], capped))
     made = plan(of, POLICY)
     assert moved(made) == ["p"]
-    caps = Caps(queues=of.queues)
-    for held in of.holding:
-        caps.add(workload=held, holds=held.placements)
+    caps = Caps.running(of)
     assert caps.reached(job("y", "b")) is not None
     lands = plan(after(of, made, gone=1, moved={}), POLICY)
     assert violations(after(of, made, gone=1, moved={}), lands) == ()

@@ -13,8 +13,8 @@ from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode
 from scheduler.core.relax import MOST_FLAVORS
 from scheduler.core.snapshot import PendingView, ReservationView, Snapshot
-from scheduler.core.units import FlavorId, ProjectId
-from scheduler.core.whatif import granted, later, would_start
+from scheduler.core.units import BudgetId, FlavorId, ProjectId
+from scheduler.core.whatif import funded, granted, later, would_start
 from tests.core.build import A30, AT, Quota, cluster, job, node, pods, queue, runs, snapshot
 from tests.core.fleets import fleet, snapshots
 
@@ -205,6 +205,8 @@ def applied(of: Snapshot, asked: PendingView, one: Relaxation) -> tuple[Snapshot
             return of, replace(asked, run_time_limit_s=new)
         case Change.QUOTA:
             return granted(of, asked.project, ids[one.subject], new), asked
+        case Change.BUDGET:
+            return funded(of, BudgetId(one.subject), new * 3600), asked
         case Change.WAIT:
             return later(of, of.at + new), asked
     sets = [

@@ -50,7 +50,9 @@ class Backlog:
     sweep told of classes of which all wait, as long as nobody has left or joined them.
     """
 
-    def __init__(self, *, flavors: Iterable[FlavorView], book: Book) -> None:
+    def __init__(
+        self, *, flavors: Iterable[FlavorView], book: Book, timed: Collection[ProjectId] = ()
+    ) -> None:
         self.views: Objects = np.empty(0, np.object_)
         self.ids: Objects = np.empty(0, np.object_)
         self.workloads: Ints = np.zeros((0, s.WORKLOAD_COLUMNS), np.int64)
@@ -60,7 +62,8 @@ class Backlog:
         self.classes: list[Class] = []
         self.members: Ints = np.zeros(0, np.int64)
         self.left: dict[int, Left] = {}
-        self._made = Requests(flavors={flavor.id: flavor for flavor in flavors}, book=book)
+        by_id = {flavor.id: flavor for flavor in flavors}
+        self._made = Requests(flavors=by_id, book=book, timed=timed)
         self._numbers: dict[Request, int] = {}
         self._classes: dict[tuple[ProjectId, UserId, ArrayView | None, Request], int] = {}
         self._rows: dict[WorkloadId, int] = {}

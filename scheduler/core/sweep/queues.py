@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scheduler.core.budgets import bound
 from scheduler.core.cohorts import Cohorts
 from scheduler.core.elastic import surplus
 from scheduler.core.equivalents import Parts
@@ -50,6 +51,7 @@ def queues(
     first, last = priority[of_projects[busy, s.QUEUE]], priority[beyond[busy] - 1]
     of_projects[busy, s.MIXED] = first != last
     capped = {of.project for of in snapshot.queues if of.caps is not None}
+    capped |= dict(bound(snapshot)).keys()
     of_projects[:, s.MEMBER] = [cohorts.number.get(project, 0) for project in projects]
     of_projects[:, s.BY_HAND] = [
         project in capped or project not in cohorts.number for project in projects

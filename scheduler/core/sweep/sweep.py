@@ -3,8 +3,8 @@
 A sweep stands in the place of `order.Heads`. It takes head after head in the same order and starts
 what it can over arrays (`running`), as the plan by hand would; tests compare the two. It stops at
 a head that needs more than arrays: devices that are shared or cut once and for all, media engines,
-topology, flavors that are spread, caps, an eviction that might help, or room to be kept. Then it
-brings the draft up to date, and once that head was decided, the arrays.
+topology, flavors that are spread, caps, budgets, an eviction that might help, or room to be kept.
+Then it brings the draft up to date, and once that head was decided, the arrays.
 """
 
 from collections.abc import Callable, Collection, Iterator

@@ -28,10 +28,10 @@ class Scenario:
 
     Names of workloads, nodes, flavors stand in one string, separated by blanks. `starts` are those
     admitted, in that order. `preempts`, `reclaims` and `moves` have the victims of each preemptor,
-    which then waits, `gives` those who go for a quota that is enforced, `better` those that move to
-    better flavors, `shrinks` the pods ("e-3" is number 3 of e); `grows` has the nodes of the pods
-    that come, `waits` all others that wait. Of `on`, `pods`, `flavors`, `spans` and `numbers` only
-    what is given is compared; `numbers` may be a part of a reason's.
+    which then waits, `gives` those who go for a quota that is enforced, `better` those that move
+    to better flavors, `shrinks` the pods ("e-3" is number 3 of e); `grows` has the nodes of the
+    pods that come, `waits` all others that wait. Of `on`, `pods`, `flavors`, `spans` and `numbers`
+    only what is given is compared; `numbers` may be a part of a reason's.
 
     With `ends`, plans follow each other, victims ask again as `again` says, and those hold in the
     end, ascending.
