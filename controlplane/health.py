@@ -26,10 +26,11 @@ from scheduler.core.failures import FailureClass
 from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.core.reasons import FaultKind
 from scheduler.models import CycleRecord, InvariantCheck, Operation, SchedulerLease, Workload
-from scheduler.selectors import checks, elastic, losses, pools
+from scheduler.selectors import budgets, checks, elastic, losses, pools
 from scheduler.selectors.losses import PREEMPTED
 from tenants import access
 from tenants.access import Action
+from tenants.models import Budget
 from tenants.selectors import quotas
 
 
@@ -135,6 +136,7 @@ class Counts(Collector):
         yield from _of_check(checks.newest())
         yield from _of_cycle(waiting=counted.get(State.PENDING.value, 0))
         yield from _of_pools()
+        yield from _of_budgets()
 
 
 def _of_failures() -> Iterable[Metric]:
@@ -193,6 +195,28 @@ def _of_cycle(*, waiting: int) -> Iterable[Metric]:
         "Devices that are free and kept for who has waited longer than BERTH_GUARD_S.",
         sum(idle_milli for _, _, idle_milli in (keeps or ()) if waiting) / 1000,
     )
+
+
+def _of_budgets() -> Iterable[Metric]:
+    """Of those whose period it is, by id: what tenants named stays with them."""
+    labels = ["budget", "of", "period", "mode"]
+    limit = GaugeMetricFamily(
+        "berth_budget_limit_device_seconds", "Devices x seconds of a budget.", labels=labels
+    )
+    used = GaugeMetricFamily(
+        "berth_budget_used_device_seconds",
+        "Devices x seconds that were used of a budget in its period, by now.",
+        labels=labels,
+    )
+    rows = Budget.objects.select_related("project", "tenant").order_by("id")
+    for one in budgets.standings(budgets=rows, at=clock.now()):
+        row = one.budget
+        of = "project" if row.project_id else "tenant"
+        told = [str(row.id), of, row.period, row.mode]
+        limit.add_metric(told, one.limit_milli_s / 1000)
+        used.add_metric(told, one.used_milli_s / 1000)
+    yield limit
+    yield used
 
 
 def _of_pools() -> Iterable[Metric]:

@@ -84,6 +84,12 @@ class PastUsePage(ReadOnly):
     list_select_related = ("project", "flavor")
 
 
+@admin.register(models.Budget)
+class BudgetPage(ReadOnly):
+    list_display = ("project", "tenant", "period", "limit_h", "mode", "starts_on", "ends_on")
+    list_select_related = ("project", "tenant")
+
+
 @admin.register(models.Reservation)
 class ReservationPage(ReadOnly):
     list_display = ("project", "flavor", "amount_milli", "starts_at", "ends_at", "cancelled_at")

@@ -201,6 +201,7 @@ SPECTACULAR_SETTINGS = {
         "FlavorKind": "clusters.web.serializers.FLAVOR_KINDS",
         "OperationKind": "scheduler.web.details.OPERATION_KINDS",
         "FailureClass": "scheduler.web.terms.CLASSES",
+        "BudgetMode": "tenants.web.budget_api.MODES",
         "QueueState": "tenants.web.serializers.QUEUE_STATES",
         "Role": "tenants.web.serializers.ROLES",
         "TopologyMode": "scheduler.web.submission.TOPOLOGY_MODES",

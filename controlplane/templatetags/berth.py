@@ -199,6 +199,10 @@ STATUSES = {
     "LOST": Status("Lost", "plug-connected-x", "bad"),
     # queues
     "HELD": Status("Held", "hand-stop", "warn"),
+    # budgets
+    "OK": Status("Enough left", "check", "run"),
+    "WARNED": Status("Nearly used up", "alert-triangle", "warn"),
+    "USED": Status("Used up", "hand-stop", "bad"),
     # requests for quota
     "OPEN": Status("Open", "inbox", "wait"),
     "GRANTED": Status("Granted", "check", "done"),
@@ -290,7 +294,12 @@ NAV = (
 )
 
 
-_FAMILIES = {"array": "workload-list", "layout": "cluster-list", "reservation": "quota-list"}
+_FAMILIES = {
+    "array": "workload-list",
+    "budget": "quota-list",
+    "layout": "cluster-list",
+    "reservation": "quota-list",
+}
 """Pages of another entry than their names say."""
 
 

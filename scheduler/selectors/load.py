@@ -23,7 +23,7 @@ from scheduler.core.units import (
     UserId,
     WorkloadId,
 )
-from scheduler.selectors import asked, fleet
+from scheduler.selectors import asked, budgets, fleet
 from scheduler.selectors.asked import Asked
 from scheduler.selectors.landings import landings
 from tenants.selectors import past
@@ -82,6 +82,7 @@ def load_here(*, at: datetime) -> Loaded:
         holding=holding,
         levels=fleet.levels(),
         landings=landings(),
+        budgets=budgets.views(at=at),
     )
     return Loaded(snapshot, waiting, states)
 

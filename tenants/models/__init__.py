@@ -1,5 +1,6 @@
 """Who may use how much, and who pays: one aggregate a file."""
 
+from tenants.models.budget import MAX_BUDGET_H, Budget, BudgetMode, Period
 from tenants.models.ledger import Charge, Rate, UsageInterval
 from tenants.models.member import Member, Role
 from tenants.models.past import PastUse
@@ -15,14 +16,18 @@ from tenants.models.user import User
 __all__ = [
     "CAPS",
     "LONGEST_WEEKLY",
+    "MAX_BUDGET_H",
     "MAX_CAP",
     "MAX_MIN_RUN_TIME_S",
     "NEVER",
     "WEEK",
+    "Budget",
+    "BudgetMode",
     "Charge",
     "Decision",
     "Member",
     "PastUse",
+    "Period",
     "Project",
     "QueueState",
     "Quota",

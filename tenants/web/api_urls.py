@@ -4,6 +4,7 @@ from django.urls import path
 
 from tenants.web import (
     api,
+    budget_api,
     lowering_api,
     queue_api,
     quota_api,
@@ -43,6 +44,7 @@ urlpatterns = [
         name="tenant-quotas-dry-run",
     ),
     path("quotas", quota_api.QuotasApi.as_view(), name="quotas"),
+    path("budgets", budget_api.BudgetsApi.as_view(), name="budgets"),
     path("tenant-quotas", tenant_quotas.TenantQuotasApi.as_view(), name="tenant-quotas"),
     path("quota-requests", quota_api.QuotaRequestsApi.as_view(), name="quota-requests"),
     path("quota-requests/<uuid:id>", quota_api.QuotaRequestApi.as_view(), name="quota-request"),

@@ -2,7 +2,14 @@
 
 from django.urls import path
 
-from tenants.web import lowering_pages, pages, project_pages, reservation_pages, token_pages
+from tenants.web import (
+    budget_pages,
+    lowering_pages,
+    pages,
+    project_pages,
+    reservation_pages,
+    token_pages,
+)
 
 urlpatterns = [
     path("quota", pages.quota_list, name="quota-list"),
@@ -22,6 +29,7 @@ urlpatterns = [
         project_pages.project_min_run_time,
         name="project-min-run-time-set",
     ),
+    path("budgets", budget_pages.budget_list, name="budget-list"),
     path("reservations", reservation_pages.reservation_list, name="reservation-list"),
     path(
         "reservations/<uuid:id>/cancel",

@@ -55,6 +55,16 @@ def _tenant_quota(world: World) -> dict[str, Any]:  # Any: JSON values
     }
 
 
+def _budget(world: World) -> dict[str, Any]:  # Any: JSON values
+    return {
+        "project": str(world.project.id),
+        "period": "month",
+        "limit_h": 100,
+        "mode": "soft",
+        "version": 0,
+    }
+
+
 def _asked(world: World) -> dict[str, Any]:  # Any: JSON values
     return {
         "project": str(world.project.id),
@@ -159,6 +169,8 @@ API: dict[tuple[str, str], Row] = {
     ("POST", "quotas"): Row("403 403 200 403 403 200 403 404 401 401 403 404 403", body=_quota),
     ("POST", "quotas/dry-run"): Row(_SETS_QUOTA, body=_quota),
     ("POST", "tenant-quotas/dry-run"): Row(_EDIT_TENANTS, body=_tenant_quota),
+    ("GET", "budgets"): Row(_TENANTS, query=_project),
+    ("POST", "budgets"): Row(_SETS_QUOTA, body=_budget),
     ("GET", "tenant-quotas"): Row(
         # A token of a project sees the tenants above it.
         "200 200 200 200 200 200 200 404 401 401 200 200 200",
@@ -328,6 +340,8 @@ OTHERS: dict[tuple[str, str], Row] = {
     ("POST", "tenants/<uuid:id>/quotas/<str:flavor>"): Row(
         _SET_TENANT_PAGE.replace("200", "422"), _QUOTA_OF_TENANT, form=True
     ),
+    ("GET", "budgets"): Row(_PAGE),
+    ("POST", "budgets"): Row("403 403 422 403 403 422 403 403 302 302 302 302 302", form=True),
     ("GET", "reservations"): Row(_PAGE),
     ("POST", "reservations"): Row(
         "403 403 422 403 403 422 403 403 302 302 302 302 302", form=True

@@ -52,6 +52,7 @@ def test_pages_cost_what_is_written() -> None:
         "cluster-detail": reverse("cluster-detail", args=["north"]),
         "quota-list": reverse("quota-list"),
         "project-detail": reverse("project-detail", args=[shown.projects["Detection"].id]),
+        "budget-list": reverse("budget-list"),
         "reservation-list": reverse("reservation-list"),
         "request-new": reverse("request-new"),
         "request-list": reverse("request-list"),

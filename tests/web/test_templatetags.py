@@ -209,6 +209,7 @@ class Request:
         ({"request": Request("array-detail")}, "workload-list"),
         ({"request": Request("layout-list")}, "cluster-list"),
         ({"request": Request("reservation-list")}, "quota-list"),
+        ({"request": Request("budget-list")}, "quota-list"),
         ({}, ""),
     ],
 )

@@ -2,6 +2,7 @@
 
 from tests.constraints.attacks import (
     arrays,
+    budgets,
     clusters,
     held,
     house,
@@ -18,6 +19,7 @@ ATTACKS = (
     *clusters.ATTACKS,
     *tenants.ATTACKS,
     *tenant_quotas.ATTACKS,
+    *budgets.ATTACKS,
     *ledger.ATTACKS,
     *workloads.ATTACKS,
     *arrays.ATTACKS,

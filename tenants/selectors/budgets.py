@@ -1,0 +1,27 @@
+"""Reading budgets, as far as an actor may see."""
+
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+
+from tenants import access
+from tenants.access import Actor
+from tenants.models import Budget, Project
+
+
+def budgets(
+    *, actor: Actor, project_id: UUID | None = None, tenant_id: UUID | None = None
+) -> QuerySet[Budget]:
+    """Those of the projects and tenants that the actor sees, with their owners; order them by id.
+
+    Of `project_id` and `tenant_id` only what is those's own. Raises NotFound for one that the
+    actor does not see.
+    """
+    rows = Budget.objects.select_related("project", "tenant")
+    if project_id is not None:
+        rows = rows.filter(project=access.project_or_404(actor, project_id))
+    if tenant_id is not None:
+        rows = rows.filter(tenant=access.tenant_or_404(actor, tenant_id))
+    projects = Project.objects.filter(access.visible_projects(actor)).values("id")
+    tenants = access.tenants_for_actor(actor).values("id")
+    return rows.filter(Q(project__in=projects) | Q(tenant__in=tenants))

@@ -1,0 +1,120 @@
+"""Setting how many hours of devices a project, or a tenant with all below it, may use."""
+
+from copy import copy
+from dataclasses import asdict, dataclass
+from datetime import date, datetime
+
+from django.db import transaction
+from django.db.models import F
+
+from controlplane.audit.services import Entry
+from controlplane.kernel import hints
+from controlplane.kernel.errors import Invalid
+from tenants import access
+from tenants.access import Action, Actor
+from tenants.models import MAX_BUDGET_H, Budget, BudgetMode, Period, Project, Tenant
+from tenants.services import trail
+from tenants.services.quotas import VersionMismatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """`limit_h` device-hours. `starts_on` is the first day (UTC) of a budget for once, and
+    `ends_on` the day after its last."""
+
+    limit_h: int
+    mode: BudgetMode
+    starts_on: date | None = None
+    ends_on: date | None = None
+
+
+def set_budget(
+    *,
+    actor: Actor,
+    of: Project | Tenant,
+    period: Period,
+    terms: Terms,
+    at: datetime,
+    version: int | None = None,
+) -> Budget:
+    """Make the budget of the project or tenant for such periods be this, as whoever may set its
+    quotas.
+
+    It holds for what was used in its period before, too. What runs goes on, whatever it is
+    lowered to. `version` is the one the caller saw, 0 for none yet; None overwrites whatever is
+    there. Raises NotFound or NotAllowed for the project, NotAllowed for a tenant, Invalid for a
+    number out of range or days that are none, VersionMismatch when somebody edited it meanwhile.
+    """
+    project = of if isinstance(of, Project) else None
+    tenant = of if isinstance(of, Tenant) else None
+    if project is not None:
+        access.authorize(actor, Action.EDIT_QUOTA, project=project)
+    else:
+        access.authorize_fleet(actor, Action.EDIT_QUOTA)
+    _check(period, terms)
+    with transaction.atomic():
+        budget, made = Budget.objects.select_for_update().get_or_create(
+            project=project, tenant=tenant, period=period, defaults=asdict(terms)
+        )
+        seen = 0 if made else budget.version
+        if version is not None and version != seen:
+            raise VersionMismatch(f"The budget is at version {seen} by now, not {version}.")
+        before = None if made else copy(budget)
+        if before:
+            Budget.objects.filter(id=budget.id).update(
+                version=F("version") + 1,
+                limit_h=terms.limit_h,
+                mode=terms.mode,
+                starts_on=terms.starts_on,
+                ends_on=terms.ends_on,
+            )
+            budget.refresh_from_db()
+        trail.record(
+            Entry(
+                action="budget.set",
+                target_type="budget",
+                target_id=budget.id,
+                tenant_id=project.tenant_id if project else of.id,
+                project_id=project.id if project else None,
+                before=_told(before) if before else {},
+                after=_told(budget),
+            ),
+            actor=actor,
+            at=at,
+        )
+        hints.hint(hints.CYCLE)
+    return budget
+
+
+def _check(period: Period, terms: Terms) -> None:
+    if not 0 <= terms.limit_h <= MAX_BUDGET_H:
+        raise Invalid(
+            f"{terms.limit_h} is not between 0 and {MAX_BUDGET_H}.",
+            pointer="/limit_h",
+            code="out-of-range",
+        )
+    if period != Period.ONCE:
+        for name in ("starts_on", "ends_on"):
+            if getattr(terms, name) is not None:
+                raise Invalid(
+                    f"A budget for each {period} begins and ends with it: leave this out.",
+                    pointer=f"/{name}",
+                )
+        return
+    if terms.starts_on is None or terms.ends_on is None:
+        name = "starts_on" if terms.starts_on is None else "ends_on"
+        raise Invalid("A budget for once says its first day and the one after its last.",
+                      pointer=f"/{name}", code="required")  # fmt: skip
+    if terms.ends_on <= terms.starts_on:
+        raise Invalid("It has to end after it begins.", pointer="/ends_on")
+
+
+def _told(budget: Budget) -> dict[str, object]:
+    return {
+        "period": budget.period,
+        "limit_h": budget.limit_h,
+        "mode": budget.mode,
+        "starts_on": budget.starts_on and budget.starts_on.isoformat(),
+        "ends_on": budget.ends_on and budget.ends_on.isoformat(),
+        "version": budget.version,
+    }

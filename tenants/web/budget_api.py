@@ -1,0 +1,157 @@
+"""Endpoints about budgets of device-hours, of projects and of tenants."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.fields import Id, Integer, StrictSerializer
+from controlplane.api.pagination import Keyset
+from controlplane.api.schema import operation
+from controlplane.api.views import ApiView
+from controlplane.kernel.errors import Invalid
+from scheduler.selectors.budgets import standings
+from tenants import access
+from tenants.models import MAX_BUDGET_H, Budget, BudgetMode, Period, Project, Tenant
+from tenants.selectors import budgets as selectors
+from tenants.services import budgets
+
+type Out = dict[str, Any]  # Any: JSON values
+
+PERIODS = Period.values
+MODES = BudgetMode.values
+_MODES = (
+    "warn keeps nothing from starting; soft all that is new, once it is used up; safe also what"
+    " would pass it by its run-time limit times what it asks for."
+)
+
+
+class BudgetOut(serializers.Serializer[Any]):  # Any: plain rows
+    """Device-hours of a project, or of a tenant with all below it: one of the two is null. Of a
+    month or quarter the days are null.
+
+    `standing` is null before and after the days of a budget for once.
+    """
+
+    id = serializers.UUIDField()
+    project = serializers.UUIDField(source="project_id", allow_null=True)
+    tenant = serializers.UUIDField(source="tenant_id", allow_null=True)
+    period = serializers.ChoiceField(choices=PERIODS)
+    limit_h = serializers.IntegerField()
+    mode = serializers.ChoiceField(choices=MODES, help_text=_MODES)
+    starts_on = serializers.DateField(allow_null=True)
+    ends_on = serializers.DateField(allow_null=True)
+    version = serializers.IntegerField()
+
+
+class BudgetStandingOut(serializers.Serializer[Any]):  # Any: plain values
+    """In the period that it is; hours in thousandths. `warned` is from 80 % on, `used` at 100 %.
+    `lasts_until` is when it is used up if as much runs on as now, null when that is later."""
+
+    starts_at = serializers.DateTimeField()
+    ends_at = serializers.DateTimeField()
+    used_milli_h = serializers.IntegerField()
+    left_milli_h = serializers.IntegerField()
+    running_milli = serializers.IntegerField(
+        help_text="Devices that run under it, in thousandths."
+    )
+    state = serializers.ChoiceField(choices=["ok", "warned", "used"])
+    lasts_until = serializers.DateTimeField(allow_null=True)
+
+
+class BudgetUseOut(BudgetOut):
+    standing = BudgetStandingOut(allow_null=True)
+
+
+class BudgetIn(StrictSerializer):
+    project = Id(required=False, allow_null=True, default=None, help_text="This or the tenant.")
+    tenant = Id(required=False, allow_null=True, default=None)
+    period = serializers.ChoiceField(choices=PERIODS)
+    limit_h = Integer(high=MAX_BUDGET_H, help_text="Device-hours in each period.")
+    mode = serializers.ChoiceField(choices=MODES, help_text=_MODES)
+    starts_on = serializers.DateField(
+        required=False, allow_null=True, default=None, help_text="The first day (UTC), if once."
+    )
+    ends_on = serializers.DateField(
+        required=False, allow_null=True, default=None, help_text="The day after the last, if once."
+    )
+    version = Integer(
+        high=2**31 - 1, help_text="The version you saw, 0 where there is no such budget yet."
+    )
+
+
+class BudgetsQuery(StrictSerializer):
+    project = Id(required=False)
+    tenant = Id(required=False)
+
+
+class BudgetsApi(ApiView):
+    pagination_class = Keyset
+
+    @operation(
+        "budgets_list",
+        tag="budgets",
+        summary="Budgets of your projects and tenants, with what is used of them",
+        answers={200: BudgetUseOut(many=True)},
+        query=BudgetsQuery,
+        problems=(404,),
+    )
+    def get(self, request: Request) -> Response:
+        asked = self.query(BudgetsQuery)
+        return self.page(
+            selectors.budgets(
+                actor=self.actor, project_id=asked.get("project"), tenant_id=asked.get("tenant")
+            ),
+            order=["id"],
+            shape=self._shaped,
+        )
+
+    @operation(
+        "budgets_set",
+        tag="budgets",
+        summary="Set a budget of a project, or of a tenant (whoever sets its quotas)",
+        takes=BudgetIn,
+        answers={200: BudgetOut},
+        problems=(404, 409),
+        keyed=True,
+    )
+    def post(self, request: Request) -> Response:
+        def make() -> Out:
+            body = self.body(BudgetIn)
+            made = budgets.set_budget(
+                actor=self.actor,
+                of=self._owner(body),
+                period=Period(body["period"]),
+                terms=budgets.Terms(
+                    limit_h=body["limit_h"],
+                    mode=BudgetMode(body["mode"]),
+                    starts_on=body["starts_on"],
+                    ends_on=body["ends_on"],
+                ),
+                version=body["version"],
+                at=self.at,
+            )
+            return BudgetOut(made).data
+
+        return self.once(make, status=200)
+
+    def _owner(self, body: Out) -> Project | Tenant:
+        project, tenant = body["project"], body["tenant"]
+        if (project is None) == (tenant is None):
+            raise Invalid("A budget is of one project or of one tenant: name one of them.",
+                          pointer="/project", code="required")  # fmt: skip
+        if project is not None:
+            return access.project_or_404(self.actor, project)
+        return access.tenant_or_404(self.actor, tenant)
+
+    def _shaped(self, rows: list[Budget]) -> Sequence[Mapping[str, Any]]:  # Any: JSON values
+        known = {each.budget.id: each for each in standings(budgets=rows, at=self.at)}
+        return [
+            {
+                **BudgetOut(row).data,
+                "standing": BudgetStandingOut(known[row.id]).data if row.id in known else None,
+            }
+            for row in rows
+        ]

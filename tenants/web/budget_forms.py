@@ -1,0 +1,67 @@
+"""The form of a budget. The service checks what it says; this converts."""
+
+from collections.abc import Sequence
+
+from django import forms
+
+from controlplane.kernel.forms import Posted, StrictForm
+from tenants.models import MAX_BUDGET_H, BudgetMode, Period, Project, Tenant
+from tenants.services.budgets import Terms
+
+_PERIODS = (
+    (Period.MONTH, "Each month"),
+    (Period.QUARTER, "Each quarter"),
+    (Period.ONCE, "Once, from the first day on"),
+)
+_MODES = (
+    (BudgetMode.WARN, "Say so, and let everything start"),
+    (BudgetMode.SOFT, "Start nothing new; what runs goes on"),
+    (BudgetMode.SAFE, "Start only what is covered to the end of its run-time limit"),
+)
+
+
+def _day(label: str, help_text: str) -> forms.DateField:
+    widget = forms.DateInput(format="%Y-%m-%d", attrs={"type": "date"})
+    return forms.DateField(label=label, help_text=help_text, widget=widget, required=False)
+
+
+class BudgetForm(StrictForm):
+    """Whole GPU-hours; days are of UTC."""
+
+    of = forms.ChoiceField(label="Of")
+    period = forms.ChoiceField(label="For", choices=_PERIODS)
+    limit_h = forms.IntegerField(
+        label="GPU-hours", min_value=0, max_value=MAX_BUDGET_H,
+        help_text="A slice counts as the part of a GPU that it takes, a share as its part.",
+    )  # fmt: skip
+    mode = forms.ChoiceField(
+        label="When it is used up", choices=_MODES, initial=BudgetMode.SOFT,
+        help_text="What was used since its period began counts already.",
+    )  # fmt: skip
+    starts_on = _day("First day", "Of a budget for once, in UTC.")
+    ends_on = _day("Ends on", "The day after its last, in UTC.")
+
+    def __init__(
+        self, data: Posted = None, files: Posted = None, *, owners: Sequence[Project | Tenant]
+    ) -> None:
+        super().__init__(data, files)
+        self._owners = {str(owner.id): owner for owner in owners}
+        self.may_set = bool(owners)
+        self.choose("of", [(id, _named(owner)) for id, owner in self._owners.items()])
+
+    @property
+    def owner(self) -> Project | Tenant:
+        return self._owners[self.cleaned_data["of"]]
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(
+            limit_h=self.cleaned_data["limit_h"],
+            mode=BudgetMode(self.cleaned_data["mode"]),
+            starts_on=self.cleaned_data["starts_on"],
+            ends_on=self.cleaned_data["ends_on"],
+        )
+
+
+def _named(owner: Project | Tenant) -> str:
+    return owner.full_name if isinstance(owner, Project) else f"{owner.name}, all of it"
