@@ -20,3 +20,8 @@ def uuid7() -> uuid.UUID:
     value = (stamp >> 12) << 80 | 0x7 << 76 | (stamp & 0xFFF) << 64
     value |= 0b10 << 62 | int.from_bytes(os.urandom(8)) >> 2
     return uuid.UUID(int=value)
+
+
+def least_since(ago_s: int) -> uuid.UUID:
+    """No id that was made in the last so many seconds of real time is less."""
+    return uuid.UUID(int=(time.time_ns() // 1_000_000 - ago_s * 1000) << 80)

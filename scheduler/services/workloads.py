@@ -24,7 +24,14 @@ from scheduler.models import (
     WorkloadEvent,
 )
 from scheduler.selectors import fleet
-from scheduler.services import admissibility, dependencies, elements, stops, wishes
+from scheduler.services import (
+    admissibility,
+    dependencies,
+    elements,
+    stops,
+    submit_rate,
+    wishes,
+)
 from scheduler.services.specs import (
     MAX_PENDING,
     PRIORITY_CLASSES,
@@ -103,11 +110,14 @@ def store(*, checked: Checked, at: datetime, array: WorkloadArray | None = None)
     """The second half of `submit`. With an `array`, which is new, there is one spec, of its first
     element; the others are stored like it and not in the answer.
 
-    Raises QueueFull when too many wait in the project, of all or of its submitter, and Conflict
-    when the clock of what it shall wait for goes before this one's.
+    Raises QueueFull when too many wait in the project, of all or of its submitter, RateReached
+    when too many were submitted in the last minute, and Conflict when the clock of what it shall
+    wait for goes before this one's.
     """
     actor, project = checked.actor, checked.project
     with transaction.atomic():
+        project = Project.objects.select_for_update(no_key=True).get(id=project.id)
+        submit_rate.check(project=project, actor=actor, count=len(checked.specs), at=at)
         _check_room(actor, project, len(checked.specs) if array is None else array.size)
         if array is not None:
             array.save(force_insert=True)
@@ -145,13 +155,13 @@ def store(*, checked: Checked, at: datetime, array: WorkloadArray | None = None)
 
 
 def _check_room(actor: Actor, project: Project, count: int) -> None:
-    """Holds the project's queue until the transaction ends, so that who is next counts right."""
-    caps = Project.objects.select_for_update(no_key=True).get(id=project.id)
+    """The caller holds the project's row, so that who is next counts right."""
     pending = Workload.objects.filter(project=project, state=State.PENDING)
-    _check_cap(project.name, pending, count, min(caps.max_pending or MAX_PENDING, MAX_PENDING))
-    if caps.user_max_pending is not None:
+    most = min(project.max_pending or MAX_PENDING, MAX_PENDING)
+    _check_cap(project.name, pending, count, most)
+    if project.user_max_pending is not None:
         own = pending.filter(submitted_by=actor.user)
-        _check_cap(f"{actor.name} in {project.name}", own, count, caps.user_max_pending)
+        _check_cap(f"{actor.name} in {project.name}", own, count, project.user_max_pending)
 
 
 def _check_cap(whose: str, pending: QuerySet[Workload], count: int, limit: int) -> None:

@@ -71,7 +71,7 @@ class WorkloadsApi(ApiView):
         summary="Submit a workload",
         takes=serializers.WorkloadIn,
         answers={201: serializers.SubmittedOut},
-        problems=(404, 409),
+        problems=(404, 409, 429),
         keyed=True,
     )
     def post(self, request: Request) -> Response:
@@ -90,7 +90,7 @@ class BatchApi(ApiView):
         summary="Submit up to 500 workloads, all or none",
         takes=serializers.BatchIn,
         answers={201: serializers.BatchOut},
-        problems=(404, 409),
+        problems=(404, 409, 429),
         keyed=True,
     )
     def post(self, request: Request) -> Response:

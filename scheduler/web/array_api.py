@@ -26,7 +26,7 @@ class ArraysApi(ApiView):
         summary="Submit an array: many workloads that differ in their index alone, all or none",
         takes=serializers.ArrayIn,
         answers={201: array_input.ArrayOut},
-        problems=(404, 409),
+        problems=(404, 409, 429),
         keyed=True,
     )
     def post(self, request: Request) -> Response:

@@ -84,6 +84,9 @@ def workload_submit(request: HttpRequest) -> HttpResponse:
             made = _store(actor, project, spec, form.array, at)
         except Invalid as error:
             form.show(error.problems)
+        except TooOften as error:
+            form.add_error(None, error.message)
+            return _later(_render(request, form, request.POST, status=429, focus_top=True), error)
         else:
             messages.success(request, f"Submitted {made.name}.")
             page_of = "workload-detail" if isinstance(made, Workload) else "array-detail"
@@ -118,12 +121,16 @@ def workload_check(request: HttpRequest) -> HttpResponse:
             form.show(error.problems)
         except TooOften as error:
             answer = _render(request, form, request.POST, status=429, refusal=error.message)
-            answer.headers["Retry-After"] = str(error.wait)
-            return answer
+            return _later(answer, error)
         else:
             told = explanations.dry_run(found, of_element=array is not None)
             return _render(request, form, request.POST, explained=told)
     return _render(request, form, request.POST, status=422, focus_top=not focus_fault(form))
+
+
+def _later(answer: HttpResponse, error: TooOften) -> HttpResponse:
+    answer.headers["Retry-After"] = str(error.wait)
+    return answer
 
 
 def _form(

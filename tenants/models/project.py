@@ -20,6 +20,8 @@ CAPS = (
     "user_max_running",
     "user_max_pending",
     "user_max_gpus_milli",
+    "max_submits_a_minute",
+    "user_max_submits_a_minute",
 )
 """Columns of Project; None in one is no cap."""
 MAX_CAP = 10**9
@@ -36,7 +38,8 @@ class Project(Row):
     `queue_note`, `queue_changed_at` and `queue_changed_by` tell of the last change of
     `queue_state`: "" and None when there never was one. Caps count workloads that hold capacity
     (`running`) or wait (`pending`), of the whole project or of each submitter in it;
-    `user_max_gpus_milli` is in thousandths of devices or slices, held by one submitter at once.
+    `user_max_gpus_milli` is in thousandths of devices or slices, held by one submitter at once;
+    `…_submits_a_minute` count workloads, an array as one.
     `min_run_time_s` is how long its work runs before it may be evicted; None takes its tenant's.
     """
 
@@ -63,6 +66,8 @@ class Project(Row):
     user_max_running = models.IntegerField(null=True, blank=True)
     user_max_pending = models.IntegerField(null=True, blank=True)
     user_max_gpus_milli = models.IntegerField(null=True, blank=True)
+    max_submits_a_minute = models.IntegerField(null=True, blank=True)
+    user_max_submits_a_minute = models.IntegerField(null=True, blank=True)
     min_run_time_s = models.IntegerField(null=True, blank=True)
 
     class Meta:

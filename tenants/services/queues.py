@@ -25,6 +25,8 @@ class Caps:
     user_max_running: int | None = None
     user_max_pending: int | None = None
     user_max_gpus_milli: int | None = None
+    max_submits_a_minute: int | None = None
+    user_max_submits_a_minute: int | None = None
 
 
 def move(*, actor: Actor, project: Project, state: QueueState, note: str, at: datetime) -> Project:

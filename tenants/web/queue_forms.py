@@ -7,7 +7,7 @@ from typing import ClassVar
 from django import forms
 
 from controlplane.kernel.forms import StrictForm
-from tenants.models import MAX_CAP, MAX_MIN_RUN_TIME_S, Project, QueueState
+from tenants.models import CAPS, MAX_CAP, MAX_MIN_RUN_TIME_S, Project, QueueState
 from tenants.services.queues import MAX_NOTE, Caps
 
 
@@ -40,7 +40,12 @@ class CapsForm(StrictForm):
         help_text="Of all flavors together: a slice counts as one, a share as its part.",
     )  # fmt: skip
 
-    _WORKLOADS: ClassVar = ("max_running", "max_pending", "user_max_running", "user_max_pending")
+    max_submits_a_minute = _workloads(
+        "Workloads submitted in a minute", "An array counts as one. More are refused for a while."
+    )
+    user_max_submits_a_minute = _workloads("Workloads of one submitter in a minute")
+
+    _WORKLOADS: ClassVar = tuple(cap for cap in CAPS if cap != "user_max_gpus_milli")
 
     @property
     def caps(self) -> Caps:

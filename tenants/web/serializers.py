@@ -58,6 +58,8 @@ class ProjectOut(serializers.Serializer[Rows]):
     user_max_running = serializers.IntegerField(allow_null=True)
     user_max_pending = serializers.IntegerField(allow_null=True)
     user_max_gpus_milli = serializers.IntegerField(allow_null=True)
+    max_submits_a_minute = serializers.IntegerField(allow_null=True)
+    user_max_submits_a_minute = serializers.IntegerField(allow_null=True)
     min_run_time_s = serializers.IntegerField(allow_null=True, help_text=_RUNS_FOR)
 
 
@@ -99,6 +101,8 @@ class CapsIn(StrictSerializer):
     user_max_running = _cap("Workloads of one submitter that start or run.")
     user_max_pending = _cap("Workloads of one submitter that wait.")
     user_max_gpus_milli = _cap("Thousandths of devices or slices that one submitter holds.")
+    max_submits_a_minute = _cap("Workloads submitted in a minute; an array counts as one.")
+    user_max_submits_a_minute = _cap("The same of one submitter.")
 
 
 class MinRunTimeIn(StrictSerializer):

@@ -426,3 +426,18 @@ def test_an_array_that_cannot_be_is_told_beside_its_field(
     assert answer.status_code == 422
     assert told in str(answer.context["form"].errors[field])
     assert not WorkloadArray.objects.exists()
+
+
+def test_what_is_submitted_too_often_is_refused_in_the_form_with_the_same_words(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    Project.objects.update(user_max_submits_a_minute=1)
+    client = browse(cast.ben)
+    assert client.post(URL, form(cast)).status_code == 303
+    answer = client.post(URL, form(cast, name="second"))
+    assert answer.status_code == 429
+    assert answer.context["form"].non_field_errors() == [
+        "ben in Detection has submitted 1 workloads in the last minute; with 1 more it would pass"
+        f" the cap of 1. That many may be submitted in {answer.headers['Retry-After']} s."
+    ]
+    assert not Workload.objects.filter(name="second").exists()
