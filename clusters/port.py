@@ -164,6 +164,15 @@ class PodRequest:
     notice: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class PodUse:
+    """How much a pod uses its devices: a number from 0 to 100 for each that was measured."""
+
+    namespace: str
+    pod: str
+    percents: tuple[float, ...]
+
+
 class Change(StrEnum):
     UPSERT = "upsert"
     DELETE = "delete"  # `report` is the last state seen
@@ -189,6 +198,16 @@ class WatchEvent[Report]:
 class ClusterVersion:
     version: str
     simulated: bool
+
+
+class UsePort(Protocol):
+    """What measures a cluster's devices."""
+
+    def use(self) -> tuple[PodUse, ...]:
+        """Of all pods that are measured, ours and foreign ones, each once."""
+        ...
+
+    def close(self) -> None: ...
 
 
 class ClusterPort(Protocol):

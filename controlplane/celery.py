@@ -22,6 +22,7 @@ app.conf.task_routes = {
     hints.CYCLE: {"queue": "schedule"},
     hints.DISPATCH: {"queue": "dispatch"},
     hints.DISPATCH_CLUSTER: {"queue": "dispatch"},
+    hints.MEASURE_CLUSTER: {"queue": "dispatch"},  # where the credentials are
     "scheduler.*": {"queue": "periodic"},
 }
 # reliability 4.5: one visibility time-out, longer than the hard limit, in both places.
@@ -40,6 +41,7 @@ app.conf.beat_schedule = {
     "forecast": _tick("scheduler.forecast", settings.BERTH_FORECAST_S),
     "check invariants": _tick("scheduler.check_invariants", settings.BERTH_INVARIANTS_S),
     "refresh wishes": _tick("scheduler.refresh_wishes", 30),
+    "measure use": _tick(hints.MEASURE, settings.BERTH_USE_S),
     "watch clusters": _tick("scheduler.check_clusters", 15),
 }
 

@@ -1,8 +1,10 @@
 """What machines ask: is the process up, can it serve, what are its numbers. Names of Kubernetes
 probes."""
 
+from collections import Counter
 from collections.abc import Iterable
 from datetime import timedelta
+from uuid import UUID
 
 import redis
 from django.conf import settings
@@ -26,7 +28,7 @@ from scheduler.core.failures import FailureClass
 from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.core.reasons import FaultKind
 from scheduler.models import CycleRecord, InvariantCheck, Operation, SchedulerLease, Workload
-from scheduler.selectors import budgets, checks, elastic, losses, pools
+from scheduler.selectors import budgets, checks, elastic, idleness, losses, pools
 from scheduler.selectors.losses import PREEMPTED
 from tenants import access
 from tenants.access import Action
@@ -88,8 +90,8 @@ def _redis_answers() -> bool:
 
 
 class Counts(Collector):
-    """Numbers from the database, at scrape time. Labels are states, shards, clusters and models of
-    GPUs, never what tenants named."""
+    """Numbers from the database, at scrape time. Labels are states, shards, clusters, models of
+    GPUs and ids of projects, never what tenants named."""
 
     def collect(self) -> Iterable[Metric]:
         workloads = GaugeMetricFamily(
@@ -135,6 +137,7 @@ class Counts(Collector):
         yield from _of_failures()
         yield from _of_check(checks.newest())
         yield from _of_cycle(waiting=counted.get(State.PENDING.value, 0))
+        yield from _of_idleness()
         yield from _of_pools()
         yield from _of_budgets()
 
@@ -217,6 +220,26 @@ def _of_budgets() -> Iterable[Metric]:
         used.add_metric(told, one.used_milli_s / 1000)
     yield limit
     yield used
+
+
+def _of_idleness() -> Iterable[Metric]:
+    """Only of projects with idle work, by their ids."""
+    idle = GaugeMetricFamily(
+        "berth_idle_devices",
+        "Devices of running work that leaves all its devices unused, by the project's id.",
+        labels=["project"],
+    )
+    held: Counter[UUID] = Counter()
+    for each in idleness.everywhere():
+        held[each.project] += each.held_milli
+    for project, held_milli in held.items():
+        idle.add_metric([str(project)], held_milli / 1000)
+    yield idle
+    yield CounterMetricFamily(
+        "berth_freed_devices",
+        "Devices taken back from work that left them unused for too long.",
+        idleness.freed_milli() / 1000,
+    )
 
 
 def _of_pools() -> Iterable[Metric]:

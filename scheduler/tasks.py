@@ -20,6 +20,7 @@ from controlplane.kernel import clock, hints
 from scheduler.loop import checks, collect, run
 from scheduler.loop import dispatch as dispatcher
 from scheduler.loop import forecast as forecaster
+from scheduler.loop import measure as measuring
 from scheduler.loop import meter as metering
 from scheduler.models import Attempt, Operation
 from scheduler.services import wishes
@@ -108,6 +109,26 @@ def _dispatch_cluster(cluster: Cluster) -> tuple[bool, int]:
 def _port(name: str) -> ClusterPort:
     """One connection pool a cluster and worker process, made after the fork."""
     return registry.connect(name, connect_timeout_s=CONNECT_S, read_timeout_s=READ_S)
+
+
+@shared_task(name=hints.MEASURE)
+def measure_use(**_: Any) -> None:  # Any: as above
+    """Have each cluster asked how much its devices are used, by a task of its own."""
+    for id in Cluster.objects.values_list("id", flat=True):
+        hints.send(hints.MEASURE_CLUSTER, cluster_id=str(id))
+
+
+@shared_task(name=hints.MEASURE_CLUSTER)
+def measure_cluster(*, cluster_id: str, **_: Any) -> None:  # Any: as above
+    """Ask one, if there is anything to ask, unless another process is at it."""
+    hints.taken(hints.MEASURE_CLUSTER, cluster_id=cluster_id)
+    work = f"measure:{cluster_id}"
+    if not hints.begin(work, for_s=settings.BERTH_USE_S):
+        return
+    try:
+        measuring.measure(cluster=Cluster.objects.get(id=UUID(cluster_id)), at=clock.now)
+    finally:
+        hints.end(work)
 
 
 @shared_task(name="scheduler.meter")

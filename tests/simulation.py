@@ -72,6 +72,13 @@ class Simulator:
         assert answer.status < 300, answer.data
         return orjson.loads(answer.data)
 
+    def text(self, path: str) -> str:
+        """What a GET answers, as it is."""
+        headers = {"Authorization": f"Bearer {self.token}"}
+        answer = self._http.request("GET", self.server + path, headers=headers, timeout=10)
+        assert answer.status == 200, answer.data
+        return answer.data.decode()
+
     def fault(self, **fault: object) -> Any:  # Any: JSON
         """Inject one (see clusters/simulator/faults.py), or act on a machine: lose-node,
         return-node, delete-node, cordon-node, evict-pod, disrupt-pod, set-allocatable,
@@ -85,12 +92,14 @@ class Simulator:
     def stats(self) -> Any:  # Any: JSON
         return self.call("GET", "/_simulator/stats")
 
-    def write_credential(self, folder: Path, name: str) -> None:
-        """What `clusters.registry.connect(name)` reads with BERTH_CREDENTIALS_DIR = folder."""
+    def write_credential(self, folder: Path, name: str, *, measured: bool = False) -> None:
+        """What `clusters.registry.connect(name)` reads with BERTH_CREDENTIALS_DIR = folder; with
+        `measured` it says too that the use of its devices is asked there."""
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = folder / f"{name}.json"
         path.touch(mode=0o600)
-        path.write_bytes(orjson.dumps({"server": self.server, "token": self.token}))
+        here = {"server": self.server, "token": self.token}
+        path.write_bytes(orjson.dumps({**here, **({"metrics": here} if measured else {})}))
 
 
 @contextmanager

@@ -16,7 +16,9 @@ class ClusterState(models.TextChoices):
 
 class Cluster(Row):
     """`seen_at` is when all that its lists and its watches of nodes and pods had told was stored,
-    both watches stood and its API answered. `simulated` is shown on the cluster's own pages and
+    both watches stood and its API answered. `use_seen_at` is when it was last told how much its
+    pods use their devices, None where nobody measures that, and `use_error` what was wrong with
+    the newest answer. `simulated` is shown on the cluster's own pages and
     beside what runs there.
 
     `inventory_rev` grows with each change of its nodes or devices, so that caches know.
@@ -29,6 +31,8 @@ class Cluster(Row):
     simulated = models.BooleanField(default=False)
     seen_at = models.DateTimeField(null=True, blank=True)
     last_error = models.CharField(max_length=500, blank=True)
+    use_seen_at = models.DateTimeField(null=True, blank=True)
+    use_error = models.CharField(max_length=500, blank=True, default="", db_default="")
     inventory_rev = models.PositiveBigIntegerField(default=0)
     created_at = models.DateTimeField()
 

@@ -134,6 +134,11 @@ def failed(*, cluster: Cluster, why: str) -> None:
     Cluster.objects.filter(id=cluster.id).update(last_error=why[:500])
 
 
+def use_failed(*, cluster: Cluster, why: str) -> None:
+    """Nobody said how much its devices are used."""
+    Cluster.objects.filter(id=cluster.id).update(use_error=why[:500])
+
+
 def mark_silent() -> None:
     """ACTIVE → DEGRADED after a minute, → LOST after ten, by the database's clock."""
     with connection.cursor() as cursor:

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, unquote
 
 import orjson
 
+from clusters.simulator import gauges
 from clusters.simulator.answers import Json, Refusal, bad_request, forbidden
 from clusters.simulator.api import VERSION, Api, Target, target, verb
 from clusters.simulator.cluster import Cluster, object_of
@@ -57,6 +58,10 @@ class App:
         query = dict(parse_qsl(scope["query_string"].decode(), keep_blank_values=True))
         if path == "/version":
             await _send(send, 200, orjson.dumps(VERSION))
+        elif path == "/metrics":
+            await _send(send, 200, gauges.text(self.cluster.store), content_type=b"text/plain")
+        elif path == "/api/v1/query":
+            await _send(send, 200, gauges.answer(self.cluster.store, query.get("query", "")))
         elif path.startswith("/_simulator/"):
             await _send(send, 200, self._control(method, path, await _body(receive)))
         elif (what := target(unquote(path))) is not None:
@@ -207,9 +212,16 @@ async def _body(receive: Receive) -> bytes:
             return data
 
 
-async def _send(send: Send, status: int, body: bytes, *, retry_after_s: int | None = None) -> None:
+async def _send(
+    send: Send,
+    status: int,
+    body: bytes,
+    *,
+    retry_after_s: int | None = None,
+    content_type: bytes = b"application/json",
+) -> None:
     headers = [
-        (b"content-type", b"application/json"),
+        (b"content-type", content_type),
         (b"content-length", str(len(body)).encode()),
     ]
     if retry_after_s is not None:

@@ -18,20 +18,22 @@ TERMINATED, KILLED = 143, 137
 
 class Program(NamedTuple):
     """Runs `seconds`, then exits with `code`; on SIGTERM with `stopped`, unless it is `stubborn`
-    and does not heed it. `killed`: it ends by wanting more memory than it has."""
+    and does not heed it. `killed`: it ends by wanting more memory than it has. `busy`: it uses its
+    devices."""
 
     seconds: float
     code: int
     stubborn: bool = False
     stopped: int = TERMINATED
     killed: bool = False
+    busy: bool = False
 
 
 def program(pod: Json) -> Program:
     """`sleep 5`, `false`, `sh -c 'sleep 5; exit 3'` and so on are played, and a program that stops
     well when told to: `sh -c "trap 'exit 0' TERM; sleep 5 & wait"`. `tail /dev/zero` uses up its
-    memory at once. Anything else runs 30 to 90 seconds, always the same for the same pod name, and
-    succeeds."""
+    memory at once. Anything else uses its devices for 30 to 90 seconds, always the same for the
+    same pod name, and succeeds."""
     container = pod["spec"]["containers"][0]
     argv = [*(container.get("command") or ()), *(container.get("args") or ())]
     if len(argv) >= 3 and argv[0].rsplit("/")[-1] in ("sh", "bash") and argv[1] == "-c":
@@ -43,7 +45,8 @@ def program(pod: Json) -> Program:
         played, stubborn, graceful = _script([" ".join(argv)]), False, None
     if played is None:
         name = pod["metadata"]["name"].encode()
-        played = Program(SHORTEST_S + crc32(name) % (LONGEST_S - SHORTEST_S + 1), 0)
+        seconds = SHORTEST_S + crc32(name) % (LONGEST_S - SHORTEST_S + 1)
+        played = Program(seconds, 0, busy=True)
     stopped = int(graceful[1]) % 256 if graceful else TERMINATED
     return played._replace(stubborn=stubborn, stopped=stopped)
 

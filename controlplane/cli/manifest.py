@@ -26,7 +26,8 @@ _GPU = "nvidia.com/gpu"
 _MIG = re.compile(r"nvidia\.com/mig-([0-9]+g\.[0-9]+gb(?:\.me)?)")
 _KINDS = {("batch/v1", "Job"), ("v1", "Pod")}
 _POD_SET = "/pod_sets/0"
-_AGAIN = [each.value for each in FailureClass if each is not FailureClass.RUN_TIME_LIMIT]
+_FINAL = {FailureClass.RUN_TIME_LIMIT, FailureClass.IDLE}
+_AGAIN = [each.value for each in FailureClass if each not in _FINAL]
 """What a Job's backoffLimit counts."""
 
 _MOST_CPU = str(specs.MAX_CPU_MILLI // 1000)

@@ -17,6 +17,8 @@ logger = logging.getLogger(__name__)
 CYCLE = "scheduler.run_cycle"
 DISPATCH = "scheduler.dispatch"
 DISPATCH_CLUSTER = "scheduler.dispatch_cluster"
+MEASURE = "scheduler.measure_use"
+MEASURE_CLUSTER = "scheduler.measure_cluster"
 EXPIRES_S = 30
 """A hint that waited this long in its queue is dropped: the periodic run has come meanwhile."""
 

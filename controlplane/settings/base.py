@@ -156,6 +156,11 @@ BERTH_POD_RETENTION_S = integer("BERTH_POD_RETENTION_S", 3600)  # how long ended
 BERTH_METER_S = integer("BERTH_METER_S", 60)  # how often usage becomes charges
 BERTH_HALF_LIFE_DAYS = integer("BERTH_HALF_LIFE_DAYS", 7, low=0, high=365)  # of past use, 0: none
 BERTH_MIN_RUN_TIME_S = integer("BERTH_MIN_RUN_TIME_S", 0, low=0, high=86_400)  # before eviction
+# After how long unused its devices are taken from work, 0: never, and how long before it is told.
+BERTH_IDLE_TIMEOUT_S = integer("BERTH_IDLE_TIMEOUT_S", 0, low=0, high=30 * 86_400)
+BERTH_IDLE_WARNING_S = integer("BERTH_IDLE_WARNING_S", 600, low=0, high=30 * 86_400)
+BERTH_IDLE_PERCENT = integer("BERTH_IDLE_PERCENT", 5, low=1, high=100)  # used less is unused
+BERTH_USE_S = integer("BERTH_USE_S", 60)  # how often clusters are asked for use
 BERTH_RESERVATION_HORIZON_S = integer("BERTH_RESERVATION_HORIZON_S", 86_400, low=0)
 BERTH_GUARD_S = integer("BERTH_GUARD_S", 1800, low=0)  # waited so long, room is kept; 0: never
 BERTH_KEPT_FOR = integer("BERTH_KEPT_FOR", 1, low=1, high=100)  # for how many at once

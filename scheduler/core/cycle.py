@@ -37,6 +37,7 @@ from scheduler.core.enforce import enforce
 from scheduler.core.faults import of_rooms
 from scheduler.core.grow import Growth
 from scheduler.core.guarantees import BORROWED, OWN, tiers
+from scheduler.core.idle import freeing
 from scheduler.core.landing import land
 from scheduler.core.limits import because, most_useful, never_admissible, waits_for
 from scheduler.core.memory import Memory
@@ -80,10 +81,11 @@ def planned(
     with no_collection():
         memory = memory or Memory()
         found = memory.look(snapshot)
-        of, cuts = enforce(sound(snapshot, found) if found else snapshot)
-        cycle = Cycle(of, policy, Memory() if found else memory)
+        rest, freed = freeing(sound(snapshot, found) if found else snapshot, policy)
+        rest, cuts = enforce(rest)
+        cycle = Cycle(rest, policy, Memory() if found else memory)
         found += cycle.overdrawn()
-        made = cuts.before(cycle.run())
+        made = replace(cuts.before(cycle.run()), frees=freed)
     if not found:
         return made, cycle
     invalid = (

@@ -158,12 +158,13 @@ class _Simulation:
         made = plan(snapshot, policy)
         admitted = {admit.workload: admit.places for admit in made.admits}
         evicted = {preempt.victim for preempt in made.preempts}
+        freed = set(made.frees)  # they do not queue again
         leaving = [h for h in snapshot.holding if h.releasing or h.id in evicted]
         shrunk = given_up(made.preempts, made.shrinks)
         stays = [
             keeping(h, tuple(p for p in staying(h) if (h.id, p.id) not in shrunk))
             for h in snapshot.holding
-            if not h.releasing and h.id not in evicted
+            if not h.releasing and h.id not in evicted and h.id not in freed
         ]
         grown = {grow.workload: grow.places for grow in made.grows}
         waiting = [p for p in snapshot.pending if p.id not in admitted]

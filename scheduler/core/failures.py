@@ -13,6 +13,7 @@ class FailureClass(StrEnum):
 
     OUT_OF_MEMORY = "out-of-memory"  # it used more memory than it asked for
     RUN_TIME_LIMIT = "run-time-limit"
+    IDLE = "idle"  # it left its devices unused for too long, and was freed (ADR 0037)
     START_ERROR = "start-error"  # its image can't be pulled, or its container not be started
     EXIT_CODE = "exit-code"  # its program ended with another exit code than 0
     REFUSED = "refused"  # the cluster did not take its pods
@@ -24,6 +25,7 @@ OWN = frozenset(
     {
         FailureClass.OUT_OF_MEMORY,
         FailureClass.RUN_TIME_LIMIT,
+        FailureClass.IDLE,
         FailureClass.START_ERROR,
         FailureClass.EXIT_CODE,
     }
@@ -86,6 +88,7 @@ def worst(failures: Iterable[FailureClass]) -> FailureClass:
 WORDS: Mapping[FailureClass, str] = {
     FailureClass.OUT_OF_MEMORY: "out of memory",
     FailureClass.RUN_TIME_LIMIT: "over its run-time limit",
+    FailureClass.IDLE: "freed: idle",
     FailureClass.START_ERROR: "it could not start",
     FailureClass.EXIT_CODE: "its work failed",
     FailureClass.REFUSED: "the cluster did not take it",

@@ -13,6 +13,7 @@ from scheduler.core.caps_law import caps
 from scheduler.core.cohorts import Cohorts
 from scheduler.core.elastic_law import begun, elastic
 from scheduler.core.enforce_law import enforced, obeyed
+from scheduler.core.idle_law import freed, going
 from scheduler.core.moves_law import landed, moves
 from scheduler.core.plan import Admit, Place, Plan
 from scheduler.core.reasons import PreemptRule, ReasonCode
@@ -40,10 +41,11 @@ def violations(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
     What a snapshot breaks already (two holders on one span, usage over a quota that was cut) is
     not told unless the plan adds to it.
     """
-    told = tuple(enforced(snapshot, plan))
+    found = {*freed(snapshot, plan)}
+    snapshot = going(snapshot, plan)
+    found |= {*enforced(snapshot, plan)}
     snapshot, plan = obeyed(snapshot, plan)
-    found = {
-        *told,
+    found |= {
         *_decided_once(snapshot, plan),
         *_gangs(snapshot, plan),
         *_rooms(snapshot, plan),

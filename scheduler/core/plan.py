@@ -118,7 +118,8 @@ class Plan:
     """Each pending workload of the snapshot stands in exactly one Admit or one Hold.
 
     `faults` are ascending; the plan is one for the rest. `landings` are all that are still to
-    come after it; each of the snapshot's that is not among them is over.
+    come after it; each of the snapshot's that is not among them is over. `frees` are taken back
+    because their devices lie idle, for nobody in particular, and do not queue again.
     """
 
     admits: tuple[Admit, ...] = ()
@@ -129,6 +130,7 @@ class Plan:
     landings: tuple[Landing, ...] = ()
     shrinks: tuple[Shrink, ...] = ()
     grows: tuple[Grow, ...] = ()
+    frees: tuple[WorkloadId, ...] = ()
 
     def reasons(self) -> dict[WorkloadId, Reason]:
         """Why each that waits does."""

@@ -173,7 +173,8 @@ class CapsView:
 class QueueView:
     """A project's queue. Usage is not stored: it follows from `Snapshot.holding`; `past` is what
     was used before. Of one that is `held` nothing starts. `caps` None has none. No workload of it
-    is evicted before it has run for `min_run_time_s`."""
+    is evicted before it has run for `min_run_time_s`. What is idle for `idle_timeout_s`, None is
+    for ever, is freed, `idle_warning_s` after it was told at the soonest."""
 
     project: ProjectId
     cohort: CohortId | None = None
@@ -183,6 +184,8 @@ class QueueView:
     held: bool = False
     caps: CapsView | None = None
     min_run_time_s: int = 0
+    idle_timeout_s: int | None = None
+    idle_warning_s: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +286,9 @@ class HoldingView:
     `checkpointed_at` is when it last told that its work was saved, in this run or an earlier one.
     `pod_sets`, `clusters` and `topology` are what it asks for when it queues again; without pod
     sets it won't. `moved_at` is when it was last stopped to start elsewhere at once. With
-    `move_to_better` it asks to be, for an earlier of its flavors.
+    `move_to_better` it asks to be, for an earlier of its flavors. All devices that it holds are
+    seen unused since `idle_since`, None if one is used or not measured; it was told so at
+    `idle_warned_at`.
     """
 
     id: WorkloadId
@@ -304,6 +309,8 @@ class HoldingView:
     array: ArrayView | None = None
     moved_at: int | None = None
     move_to_better: bool = False
+    idle_since: int | None = None
+    idle_warned_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,8 @@ def keep(record: CycleRecord, inputs: Inputs) -> None:
     most = settings.BERTH_INPUTS_MIB << 20
     retention.prune(CycleInput, days=KEPT_DAYS)
     young = retention.any_younger(CycleInput, than_s=settings.BERTH_INPUTS_S)
-    if not most or (young and not (inputs.decided.preempts or inputs.decided.shrinks)):
+    made = inputs.decided
+    if not most or (young and not (made.preempts or made.shrinks or made.frees)):
         return
     payload = zlib.compress(written(inputs), level=1)
     rows = CycleInput.objects.order_by("-cycle_id")

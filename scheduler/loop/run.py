@@ -26,6 +26,7 @@ from scheduler.loop import (
     drain,
     enforcement,
     faults,
+    idle,
     inputs,
     resize,
     retention,
@@ -50,8 +51,8 @@ def run_cycle(
     *, at: datetime, speed: float = 1.0, policy: Policy | None = None
 ) -> CycleRecord | None:
     """Plan and apply once. None when another worker holds the lease, or nothing waits, nor runs
-    with fewer pods than it asks for, nor on a later flavor than it asks to be moved to, and no
-    quota is to be enforced.
+    with fewer pods than it asks for, nor on a later flavor than it asks to be moved to, nor is
+    idle for too long, and no quota is to be enforced.
 
     While admission is stopped, nothing starts and nobody is evicted for others; only reasons are
     written.
@@ -59,14 +60,16 @@ def run_cycle(
     """
     drain.evict(at=at, speed=speed)
     defrag.carry_out(shard=SHARD, at=at, speed=speed)
-    waiting = Workload.objects.filter(state=State.PENDING).exists()
+    may_free = idle.warn(at=at)
+    waiting = Workload.objects.filter(state=State.PENDING)
     if not (
-        waiting
+        may_free
+        or waiting.exists()
         or elastic.is_short()
         or better.any_may_move(at=at)
         or quota_services.any_due(at=at)
     ):
-        return None  # an idle installation pays for these seven queries a tick
+        return None  # an idle installation pays for these eight queries a tick
     dependencies.settle(at=at)
     policy = policy or policies.current()
     lease = leases.acquire(shard=SHARD)
@@ -82,6 +85,7 @@ def run_cycle(
         planned_at = perf_counter()
         outcome = apply(lease=lease, loaded=loaded, plan=decided, at=at, speed=speed)
         shrunk = resize.shrink(lease=lease, shrinks=decided.shrinks, at=at)
+        freed = idle.free(lease=lease, loaded=loaded, frees=decided.frees, at=at, speed=speed)
         grown = resize.grow(lease=lease, loaded=loaded, grows=decided.grows, at=at)
         enforcement.settle(lease=lease, snapshot=loaded.snapshot, at=at)
         applied_at = perf_counter()
@@ -109,7 +113,7 @@ def run_cycle(
         plan=_summary(decided, outcome),
         faults=faults.summary(decided.faults),
     )
-    if outcome.admitted or outcome.preempted or shrunk or grown:
+    if outcome.admitted or outcome.preempted or shrunk or grown or freed:
         inputs.keep(record, inputs.of(snapshot=loaded.snapshot, policy=policy, made=decided))
     return record
 
@@ -146,5 +150,6 @@ def _summary(decided: Plan, outcome: Outcome) -> dict[str, object]:
         "preempts": [[p.victim, p.preemptor, p.rule] for p in decided.preempts],
         "shrinks": [[s.victim, s.preemptor, s.rule, len(s.placements)] for s in decided.shrinks],
         "grows": [[grow.workload, len(grow.places)] for grow in decided.grows],
+        "frees": list(decided.frees),
         "keeps": [[keep.workload, keep.starts_at, keep.idle_milli] for keep in decided.keeps],
     }

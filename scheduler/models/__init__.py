@@ -5,6 +5,7 @@ from scheduler.models.cycle import CycleInput, CycleRecord, SchedulerLease
 from scheduler.models.defragmentation import Defragmentation
 from scheduler.models.dependency import Dependency, DependencyKind, OnUnmet
 from scheduler.models.estimate import Estimate
+from scheduler.models.idleness import Idleness
 from scheduler.models.landing import Landing
 from scheduler.models.operation import Operation, OperationKind
 from scheduler.models.placement import (
@@ -26,6 +27,7 @@ __all__ = [
     "Dependency",
     "DependencyKind",
     "Estimate",
+    "Idleness",
     "InvariantCheck",
     "Landing",
     "Leftover",

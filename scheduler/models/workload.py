@@ -280,7 +280,8 @@ class WorkloadEvent(Row):
     """One line of a workload's timeline, for its readers. Append-only by trigger.
 
     `kind` is `state` for transitions (before → after), else `preempted`, whose message is the
-    rule, or `grown` or `shrunk`, whose message says by how many pods, and for whom.
+    rule, `idle`, whose message says that its devices lie unused or are used again, or `grown` or
+    `shrunk`, whose message says by how many pods, and for whom.
     """
 
     workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="events")

@@ -18,9 +18,10 @@ from scheduler.core.losses import gpu_hours
 from scheduler.core.reasons import in_units
 from scheduler.core.units import ONE_MILLI
 from scheduler.models import Attempt, Placement, PlacementSpan, PodSet, Workload, WorkloadEvent
-from scheduler.selectors import accrual, hardware, listing, standing, topology
+from scheduler.selectors import accrual, hardware, idleness, listing, standing, topology
 from scheduler.selectors.accrual import Cost
 from scheduler.selectors.dispatch import Dispatch, failing
+from scheduler.selectors.idleness import Idle
 from scheduler.selectors.listing import Asked, Line
 from scheduler.selectors.standing import Standing
 from tenants.selectors.prices import Prices
@@ -154,7 +155,7 @@ class PodSetDetail:
 class Detail:
     """`cost` is None for those who may not see spend; `dispatch` is there while it fails. `domain`
     is where the newest attempt stands, of work that asks for a topology. `notice_until` is to
-    come, else None."""
+    come, else None. `idle` is there while it leaves all its devices unused."""
 
     line: Line
     run_time_limit_s: int | None
@@ -176,6 +177,7 @@ class Detail:
     standing: tuple[Standing, ...] = ()
     topology: str = ""
     domain: tuple[tuple[str, str], ...] = ()
+    idle: Idle | None = None
 
     @property
     def lost(self) -> str:
@@ -185,7 +187,7 @@ class Detail:
 
 
 def detail(*, workload: Workload, prices: Prices | None, at: datetime) -> Detail:
-    """Everything the page shows of a workload that the caller may see, in at most 20 queries.
+    """Everything the page shows of a workload that the caller may see, in at most 21 queries.
 
     `prices` None leaves the cost out.
     """
@@ -214,6 +216,7 @@ def detail(*, workload: Workload, prices: Prices | None, at: datetime) -> Detail
         standing=standing.of_waiting(workload=workload, at=at),
         topology=topology.asked(workload=workload),
         domain=topology.domain(workload=workload),
+        idle=idleness.of_running(workload=workload),
     )
 
 

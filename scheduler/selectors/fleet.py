@@ -38,7 +38,8 @@ from scheduler.core.units import (
     Span,
 )
 from tenants.models import NEVER, Reservation
-from tenants.selectors import run_times
+from tenants.selectors import idle_limits, run_times
+from tenants.selectors.idle_limits import IdleLimit
 from tenants.selectors.past import Past
 
 type Row = tuple[Any, ...]  # Any: a database row of mixed columns
@@ -67,14 +68,17 @@ def flavors() -> tuple[FlavorView, ...]:
 
 _QUEUES = (
     run_times.GRANTED
+    + ", "
+    + idle_limits.NEAREST
     + """
 SELECT p.id::text, p.tenant_id::text, p.weight, q.flavor_id::text, q.nominal_milli,
        q.borrowing_limit_milli, q.lending_limit_milli,
        ceil(extract(epoch FROM q.enforce_at))::bigint, p.queue_state <> 'open',
        p.max_running, p.user_max_running, p.user_max_gpus_milli,
-       coalesce(p.min_run_time_s, g.seconds)
+       coalesce(p.min_run_time_s, g.seconds), coalesce(p.idle_timeout_s, i.timeout_s),
+       coalesce(p.idle_warning_s, i.warning_s)
 FROM tenants_project p LEFT JOIN tenants_quota q ON q.project_id = p.id
-LEFT JOIN granted g ON g.id = p.tenant_id
+LEFT JOIN granted g ON g.id = p.tenant_id LEFT JOIN idle_limit i ON i.id = p.tenant_id
 ORDER BY p.id
 """
 )
@@ -87,11 +91,11 @@ def queues(*, past: Past | None = None) -> tuple[QueueView, ...]:
         pasts.setdefault(project, []).append(PastView(FlavorId(flavor), milli_s))
     found: dict[str, QueueView] = {}
     quotas: dict[str, list[QuotaView]] = {}
-    for project, tenant, weight, flavor, *amounts, held, running, by_user, gpus, run_s in rows(
-        _QUEUES
-    ):
+    for project, tenant, weight, flavor, *told in rows(_QUEUES):
+        *amounts, held, running, by_user, gpus, run_s, idle_s, warning_s = told
         if project not in found:
             caps = CapsView(running, by_user, gpus)
+            limit = idle_limits.of_fleet() if idle_s is None else IdleLimit(idle_s, warning_s)
             found[project] = QueueView(
                 ProjectId(project),
                 CohortId(tenant),
@@ -100,6 +104,8 @@ def queues(*, past: Past | None = None) -> tuple[QueueView, ...]:
                 held=held,
                 caps=None if caps == CapsView() else caps,
                 min_run_time_s=run_times.fleet_s() if run_s is None else run_s,
+                idle_timeout_s=limit.timeout_s or None,
+                idle_warning_s=limit.warning_s,
             )
             quotas[project] = []
         if flavor is not None:

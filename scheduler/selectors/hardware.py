@@ -37,6 +37,7 @@ class ClusterFacts:
     simulated: bool
     seen_at: datetime | None
     last_error: str
+    use_error: str
     node_count: int
     ready_count: int
     device_count: int
@@ -140,6 +141,7 @@ def clusters(*, name: str | None = None) -> tuple[ClusterFacts, ...]:
             simulated=row.simulated,
             seen_at=row.seen_at,
             last_error=row.last_error,
+            use_error=row.use_error,
             node_count=nodes.get(row.id, none)["nodes"],
             ready_count=nodes.get(row.id, none)["ready"],
             device_count=devices.get(row.id, 0),

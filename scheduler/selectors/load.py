@@ -25,6 +25,7 @@ from scheduler.core.units import (
 )
 from scheduler.selectors import asked, budgets, fleet
 from scheduler.selectors.asked import Asked
+from scheduler.selectors.idleness import IS_FRESH
 from scheduler.selectors.landings import landings
 from tenants.selectors import past
 
@@ -209,7 +210,8 @@ _HELD_SPANS = """
 SELECT s.placement_id::text, s.device_id::text, lower(s.span), upper(s.span)
 FROM scheduler_placementspan s WHERE s.released_at IS NULL
 """
-_HOLDING = """
+_HOLDING = (
+    """
 SELECT w.id::text, w.project_id::text, a.cluster_id::text, w.priority, w.preemptible,
        extract(epoch FROM coalesce(w.admitted_at, a.created_at))::bigint,
        extract(epoch FROM w.started_at)::bigint, w.run_time_limit_s, w.state,
@@ -218,11 +220,16 @@ SELECT w.id::text, w.project_id::text, a.cluster_id::text, w.priority, w.preempt
        CASE WHEN t.user_max_running IS NULL AND t.user_max_gpus_milli IS NULL THEN ''
             ELSE w.submitted_by_id::text END,
        extract(epoch FROM w.checkpointed_at)::bigint, extract(epoch FROM w.moved_at)::bigint,
+       extract(epoch FROM i.since)::bigint, extract(epoch FROM i.warned_at)::bigint,
        w.move_to_better, w.asks_version
 FROM scheduler_workload w JOIN scheduler_attempt a ON a.workload_id = w.id
-JOIN tenants_project t ON t.id = w.project_id
+JOIN tenants_project t ON t.id = w.project_id JOIN clusters_cluster c ON c.id = a.cluster_id
+LEFT JOIN scheduler_idleness i ON i.attempt_id = a.id AND w.state = 'RUNNING' AND """  # noqa: S608  # constants
+    + IS_FRESH
+    + """
 WHERE a.ended_at IS NULL ORDER BY w.id
 """
+)
 
 
 def _held(condition: str = "", parameters: Sequence[object] = ()) -> dict[str, list[fleet.Row]]:
@@ -288,7 +295,8 @@ def _holding(
 
 def _holder(row: fleet.Row, placed: Iterable[fleet.Row], ask: Asked) -> HoldingView:
     id, project, cluster, priority, preemptible, admitted = row[:6]
-    started, limit_s, state, stop, user, checkpointed, moved, to_better, _ = row[6:]
+    started, limit_s, state, stop, user, checkpointed, moved = row[6:13]
+    idle, warned, to_better, _ = row[13:]
     returns = not stop or state == State.PREEMPTING
     return HoldingView(
         WorkloadId(id),
@@ -309,4 +317,6 @@ def _holder(row: fleet.Row, placed: Iterable[fleet.Row], ask: Asked) -> HoldingV
         array=ask.array,
         moved_at=moved,
         move_to_better=to_better,
+        idle_since=idle,
+        idle_warned_at=warned,
     )

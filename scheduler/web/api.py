@@ -13,7 +13,7 @@ from controlplane.api.schema import operation
 from controlplane.api.views import ApiView
 from controlplane.kernel.errors import Invalid, Problem
 from scheduler.models import Workload
-from scheduler.selectors import arrays, queues, standing
+from scheduler.selectors import arrays, idleness, queues, standing
 from scheduler.selectors import workloads as selectors
 from scheduler.selectors.dispatch import open_dispatch
 from scheduler.services import releases
@@ -133,7 +133,8 @@ class WorkloadApi(ApiView):
         dispatch = open_dispatch(workload_id=row.id)
         stands = standing.of_waiting(workload=row, at=self.at)
         ties = arrays.ties(actor=self.actor, workload=row)
-        return Response(shapes.detail(row, ties, attempts, placements, dispatch, stands))
+        idle = idleness.of_running(workload=row)
+        return Response(shapes.detail(row, ties, attempts, placements, dispatch, stands, idle))
 
 
 class CancelApi(ApiView):

@@ -99,6 +99,17 @@ class StandingOut(serializers.Serializer[Any]):  # Any: plain rows
     )
 
 
+class IdleOut(serializers.Serializer[Any]):  # Any: plain rows
+    """While all its devices are seen unused; null where one is used, or nobody measures it."""
+
+    since = serializers.DateTimeField()
+    devices_milli = serializers.IntegerField(help_text="Thousandths of devices.")
+    warned_at = serializers.DateTimeField(allow_null=True, help_text="When it was told so.")
+    frees_at = serializers.DateTimeField(
+        allow_null=True, help_text="When it is freed if it goes on so; null is never."
+    )
+
+
 class DispatchOut(serializers.Serializer[Any]):  # Any: plain rows
     """Starting or stopping its pods, where that is not done yet; null where nothing is open."""
 

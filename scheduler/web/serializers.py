@@ -17,6 +17,7 @@ from scheduler.web import array_input, submission
 from scheduler.web.details import (
     AttemptOut,
     DispatchOut,
+    IdleOut,
     PlacementOut,
     PodSetOut,
     StandingOut,
@@ -343,6 +344,7 @@ class WorkloadDetailOut(WorkloadOut):
     pod_sets = PodSetOut(many=True)
     placements = PlacementOut(many=True, help_text="The newest first, at most 4,096.")
     dispatch = DispatchOut(allow_null=True)
+    idle = IdleOut(allow_null=True)
     priority = serializers.IntegerField(help_text="The higher comes first.")
     standing = StandingOut(
         many=True, help_text="Its project's, from the top; only while it waits."

@@ -12,6 +12,7 @@ from scheduler.models import Attempt, Placement, PodSet, Workload, WorkloadEvent
 from scheduler.selectors import arrays, queues
 from scheduler.selectors.arrays import Need, Sum, Ties
 from scheduler.selectors.dispatch import Dispatch
+from scheduler.selectors.idleness import Idle
 from scheduler.selectors.standing import Standing
 from scheduler.web import terms, wishes
 
@@ -67,6 +68,7 @@ def detail(
     placements: Iterable[Placement],
     dispatch: Dispatch | None,
     standing: Iterable[Standing],
+    idle: Idle | None,
 ) -> Out:
     listed = list(placements)
     held = Counter(each.pod_set_id for each in listed if each.released_at is None)
@@ -88,8 +90,18 @@ def detail(
         "pod_sets": [_pod_set(each, held[each.id]) for each in row.pod_sets.all()],
         "placements": [_placement(each) for each in listed],
         "dispatch": None if dispatch is None else asdict(dispatch),
+        "idle": None if idle is None else _idle(idle),
         "priority": row.priority,
         "standing": [asdict(each) for each in standing],
+    }
+
+
+def _idle(of: Idle) -> Out:
+    return {
+        "since": of.since,
+        "devices_milli": of.held_milli,
+        "warned_at": of.warned_at,
+        "frees_at": of.frees_at,
     }
 
 

@@ -9,7 +9,7 @@ from tenants.models.quota import Quota, TenantQuota
 from tenants.models.request import Decision, QuotaRequest
 from tenants.models.reservation import LONGEST_WEEKLY, NEVER, WEEK, Reservation
 from tenants.models.sign_in import SignInTally
-from tenants.models.tenant import MAX_MIN_RUN_TIME_S, Tenant
+from tenants.models.tenant import MAX_IDLE_TIMEOUT_S, MAX_MIN_RUN_TIME_S, Tenant
 from tenants.models.token import Scope, Token
 from tenants.models.user import User
 
@@ -18,6 +18,7 @@ __all__ = [
     "LONGEST_WEEKLY",
     "MAX_BUDGET_H",
     "MAX_CAP",
+    "MAX_IDLE_TIMEOUT_S",
     "MAX_MIN_RUN_TIME_S",
     "NEVER",
     "WEEK",

@@ -5,7 +5,7 @@ from django.db import models
 from django.db.models import Q
 
 from controlplane.kernel.models import Row
-from tenants.models.tenant import Tenant, min_run_time_in_range
+from tenants.models.tenant import Tenant, idle_limit_in_range, min_run_time_in_range
 
 
 class QueueState(models.TextChoices):
@@ -41,6 +41,7 @@ class Project(Row):
     `user_max_gpus_milli` is in thousandths of devices or slices, held by one submitter at once;
     `…_submits_a_minute` count workloads, an array as one.
     `min_run_time_s` is how long its work runs before it may be evicted; None takes its tenant's.
+    What is idle for `idle_timeout_s` is freed, as `Tenant` says of it.
     """
 
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="projects")
@@ -69,6 +70,8 @@ class Project(Row):
     max_submits_a_minute = models.IntegerField(null=True, blank=True)
     user_max_submits_a_minute = models.IntegerField(null=True, blank=True)
     min_run_time_s = models.IntegerField(null=True, blank=True)
+    idle_timeout_s = models.IntegerField(null=True, blank=True)
+    idle_warning_s = models.IntegerField(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -78,6 +81,9 @@ class Project(Row):
             ),
             models.CheckConstraint(
                 condition=min_run_time_in_range(), name="project_min_run_time_in_range"
+            ),
+            models.CheckConstraint(
+                condition=idle_limit_in_range(), name="project_idle_limit_in_range"
             ),
             models.CheckConstraint(
                 condition=Q(namespace__regex=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"),

@@ -14,11 +14,31 @@ def min_run_time_in_range() -> Q:
     return Q(min_run_time_s__isnull=True) | within
 
 
+MAX_IDLE_TIMEOUT_S = 30 * 86_400
+"""Longer is as good as never."""
+
+
+def idle_limit_in_range() -> Q:
+    """Both or neither are said, and the warning is no longer than the time-out."""
+    neither = Q(idle_timeout_s__isnull=True, idle_warning_s__isnull=True)
+    both = Q(
+        idle_timeout_s__gte=0,
+        idle_timeout_s__lte=MAX_IDLE_TIMEOUT_S,
+        idle_warning_s__gte=0,
+        idle_warning_s__lte=models.F("idle_timeout_s"),
+        idle_timeout_s__isnull=False,
+        idle_warning_s__isnull=False,
+    )
+    return neither | both
+
+
 class Tenant(Row):
     """An organisation (no parent) or a department of one. A trigger refuses cycles.
 
     `weight` is its part in fair share among its siblings. `min_run_time_s` is how long work of
-    its projects runs before it may be evicted; None takes what is above.
+    its projects runs before it may be evicted; None takes what is above. What is idle for
+    `idle_timeout_s` is freed, and told `idle_warning_s` before; a time-out of 0 is never, and None
+    for both takes what is above.
     """
 
     parent = models.ForeignKey(
@@ -29,6 +49,8 @@ class Tenant(Row):
     weight = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField()
     min_run_time_s = models.IntegerField(null=True, blank=True)
+    idle_timeout_s = models.IntegerField(null=True, blank=True)
+    idle_warning_s = models.IntegerField(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -37,6 +59,9 @@ class Tenant(Row):
             ),
             models.CheckConstraint(
                 condition=min_run_time_in_range(), name="tenant_min_run_time_in_range"
+            ),
+            models.CheckConstraint(
+                condition=idle_limit_in_range(), name="tenant_idle_limit_in_range"
             ),
             models.CheckConstraint(
                 condition=Q(parent__isnull=True) | ~Q(parent=models.F("id")),

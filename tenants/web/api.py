@@ -14,7 +14,7 @@ from controlplane.api.views import ApiView, many
 from controlplane.kernel.errors import Invalid
 from tenants import access
 from tenants.models import Role, Scope, User
-from tenants.selectors import people, run_times
+from tenants.selectors import idle_limits, people, run_times
 from tenants.services import members, projects, tokens
 from tenants.web import serializers as s
 
@@ -123,11 +123,14 @@ class ProjectApi(ApiView):
         project = people.project(actor=self.actor, id=id)
         roles = people.roles(actor=self.actor, project=project)
         in_force_s = run_times.in_force_s(project=project)
+        idle = idle_limits.in_force(project=project)
         return Response(
             {
                 **s.ProjectOut(project).data,
                 "roles": roles,
                 "min_run_time_in_force_s": in_force_s,
+                "idle_timeout_in_force_s": idle.timeout_s,
+                "idle_warning_in_force_s": idle.warning_s,
             }
         )
 

@@ -5,6 +5,7 @@ from django.urls import path
 from tenants.web import (
     api,
     budget_api,
+    idle_limit_api,
     lowering_api,
     queue_api,
     quota_api,
@@ -22,6 +23,11 @@ urlpatterns = [
         run_time_api.TenantRunTimeApi.as_view(),
         name="tenant-min-run-time",
     ),
+    path(
+        "tenants/<uuid:id>/idle-limit",
+        idle_limit_api.TenantIdleLimitApi.as_view(),
+        name="tenant-idle-limit",
+    ),
     path("projects", api.ProjectsApi.as_view(), name="projects"),
     path("projects/<uuid:id>", api.ProjectApi.as_view(), name="project"),
     path("projects/<uuid:id>/queue", queue_api.QueueStateApi.as_view(), name="project-queue"),
@@ -30,6 +36,11 @@ urlpatterns = [
         "projects/<uuid:id>/min-run-time",
         run_time_api.ProjectRunTimeApi.as_view(),
         name="project-min-run-time",
+    ),
+    path(
+        "projects/<uuid:id>/idle-limit",
+        idle_limit_api.ProjectIdleLimitApi.as_view(),
+        name="project-idle-limit",
     ),
     path("reservations", reservation_api.ReservationsApi.as_view(), name="reservations"),
     path("reservations/<uuid:id>", reservation_api.ReservationApi.as_view(), name="reservation"),

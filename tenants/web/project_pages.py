@@ -1,5 +1,5 @@
-"""One project's page: the state of its queue, its caps and least run time, with what changes
-them."""
+"""One project's page: the state of its queue, its caps, least run time and idle limit, with what
+changes them."""
 
 from uuid import UUID
 
@@ -16,10 +16,11 @@ from scheduler.selectors import queues as selectors
 from tenants import access
 from tenants.access import Action
 from tenants.models import Project, QueueState
+from tenants.selectors import idle_limits as limits_in_force
 from tenants.selectors import people
 from tenants.selectors.run_times import inherited
-from tenants.services import queues, run_times
-from tenants.web.queue_forms import CapsForm, MinRunTimeForm, QueueForm
+from tenants.services import idle_limits, queues, run_times
+from tenants.web.queue_forms import CapsForm, IdleLimitForm, MinRunTimeForm, QueueForm
 
 _MOVED = {
     QueueState.OPEN: "The queue of {} is open: its work may start.",
@@ -91,6 +92,27 @@ def project_min_run_time(request: HttpRequest, id: UUID) -> HttpResponse:
     return _page(request, project, run_time_form=form, status=422)
 
 
+@page("POST")
+def project_idle_limit(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Set how long its work may be idle before it is freed; 422 with the form for no such."""
+    actor = actor_of(request)
+    project = people.project(actor=actor, id=id)
+    access.authorize(actor, Action.EDIT_QUOTA, project=project)
+    form = IdleLimitForm(request.POST, request.FILES)
+    if form.is_valid():
+        try:
+            idle_limits.set_for_project(
+                actor=actor, project=project, limit=form.limit, at=clock.now()
+            )
+        except Invalid as error:
+            form.add_error((error.pointer or "").lstrip("/") or None, error.message)
+        else:
+            messages.success(request, f"The idle limit of {project.name} holds from now on.")
+            return go(request, reverse("project-detail", args=[project.id]))
+    focus_fault(form)
+    return _page(request, project, idle_form=form, status=422)
+
+
 def _page(
     request: HttpRequest,
     project: Project,
@@ -98,10 +120,13 @@ def _page(
     queue_form: QueueForm | None = None,
     caps_form: CapsForm | None = None,
     run_time_form: MinRunTimeForm | None = None,
+    idle_form: IdleLimitForm | None = None,
     status: int = 200,
 ) -> HttpResponse:
     """With what was posted of one of its forms; the others are as things are now."""
     now = {"min_run_time_s": project.min_run_time_s}
+    idle_now = {name: getattr(project, name) for name in IdleLimitForm.base_fields}
+    above = limits_in_force.inherited(project=project)
     context = {
         "project": project,
         "under_way": selectors.under_way(project_id=project.id),
@@ -111,5 +136,8 @@ def _page(
         "queue_form": queue_form or QueueForm(),
         "caps_form": caps_form or CapsForm.of(project),
         "run_time_form": run_time_form or MinRunTimeForm(initial=now),
+        "idle_limit": limits_in_force.own(project) or above.limit,
+        "idle_limit_by": "" if limits_in_force.own(project) else above.by or "the fleet",
+        "idle_form": idle_form or IdleLimitForm(initial=idle_now),
     }
     return render(request, "tenants/project_detail.html", context, status=status)

@@ -1,13 +1,21 @@
-"""The forms of a project's queue, caps and least run time. The services check what they say; these
-convert."""
+"""The forms of a project's queue, caps, least run time and idle limit. The services check what
+they say; these convert."""
 
 from decimal import Decimal
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django import forms
 
 from controlplane.kernel.forms import StrictForm
-from tenants.models import CAPS, MAX_CAP, MAX_MIN_RUN_TIME_S, Project, QueueState
+from tenants.models import (
+    CAPS,
+    MAX_CAP,
+    MAX_IDLE_TIMEOUT_S,
+    MAX_MIN_RUN_TIME_S,
+    Project,
+    QueueState,
+)
+from tenants.selectors.idle_limits import IdleLimit
 from tenants.services.queues import MAX_NOTE, Caps
 
 
@@ -71,3 +79,28 @@ class MinRunTimeForm(StrictForm):
         label="Seconds", min_value=0, max_value=MAX_MIN_RUN_TIME_S, required=False,
         help_text="For as long others wait for what it borrows. Left empty, it is inherited.",
     )  # fmt: skip
+
+
+class IdleLimitForm(StrictForm):
+    """How long its work may leave its devices unused; both empty take what is above."""
+
+    idle_timeout_s = forms.IntegerField(
+        label="Freed after, in seconds", min_value=0, max_value=MAX_IDLE_TIMEOUT_S, required=False,
+        help_text="0 is never. Left empty, both are inherited.",
+    )  # fmt: skip
+    idle_warning_s = forms.IntegerField(
+        label="Told before, in seconds", min_value=0, max_value=MAX_IDLE_TIMEOUT_S, required=False,
+        help_text="Who uses the devices again by then keeps them.",
+    )  # fmt: skip
+
+    def clean(self) -> dict[str, Any]:  # Any: as Django has it
+        said = super().clean()
+        missing = [name for name in self.fields if said.get(name) is None]
+        if not self.errors and len(missing) == 1:
+            self.add_error(missing[0], "Say both or neither of the two.")
+        return said
+
+    @property
+    def limit(self) -> IdleLimit | None:
+        timeout_s, warning_s = (self.cleaned_data[name] for name in self.fields)
+        return None if timeout_s is None else IdleLimit(timeout_s, warning_s)

@@ -6,7 +6,14 @@ from django.core.validators import RegexValidator
 from rest_framework import serializers
 
 from controlplane.api.fields import Id, Integer, Moment, StrictSerializer, Text, Words
-from tenants.models import MAX_CAP, MAX_MIN_RUN_TIME_S, Decision, QueueState, Role, Scope
+from tenants.models import (
+    MAX_CAP,
+    MAX_MIN_RUN_TIME_S,
+    Decision,
+    QueueState,
+    Role,
+    Scope,
+)
 from tenants.services.queues import MAX_NOTE
 from tenants.services.quotas import MAX_MILLI
 from tenants.services.rates import PRICE
@@ -20,6 +27,8 @@ ROLES = [role.value for role in Role]
 QUEUE_STATES = QueueState.values
 _SCOPES = [scope.value for scope in Scope]
 _RUNS_FOR = "Its work runs as long before it may be evicted; null takes what is above."
+_IDLE_FOR = "Its work is freed when it leaves its devices unused for as long; 0 is never."
+_TOLD = "As long before it is told so. Null for both takes what is above."
 _MAX_AGE_S = int(MAX_AGE.total_seconds())
 
 
@@ -33,6 +42,8 @@ class TenantOut(serializers.Serializer[Rows]):
     weight = serializers.IntegerField()
     created_at = serializers.DateTimeField()
     min_run_time_s = serializers.IntegerField(allow_null=True, help_text=_RUNS_FOR)
+    idle_timeout_s = serializers.IntegerField(allow_null=True, help_text=_IDLE_FOR)
+    idle_warning_s = serializers.IntegerField(allow_null=True, help_text=_TOLD)
 
 
 class ProjectOut(serializers.Serializer[Rows]):
@@ -61,10 +72,14 @@ class ProjectOut(serializers.Serializer[Rows]):
     max_submits_a_minute = serializers.IntegerField(allow_null=True)
     user_max_submits_a_minute = serializers.IntegerField(allow_null=True)
     min_run_time_s = serializers.IntegerField(allow_null=True, help_text=_RUNS_FOR)
+    idle_timeout_s = serializers.IntegerField(allow_null=True, help_text=_IDLE_FOR)
+    idle_warning_s = serializers.IntegerField(allow_null=True, help_text=_TOLD)
 
 
 class ProjectDetailOut(ProjectOut):
     min_run_time_in_force_s = serializers.IntegerField(help_text="Inherited, if null there.")
+    idle_timeout_in_force_s = serializers.IntegerField(help_text="The same of that; 0 is never.")
+    idle_warning_in_force_s = serializers.IntegerField()
     roles = serializers.ListField(
         child=serializers.ChoiceField(choices=ROLES),
         help_text="Yours there, with inherited ones.",

@@ -30,6 +30,11 @@ urlpatterns = [
         name="project-min-run-time-set",
     ),
     path("budgets", budget_pages.budget_list, name="budget-list"),
+    path(
+        "projects/<uuid:id>/idle-limit",
+        project_pages.project_idle_limit,
+        name="project-idle-limit-set",
+    ),
     path("reservations", reservation_pages.reservation_list, name="reservation-list"),
     path(
         "reservations/<uuid:id>/cancel",

@@ -112,6 +112,7 @@ _EDIT_QUOTA = "403 403 200 403 403 200 403 404 401 401 403 404 403"
 _EDIT_QUOTA_OF_TENANT = "403 403 200 403 403 200 403 404 401 401 403 403 403"
 _EDIT_TENANTS = "403 403 403 403 403 200 403 404 401 401 403 403 403"
 _OPERATE_MAKES = _OPERATE.replace("200", "201")
+_IDLE_LIMIT = {"idle_timeout_s": 3600, "idle_warning_s": 600}
 _ID, _WORKLOAD = {"id": "workload"}, {"id": "workload"}
 _ARRAY = {"id": "array"}
 
@@ -137,6 +138,12 @@ API: dict[tuple[str, str], Row] = {
     ),
     ("POST", "projects/<uuid:id>/caps"): Row(
         _MANAGE_QUEUE, {"id": "project"}, body=lambda world: dict.fromkeys(CAPS)
+    ),
+    ("POST", "projects/<uuid:id>/idle-limit"): Row(
+        _EDIT_QUOTA, {"id": "project"}, body=lambda world: _IDLE_LIMIT
+    ),
+    ("POST", "tenants/<uuid:id>/idle-limit"): Row(
+        _EDIT_QUOTA_OF_TENANT, {"id": "tenant"}, body=lambda world: _IDLE_LIMIT
     ),
     ("POST", "projects/<uuid:id>/min-run-time"): Row(
         _EDIT_QUOTA, {"id": "project"}, body=lambda world: {"min_run_time_s": 60}
@@ -329,6 +336,9 @@ OTHERS: dict[tuple[str, str], Row] = {
         form=True,
     ),
     ("POST", "projects/<uuid:id>/caps"): Row(_MANAGE_QUEUE_PAGE, {"id": "project"}, form=True),
+    ("POST", "projects/<uuid:id>/idle-limit"): Row(
+        "403 403 303 403 403 303 403 404 302 302 302 302 302", {"id": "project"}, form=True
+    ),
     ("POST", "projects/<uuid:id>/min-run-time"): Row(
         "403 403 303 403 403 303 403 404 302 302 302 302 302", {"id": "project"}, form=True
     ),

@@ -32,6 +32,8 @@ _WHO = {
     "POST /api/v1/quotas/dry-run": "fleet operator",
     "POST /api/v1/tenant-quotas/dry-run": "fleet operator",
     "POST /api/v1/budgets": "fleet operator",
+    "POST /api/v1/projects/<uuid:id>/idle-limit": "fleet operator",
+    "POST /api/v1/tenants/<uuid:id>/idle-limit": "fleet operator",
     "POST /api/v1/projects/<uuid:id>/min-run-time": "fleet operator",
     "POST /api/v1/tenants/<uuid:id>/min-run-time": "fleet operator",
     "POST /api/v1/rates": "fleet operator",

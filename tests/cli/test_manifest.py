@@ -278,7 +278,7 @@ def test_a_jobs_retries_and_a_pods_grace_are_the_workloads() -> None:
     assert body["grace_s"] == 300
     assert body["retries"]["limit"] == 2
     again = parse(body | {"pod_sets": [body["pod_sets"][0] | {"flavors": ["h100"]}]}).retries.on
-    assert set(FailureClass) - set(again) == {FailureClass.RUN_TIME_LIMIT}
+    assert set(FailureClass) - set(again) == {FailureClass.RUN_TIME_LIMIT, FailureClass.IDLE}
     assert "grace_s" not in read(JOB).body
 
 

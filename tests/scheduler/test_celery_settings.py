@@ -17,6 +17,8 @@ TASKS = {
     hints.DISPATCH: "dispatch",
     hints.DISPATCH_CLUSTER: "dispatch",
     "scheduler.meter": "periodic",
+    "scheduler.measure_use": "periodic",
+    "scheduler.measure_cluster": "dispatch",  # where the credentials are
     "scheduler.forecast": "periodic",
     "scheduler.check_clusters": "periodic",
     "scheduler.check_invariants": "periodic",
@@ -86,8 +88,8 @@ def test_a_tick_expires_before_two_more_are_due(name: str) -> None:
 
 def test_each_periodic_task_has_its_tick() -> None:
     ticked = {entry["task"] for entry in app.conf.beat_schedule.values()}
-    # The dispatch task sends one to each cluster.
-    assert ticked == set(TASKS) - {hints.DISPATCH_CLUSTER}
+    # Two of them send one to each cluster.
+    assert ticked == set(TASKS) - {hints.DISPATCH_CLUSTER, hints.MEASURE_CLUSTER}
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from tests.constraints.attacks import (
     clusters,
     held,
     house,
+    idle,
     ledger,
     moved,
     runs,
@@ -24,6 +25,7 @@ ATTACKS = (
     *workloads.ATTACKS,
     *arrays.ATTACKS,
     *runs.ATTACKS,
+    *idle.ATTACKS,
     *moved.ATTACKS,
     *held.ATTACKS,
 )

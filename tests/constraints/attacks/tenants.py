@@ -152,6 +152,18 @@ TREE = (
             ("its work more than a day", {"min_run_time_s": 86_401}),
         )
     ),
+    *(
+        Attack(f"{name}_idle_limit_in_range", f"a {name} says {what}", change(model, **columns))
+        for name, model in (("tenant", Tenant), ("project", Project))
+        for what, columns in (
+            ("less than never", {"idle_timeout_s": -1, "idle_warning_s": 0}),
+            ("more than 30 days", {"idle_timeout_s": 30 * 86_400 + 1, "idle_warning_s": 0}),
+            ("a warning after the time-out", {"idle_timeout_s": 60, "idle_warning_s": 61}),
+            ("a warning of less than nothing", {"idle_timeout_s": 60, "idle_warning_s": -1}),
+            ("half of it", {"idle_timeout_s": 60}),
+            ("the other half", {"idle_warning_s": 60}),
+        )
+    ),
     Attack(
         "project_queue_state_known",
         "a queue is ajar",

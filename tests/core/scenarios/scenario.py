@@ -27,11 +27,12 @@ class Scenario:
     """`name` is a sentence; `source` is where a peer documents the behaviour.
 
     Names of workloads, nodes, flavors stand in one string, separated by blanks. `starts` are those
-    admitted, in that order. `preempts`, `reclaims` and `moves` have the victims of each preemptor,
-    which then waits, `gives` those who go for a quota that is enforced, `better` those that move
-    to better flavors, `shrinks` the pods ("e-3" is number 3 of e); `grows` has the nodes of the
-    pods that come, `waits` all others that wait. Of `on`, `pods`, `flavors`, `spans` and `numbers`
-    only what is given is compared; `numbers` may be a part of a reason's.
+    admitted, in that order, `frees` those whose devices lie idle, ascending. `preempts`,
+    `reclaims` and `moves` have the victims of each preemptor, which then waits, `gives` those who
+    go for a quota that is enforced, `better` those that move to better flavors, `shrinks` the pods
+    ("e-3" is number 3 of e); `grows` has the nodes of the pods that come, `waits` all others that
+    wait. Of `on`, `pods`, `flavors`, `spans` and `numbers` only what is given is compared;
+    `numbers` may be a part of a reason's.
 
     With `ends`, plans follow each other, victims ask again as `again` says, and those hold in the
     end, ascending.
@@ -41,6 +42,7 @@ class Scenario:
     source: str
     given: Snapshot
     starts: str = ""
+    frees: str = ""
     preempts: Mapping[str, str] = field(default_factory=dict)
     reclaims: Mapping[str, str] = field(default_factory=dict)
     moves: Mapping[str, str] = field(default_factory=dict)
@@ -69,6 +71,7 @@ def check(case: Scenario) -> None:
     assert violations(case.given, made.plan) == ()
     assert plan(shuffled(case.given, 7), case.policy) == made.plan
     assert " ".join(made.started()) == case.starts
+    assert " ".join(made.plan.frees) == case.frees
     evicts = {"priority": case.preempts, "reclaim": case.reclaims, "consolidate": case.moves}
     victims = [each for rule, of in evicts.items() for each in _of(rule, of)]
     victims += ((id, id, "better") for id in case.better.split())

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('tenants', '0014_budget'),
+        ('tenants', '0015_budget'),
     ]
 
     operations = [

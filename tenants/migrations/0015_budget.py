@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('tenants', '0013_weekly_reservation'),
+        ('tenants', '0014_quota_enforced'),
     ]
 
     operations = [

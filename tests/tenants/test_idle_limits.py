@@ -1,0 +1,103 @@
+"""For how long work may be idle: who says so, and whose word holds."""
+
+import pytest
+from pytest_django import Settings
+
+from controlplane.audit.models import AuditEvent
+from controlplane.kernel.errors import Invalid, NotAllowed, NotFound
+from tenants.access import actor_for
+from tenants.models import MAX_IDLE_TIMEOUT_S, Project, Role, Tenant, User
+from tenants.selectors import idle_limits as selectors
+from tenants.selectors.idle_limits import IdleLimit, InheritedLimit
+from tenants.services import idle_limits
+from tests import factories
+from tests.conftest import Cast
+
+HOUR = IdleLimit(3600, 600)
+
+
+def of_project(cast: Cast, limit: IdleLimit | None, by: User | None = None) -> Project:
+    return idle_limits.set_for_project(
+        actor=actor_for(user=by or cast.oz), project=cast.detection, limit=limit, at=factories.AT
+    )
+
+
+def of_tenant(of: Tenant, limit: IdleLimit | None, by: User) -> Tenant:
+    return idle_limits.set_for_tenant(
+        actor=actor_for(user=by), tenant=of, limit=limit, at=factories.AT
+    )
+
+
+def test_the_nearest_word_holds_the_projects_own_first(cast: Cast, settings: Settings) -> None:
+    settings.BERTH_IDLE_TIMEOUT_S, settings.BERTH_IDLE_WARNING_S = 7, 1
+    department = factories.tenant("Robots", parent=cast.vision)
+    arms = factories.project(department, "Arms")
+
+    def holds() -> tuple[IdleLimit, InheritedLimit]:
+        row = Project.objects.get(id=arms.id)
+        return selectors.in_force(project=row), selectors.inherited(project=row)
+
+    assert holds() == (IdleLimit(7, 1), InheritedLimit(IdleLimit(7, 1), ""))
+    of_tenant(cast.vision, HOUR, cast.oz)
+    assert holds() == (HOUR, InheritedLimit(HOUR, "Vision Lab"))
+    never = IdleLimit(0, 0)
+    of_tenant(department, never, cast.oz)
+    assert holds() == (never, InheritedLimit(never, "Robots"))
+    Project.objects.filter(id=arms.id).update(idle_timeout_s=60, idle_warning_s=60)
+    assert holds() == (IdleLimit(60, 60), InheritedLimit(never, "Robots"))
+    of_tenant(department, None, cast.oz)
+    assert holds() == (IdleLimit(60, 60), InheritedLimit(HOUR, "Vision Lab"))
+
+
+def test_what_is_said_is_written_down(cast: Cast) -> None:
+    of_project(cast, HOUR)
+    of_project(cast, None)
+    of_tenant(cast.vision, HOUR, cast.oz)
+    said = {"idle_timeout_s": 3600, "idle_warning_s": 600}
+    nothing = dict.fromkeys(said)
+    events = AuditEvent.objects.order_by("id")
+    assert [(e.action, e.before, e.after) for e in events] == [
+        ("project.idle-limit", nothing, said),
+        ("project.idle-limit", said, nothing),
+        ("tenant.idle-limit", nothing, said),
+    ]
+    assert {event.tenant_id for event in events} == {cast.vision.id}
+
+
+@pytest.mark.parametrize(
+    ("limit", "field", "told"),
+    [
+        (IdleLimit(-1, 0), "timeout", "is not between 0, which is never, and 2592000 s"),
+        (IdleLimit(MAX_IDLE_TIMEOUT_S + 1, 0), "timeout", "is not between 0, which is never"),
+        (IdleLimit(60, -1), "warning", "-1 s is not between 0 and the time-out, 60 s"),
+        (IdleLimit(60, 61), "warning", "61 s is not between 0 and the time-out, 60 s"),
+    ],
+)
+def test_a_limit_that_cannot_be_changes_nothing(
+    cast: Cast, limit: IdleLimit, field: str, told: str
+) -> None:
+    for refused in (
+        lambda: of_project(cast, limit),
+        lambda: of_tenant(cast.vision, limit, cast.oz),
+    ):
+        with pytest.raises(Invalid, match=told) as raised:
+            refused()
+        assert (raised.value.pointer, raised.value.code) == (f"/idle_{field}_s", "out-of-range")
+    assert Project.objects.get(id=cast.detection.id).idle_timeout_s is None
+    assert Tenant.objects.get(id=cast.vision.id).idle_timeout_s is None
+
+
+def test_it_is_for_those_who_decide_about_quota(cast: Cast) -> None:
+    otto = factories.user("otto")
+    factories.member(otto, Role.OPERATOR, at=cast.vision)
+    of_project(cast, HOUR, by=otto)
+    of_tenant(cast.vision, HOUR, by=otto)
+    for user in (cast.ada, cast.ben, cast.vik, cast.pia):
+        with pytest.raises(NotAllowed, match="edit-quota"):
+            of_project(cast, None, by=user)
+        with pytest.raises(NotAllowed, match="edit-quota"):
+            of_tenant(cast.vision, None, by=user)
+    with pytest.raises(NotFound):
+        of_project(cast, None, by=cast.cleo)
+    with pytest.raises(NotFound):
+        of_tenant(cast.vision, None, by=cast.cleo)
