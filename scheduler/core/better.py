@@ -54,7 +54,7 @@ class Better:
         preempts, landings = list(made.preempts), list(made.landings)
         mark = self._draft.checkpoint()
         for held in _in_turn(able, self._snapshot.at):
-            lost = loss_milli_s([Victim(held, PreemptRule.BETTER)])
+            lost = loss_milli_s([Victim.of(held, PreemptRule.BETTER)])
             landing = self._better(held.holding, wanted) if lost <= left_milli_s else None
             if landing is not None:
                 left_milli_s -= lost

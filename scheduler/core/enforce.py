@@ -177,7 +177,9 @@ class _Search:
                 _charge(book, held, 1, placement.flavor, placement.amount_milli)
             path = book.cohorts.paths[book.cohorts.number.get(held.project, FLEET)]
             if any(number in path for _, number in due):
-                self._units += _units(held, book, snapshot.at)
+                self._units += _units(held, book)
+        for unit in self._units:
+            unit.settle(snapshot.at)
         self._units.sort(key=lambda unit: unit.order)
         self._taken: dict[UnitId, Held] = {}
 
@@ -194,7 +196,7 @@ class _Search:
             else:
                 self._spare(unit, least)
         return Enforced(
-            tuple(Victim(unit, PreemptRule.QUOTA) for unit in self._taken.values()),
+            tuple(Victim.of(unit, PreemptRule.QUOTA) for unit in self._taken.values()),
             over_milli=sum(max(0, excess) for excess in before),
             stays_milli=sum(least),
         )
@@ -228,11 +230,11 @@ class _Search:
             _charge(self._book, unit.holding, sign, placement.flavor, placement.amount_milli)
 
 
-def _units(held: HoldingView, book: Book, at: int) -> Iterator[Held]:
+def _units(held: HoldingView, book: Book) -> Iterator[Held]:
     """What may go of it: pods by themselves, and all of it."""
     whole = None
     if held.preemptible and staying(held):
-        whole = Held(held, parts=book.parts, at=at)
+        whole = Held(held, parts=book.parts)
         yield whole
     for pod in surplus(held):
-        yield Held(held, parts=book.parts, at=at, pod=pod, whole=whole)
+        yield Held(held, parts=book.parts, pod=pod, whole=whole)

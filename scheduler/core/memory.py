@@ -31,6 +31,7 @@ class Memory:
     def __init__(self) -> None:
         self._since = Since()
         self._turn = 0
+        self._seen: Snapshot | None = None
         self._classes_by: tuple[tuple[FlavorView, ...], Parts, frozenset[ProjectId]] | None = None
         self._backlog: tuple[int, Backlog] | None = None
         self._candidates: tuple[int, Candidates] | None = None
@@ -39,6 +40,7 @@ class Memory:
     def look(self, snapshot: Snapshot) -> tuple[Fault, ...]:
         """The faults of the next snapshot, which is what is asked about from now on."""
         self._turn += 1
+        self._seen = snapshot
         return self._since.faults(snapshot)
 
     def draft(
@@ -65,6 +67,8 @@ class Memory:
 
     def candidates(self, snapshot: Snapshot) -> Candidates:
         """Who may be evicted; for who asked last alone."""
+        if snapshot is not self._seen:  # since then some were told to go
+            return Candidates(snapshot)
         kept, since = self._candidates, self._since
         if (
             kept is None

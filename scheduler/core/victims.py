@@ -1,7 +1,6 @@
 """Who may be evicted for whom, and how much harm that does.
 
 PRIORITY: preemptible work of lower priority in the same project. RECLAIM: preemptible work of
-PRIORITY: preemptible work of lower priority in the same project. RECLAIM: preemptible work of
 another project, over what is guaranteed to it and to those above it, in a flavor that the workload
 asks for (`guarantees`). Neither takes work that has not yet run for the least time its project
 grants it. Pods beyond the least of their set go by themselves, by the same rules, whether or not

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from scheduler.core.cycle import plan, planned
 from scheduler.core.invariants import violations
+from scheduler.core.losses import lost_milli_s
 from scheduler.core.memory import Memory
 from scheduler.core.movers import REST_S
 from scheduler.core.moves_law import moves
@@ -23,7 +24,6 @@ from scheduler.core.units import (
     ProjectId,
     WorkloadId,
 )
-from scheduler.core.victims import lost_milli_s
 from tests.core.build import (
     A30,
     AT,
@@ -309,7 +309,13 @@ def test_each_lands_on_a_better_flavor_and_none_moves_twice(
         came |= set(new)
         movers = [holding[id] for id in new]
         lost = [
-            lost_milli_s(holding=held, placements=held.placements, at=of.at) for held in movers
+            lost_milli_s(
+                held_milli=sum(p.amount_milli for p in held.placements),
+                started_at=held.started_at,
+                checkpointed_at=held.checkpointed_at,
+                at=of.at,
+            )
+            for held in movers
         ]
         assert sum(lost) <= budget
         leaving = any(held.releasing for held in of.holding)
