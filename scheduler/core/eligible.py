@@ -2,19 +2,21 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from heapq import merge
 from operator import attrgetter
 
 from scheduler.core.candidates import ORDER, Candidates
 from scheduler.core.cohorts import FLEET
 from scheduler.core.draft import Draft
+from scheduler.core.floors import Floor
 from scheduler.core.guarantees import guarantor
 from scheduler.core.quota import Book
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.request import Option
 from scheduler.core.snapshot import PendingView
 from scheduler.core.units import ClusterId, FlavorId, NodeId, ProjectId
-from scheduler.core.victims import Held, Victim
+from scheduler.core.victims import Held, UnitId, Victim
 
 _COST = attrgetter("cost")
 
@@ -42,6 +44,7 @@ class Eligible:
         self._borrowed: dict[ProjectId, list[FlavorId]] = {}
         self._above: dict[ProjectId, int] = {}
         self._members: dict[ProjectId, tuple[int, ...]] = {}
+        self._spared = frozenset[UnitId]()
         self._victims: dict[Held, Victim] = {}
         self._on_node: dict[NodeId, list[Victim]] = {}
         for flavor in self._asked if guarantor != FLEET else ():
@@ -134,23 +137,29 @@ class Eligible:
             guarantor(self._now, project=project, needs=asked, gives_way=own, below=below),
         )
 
-    def may_go(self, victim: Victim, before: Iterable[Victim]) -> bool:
-        """Whether all who give it stay at capacity without it and those evicted `before`: in each
-        flavor asked for, or else in its model, if that is asked for too."""
-        if victim.rule is PreemptRule.PRIORITY:
-            return True
-        project, seen, before = victim.held.holding.project, set[FlavorId](), tuple(before)
-        for flavor in self._asked:
+    def sparing(self, units: Iterable[UnitId]) -> "Eligible":
+        """The same without these."""
+        other = copy(self)
+        other._spared = self._spared.union(units)
+        return other
+
+    def may_go(self, victim: Victim, before: Sequence[Victim]) -> bool:
+        """Whether its floors are kept without it and those evicted `before`."""
+        return victim.id not in self._spared and all(
+            any(self._spares(victim, before, flavor) for flavor in floor.flavors)
+            for floor in self.floors(victim)
+        )
+
+    def floors(self, victim: Victim) -> Iterator[Floor]:
+        """That all who give it stay at capacity, in each flavor asked for or else in its model."""
+        project, seen = victim.held.holding.project, set[FlavorId]()
+        for flavor in self._asked if victim.rule is PreemptRule.RECLAIM else ():
             if flavor in seen or not victim.held.amounts.get(flavor):
                 continue
             part = self._book.parts.of(project=project, flavor=flavor)
-            either = [flavor]
-            if part is not None and part.whole in self._asked:
-                either.append(part.whole)
-            seen.update(either)
-            if not any(self._spares(victim, before, flavor) for flavor in either):
-                return False
-        return True
+            whole = () if part is None or part.whole not in self._asked else (part.whole,)
+            seen.update((flavor, *whole))
+            yield Floor(self._members[project], (flavor, *whole))
 
     def _spares(self, victim: Victim, before: Sequence[Victim], flavor: FlavorId) -> bool:
         ledger, gone = self._book.ledger(flavor), victim.held.amounts.get(flavor, 0)

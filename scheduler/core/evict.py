@@ -6,7 +6,7 @@ what may not be preempted within what it may use.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from scheduler.core import firm
@@ -15,6 +15,7 @@ from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
 from scheduler.core.eligible import Eligible
 from scheduler.core.fit import let_in
+from scheduler.core.floors import Floor
 from scheduler.core.place import place_gang
 from scheduler.core.plan import Place
 from scheduler.core.reasons import PreemptRule
@@ -27,14 +28,18 @@ from scheduler.core.victims import Cost, UnitId, Victim
 _SECOND_LOOKS = 16
 """Victims of one search for whose return the workload is placed anew, and at most so many pods."""
 _PODS_ANEW = 256
+_TRIES = 2
+"""Of one search: again where who went first would have had to stay for who went after."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The places a workload gets once the releases are seen, and the victims taken for it now."""
+    """The places a workload gets once the releases are seen, and the victims taken for it now,
+    each with what is left to those who gave it."""
 
     places: tuple[Place, ...]
     victims: tuple[Victim, ...]
+    floors: Mapping[UnitId, tuple[Floor, ...]]
 
 
 class Search:
@@ -48,9 +53,11 @@ class Search:
         option: Option,
         cluster: ClusterId,
         eligible: Eligible | None,
+        floors: Mapping[UnitId, tuple[Floor, ...]],
         within: Domain | None = None,
     ) -> None:
-        """`within` is the one domain in which all is placed, and room is made."""
+        """`within` is the one domain in which all is placed, and room is made. `floors` are those
+        of who went before in the plan."""
         self._soon = soon
         self._within = within
         self._pending = pending
@@ -62,6 +69,7 @@ class Search:
         self._flavors = tuple(flavor for flavor, _ in option.needs)
         self._reclaimed: Counter[int] = Counter()
         self._cheapest: Cheapest | None = None
+        self._floors = floors
 
     def run(self) -> Wait | None:
         """The places, then in `soon` in the victims' stead; None leaves `soon` as it was.
@@ -69,12 +77,29 @@ class Search:
         Pods first, each where that costs least; then quota; then let go of whom it can.
         """
         mark = self._soon.checkpoint()
-        places = self._place(evicting=self._eligible is not None)
-        if places is None or not self._free_quota():
+        for _ in range(_TRIES):
+            places = self._place(evicting=self._eligible is not None)
+            wait = self._let_go(places) if places is not None and self._free_quota() else None
+            wronged = self._wronged(wait) if wait is not None else []
+            if wait is not None and not wronged:
+                return wait
             self._soon.rollback(mark)
             self.forget()
-            return None
-        return self._let_go(places)
+            if self._eligible is None or not wronged:
+                return None
+            self._eligible, self._cheapest = self._eligible.sparing(wronged), None
+        return None
+
+    def _wronged(self, wait: Wait) -> list[UnitId]:
+        """Who would have had to stay, of its victims and of those before, as all are gone now."""
+        members = {m for of in wait.floors.values() for floor in of for m in floor.members}
+        book = self._soon.book
+        return [
+            unit
+            for unit, floors in {**self._floors, **wait.floors}.items()
+            for floor in floors
+            if not members.isdisjoint(floor.members) and not floor.is_kept(book=book)
+        ]
 
     def forget(self) -> None:
         """Nobody was taken: `soon` is as it was before."""
@@ -141,8 +166,9 @@ class Search:
             else:
                 self._soon.rollback(mark)
                 self._count(victim, gone=True)
-        victims = (v for v in self._taken.values() if not self._goes_anyway(v))
-        return Wait(places, tuple(sorted(victims, key=_harm)))
+        victims = [v for v in self._taken.values() if not self._goes_anyway(v)]
+        floors = {v.id: tuple(self._eligible.floors(v)) for v in victims if self._eligible}
+        return Wait(places, tuple(sorted(victims, key=_harm)), floors)
 
     def _goes_anyway(self, victim: Victim) -> bool:
         """Whether it is a pod whose workload was taken after it."""

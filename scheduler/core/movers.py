@@ -7,7 +7,7 @@ reservation stays.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import nsmallest
 from typing import NamedTuple
@@ -171,7 +171,7 @@ class OfModel(NamedTuple):
     def on_node(self, node: NodeId) -> Iterator[Victim]:
         return self.movers.on_node(node)
 
-    def may_go(self, victim: Victim, before: Iterable[Victim]) -> bool:
+    def may_go(self, victim: Victim, before: Sequence[Victim]) -> bool:
         """They all may: each has to land before any goes."""
         return True
 

@@ -20,6 +20,7 @@ from scheduler.core.elastic import gives_back, keeping, staying
 from scheduler.core.eligible import Eligible
 from scheduler.core.evict import Search, Wait
 from scheduler.core.firm import await_own
+from scheduler.core.floors import Floor
 from scheduler.core.memory import Memory
 from scheduler.core.place import clusters_for, would_place
 from scheduler.core.plan import Place
@@ -29,7 +30,7 @@ from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot
 from scheduler.core.space import free_within_milli
 from scheduler.core.units import ClusterId, ProjectId
-from scheduler.core.victims import ALL, cost_of
+from scheduler.core.victims import ALL, UnitId, cost_of
 
 MOST_DOMAINS = 8
 """Domains of a cluster in which one workload that has to be in one looks for victims."""
@@ -57,6 +58,7 @@ class Evictions:
         self._taken: list[tuple[ProjectId, Place]] = []
         self.preemptors = 0
         self._victims = 0
+        self._floors: dict[UnitId, tuple[Floor, ...]] = {}
         self._hopeless: set[Option] = set()
         self._stuck: dict[Option, int] = {}
         self._version = 0
@@ -190,7 +192,9 @@ class Evictions:
         tried: list[tuple[tuple[int, ...], ClusterId, int]] = []
         for nth, (cluster, within) in enumerate(where):
             mark = self.soon.checkpoint()
-            search = Search(self.soon, pending, request, option, cluster, eligible, within)
+            search = Search(
+                self.soon, pending, request, option, cluster, eligible, self._floors, within
+            )
             wait = search.run()
             if wait is None:
                 continue
@@ -202,7 +206,8 @@ class Evictions:
         if not tried:
             return None
         cluster, within = where[min(tried)[2]]
-        return Search(self.soon, pending, request, option, cluster, eligible, within).run()
+        floors = self._floors
+        return Search(self.soon, pending, request, option, cluster, eligible, floors, within).run()
 
     def _domains(self, option: Option, cluster: ClusterId, level: str) -> list[Domain]:
         """The domains that may hold the option once all who may go are gone: at most
@@ -230,6 +235,7 @@ class Evictions:
         self._version += 1
         for victim in wait.victims:
             self.candidates.forget(victim.held)
+        self._floors |= wait.floors
         if wait.victims:
             self._leaving = True
             self.preemptors += 1

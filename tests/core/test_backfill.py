@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scheduler.core.backfill import MOST_IN_VAIN, MOST_IN_VAIN_EACH, OVERDUE_S, Backfill
@@ -17,6 +17,7 @@ from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode, describe
 from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot
 from scheduler.core.units import NodeId, WorkloadId
+from tests.core import fleets
 from tests.core.build import (
     AT,
     BY_NAME,
@@ -200,6 +201,7 @@ def test_the_head_starts_in_the_plan_after_the_end() -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(of=snapshots(10), waited_s=st.integers(0, 2), most=st.integers(1, 3))
+@example(of=fleets.fleet(38740, 9, 7), waited_s=0, most=1)  # reclaims by flavor and by model
 def test_what_goes_ahead_never_delays_the_head(of: Snapshot, waited_s: int, most: int) -> None:
     policy = Policy(guard_s=AT - waited_s, most_kept=most)
     made = plan(of, policy)

@@ -1,15 +1,30 @@
 """Quotas over all of a model: devices, slices and shares count as the part that they take."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from scheduler.core import mig
 from scheduler.core.equivalents import DEVICE_MILLI, Part, counts_milli
+from scheduler.core.invariants import violations
 from scheduler.core.reasons import ReasonCode
-from scheduler.core.snapshot import FlavorKind, Isolation
-from scheduler.core.units import FlavorId
-from tests.core.build import A30, H100, T4, Quota, decide, job, node, pods, queue, runs, snapshot
+from scheduler.core.snapshot import FlavorKind, Isolation, Snapshot
+from scheduler.core.units import ClusterId, FlavorId
+from tests.core.build import (
+    A30,
+    H100,
+    T4,
+    Quota,
+    cluster,
+    decide,
+    job,
+    node,
+    pods,
+    queue,
+    runs,
+    snapshot,
+)
 
 
 @pytest.mark.parametrize(
@@ -208,3 +223,52 @@ def test_what_is_borrowed_of_a_flavor_is_reclaimed_though_the_model_is_own() -> 
         )
     )
     assert made.victims() == [("r", "w", "reclaim")]
+
+
+def by_flavor_or_model(*, firm: bool) -> Snapshot:
+    """w of c asks for half a device. b holds 3 halves and borrows all; w needs two back. Of the
+    model b has 11.5 sevenths and is guaranteed 7: r, a seventh, may go only unless two halves do.
+    r costs least and is in w's way, or else x1 is, which costs the most or is `firm`."""
+    first, second = (node(name, 1, dynamic=True) for name in ("n", "m"))
+    return snapshot(
+        clusters=[cluster("c1", [first]), cluster("c2", [second])],
+        queues=[
+            queue("b", _1g=1, _3g=Quota(0, borrow=None), h100all=7),
+            queue("c", _3g=2, h100all=7),
+        ],
+        holding=[
+            runs("r", "b", "n/0", flavor="1g", span=(2, 3), since_s=1),
+            runs("x1", "b", "n/0", flavor="3g", span=(4, 8), since_s=99, preemptible=not firm),
+            runs("x2", "b", "m/0", flavor="3g", span=(0, 4), since_s=7, in_cluster="c2"),
+            runs("x3", "b", "m/0", flavor="3g", span=(4, 8), since_s=8, in_cluster="c2"),
+        ],
+        pending=[replace(job("w", "c", pods(flavors="3g")), clusters=(ClusterId("c1"),))],
+    )
+
+
+@pytest.mark.parametrize(("firm", "victims"), [(True, []), (False, ["x1", "x2"])])
+def test_who_goes_by_the_model_is_not_wronged_by_who_goes_by_the_flavor(
+    firm: bool, victims: list[str]
+) -> None:
+    of = by_flavor_or_model(firm=firm)
+    made = decide(of)
+    assert [victim for victim, *_ in made.victims()] == victims
+    assert violations(of, made.plan) == ()
+
+
+def test_nor_by_who_goes_for_another_in_the_same_plan() -> None:
+    """v takes r, so w may not take both halves that it needs."""
+    given = by_flavor_or_model(firm=True)
+    taken = [runs(f"d{i}", "d", "n/0", flavor="1g", span=(i, i + 1)) for i in (0, 1, 3)]
+    of = replace(
+        given,
+        queues=(given.queues[0], queue("c", _1g=1, _3g=2, h100all=7), queue("d", _1g=3)),
+        holding=(*taken, *given.holding),
+        pending=(
+            job("v", "c", pods(flavors="1g")),
+            replace(given.pending[0], clusters=(ClusterId("c2"),), submitted_at=1),
+        ),
+    )
+    made = decide(of)
+    assert made.victims() == [("r", "v", "reclaim")]
+    assert violations(of, made.plan) == ()
