@@ -19,7 +19,7 @@ from scheduler.selectors.dispatch import open_dispatch
 from scheduler.services import releases
 from scheduler.services import workloads as services
 from scheduler.services.specs import WorkloadSpec
-from scheduler.web import serializers, shapes
+from scheduler.web import outputs, serializers, shapes
 from scheduler.web.serializers import parse_batch, parse_submission, refusal
 from tenants import access
 
@@ -44,7 +44,7 @@ class WorkloadsApi(ApiView):
         "workloads_list",
         tag="workloads",
         summary="Workloads of your projects, the newest first",
-        answers={200: serializers.WorkloadOut(many=True)},
+        answers={200: outputs.WorkloadOut(many=True)},
         query=serializers.WorkloadsQuery,
         problems=(404,),
     )
@@ -70,7 +70,7 @@ class WorkloadsApi(ApiView):
         tag="workloads",
         summary="Submit a workload",
         takes=serializers.WorkloadIn,
-        answers={201: serializers.SubmittedOut},
+        answers={201: outputs.SubmittedOut},
         problems=(404, 409, 429),
         keyed=True,
     )
@@ -89,7 +89,7 @@ class BatchApi(ApiView):
         tag="workloads",
         summary="Submit up to 500 workloads, all or none",
         takes=serializers.BatchIn,
-        answers={201: serializers.BatchOut},
+        answers={201: outputs.BatchOut},
         problems=(404, 409, 429),
         keyed=True,
     )
@@ -122,7 +122,7 @@ class WorkloadApi(ApiView):
         "workloads_get",
         tag="workloads",
         summary="One workload with its pod sets and placements",
-        answers={200: serializers.WorkloadDetailOut},
+        answers={200: outputs.WorkloadDetailOut},
         problems=(404,),
     )
     def get(self, request: Request, id: UUID) -> Response:
@@ -142,7 +142,7 @@ class CancelApi(ApiView):
         "workloads_cancel",
         tag="workloads",
         summary="Stop a workload",
-        answers={200: serializers.SubmittedOut},
+        answers={200: outputs.SubmittedOut},
         problems=(404, 409),
         keyed=True,
     )
@@ -164,7 +164,7 @@ class ReleaseApi(ApiView):
         "workloads_release",
         tag="workloads",
         summary="Let a workload wait no more for ends that can't come",
-        answers={200: serializers.SubmittedOut},
+        answers={200: outputs.SubmittedOut},
         problems=(404, 409),
         keyed=True,
     )
@@ -186,7 +186,7 @@ class CheckpointApi(ApiView):
         "workloads_checkpoint",
         tag="workloads",
         summary="Tell that a running workload has saved its work now, so that less is lost",
-        answers={200: serializers.CheckpointOut},
+        answers={200: outputs.CheckpointOut},
         problems=(404, 409),
         keyed=True,
     )
@@ -210,7 +210,7 @@ class EventsApi(ApiView):
         "workloads_events",
         tag="workloads",
         summary="A workload's timeline, the oldest first",
-        answers={200: serializers.EventOut(many=True)},
+        answers={200: outputs.EventOut(many=True)},
         problems=(404,),
     )
     def get(self, request: Request, id: UUID) -> Response:
@@ -229,7 +229,7 @@ class QueueApi(ApiView):
         "queue_get",
         tag="queue",
         summary="What waits in a project, in the planner's order",
-        answers={200: serializers.QueuedOut(many=True)},
+        answers={200: outputs.QueuedOut(many=True)},
         problems=(404,),
     )
     def get(self, request: Request, project_id: UUID) -> Response:

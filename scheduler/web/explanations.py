@@ -11,7 +11,7 @@ from scheduler.core.change import Change, Relaxation, Unit
 from scheduler.core.checks import Chain, Check, CheckCode
 from scheduler.core.reasons import Reason
 from scheduler.services.explaining import Explained
-from scheduler.web.serializers import EstimateOut, ReasonOut
+from scheduler.web.outputs import EstimateOut, ReasonOut
 
 type Out = dict[str, Any]  # Any: JSON values, datetime
 
