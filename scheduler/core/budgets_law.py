@@ -24,7 +24,8 @@ def budgets(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     mode it declares its end, and goes with all that runs into what is left."""
     pending = {p.id: p for p in snapshot.pending}
     holding = {h.id: h for h in snapshot.holding}
-    begun: list[_Holds] = [(pending[a.workload], a.places) for a in plan.admits]
+    admits = [admit for admit in plan.admits if admit.workload in pending]
+    begun: list[_Holds] = [(pending[admit.workload], admit.places) for admit in admits]
     begun += [(holding[grow.workload], grow.places) for grow in plan.grows]
     parts = {flavor.id: _part(flavor) for flavor in snapshot.flavors}
     for budget in snapshot.budgets:

@@ -77,11 +77,27 @@ def test_they_are_kept() -> None:
     )
     memory, seen = Memory(), []
     for at in (AT, AT + 1, AT):
-        assert memory.look(replace(of, at=at)) == ()
-        seen.append(memory.candidates(replace(of, at=at)))
+        now = replace(of, at=at)
+        assert memory.look(now) == ()
+        seen.append(memory.candidates(now))
     first, second, third = seen
     assert first is second
     assert second is not third  # it is earlier than before
+
+
+def test_where_somebody_was_told_to_go_since_they_are_made_anew() -> None:
+    of = snapshot(
+        nodes=[node("n1", gpus=1)],
+        queues=[queue("a", h100=8)],
+        holding=[runs("w", "a", "n1/0")],
+    )
+    memory = Memory()
+    for _ in range(2):
+        assert memory.look(of) == ()
+        leaving = tuple(replace(held, releasing=True) for held in of.holding)
+        assert memory.candidates(replace(of, holding=leaving)).none
+        assert memory.look(of) == ()
+        assert not memory.candidates(of).none
 
 
 ELASTIC = runs("w", "a", "n1/0", "n1/1", "n1/2", since_s=10, of=pods(3, least=1))

@@ -129,7 +129,7 @@ def test_a_check_of_an_array_is_of_one_element_of_it(
     block = client.post(CHECK, asked, headers=HTMX).content.decode()
     assert "Of one element of the array:" in block
     assert "It would start now on north: 1 pod on h100-80gb." in block
-    assert "element" not in client.post(CHECK, form(cast), headers=HTMX).content.decode()
+    assert "Of one element" not in client.post(CHECK, form(cast), headers=HTMX).content.decode()
     answer = client.post(CHECK, asked | {"name": "n" * 97}, headers=HTMX)
     assert (answer.status_code, set(answer.context["form"].errors)) == (422, {"name"})
 
