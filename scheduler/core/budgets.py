@@ -62,6 +62,10 @@ class Budgets:
         """Whether any that may keep its work waiting is over the project."""
         return project in self._over
 
+    def is_safe(self, project: ProjectId) -> bool:
+        """Whether any in safe mode is over the project."""
+        return any(budget.safe for budget in self._over.get(project, ()))
+
     @property
     def timed(self) -> frozenset[ProjectId]:
         """The projects of whose work the run-time limits count."""

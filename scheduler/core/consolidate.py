@@ -136,7 +136,10 @@ def _in_turn(worth: Sequence[_Asked], at: int) -> Iterable[_Asked]:
 
 
 def may_return(caps: Caps, windows: Windows, held: HoldingView, request: Request) -> bool:
-    """Whether it might start again if it ended now, for all of its run-time limit."""
+    """Whether it might start again if it ended now, for all of its run-time limit. Not under a
+    budget in safe mode, which covers what is left of that, and no more."""
+    if caps.budgets.is_safe(held.project):
+        return False
     waiting = again(held)
     if windows.runs_into(pending=waiting, request=request):
         return False

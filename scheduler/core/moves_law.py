@@ -87,7 +87,12 @@ def landed(snapshot: Snapshot, plan: Plan) -> tuple[Snapshot, Plan]:
     """When all that leaves has left: the snapshot then, and the plan in which they start."""
     gone = {h.id for h in snapshot.holding if h.releasing} | {p.victim for p in plan.preempts}
     back = tuple(_again(held) for held in snapshot.holding if held.id in gone)
-    staying = tuple(held for held in snapshot.holding if held.id not in gone)
+    pods = {pod for shrink in plan.shrinks for pod in shrink.placements}
+    staying = tuple(
+        replace(h, placements=tuple(p for p in h.placements if not p.leaving and p.id not in pods))
+        for h in snapshot.holding
+        if h.id not in gone
+    )
     then = replace(snapshot, holding=staying, pending=(*snapshot.pending, *back))
     lands = (Admit(each.workload, each.cluster, each.places) for each in plan.landings)
     return then, Plan(admits=(*plan.admits, *lands))

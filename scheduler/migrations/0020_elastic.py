@@ -1,5 +1,6 @@
 """Pods that come and go while their gang runs (ADR 0026)."""
 
+from django.contrib.postgres.operations import AddConstraintNotValid
 from django.db import migrations, models
 from django.db.models import Q
 
@@ -22,9 +23,9 @@ class Migration(migrations.Migration):
                 max_length=6,
             ),
         ),
-        migrations.AddConstraint(
-            model_name="operation",
-            constraint=models.CheckConstraint(
+        AddConstraintNotValid(
+            "operation",
+            models.CheckConstraint(
                 condition=Q(("kind__in", ["start", "stop", "notice", "resize"])),
                 name="operation_kind_known",
             ),

@@ -1,6 +1,7 @@
-"""Finds the work that may grow; built beside the work that goes on."""
+"""Finds the work that may grow, and checks what was there before; both beside the work that goes
+on."""
 
-from django.contrib.postgres.operations import AddIndexConcurrently
+from django.contrib.postgres.operations import AddIndexConcurrently, ValidateConstraint
 from django.db import migrations, models
 from django.db.models import F, Q
 
@@ -9,6 +10,7 @@ class Migration(migrations.Migration):
     atomic = False
     dependencies = [("scheduler", "0020_elastic")]
     operations = [
+        ValidateConstraint("operation", "operation_kind_known"),
         AddIndexConcurrently(
             "podset",
             models.Index(

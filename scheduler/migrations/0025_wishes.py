@@ -1,6 +1,7 @@
 """Devices by what they have (ADR 0039)."""
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.operations import AddConstraintNotValid
 from django.db import migrations, models
 from django.db.models import Q
 
@@ -21,9 +22,9 @@ class Migration(migrations.Migration):
                 models.CharField(max_length=10), blank=True, db_default=[], default=list, size=None
             ),
         ),
-        migrations.AddConstraint(
-            model_name="podset",
-            constraint=models.CheckConstraint(
+        AddConstraintNotValid(
+            "podset",
+            models.CheckConstraint(
                 condition=(Q(least_memory_mib__isnull=True) & Q(vendors=[]))
                 | Q(
                     least_memory_mib__isnull=False,
@@ -42,6 +43,6 @@ class Migration(migrations.Migration):
         migrations.AddField(
             model_name="workload",
             name="asks_version",
-            field=models.PositiveIntegerField(db_default=1, default=1),
+            field=models.IntegerField(db_default=1, default=1),
         ),
     ]

@@ -119,7 +119,7 @@ class Workload(Row):
     )
     reason = models.JSONField(null=True, blank=True)
     reason_at = models.DateTimeField(null=True, blank=True)
-    asks_version = models.PositiveIntegerField(default=1, db_default=1)
+    asks_version = models.IntegerField(default=1, db_default=1)
 
     class Meta:
         constraints = [

@@ -15,8 +15,16 @@ from scheduler.core.moves_law import moves
 from scheduler.core.plan import Landing, Plan, Preempt
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import PreemptRule
-from scheduler.core.snapshot import CapsView, HoldingView, Isolation, NodeView, Snapshot
+from scheduler.core.snapshot import (
+    BudgetView,
+    CapsView,
+    HoldingView,
+    Isolation,
+    NodeView,
+    Snapshot,
+)
 from scheduler.core.units import (
+    BudgetId,
     ClusterId,
     FlavorId,
     PlacementId,
@@ -189,6 +197,13 @@ def test_it_keeps_off_what_is_reserved() -> None:
 def test_a_full_cap_is_no_hindrance_for_who_counts_already() -> None:
     capped = (replace(BOTH[0], caps=CapsView(running=1)), BOTH[1])
     assert up(fleet(on("e", "n2/0"), queues=capped)) == {"e": "h100"}
+
+
+def test_under_a_budget_that_covers_the_rest_of_its_time_alone_it_stays() -> None:
+    limited = replace(on("e", "n2/0"), run_time_limit_s=36_000)
+    for safe, goes in ((True, {}), (False, {"e": "h100"})):
+        covers = BudgetView(BudgetId("b"), "b", 10**12, 0, AT + 10**6, ProjectId("a"), safe=safe)
+        assert up(fleet(limited, budgets=(covers,))) == goes
 
 
 def test_higher_priority_goes_first() -> None:

@@ -10,7 +10,8 @@ from scheduler.core.movers import REST_S
 from scheduler.core.plan import Landing, Plan
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import PreemptRule, ReasonCode, describe
-from scheduler.core.snapshot import CapsView, HoldingView, Snapshot
+from scheduler.core.snapshot import BudgetView, CapsView, HoldingView, Snapshot
+from scheduler.core.units import BudgetId
 from tests.core.build import AT, Quota, job, node, pods, queue, runs, snapshot
 from tests.core.fragments import after
 from tests.core.test_windows import window
@@ -280,6 +281,22 @@ def test_slices_that_may_not_move_are_told_of_to_nobody() -> None:
     of = sliced(*MIXED, ago_s=7200)
     firm = replace(of, holding=tuple(replace(held, preemptible=False) for held in of.holding))
     assert all("moves_count" not in dict(h.reason.numbers) for h in plan(firm, POLICY).holds)
+
+
+def test_what_is_under_a_budget_in_safe_mode_is_not_moved() -> None:
+    of = sliced(*MIXED, ago_s=60)
+    assert plan(of, POLICY).landings
+    under = tuple(
+        BudgetView(
+            BudgetId(q.project), q.project, limit_milli_s=10**15, used_milli_s=0,
+            ends_at=of.at + 60, project=q.project, safe=True,
+        )
+        for q in of.queues
+    )  # fmt: skip
+    timed = tuple(replace(held, run_time_limit_s=10**6) for held in of.holding)
+    pending = tuple(replace(each, run_time_limit_s=10**6) for each in of.pending)
+    made = plan(replace(of, budgets=under, holding=timed, pending=pending), POLICY)
+    assert not made.landings
 
 
 def test_a_reason_without_moves_says_nothing_of_them() -> None:

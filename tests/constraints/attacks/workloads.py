@@ -70,7 +70,6 @@ WORKLOADS = (
     Attack("workload_priority_in_range", "it goes before all", change(Workload, priority=1001)),
     Attack("workload_priority_in_range", "it goes after all", change(Workload, priority=-1001)),
     negative("scheduler_workload_version_check", Workload, "version", "workload_version_grows"),
-    negative("scheduler_workload_asks_version_check", Workload, "asks_version"),
     negative("scheduler_workload_failures_check", Workload, "failures"),
     negative("scheduler_workload_node_losses_check", Workload, "node_losses"),
     *(
