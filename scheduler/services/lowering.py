@@ -17,7 +17,7 @@ from scheduler.services import asking
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Project, Tenant
-from tenants.services.quotas import Amounts
+from tenants.services import quotas
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +48,17 @@ class Preview:
 
 
 def preview(
-    *, actor: Actor, owner: Project | Tenant, flavor: Flavor, amounts: Amounts, at: datetime
+    *,
+    actor: Actor,
+    owner: Project | Tenant,
+    flavor: Flavor,
+    amounts: quotas.Amounts,
+    at: datetime,
 ) -> Preview:
     """If the project's, or tenant's, quota of the flavor were `amounts`, enforced now.
 
-    Raises NotFound or NotAllowed for who may not set it, and TooOften.
+    Raises NotFound or NotAllowed for who may not set it, Invalid for amounts that could not be
+    set, and TooOften.
     """
     id: Owner
     if isinstance(owner, Project):
@@ -61,6 +67,7 @@ def preview(
     else:
         access.authorize_fleet(actor, Action.EDIT_QUOTA)
         id = CohortId(str(owner.id))
+    quotas.check(amounts)
     quota = QuotaView(
         FlavorId(str(flavor.id)),
         amounts.nominal_milli,

@@ -53,7 +53,7 @@ def set_quota(
     VersionMismatch when somebody edited the quota meanwhile.
     """
     access.authorize(actor, Action.EDIT_QUOTA, project=project)
-    _check(amounts)
+    check(amounts)
     with transaction.atomic():
         quota, before = _set(Quota, amounts, version, project=project, flavor=flavor)
         record(actor, quota, before, action="quota.set", at=at)
@@ -77,7 +77,7 @@ def set_tenant_quota(
     VersionMismatch as that does.
     """
     access.authorize_fleet(actor, Action.EDIT_QUOTA)
-    _check(amounts)
+    check(amounts)
     with transaction.atomic():
         quota, before = _set(TenantQuota, amounts, version, tenant=tenant, flavor=flavor)
         trail.record(
@@ -102,7 +102,7 @@ def raise_nominal(
     """A granted request: only nominal changes, and a quota that is made may not borrow. In the
     caller's transaction, who has authorised it."""
     amounts = Amounts(nominal_milli=nominal_milli, borrowing_limit_milli=0)
-    _check(amounts)
+    check(amounts)
     quota, before = _locked(Quota, amounts, project=project, flavor=flavor)
     if before:
         _change(
@@ -119,7 +119,9 @@ def raise_nominal(
     return quota
 
 
-def _check(amounts: Amounts) -> None:
+def check(amounts: Amounts) -> None:
+    """Raises Invalid for an amount out of range, and for a moment to take back from without a
+    borrowing limit."""
     for name in ("nominal_milli", "borrowing_limit_milli", "lending_limit_milli"):
         value = getattr(amounts, name)
         if value is not None and not 0 <= value <= MAX_MILLI:

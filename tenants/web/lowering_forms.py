@@ -17,6 +17,7 @@ EXCESS = {
     Excess.PREEMPT: "It is preempted now, with its notice and grace",
 }
 """What becomes of what is held beyond a quota, in words."""
+_ASKED = ("nominal", "borrowing_limit", "lending_limit", "excess", "enforce_at")
 
 
 def _amount(label: str, help_text: str, *, required: bool = False) -> forms.DecimalField:
@@ -28,7 +29,9 @@ def _amount(label: str, help_text: str, *, required: bool = False) -> forms.Deci
 
 class LoweringForm(StrictForm):
     """Amounts are in whole units of the flavor; an empty limit is none. `version` is the one that
-    was seen, 0 for none yet."""
+    was seen, 0 for none yet; `seen` is what was `asked` when it was shown who would go."""
+
+    beside = frozenset({"seen"})
 
     nominal = _amount("Nominal", "Guaranteed: GPUs, slices or cores.", required=True)
     borrowing_limit = _amount("Borrowing limit", "At most so much beyond. Empty: no limit.")
@@ -46,24 +49,32 @@ class LoweringForm(StrictForm):
         self.fields["enforce_at"].required = False
 
     @classmethod
-    def of(cls, quota: Quota | TenantQuota | None) -> "LoweringForm":
-        """Not posted yet: with what there is now."""
+    def of(cls, quota: Quota | TenantQuota | None, *, at: datetime) -> "LoweringForm":
+        """Not posted yet: with what there is at that moment. A delay that is over is none any
+        more: what it was for is preempted now."""
         if quota is None:
             return cls(initial={"version": 0, "borrowing_limit": 0})
 
         def units(milli: int | None) -> Decimal | None:
             return None if milli is None else Decimal(milli) / 1000
 
+        excess, until = Excess.DRAIN, quota.enforce_at
+        if until is not None:
+            excess, until = (Excess.DELAY, until) if until > at else (Excess.PREEMPT, None)
         return cls(
             initial={
                 "nominal": units(quota.nominal_milli),
                 "borrowing_limit": units(quota.borrowing_limit_milli),
                 "lending_limit": units(quota.lending_limit_milli),
-                "excess": Excess.DELAY if quota.enforce_at else Excess.DRAIN,
-                "enforce_at": quota.enforce_at,
+                "excess": excess,
+                "enforce_at": until,
                 "version": quota.version,
             }
         )
+
+    def asked(self) -> str:
+        """What a valid form asks for, as one text to compare."""
+        return " ".join(str(self.cleaned_data[name]) for name in _ASKED)
 
     def amounts(self, *, at: datetime) -> Amounts:
         """What it asks for, at that moment. Raises Invalid."""

@@ -20,14 +20,12 @@ from tenants.services import quotas
 from tenants.web.lowering_api import shown
 from tenants.web.lowering_forms import LoweringForm
 
-_SHOW = "show"
-"""The name of the button that shows who goes, and saves nothing."""
-
 
 @page("GET", "HEAD", "POST")
 def project_quota(request: HttpRequest, id: UUID, flavor: str) -> HttpResponse:
-    """A POST of the button `show` tells who would be preempted; any other sets the quota. 422 with
-    the form when it can't be so, 409 when somebody else set it meanwhile."""
+    """A POST tells who would be preempted, and sets the quota only if that was told of the same
+    amounts before. 422 with the form when it can't be so, 409 when somebody else set it
+    meanwhile."""
     actor = actor_of(request)
     project = access.project_or_404(actor, id)
     access.authorize(actor, Action.EDIT_QUOTA, project=project)
@@ -54,16 +52,15 @@ def _quota(
     request: HttpRequest, actor: Actor, owner: Project | Tenant, flavor: Flavor
 ) -> HttpResponse:
     context: dict[str, object] = {"owner": owner, "flavor": flavor}
+    at = clock.now()
     if request.method != "POST":
-        return _page(request, LoweringForm.of(_now(owner, flavor)), context)
-    posted = request.POST.copy()
-    shows = bool(posted.pop(_SHOW, []))
-    form, at = LoweringForm(posted, request.FILES), clock.now()
+        return _page(request, LoweringForm.of(_now(owner, flavor), at=at), context)
+    form = LoweringForm(request.POST, request.FILES)
     status = 422
     if form.is_valid():
         try:
             amounts = form.amounts(at=at)
-            if shows:
+            if request.POST.get("seen") != form.asked():
                 found = lowering.preview(
                     actor=actor, owner=owner, flavor=flavor, amounts=amounts, at=at
                 )

@@ -118,11 +118,12 @@ def test_what_is_wrong_is_said_field_by_field(
     assert Quota.objects.get().version == 1
 
 
+@pytest.mark.parametrize("path", ["", "/dry-run"])
 def test_without_a_borrowing_limit_nothing_can_be_enforced(
-    api: Api, cast: Cast, halves: list[Workload]
+    api: Api, cast: Cast, halves: list[Workload], path: str
 ) -> None:
     body = asked(cast, excess="preempt", borrowing_limit_milli=None)
-    answer = api(cast.oz).post(URL, body, format="json")
+    answer = api(cast.oz).post(URL + path, body, format="json")
     assert refused(answer) == [("/borrowing_limit_milli", "required")]
 
 

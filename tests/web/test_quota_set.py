@@ -1,8 +1,10 @@
 """/projects/…/quotas/… and /tenants/…/quotas/…: who would be preempted, then setting it."""
 
+import re
 from datetime import timedelta
 
 import pytest
+from django.test import Client
 from django.urls import reverse
 
 from controlplane.kernel import clock
@@ -35,6 +37,16 @@ def form(**changes: str) -> dict[str, str]:
     } | changes  # fmt: skip
 
 
+def set_seen(client: Client, at: str, **changes: str) -> tuple[int, str]:
+    """Have it shown who would go, then press the button that was shown with it: the status and
+    page that answer."""
+    answer = client.post(at, form(**changes))
+    seen = re.search(r'name="seen" value="([^"]*)"', answer.content.decode())
+    if seen:
+        answer = client.post(at, form(**changes, seen=seen[1]))
+    return answer.status_code, answer.content.decode()
+
+
 def test_it_shows_the_quota_as_it_is_and_sets_nothing_unseen(browse: Browse, cast: Cast) -> None:
     page = browse(cast.oz).get(url(cast)).content.decode()
     assert 'value="16"' in page
@@ -44,23 +56,62 @@ def test_it_shows_the_quota_as_it_is_and_sets_nothing_unseen(browse: Browse, cas
 
 def test_it_shows_who_would_go_and_then_sets_it(browse: Browse, cast: Cast) -> None:
     client = browse(cast.oz)
-    page = client.post(url(cast), form(show="1"), headers=HTMX).content.decode()
+    page = client.post(url(cast), form(), headers=HTMX).content.decode()
     assert page.lstrip().startswith("<form")
     assert "4 h100-80gb more are held than it allows." in page
     assert page.count("on n") == 1
     assert "Set the quota" in page
     assert Quota.objects.get().nominal_milli == 16_000
-    assert client.post(url(cast), form()).status_code == 303
+    assert set_seen(client, url(cast))[0] == 303
     quota = Quota.objects.get()
     assert (quota.nominal_milli, quota.borrowing_limit_milli) == (4000, 0)
     assert quota.enforce_at is not None
 
 
+def test_other_amounts_than_were_shown_are_shown_before_they_are_set(
+    browse: Browse, cast: Cast
+) -> None:
+    client = browse(cast.oz)
+    page = client.post(url(cast), form(nominal="9")).content.decode()
+    assert "nobody would be" in page
+    seen = re.search(r'name="seen" value="([^"]*)"', page)
+    assert seen is not None
+    later = f"{clock.now() + timedelta(days=9):%Y-%m-%dT%H:%M}"
+    for changes in (
+        {"nominal": "0"},
+        {"borrowing_limit": "1"},
+        {"lending_limit": "1"},
+        {"excess": "drain"},
+        {"excess": "delay", "enforce_at": later},
+    ):
+        answer = client.post(url(cast), form(**({"nominal": "9", "seen": seen[1]} | changes)))
+        assert answer.status_code == 200
+        assert "Set the quota" in answer.content.decode()
+        assert Quota.objects.get().version == 1
+    answer = client.post(url(cast), form(nominal="9", seen=seen[1]))
+    assert answer.status_code == 303
+
+
+def test_a_quota_that_is_being_enforced_can_be_changed_as_its_form_opens(
+    browse: Browse, cast: Cast
+) -> None:
+    client = browse(cast.oz)
+    set_seen(client, url(cast))
+    Quota.objects.update(enforce_at=clock.now() - timedelta(hours=1))
+    page = client.get(url(cast)).content.decode()
+    at = re.search(r'name="enforce_at" value="([^"]*)"', page)
+    excess = re.search(r'value="(\w+)"[^>]* checked', page)
+    assert excess is not None
+    opened = {"excess": excess[1], "enforce_at": at[1] if at else "", "version": "2"}
+    assert set_seen(client, url(cast), **opened, nominal="3")[0] == 303
+    assert excess[1] == "preempt"
+
+
 def test_left_to_drain_it_says_that_nobody_is_preempted(browse: Browse, cast: Cast) -> None:
     client = browse(cast.oz)
-    page = client.post(url(cast), form(excess="drain", show="1")).content.decode()
+    page = client.post(url(cast), form(excess="drain")).content.decode()
     assert "Nobody is preempted: it ends by itself" in page
-    client.post(url(cast), form(excess="drain"))
+    set_seen(client, url(cast), excess="drain")
     assert Quota.objects.get().enforce_at is None
     assert "Over by 4 h100-80gb: it ends by itself" in (
         browse(cast.ben).get(reverse("quota-list")).content.decode()
@@ -69,12 +120,12 @@ def test_left_to_drain_it_says_that_nobody_is_preempted(browse: Browse, cast: Ca
 
 def test_what_may_not_be_preempted_is_said_to_stay(browse: Browse, cast: Cast) -> None:
     Workload.objects.update(preemptible=False)
-    page = browse(cast.oz).post(url(cast), form(show="1")).content.decode()
+    page = browse(cast.oz).post(url(cast), form()).content.decode()
     assert "4 of them are of work that may not be preempted" in page
 
 
 def test_nobody_goes_for_a_quota_that_is_kept(browse: Browse, cast: Cast) -> None:
-    page = browse(cast.oz).post(url(cast), form(nominal="9", show="1")).content.decode()
+    page = browse(cast.oz).post(url(cast), form(nominal="9")).content.decode()
     assert "nobody would be preempted" in page
 
 
@@ -84,7 +135,7 @@ def test_a_delay_is_by_the_readers_clock_and_shown_on_the_quota_page(
     client = browse(cast.oz)
     client.cookies["berth_tz"] = "Europe/Berlin"
     day = clock.now() + timedelta(days=9)
-    client.post(url(cast), form(excess="delay", enforce_at=f"{day:%Y-%m-%d}T10:00"))
+    set_seen(client, url(cast), excess="delay", enforce_at=f"{day:%Y-%m-%d}T10:00")
     enforce_at = Quota.objects.get().enforce_at
     assert enforce_at is not None
     assert enforce_at.date() == day.date()
@@ -111,9 +162,9 @@ def test_a_delay_is_by_the_readers_clock_and_shown_on_the_quota_page(
 def test_what_is_wrong_is_told_and_changes_nothing(
     browse: Browse, cast: Cast, changes: dict[str, str], status: int, words: str
 ) -> None:
-    answer = browse(cast.oz).post(url(cast), form(**changes))
-    assert answer.status_code == status
-    assert words in answer.content.decode()
+    answered, page = set_seen(browse(cast.oz), url(cast), **changes)
+    assert answered == status
+    assert words in page
     assert Quota.objects.get().version == 1
 
 
@@ -122,8 +173,8 @@ def test_a_tenants_quota_is_set_in_the_same_way(browse: Browse, cast: Cast) -> N
     client = browse(cast.oz)
     at = reverse("tenant-quota", args=[cast.vision.id, "h100-80gb"])
     assert client.get(at).status_code == 200
-    assert "on n1" in client.post(at, form(version="0", show="1", nominal="0")).content.decode()
-    assert client.post(at, form(version="0")).status_code == 303
+    assert "on n1" in client.post(at, form(version="0", nominal="0")).content.decode()
+    assert set_seen(client, at, version="0")[0] == 303
     assert TenantQuota.objects.get().enforce_at is not None
     page = client.get(reverse("quota-list")).content.decode()
     assert "What they hold beyond that and may be preempted is, from" in page
@@ -140,6 +191,6 @@ def test_it_may_be_asked_so_often(
 ) -> None:
     monkeypatch.setattr(asking, "ASKED", Throttle(most=1, window=timedelta(minutes=1)))
     client = browse(cast.oz)
-    answers = [client.post(url(cast), form(show="1")) for _ in range(2)]
+    answers = [client.post(url(cast), form()) for _ in range(2)]
     assert [answer.status_code for answer in answers] == [200, 429]
     assert answers[1].headers["Retry-After"]
