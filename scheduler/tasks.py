@@ -33,6 +33,11 @@ TURN_S = 5.0
 QUIET_S = 15
 """How long a cluster that could not be reached is left alone: few processes serve all of them."""
 
+UNMEASURED_S = 150
+"""How long one is left alone that did not say how much its devices are used: whoever hangs takes
+seconds of a process that dispatches. Half of `idleness.STALE_S`, so that one missing answer makes
+nothing begin anew."""
+
 CONNECT_S, READ_S = 2.0, 5.0
 """Shorter than elsewhere, so that a cluster that hangs is found out long before the soft limit."""
 
@@ -125,10 +130,12 @@ def measure_cluster(*, cluster_id: str, **_: Any) -> None:  # Any: as above
     work = f"measure:{cluster_id}"
     if not hints.begin(work, for_s=settings.BERTH_USE_S):
         return
+    quiet_s = UNMEASURED_S
     try:
-        measuring.measure(cluster=Cluster.objects.get(id=UUID(cluster_id)), at=clock.now)
+        if measuring.measure(cluster=Cluster.objects.get(id=UUID(cluster_id)), at=clock.now):
+            quiet_s = 0
     finally:
-        hints.end(work)
+        hints.end(work, quiet_s=quiet_s)
 
 
 @shared_task(name="scheduler.meter")

@@ -139,6 +139,11 @@ def use_failed(*, cluster: Cluster, why: str) -> None:
     Cluster.objects.filter(id=cluster.id).update(use_error=why[:500])
 
 
+def use_not_asked(*, cluster: Cluster) -> None:
+    """Nobody is to say it, so nothing is wrong with that."""
+    Cluster.objects.filter(id=cluster.id).update(use_error="")
+
+
 def mark_silent() -> None:
     """ACTIVE → DEGRADED after a minute, → LOST after ten, by the database's clock."""
     with connection.cursor() as cursor:

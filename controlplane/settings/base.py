@@ -160,7 +160,7 @@ BERTH_MIN_RUN_TIME_S = integer("BERTH_MIN_RUN_TIME_S", 0, low=0, high=86_400)  #
 BERTH_IDLE_TIMEOUT_S = integer("BERTH_IDLE_TIMEOUT_S", 0, low=0, high=30 * 86_400)
 BERTH_IDLE_WARNING_S = integer("BERTH_IDLE_WARNING_S", 600, low=0, high=30 * 86_400)
 BERTH_IDLE_PERCENT = integer("BERTH_IDLE_PERCENT", 5, low=1, high=100)  # used less is unused
-BERTH_USE_S = integer("BERTH_USE_S", 60)  # how often clusters are asked for use
+BERTH_USE_S = integer("BERTH_USE_S", 60, high=120)  # how often clusters are asked for use
 BERTH_RESERVATION_HORIZON_S = integer("BERTH_RESERVATION_HORIZON_S", 86_400, low=0)
 BERTH_GUARD_S = integer("BERTH_GUARD_S", 1800, low=0)  # waited so long, room is kept; 0: never
 BERTH_KEPT_FOR = integer("BERTH_KEPT_FOR", 1, low=1, high=100)  # for how many at once

@@ -11,23 +11,29 @@ from heapq import nsmallest
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import HoldingView, QueueView, Snapshot
 from scheduler.core.units import WorkloadId
-from scheduler.core.victims import is_protected
+from scheduler.core.victims import begun_at
 
 MOST = 256
 """Workloads that one plan frees, so that its transaction stays short: the longest idle first."""
 
 
-def warns_at(*, since: int, timeout_s: int, warning_s: int) -> int:
-    """When work that is idle since then is to be told."""
-    return since + max(0, timeout_s - warning_s)
+def due_at(*, since: int, timeout_s: int, runs_since: int, min_run_time_s: int) -> int:
+    """From when on work that is idle since then may be freed, if it was told in time: it has been
+    idle for the time-out, and has run as long as it is granted."""
+    return max(since + timeout_s, runs_since + min_run_time_s)
 
 
-def frees_at(*, since: int, warned_at: int | None, timeout_s: int, warning_s: int) -> int:
+def warns_at(*, since: int, due_at: int, warning_s: int) -> int:
+    """When it is to be told."""
+    return max(since, due_at - warning_s)
+
+
+def frees_at(*, since: int, warned_at: int | None, due_at: int, warning_s: int) -> int:
     """When it is freed, if it goes on so: never sooner than `warning_s` after it was told. None:
     it is told when it is time to."""
     if warned_at is None:
-        warned_at = warns_at(since=since, timeout_s=timeout_s, warning_s=warning_s)
-    return max(since + timeout_s, warned_at + warning_s)
+        warned_at = warns_at(since=since, due_at=due_at, warning_s=warning_s)
+    return max(due_at, warned_at + warning_s)
 
 
 def freeing(snapshot: Snapshot, policy: Policy) -> tuple[Snapshot, tuple[WorkloadId, ...]]:
@@ -54,9 +60,11 @@ def _is_due(held: HoldingView, queue: QueueView, at: int) -> bool:
         return False
     if held.releasing or not held.preemptible:
         return False
-    if is_protected(holding=held, min_run_time_s=queue.min_run_time_s, at=at):
-        return False
-    warning_s = queue.idle_warning_s
-    return at >= frees_at(
-        since=since, warned_at=warned_at, timeout_s=timeout_s, warning_s=warning_s
+    due = due_at(
+        since=since,
+        timeout_s=timeout_s,
+        runs_since=begun_at(held),
+        min_run_time_s=queue.min_run_time_s,
     )
+    warning_s = queue.idle_warning_s
+    return at >= frees_at(since=since, warned_at=warned_at, due_at=due, warning_s=warning_s)

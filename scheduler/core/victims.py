@@ -135,10 +135,15 @@ def loss_milli_s(victims: Iterable[Victim]) -> int:
 
 
 def is_protected(*, holding: HoldingView, min_run_time_s: int, at: int) -> bool:
-    """Whether it has not run as long as it is granted. Work that has not begun counts from its
-    admission, or what never begins would be protected for ever."""
-    since = holding.admitted_at if holding.started_at is None else holding.started_at
-    return max(0, at - since) < min_run_time_s  # rounded seconds: it may begin after `at`
+    """Whether it has not run as long as it is granted."""
+    ran_s = max(0, at - begun_at(holding))  # rounded seconds: it may begin after `at`
+    return ran_s < min_run_time_s
+
+
+def begun_at(holding: HoldingView) -> int:
+    """From when on it runs. Work that has not begun counts from its admission, or what never
+    begins would be protected for ever."""
+    return holding.admitted_at if holding.started_at is None else holding.started_at
 
 
 def _held_milli(placements: Sequence[HeldView]) -> int:

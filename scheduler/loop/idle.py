@@ -62,9 +62,11 @@ def note(*, cluster: Cluster, uses: Sequence[PodUse], at: datetime) -> None:
                 used.add(attempt)
         for attempt in used:
             del idle[attempt]
-        before = Idleness.objects.filter(attempt__cluster=cluster, attempt__ended_at=None)
+        before = Idleness.objects.filter(attempt__cluster=cluster)
         gone = before if stale else before.exclude(attempt__in=idle)
-        told = gone.filter(warned_at__isnull=False).values_list("attempt__workload_id", flat=True)
+        told = gone.filter(  # nobody looked at the use of what is on its way back, or has ended
+            warned_at__isnull=False, attempt__ended_at=None, attempt__workload__state=State.RUNNING
+        ).values_list("attempt__workload_id", flat=True)
         _tell(dict.fromkeys(told, "its devices are used again, or not measured any more"), at)
         gone.delete()
         Idleness.objects.bulk_create(
@@ -98,10 +100,9 @@ def _is_past(moment: datetime | None, at: datetime) -> bool:
 
 def _warning(idle: idleness.Idle, at: datetime) -> str:
     since = f"all its devices are unused since {idle.since:%Y-%m-%d %H:%M} UTC"
-    if not idle.preemptible:
+    if idle.frees_at is None:
         return f"{since}; it is not freed, as it may not be preempted"
-    idle_s = int((at - idle.since).total_seconds())
-    left_s = max(idle.limit.warning_s, idle.limit.timeout_s - idle_s)
+    left_s = max(idle.limit.warning_s, int((idle.frees_at - at).total_seconds()))
     return f"{since}; it is freed in {left_s} s unless it uses them"
 
 

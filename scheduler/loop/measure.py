@@ -17,14 +17,17 @@ CONNECT_S, READ_S = 2.0, 5.0
 """Short, as a process that dispatches waits meanwhile."""
 
 
-def measure(*, cluster: Cluster, at: Callable[[], datetime]) -> None:
-    """Once. One that nothing measures, or that does not answer, tells nothing: nothing is idle."""
+def measure(*, cluster: Cluster, at: Callable[[], datetime]) -> bool:
+    """Once. One that nothing measures, or that does not answer, tells nothing: nothing is idle.
+    False where there is somebody to ask and no answer."""
     try:
         port = registry.connect_use(
             cluster.name, connect_timeout_s=CONNECT_S, read_timeout_s=READ_S
         )
         if port is None:
-            return
+            if cluster.use_error:
+                clusters.use_not_asked(cluster=cluster)
+            return True
         try:
             uses = port.use()
         finally:
@@ -32,5 +35,6 @@ def measure(*, cluster: Cluster, at: Callable[[], datetime]) -> None:
     except (BadCredential, ClusterError) as error:
         logger.warning("the use of cluster %s is not known: %s", cluster.name, error)
         clusters.use_failed(cluster=cluster, why=str(error))
-    else:
-        idle.note(cluster=cluster, uses=uses, at=at())
+        return False
+    idle.note(cluster=cluster, uses=uses, at=at())
+    return True

@@ -60,7 +60,7 @@ def run_cycle(
     """
     drain.evict(at=at, speed=speed)
     defrag.carry_out(shard=SHARD, at=at, speed=speed)
-    may_free = idle.warn(at=at)
+    may_free = idle.warn(at=at) and not checks.admission_stopped()
     waiting = Workload.objects.filter(state=State.PENDING)
     if not (
         may_free

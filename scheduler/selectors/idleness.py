@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
 
-from scheduler.core.idle import frees_at, warns_at
+from scheduler.core.idle import due_at, frees_at, warns_at
 from scheduler.core.lifecycle import State
 from scheduler.models import Workload
 from scheduler.selectors.fleet import rows
-from tenants.selectors import idle_limits
+from tenants.selectors import idle_limits, run_times
 from tenants.selectors.idle_limits import IdleLimit
 
 STALE_S = 300
@@ -23,7 +23,8 @@ IS_FRESH = f"c.use_seen_at > clock_timestamp() - {STALE_S} * interval '1 second'
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """`held_milli` is thousandths of devices. What may not be preempted is told and not freed."""
+    """`held_milli` is thousandths of devices. What may not be preempted is told and not freed;
+    what has not run for `min_run_time_s` is neither until it has."""
 
     workload: UUID
     attempt: UUID
@@ -33,45 +34,60 @@ class Idle:
     warned_at: datetime | None
     limit: IdleLimit
     held_milli: int
+    runs_since: datetime
+    min_run_time_s: int
 
     @property
     def warns_at(self) -> datetime | None:
         """When its submitter is to be told, None never."""
         if not self.limit.timeout_s:
             return None
-        since, (timeout_s, warning_s) = _seconds(self.since), self._limit
-        return _moment(warns_at(since=since, timeout_s=timeout_s, warning_s=warning_s))
+        return _moment(
+            warns_at(
+                since=_seconds(self.since), due_at=self._due_at, warning_s=self.limit.warning_s
+            )
+        )
 
     @property
     def frees_at(self) -> datetime | None:
         """When it is freed, None never."""
         if not (self.limit.timeout_s and self.preemptible):
             return None
-        since, (timeout_s, warning_s) = _seconds(self.since), self._limit
-        warned_at = None if self.warned_at is None else _seconds(self.warned_at)
         return _moment(
-            frees_at(since=since, warned_at=warned_at, timeout_s=timeout_s, warning_s=warning_s)
+            frees_at(
+                since=_seconds(self.since),
+                warned_at=None if self.warned_at is None else _seconds(self.warned_at),
+                due_at=self._due_at,
+                warning_s=self.limit.warning_s,
+            )
         )
 
     @property
-    def _limit(self) -> tuple[int, int]:
-        return self.limit.timeout_s, self.limit.warning_s
+    def _due_at(self) -> int:
+        return due_at(
+            since=_seconds(self.since),
+            timeout_s=self.limit.timeout_s,
+            runs_since=_seconds(self.runs_since),
+            min_run_time_s=self.min_run_time_s,
+        )
 
 
 _IDLE = (
-    "WITH RECURSIVE "  # noqa: S608  # constants
+    run_times.GRANTED  # noqa: S608  # constants
+    + ", "
     + idle_limits.NEAREST
     + """
 SELECT w.id, a.id, w.project_id, w.preemptible, i.since, i.warned_at,
        coalesce(t.idle_timeout_s, l.timeout_s), coalesce(t.idle_warning_s, l.warning_s),
        (SELECT coalesce(sum(p.amount_milli), 0)::bigint FROM scheduler_placement p
         JOIN clusters_flavor f ON f.id = p.flavor_id
-        WHERE p.attempt_id = a.id AND p.released_at IS NULL AND f.kind <> 'cpu')
+        WHERE p.attempt_id = a.id AND p.released_at IS NULL AND f.kind <> 'cpu'),
+       coalesce(w.started_at, w.admitted_at, a.created_at), coalesce(t.min_run_time_s, g.seconds)
 FROM scheduler_idleness i JOIN scheduler_attempt a ON a.id = i.attempt_id
 JOIN scheduler_workload w ON w.id = a.workload_id
 JOIN clusters_cluster c ON c.id = a.cluster_id
 JOIN tenants_project t ON t.id = w.project_id
-LEFT JOIN idle_limit l ON l.id = t.tenant_id
+LEFT JOIN idle_limit l ON l.id = t.tenant_id LEFT JOIN granted g ON g.id = t.tenant_id
 WHERE a.ended_at IS NULL AND w.state = 'RUNNING' AND """
     + IS_FRESH
 )
@@ -93,12 +109,22 @@ def of_running(*, workload: Workload) -> Idle | None:
 def _read(sql: str, parameters: Sequence[object] = ()) -> list[Idle]:
     fleet = idle_limits.of_fleet()
     found = []
-    for workload, attempt, project, preemptible, since, warned_at, *limit, held in rows(
-        sql, parameters
-    ):
-        in_force = fleet if limit[0] is None else IdleLimit(*limit)
+    for row in rows(sql, parameters):
+        workload, attempt, project, preemptible, since, warned_at, *told = row
+        timeout_s, warning_s, held, runs_since, run_s = told
         found.append(
-            Idle(workload, attempt, project, preemptible, since, warned_at, in_force, held)
+            Idle(
+                workload,
+                attempt,
+                project,
+                preemptible,
+                since,
+                warned_at,
+                fleet if timeout_s is None else IdleLimit(timeout_s, warning_s),
+                held,
+                runs_since,
+                run_times.fleet_s() if run_s is None else run_s,
+            )
         )
     return found
 
@@ -114,11 +140,12 @@ def _moment(seconds: int) -> datetime:
 _FREED = """
 SELECT coalesce(sum(p.amount_milli), 0)::bigint FROM scheduler_attempt a
 JOIN scheduler_placement p ON p.attempt_id = a.id JOIN clusters_flavor f ON f.id = p.flavor_id
-WHERE a.failure = 'idle' AND f.kind <> 'cpu'
+WHERE a.failure = 'idle' AND a.outcome NOT IN ('', 'succeeded') AND f.kind <> 'cpu'
 """
 
 
 def freed_milli() -> int:
-    """Thousandths of devices that were freed so far. One query."""
+    """Thousandths of devices that were freed so far; what was done within its notice gave them
+    back by itself. One query."""
     [[milli]] = rows(_FREED)
     return int(milli)

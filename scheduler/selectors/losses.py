@@ -10,7 +10,7 @@ from django.db.models import Count, Q, QuerySet, Sum
 
 from scheduler.core.failures import WORDS, FailureClass
 from scheduler.core.losses import gpu_hours
-from scheduler.models import Attempt
+from scheduler.models import Attempt, AttemptOutcome
 from tenants import access
 from tenants.access import Actor
 
@@ -82,8 +82,10 @@ def by_project(
 def summed(
     rows: QuerySet[Attempt], *by: str
 ) -> QuerySet[Attempt, dict[str, Any]]:  # Any: values of columns
-    """Of attempts that ended badly: `count` and `lost` by these columns."""
-    ended = rows.filter(_FAILED, ended_at__isnull=False).order_by(*by).values(*by)
+    """Of attempts that ended badly: `count` and `lost` by these columns. What was done though it
+    was being stopped for a fault did not."""
+    failed = rows.filter(_FAILED, ended_at__isnull=False)
+    ended = failed.exclude(outcome=AttemptOutcome.SUCCEEDED).order_by(*by).values(*by)
     found: QuerySet[Attempt, dict[str, Any]] = ended.annotate(  # Any: values of columns
         count=Count("id"), lost=Sum("lost_milli_s")
     )

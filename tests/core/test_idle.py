@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scheduler.core import cycle, idle
 from scheduler.core.cycle import plan
 from scheduler.core.estimate import forecast
-from scheduler.core.idle import frees_at, warns_at
+from scheduler.core.idle import due_at, frees_at, warns_at
 from scheduler.core.invariants import violations
 from scheduler.core.memory import Memory
 from scheduler.core.plan import Plan
@@ -99,12 +99,21 @@ def test_what_is_freed_makes_room_in_the_estimate_and_does_not_queue_again() -> 
 
 def test_it_is_told_before_and_never_freed_sooner_after_than_said() -> None:
     def when(warned_at: int | None) -> int:
-        return frees_at(since=1000, warned_at=warned_at, timeout_s=HOUR_S, warning_s=TOLD_S)
+        due = 1000 + HOUR_S
+        return frees_at(since=1000, warned_at=warned_at, due_at=due, warning_s=TOLD_S)
 
-    assert warns_at(since=1000, timeout_s=HOUR_S, warning_s=TOLD_S) == 1000 + HOUR_S - TOLD_S
-    assert warns_at(since=1000, timeout_s=60, warning_s=TOLD_S) == 1000
+    assert warns_at(since=1000, due_at=1000 + HOUR_S, warning_s=TOLD_S) == 1000 + HOUR_S - TOLD_S
+    assert warns_at(since=1000, due_at=1060, warning_s=TOLD_S) == 1000
     assert when(None) == when(1000) == 1000 + HOUR_S
     assert when(9000) == 9000 + TOLD_S
+
+
+def test_it_is_due_after_the_time_out_and_not_before_it_has_run_as_long_as_granted() -> None:
+    def due(min_run_time_s: int) -> int:
+        return due_at(since=1000, timeout_s=HOUR_S, runs_since=500, min_run_time_s=min_run_time_s)
+
+    assert due(0) == due(HOUR_S) == 1000 + HOUR_S
+    assert due(86_400) == 500 + 86_400
 
 
 LAWFUL = idles(held(), HOUR_S)

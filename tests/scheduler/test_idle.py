@@ -15,8 +15,8 @@ from scheduler.core.failures import FailureClass
 from scheduler.core.lifecycle import State
 from scheduler.core.policy import Policy
 from scheduler.loop import idle, lease, run
-from scheduler.models import CycleRecord, Idleness, Placement, Workload
-from scheduler.selectors import idleness
+from scheduler.models import CycleRecord, Idleness, InvariantCheck, Placement, Workload
+from scheduler.selectors import idleness, losses
 from scheduler.selectors.load import load_here
 from tenants.models import Project
 from tests import factories
@@ -190,6 +190,41 @@ def test_a_limit_that_is_set_late_tells_first_and_frees_after_the_warning(stage:
     assert free(stage, after(9000 + WARNING_S)) == {"train"}
 
 
+def test_work_is_told_and_freed_no_sooner_than_it_has_run_as_long_as_it_is_granted(
+    committed: Stage,
+) -> None:
+    limited()
+    Project.objects.update(min_run_time_s=86_400)
+    workload = committed.running()
+    see(committed, [0])
+    for seconds in (TIMEOUT_S - WARNING_S, TIMEOUT_S, TIMEOUT_S + WARNING_S):
+        assert run.run_cycle(at=after(seconds)) is None
+    assert told(workload) == []
+    found = idleness.of_running(workload=workload)
+    assert found is not None
+    workload.refresh_from_db()
+    assert workload.started_at is not None
+    assert found.frees_at == workload.started_at + timedelta(days=1)
+    assert found.warns_at == found.frees_at - timedelta(seconds=WARNING_S)
+    run.run_cycle(at=found.warns_at)
+    assert told(workload)[0].endswith("it is freed in 600 s unless it uses them")
+    assert run.run_cycle(at=found.frees_at - timedelta(seconds=1)) is None
+    run.run_cycle(at=found.frees_at)
+    workload.refresh_from_db()
+    assert workload.state == State.PREEMPTING
+
+
+def test_while_admission_is_stopped_nothing_is_planned_for_who_is_idle(committed: Stage) -> None:
+    limited()
+    committed.running()
+    see(committed, [0])
+    assert run.run_cycle(at=after(3000)) is None
+    InvariantCheck.objects.create(at=AT, took_ms=1, violations=["P1 is broken."])
+    assert run.run_cycle(at=after(TIMEOUT_S)) is None
+    InvariantCheck.objects.all().delete()
+    assert run.run_cycle(at=after(TIMEOUT_S)) is not None
+
+
 def test_what_may_not_be_preempted_is_told_and_never_freed(stage: Stage) -> None:
     limited()
     workload = stage.running(preemptible=False)
@@ -264,6 +299,27 @@ def test_work_that_is_done_during_its_notice_has_succeeded(stage: Stage) -> None
     stage.observe(report, at=after(TIMEOUT_S + 5))
     workload.refresh_from_db()
     assert workload.state == State.SUCCEEDED
+    assert (losses.by_cause()["idle"].count, idleness.freed_milli()) == (0, 0)
+
+
+def test_what_is_on_its_way_back_is_not_said_to_use_its_devices_again(stage: Stage) -> None:
+    workload = freed(stage, notice_s=60)
+    before = told(workload)
+    see(stage, [0], at=after(TIMEOUT_S + 30))
+    assert told(workload) == before
+
+
+def test_nothing_is_kept_of_the_idleness_of_what_has_ended(stage: Stage) -> None:
+    limited()
+    workload = stage.running()
+    see(stage, [0])
+    idle.warn(at=after(TIMEOUT_S - WARNING_S))
+    before = told(workload)
+    report = stage.report(workload.placements.get(), PodPhase.SUCCEEDED, exit_code=0)
+    stage.observe(report, at=after(TIMEOUT_S - WARNING_S + 5))
+    see(stage, at=after(TIMEOUT_S - WARNING_S + 60))
+    assert since() == []
+    assert told(workload) == before
 
 
 def test_what_is_used_again_between_plan_and_rows_is_left_alone(stage: Stage) -> None:

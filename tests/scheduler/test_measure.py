@@ -1,15 +1,23 @@
 """The tasks that ask clusters for use: each cluster by itself, one at a time."""
 
+import runpy
+import socket
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 from pytest_django import Settings
 
 from clusters.models import Cluster
 from controlplane.kernel import hints
+from controlplane.settings import base
 from scheduler import tasks
+from scheduler.loop import measure as measuring
+from scheduler.selectors import idleness
 from tests import factories
+from tests.factories import AT
 from tests.scheduler.stage import Stage
 from tests.simulation import Simulator, simulator
 
@@ -59,3 +67,51 @@ def test_a_cluster_without_a_credential_file_says_so_and_frees_nobody(
     settings.BERTH_CREDENTIALS_DIR = tmp_path
     assert not measure(stage)
     assert "can't be read" in Cluster.objects.get(id=stage.cluster.id).use_error
+
+
+def test_a_cluster_that_hangs_is_left_alone_for_a_while(
+    stage: Stage, tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.BERTH_CREDENTIALS_DIR = tmp_path
+    monkeypatch.setattr(measuring, "READ_S", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        write(tmp_path, stage, metrics=f"http://127.0.0.1:{silent.getsockname()[1]}")
+        assert not measure(stage)
+        assert Cluster.objects.get().use_error != ""
+        Cluster.objects.update(use_error="")
+        measure(stage)
+        assert Cluster.objects.get().use_error == ""
+    assert 0 < tasks.UNMEASURED_S <= idleness.STALE_S / 2
+    hints.end(f"measure:{stage.cluster.id}")
+
+
+def test_once_nobody_is_to_be_asked_nothing_is_wrong(
+    stage: Stage, tmp_path: Path, settings: Settings
+) -> None:
+    settings.BERTH_CREDENTIALS_DIR = tmp_path
+    write(tmp_path, stage, metrics="http://127.0.0.1:1")
+    assert not measuring.measure(cluster=stage.cluster, at=lambda: AT)
+    stage.cluster.refresh_from_db()
+    assert stage.cluster.use_error != ""
+    write(tmp_path, stage, metrics="")
+    assert measuring.measure(cluster=stage.cluster, at=lambda: AT)
+    stage.cluster.refresh_from_db()
+    assert stage.cluster.use_error == ""
+
+
+@pytest.mark.parametrize("seconds", ["0", "121"])
+def test_clusters_are_asked_often_enough_that_use_is_known(
+    monkeypatch: pytest.MonkeyPatch, seconds: str
+) -> None:
+    monkeypatch.setenv("BERTH_USE_S", seconds)
+    with pytest.raises(ImproperlyConfigured, match=r"BERTH_USE_S .* from 1 to 120"):
+        runpy.run_path(base.__file__)
+
+
+def write(folder: Path, stage: Stage, *, metrics: str) -> None:
+    """The credential of its cluster, with where its use is asked for, "" nowhere."""
+    told: dict[str, object] = {"server": "http://127.0.0.1:1", "token": "x" * 20}
+    asked = {"metrics": {**told, "server": metrics}} if metrics else {}
+    path = folder / f"{stage.cluster.name}.json"
+    path.write_bytes(orjson.dumps(told | asked))
+    path.chmod(0o600)
