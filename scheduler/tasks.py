@@ -52,7 +52,7 @@ _SILENT = {ClusterState.DEGRADED, ClusterState.LOST}
 def run_cycle(**_: Any) -> None:  # Any: old workers survive new senders' arguments
     """Plan and apply once."""
     hints.taken(hints.CYCLE)
-    run.run_cycle(at=clock.now(), speed=clock.speed())
+    run.run_cycle(at=clock.now(), speed=clock.speed(), now=clock.now)
 
 
 @shared_task(name=hints.DISPATCH)

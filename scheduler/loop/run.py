@@ -7,6 +7,7 @@ another cycle at once.
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 from time import perf_counter
@@ -48,11 +49,18 @@ KEPT_DAYS = 14
 
 
 def run_cycle(
-    *, at: datetime, speed: float = 1.0, policy: Policy | None = None
+    *,
+    at: datetime,
+    speed: float = 1.0,
+    policy: Policy | None = None,
+    now: Callable[[], datetime] | None = None,
 ) -> CycleRecord | None:
     """Plan and apply once. None when another worker holds the lease, or nothing waits, nor runs
     with fewer pods than it asks for, nor on a later flavor than it asks to be moved to, nor is
     idle for too long, and no quota is to be enforced.
+
+    `now` tells the moment of the plan once it is loaded for: what starts may follow what was
+    released since `at` on the same device.
 
     While admission is stopped, nothing starts and nobody is evicted for others; only reasons are
     written.
@@ -77,6 +85,7 @@ def run_cycle(
         return None
     try:
         begun = perf_counter()
+        at = now() if now else at
         loaded = load(at=at)
         crash("B2")
         loaded_at = perf_counter()
