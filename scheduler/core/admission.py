@@ -230,10 +230,11 @@ class Admission:
             spare[flavor] = available
         if pending.preemptible:
             return spare
-        return firm.narrowed(spare, drafts=self._drafts, pending=pending, option=option)
+        return firm.narrowed(spare, drafts=self.drafts, pending=pending, option=option)
 
     @property
-    def _drafts(self) -> tuple[Draft, ...]:
+    def drafts(self) -> tuple[Draft, ...]:
+        """As it is now, and once what others wait for is theirs."""
         return (self.draft,) if self.promised is None else (self.draft, self.promised)
 
     def _place(
@@ -297,7 +298,7 @@ class Admission:
     def _why_no_quota(self, pending: PendingView, option: Option) -> Reason | None:
         book, project = self.draft.book, pending.project
         reason = self.caps.budgets.lacks(pending=pending, option=option)
-        reason = reason or firm.why_not(drafts=self._drafts, pending=pending, option=option)
+        reason = reason or firm.why_not(drafts=self.drafts, pending=pending, option=option)
         if reason is not None:
             return reason
         for flavor, asked in option.needs:

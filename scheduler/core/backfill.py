@@ -28,7 +28,7 @@ from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import FlavorView, HeldView, HoldingView, PendingView, Snapshot
 from scheduler.core.units import FlavorId, ProjectId
-from scheduler.core.victims import ALL, UnitId
+from scheduler.core.victims import ALL, UnitId, begun_at
 
 MOST_IN_VAIN = 16
 """Classes of one plan for which no end of others helps, before no further one is looked at."""
@@ -138,9 +138,8 @@ class Backfill:
             if held.releasing or (held.id, ALL) in leaving:
                 continue
             left = [p for p in staying(held) if (held.id, p.id) not in leaving]
-            since = held.admitted_at if held.started_at is None else held.started_at
             end = ends_at(held, at)
-            late, when = (True, since) if end is None else (False, end)
+            late, when = (True, begun_at(held)) if end is None else (False, end)
             yield _Run(late, when, held.id, held.project, left)
         for pending, admit in started:
             limit_s = pending.run_time_limit_s
@@ -152,8 +151,7 @@ def ends_at(held: HoldingView, at: int) -> int | None:
     """When it ends by its run-time limit, after `at`; None when nobody knows."""
     if held.run_time_limit_s is None:
         return None
-    since = held.admitted_at if held.started_at is None else held.started_at
-    end = since + held.run_time_limit_s
+    end = begun_at(held) + held.run_time_limit_s
     return None if end + OVERDUE_S < at else max(at + 1, end)
 
 

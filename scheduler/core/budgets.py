@@ -64,13 +64,15 @@ class Budgets:
 
     def is_safe(self, project: ProjectId) -> bool:
         """Whether any in safe mode is over the project."""
-        return any(budget.safe for budget in self._over.get(project, ()))
+        return bool(self._safe(project))
 
     @property
     def timed(self) -> frozenset[ProjectId]:
         """The projects of whose work the run-time limits count."""
-        over = self._over.items()
-        return frozenset(project for project, found in over if any(b.safe for b in found))
+        return frozenset(filter(self.is_safe, self._over))
+
+    def _safe(self, project: ProjectId) -> list[BudgetView]:
+        return [budget for budget in self._over.get(project, ()) if budget.safe]
 
     def add(self, *, workload: Workload, holds: Iterable[Place | HeldView]) -> None:
         """It holds these from now on."""
@@ -81,13 +83,11 @@ class Budgets:
         self._move(-1, workload, holds)
 
     def _move(self, sign: int, workload: Workload, holds: Iterable[Place | HeldView]) -> None:
-        over = self._over.get(workload.project)
-        if over is None:
+        if workload.project not in self._over:
             return
         rate = self._rate((held.flavor, held.amount_milli) for held in holds)
-        for budget in over:
-            if budget.safe:
-                self._coming[budget] += sign * self._asked(budget, workload, rate)
+        for budget in self._safe(workload.project):
+            self._coming[budget] += sign * self._asked(budget, workload, rate)
 
     def reached(self, pending: PendingView) -> Reason | None:
         """Why its least start is not covered, whatever flavor it gets; None when it may be."""
@@ -112,7 +112,7 @@ class Budgets:
         """The budget in safe mode that covers its least start for the shortest time, and that;
         None when there is none, or it asks for no devices."""
         rate = self._least(pending)
-        safe = [budget for budget in self._over.get(pending.project, ()) if budget.safe]
+        safe = self._safe(pending.project)
         if not safe or not rate:
             return None
         covered = ((min(self._left(each) // rate, each.ends_at - self._at), each) for each in safe)
@@ -130,7 +130,7 @@ class Budgets:
 
         The least start of each flavor stays; what is left beyond goes to the flavors in turn.
         """
-        safe = [budget for budget in self._over.get(pending.project, ()) if budget.safe]
+        safe = self._safe(pending.project)
         if not safe:
             return
         needs = [(flavor, asked) for flavor, asked in option.needs if self._counts[flavor]]

@@ -148,13 +148,9 @@ class Growth:
                 return False
             if self._is_owed(project, each, more):
                 return False
-        drafts = (
-            (admission.draft,)
-            if admission.promised is None
-            else (admission.draft, admission.promised)
-        )
         if not view.preemptible and any(
-            firm.rooms(draft.book, project=project, needs=needs) is None for draft in drafts
+            firm.rooms(draft.book, project=project, needs=needs) is None
+            for draft in admission.drafts
         ):
             return False
         return flavor.kind is FlavorKind.CPU or admission.caps.may_grow(

@@ -4,16 +4,12 @@ for those who decide about quota, as what lies idle is kept from others.
 
 from datetime import datetime
 
-from django.db import transaction
-
-from controlplane.audit.services import Entry
-from controlplane.kernel import hints
 from controlplane.kernel.errors import Invalid
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import MAX_IDLE_TIMEOUT_S, Project, Tenant
 from tenants.selectors.idle_limits import IdleLimit
-from tenants.services import trail
+from tenants.services import columns
 
 
 def set_for_project(
@@ -25,21 +21,9 @@ def set_for_project(
     """
     access.authorize(actor, Action.EDIT_QUOTA, project=project)
     _check(limit)
-    with transaction.atomic():
-        row = Project.objects.select_for_update(no_key=True).get(id=project.id)
-        before, after = _change(row, limit)
-        entry = Entry(
-            action="project.idle-limit",
-            target_type="project",
-            target_id=row.id,
-            tenant_id=row.tenant_id,
-            project_id=row.id,
-            before=before,
-            after=after,
-        )
-        trail.record(entry, actor=actor, at=at)
-        hints.hint(hints.CYCLE)
-    return row
+    return columns.say(
+        project, action="project.idle-limit", values=_said(limit), actor=actor, at=at
+    )
 
 
 def set_for_tenant(
@@ -51,36 +35,13 @@ def set_for_tenant(
     """
     access.authorize_tenant(actor, Action.EDIT_QUOTA, tenant=tenant)
     _check(limit)
-    with transaction.atomic():
-        row = Tenant.objects.select_for_update(no_key=True).get(id=tenant.id)
-        before, after = _change(row, limit)
-        entry = Entry(
-            action="tenant.idle-limit",
-            target_type="tenant",
-            target_id=row.id,
-            tenant_id=row.id,
-            before=before,
-            after=after,
-        )
-        trail.record(entry, actor=actor, at=at)
-        hints.hint(hints.CYCLE)
-    return row
+    return columns.say(tenant, action="tenant.idle-limit", values=_said(limit), actor=actor, at=at)
 
 
-type _Said = dict[str, int | None]
-
-
-def _change(row: Project | Tenant, limit: IdleLimit | None) -> tuple[_Said, _Said]:
-    """What it said, and says from now on."""
-    before = _said(row)
-    row.idle_timeout_s = None if limit is None else limit.timeout_s
-    row.idle_warning_s = None if limit is None else limit.warning_s
-    row.save(update_fields=["idle_timeout_s", "idle_warning_s"])
-    return before, _said(row)
-
-
-def _said(row: Project | Tenant) -> _Said:
-    return {"idle_timeout_s": row.idle_timeout_s, "idle_warning_s": row.idle_warning_s}
+def _said(limit: IdleLimit | None) -> dict[str, int | None]:
+    if limit is None:
+        return {"idle_timeout_s": None, "idle_warning_s": None}
+    return {"idle_timeout_s": limit.timeout_s, "idle_warning_s": limit.warning_s}
 
 
 def _check(limit: IdleLimit | None) -> None:

@@ -10,8 +10,8 @@ from controlplane.kernel import hints, text
 from controlplane.kernel.errors import Conflict, Invalid
 from tenants import access
 from tenants.access import Action, Actor
-from tenants.models import CAPS, MAX_CAP, Project, QueueState
-from tenants.services import trail
+from tenants.models import MAX_CAP, Project, QueueState
+from tenants.services import columns, trail
 
 MAX_NOTE = 500
 
@@ -82,27 +82,7 @@ def set_caps(*, actor: Actor, project: Project, caps: Caps, at: datetime) -> Pro
                 pointer=f"/{name}",
                 code="out-of-range",
             )
-    with transaction.atomic():
-        row = Project.objects.select_for_update(no_key=True).get(id=project.id)
-        before = {name: getattr(row, name) for name in CAPS}
-        for name, value in wanted.items():
-            setattr(row, name, value)
-        row.save(update_fields=CAPS)
-        trail.record(
-            Entry(
-                action="project.caps",
-                target_type="project",
-                target_id=row.id,
-                tenant_id=row.tenant_id,
-                project_id=row.id,
-                before=before,
-                after=wanted,
-            ),
-            actor=actor,
-            at=at,
-        )
-        hints.hint(hints.CYCLE)
-    return row
+    return columns.say(project, action="project.caps", values=wanted, actor=actor, at=at)
 
 
 def _check_note(note: str, *, wanted: bool) -> None:

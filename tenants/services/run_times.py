@@ -3,15 +3,11 @@ that long, so it is for those who decide about quota, and at most a day."""
 
 from datetime import datetime
 
-from django.db import transaction
-
-from controlplane.audit.services import Entry
-from controlplane.kernel import hints
 from controlplane.kernel.errors import Invalid
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import MAX_MIN_RUN_TIME_S, Project, Tenant
-from tenants.services import trail
+from tenants.services import columns
 
 
 def set_for_project(
@@ -23,22 +19,9 @@ def set_for_project(
     """
     access.authorize(actor, Action.EDIT_QUOTA, project=project)
     _check(seconds)
-    with transaction.atomic():
-        row = Project.objects.select_for_update(no_key=True).get(id=project.id)
-        before, row.min_run_time_s = row.min_run_time_s, seconds
-        row.save(update_fields=["min_run_time_s"])
-        entry = Entry(
-            action="project.min-run-time",
-            target_type="project",
-            target_id=row.id,
-            tenant_id=row.tenant_id,
-            project_id=row.id,
-            before={"min_run_time_s": before},
-            after={"min_run_time_s": seconds},
-        )
-        trail.record(entry, actor=actor, at=at)
-        hints.hint(hints.CYCLE)
-    return row
+    return columns.say(
+        project, action="project.min-run-time", values=_said(seconds), actor=actor, at=at
+    )
 
 
 def set_for_tenant(*, actor: Actor, tenant: Tenant, seconds: int | None, at: datetime) -> Tenant:
@@ -48,21 +31,13 @@ def set_for_tenant(*, actor: Actor, tenant: Tenant, seconds: int | None, at: dat
     """
     access.authorize_tenant(actor, Action.EDIT_QUOTA, tenant=tenant)
     _check(seconds)
-    with transaction.atomic():
-        row = Tenant.objects.select_for_update(no_key=True).get(id=tenant.id)
-        before, row.min_run_time_s = row.min_run_time_s, seconds
-        row.save(update_fields=["min_run_time_s"])
-        entry = Entry(
-            action="tenant.min-run-time",
-            target_type="tenant",
-            target_id=row.id,
-            tenant_id=row.id,
-            before={"min_run_time_s": before},
-            after={"min_run_time_s": seconds},
-        )
-        trail.record(entry, actor=actor, at=at)
-        hints.hint(hints.CYCLE)
-    return row
+    return columns.say(
+        tenant, action="tenant.min-run-time", values=_said(seconds), actor=actor, at=at
+    )
+
+
+def _said(seconds: int | None) -> dict[str, int | None]:
+    return {"min_run_time_s": seconds}
 
 
 def _check(seconds: int | None) -> None:

@@ -1,0 +1,37 @@
+"""What is said of a project, or of a tenant, in columns of its row that the next cycle goes by."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from django.db import transaction
+
+from controlplane.audit.services import Entry
+from controlplane.kernel import hints
+from tenants.access import Actor
+from tenants.models import Project, Tenant
+from tenants.services import trail
+
+
+def say[Row: (Project, Tenant)](
+    of: Row, *, action: str, values: Mapping[str, int | None], actor: Actor, at: datetime
+) -> Row:
+    """Set these columns of the row, which is locked, and audit the action with what they were."""
+    is_project = isinstance(of, Project)
+    with transaction.atomic():
+        row = type(of).objects.select_for_update(no_key=True).get(id=of.id)
+        before = {name: getattr(row, name) for name in values}
+        for name, value in values.items():
+            setattr(row, name, value)
+        row.save(update_fields=values)
+        entry = Entry(
+            action=action,
+            target_type="project" if is_project else "tenant",
+            target_id=row.id,
+            tenant_id=row.tenant_id if isinstance(row, Project) else row.id,
+            project_id=row.id if is_project else None,
+            before=before,
+            after=dict(values),
+        )
+        trail.record(entry, actor=actor, at=at)
+        hints.hint(hints.CYCLE)
+    return row
