@@ -9,10 +9,10 @@ it has started on them (`landing`). No pod set goes to a later flavor than it ha
 back by this rule.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 
 from scheduler.core.admission import Admission
 from scheduler.core.candidates import Candidates
@@ -25,6 +25,7 @@ from scheduler.core.preempt import Evictions
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.request import Option, Request, Requests
 from scheduler.core.snapshot import HoldingView, PendingView, PodSetView, Snapshot
+from scheduler.core.turns import in_turn
 from scheduler.core.units import ClusterId, FlavorId
 from scheduler.core.victims import Held, Victim, loss_milli_s
 
@@ -53,7 +54,7 @@ class Better:
         wanted, left_milli_s = self._wanted(made), budget_milli_s
         preempts, landings = list(made.preempts), list(made.landings)
         mark = self._draft.checkpoint()
-        for held in _in_turn(able, self._snapshot.at):
+        for held in in_turn(able, at=self._snapshot.at, most=MOST_LOOKS):
             lost = loss_milli_s([Victim.of(held, PreemptRule.BETTER)])
             landing = self._better(held.holding, wanted) if lost <= left_milli_s else None
             if landing is not None:
@@ -144,11 +145,6 @@ class Better:
             if places is not None:
                 return cluster, places
         return None
-
-
-def _in_turn(able: Sequence[Held], at: int) -> Iterable[Held]:
-    first = at * MOST_LOOKS % len(able) if len(able) > MOST_LOOKS else 0
-    return islice(chain(able[first:], able[:first]), MOST_LOOKS)
 
 
 def _rank(pod_set: PodSetView, flavor: FlavorId) -> int:

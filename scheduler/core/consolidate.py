@@ -8,7 +8,6 @@ with the places kept until all have landed (`landing`).
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain, islice
 
 from scheduler.core.admission import Admission
 from scheduler.core.caps import Caps
@@ -21,6 +20,7 @@ from scheduler.core.preempt import Evictions
 from scheduler.core.reasons import PreemptRule, Reason
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
+from scheduler.core.turns import in_turn
 from scheduler.core.units import ONE_MILLI, WorkloadId
 from scheduler.core.windows import Windows
 
@@ -80,7 +80,8 @@ def consolidate(
         may_return=partial(may_return, admission.caps, admission.windows),
     )
     helped = set()
-    for (pending, ids), option in _in_turn(worth, snapshot.at):
+    others = in_turn(worth[MOST_LOOKS:], at=snapshot.at, most=MOST_LOOKS)
+    for (pending, ids), option in [*worth[:MOST_LOOKS], *others]:
         if pending.id in helped or admission.caps.reached(pending) is not None:
             continue
         found = make_room(
@@ -126,13 +127,6 @@ def _worth(
                 and not admission.is_hopeless(pending=pending, request=request, option=option)
             ):
                 yield (pending, ids), option
-
-
-def _in_turn(worth: Sequence[_Asked], at: int) -> Iterable[_Asked]:
-    """The first MOST_LOOKS, and as many of the others, plan after plan in turn."""
-    rest = worth[MOST_LOOKS:]
-    first = at * MOST_LOOKS % len(rest) if rest else 0
-    return chain(worth[:MOST_LOOKS], islice(chain(rest[first:], rest[:first]), MOST_LOOKS))
 
 
 def may_return(caps: Caps, windows: Windows, held: HoldingView, request: Request) -> bool:

@@ -54,11 +54,12 @@ def preview(
     flavor: Flavor,
     amounts: quotas.Amounts,
     at: datetime,
+    version: int | None = None,
 ) -> Preview:
     """If the project's, or tenant's, quota of the flavor were `amounts`, enforced now.
 
     Raises NotFound or NotAllowed for who may not set it, Invalid for amounts that could not be
-    set, and TooOften.
+    set, VersionMismatch where it is no longer at the `version` that the caller saw, and TooOften.
     """
     id: Owner
     if isinstance(owner, Project):
@@ -68,6 +69,7 @@ def preview(
         access.authorize_fleet(actor, Action.EDIT_QUOTA)
         id = CohortId(str(owner.id))
     quotas.check(amounts)
+    quotas.check_version(owner=owner, flavor=flavor, version=version)
     quota = QuotaView(
         FlavorId(str(flavor.id)),
         amounts.nominal_milli,

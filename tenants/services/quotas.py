@@ -139,14 +139,30 @@ def check(amounts: Amounts) -> None:
         )
 
 
+def of(*, owner: Project | Tenant, flavor: Flavor) -> Quota | TenantQuota | None:
+    """The project's or tenant's own quota of the flavor, as it is now."""
+    if isinstance(owner, Project):
+        return Quota.objects.filter(project=owner, flavor=flavor).first()
+    return TenantQuota.objects.filter(tenant=owner, flavor=flavor).first()
+
+
+def check_version(*, owner: Project | Tenant, flavor: Flavor, version: int | None) -> None:
+    """Raises VersionMismatch when `set_quota` would."""
+    _check_seen(of(owner=owner, flavor=flavor), version)
+
+
+def _check_seen(quota: Quota | TenantQuota | None, version: int | None) -> None:
+    there = quota.version if quota else 0
+    if version is not None and version != there:
+        raise VersionMismatch(f"The quota is at version {there} by now, not {version}.")
+
+
 def _set[Q: (Quota, TenantQuota)](
     model: type[Q], amounts: Amounts, version: int | None, **of: Project | Tenant | Flavor
 ) -> tuple[Q, Q | None]:
     """The row with these amounts, and as it was. Raises VersionMismatch."""
     quota, before = _locked(model, amounts, **of)
-    seen = before.version if before else 0
-    if version is not None and version != seen:
-        raise VersionMismatch(f"The quota is at version {seen} by now, not {version}.")
+    _check_seen(before, version)
     if before:
         _change(quota, amounts)
     return quota, before

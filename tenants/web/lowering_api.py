@@ -50,7 +50,7 @@ class QuotaDryRunApi(ApiView):
         " stored",
         takes=QuotaIn,
         answers={200: LoweringOut},
-        problems=(404, 429),
+        problems=(404, 409, 429),
     )
     def post(self, request: Request) -> Response:
         body = self.body(QuotaIn)
@@ -61,6 +61,7 @@ class QuotaDryRunApi(ApiView):
             flavor=flavor_named(body["flavor"]),
             amounts=wanted,
             at=self.at,
+            version=body["version"],
         )
         return Response(LoweringOut(shown(found, enforce_at=wanted.enforce_at)).data)
 
@@ -73,7 +74,7 @@ class TenantQuotaDryRunApi(ApiView):
         " nothing is stored",
         takes=TenantQuotaIn,
         answers={200: LoweringOut},
-        problems=(404, 429),
+        problems=(404, 409, 429),
     )
     def post(self, request: Request) -> Response:
         body = self.body(TenantQuotaIn)
@@ -84,6 +85,7 @@ class TenantQuotaDryRunApi(ApiView):
             flavor=flavor_named(body["flavor"]),
             amounts=wanted,
             at=self.at,
+            version=body["version"],
         )
         return Response(LoweringOut(shown(found, enforce_at=wanted.enforce_at)).data)
 

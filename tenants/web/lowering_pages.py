@@ -15,7 +15,7 @@ from controlplane.kernel.throttle import TooOften
 from scheduler.services import lowering
 from tenants import access
 from tenants.access import Action, Actor
-from tenants.models import Project, Quota, Tenant, TenantQuota
+from tenants.models import Project, Tenant
 from tenants.services import quotas
 from tenants.web.lowering_api import shown
 from tenants.web.lowering_forms import LoweringForm
@@ -54,19 +54,24 @@ def _quota(
     context: dict[str, object] = {"owner": owner, "flavor": flavor}
     at = clock.now()
     if request.method != "POST":
-        return _page(request, LoweringForm.of(_now(owner, flavor), at=at), context)
+        there = quotas.of(owner=owner, flavor=flavor)
+        return _page(request, LoweringForm.of(there, at=at), context)
     form = LoweringForm(request.POST, request.FILES)
     status = 422
     if form.is_valid():
         try:
-            amounts = form.amounts(at=at)
+            amounts, version = form.amounts(at=at), form.cleaned_data["version"]
             if request.POST.get("seen") != form.asked():
                 found = lowering.preview(
-                    actor=actor, owner=owner, flavor=flavor, amounts=amounts, at=at
+                    actor=actor,
+                    owner=owner,
+                    flavor=flavor,
+                    amounts=amounts,
+                    at=at,
+                    version=version,
                 )
                 context["found"] = shown(found, enforce_at=amounts.enforce_at)
                 return _page(request, form, context)
-            version = form.cleaned_data["version"]
             _set(actor, owner, flavor, amounts, version)
         except TooOften as error:
             answer = _page(request, form, context | {"refusal": error.message}, status=429)
@@ -82,12 +87,6 @@ def _quota(
             return go(request, reverse("quota-list"))
     focus_fault(form)
     return _page(request, form, context, status=status)
-
-
-def _now(owner: Project | Tenant, flavor: Flavor) -> Quota | TenantQuota | None:
-    if isinstance(owner, Project):
-        return Quota.objects.filter(project=owner, flavor=flavor).first()
-    return TenantQuota.objects.filter(tenant=owner, flavor=flavor).first()
 
 
 def _set(

@@ -135,3 +135,14 @@ def test_it_may_be_asked_so_often(
     oz = api(cast.oz)
     answers = [oz.post(f"{URL}/dry-run", asked(cast), format="json") for _ in range(2)]
     assert [answer.status_code for answer in answers] == [200, 429]
+
+
+@pytest.mark.usefixtures("one_moment", "halves")
+def test_what_was_seen_before_another_set_it_is_not_worked_out(api: Api, cast: Cast) -> None:
+    oz = api(cast.oz)
+    late = oz.post(f"{URL}/dry-run", asked(cast, version=0), format="json")
+    assert (late.status_code, late.json()["code"]) == (409, "version-mismatch")
+    body = asked(cast, tenant=str(cast.vision.id), version=2)
+    del body["project"]
+    late = oz.post("/api/v1/tenant-quotas/dry-run", body, format="json")
+    assert (late.status_code, late.json()["code"]) == (409, "version-mismatch")

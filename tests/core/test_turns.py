@@ -1,0 +1,26 @@
+"""Whose turn it is, where each plan looks at some of many."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduler.core.turns import in_turn
+
+
+@given(st.integers(1, 300), st.integers(1, 8), st.integers(1, 3600), st.integers(0, 2**33))
+def test_whatever_the_seconds_from_plan_to_plan_each_comes_up(
+    count: int, most: int, seconds: int, begun_at: int
+) -> None:
+    left, plans = set(range(count)), 0
+    while left:
+        left -= set(in_turn(range(count), at=begun_at + plans * seconds, most=most))
+        plans += 1
+        assert plans <= 100 * count
+
+
+@given(st.integers(0, 40), st.integers(1, 20), st.integers(0, 2**33))
+def test_they_keep_their_order_and_none_comes_up_twice(count: int, most: int, at: int) -> None:
+    found = in_turn(range(count), at=at, most=most)
+    assert len(found) == len(set(found)) == min(count, most)
+    assert found == [(found[0] + nth) % count for nth in range(len(found))]
+    if count <= most:
+        assert found == list(range(count))
