@@ -36,8 +36,11 @@ from scheduler.models import (
 )
 from scheduler.services.specs import PRIORITY_CLASSES
 from tenants.models import (
+    Budget,
+    BudgetMode,
     Charge,
     Member,
+    Period,
     Project,
     Quota,
     QuotaRequest,
@@ -190,6 +193,12 @@ def reservation(of: Project, what: Flavor, by: User, **fields: Any) -> Reservati
     window = {"starts_at": now, "ends_at": now + timedelta(hours=1)}
     values = {"amount_milli": 1000, "made_by": by, "made_at": now} | window | fields
     return Reservation.objects.create(project=of, flavor=what, **values)
+
+
+def budget(of: Project, **fields: Any) -> Budget:
+    """For each quarter, which nothing waits for; Any: model fields."""
+    values = {"period": Period.QUARTER, "limit_h": 1000, "mode": BudgetMode.WARN} | fields
+    return Budget.objects.create(project=of, **values)
 
 
 def workload(

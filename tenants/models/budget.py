@@ -88,6 +88,12 @@ class Budget(Row):
 
     access_path = "project"
 
+    @property
+    def owner(self) -> Project | Tenant:
+        owner = self.project or self.tenant
+        assert owner is not None  # noqa: S101  # for the type checker: a constraint
+        return owner
+
     def window(self, *, at: datetime) -> Window | None:
         """Its period at that time; None before and after the days of one for once."""
         day = at.astimezone(UTC).date()

@@ -4,6 +4,7 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
+from controlplane.kernel.errors import NotFound
 from tenants import access
 from tenants.access import Actor
 from tenants.models import Budget, Project
@@ -17,11 +18,24 @@ def budgets(
     Of `project_id` and `tenant_id` only what is those's own. Raises NotFound for one that the
     actor does not see.
     """
-    rows = Budget.objects.select_related("project", "tenant")
+    rows = _seen(actor)
     if project_id is not None:
         rows = rows.filter(project=access.project_or_404(actor, project_id))
     if tenant_id is not None:
         rows = rows.filter(tenant=access.tenant_or_404(actor, tenant_id))
+    return rows
+
+
+def budget(*, actor: Actor, id: UUID) -> Budget:
+    """With its owner. Raises NotFound for one that the actor does not see."""
+    found = _seen(actor).filter(id=id).first()
+    if found is None:
+        raise NotFound("There is no such budget.")
+    return found
+
+
+def _seen(actor: Actor) -> QuerySet[Budget]:
+    rows = Budget.objects.select_related("project", "tenant")
     projects = Project.objects.filter(access.visible_projects(actor)).values("id")
     tenants = access.tenants_for_actor(actor).values("id")
     return rows.filter(Q(project__in=projects) | Q(tenant__in=tenants))

@@ -1,4 +1,5 @@
-"""Setting how many hours of devices a project, or a tenant with all below it, may use."""
+"""Setting how many hours of devices a project, or a tenant with all below it, may use, and taking
+such a budget away."""
 
 from copy import copy
 from dataclasses import asdict, dataclass
@@ -9,7 +10,7 @@ from django.db.models import F
 
 from controlplane.audit.services import Entry
 from controlplane.kernel import hints
-from controlplane.kernel.errors import Invalid
+from controlplane.kernel.errors import Invalid, NotFound
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import MAX_BUDGET_H, Budget, BudgetMode, Period, Project, Tenant
@@ -26,6 +27,38 @@ class Terms:
     mode: BudgetMode
     starts_on: date | None = None
     ends_on: date | None = None
+
+
+def authorize(actor: Actor, of: Project | Tenant) -> None:
+    """Whether the actor may set its budgets. Raises NotFound or NotAllowed."""
+    if isinstance(of, Project):
+        access.authorize(actor, Action.EDIT_QUOTA, project=of)
+    else:
+        access.authorize_fleet(actor, Action.EDIT_QUOTA)
+
+
+def _check(period: Period, terms: Terms) -> None:
+    """Whether the actor may set its budgets. Raises NotFound or NotAllowed."""
+    if not 0 <= terms.limit_h <= MAX_BUDGET_H:
+        raise Invalid(
+            f"{terms.limit_h} is not between 0 and {MAX_BUDGET_H}.",
+            pointer="/limit_h",
+            code="out-of-range",
+        )
+    if period != Period.ONCE:
+        for name in ("starts_on", "ends_on"):
+            if getattr(terms, name) is not None:
+                raise Invalid(
+                    f"A budget for each {period} begins and ends with it: leave this out.",
+                    pointer=f"/{name}",
+                )
+        return
+    if terms.starts_on is None or terms.ends_on is None:
+        name = "starts_on" if terms.starts_on is None else "ends_on"
+        raise Invalid("A budget for once says its first day and the one after its last.",
+                      pointer=f"/{name}", code="required")  # fmt: skip
+    if terms.ends_on <= terms.starts_on:
+        raise Invalid("It has to end after it begins.", pointer="/ends_on")
 
 
 def set_budget(
@@ -47,10 +80,7 @@ def set_budget(
     """
     project = of if isinstance(of, Project) else None
     tenant = of if isinstance(of, Tenant) else None
-    if project is not None:
-        access.authorize(actor, Action.EDIT_QUOTA, project=project)
-    else:
-        access.authorize_fleet(actor, Action.EDIT_QUOTA)
+    authorize(actor, of)
     _check(period, terms)
     with transaction.atomic():
         budget, made = Budget.objects.select_for_update().get_or_create(
@@ -69,44 +99,38 @@ def set_budget(
                 ends_on=terms.ends_on,
             )
             budget.refresh_from_db()
-        trail.record(
-            Entry(
-                action="budget.set",
-                target_type="budget",
-                target_id=budget.id,
-                tenant_id=project.tenant_id if project else of.id,
-                project_id=project.id if project else None,
-                before=_told(before) if before else {},
-                after=_told(budget),
-            ),
-            actor=actor,
-            at=at,
-        )
+        entry = _entry("budget.set", budget, before=before, after=budget)
+        trail.record(entry, actor=actor, at=at)
         hints.hint(hints.CYCLE)
     return budget
 
 
-def _check(period: Period, terms: Terms) -> None:
-    if not 0 <= terms.limit_h <= MAX_BUDGET_H:
-        raise Invalid(
-            f"{terms.limit_h} is not between 0 and {MAX_BUDGET_H}.",
-            pointer="/limit_h",
-            code="out-of-range",
-        )
-    if period != Period.ONCE:
-        for name in ("starts_on", "ends_on"):
-            if getattr(terms, name) is not None:
-                raise Invalid(
-                    f"A budget for each {period} begins and ends with it: leave this out.",
-                    pointer=f"/{name}",
-                )
-        return
-    if terms.starts_on is None or terms.ends_on is None:
-        name = "starts_on" if terms.starts_on is None else "ends_on"
-        raise Invalid("A budget for once says its first day and the one after its last.",
-                      pointer=f"/{name}", code="required")  # fmt: skip
-    if terms.ends_on <= terms.starts_on:
-        raise Invalid("It has to end after it begins.", pointer="/ends_on")
+def remove(*, actor: Actor, budget: Budget, at: datetime) -> None:
+    """Nobody is kept waiting by it any more; what was used stays counted.
+
+    Raises NotFound when it is gone already, or for its project, NotAllowed.
+    """
+    authorize(actor, budget.owner)
+    with transaction.atomic():
+        row = Budget.objects.select_for_update().filter(id=budget.id).first()
+        if row is None:
+            raise NotFound("There is no such budget.")
+        entry = _entry("budget.remove", row, before=row, after=None)
+        row.delete()
+        trail.record(entry, actor=actor, at=at)
+        hints.hint(hints.CYCLE)
+
+
+def _entry(action: str, of: Budget, *, before: Budget | None, after: Budget | None) -> Entry:
+    return Entry(
+        action=action,
+        target_type="budget",
+        target_id=of.id,
+        tenant_id=of.project.tenant_id if of.project else of.tenant_id,
+        project_id=of.project_id,
+        before=_told(before) if before else {},
+        after=_told(after) if after else {},
+    )
 
 
 def _told(budget: Budget) -> dict[str, object]:

@@ -56,6 +56,7 @@ urlpatterns = [
     ),
     path("quotas", quota_api.QuotasApi.as_view(), name="quotas"),
     path("budgets", budget_api.BudgetsApi.as_view(), name="budgets"),
+    path("budgets/<uuid:id>", budget_api.BudgetApi.as_view(), name="budget"),
     path("tenant-quotas", tenant_quotas.TenantQuotasApi.as_view(), name="tenant-quotas"),
     path("quota-requests", quota_api.QuotaRequestsApi.as_view(), name="quota-requests"),
     path("quota-requests/<uuid:id>", quota_api.QuotaRequestApi.as_view(), name="quota-request"),

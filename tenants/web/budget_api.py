@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -155,3 +156,18 @@ class BudgetsApi(ApiView):
             }
             for row in rows
         ]
+
+
+class BudgetApi(ApiView):
+    @operation(
+        "budgets_remove",
+        tag="budgets",
+        summary="Keep nobody waiting by a budget any more (whoever sets its quotas)",
+        answers={204: None},
+        problems=(404,),
+    )
+    def delete(self, request: Request, id: UUID) -> Response:
+        budgets.remove(
+            actor=self.actor, budget=selectors.budget(actor=self.actor, id=id), at=self.at
+        )
+        return Response(status=204)

@@ -1,11 +1,11 @@
-"""The form of a budget. The service checks what it says; this converts."""
+"""The forms of budgets. The service checks what it says; this converts."""
 
 from collections.abc import Sequence
 
 from django import forms
 
 from controlplane.kernel.forms import Posted, StrictForm
-from tenants.models import MAX_BUDGET_H, BudgetMode, Period, Project, Tenant
+from tenants.models import MAX_BUDGET_H, Budget, BudgetMode, Period, Project, Tenant
 from tenants.services.budgets import Terms
 
 _PERIODS = (
@@ -25,11 +25,9 @@ def _day(label: str, help_text: str) -> forms.DateField:
     return forms.DateField(label=label, help_text=help_text, widget=widget, required=False)
 
 
-class BudgetForm(StrictForm):
+class _Terms(StrictForm):
     """Whole GPU-hours; days are of UTC."""
 
-    of = forms.ChoiceField(label="Of")
-    period = forms.ChoiceField(label="For", choices=_PERIODS)
     limit_h = forms.IntegerField(
         label="GPU-hours", min_value=0, max_value=MAX_BUDGET_H,
         help_text="A slice counts as the part of a GPU that it takes, a share as its part.",
@@ -40,6 +38,24 @@ class BudgetForm(StrictForm):
     )  # fmt: skip
     starts_on = _day("First day", "Of a budget for once, in UTC.")
     ends_on = _day("Ends on", "The day after its last, in UTC.")
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(
+            limit_h=self.cleaned_data["limit_h"],
+            mode=BudgetMode(self.cleaned_data["mode"]),
+            starts_on=self.cleaned_data.get("starts_on"),
+            ends_on=self.cleaned_data.get("ends_on"),
+        )
+
+
+class BudgetForm(_Terms):
+    """Of a new one."""
+
+    of = forms.ChoiceField(label="Of")
+    period = forms.ChoiceField(label="For", choices=_PERIODS)
+
+    field_order = ("of", "period")
 
     def __init__(
         self, data: Posted = None, files: Posted = None, *, owners: Sequence[Project | Tenant]
@@ -53,14 +69,17 @@ class BudgetForm(StrictForm):
     def owner(self) -> Project | Tenant:
         return self._owners[self.cleaned_data["of"]]
 
-    @property
-    def terms(self) -> Terms:
-        return Terms(
-            limit_h=self.cleaned_data["limit_h"],
-            mode=BudgetMode(self.cleaned_data["mode"]),
-            starts_on=self.cleaned_data["starts_on"],
-            ends_on=self.cleaned_data["ends_on"],
-        )
+
+class TermsForm(_Terms):
+    """Of one that there is, with the version that its reader saw."""
+
+    version = forms.IntegerField(widget=forms.HiddenInput, min_value=1, max_value=2**31 - 1)
+
+    def __init__(self, data: Posted = None, files: Posted = None, *, budget: Budget) -> None:
+        there = {name: getattr(budget, name) for name in self.base_fields}
+        super().__init__(data, files, initial=there)
+        if budget.period != Period.ONCE:
+            del self.fields["starts_on"], self.fields["ends_on"]
 
 
 def _named(owner: Project | Tenant) -> str:

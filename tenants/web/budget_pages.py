@@ -1,5 +1,8 @@
-"""Budgets: what projects and tenants may use in a period, what is used, and the form that sets
-them."""
+"""Budgets: what projects and tenants may use in a period, what is used, and the forms that make,
+change and remove them."""
+
+from collections.abc import Collection
+from uuid import UUID
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -9,14 +12,16 @@ from django.urls import reverse
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Invalid, NotAllowed
+from controlplane.kernel.forms import no_fields
 from controlplane.kernel.htmx import focus_fault, go, page
 from scheduler.selectors.budgets import standings
 from tenants.access import Action, Actor
-from tenants.models import Period, Project, Tenant
+from tenants.models import Budget, Period, Project, Tenant
 from tenants.selectors import budgets as selectors
 from tenants.selectors import people
 from tenants.services import budgets
-from tenants.web.budget_forms import BudgetForm
+from tenants.services.quotas import VersionMismatch
+from tenants.web.budget_forms import BudgetForm, TermsForm
 
 SHOWN = 200
 """Budgets that the page lists, the oldest first."""
@@ -24,32 +29,71 @@ SHOWN = 200
 
 @page("GET", "HEAD", "POST")
 def budget_list(request: HttpRequest) -> HttpResponse:
-    """The list, and for those who may set quotas the form; 422 with that when there can't be such
-    a budget. Raises NotAllowed for others who post."""
+    """The list, and for those who may set quotas the form of a new one; 422 with that when there
+    can't be such a budget. Raises NotAllowed for others who post."""
     actor = actor_of(request)
     owners = _owners(actor)
     if request.method != "POST":
-        return _page(request, actor, BudgetForm(owners=owners))
+        return _list(request, actor, BudgetForm(owners=owners), owners)
     if not owners:
         raise NotAllowed("To set a budget takes a role that may set quotas.")
     form = BudgetForm(request.POST, request.FILES, owners=owners)
     if form.is_valid():
-        of = form.owner
+        of, period = form.owner, Period(form.cleaned_data["period"])
         try:
             budgets.set_budget(
-                actor=actor,
-                of=of,
-                period=Period(form.cleaned_data["period"]),
-                terms=form.terms,
-                at=clock.now(),
+                actor=actor, of=of, period=period, terms=form.terms, at=clock.now(), version=0
             )
         except Invalid as error:
             form.add_error(error.pointer.removeprefix("/"), error.message)
+        except VersionMismatch:
+            form.add_error("period", f"{of.name} has such a budget already: change that one.")
         else:
-            messages.success(request, f"The budget of {of.name} holds from the next cycle on.")
-            return go(request, reverse("budget-list"))
+            return _done(request, f"The budget of {of.name} holds from the next cycle on.")
     focus_fault(form)
-    return _page(request, actor, form, status=422)
+    return _list(request, actor, form, owners, status=422)
+
+
+@page("GET", "HEAD", "POST")
+def budget_detail(request: HttpRequest, id: UUID) -> HttpResponse:
+    """The form that changes one; 422 with that when it can't be so, 409 when another changed it
+    meanwhile. Raises NotAllowed for those who may not set it."""
+    actor = actor_of(request)
+    budget = selectors.budget(actor=actor, id=id)
+    budgets.authorize(actor, budget.owner)
+    if request.method != "POST":
+        return _form(request, budget, TermsForm(budget=budget))
+    form, status = TermsForm(request.POST, request.FILES, budget=budget), 422
+    if form.is_valid():
+        try:
+            budgets.set_budget(
+                actor=actor,
+                of=budget.owner,
+                period=Period(budget.period),
+                terms=form.terms,
+                at=clock.now(),
+                version=form.cleaned_data["version"],
+            )
+        except Invalid as error:
+            form.add_error(error.pointer.removeprefix("/"), error.message)
+        except VersionMismatch as error:
+            form.add_error(None, error.message)
+            status = 409
+        else:
+            told = f"The budget of {budget.owner.name} holds from the next cycle on."
+            return _done(request, told)
+    focus_fault(form)
+    return _form(request, budget, form, status=status)
+
+
+@page("POST")
+def budget_remove(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Keep nobody waiting by it any more."""
+    actor = actor_of(request)
+    budget = selectors.budget(actor=actor, id=id)
+    no_fields(request)
+    budgets.remove(actor=actor, budget=budget, at=clock.now())
+    return _done(request, f"The budget of {budget.owner.name} is removed.")
 
 
 def _owners(actor: Actor) -> list[Project | Tenant]:
@@ -59,13 +103,31 @@ def _owners(actor: Actor) -> list[Project | Tenant]:
     return [*projects, *(Tenant.objects.order_by("name", "id") if fleet_wide else ())]
 
 
-def _page(
-    request: HttpRequest, actor: Actor, form: BudgetForm, *, status: int = 200
+def _list(
+    request: HttpRequest,
+    actor: Actor,
+    form: BudgetForm,
+    owners: Collection[Project | Tenant],
+    *,
+    status: int = 200,
 ) -> HttpResponse:
     rows = list(selectors.budgets(actor=actor).order_by("id")[:SHOWN])
     now = {each.budget.id: each for each in standings(budgets=rows, at=clock.now())}
+    may_set = {owner.id for owner in owners}
     context = {
         "form": form if form.may_set else None,
-        "budgets": [(row, now.get(row.id)) for row in rows],
+        "budgets": [(row, now.get(row.id), row.owner.id in may_set) for row in rows],
     }
     return render(request, "tenants/budget_list.html", context, status=status)
+
+
+def _form(
+    request: HttpRequest, budget: Budget, form: TermsForm, *, status: int = 200
+) -> HttpResponse:
+    context = {"budget": budget, "form": form}
+    return render(request, "tenants/budget_detail.html", context, status=status)
+
+
+def _done(request: HttpRequest, told: str) -> HttpResponse:
+    messages.success(request, told)
+    return go(request, reverse("budget-list"))

@@ -30,6 +30,8 @@ urlpatterns = [
         name="project-min-run-time-set",
     ),
     path("budgets", budget_pages.budget_list, name="budget-list"),
+    path("budgets/<uuid:id>", budget_pages.budget_detail, name="budget-detail"),
+    path("budgets/<uuid:id>/remove", budget_pages.budget_remove, name="budget-remove"),
     path(
         "projects/<uuid:id>/idle-limit",
         project_pages.project_idle_limit,

@@ -178,6 +178,7 @@ API: dict[tuple[str, str], Row] = {
     ("POST", "tenant-quotas/dry-run"): Row(_EDIT_TENANTS, body=_tenant_quota),
     ("GET", "budgets"): Row(_TENANTS, query=_project),
     ("POST", "budgets"): Row(_SETS_QUOTA, body=_budget),
+    ("DELETE", "budgets/<uuid:id>"): Row(_SETS_QUOTA.replace("200", "204"), {"id": "budget"}),
     ("GET", "tenant-quotas"): Row(
         # A token of a project sees the tenants above it.
         "200 200 200 200 200 200 200 404 401 401 200 200 200",
@@ -352,6 +353,13 @@ OTHERS: dict[tuple[str, str], Row] = {
     ),
     ("GET", "budgets"): Row(_PAGE),
     ("POST", "budgets"): Row("403 403 422 403 403 422 403 403 302 302 302 302 302", form=True),
+    ("GET", "budgets/<uuid:id>"): Row(_SET_QUOTA_PAGE, {"id": "budget"}),
+    ("POST", "budgets/<uuid:id>"): Row(
+        _SET_QUOTA_PAGE.replace("200", "422"), {"id": "budget"}, form=True
+    ),
+    ("POST", "budgets/<uuid:id>/remove"): Row(
+        "403 403 303 403 403 303 403 404 302 302 302 302 302", {"id": "budget"}, form=True
+    ),
     ("GET", "reservations"): Row(_PAGE),
     ("POST", "reservations"): Row(
         "403 403 422 403 403 422 403 403 302 302 302 302 302", form=True

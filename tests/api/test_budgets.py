@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
+from controlplane.audit.models import AuditEvent
 from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
 from tenants.models import Budget, PastUse, User
@@ -62,6 +63,17 @@ def test_what_was_seen_too_long_ago_is_refused(api: Api, cast: Cast) -> None:
     answer = api(cast.oz).post(URL, asked(cast, limit_h=7), format="json")
     assert (answer.status_code, answer.json()["code"]) == (409, "version-mismatch")
     assert Budget.objects.get().limit_h == 100
+
+
+def test_one_is_removed_once_by_whoever_may_set_it(api: Api, cast: Cast) -> None:
+    made = factories.budget(cast.detection)
+    url = f"{URL}/{made.id}"
+    assert [api(who).delete(url).status_code for who in (cast.ben, cast.cleo)] == [403, 404]
+    assert Budget.objects.get() == made
+    assert [api(cast.oz).delete(url).status_code for _ in range(2)] == [204, 404]
+    assert not Budget.objects.exists()
+    told = AuditEvent.objects.get(action="budget.remove")
+    assert (told.project_id, told.before["limit_h"], told.after) == (cast.detection.id, 1000, {})
 
 
 @pytest.mark.parametrize(

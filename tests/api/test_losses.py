@@ -89,9 +89,17 @@ def test_what_it_lost_is_narrowed_to_when_it_ended(api: Api, cast: Cast, failed:
 
 
 def test_of_a_period_only_that_period_is_read(cast: Cast, failed: Workload) -> None:
+    like = failed.attempts.get(number=3)
+    Attempt.objects.bulk_create(
+        Attempt(
+            workload=failed, number=number, cluster_id=like.cluster_id, epoch=1, created_at=AT,
+            ended_at=AT + number * HOUR, outcome=like.outcome, failure=like.failure,
+        )
+        for number in range(4, 1000)
+    )  # fmt: skip
     with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL enable_seqscan = off")
-    rows = Attempt.objects.filter(ended_at__gte=AT + 2 * HOUR)
+        cursor.execute("ANALYZE scheduler_attempt")
+    rows = Attempt.objects.filter(ended_at__gte=AT + 990 * HOUR)
     plan = losses.summed(rows, "failure").explain()
     assert "attempt_failed_at" in plan
     assert "Index Cond: ((ended_at >=" in plan

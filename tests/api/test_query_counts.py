@@ -32,6 +32,7 @@ _WHO = {
     "POST /api/v1/quotas/dry-run": "fleet operator",
     "POST /api/v1/tenant-quotas/dry-run": "fleet operator",
     "POST /api/v1/budgets": "fleet operator",
+    "DELETE /api/v1/budgets/<uuid:id>": "fleet operator",
     "POST /api/v1/projects/<uuid:id>/idle-limit": "fleet operator",
     "POST /api/v1/tenants/<uuid:id>/idle-limit": "fleet operator",
     "POST /api/v1/projects/<uuid:id>/min-run-time": "fleet operator",

@@ -58,6 +58,7 @@ def build(cast: Cast) -> World:
     member = cast.detection.members.get()
     asked = factories.quota_request(cast.detection, flavor, cast.ben)
     reservation = factories.reservation(cast.detection, flavor, cast.oz)
+    budget = factories.budget(cast.detection)
     token = factories.token(cast.ada)
     factories.defragmentation(draining)
     return World(
@@ -71,6 +72,7 @@ def build(cast: Cast) -> World:
             "array": array.id,
             "request": asked.id,
             "reservation": reservation.id,
+            "budget": budget.id,
             "member": member.id,
             "fleet member": cast.oz.memberships.get().id,
             "token": token.id,

@@ -1,10 +1,11 @@
-"""/budgets: what is used and left, and the form that sets them."""
+"""/budgets: what is used and left, and the forms that make, change and remove them."""
 
 import pytest
 from django.urls import reverse
 
 from controlplane.kernel import clock
 from tenants.models import Budget, BudgetMode, PastUse, Period
+from tests import factories
 from tests.conftest import Cast
 from tests.web.conftest import Browse, Shop
 
@@ -61,6 +62,66 @@ def test_what_nobody_can_mean_is_told_beside_its_field(
     assert answer.status_code == 422
     assert list(answer.context["form"].errors) == [field]
     assert not Budget.objects.exists()
+
+
+def test_one_of_the_same_periods_is_changed_and_not_made_again(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    made = factories.budget(cast.detection)
+    answer = browse(cast.oz).post(URL, form(cast.detection.id, period="quarter"))
+    assert answer.status_code == 422
+    assert answer.context["form"].errors == {
+        "period": ["Detection has such a budget already: change that one."]
+    }
+    page = answer.content.decode()
+    assert reverse("budget-detail", args=[made.id]) in page
+    assert reverse("budget-remove", args=[made.id]) in page
+    assert "budget-remove" not in browse(cast.ben).get(URL).content.decode()
+    made.refresh_from_db()
+    assert (made.limit_h, made.version) == (1000, 1)
+
+
+def test_what_another_changed_meanwhile_is_told_and_not_overwritten(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    made = factories.budget(cast.detection)
+    url, client = reverse("budget-detail", args=[made.id]), browse(cast.oz)
+    seen = client.get(url).context["form"].initial
+    assert (seen["limit_h"], seen["mode"], seen["version"]) == (1000, "warn", 1)
+    changes = {"limit_h": "7", "mode": "soft", "version": "1"}
+    assert (
+        "holds from the next cycle on" in client.post(url, changes, follow=True).content.decode()
+    )
+    late = client.post(url, changes | {"limit_h": "8"})
+    assert late.status_code == 409
+    assert "The budget is at version 2 by now, not 1." in late.content.decode()
+    made.refresh_from_db()
+    assert (made.limit_h, made.mode, made.version) == (7, "soft", 2)
+
+
+def test_days_are_of_one_for_once_alone(browse: Browse, cast: Cast, shop: Shop) -> None:
+    once = factories.budget(
+        cast.detection, period=Period.ONCE, starts_on="2100-01-01", ends_on="2100-02-01"
+    )
+    client, terms = browse(cast.oz), {"limit_h": "7", "mode": "soft", "version": "1"}
+    url = reverse("budget-detail", args=[once.id])
+    days = {"starts_on": "2100-01-02", "ends_on": "2100-01-01"}
+    answer = client.post(url, terms | days)
+    assert (answer.status_code, list(answer.context["form"].errors)) == (422, ["ends_on"])
+    assert client.post(url, terms | days | {"ends_on": "2100-01-03"}).status_code == 303
+    once.refresh_from_db()
+    assert str(once.ends_on) == "2100-01-03"
+    url = reverse("budget-detail", args=[factories.budget(cast.detection).id])
+    assert "starts_on" not in client.get(url).context["form"].fields
+
+
+def test_it_is_removed_by_whoever_may_set_it(browse: Browse, cast: Cast, shop: Shop) -> None:
+    url = reverse("budget-remove", args=[factories.budget(cast.detection).id])
+    assert browse(cast.ben).post(url).status_code == 403
+    page = browse(cast.oz).post(url, follow=True).content.decode()
+    assert "The budget of Detection is removed." in page
+    assert "No budget yet" in page
+    assert browse(cast.oz).post(url).status_code == 404
 
 
 def test_the_quota_page_leads_there(browse: Browse, cast: Cast, shop: Shop) -> None:
