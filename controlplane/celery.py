@@ -2,13 +2,14 @@
 
 import os
 
-from celery import Celery
-from celery.signals import worker_init
+from celery import Celery, Task
+from celery.signals import task_postrun, worker_init
 from kombu import Queue
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings.dev")
 
 from django.conf import settings  # the environment names the settings first
+from django.db import close_old_connections
 
 from controlplane.kernel import hints
 from scheduler.core.compiled import compiled
@@ -52,3 +53,10 @@ def load_planner(sender: object, **kwargs: object) -> None:
     if "schedule" in app.amqp.queues.consume_from:
         for module in ("fragmentation", "sweep.sweep"):
             compiled(module)
+
+
+@task_postrun.connect
+def give_back_connection(sender: Task, **kwargs: object) -> None:
+    """To the pool, as after a web request; the next task gets it back if it still answers."""
+    if not sender.request.is_eager:
+        close_old_connections()

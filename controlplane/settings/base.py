@@ -6,6 +6,7 @@ tree.
 """
 
 import os
+import sys
 from pathlib import Path
 
 from django.utils.csp import CSP
@@ -133,6 +134,9 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TIMEZONE = "UTC"
 CELERY_ENABLE_UTC = True
 CELERY_TASK_DEFAULT_QUEUE = "default"
+# Around each task Celery would close the pool of connections, and each task begin with a new one:
+# a session that knows no table and has planned nothing. celery.py gives connections back instead.
+CELERY_DB_REUSE_MAX = sys.maxsize
 
 # --- Berth ---
 BERTH_PREFIX = os.environ.get("BERTH_PREFIX", "berth.dev")  # labels, annotations, scheduling gate

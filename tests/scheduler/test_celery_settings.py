@@ -1,10 +1,14 @@
 """What Celery is told, read from the app as its processes read it: a lost or late message costs a
 tick and never more (reliability 4.5). What the broker is told is in tests/embedded."""
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 from celery.signals import worker_init
+from django.db import connection
 
 from controlplane import celery
 from controlplane.celery import app
@@ -103,3 +107,47 @@ def test_only_the_worker_of_the_cycles_loads_compiled_code(
     monkeypatch.setattr(app.amqp.queues, "_consume_from", {queue: app.amqp.queues[queue]})
     worker_init.send(sender=None)
     assert loaded == ["fragmentation", "sweep.sweep"] * loads
+
+
+# As in a process of a worker, with the pool that tests do without.
+_TASKS = """
+from types import SimpleNamespace
+import django
+from celery.app.trace import build_tracer
+from celery.fixups.django import DjangoWorkerFixup
+from controlplane.celery import app
+from django.db import connection
+
+@app.task
+def session():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        print(cursor.fetchone()[0])
+
+django.setup()
+around = DjangoWorkerFixup(app)
+around.worker = SimpleNamespace(pool_cls="prefork")
+around.install()
+for id in "123":
+    build_tracer(session.name, session, app=app)(id, (), {}, {"is_eager": False})
+    assert connection.connection is None, "it is not given back"
+"""
+
+
+@pytest.mark.django_db
+def test_a_task_goes_on_in_the_session_of_one_before_and_leaves_it_to_the_pool() -> None:
+    of = connection.settings_dict
+    url = f"postgresql://{of['USER']}@/{of['NAME']}?host={of['HOST']}"
+    environ = {
+        "DJANGO_SETTINGS_MODULE": "controlplane.settings.dev",
+        "DATABASE_URL": url,
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", _TASKS],
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    *before, last = done.stdout.split()
+    assert last in before  # a pool may begin with two
