@@ -27,7 +27,7 @@ from controlplane.kernel.errors import AppError
 from scheduler.core.failures import FailureClass
 from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.core.reasons import FaultKind
-from scheduler.models import CycleRecord, InvariantCheck, Operation, SchedulerLease, Workload
+from scheduler.models import LIVE, CycleRecord, InvariantCheck, Operation, SchedulerLease, Workload
 from scheduler.selectors import budgets, checks, elastic, idleness, losses, pools
 from scheduler.selectors.losses import PREEMPTED
 from tenants import access
@@ -97,7 +97,7 @@ class Counts(Collector):
         workloads = GaugeMetricFamily(
             "berth_workloads", "Workloads that have not ended, by state.", labels=["state"]
         )
-        live = Workload.objects.exclude(state__in=sorted(TERMINAL))
+        live = Workload.objects.filter(LIVE)
         counted = {
             row["state"]: row["count"]
             for row in live.order_by().values("state").annotate(count=Count("id"))

@@ -15,7 +15,7 @@ from clusters.models import Device, Node
 from controlplane.demo.seed import CLUSTERS
 from controlplane.kernel.errors import AppError
 from scheduler.core.lifecycle import State
-from scheduler.models import Workload
+from scheduler.models import LIVE, Workload
 from scheduler.services import workloads
 from scheduler.services.specs import PodSetSpec, WorkloadSpec
 from tenants import access
@@ -103,7 +103,7 @@ def submissions() -> Iterator[tuple[Habit, WorkloadSpec]]:
 def submit(habit: Habit, wanted: WorkloadSpec, *, at: datetime) -> bool:
     """As that person; False when the project has enough pending, or it was refused."""
     project = Project.objects.get(slug=habit.project)
-    pending = Workload.objects.filter(project=project, state=State.PENDING).count()
+    pending = Workload.objects.filter(LIVE, project=project, state=State.PENDING).count()
     if pending >= ENOUGH_PENDING:
         return False
     actor = access.actor_for(user=User.objects.get(username=habit.user))

@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db import transaction
 
 from scheduler.core.lifecycle import UNDER_WAY, State
-from scheduler.models import Workload
+from scheduler.models import LIVE, Workload
 from scheduler.services import stops
 from scheduler.services.transition import Step, transition
 from tenants.models import QueueState
@@ -23,7 +23,10 @@ def evict(*, at: datetime, speed: float = 1.0) -> int:
     """Ask for the end of what is to give way, MOST at most; how many there were. `speed` is how
     many seconds of `at` pass in one."""
     rows = Workload.objects.filter(
-        project__queue_state=QueueState.DRAINING, state__in=sorted(UNDER_WAY), preemptible=True
+        LIVE,
+        project__queue_state=QueueState.DRAINING,
+        state__in=sorted(UNDER_WAY),
+        preemptible=True,
     ).select_related("project")
     found = list(rows.order_by("id")[:MOST])
     if not found:

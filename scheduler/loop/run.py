@@ -34,7 +34,7 @@ from scheduler.loop import (
 )
 from scheduler.loop import lease as leases
 from scheduler.loop.apply import Outcome, apply
-from scheduler.models import CycleRecord, Workload
+from scheduler.models import LIVE, CycleRecord, Workload
 from scheduler.selectors import better, checks, elastic
 from scheduler.selectors import policy as policies
 from scheduler.selectors.load import load
@@ -69,7 +69,7 @@ def run_cycle(
     drain.evict(at=at, speed=speed)
     defrag.carry_out(shard=SHARD, at=at, speed=speed)
     may_free = idle.warn(at=at) and not checks.admission_stopped()
-    waiting = Workload.objects.filter(state=State.PENDING)
+    waiting = Workload.objects.filter(LIVE, state=State.PENDING)
     if not (
         may_free
         or waiting.exists()

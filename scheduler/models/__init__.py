@@ -16,9 +16,17 @@ from scheduler.models.placement import (
     PlacementSpan,
 )
 from scheduler.models.pool import PoolSample
-from scheduler.models.workload import PodSet, PodSetFlavor, Workload, WorkloadArray, WorkloadEvent
+from scheduler.models.workload import (
+    LIVE,
+    PodSet,
+    PodSetFlavor,
+    Workload,
+    WorkloadArray,
+    WorkloadEvent,
+)
 
 __all__ = [
+    "LIVE",
     "Attempt",
     "AttemptOutcome",
     "CycleInput",

@@ -10,7 +10,12 @@ from scheduler.models.workload import Workload
 class Estimate(Row):
     """Seconds from `as_of` to the start, half and nine in ten times. Both null: no basis."""
 
-    workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="estimates")
+    workload = models.ForeignKey(
+        Workload,
+        on_delete=models.CASCADE,
+        related_name="estimates",
+        db_index=False,  # estimate_once_a_moment begins with it
+    )
     as_of = models.DateTimeField()
     p50_s = models.PositiveIntegerField(null=True, blank=True)
     p90_s = models.PositiveIntegerField(null=True, blank=True)

@@ -24,7 +24,12 @@ class Operation(Row):
     by each further one.
     """
 
-    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="operations")
+    attempt = models.ForeignKey(
+        Attempt,
+        on_delete=models.CASCADE,
+        related_name="operations",
+        db_index=False,  # operation_once_an_attempt begins with it
+    )
     kind = models.CharField(max_length=6, choices=OperationKind)
     due_at = models.DateTimeField(db_default=Now())
     failures = models.PositiveSmallIntegerField(default=0)

@@ -38,7 +38,12 @@ class Attempt(Row):
     its cluster, and `collect_at` when (database clock).
     """
 
-    workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="attempts")
+    workload = models.ForeignKey(
+        Workload,
+        on_delete=models.CASCADE,
+        related_name="attempts",
+        db_index=False,  # attempt_number_once begins with it
+    )
     number = models.PositiveIntegerField()
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="attempts")
     epoch = models.BigIntegerField()
@@ -136,11 +141,23 @@ class Placement(Row):
     """
 
     workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="placements")
-    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="placements")
-    pod_set = models.ForeignKey(PodSet, on_delete=models.CASCADE, related_name="placements")
+    attempt = models.ForeignKey(
+        Attempt,
+        on_delete=models.CASCADE,
+        related_name="placements",
+        db_index=False,  # placement_rank_once begins with it
+    )
+    # Of these three nobody asks for the placements, but for the live ones of a node.
+    pod_set = models.ForeignKey(
+        PodSet, on_delete=models.CASCADE, related_name="placements", db_index=False
+    )
     rank = models.PositiveIntegerField()
-    node = models.ForeignKey(Node, on_delete=models.PROTECT, related_name="placements")
-    flavor = models.ForeignKey(Flavor, on_delete=models.PROTECT, related_name="placements")
+    node = models.ForeignKey(
+        Node, on_delete=models.PROTECT, related_name="placements", db_index=False
+    )
+    flavor = models.ForeignKey(
+        Flavor, on_delete=models.PROTECT, related_name="placements", db_index=False
+    )
     amount_milli = models.BigIntegerField()
     cpu_milli = models.BigIntegerField()
     memory_mib = models.BigIntegerField()
@@ -183,14 +200,7 @@ class Placement(Row):
             models.Index(
                 fields=["node"], condition=Q(released_at__isnull=True), name="placement_live"
             ),
-            models.Index(
-                fields=["id"],
-                condition=Q(started_at__isnull=False)
-                & (Q(metered_until__isnull=True) | Q(ended_at__isnull=True)
-                   | Q(metered_until__lt=F("ended_at"))),
-                name="placement_unmetered",
-            ),
-        ]  # fmt: skip
+        ]
 
     access_path = "workload__project"
 
@@ -202,7 +212,12 @@ class PlacementSpan(Row):
     """[start, end) of one device that a placement holds: the wall against double-booking (P1)."""
 
     placement = models.ForeignKey(Placement, on_delete=models.CASCADE, related_name="spans")
-    device = models.ForeignKey(Device, on_delete=models.PROTECT, related_name="spans")
+    device = models.ForeignKey(
+        Device,
+        on_delete=models.PROTECT,
+        related_name="spans",
+        db_index=False,  # span_held_once begins with it, and nobody asks for what is released
+    )
     span = IntegerRangeField()
     released_at = models.DateTimeField(null=True, blank=True)
 

@@ -53,6 +53,11 @@ class WorkloadArray(Row):
         return self.name
 
 
+LIVE = Q(ended_at__isnull=True)
+"""Of a workload in no terminal state: to be said beside any other state that is asked for, so that
+the index of those finds it."""
+
+
 class Workload(Row):
     """Only `services.transition` changes `state`, by compare-and-set on `state` and `version`.
 
@@ -70,7 +75,12 @@ class Workload(Row):
     `array_index` counts the elements of its array from 0; both are None outside of arrays.
     """
 
-    project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="workloads")
+    project = models.ForeignKey(
+        Project,
+        on_delete=models.PROTECT,
+        related_name="workloads",
+        db_index=False,  # workload_by_project begins with it
+    )
     array = models.ForeignKey(
         WorkloadArray,
         on_delete=models.PROTECT,
@@ -161,16 +171,13 @@ class Workload(Row):
             ),
         ]
         indexes = [
-            models.Index(
-                fields=["id"],
-                condition=~Q(state__in=sorted(TERMINAL)),
-                name="workload_live",
-            ),
+            # Not by the state: a change of what an index looks at writes to all indexes.
+            models.Index(fields=["id"], condition=LIVE, name="workload_not_ended"),
             models.Index(fields=["project", "id"], name="workload_by_project"),
             models.Index(
                 fields=["id"],
-                condition=Q(move_to_better=True, state="RUNNING"),
-                name="workload_moves_to_better",
+                condition=Q(move_to_better=True) & LIVE,
+                name="workload_to_better",
             ),
         ]
 
@@ -193,7 +200,12 @@ class PodSet(Row):
     () any. The flavors that have it are accepted behind those that were named.
     """
 
-    workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="pod_sets")
+    workload = models.ForeignKey(
+        Workload,
+        on_delete=models.CASCADE,
+        related_name="pod_sets",
+        db_index=False,  # pod_set_position_once begins with it
+    )
     position = models.PositiveSmallIntegerField()
     name = models.CharField(max_length=40)
     count = models.PositiveIntegerField()
@@ -261,7 +273,12 @@ class PodSet(Row):
 class PodSetFlavor(Row):
     """A flavor that a pod set accepts, in order; `wished`: not by name, but for what it has."""
 
-    pod_set = models.ForeignKey(PodSet, on_delete=models.CASCADE, related_name="accepted")
+    pod_set = models.ForeignKey(
+        PodSet,
+        on_delete=models.CASCADE,
+        related_name="accepted",
+        db_index=False,  # accepted_position_once begins with it
+    )
     flavor = models.ForeignKey(Flavor, on_delete=models.PROTECT, related_name="+")
     position = models.PositiveSmallIntegerField()
     wished = models.BooleanField(default=False, db_default=False)
@@ -284,7 +301,12 @@ class WorkloadEvent(Row):
     `shrunk`, whose message says by how many pods, and for whom.
     """
 
-    workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="events")
+    workload = models.ForeignKey(
+        Workload,
+        on_delete=models.CASCADE,
+        related_name="events",
+        db_index=False,  # event_by_workload begins with it
+    )
     at = models.DateTimeField()
     kind = models.CharField(max_length=30)
     before = models.CharField(max_length=10, blank=True)

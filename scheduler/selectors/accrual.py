@@ -81,14 +81,9 @@ def _running(rows: QuerySet[Placement], *, prices: Prices, at: datetime) -> list
         - Coalesce(F("metered_until"), F("started_at")),
         output_field=DurationField(),
     )
-    # Each condition implies that of the index placement_unmetered.
-    unmetered = (
-        Q(metered_until__isnull=True)
-        | Q(ended_at__isnull=True)
-        | Q(metered_until__lt=F("ended_at"))
-    )
+    # What is released is metered to its end, in one transaction.
     sums = (
-        rows.filter(unmetered, started_at__isnull=False, started_at__lt=at)
+        rows.filter(released_at__isnull=True, started_at__isnull=False, started_at__lt=at)
         .values("workload__project_id", "flavor_id", "attempt__cluster_id")
         .annotate(
             milli_time=Sum(

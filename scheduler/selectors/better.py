@@ -7,7 +7,8 @@ from scheduler.selectors.fleet import rows
 
 _LATER = """
 SELECT 1 FROM scheduler_workload w
-WHERE w.move_to_better AND w.state = 'RUNNING' AND (w.moved_at IS NULL OR w.moved_at <= %s)
+WHERE w.move_to_better AND w.ended_at IS NULL AND w.state = 'RUNNING'
+  AND (w.moved_at IS NULL OR w.moved_at <= %s)
   AND EXISTS (SELECT 1 FROM scheduler_placement p
               JOIN scheduler_podsetflavor f
                 ON f.pod_set_id = p.pod_set_id AND f.flavor_id = p.flavor_id

@@ -97,8 +97,7 @@ WITH RECURSIVE asked AS (
            CASE WHEN p.ended_at IS NULL THEN p.amount_milli ELSE 0 END
     FROM scheduler_placement p JOIN scheduler_workload w ON w.id = p.workload_id
     JOIN covered c ON c.project = w.project_id
-    WHERE p.started_at IS NOT NULL
-      AND (p.metered_until IS NULL OR p.ended_at IS NULL OR p.metered_until < p.ended_at)
+    WHERE p.started_at IS NOT NULL AND p.released_at IS NULL
 )
 SELECT used.budget, f.kind, f.model, f.profile,
        sum(used.milli_s)::bigint, sum(used.running)::bigint

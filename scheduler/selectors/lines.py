@@ -107,6 +107,7 @@ def _loads() -> tuple[dict[UUID, Load], dict[UUID, Load]]:
     asked = F("count") * F("gpu_count") * F("gpu_milli")
     rows = (
         PodSet.objects.filter(pending | Q(workload__state__in=sorted(HOLDING)))
+        .filter(workload__ended_at__isnull=True)
         .values("workload__project_id")
         .annotate(
             waiting=Count("workload_id", filter=pending, distinct=True),
@@ -134,7 +135,8 @@ SELECT id, place FROM (
                                   ORDER BY priority DESC, submitted_at, id) AS place,
                row_number() OVER (PARTITION BY coalesce(array_id, id)
                                   ORDER BY priority DESC, submitted_at, id) AS nth
-        FROM scheduler_workload WHERE state = 'PENDING' AND project_id = ANY(%s)) waiting
+        FROM scheduler_workload
+        WHERE state = 'PENDING' AND ended_at IS NULL AND project_id = ANY(%s)) waiting
     WHERE nth = 1) listed
 WHERE line <= %s
 """

@@ -12,7 +12,7 @@ from scheduler.core.estimate import HORIZON_S, Basis
 from scheduler.core.lifecycle import HOLDING, TERMINAL, State
 from scheduler.core.reasons import in_units
 from scheduler.core.units import ONE_MILLI
-from scheduler.models import Attempt, Estimate, PodSet, PodSetFlavor, Workload, WorkloadArray
+from scheduler.models import LIVE, Attempt, Estimate, PodSet, PodSetFlavor, Workload, WorkloadArray
 from scheduler.selectors import arrays
 from scheduler.selectors.arrays import Sum
 from tenants import access
@@ -311,8 +311,8 @@ def running_and_waiting(*, actor: Actor, limit: int) -> tuple[tuple[Line, ...], 
     newest = rows.order_by("-id").values_list("id", flat=True)
     nth = Window(RowNumber(), partition_by=Coalesce("array_id", "id"), order_by="id")
     ids = [
-        *newest.filter(state__in=sorted(HOLDING))[:limit],
-        *newest.filter(state=State.PENDING).annotate(nth=nth).filter(nth=1)[:limit],
+        *newest.filter(LIVE, state__in=sorted(HOLDING))[:limit],
+        *newest.filter(LIVE, state=State.PENDING).annotate(nth=nth).filter(nth=1)[:limit],
     ]
     found = lines(rows=Workload.objects.filter(id__in=ids).order_by("-id"))
     waiting = tuple(line for line in found if line.state == State.PENDING)

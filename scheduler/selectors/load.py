@@ -93,7 +93,7 @@ _VERSIONS = """
 SELECT w.id::text, w.xmin, w.ctid,
        t.user_max_running IS NOT NULL OR t.user_max_gpus_milli IS NOT NULL, w.asks_version
 FROM scheduler_workload w JOIN tenants_project t ON t.id = w.project_id
-WHERE w.state = 'PENDING' ORDER BY w.id
+WHERE w.state = 'PENDING' AND w.ended_at IS NULL ORDER BY w.id
 """
 _PENDING = """
 SELECT w.id::text, w.project_id::text, w.priority, w.preemptible,

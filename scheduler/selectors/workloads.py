@@ -8,8 +8,8 @@ from uuid import UUID
 from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.db.models.functions import JSONObject
 
-from scheduler.core.lifecycle import TERMINAL
 from scheduler.models import (
+    LIVE,
     Attempt,
     Estimate,
     Placement,
@@ -126,7 +126,7 @@ def summarised(rows: QuerySet[Workload]) -> QuerySet[Workload]:
 
 def states(*, actor: Actor, project_id: UUID | None = None) -> Mapping[str, int]:
     """How many live workloads are in each state; ended ones are not counted."""
-    rows = access.for_actor(Workload.objects.exclude(state__in=sorted(TERMINAL)), actor=actor)
+    rows = access.for_actor(Workload.objects.filter(LIVE), actor=actor)
     if project_id is not None:
         rows = rows.filter(project_id=project_id)
     counted = rows.order_by().values("state").annotate(count=Count("id"))

@@ -7,8 +7,8 @@ from django.db import transaction
 
 from controlplane.kernel import hints
 from controlplane.kernel.errors import Conflict, Invalid
-from scheduler.core.lifecycle import TERMINAL, State
-from scheduler.models import Workload, WorkloadArray
+from scheduler.core.lifecycle import State
+from scheduler.models import LIVE, Workload, WorkloadArray
 from scheduler.services import elements, stops, workloads
 from scheduler.services.specs import ArraySpec, WorkloadSpec
 from scheduler.services.transition import Step, transition
@@ -63,7 +63,7 @@ def cancel(*, actor: Actor, array: WorkloadArray, at: datetime) -> WorkloadArray
     """
     workloads.authorize(actor, array, "cancel")
     with transaction.atomic():
-        live = Workload.objects.filter(array=array).exclude(state__in=sorted(TERMINAL))
+        live = Workload.objects.filter(LIVE, array=array)
         found = list(live.order_by("id").select_for_update(no_key=True).values_list("id", "state"))
         if not found:
             raise Conflict(f"{array.name} has ended already.")

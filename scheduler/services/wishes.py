@@ -74,7 +74,7 @@ CROSS JOIN LATERAL (
     SELECT coalesce(array_agg(flavor_id ORDER BY position) FILTER (WHERE NOT wished), '{}') named,
            coalesce(array_agg(flavor_id ORDER BY position) FILTER (WHERE wished), '{}') wished
     FROM scheduler_podsetflavor WHERE pod_set_id = s.id) f
-WHERE s.least_memory_mib IS NOT NULL AND w.state NOT IN ('SUCCEEDED', 'FAILED', 'CANCELLED')
+WHERE s.least_memory_mib IS NOT NULL AND w.ended_at IS NULL
 GROUP BY 1, 2, 3, 4
 """
 

@@ -16,13 +16,7 @@ from controlplane.kernel.crash import crash
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, Problem
 from controlplane.kernel.ids import uuid7
 from scheduler.core.lifecycle import TERMINAL, State
-from scheduler.models import (
-    PodSet,
-    PodSetFlavor,
-    Workload,
-    WorkloadArray,
-    WorkloadEvent,
-)
+from scheduler.models import LIVE, PodSet, PodSetFlavor, Workload, WorkloadArray, WorkloadEvent
 from scheduler.selectors import fleet
 from scheduler.services import (
     admissibility,
@@ -156,7 +150,7 @@ def store(*, checked: Checked, at: datetime, array: WorkloadArray | None = None)
 
 def _check_room(actor: Actor, project: Project, count: int) -> None:
     """The caller holds the project's row, so that who is next counts right."""
-    pending = Workload.objects.filter(project=project, state=State.PENDING)
+    pending = Workload.objects.filter(LIVE, project=project, state=State.PENDING)
     most = min(project.max_pending or MAX_PENDING, MAX_PENDING)
     _check_cap(project.name, pending, count, most)
     if project.user_max_pending is not None:

@@ -68,9 +68,12 @@ class UsageInterval(Row):
 
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="usage")
     flavor = models.ForeignKey(Flavor, on_delete=models.PROTECT, related_name="usage")
-    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="usage")
+    # Of these two nobody asks for all usage.
+    cluster = models.ForeignKey(
+        Cluster, on_delete=models.PROTECT, related_name="usage", db_index=False
+    )
     user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="usage"
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="usage", db_index=False
     )
     placement_id = models.UUIDField()
     workload_id = models.UUIDField(db_index=True)
@@ -110,10 +113,20 @@ class Charge(Row):
     """
 
     usage = models.ForeignKey(UsageInterval, on_delete=models.PROTECT, related_name="charges")
-    project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="charges")
+    project = models.ForeignKey(
+        Project,
+        on_delete=models.PROTECT,
+        related_name="charges",
+        db_index=False,  # charge_by_project begins with it
+    )
     flavor = models.ForeignKey(Flavor, on_delete=models.PROTECT, related_name="charges")
     workload_id = models.UUIDField(db_index=True)
-    rate = models.ForeignKey(Rate, on_delete=models.PROTECT, related_name="charges")
+    rate = models.ForeignKey(
+        Rate,
+        on_delete=models.PROTECT,
+        related_name="charges",
+        db_index=False,  # nobody asks for all that a price was charged for
+    )
     amount = models.DecimalField(max_digits=18, decimal_places=6)
     currency = models.CharField(max_length=3)
     ended_at = models.DateTimeField()
