@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -15,15 +15,21 @@ from controlplane.kernel.models import Row
 def array(values: Iterable[object]) -> str:
     """The values, None for NULL, as the text of an array, to be cast to its type. The adapter's
     own way looks into each value twice, which costs more than the statement."""
-    return "{" + ",".join(map(_element, values)) + "}"
+    return "{" + ",".join([_ELEMENT.get(type(each), _quoted)(each) for each in values]) + "}"
 
 
-def _element(value: object) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, UUID):
-        return value.hex
-    return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
+def _quoted(value: object) -> str:
+    text = str(value)
+    if "\\" in text or '"' in text:
+        text = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
+_ELEMENT: dict[type, Callable[[Any], str]] = {  # Any: of that type
+    type(None): lambda _: "NULL",
+    UUID: lambda value: value.hex,
+    int: str,
+}
 
 
 def save(rows: Sequence[Row], /) -> None:
@@ -68,7 +74,8 @@ def insert(model: type[Row], /, *, id: Sequence[UUID], **columns: Any) -> None:
             nested = kind.endswith("[]")
             sources.append(f'u."{name}"::{kind}' if nested else f'u."{name}"')
             arrays.append((f'"{name}"', f"%s::{'text' if nested else kind}[]"))
-            lists.append(array(_sent(kind, each) for each in value))
+            asis = not nested and kind != "jsonb"
+            lists.append(array(value if asis else [_sent(kind, each) for each in value]))
         else:
             sources.append(f"%s::{kind}")
             scalars.append(_sent(kind, value))

@@ -22,7 +22,7 @@ from scheduler.core.fit import Room, let_in
 from scheduler.core.lifecycle import State
 from scheduler.core.plan import Admit, Grow, Landing, Plan
 from scheduler.core.reasons import PreemptRule
-from scheduler.core.units import WorkloadId
+from scheduler.core.units import FlavorId, WorkloadId
 from scheduler.loop import arrays, holds, landings
 from scheduler.loop.lease import Lease, fence
 from scheduler.models import (
@@ -69,7 +69,8 @@ def apply(
     what was applied before that stands."""
     admitted: set[WorkloadId] = set()
     planned = {admit.workload for admit in plan.admits}
-    projects = {w.id: UUID(w.project) for w in loaded.snapshot.pending if w.id in planned}
+    ids = {queue.project: UUID(queue.project) for queue in loaded.snapshot.queues}
+    projects = {w.id: ids[w.project] for w in loaded.snapshot.pending if w.id in planned}
     begun, tried = perf_counter(), 0
     while tried < len(plan.admits) and perf_counter() - begun < BUDGET_S:
         batch = plan.admits[tried : tried + BATCH]
@@ -128,10 +129,11 @@ def _admit_batch(
     allowed = arrays.within(still_open(batch, projects), loaded.waiting)
     fitting = still_fitting(loaded, allowed)
     usage.lock(amounts(fitting, projects))
+    ids = {admit.workload: UUID(admit.workload) for admit in fitting}
     moved = transition(
         [
             Step(
-                UUID(admit.workload),
+                ids[admit.workload],
                 projects[admit.workload],
                 State.PENDING,
                 State.ADMITTED,
@@ -143,9 +145,9 @@ def _admit_batch(
         actor_name="scheduler",
         at=at,
     )
-    made = [admit for admit in fitting if UUID(admit.workload) in moved]
+    made = [admit for admit in fitting if ids[admit.workload] in moved]
     usage.add(amounts(made, projects))
-    workloads = [UUID(admit.workload) for admit in made]
+    workloads = [ids[admit.workload] for admit in made]
     numbers = [loaded.waiting[admit.workload].attempts + 1 for admit in made]
     attempts = [uuid7() for _ in made]
     bulk.insert(
@@ -174,11 +176,11 @@ def amounts[T: (Admit, Grow)](
     batch: Iterable[T], projects: dict[WorkloadId, UUID]
 ) -> dict[tuple[UUID, UUID], int]:
     """What they hold of quotas, by project and flavor."""
-    found: Counter[tuple[UUID, UUID]] = Counter()
+    found: Counter[tuple[UUID, FlavorId]] = Counter()
     for each in batch:
         for place in each.places:
-            found[projects[each.workload], UUID(place.flavor)] += place.amount_milli
-    return dict(found)
+            found[projects[each.workload], place.flavor] += place.amount_milli
+    return {(project, UUID(flavor)): amount for (project, flavor), amount in found.items()}
 
 
 def still_open[T: (Admit, Grow)](batch: Sequence[T], projects: dict[WorkloadId, UUID]) -> list[T]:
