@@ -56,7 +56,7 @@ def load_planner(sender: object, **kwargs: object) -> None:
 
 
 @task_postrun.connect
-def give_back_connection(sender: Task, **kwargs: object) -> None:
+def give_back_connection(sender: "Task[..., object]", **kwargs: object) -> None:
     """To the pool, as after a web request; the next task gets it back if it still answers."""
     if not sender.request.is_eager:
         close_old_connections()

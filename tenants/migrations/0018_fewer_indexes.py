@@ -1,10 +1,19 @@
 """Of usage and charges: no index that begins another one, or by which nobody asks."""
 
+from typing import Any
+
 from django.conf import settings
 from django.db import migrations, models
 
 
-def without_index(app, model, name, number, *key, **options):
+def without_index(
+    app: str,
+    model: str,
+    name: str,
+    number: str,
+    *key: Any,  # Any: as a foreign key takes them
+    **options: Any,  # Any: the same
+) -> migrations.SeparateDatabaseAndState:
     """Drop the index of a foreign key beside the work that goes on. Django's own way locks the
     table and checks all its keys anew. `number` is how its name ends."""
     table = f"{app}_{model}"
