@@ -6,6 +6,7 @@ depends on the time too, so an order is made where somebody asks for it.
 
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
+from itertools import chain
 from operator import attrgetter
 
 from scheduler.core.cohorts import FLEET
@@ -63,6 +64,7 @@ class Candidates:
         self._granted = {queue.project: queue.min_run_time_s for queue in snapshot.queues}
         self._at = snapshot.at
         self._gone: set[UnitId] = set()
+        self._without_queue: set[ProjectId] = set()
         self._anew: dict[WorkloadId, HoldingView] = {}
         self._units: dict[WorkloadId, list[Held]] = {}
         self._all = _Line()
@@ -108,6 +110,8 @@ class Candidates:
         for held in units:
             self._all.add(held)
             project = held.holding.project
+            if project not in self._granted:
+                self._without_queue.add(project)
             _line(self._of_project, project).add(held)
             for flavor in held.amounts:
                 _line(self._of_flavor.setdefault(flavor, {}), project).add(held)
@@ -165,10 +169,10 @@ class Candidates:
         with the nearest member above both and those that have to stay at capacity."""
         if guarantor == FLEET:
             return
-        ledger = book.ledger(flavor)
-        for project in self._of_flavor.get(flavor, ()):
-            number = book.cohorts.number.get(project)
-            if project == to or (number is not None and ledger.over(number) <= 0):
+        ledger, held = book.ledger(flavor), self._of_flavor.get(flavor, {})
+        numbered = (book.cohorts.projects.get(number) for number in ledger.beyond)
+        for project in chain(numbered, self._without_queue):
+            if project is None or project not in held or project == to:
                 continue
             above, members = gives(book.cohorts, project=project, to=to)
             if above < guarantor and all(ledger.over(member) > 0 for member in members):

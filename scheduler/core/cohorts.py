@@ -17,12 +17,13 @@ class Cohorts:
     below the fleet, and so does a project of an unknown cohort."""
 
     __slots__ = (
-        *("depth", "members", "names", "number", "parents", "pasts", "paths", "quotas"),
-        "weights",
+        *("depth", "members", "names", "number", "parents", "pasts", "paths", "projects"),
+        *("quotas", "weights"),
     )
 
     def __init__(self, *, cohorts: Iterable[CohortView], queues: Iterable[QueueView]) -> None:
-        """`number` is a project's, `members` has the cohorts' too; `paths` lead from below the
+        """`number` is a project's, `members` has the cohorts' too, and `projects` are by number;
+        `paths` lead from below the
         fleet to a member, itself included; `quotas` and `pasts` are a member's own, by flavor;
         `depth` is the longest path."""
         known = {cohort.id: cohort for cohort in sorted(cohorts, key=lambda c: c.id)}
@@ -41,6 +42,7 @@ class Cohorts:
         for queue in queues:
             above = numbers.get(queue.cohort, FLEET) if queue.cohort else FLEET
             self.number[queue.project] = self._add(above, queue)
+        self.projects = {number: project for project, number in self.number.items()}
         self.members: dict[ProjectId | CohortId, int] = dict(numbers.items())
         self.members.update(self.number.items())
         self.depth = max(len(path) for path in self.paths)

@@ -58,6 +58,12 @@ class Eligible:
         """Of one who is reclaimed from: the nearest member above it and the workload."""
         return self._above[victim.held.holding.project]
 
+    def everyone(self) -> Iterator[Held]:
+        """All of them, in any order, some twice."""
+        yield from self._candidates.own(pending=self._pending)
+        for flavor in self._asked:
+            yield from self._borrowing(flavor)
+
     def in_cluster(self, cluster: ClusterId) -> Iterator[Victim]:
         """All of them that hold something there, least harm first."""
         own = (

@@ -45,8 +45,8 @@ class Ledger:
     """One flavor, over the whole tree, by number."""
 
     __slots__ = (
-        *("_drawn", "_left", "awaited", "capacity", "kept", "lasting", "nominal", "parents"),
-        *("quotas", "total", "used"),
+        *("_beyond", "_drawn", "_left", "awaited", "capacity", "kept", "lasting", "nominal"),
+        *("parents", "quotas", "total", "used"),
     )
 
     def __init__(self, cohorts: Cohorts, flavor: FlavorId) -> None:
@@ -61,6 +61,7 @@ class Ledger:
         self.used = self.lasting = [0] * len(self.nominal)
         self._drawn: list[int] | None = None
         self._left: dict[int, int] = {}
+        self._beyond: list[int] | None = None
         self.kept = [0] * len(self.nominal)
         self.awaited: set[int] = set()
         # Children have higher numbers than their parents: from the leaves upwards.
@@ -83,6 +84,7 @@ class Ledger:
 
     def charge(self, number: int, amount: int) -> None:
         self._left.clear()
+        self._beyond = None
         self._add(self.used, self.kept, number, amount)
         if self.lasting is not self.used:
             self._add(self.lasting, self.kept, number, amount)
@@ -140,6 +142,14 @@ class Ledger:
     def over(self, number: int) -> int:
         """Use beyond what is guaranteed to the member; negative below it."""
         return self.used[number] - self.capacity[number]
+
+    @property
+    def beyond(self) -> Sequence[int]:
+        """The members that are `over`. Known until the next charge: each search asks it."""
+        if self._beyond is None:
+            both = enumerate(zip(self.used, self.capacity, strict=True))
+            self._beyond = [number for number, (used, most) in both if used > most]
+        return self._beyond
 
     def law(self, number: int, more: int) -> Iterator[tuple[int, int, int | None]]:
         """Each member whose use `more` raises, upwards: its number, its use then and the most that

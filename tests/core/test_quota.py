@@ -103,6 +103,19 @@ def test_a_project_may_take_less_once_another_was_charged_and_a_copy_more() -> N
     assert (before, left) == (8000, [5000, 8000])
 
 
+def test_who_is_beyond_its_guarantee_is_told_as_it_is_charged() -> None:
+    made = book({"a": 5, "b": 4}, queue("a", h100=4), queue("b", h100=Quota(4)))
+    a, b = (made.cohorts.number[ProjectId(name)] for name in "ab")
+    ledger = made.ledger(H100)
+    assert list(ledger.beyond) == [0, a]
+    made.charge(project=ProjectId("b"), flavor=H100, amount_milli=1)
+    assert list(ledger.beyond) == [0, a, b]
+    twin = ledger.copy()
+    made.charge(project=ProjectId("a"), flavor=H100, amount_milli=-2000)
+    assert list(ledger.beyond) == [b]
+    assert list(twin.beyond) == [0, a, b]
+
+
 def test_a_project_without_a_quota_row_may_take_nothing() -> None:
     made = book({}, queue("a", t4=4), queue("b", h100=4))
     assert made.available(project=ProjectId("a"), flavor=H100) is None
