@@ -17,6 +17,7 @@ from itertools import chain
 from scheduler.core.admission import Admission
 from scheduler.core.candidates import Candidates
 from scheduler.core.consolidate import may_return
+from scheduler.core.holders import Holders
 from scheduler.core.limits import IN_VAIN
 from scheduler.core.movers import Movers, again
 from scheduler.core.place import clusters_for, place_gang
@@ -37,9 +38,15 @@ class Better:
     """What moves up in a plan that has decided on all that waits and all that grows."""
 
     def __init__(
-        self, *, snapshot: Snapshot, admission: Admission, evictions: Evictions | None
+        self,
+        *,
+        snapshot: Snapshot,
+        holders: Holders,
+        admission: Admission,
+        evictions: Evictions | None,
     ) -> None:
         self._snapshot = snapshot
+        self._holders = holders
         self._admission = admission
         self._draft = draft = admission.draft
         self._evictions = evictions
@@ -47,7 +54,7 @@ class Better:
 
     def run(self, *, made: Plan, budget_milli_s: int) -> Plan:
         """The plan `made`, and who moves up beside it. The draft is left as it was."""
-        asking = any(held.move_to_better for held in self._snapshot.holding)
+        asking = self._holders.moving
         if not asking or self._evictions is None or budget_milli_s <= 0 or made.grows:
             return made
         able = self._able(self._evictions.candidates)

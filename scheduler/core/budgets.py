@@ -8,7 +8,7 @@ budgets cost a look-up.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from copy import copy
 from dataclasses import replace
 from operator import itemgetter
@@ -57,6 +57,11 @@ class Budgets:
         other = copy(self)
         other._coming = Counter(self._coming)
         return other
+
+    @property
+    def bound(self) -> Collection[ProjectId]:
+        """The projects that it `binds`."""
+        return self._over.keys()
 
     def binds(self, project: ProjectId) -> bool:
         """Whether any that may keep its work waiting is over the project."""

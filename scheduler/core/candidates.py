@@ -4,7 +4,7 @@ They are kept from one plan to the next and changed by what has changed. How har
 depends on the time too, so an order is made where somebody asks for it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import chain
 from operator import attrgetter
@@ -66,6 +66,7 @@ class Candidates:
         self._gone: set[UnitId] = set()
         self._without_queue: set[ProjectId] = set()
         self._anew: dict[WorkloadId, HoldingView] = {}
+        self._others: dict[WorkloadId, HoldingView] = {}
         self._units: dict[WorkloadId, list[Held]] = {}
         self._all = _Line()
         self._of_project: dict[ProjectId, _Line] = {}
@@ -105,6 +106,8 @@ class Candidates:
         for pod in surplus(each):
             self._anew[each.id] = each
             units.append(Held(each, parts=self._parts, pod=pod, whole=whole))
+        if whole is None:
+            self._others[each.id] = each
         if units:
             self._units[each.id] = units
         for held in units:
@@ -119,6 +122,7 @@ class Candidates:
                 _line(self._on_node, node).add(held)
 
     def _remove(self, id: WorkloadId) -> None:
+        self._others.pop(id, None)
         for held in self._units.pop(id, ()):
             self._all.drop(held)
             project = held.holding.project
@@ -131,6 +135,11 @@ class Candidates:
     def __contains__(self, unit: UnitId) -> bool:
         """Whether it may be evicted, or go by itself, for some workload or other."""
         return unit in self._all.held
+
+    @property
+    def others(self) -> Collection[HoldingView]:
+        """Those that may not be evicted as a whole."""
+        return self._others.values()
 
     @property
     def none(self) -> bool:

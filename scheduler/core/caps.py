@@ -55,8 +55,10 @@ class Caps:
     def running(cls, snapshot: Snapshot) -> "Caps":
         """With what holds in the snapshot."""
         caps = cls(snapshot)
+        limited = caps._of.keys() | caps.budgets.bound
         for held in snapshot.holding:
-            caps.add(workload=held, holds=held.placements)
+            if held.array is not None or held.project in limited:
+                caps.add(workload=held, holds=held.placements)
         return caps
 
     def add(self, *, workload: Counted, holds: Sequence[Place | HeldView]) -> None:

@@ -103,15 +103,13 @@ class Cycle:
         self._memory = memory
         self._policy = policy
         self._now = memory.draft("now", snapshot=snapshot, holding=snapshot.holding, packs=True)
-        for held in snapshot.holding:
-            if goes := leaving(held):
-                self._now.book.leave(holding=keeping(held, goes))
+        self._holders = memory.holders(snapshot)
+        for held in self._holders.giving:
+            self._now.book.leave(holding=keeping(held, leaving(held)))
         self._shares = Shares(book=self._now.book)
-        self.evictions = (
-            Evictions(snapshot=snapshot, policy=policy, memory=memory)
-            if policy.preemption
-            else None
-        )
+        self.evictions: Evictions | None = None
+        if policy.preemption:
+            self.evictions = Evictions(snapshot=snapshot, policy=policy, memory=memory)
         self.backfill = Backfill(snapshot=snapshot, policy=policy)
         self._caps = Caps.running(snapshot)
         self.admission = Admission(
@@ -177,9 +175,10 @@ class Cycle:
         if ahead or moved.landings:  # some on what is kept: what is free is not known
             return made
         of, admission, policy = self.snapshot, self.admission, self._policy
-        growth = Growth(snapshot=of, admission=admission, shares=self._shares)
+        holders, shares = self._holders, self._shares
+        growth = Growth(snapshot=of, holders=holders, admission=admission, shares=shares)
         made = replace(made, grows=growth.run(made=made, max_admits=policy.max_admits))
-        up = Better(snapshot=of, admission=admission, evictions=self.evictions)
+        up = Better(snapshot=of, holders=holders, admission=admission, evictions=self.evictions)
         return up.run(made=made, budget_milli_s=policy.consolidation_budget_milli_s)
 
     def _go_ahead(self, heads: "Heads | Sweep", left: Sequence[Left]) -> set[WorkloadId]:
@@ -271,6 +270,7 @@ class Cycle:
                     snapshot=self.snapshot,
                     backlog=backlog,
                     decided=self._decided,
+                    holders=self._holders,
                     admission=self.admission,
                     shares=self._shares,
                     evictions=self.evictions,

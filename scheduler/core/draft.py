@@ -3,8 +3,9 @@
 A what-if is an operation log that is cut off again, as in KAI's `Statement`: nothing is copied.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from scheduler.core.demand import Demand
 from scheduler.core.domains import Domains
 from scheduler.core.fit import Holds, Room
 from scheduler.core.index import Index
@@ -36,15 +37,17 @@ class Draft:
         holding: Sequence[HoldingView],
         packs: bool = False,
         world: World | None = None,
+        demand: Callable[[], Demand] | None = None,
     ) -> None:
         """With `packs` the prices of gaps decide on nodes with shared devices; without, as a
         question whether something fits needs no more, best fit does. `world` has followed the
-        snapshot; it is this draft's until it follows the next."""
+        snapshot; it is this draft's until it follows the next. `demand` tells that of the
+        snapshot."""
         self.flavors: dict[FlavorId, FlavorView] = {f.id: f for f in snapshot.flavors}
         self.clusters: tuple[ClusterId, ...] = tuple(
             sorted(cluster.id for cluster in snapshot.clusters if cluster.usable)
         )
-        self.slices = Slices(snapshot=snapshot)
+        self.slices = Slices(snapshot=snapshot, demand=demand)
         if world is None:
             world = World(snapshot)
             world.follow(snapshot=snapshot, holding=holding)

@@ -33,8 +33,8 @@ def _devices(soon: Draft, held: Held, model: str) -> int:
     """Of the model, those that it holds something of, or more."""
     found = 0
     for node, placements in held.on.items():
-        room = soon.rooms.get(node)
-        for placement in placements if room is not None else ():
-            for id, _ in placement.spans:
-                found += id in room.devices and room.devices[id].model == model
+        devices = soon.rooms[node].devices if node in soon.rooms else {}
+        for placement in placements:
+            ids = [id for id, _ in placement.spans if id in devices]
+            found += sum(devices[id].model == model for id in ids)
     return found

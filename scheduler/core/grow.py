@@ -21,6 +21,7 @@ from scheduler.core.cohorts import FLEET
 from scheduler.core.domains import Domain
 from scheduler.core.elastic import asks, gives_back, keeping, leaving, running
 from scheduler.core.guarantees import gives, guarantor
+from scheduler.core.holders import Holders
 from scheduler.core.limits import IN_VAIN
 from scheduler.core.place import place_more
 from scheduler.core.plan import Grow, Place, Plan
@@ -59,10 +60,12 @@ class Growth:
         self,
         *,
         snapshot: Snapshot,
+        holders: Holders,
         admission: Admission,
         shares: Shares,
     ) -> None:
         self._snapshot = snapshot
+        self._elastic = holders.elastic
         self._admission = admission
         self._shares = shares
         draft, by_limit = admission.draft, bool(admission.windows)
@@ -175,10 +178,9 @@ class Growth:
         gone = {p.victim for p in made.preempts} | {s.victim for s in made.shrinks}
         opened = {queue.project for queue in self._snapshot.queues if not queue.held}
         clusters = set(self._admission.draft.clusters)
-        for held in self._snapshot.holding:
+        for held in self._elastic:
             if (
-                any(pod_set.min_count < pod_set.count for pod_set in held.pod_sets)
-                and held.started_at is not None
+                held.started_at is not None
                 and held.project in opened
                 and held.cluster in clusters
                 and held.id not in gone

@@ -51,8 +51,10 @@ def land(
     `started` is told who starts, `promised` what is taken in what `evictions` expects, and `hold`
     who waits for what.
     """
+    if not snapshot.landings:
+        return Landed((), frozenset())
     named = {landing.workload for landing in snapshot.landings}
-    ready = (p for p in snapshot.pending if p.id in named) if named else ()
+    ready = (p for p in snapshot.pending if p.id in named)
     waiting = {pending.id: pending for pending in ready if pending.id not in blocked}
     looked_at = frozenset(waiting)
     leaving = {held.id: held for held in snapshot.holding if held.releasing and held.pod_sets}

@@ -4,11 +4,14 @@ Nothing that is planned goes by what is kept here: tests compare with plans made
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol, cast
 
 from scheduler.core.candidates import Candidates
+from scheduler.core.demand import Demand
 from scheduler.core.draft import Draft
 from scheduler.core.equivalents import Parts
+from scheduler.core.holders import Holders
 from scheduler.core.plan import Fault
 from scheduler.core.quota import Book
 from scheduler.core.since import Since
@@ -36,12 +39,23 @@ class Memory:
         self._backlog: tuple[int, Backlog] | None = None
         self._candidates: tuple[int, Candidates] | None = None
         self._worlds: dict[str, World] = {}
+        self._holders: Holders | None = None
+        self._demand: Demand | None = None
 
     def look(self, snapshot: Snapshot) -> tuple[Fault, ...]:
         """The faults of the next snapshot, which is what is asked about from now on."""
         self._turn += 1
-        self._seen = snapshot
-        return self._since.faults(snapshot)
+        self._seen, since = snapshot, self._since
+        found = since.faults(snapshot)
+        pending, holding = since.pending, since.holding
+        if since.is_new:
+            self._holders = self._demand = None
+        if self._holders is not None:
+            self._holders.follow(gone=holding.gone, come=holding.come)
+        if self._demand is not None:
+            self._demand.follow(gone=pending.gone, come=pending.come)
+            self._demand.follow(gone=holding.gone, come=holding.come)
+        return found
 
     def draft(
         self,
@@ -58,12 +72,27 @@ class Memory:
             world = World(snapshot)
             world.follow(snapshot=snapshot, holding=holding)
         self._worlds[purpose] = world
-        return Draft(snapshot=snapshot, holding=holding, packs=packs, world=world)
+        demand = partial(self._demand_of, snapshot)
+        return Draft(snapshot=snapshot, holding=holding, packs=packs, world=world, demand=demand)
 
     def _twin(self, holders: int) -> World | None:
         """Of a world that has about as many."""
         worlds = self._worlds.values()
         return next((world.twin() for world in worlds if 0 < world.holders < 2 * holders), None)
+
+    def _demand_of(self, snapshot: Snapshot) -> Demand:
+        of, seen = snapshot, self._seen
+        if seen is None or of.pending is not seen.pending or of.holding is not seen.holding:
+            return Demand(snapshot)
+        self._demand = self._demand or Demand(snapshot)
+        return self._demand
+
+    def holders(self, snapshot: Snapshot) -> Holders:
+        """Who holds what in it."""
+        if snapshot is not self._seen:  # since then some were told to go
+            return Holders(snapshot.holding)
+        self._holders = self._holders or Holders(snapshot.holding)
+        return self._holders
 
     def candidates(self, snapshot: Snapshot) -> Candidates:
         """Who may be evicted; for who asked last alone."""

@@ -11,12 +11,12 @@ evicted it when it asks again: it is of a later tier then, or of lower priority 
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from scheduler.core.cohorts import FLEET
 from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
-from scheduler.core.elastic import gives_back, keeping, staying
+from scheduler.core.elastic import keeping, staying
 from scheduler.core.eligible import Eligible
 from scheduler.core.evict import Search, Wait
 from scheduler.core.firm import await_own
@@ -52,7 +52,8 @@ class Evictions:
         self.candidates = self._memory.candidates(snapshot)
         self._snapshot = snapshot
         self._policy = policy
-        self._leaving = any(map(gives_back, snapshot.holding))
+        self._giving = self._memory.holders(snapshot).giving
+        self._leaving = bool(self._giving)
         self._soon: Draft | None = None
         self._bare: Draft | None = None
         self._taken: list[tuple[ProjectId, Place]] = []
@@ -71,7 +72,10 @@ class Evictions:
     def soon(self) -> Draft:
         """Built when first asked for; in plans where nobody lacks room it never is."""
         if self._soon is None:
-            self._soon = self._draft("soon", staying)
+            holding: Sequence[HoldingView] = self._snapshot.holding
+            if self._giving:
+                holding = _left(holding, staying)
+            self._soon = self._draft("soon", holding)
         return self._soon
 
     @property
@@ -296,12 +300,18 @@ class Evictions:
                 return ()
             return tuple(p for p in staying(held) if (held.id, p.id) not in self.candidates)
 
-        return self._draft("bare", protected)
+        return self._draft("bare", _left(self.candidates.others, protected))
 
-    def _draft(self, purpose: str, left: Callable[[HoldingView], tuple[HeldView, ...]]) -> Draft:
-        each = ((held, left(held)) for held in self._snapshot.holding)
-        holding = [keeping(held, stays) for held, stays in each if stays]
+    def _draft(self, purpose: str, holding: Sequence[HoldingView]) -> Draft:
         draft = self._memory.draft(purpose, snapshot=self._snapshot, holding=holding)
         for project, place in self._taken:
             draft.add(project=project, holder=place)
         return draft
+
+
+def _left(
+    holding: Iterable[HoldingView], stays: Callable[[HoldingView], tuple[HeldView, ...]]
+) -> list[HoldingView]:
+    """They with what `stays` of them, without those of which nothing does."""
+    each = ((held, stays(held)) for held in holding)
+    return [keeping(held, placements) for held, placements in each if placements]

@@ -15,16 +15,16 @@ not known here.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache, partial
-from itertools import chain
 from math import lcm
 from typing import NamedTuple
 
 from scheduler.core import mig
+from scheduler.core.demand import Demand
 from scheduler.core.prices import Fewest, Pattern, fewest_devices
 from scheduler.core.snapshot import DeviceMode, FlavorView, Snapshot
-from scheduler.core.units import FlavorId, Span
+from scheduler.core.units import Span
 
 SHARES = 1000
 """Weights are parts of this, plus one: a fleet's mix changes slowly, and what it costs is kept."""
@@ -100,8 +100,10 @@ def in_order(*, mix: Mix, profile: str, masks: Iterable[int]) -> list[int]:
 class Slices:
     """The same for the flavors of a snapshot: what waits and what runs is expected again."""
 
-    def __init__(self, *, snapshot: Snapshot) -> None:
+    def __init__(self, *, snapshot: Snapshot, demand: Callable[[], Demand] | None = None) -> None:
+        """`demand` tells that of the snapshot, where it is known."""
         self._snapshot = snapshot
+        self._demand = demand or partial(Demand, snapshot)
         self._asked: dict[str, Counter[str]] | None = None
         self._mixes: dict[str, Mix] = {}
 
@@ -124,7 +126,7 @@ class Slices:
             if mig.profile(model=model, name=flavor.profile) is None:
                 return None
             if self._asked is None:
-                self._asked = _asked(self._snapshot)
+                self._asked = _asked(self._demand(), self._snapshot.flavors)
             self._mixes[model] = mix_of(
                 model=model, asked=self._asked.get(model, {}), devices=self._devices(model)
             )
@@ -141,20 +143,13 @@ class Slices:
         )
 
 
-def _asked(snapshot: Snapshot) -> dict[str, Counter[str]]:
+def _asked(demand: Demand, flavors: Iterable[FlavorView]) -> dict[str, Counter[str]]:
     """By model and profile. A pod that takes several profiles of a model counts for the first."""
-    counts: dict[tuple[FlavorId, ...], int] = {}
-    waiting = (pending.pod_sets for pending in snapshot.pending)
-    running = (held.pod_sets for held in snapshot.holding)
-    for pod_sets in chain(waiting, running):
-        for pod_set in pod_sets:
-            so_far = counts.get(pod_set.flavors, 0)
-            counts[pod_set.flavors] = so_far + pod_set.count * pod_set.gpu_count
-    flavors = {flavor.id: flavor for flavor in snapshot.flavors}
+    by_id = {flavor.id: flavor for flavor in flavors}
     asked: dict[str, Counter[str]] = {}
-    for accepted, count in counts.items():
+    for accepted, count in demand.counts.items():
         firsts: dict[str, str] = {}
-        for flavor in (flavors[id] for id in accepted if id in flavors):
+        for flavor in (by_id[id] for id in accepted if id in by_id):
             if mig.profile(model=flavor.model, name=flavor.profile) is not None:
                 firsts.setdefault(flavor.model, flavor.profile)
         for model, profile in firsts.items():

@@ -8,6 +8,7 @@ import numpy as np
 from scheduler.core import mig
 from scheduler.core.draft import Draft
 from scheduler.core.equivalents import Parts
+from scheduler.core.holders import Holders
 from scheduler.core.quota import amount_milli
 from scheduler.core.request import Option, Request
 from scheduler.core.share import Shares
@@ -51,6 +52,7 @@ def fill(
     shares: Shares,
     backlog: Backlog,
     decided: Collection[WorkloadId],
+    holders: Holders,
 ) -> tuple[State, Board]:
     """What is `decided` is in no queue. Raises Unfit."""
     flavors = sorted(snapshot.flavors, key=lambda f: f.id)
@@ -73,6 +75,7 @@ def fill(
         shares=shares,
         backlog=backlog,
         decided=backlog.rows_of(decided),
+        holders=holders,
         models=1 + int(of_flavors.flavors[:, s.MODEL].max()),
         rows=rows,
         parts=draft.book.parts,

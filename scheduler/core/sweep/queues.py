@@ -7,8 +7,8 @@ import numpy as np
 
 from scheduler.core.budgets import bound
 from scheduler.core.cohorts import Cohorts
-from scheduler.core.elastic import surplus
 from scheduler.core.equivalents import Parts
+from scheduler.core.holders import Holders
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import Snapshot
 from scheduler.core.sweep import state as s
@@ -31,6 +31,7 @@ def queues(
     shares: Shares,
     backlog: Backlog,
     decided: Sequence[int],
+    holders: Holders,
     models: int,
     rows: Mapping[FlavorId, int],
     parts: Parts,
@@ -57,7 +58,9 @@ def queues(
         project in capped or project not in cohorts.number for project in projects
     ]
     of_projects[:, s.LOWEST] = MOST_PRIORITY
-    of_projects, holders = _holders(snapshot, cohorts, backlog.projects, of_projects, rows, parts)
+    of_projects, of_flavors = _holders(
+        holders, cohorts, backlog.projects, of_projects, rows, parts
+    )
     made = Queues(
         projects=of_projects,
         levels=_levels(projects, cohorts, shares),
@@ -69,7 +72,7 @@ def queues(
         classes=np.array([(of.request, 0, of.capped) for of in backlog.classes], np.int64),
         shut=np.zeros(len(backlog.classes), np.int64),
     )
-    return Waiting(made, holders)
+    return Waiting(made, of_flavors)
 
 
 def _levels(projects: Sequence[ProjectId], cohorts: Cohorts, shares: Shares) -> Ints:
@@ -86,7 +89,7 @@ def _levels(projects: Sequence[ProjectId], cohorts: Cohorts, shares: Shares) -> 
 
 
 def _holders(
-    snapshot: Snapshot,
+    holders: Holders,
     cohorts: Cohorts,
     row: Mapping[ProjectId, int],
     projects: Ints,
@@ -95,16 +98,9 @@ def _holders(
 ) -> tuple[Ints, Ints]:
     """`projects` with those added that have work to evict, or pods of it, and none that waits; who
     they are."""
-    found: set[tuple[ProjectId, FlavorId]] = set()
-    lowest: dict[ProjectId, int] = {}
-    for held in snapshot.holding:
-        evictable = held.placements if held.preemptible else surplus(held)
-        if (held.preemptible or evictable) and not held.releasing:
-            lowest[held.project] = min(held.priority, lowest.get(held.project, MOST_PRIORITY))
-            for placement in evictable:
-                found.add((held.project, placement.flavor))
+    lowest = holders.lowest
     holding: dict[FlavorId, set[ProjectId]] = {}
-    for project, flavor in found:
+    for project, flavor in holders.evictable:
         for of, _ in parts.charges(project=project, flavor=flavor, amount_milli=0):
             holding.setdefault(of, set()).add(project)
     others = sorted(p for p in lowest if p not in row and p in cohorts.number)
@@ -113,11 +109,11 @@ def _holders(
     all_rows = {**row, **{project: len(row) + n for n, project in enumerate(others)}}
     for project, priority in lowest.items():
         if project in row:
-            projects[row[project], s.LOWEST] = priority
+            projects[row[project], s.LOWEST] = min(priority, MOST_PRIORITY)
     width = max(map(len, holding.values()), default=0)
-    holders = np.full((len(rows), width), -1, np.int64)
+    table = np.full((len(rows), width), -1, np.int64)
     for flavor, theirs in holding.items():
         if flavor in rows:
             listed = sorted(all_rows[project] for project in theirs if project in all_rows)
-            holders[rows[flavor], : len(listed)] = listed
-    return np.concatenate((projects, added)), holders
+            table[rows[flavor], : len(listed)] = listed
+    return np.concatenate((projects, added)), table

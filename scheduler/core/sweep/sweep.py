@@ -14,6 +14,7 @@ import numpy as np
 
 from scheduler.core.admission import ANY, Admission
 from scheduler.core.guarantees import BORROWED
+from scheduler.core.holders import Holders
 from scheduler.core.order import Left
 from scheduler.core.plan import Admit, Place
 from scheduler.core.preempt import Evictions
@@ -41,6 +42,7 @@ class Sweep:
         snapshot: Snapshot,
         backlog: Backlog,
         decided: Collection[WorkloadId],
+        holders: Holders,
         admission: Admission,
         shares: Shares,
         evictions: Evictions | None,
@@ -58,6 +60,7 @@ class Sweep:
                 shares=shares,
                 backlog=backlog,
                 decided=decided,
+                holders=holders,
             )
         except OverflowError as error:
             raise Unfit("a number has more than 63 bits") from error

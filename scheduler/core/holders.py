@@ -1,0 +1,80 @@
+"""Of all that holds something the few that every plan asks for, and whom sweeps look at in sum.
+
+Kept from one plan to the next and changed by what has changed, so that no plan walks over all.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+
+from scheduler.core.elastic import gives_back, surplus
+from scheduler.core.snapshot import HoldingView
+from scheduler.core.units import FlavorId, ProjectId
+
+
+class Holders:
+    """Those of one snapshot, then of the next (`follow`), in no order."""
+
+    def __init__(self, holding: Iterable[HoldingView] = ()) -> None:
+        self._giving: dict[int, HoldingView] = {}
+        self._elastic: dict[int, HoldingView] = {}
+        self._moving: dict[int, HoldingView] = {}
+        self._evictable: Counter[tuple[ProjectId, FlavorId]] = Counter()
+        self._priorities: dict[ProjectId, Counter[int]] = {}
+        self.follow(gone=(), come=holding)
+
+    def follow(self, *, gone: Iterable[HoldingView], come: Iterable[HoldingView]) -> None:
+        """Those have gone that were there, these very objects, and others have come."""
+        for held in gone:
+            for some in (self._giving, self._elastic, self._moving):
+                some.pop(id(held), None)
+            self._count(held, -1)
+        for held in come:
+            if gives_back(held):
+                self._giving[id(held)] = held
+            if any(pod_set.min_count < pod_set.count for pod_set in held.pod_sets):
+                self._elastic[id(held)] = held
+            if held.move_to_better:
+                self._moving[id(held)] = held
+            self._count(held, 1)
+
+    @property
+    def giving(self) -> Collection[HoldingView]:
+        """Anything of them is on its way back."""
+        return self._giving.values()
+
+    @property
+    def elastic(self) -> Collection[HoldingView]:
+        """They ask for pods beyond the least of a set."""
+        return self._elastic.values()
+
+    @property
+    def moving(self) -> Collection[HoldingView]:
+        """They ask to move to a better flavor."""
+        return self._moving.values()
+
+    @property
+    def evictable(self) -> Collection[tuple[ProjectId, FlavorId]]:
+        """Who has work of which flavor that may be evicted some day, or pods of it."""
+        return self._evictable.keys()
+
+    @property
+    def lowest(self) -> dict[ProjectId, int]:
+        """By project: the lowest priority of such work."""
+        return {project: min(found) for project, found in self._priorities.items()}
+
+    def _count(self, held: HoldingView, sign: int) -> None:
+        pods = held.placements if held.preemptible else surplus(held)
+        if held.releasing or not (held.preemptible or pods):
+            return
+        priorities = self._priorities.setdefault(held.project, Counter())
+        _add(priorities, held.priority, sign)
+        if not priorities:
+            del self._priorities[held.project]
+        for placement in pods:
+            _add(self._evictable, (held.project, placement.flavor), sign)
+
+
+def _add[K](counts: Counter[K], key: K, sign: int) -> None:
+    counts[key] += sign
+    if not counts[key]:
+        del counts[key]
