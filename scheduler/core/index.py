@@ -199,13 +199,9 @@ class Index:
     def renew(self, room: Room, *, usable: bool) -> None:
         """Its node may have changed too."""
         rank = self._places[room.node.id]
-        for pool, entry in self._entries[rank]:
-            pool.discard(entry)
         room.rank = rank if usable else -1
         self._slots[rank] = self._slots_for(self.clusters[rank], room)
-        self._entries[rank] = self._levels(room) if usable else []
-        for pool, entry in self._entries[rank]:
-            pool.add(entry)
+        self._enter(rank, self._levels(room) if usable else [])
 
     def ranked(self) -> Iterator[tuple[ClusterId, Room]]:
         """The usable nodes, in order."""
@@ -219,12 +215,19 @@ class Index:
         if rank < 0:
             return [], []
         old, new = self._entries[rank], self._levels(room)
+        self._enter(rank, new)
+        return old, new
+
+    def _enter(self, rank: int, entries: Entries) -> None:
+        """In the place of those that the node had."""
+        old = self._entries[rank]
+        if entries == old:
+            return
         for pool, entry in old:
             pool.discard(entry)
-        for pool, entry in new:
+        for pool, entry in entries:
             pool.add(entry)
-        self._entries[rank] = new
-        return old, new
+        self._entries[rank] = entries
 
     def pools_for(self, *, cluster: ClusterId, flavor: FlavorView) -> tuple[Pool, ...]:
         """Where pods of the flavor may go in the cluster, preferred first."""

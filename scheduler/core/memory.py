@@ -68,7 +68,8 @@ class Memory:
         """As `Draft`. One of each purpose at a time."""
         world = self._worlds.get(purpose)
         world = world or self._twin(len(holding))
-        if world is None or not world.follow(snapshot=snapshot, holding=holding):
+        known = self._since.holding
+        if world is None or not world.follow(snapshot=snapshot, holding=holding, known=known):
             world = World(snapshot)
             world.follow(snapshot=snapshot, holding=holding)
         self._worlds[purpose] = world

@@ -6,7 +6,8 @@ into.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, is_not
 
 from scheduler.core.faults import faults, of_budgets
 from scheduler.core.plan import Fault
@@ -17,28 +18,49 @@ _id = attrgetter("id")
 
 
 class Roster[T]:
-    """The objects of a list, `listed`: `come` are those that the list before did not have, `gone`
-    those that it had and this one has not."""
+    """The objects of a list, `listed`: `come` are those that the list `before` did not have,
+    `gone` those that it had and this one has not."""
 
     def __init__(self) -> None:
         self.come: list[T] = []
         self.gone: list[T] = []
         self.listed: Sequence[T] = ()
+        self.before: Sequence[T] = ()
 
-    def follow(self, listed: Sequence[T]) -> None:
-        """The next list. Objects in the order that they had cost least."""
-        gone, rest = [], iter(listed)
-        ahead = next(rest, None)
-        for each in self.listed:
-            if each is ahead:
-                ahead = next(rest, None)
-            else:
-                gone.append(each)
-        come = [] if ahead is None else [ahead, *rest]
+    def follow(self, listed: Sequence[T], *, like: "Roster[T] | None" = None) -> None:
+        """The next list. Objects in the order that they had cost least, and none at all where
+        `like` has gone from the same list to the same."""
+        self.before = self.listed
+        if like is not None and like.before is self.before and like.listed is listed:
+            self.come, self.gone, self.listed = like.come, like.gone, listed
+            return
+        gone, come = _in_place(self.before, listed) or _in_order(self.before, listed)
         moved = set(map(id, gone)) & set(map(id, come))
         self.gone = [each for each in gone if id(each) not in moved] if moved else gone
         self.come = [each for each in come if id(each) not in moved] if moved else come
         self.listed = listed
+
+
+def _in_place[T](before: Sequence[T], listed: Sequence[T]) -> tuple[list[T], list[T]] | None:
+    """Who stands where another stood, each with that one; None where that is most of them."""
+    if len(before) != len(listed):
+        return None
+    differ = list(map(is_not, before, listed))
+    if 2 * sum(differ) > len(listed):
+        return None
+    return list(compress(before, differ)), list(compress(listed, differ))
+
+
+def _in_order[T](before: Sequence[T], listed: Sequence[T]) -> tuple[list[T], list[T]]:
+    """Who is not in the order of the others, and all from the first who is new."""
+    gone, rest = [], iter(listed)
+    ahead = next(rest, None)
+    for each in before:
+        if each is ahead:
+            ahead = next(rest, None)
+        else:
+            gone.append(each)
+    return gone, [] if ahead is None else [ahead, *rest]
 
 
 class Since:

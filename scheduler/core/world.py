@@ -45,14 +45,20 @@ class World:
         self._tree = snapshot.cohorts, snapshot.queues
         self._usage: Counter[tuple[ProjectId, FlavorId]] = Counter()
 
-    def follow(self, *, snapshot: Snapshot, holding: Sequence[HoldingView]) -> bool:
-        """Be the fleet of the snapshot, with these holders in it. False when it can't be, and is
-        of no further use."""
+    def follow(
+        self,
+        *,
+        snapshot: Snapshot,
+        holding: Sequence[HoldingView],
+        known: Roster[HoldingView] | None = None,
+    ) -> bool:
+        """Be the fleet of the snapshot, with these holders in it; `known` may have followed them.
+        False when it can't be, and is of no further use."""
         if not self._follow_nodes(snapshot):
             return False
         self._stale |= self._touched
         self._touched, self.changed = set(), set()
-        self._holding.follow(holding)
+        self._holding.follow(holding, like=known)
         self._follow_holders()
         self.unread |= self._stale
         self._follow_use(snapshot)
