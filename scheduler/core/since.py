@@ -35,7 +35,7 @@ class Roster[T]:
             self.come, self.gone, self.listed = like.come, like.gone, listed
             return
         gone, come = _in_place(self.before, listed) or _in_order(self.before, listed)
-        moved = set(map(id, gone)) & set(map(id, come))
+        moved = set(map(id, gone)).intersection(map(id, come)) if gone else ()
         self.gone = [each for each in gone if id(each) not in moved] if moved else gone
         self.come = [each for each in come if id(each) not in moved] if moved else come
         self.listed = listed

@@ -173,8 +173,9 @@ class Backlog:
             added = np.full((more, s.WORKLOAD_COLUMNS), s.DECIDED, np.int64)
             self.workloads = np.concatenate((self.workloads, added))
             self._free += range(first + more - 1, first - 1, -1)
-        rows = [self._free.pop() for _ in come]
-        self.views[rows] = come
+        rows = self._free[: -len(come) - 1 : -1]
+        del self._free[-len(come) :]
+        self.views[rows] = np.fromiter(come, np.object_, len(come))
         self.ids[rows] = np.fromiter(map(_id, come), np.object_, len(come))
         self._rows.update(zip(map(_id, come), rows, strict=True))
         return rows
@@ -233,7 +234,7 @@ class _Names:
         many = len(ids) * _MANY > len(self._sorted)
         if not many and all(map(self._squeeze_in, ids)):
             return False
-        self._sorted = sorted({*self._sorted, *ids})
+        self._sorted = sorted([*self._sorted, *ids])
         self.of = {id: n * _STEP for n, id in enumerate(self._sorted)}
         return True
 
