@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from itertools import chain
 
-from scheduler.core.snapshot import HoldingView, PendingView, PodSetView, Snapshot
+from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
 from scheduler.core.units import FlavorId
 
 type _Asking = Iterable[PendingView | HoldingView]
@@ -18,15 +18,13 @@ class Demand:
 
     def follow(self, *, gone: _Asking, come: _Asking) -> None:
         """Those have gone that were there, these very objects, and others have come."""
+        counts = self._counts
         for sign, some in ((-1, gone), (1, come)):
             for pod_set in chain.from_iterable(of.pod_sets for of in some):
-                self._count(pod_set, sign)
+                so_far = counts.get(pod_set.flavors, 0)
+                counts[pod_set.flavors] = so_far + sign * pod_set.count * pod_set.gpu_count
 
     @property
     def counts(self) -> Mapping[tuple[FlavorId, ...], int]:
         """By the flavors that pods accept, in their order."""
         return self._counts
-
-    def _count(self, pod_set: PodSetView, sign: int) -> None:
-        so_far = self._counts.get(pod_set.flavors, 0)
-        self._counts[pod_set.flavors] = so_far + sign * pod_set.count * pod_set.gpu_count

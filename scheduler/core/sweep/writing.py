@@ -21,6 +21,8 @@ class Writer:
         self._state = state
         self._board = board
         self._told = 0
+        self._begin = 0
+        self._slices: list[tuple[int, int]] = []
         self._devices: dict[int, list[DeviceId]] = {}
         self._numbers = self._numbers_of_sets()
 
@@ -31,6 +33,8 @@ class Writer:
         if not admits:
             return
         self._told += len(admits)
+        self._begin, end = self._begin + len(self._slices), log.counts[s.SLICED]
+        self._slices = log.slices[self._begin : end].tolist()
         first = admits[0][s.FIRST_PLACE]
         places = log.places[first : log.counts[s.PLACED]]
         columns = (s.OF_SET, s.OF_NODE, s.OF_DEVICES, s.FIRST_SLICE)
@@ -85,8 +89,9 @@ class Writer:
             return ((devices[bits.bit_length() - 1], WHOLE_DEVICE),)
         if bits:
             return tuple((id, WHOLE_DEVICE) for d, id in enumerate(devices) if bits >> d & 1)
-        slices = self._state.log.slices[first_slice : first_slice + count].tolist()
-        return tuple((devices[d], _span(cut)) for d, cut in slices)
+        first = first_slice - self._begin
+        slices = self._slices[first : first + count]
+        return tuple([(devices[d], _span(cut)) for d, cut in slices])
 
 
 @cache
