@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from scheduler.core.admission import Admission
 from scheduler.core.backfill import Backfill, room_kept
+from scheduler.core.begun import Begun
 from scheduler.core.better import Better
 from scheduler.core.blocked import blocked
 from scheduler.core.caps import Caps
@@ -42,7 +43,7 @@ from scheduler.core.landing import land
 from scheduler.core.limits import because, most_useful, never_admissible, waits_for
 from scheduler.core.memory import Memory
 from scheduler.core.order import Heads, Left, place_in_queue
-from scheduler.core.plan import Admit, Fault, Hold, Place, Plan, Preempt, Shrink
+from scheduler.core.plan import Fault, Hold, Place, Plan, Preempt, Shrink
 from scheduler.core.policy import Policy
 from scheduler.core.preempt import Evictions
 from scheduler.core.reasons import Reason, ReasonCode
@@ -119,7 +120,7 @@ class Cycle:
             caps=self._caps,
             memory=memory,
         )
-        self._begun: list[tuple[PendingView, Admit]] = []
+        self._begun = Begun(most=policy.max_admits, evictions=self.evictions)
         self._promised: set[NodeId] = set()
         self._preempts: list[Preempt] = []
         self._shrinks: list[Shrink] = []
@@ -138,7 +139,7 @@ class Cycle:
             blocked=held,
             admission=self.admission,
             evictions=self.evictions,
-            started=self._started,
+            started=self._begun.add,
             promised=self._promise,
             hold=self._hold,
         )
@@ -165,7 +166,7 @@ class Cycle:
                 reason = self._why_not(first, request)
             self._holds += moved.holds(ids, reason, ahead=ahead)
         made = Plan(
-            tuple(admit for _, admit in self._begun),
+            tuple(admit for _, admit in self._begun.admits),
             (*self._preempts, *moved.preempts),
             tuple(self._holds),
             keeps=tuple(self.backfill.keeps),
@@ -192,7 +193,7 @@ class Cycle:
         started, stuck = set(), set()
         for pending in sorted(short, key=place_in_queue):
             request = heads.request_of(pending)
-            if self._is_full():
+            if self._begun.is_full:
                 break
             like = pending.project, pending.user, pending.array, request
             if like in stuck:
@@ -202,7 +203,7 @@ class Cycle:
                 stuck.add(like)
                 continue
             started.add(pending.id)
-            self._started(pending, admit)
+            self._begun.add(pending, admit)
             for place in admit.places:
                 self._now.book.charge(
                     project=pending.project, flavor=place.flavor, amount_milli=place.amount_milli
@@ -237,7 +238,7 @@ class Cycle:
         """Into the fleet with what is kept; asked when no more is kept."""
         of = self.snapshot
         draft = self._memory.draft("whole", snapshot=of, holding=of.holding)
-        for pending, admit in self._begun:
+        for pending, admit in self._begun.admits:
             for place in admit.places:
                 draft.add(project=pending.project, holder=place)
         soon = self.admission.promised
@@ -274,9 +275,8 @@ class Cycle:
                     admission=self.admission,
                     shares=self._shares,
                     evictions=self.evictions,
-                    may_start=lambda: self._policy.max_admits - len(self._begun),
-                    started=self._started,
-                    waited_since=lambda: self.backfill.waited_since,
+                    begun=self._begun,
+                    backfill=self.backfill,
                 )
                 return swept
         timed = self._caps.budgets.timed
@@ -297,7 +297,7 @@ class Cycle:
 
     def _round(self, heads: "Heads | Sweep") -> None:
         is_last = self.admission.tier == BORROWED
-        while not self._is_full() and (pending := heads.next()) is not None:
+        while not self._begun.is_full and (pending := heads.next()) is not None:
             request = heads.request_of(pending)
             if not self._start(pending, request):
                 if not is_last and pending.project in heads.mixed:
@@ -312,7 +312,7 @@ class Cycle:
         none of it helps."""
         admit = self.admission.start(pending=pending, request=request)
         if admit is not None:
-            self._started(pending, admit)
+            self._begun.add(pending, admit)
             return True
         if self._caps.reached(pending) is not None:
             return False
@@ -341,7 +341,7 @@ class Cycle:
             pending=pending,
             request=request,
             options=lawful,
-            started=self._begun,
+            started=self._begun.admits,
             promised=self.evictions.promised if self.evictions else (),
             leaving=given_up(self._preempts, self._shrinks),
             drafts=(self._now, *what_ifs),
@@ -349,14 +349,6 @@ class Cycle:
         if kept is None:
             return None
         return room_kept(kept, flavors=self._now.flavors, at=self.snapshot.at)
-
-    def _is_full(self) -> bool:
-        return len(self._begun) >= self._policy.max_admits
-
-    def _started(self, pending: PendingView, admit: Admit) -> None:
-        self._begun.append((pending, admit))
-        if self.evictions is not None:
-            self.evictions.started(pending=pending, places=admit.places)
 
     def _wait(
         self,

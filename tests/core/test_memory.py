@@ -1,5 +1,6 @@
 """A plan with a memory of those before it is the plan made from nothing, whatever has changed."""
 
+import gc
 from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.core import cycle
+from scheduler.core.collection import no_collection
 from scheduler.core.cycle import plan
 from scheduler.core.faults import faults
 from scheduler.core.memory import Memory
@@ -131,6 +133,19 @@ def test_it_goes_on_with_a_large_fleet() -> None:
         assert made == plan(of, ALL)
         assert not made.faults
         of = later(running(of, made), 40, seed=seed)
+
+
+@pytest.mark.parametrize("least_swept", [1, 10**9], ids=["swept", "by hand"])
+def test_a_plan_leaves_no_rings_to_be_looked_for(
+    least_swept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cycle, "LEAST_SWEPT", least_swept)
+    of, memory = fleet(pending=300, nodes=20, queues=10), Memory()
+    plan(of, ALL, memory)
+    with no_collection():
+        gc.collect()
+        plan(running(of, plan(of, ALL, memory)), ALL, memory)
+        assert gc.collect() == 0
 
 
 @pytest.mark.parametrize("least_swept", [1, 10**9], ids=["swept", "by hand"])

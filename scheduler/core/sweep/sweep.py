@@ -7,16 +7,18 @@ topology, flavors that are spread, caps, budgets, an eviction that might help, o
 Then it brings the draft up to date, and once that head was decided, the arrays.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 
 import numpy as np
 
 from scheduler.core.admission import ANY, Admission
+from scheduler.core.backfill import Backfill
+from scheduler.core.begun import Begun
 from scheduler.core.guarantees import BORROWED
 from scheduler.core.holders import Holders
 from scheduler.core.order import Left
-from scheduler.core.plan import Admit, Place
+from scheduler.core.plan import Place
 from scheduler.core.preempt import Evictions
 from scheduler.core.request import Request
 from scheduler.core.share import Shares
@@ -46,13 +48,12 @@ class Sweep:
         admission: Admission,
         shares: Shares,
         evictions: Evictions | None,
-        may_start: Callable[[], int],
-        started: Callable[[PendingView, Admit], None],
-        waited_since: Callable[[], int],
+        begun: Begun,
+        backfill: Backfill,
     ) -> None:
-        """What is `decided` is left out. `may_start` says how many more may start, and `started`
-        is told of each that does. Who was submitted by `waited_since` and does not start is
-        handed out. Raises Unfit when the arrays can't hold the snapshot."""
+        """What is `decided` is left out. `begun` says how many more may start, and is told of each
+        that does. Who does not start is handed out when `backfill` may keep room for it. Raises
+        Unfit when the arrays can't hold the snapshot."""
         try:
             self._state, self._board = fill(
                 snapshot=snapshot,
@@ -68,9 +69,8 @@ class Sweep:
         self._admission = admission
         self._shares = shares
         self._evictions = None if evictions is None or evictions.idle else evictions
-        self._started = started
-        self._waited_since = waited_since
-        self._may_start = may_start
+        self._begun = begun
+        self._backfill = backfill
         self._current = -1
         self._preemptors = 0
         kinds = [flavor.kind for flavor in self._board.flavors]
@@ -87,7 +87,7 @@ class Sweep:
         """The head that comes first now and is to be decided by hand; None when none is left, or
         when as many start as may."""
         self._settle()
-        most = int(self._state.log.counts[s.ADMITTED]) + self._may_start()
+        most = int(self._state.log.counts[s.ADMITTED]) + self._begun.left
         self._current = int(running.run(self._state, self._admission.tier, most))
         self._tell()
         return self._board.backlog.view(self._current) if self._current >= 0 else None
@@ -160,7 +160,7 @@ class Sweep:
         for pending, admit in self._writer.started():
             placed += admit.places
             self._admission.started(pending=pending, places=admit.places)
-            self._started(pending, admit)
+            self._begun.add(pending, admit)
         if placed:
             self._charge()
             self._admission.draft.let_in(holders=placed)
@@ -261,7 +261,7 @@ class Sweep:
                 options[row, s.HOPE] = int(hope)
             if evictions is not None:
                 options[row, s.STUCK] = int(evictions.is_stuck(option=option))
-        counts[s.WAITED_SINCE] = self._waited_since()
+        counts[s.WAITED_SINCE] = self._backfill.waited_since
         if evictions is not None:
             counts[s.CAN_EVICT] = int(evictions.may_evict)
             counts[s.COMING] = int(evictions.coming)
