@@ -161,9 +161,10 @@ class Cycle:
             request_of=heads.request_of,
         )
         for first, ids, request in left:
-            reason = because(ReasonCode.BEHIND, admitted_count=len(self._begun))
             if first and request:
                 reason = self._why_not(first, request)
+            else:
+                reason = because(ReasonCode.BEHIND, admitted_count=len(self._begun))
             self._holds += moved.holds(ids, reason, ahead=ahead)
         made = Plan(
             tuple(admit for _, admit in self._begun.admits),

@@ -28,6 +28,9 @@ _MANY = 8
 """Beyond one in so many new rows, it is quicker to sort all anew than to look for places."""
 
 
+_SIGN = np.int64(-1 << 63)
+"""Turned over, so that as bytes what is negative comes first."""
+
 _id = attrgetter("id")
 Objects = NDArray[np.object_]
 
@@ -115,7 +118,6 @@ class Backlog:
         self.queue = self.queue[self.workloads[self.queue, s.STATE] == s.WAITING]
         self._count(self.workloads[rows, s.CLASS], -1)
         self._later.difference_update(rows)
-        self._names.drop([view.id for view in gone])
         self.views[rows] = self.ids[rows] = None
         self._free += rows
 
@@ -177,12 +179,15 @@ class Backlog:
         del self._free[-len(come) :]
         self.views[rows] = np.fromiter(come, np.object_, len(come))
         self.ids[rows] = np.fromiter(map(_id, come), np.object_, len(come))
+        before = len(self._rows)
         self._rows.update(zip(map(_id, come), rows, strict=True))
+        if len(self._rows) < before + len(come):
+            raise Unfit("a workload is there twice")
         return rows
 
     def _name(self, come: Sequence[PendingView], rows: Sequence[int]) -> None:
         ids = list(map(_id, come))
-        if self._names.add(ids):
+        if self._names.add(ids, self._rows.keys()):
             ids, rows = list(self._rows), list(self._rows.values())
         self.workloads[rows, s.NAME] = list(map(self._names.of.__getitem__, ids))
 
@@ -195,14 +200,20 @@ class Backlog:
             )
             self.queue = everyone[np.lexsort((name, submitted, -priority, project))]
             return
-        rows = sorted(rows, key=self._place)
-        at = [bisect_left(self.queue, self._place(row), key=self._place) for row in rows]
-        self.queue = np.insert(self.queue, at, rows)
+        keys = self._keys(rows)
+        order = np.argsort(keys)
+        at = np.searchsorted(self._keys(self.queue), keys[order])
+        self.queue = np.insert(self.queue, at, np.array(rows, np.int64)[order])
 
-    def _place(self, row: int) -> tuple[int, int, int, str]:
-        """What `queue` is sorted by."""
-        view = self.view(row)
-        return self.projects[view.project], -view.priority, view.submitted_at, view.id
+    def _keys(self, rows: Sequence[int] | Ints) -> NDArray[np.bytes_]:
+        """What `queue` is sorted by, as bytes that sort alike."""
+        table = self.workloads.take(rows, axis=0)
+        table[:, s.PRIORITY] *= -1
+        table ^= _SIGN
+        keys = np.empty((len(table), 4), ">i8")
+        for nth, column in enumerate((s.PROJECT, s.PRIORITY, s.SUBMITTED, s.NAME)):
+            keys[:, nth] = table[:, column]
+        return keys.view("S32")[:, 0]
 
     def view(self, row: int) -> PendingView:
         """Who waits in that row."""
@@ -211,30 +222,21 @@ class Backlog:
 
 
 class _Names:
-    """Numbers that sort as ids do."""
+    """Numbers that sort as ids do. Who has left keeps its own, for it may come back, until all
+    are given anew."""
 
     def __init__(self) -> None:
         self.of: dict[WorkloadId, int] = {}
         self._sorted: list[WorkloadId] = []
 
-    def drop(self, ids: Sequence[WorkloadId]) -> None:
-        """These are not needed any more."""
-        for id in ids:
-            del self.of[id]
-        if len(ids) * _MANY > len(self._sorted):
-            self._sorted = [id for id in self._sorted if id in self.of]
-        else:
-            for id in ids:
-                del self._sorted[bisect_left(self._sorted, id)]
-
-    def add(self, ids: Sequence[WorkloadId]) -> bool:
-        """Give these numbers; whether all had to be given new ones. Raises Unfit."""
-        if len({*ids}) < len(ids) or not self.of.keys().isdisjoint(ids):
-            raise Unfit("a workload is there twice")
-        many = len(ids) * _MANY > len(self._sorted)
-        if not many and all(map(self._squeeze_in, ids)):
+    def add(self, ids: Sequence[WorkloadId], there: Collection[WorkloadId]) -> bool:
+        """Give these numbers, who are some of those that are `there` now; whether all of those had
+        to be given new ones."""
+        new = [id for id in ids if id not in self.of]
+        few = len(new) * _MANY <= len(self._sorted) <= 2 * len(there)
+        if few and all(map(self._squeeze_in, new)):
             return False
-        self._sorted = sorted([*self._sorted, *ids])
+        self._sorted = sorted(there)
         self.of = {id: n * _STEP for n, id in enumerate(self._sorted)}
         return True
 
