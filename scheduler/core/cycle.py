@@ -179,7 +179,8 @@ class Cycle:
         of, admission, policy = self.snapshot, self.admission, self._policy
         holders, shares = self._holders, self._shares
         growth = Growth(snapshot=of, holders=holders, admission=admission, shares=shares)
-        made = replace(made, grows=growth.run(made=made, max_admits=policy.max_admits))
+        if grows := growth.run(made=made, max_admits=policy.max_admits):
+            made = replace(made, grows=grows)
         up = Better(snapshot=of, holders=holders, admission=admission, evictions=self.evictions)
         return up.run(made=made, budget_milli_s=policy.consolidation_budget_milli_s)
 

@@ -45,8 +45,8 @@ class Ledger:
     """One flavor, over the whole tree, by number."""
 
     __slots__ = (
-        *("_beyond", "_drawn", "_left", "awaited", "capacity", "kept", "lasting", "nominal"),
-        *("parents", "quotas", "total", "used"),
+        *("_beyond", "_ceilings", "_drawn", "_left", "awaited", "capacity", "kept", "lasting"),
+        *("nominal", "parents", "quotas", "total", "used"),
     )
 
     def __init__(self, cohorts: Cohorts, flavor: FlavorId) -> None:
@@ -62,6 +62,7 @@ class Ledger:
         self._drawn: list[int] | None = None
         self._left: dict[int, int] = {}
         self._beyond: list[int] | None = None
+        self._ceilings: dict[int, int] = {}
         self.kept = [0] * len(self.nominal)
         self.awaited: set[int] = set()
         # Children have higher numbers than their parents: from the leaves upwards.
@@ -176,7 +177,8 @@ class Ledger:
 
     def available(self, number: int) -> int:
         """How much more the member may take, and leave what is awaited."""
-        return min([self._available(number), *self.left_of_awaited(number)])
+        left = self._available(number)
+        return min([left, *self.left_of_awaited(number)]) if self.awaited else left
 
     def left_of_awaited(self, number: int) -> Iterator[int]:
         """How much more the member may take of what is awaited: negative where it has too much."""
@@ -210,13 +212,18 @@ class Ledger:
         return min(self.ceiling(path[-1]), sum(self.nominal[n] for n in path)) if path else 0
 
     def ceiling(self, number: int) -> int:
+        """The most that the member could hold if nobody else used any. Worked out once: quota does
+        not change."""
         if number == FLEET:
             return self.capacity[FLEET]
-        most = self.kept[number] + self.ceiling(self.parents[number])
-        quota = self.quotas[number]
-        if quota is None or quota.borrowing_limit_milli is None:
-            return most
-        return min(most, self.capacity[number] + quota.borrowing_limit_milli)
+        known = self._ceilings.get(number)
+        if known is None:
+            known = self.kept[number] + self.ceiling(self.parents[number])
+            quota = self.quotas[number]
+            if quota is not None and quota.borrowing_limit_milli is not None:
+                known = min(known, self.capacity[number] + quota.borrowing_limit_milli)
+            self._ceilings[number] = known
+        return known
 
 
 class Book:

@@ -43,14 +43,13 @@ def queues(
     if decided:
         workloads[decided, s.STATE] = s.DECIDED
         queue = queue[workloads[queue, s.STATE] == s.WAITING]
-    beyond = np.cumsum(np.bincount(workloads[queue, s.PROJECT], minlength=len(projects)))
     of_projects = np.zeros((len(projects), s.PROJECT_COLUMNS), np.int64)
-    of_projects[1:, s.QUEUE] = beyond[:-1]
-    of_projects[:, s.QUEUE_BEYOND] = beyond
-    busy = beyond > of_projects[:, s.QUEUE]
-    priority = workloads[queue, s.PRIORITY]
-    first, last = priority[of_projects[busy, s.QUEUE]], priority[beyond[busy] - 1]
-    of_projects[busy, s.MIXED] = first != last
+    sizes = np.bincount(workloads[:, s.PROJECT][queue], minlength=len(projects))
+    beyond = of_projects[:, s.QUEUE_BEYOND] = np.cumsum(sizes)
+    of_projects[:, s.QUEUE] = beyond - sizes
+    busy = np.flatnonzero(sizes)
+    first, last = queue[of_projects[busy, s.QUEUE]], queue[beyond[busy] - 1]
+    of_projects[busy, s.MIXED] = workloads[first, s.PRIORITY] != workloads[last, s.PRIORITY]
     capped = {of.project for of in snapshot.queues if of.caps is not None}
     capped |= dict(bound(snapshot)).keys()
     of_projects[:, s.MEMBER] = [cohorts.number.get(project, 0) for project in projects]

@@ -114,17 +114,18 @@ class Sweep:
         self._settle()
         queues, backlog = self._state.queues, self._board.backlog
         shut = queues.shut[: self._state.log.counts[s.SHUT]]
-        waiting = queues.queue[queues.workloads[queues.queue, s.STATE] == s.WAITING]
-        of = queues.workloads[waiting, s.CLASS]
+        waiting = queues.queue[queues.workloads[:, s.STATE][queues.queue] == s.WAITING]
+        of = queues.workloads[:, s.CLASS][waiting]
         whole = np.bincount(of, minlength=len(backlog.members)) == backlog.members
-        nth = np.full(len(whole), len(shut))
+        nth = np.full(len(whole), len(shut), np.int32)
         nth[shut] = np.arange(len(shut))
         known = np.zeros(len(whole), np.bool_)
         known[list(backlog.left)] = True
         known &= whole & (nth < len(shut))
-        waiting, order = waiting[~known[of]], nth[of[~known[of]]]
+        untold = ~known[of]
+        waiting, order = waiting[untold], nth[of[untold]]
         rows = waiting[np.argsort(order, kind="stable")]
-        bounds = np.searchsorted(np.sort(order), np.arange(len(shut) + 1)).tolist()
+        bounds = [0, *np.cumsum(np.bincount(order, minlength=len(shut))[: len(shut)]).tolist()]
         ids = backlog.ids[rows].tolist()
         for number, (begin, end) in zip(shut.tolist(), pairwise(bounds), strict=True):
             if known[number]:
