@@ -14,6 +14,7 @@ from scheduler.core.collection import no_collection
 from scheduler.core.cycle import plan
 from scheduler.core.faults import faults
 from scheduler.core.memory import Memory
+from scheduler.core.order import place_in_queue
 from scheduler.core.policy import Policy
 from scheduler.core.quota import Book
 from scheduler.core.since import Since
@@ -30,6 +31,7 @@ from scheduler.core.snapshot import (
 from scheduler.core.sweep import state as s
 from scheduler.core.sweep.backlog import Backlog
 from scheduler.core.sweep.hardware import hardware
+from scheduler.core.sweep.state import Unfit
 from scheduler.core.world import World
 from tests.bench.fleet import fleet
 from tests.bench.scale import later, running
@@ -295,6 +297,18 @@ def test_a_backlog_stands_in_line_whoever_comes_and_goes(lists: list[list[str]])
         names = backlog.workloads[backlog.queue, s.NAME].tolist()
         assert [v.id for _, v in sorted(zip(names, told, strict=True))] == sorted(there)
         assert backlog.members.sum() == len(backlog) == len(there)
+
+
+def test_they_stand_in_line_by_priority_then_submission_below_nothing_too() -> None:
+    backlog = Backlog(flavors=FLAVORS, book=Book(queues=()))
+    many = [job(f"w{n:02}", "a", pods(), priority=n % 5 - 2, submitted_at=n) for n in range(40)]
+    late = [job(f"v{n}", "a", pods(), priority=n - 2, submitted_at=n * 9 - 9) for n in range(4)]
+    backlog.change(gone=(), come=many)
+    backlog.change(gone=(), come=late)
+    told = [backlog.view(row) for row in backlog.queue.tolist()]
+    assert told == sorted(many + late, key=place_in_queue)
+    with pytest.raises(Unfit, match="there twice"):
+        backlog.change(gone=(), come=late[:1])
 
 
 def test_names_are_given_anew_where_there_is_no_number_left_between_two() -> None:
