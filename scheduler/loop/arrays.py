@@ -7,7 +7,7 @@ from uuid import UUID
 from scheduler.core.plan import Admit
 from scheduler.core.units import WorkloadId
 from scheduler.models import Attempt, WorkloadArray
-from scheduler.selectors.load import Waiting
+from scheduler.selectors.waiting import Waiting
 
 
 def within(batch: Sequence[Admit], waiting: Mapping[WorkloadId, Waiting]) -> list[Admit]:

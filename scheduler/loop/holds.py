@@ -10,7 +10,7 @@ from scheduler.core.plan import Hold
 from scheduler.core.reasons import Reason, describe
 from scheduler.core.units import WorkloadId
 from scheduler.loop.lease import Lease, fence
-from scheduler.selectors.load import Waiting
+from scheduler.selectors.waiting import Waiting
 
 REASON_AGE = timedelta(seconds=30)
 """A reason is written again when it is older, so that none shown is older than a minute (P14)."""
@@ -33,15 +33,17 @@ def write(
     speed: float,
 ) -> None:
     """Write the reasons that changed in kind, or are getting old. Raises lease.Fenced."""
-    age = REASON_AGE * speed
+    old_at = at - REASON_AGE * speed
     reasons: list[str] = []
     fresh: list[tuple[WorkloadId, int]] = []
     for hold in holds:
-        known = ((id, waiting[id], hold.reason.code) for id in hold.workloads)
+        code = hold.reason.code
         due = [
             id
-            for id, row, code in known
-            if row.reason_code != code or row.reason_at is None or at - row.reason_at > age
+            for id in hold.workloads
+            if (one := waiting[id]).reason_code != code
+            or one.reason_at is None
+            or one.reason_at < old_at
         ]
         if due:
             reasons.append(_as_json(hold.reason))

@@ -1,7 +1,7 @@
 """What workloads that have not ended ask for. A process reads it once: many wait for long, and
 nothing changes it but a flavor that comes to have what is wished, which `asks_version` tells."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from scheduler.core.snapshot import ArrayView, PodSetView, TopologyView
@@ -41,16 +41,23 @@ WHERE workload_id = ANY(%s::uuid[]) ORDER BY 1, 2
 
 
 def of(versions: Mapping[str, int]) -> dict[str, Asked]:
-    """What workloads of this `asks_version` ask for. The others are forgotten: these are to be all
-    that have not ended."""
+    """What workloads of this `asks_version` ask for."""
     global _known
     # Through local names: in a web server other threads read another moment's at the same time.
     known = _known
     unknown = [id for id, n in versions.items() if id not in known or known[id][0] != n]
     if unknown:
         known = known | {id: (versions[id], ask) for id, ask in _read(unknown).items()}
-    found = _known = {id: known[id] for id in versions}
-    return {id: ask for id, (_, ask) in found.items()}
+        _known = known
+    return {id: known[id][1] for id in versions}
+
+
+def keep(*live: Collection[str]) -> None:
+    """Forget what is known of all others: these are to be all that have not ended."""
+    global _known
+    known = _known
+    if gone := set(known).difference(*live):
+        _known = {id: one for id, one in known.items() if id not in gone}
 
 
 def _read(workloads: Sequence[str]) -> dict[str, Asked]:

@@ -4,9 +4,7 @@ from collections import Counter
 from datetime import timedelta
 
 import pytest
-from django.db import connection
 from django.db.models import F
-from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from clusters.models import Cluster, Flavor, Node
@@ -179,23 +177,3 @@ def test_what_has_not_changed_is_loaded_as_the_same_objects(stage: Stage) -> Non
     Workload.objects.filter(name="waits").update(reason={"code": "no-fit"})
     assert load_here(at=AT).snapshot.pending[0] is after.pending[0]
     assert after.pending[0].priority == 7
-
-
-def test_of_many_that_wait_only_those_that_changed_are_read_again(stage: Stage) -> None:
-    for name in ("changes", "stays"):
-        stage.submit(name)
-    load_here(at=AT)
-    with CaptureQueriesContext(connection) as unchanged:
-        load_here(at=AT)
-    Workload.objects.filter(name="changes").update(reason={"code": "no-fit"}, reason_at=AT)
-    with CaptureQueriesContext(connection) as changed:
-        waiting = load_here(at=AT).waiting
-    assert len(changed) == len(unchanged) + 1
-    assert sorted(each.reason_code for each in waiting.values()) == ["", "no-fit"]
-
-
-def test_a_cap_on_submitters_is_seen_though_no_workload_changed(stage: Stage) -> None:
-    stage.submit()
-    assert load_here(at=AT).snapshot.pending[0].user == ""
-    Project.objects.update(user_max_running=1)
-    assert load_here(at=AT).snapshot.pending[0].user == str(stage.ada.id)

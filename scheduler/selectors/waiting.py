@@ -1,0 +1,157 @@
+"""Who waits, as the core sees it. Many wait for long: a process keeps what it has read, and reads
+what has changed since.
+
+A change makes a new version of a row, by a transaction with a number of its own. What no snapshot
+before could see was made by that snapshot's oldest unfinished transaction or a later one, so all
+that changed is among what such ones made. Nothing tells who left but that there are fewer.
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from scheduler.core.snapshot import PendingView, UnmetView
+from scheduler.core.units import ProjectId, UserId, WorkloadId
+from scheduler.selectors import asked, fleet
+from scheduler.selectors.asked import Asked
+
+
+class Waiting(NamedTuple):
+    """One that waits: the core's view of it, the columns that the view follows from, and what else
+    apply needs of it."""
+
+    view: PendingView
+    columns: fleet.Row
+    version: int
+    attempts: int
+    reason_code: str
+    reason_at: datetime | None
+    array: UUID | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What a process read last: who waits, by id and in its order, and who of them for what.
+
+    `since` is the oldest transaction that was not seen to have ended; None where the reader had
+    written itself, which it may take back. `under` is what else all of it holds under: the server
+    since its start, the database in it, the projects that have caps on submitters.
+    """
+
+    since: str | None
+    under: list[object]
+    waiting: dict[WorkloadId, Waiting]
+    unmet: dict[str, UnmetView]
+
+
+_last = _Read(None, [], {}, {})
+
+# `age` counts back from one number to all, so it compares them though they begin anew at times.
+_HEAD = """
+SELECT CASE WHEN pg_current_xact_id_if_assigned() IS NULL
+            THEN pg_snapshot_xmin(pg_current_snapshot())::xid::text END,
+       count(*), array_agg(w.id::text) FILTER (WHERE age(w.xmin) <= age(%s::xid)),
+       pg_postmaster_start_time(),
+       (SELECT oid FROM pg_database WHERE datname = current_database()),
+       array(SELECT id::text FROM tenants_project
+             WHERE user_max_running IS NOT NULL OR user_max_gpus_milli IS NOT NULL ORDER BY id)
+FROM scheduler_workload w WHERE w.state = 'PENDING'
+"""
+_ROWS = """
+SELECT w.id::text, w.project_id::text, w.priority, w.preemptible,
+       extract(epoch FROM w.submitted_at)::bigint, w.run_time_limit_s,
+       coalesce(extract(epoch FROM w.not_before)::bigint, 0),
+       CASE WHEN t.user_max_running IS NULL AND t.user_max_gpus_milli IS NULL THEN ''
+            ELSE w.submitted_by_id::text END, w.asks_version,
+       w.version, CASE WHEN w.version = 1 THEN 0  -- it never moved, so nothing tried it
+                  ELSE (SELECT coalesce(max(a.number), 0) FROM scheduler_attempt a
+                        WHERE a.workload_id = w.id) END,
+       coalesce(w.reason->>'code', ''), w.reason_at, w.array_id
+FROM scheduler_workload w JOIN tenants_project t ON t.id = w.project_id
+WHERE w.state = 'PENDING'
+"""
+_THESE = " AND w.id = ANY(%s::uuid[])"
+_IDS = "SELECT w.id::text FROM scheduler_workload w WHERE w.state = 'PENDING'"
+# By who waits: a workload or an array.
+_UNMET = """
+SELECT coalesce(workload_id, array_id)::text, count(*),
+       coalesce(min(coalesce(on_workload_id, on_array_id)::text)
+                FILTER (WHERE unmet_at IS NOT NULL),
+                min(coalesce(on_workload_id, on_array_id)::text)),
+       count(unmet_at)
+FROM scheduler_dependency WHERE settled_at IS NULL GROUP BY 1
+"""
+
+
+def read(*, holding: Collection[str]) -> Mapping[WorkloadId, Waiting]:
+    """All that wait, by id, in its order. `holding` are those that hold something, of whom nobody
+    waits. In a transaction that is one moment of the database: three queries, and four for what
+    changed."""
+    global _last
+    # Through local names: in a web server other threads read another moment's at the same time.
+    before = _last
+    [[since, count, changed, *under]] = fleet.rows(_HEAD, [before.since])
+    if before.since is None or before.under != under:
+        rows, known = fleet.rows(_ROWS), {}
+    else:
+        rows, known = fleet.rows(_ROWS + _THESE, [changed]) if changed else [], before.waiting
+    asks = asked.of({row[0]: row[8] for row in rows})
+    found = {row[0]: _waiting(row, asks[row[0]], before.waiting.get(row[0])) for row in rows}
+    waiting = _now(known | found, count, holding)
+    unmet = {of: UnmetView(*told) for of, *told in fleet.rows(_UNMET)}
+    for id in found if unmet == before.unmet else waiting:
+        one = waiting[id]
+        waits_for = _both(unmet.get(id), unmet.get(str(one.array)) if one.array else None)
+        if one.view.waits_for != waits_for:
+            waiting[id] = one._replace(view=replace(one.view, waits_for=waits_for))
+    _last = _Read(since, under, waiting, unmet)
+    return waiting
+
+
+def _now(
+    known: dict[WorkloadId, Waiting], count: int, holding: Collection[str]
+) -> dict[WorkloadId, Waiting]:
+    """Of those that are `known`, the `count` who wait. Who waited and does not mostly holds
+    something now; where that does not explain how few there are, the database is asked."""
+    left = known.keys() & holding
+    if len(known) - len(left) != count:
+        left = known.keys() - {id for [id] in fleet.rows(_IDS)}
+    for id in left:
+        del known[id]
+    ids = list(known)
+    return known if ids == sorted(ids) else {id: known[id] for id in sorted(ids)}
+
+
+def _waiting(row: fleet.Row, ask: Asked, kept: Waiting | None) -> Waiting:
+    columns = row[:9]
+    view = kept.view if kept and kept.columns == columns else _view(columns, ask)
+    return Waiting(view, columns, *row[9:])
+
+
+def _view(columns: fleet.Row, ask: Asked) -> PendingView:
+    id, project, priority, preemptible, submitted_at, limit_s, not_before, user, _ = columns
+    return PendingView(
+        WorkloadId(id),
+        ProjectId(project),
+        priority,
+        preemptible,
+        submitted_at,
+        ask.pod_sets,
+        limit_s,
+        ask.clusters,
+        not_before,
+        UserId(user),
+        ask.topology,
+        ask.array,
+    )
+
+
+def _both(own: UnmetView | None, array: UnmetView | None) -> UnmetView | None:
+    """What an element waits for by itself, and with all of its array."""
+    if own is None or array is None:
+        return own or array
+    first = array.first if array.in_vain_count > own.in_vain_count else own.first
+    count, in_vain = own.count + array.count, own.in_vain_count + array.in_vain_count
+    return UnmetView(count, first, in_vain)
