@@ -29,6 +29,26 @@ def test_a_second_holder_gets_nothing_until_the_first_lets_go(db: None) -> None:
     assert second.epoch == first.epoch + 1
 
 
+def test_only_to_take_it_waits_for_the_disk(db: None) -> None:
+    def waits() -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW synchronous_commit")
+            return bool(cursor.fetchone()[0] == "on")
+
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL synchronous_commit = on")  # which the tests' server has not
+    for act in (lease.renew, lease.release):
+        held = lease.acquire(shard=SHARD)
+        assert held is not None
+        assert waits()
+        with transaction.atomic():
+            act(held)
+            assert not waits()
+            transaction.set_rollback(True)
+        assert waits()
+        run_out()
+
+
 def test_shards_do_not_wait_for_each_other(db: None) -> None:
     assert lease.acquire(shard="one")
     assert lease.acquire(shard="two")
