@@ -33,7 +33,7 @@ def write(
     speed: float,
 ) -> None:
     """Write the reasons that changed in kind, or are getting old. Raises lease.Fenced."""
-    old_at = at - REASON_AGE * speed
+    old_at = (at - REASON_AGE * speed).timestamp()
     reasons: list[str] = []
     fresh: list[tuple[WorkloadId, int]] = []
     for hold in holds:

@@ -8,7 +8,6 @@ that changed is among what such ones made. Nothing tells who left but that there
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
@@ -20,14 +19,14 @@ from scheduler.selectors.asked import Asked
 
 class Waiting(NamedTuple):
     """One that waits: the core's view of it, the columns that the view follows from, and what else
-    apply needs of it."""
+    apply needs of it. `reason_at` is in seconds of the epoch."""
 
     view: PendingView
     columns: fleet.Row
     version: int
     attempts: int
     reason_code: str
-    reason_at: datetime | None
+    reason_at: float | None
     array: UUID | None
 
 
@@ -68,7 +67,7 @@ SELECT w.id::text, w.project_id::text, w.priority, w.preemptible,
        w.version, CASE WHEN w.version = 1 THEN 0  -- it never moved, so nothing tried it
                   ELSE (SELECT coalesce(max(a.number), 0) FROM scheduler_attempt a
                         WHERE a.workload_id = w.id) END,
-       coalesce(w.reason->>'code', ''), w.reason_at, w.array_id
+       coalesce(w.reason->>'code', ''), extract(epoch FROM w.reason_at)::float8, w.array_id
 FROM scheduler_workload w JOIN tenants_project t ON t.id = w.project_id
 WHERE w.state = 'PENDING'
 """

@@ -1,10 +1,13 @@
 """What projects have used so far, as fair share remembers it."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 
 from django.conf import settings
 from django.db import connection
+
+from controlplane.kernel import bulk
 
 type Past = Mapping[tuple[str, str], int]
 """(project, flavor), both as text → thousandths of the flavor times seconds."""
@@ -32,13 +35,17 @@ def decayed(*, at: datetime) -> Past:
     half_life = settings.BERTH_HALF_LIFE_DAYS
     if not half_life:
         return {}
-    ages = range(REMEMBERED * half_life)
-    today = at.astimezone(UTC).date()
-    days = [today - timedelta(days=age) for age in ages]
-    weights = [round(_UNIT * 2 ** (-age / half_life)) for age in ages]
     with connection.cursor() as cursor:
-        cursor.execute(_DECAYED, [_UNIT, days, weights])
+        cursor.execute(_DECAYED, [_UNIT, *_weights(at.astimezone(UTC).date(), half_life)])
         return {(project, flavor): used for project, flavor, used in cursor.fetchall() if used}
+
+
+@lru_cache(maxsize=1)  # every cycle asks for those of one day
+def _weights(today: date, half_life: int) -> tuple[str, str]:
+    """The days that count, and how much of what was used on each does, as arrays."""
+    ages = range(REMEMBERED * half_life)
+    days = bulk.array(today - timedelta(days=age) for age in ages)
+    return days, bulk.array(round(_UNIT * 2 ** (-age / half_life)) for age in ages)
 
 
 def window_s() -> int:
