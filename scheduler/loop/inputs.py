@@ -79,15 +79,16 @@ def parsed(text: bytes) -> Inputs:
     return wire.read(Inputs, value)
 
 
-def keep(record: CycleRecord, inputs: Inputs) -> None:
-    """Store them, unless the last ones are younger than BERTH_INPUTS_S and nobody was evicted,
-    and forget old ones, also those beyond BERTH_INPUTS_MIB."""
+def keep(record: CycleRecord, *, snapshot: Snapshot, policy: Policy, made: Plan) -> None:
+    """Store those of the plan `made` just now, unless the last ones are younger than
+    BERTH_INPUTS_S and nobody was evicted, and then forget old ones, also those beyond
+    BERTH_INPUTS_MIB."""
     most = settings.BERTH_INPUTS_MIB << 20
-    retention.prune(CycleInput, days=KEPT_DAYS)
     young = retention.any_younger(CycleInput, than_s=settings.BERTH_INPUTS_S)
-    made = inputs.decided
     if not most or (young and not (made.preempts or made.shrinks or made.frees)):
         return
+    retention.prune(CycleInput, days=KEPT_DAYS)
+    inputs = of(snapshot=snapshot, policy=policy, made=made)
     payload = zlib.compress(written(inputs), level=1)
     rows = CycleInput.objects.order_by("-cycle_id")
     start, length = rows.values_list("start_byte", Length("payload")).first() or (0, 0)

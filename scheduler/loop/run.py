@@ -12,10 +12,11 @@ from dataclasses import replace
 from datetime import datetime
 from time import perf_counter
 
+from django.db import transaction
+
 from controlplane.kernel import hints
 from controlplane.kernel.crash import crash
 from scheduler.core.cycle import plan
-from scheduler.core.lifecycle import State
 from scheduler.core.memory import Memory
 from scheduler.core.plan import Hold, Plan
 from scheduler.core.policy import Policy
@@ -34,11 +35,10 @@ from scheduler.loop import (
 )
 from scheduler.loop import lease as leases
 from scheduler.loop.apply import Outcome, apply
-from scheduler.models import LIVE, CycleRecord, Workload
-from scheduler.selectors import better, checks, elastic
+from scheduler.models import CycleRecord
+from scheduler.selectors import checks, due
 from scheduler.selectors import policy as policies
 from scheduler.selectors.load import load
-from tenants.services import enforcement as quota_services
 
 logger = logging.getLogger(__name__)
 
@@ -66,19 +66,16 @@ def run_cycle(
     written.
     Queues are drained before, whatever else there is to do.
     """
-    drain.evict(at=at, speed=speed)
-    defrag.carry_out(shard=SHARD, at=at, speed=speed)
-    may_free = idle.warn(at=at) and not checks.admission_stopped()
-    waiting = Workload.objects.filter(LIVE, state=State.PENDING)
-    if not (
-        may_free
-        or waiting.exists()
-        or elastic.is_short()
-        or better.any_may_move(at=at)
-        or quota_services.any_due(at=at)
-    ):
-        return None  # an idle installation pays for these eight queries a tick
-    dependencies.settle(at=at)
+    todo = due.now(at=at)
+    if todo.drain:
+        drain.evict(at=at, speed=speed)
+    if todo.defragment:
+        defrag.carry_out(shard=SHARD, at=at, speed=speed)
+    may_free = todo.idle and idle.warn(at=at) and not checks.admission_stopped()
+    if not (todo.plan or may_free):
+        return None  # an idle installation pays for one query a tick
+    if todo.follow:
+        dependencies.settle(at=at)
     policy = policy or policies.current()
     lease = leases.acquire(shard=SHARD)
     if lease is None:
@@ -106,24 +103,25 @@ def run_cycle(
     if outcome.left or len(decided.admits) >= policy.max_admits:
         hints.send(hints.CYCLE)
     faults.log(decided.faults)
-    retention.prune(CycleRecord, days=KEPT_DAYS)
-    record = CycleRecord.objects.create(
-        shard=lease.shard,
-        epoch=lease.epoch,
-        at=at,
-        pending_count=len(loaded.snapshot.pending),
-        holding_count=len(loaded.snapshot.holding),
-        admitted_count=len(outcome.admitted),
-        refused_count=len(outcome.refused),
-        preempted_count=len(outcome.preempted),
-        load_ms=_ms(loaded_at - begun),
-        plan_ms=_ms(planned_at - loaded_at),
-        apply_ms=_ms(applied_at - planned_at),
-        plan=_summary(decided, outcome),
-        faults=faults.summary(decided.faults),
-    )
-    if outcome.admitted or outcome.preempted or shrunk or grown or freed:
-        inputs.keep(record, inputs.of(snapshot=loaded.snapshot, policy=policy, made=decided))
+    with transaction.atomic():
+        retention.prune(CycleRecord, days=KEPT_DAYS)
+        record = CycleRecord.objects.create(
+            shard=lease.shard,
+            epoch=lease.epoch,
+            at=at,
+            pending_count=len(loaded.snapshot.pending),
+            holding_count=len(loaded.snapshot.holding),
+            admitted_count=len(outcome.admitted),
+            refused_count=len(outcome.refused),
+            preempted_count=len(outcome.preempted),
+            load_ms=_ms(loaded_at - begun),
+            plan_ms=_ms(planned_at - loaded_at),
+            apply_ms=_ms(applied_at - planned_at),
+            plan=_summary(decided, outcome),
+            faults=faults.summary(decided.faults),
+        )
+        if outcome.admitted or outcome.preempted or shrunk or grown or freed:
+            inputs.keep(record, snapshot=loaded.snapshot, policy=policy, made=decided)
     return record
 
 

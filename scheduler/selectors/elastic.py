@@ -2,20 +2,16 @@
 
 from scheduler.selectors.fleet import rows
 
-_SHORT = """
+SHORT = """
 SELECT s.count - held.pods AS missing
 FROM scheduler_podset s JOIN scheduler_workload w ON w.id = s.workload_id
 CROSS JOIN LATERAL (SELECT count(*) AS pods FROM scheduler_placement p
                     WHERE p.pod_set_id = s.id AND p.released_at IS NULL) held
 WHERE s.min_count < s.count AND w.state = 'RUNNING' AND held.pods < s.count
 """
-
-
-def is_short() -> bool:
-    """Whether anything runs that may grow. One query."""
-    return bool(rows(_SHORT + "LIMIT 1"))
+"""Its pod sets, a row each, with how many pods each may still get."""
 
 
 def missing() -> int:
     """How many pods running work may still get. One query."""
-    return sum(row[0] for row in rows(_SHORT))
+    return sum(row[0] for row in rows(SHORT))

@@ -2,7 +2,7 @@
 quotas."""
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from math import ceil, floor
@@ -45,7 +45,10 @@ from tenants.selectors.past import Past
 type Row = tuple[Any, ...]  # Any: a database row of mixed columns
 
 
-def rows(sql: str, parameters: Sequence[Any] = ()) -> list[Row]:  # Any: what psycopg adapts
+def rows(
+    sql: str,
+    parameters: Sequence[Any] | Mapping[str, Any] = (),  # Any: what psycopg adapts
+) -> list[Row]:
     """Plain tuples: a snapshot has tens of thousands of rows, too many for model instances."""
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)

@@ -59,21 +59,28 @@ def load_here(*, at: datetime) -> Loaded:
     waits = waiting.read(holding={id for id, row in holders.items() if row[8] != State.PENDING})
     holding, states = _holding(holders.values())
     asked.keep(waits, holders)
+    [[reserved, landing, budgeted]] = fleet.rows(_THERE)
     snapshot = Snapshot(
         at=int(at.timestamp()),
         flavors=fleet.flavors(),
         clusters=fleet.clusters(),
         queues=fleet.queues(past=past.decayed(at=at)),
-        reservations=fleet.reservations(at=at),
+        reservations=fleet.reservations(at=at) if reserved else (),
         cohorts=fleet.cohorts(),
         pending=tuple(one.view for one in waits.values()),
         holding=holding,
         levels=fleet.levels(),
-        landings=landings(),
-        budgets=budgets.views(at=at),
+        landings=landings() if landing else (),
+        budgets=budgets.views(at=at) if budgeted else (),
     )
     return Loaded(snapshot, waits, states)
 
+
+# What there mostly is nothing of, asked at once.
+_THERE = """
+SELECT EXISTS (SELECT FROM tenants_reservation WHERE cancelled_at IS NULL),
+       EXISTS (SELECT FROM scheduler_landing), EXISTS (SELECT FROM tenants_budget)
+"""
 
 # By what is not released rather than by state: capacity is held until the pod is seen gone.
 _HELD = """

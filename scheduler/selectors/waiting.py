@@ -56,7 +56,7 @@ SELECT CASE WHEN pg_current_xact_id_if_assigned() IS NULL
        (SELECT oid FROM pg_database WHERE datname = current_database()),
        array(SELECT id::text FROM tenants_project
              WHERE user_max_running IS NOT NULL OR user_max_gpus_milli IS NOT NULL ORDER BY id)
-FROM scheduler_workload w WHERE w.state = 'PENDING'
+FROM scheduler_workload w WHERE w.ended_at IS NULL AND w.state = 'PENDING'
 """
 _ROWS = """
 SELECT w.id::text, w.project_id::text, w.priority, w.preemptible,
@@ -69,10 +69,10 @@ SELECT w.id::text, w.project_id::text, w.priority, w.preemptible,
                         WHERE a.workload_id = w.id) END,
        coalesce(w.reason->>'code', ''), extract(epoch FROM w.reason_at)::float8, w.array_id
 FROM scheduler_workload w JOIN tenants_project t ON t.id = w.project_id
-WHERE w.state = 'PENDING'
+WHERE w.ended_at IS NULL AND w.state = 'PENDING'
 """
 _THESE = " AND w.id = ANY(%s::uuid[])"
-_IDS = "SELECT w.id::text FROM scheduler_workload w WHERE w.state = 'PENDING'"
+_IDS = "SELECT w.id::text FROM scheduler_workload w WHERE w.ended_at IS NULL AND w.state = 'PENDING'"
 # By who waits: a workload or an array.
 _UNMET = """
 SELECT coalesce(workload_id, array_id)::text, count(*),

@@ -48,11 +48,6 @@ def begins_at(*, excess: Excess, delayed_until: datetime | None, at: datetime) -
 _POINTER = "/enforce_at"
 
 
-def any_due(*, at: datetime) -> bool:
-    """Whether a quota is to be enforced by now. Two queries at most."""
-    return any(model.objects.filter(enforce_at__lte=at).exists() for model in (Quota, TenantQuota))
-
-
 def settle(*, owner_id: UUID, flavor_id: UUID, seen: Amounts, at: datetime) -> bool:
     """No more is held of a project's or tenant's quota than it allows: nothing of it is to be
     taken back any more. False when the quota is no longer as it was `seen`, whose `enforce_at` is

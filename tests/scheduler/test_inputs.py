@@ -168,7 +168,8 @@ def test_they_are_kept_for_some_days_and_go_with_their_record(first: CycleRecord
     assert not CycleInput.objects.filter(pk=ancient).exists()
     first.pk = uuid7()
     first.save(force_insert=True)
-    inputs.keep(first, found)
+    made = inputs.replayed(found)
+    inputs.keep(first, snapshot=found.snapshot, policy=found.policy, made=made)
     assert set(CycleInput.objects.values_list("pk", flat=True)) == {first.pk, today, young}
 
 

@@ -23,7 +23,7 @@ from scheduler.models import (
     Workload,
     WorkloadEvent,
 )
-from scheduler.selectors import elastic
+from scheduler.selectors import due, elastic
 from scheduler.selectors.load import Loaded
 from tenants.models import QueueState, Quota
 from tests.factories import AT
@@ -315,12 +315,12 @@ class TestWhoAsks:
         stage = committed
         assert run.run_cycle(at=LATER) is None
         workload = runs_short(stage)
-        assert (elastic.is_short(), elastic.missing()) == (True, 2)
+        assert (due.now(at=AT).plan, elastic.missing()) == (True, 2)
         record = run.run_cycle(at=LATER, policy=Policy())
         assert record is not None
         assert record.plan["grows"] == [[str(workload.id), 2]]
         assert CycleRecord.objects.filter(input__isnull=False).count() == 1
-        assert (elastic.is_short(), elastic.missing()) == (False, 0)
+        assert (due.now(at=AT).plan, elastic.missing()) == (False, 0)
         assert run.run_cycle(at=LATER) is None
 
     def test_what_leaves_is_loaded_as_leaving(self, stage: Stage) -> None:

@@ -29,6 +29,15 @@ def test_nothing_is_recorded_when_nothing_waits(committed: Stage) -> None:
     assert not CycleRecord.objects.exists()
 
 
+def test_a_tick_with_nothing_to_do_asks_one_question(
+    committed: Stage, django_assert_num_queries: Any
+) -> None:
+    """Any: pytest-django's context manager."""
+    committed.running()
+    with django_assert_num_queries(1):
+        assert run.run_cycle(at=AT) is None
+
+
 def test_it_does_nothing_while_another_holds_the_lease(committed: Stage) -> None:
     committed.submit()
     held = lease.acquire(shard=SHARD)
