@@ -15,11 +15,13 @@ from scheduler.selectors.waiting import Waiting
 REASON_AGE = timedelta(seconds=30)
 """A reason is written again when it is older, so that none shown is older than a minute (P14)."""
 
-# Workloads of one class share a reason, so each is sent once.
+# Workloads of one class share a reason, so each is sent once. Nobody waits for the disk: what a
+# server that dies forgets is written by the next cycle.
 _WRITE = """
 UPDATE scheduler_workload w SET reason = k.reason, reason_at = %s
 FROM unnest(%s::uuid[], %s::int[]) AS h(id, kind)
-JOIN unnest(%s::jsonb[]) WITH ORDINALITY AS k(reason, kind) ON k.kind = h.kind
+JOIN unnest(%s::jsonb[]) WITH ORDINALITY AS k(reason, kind) ON k.kind = h.kind,
+(SELECT set_config('synchronous_commit', 'off', true)) AS at_once
 WHERE w.id = h.id AND w.state = 'PENDING'
 """
 

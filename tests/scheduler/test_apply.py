@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 from django.db.models import F
 
 from controlplane.audit.models import AuditEvent
@@ -10,12 +11,12 @@ from scheduler.core.lifecycle import State
 from scheduler.core.plan import Hold, Plan
 from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.units import WorkloadId
-from scheduler.loop import apply
+from scheduler.loop import apply, holds, lease
 from scheduler.models import Attempt, Operation, Placement, PlacementSpan, Workload
 from tenants.models import Quota
 from tests import factories
 from tests.factories import AT
-from tests.scheduler.stage import Stage
+from tests.scheduler.stage import SHARD, Stage
 
 
 def states() -> dict[str, str]:
@@ -231,3 +232,18 @@ def test_a_batch_that_is_refused_costs_the_other_batches_nothing(
     outcome = stage.carry_out(loaded, decided)
     assert outcome.refused == (decided.admits[1].workload,)
     assert (len(outcome.admitted), used()) == (4, 8000)
+
+
+def test_why_they_wait_does_not_wait_for_the_disk(stage: Stage) -> None:
+    stage.submit("starts", gpus=8, count=2)
+    waits = stage.submit("waits")
+    loaded, decided = stage.decide()
+    held = lease.acquire(shard=SHARD)
+    assert held is not None
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL synchronous_commit = on")  # which the tests' server has not
+        holds.write(lease=held, waiting=loaded.waiting, holds=decided.holds, at=AT, speed=1.0)
+        cursor.execute("SHOW synchronous_commit")
+        assert cursor.fetchone()[0] == "off"
+    waits.refresh_from_db()
+    assert waits.reason_at == AT
