@@ -49,14 +49,17 @@ def frozen() -> Iterator[None]:
 
 def load(*, at: datetime) -> Loaded:
     """Everything a plan needs, as of one moment of the database."""
+    before = waiting.last()
     with frozen():
-        return load_here(at=at)
+        return load_here(at=at, before=before)
 
 
-def load_here(*, at: datetime) -> Loaded:
-    """As `load`, inside a transaction that the caller has made consistent."""
+def load_here(*, at: datetime, before: waiting.Read | None = None) -> Loaded:
+    """As `load`, inside a transaction that the caller has made consistent; with what was read
+    `before` that began, or, where no other thread reads, last."""
     holders = {row[0]: row for row in fleet.rows(_HOLDING)}
-    waits = waiting.read(holding={id for id, row in holders.items() if row[8] != State.PENDING})
+    no_more = {id for id, row in holders.items() if row[8] != State.PENDING}
+    waits = waiting.read(before=before or waiting.last(), holding=no_more)
     holding, states = _holding(holders.values())
     asked.keep(waits, holders)
     [[reserved, landing, budgeted]] = fleet.rows(_THERE)

@@ -31,7 +31,7 @@ class Waiting(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class Read:
     """What a process read last: who waits, by id and in its order, and who of them for what.
 
     `since` is the oldest transaction that was not seen to have ended; None where the reader had
@@ -45,7 +45,8 @@ class _Read:
     unmet: dict[str, UnmetView]
 
 
-_last = _Read(None, [], {}, {})
+NOTHING = Read(None, [], {}, {})
+_last = NOTHING
 
 # `age` counts back from one number to all, so it compares them though they begin anew at times.
 _HEAD = """
@@ -72,7 +73,7 @@ FROM scheduler_workload w JOIN tenants_project t ON t.id = w.project_id
 WHERE w.ended_at IS NULL AND w.state = 'PENDING'
 """
 _THESE = " AND w.id = ANY(%s::uuid[])"
-_IDS = "SELECT w.id::text FROM scheduler_workload w WHERE w.ended_at IS NULL AND w.state = 'PENDING'"
+_IDS = "SELECT id::text FROM scheduler_workload WHERE ended_at IS NULL AND state = 'PENDING'"
 # By who waits: a workload or an array.
 _UNMET = """
 SELECT coalesce(workload_id, array_id)::text, count(*),
@@ -84,13 +85,17 @@ FROM scheduler_dependency WHERE settled_at IS NULL GROUP BY 1
 """
 
 
-def read(*, holding: Collection[str]) -> Mapping[WorkloadId, Waiting]:
+def last() -> Read:
+    """What the process read last; to be asked before the moment of the next reading: of another
+    thread's, of a later one, what had not changed yet would not be read."""
+    return _last
+
+
+def read(*, before: Read, holding: Collection[str]) -> Mapping[WorkloadId, Waiting]:
     """All that wait, by id, in its order. `holding` are those that hold something, of whom nobody
-    waits. In a transaction that is one moment of the database: three queries, and four for what
-    changed."""
+    waits. In a transaction that is one moment of the database, and later than `before`: three
+    queries, and four for what changed."""
     global _last
-    # Through local names: in a web server other threads read another moment's at the same time.
-    before = _last
     [[since, count, changed, *under]] = fleet.rows(_HEAD, [before.since])
     if before.since is None or before.under != under:
         rows, known = fleet.rows(_ROWS), {}
@@ -105,7 +110,7 @@ def read(*, holding: Collection[str]) -> Mapping[WorkloadId, Waiting]:
         waits_for = _both(unmet.get(id), unmet.get(str(one.array)) if one.array else None)
         if one.view.waits_for != waits_for:
             waiting[id] = one._replace(view=replace(one.view, waits_for=waits_for))
-    _last = _Read(since, under, waiting, unmet)
+    _last = Read(since, under, waiting, unmet)
     return waiting
 
 

@@ -11,12 +11,13 @@ from django.test.utils import CaptureQueriesContext
 from scheduler.core.lifecycle import State
 from scheduler.core.snapshot import UnmetView
 from scheduler.models import Dependency, DependencyKind, Workload
-from scheduler.selectors import waiting
+from scheduler.selectors import fleet, waiting
 from scheduler.selectors.load import load
 from scheduler.selectors.waiting import Waiting
 from scheduler.services.transition import Step, transition
 from tenants.models import Project
 from tests.factories import AT
+from tests.kube.waiting import eventually
 from tests.scheduler.locks import LIMIT_S
 from tests.scheduler.stage import Stage
 
@@ -24,13 +25,13 @@ from tests.scheduler.stage import Stage
 @pytest.fixture(autouse=True)
 def unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a process that has read nothing yet."""
-    monkeypatch.setattr(waiting, "_last", waiting._Read(None, [], {}, {}))
+    monkeypatch.setattr(waiting, "_last", waiting.NOTHING)
 
 
 def seen() -> dict[str, Waiting]:
     """Who waits, as this process knows it now; the same as if it had read nothing before."""
     found = dict(load(at=AT).waiting)
-    kept, waiting._last = waiting._last, waiting._Read(None, [], {}, {})
+    kept, waiting._last = waiting._last, waiting.NOTHING
     assert list(load(at=AT).waiting.items()) == list(found.items())
     waiting._last = kept
     return {str(id): one for id, one in found.items()}
@@ -73,9 +74,20 @@ def unfinished(act: Callable[[], object]) -> Iterator[None]:
         other.submit(commit).result(LIMIT_S)
 
 
+def nothing_older() -> bool:
+    """Whether all that is open, of other databases too, is younger than who waits."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT bool_and(age(xmin) > age(pg_snapshot_xmin(pg_current_snapshot())::xid))"
+            " FROM scheduler_workload"
+        )
+        return bool(cursor.fetchone()[0])
+
+
 def test_of_many_only_those_that_changed_are_read_again(committed: Stage) -> None:
     for name in ("changes", "stays"):
         committed.submit(name)
+    eventually("nothing older is open in the server", nothing_older, within_s=LIMIT_S)
     load(at=AT)
     with CaptureQueriesContext(connection) as unchanged:
         load(at=AT)
@@ -136,6 +148,32 @@ def test_what_is_committed_after_what_began_later_is_seen(committed: Stage) -> N
     assert priorities() == {"early": 5, "late": 6}
 
 
+def test_what_another_thread_read_meanwhile_is_of_a_later_moment(
+    committed: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    committed.submit("a")
+    load(at=AT)
+    asked, others = fleet.rows, []
+
+    def rows(*args: object) -> list[fleet.Row]:
+        found = asked(*args)  # type: ignore[arg-type]  # as they came
+        if not others:
+            others.append("another")
+            with ThreadPoolExecutor(1) as other:
+                other.submit(later).result(LIMIT_S)
+        return found
+
+    def later() -> None:
+        give("a", 5)
+        load(at=AT)
+        connection.close()
+
+    monkeypatch.setattr(fleet, "rows", rows)
+    assert [one.view.priority for one in load(at=AT).waiting.values()] == [0]
+    assert others
+    assert priorities() == {"a": 5}
+
+
 def test_what_it_waits_for_is_seen_though_no_workload_changed(committed: Stage) -> None:
     first, waits = committed.submit("first"), committed.submit("waits")
     assert seen()[str(waits.id)].view.waits_for is None
@@ -152,7 +190,7 @@ def test_what_a_reader_wrote_and_took_back_is_not_kept(committed: Stage) -> None
     priorities()
     with transaction.atomic():
         give("a", 5)
-        waiting.read(holding=())
+        waiting.read(before=waiting.last(), holding=())
         transaction.set_rollback(True)
     assert priorities() == {"a": 0}
 
@@ -173,5 +211,5 @@ def test_nothing_is_kept_of_another_database(committed: Stage) -> None:
     started, _, capped = last.under
     [(id, one)] = last.waiting.items()
     other = {id: one._replace(version=77)}
-    waiting._last = waiting._Read(last.since, [started, object(), capped], other, {})
+    waiting._last = waiting.Read(last.since, [started, object(), capped], other, {})
     assert [each.version for each in seen().values()] == [1]
