@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from scheduler.core.limits import because
 from scheduler.core.reasons import Reason, ReasonCode
-from scheduler.core.snapshot import PendingView, Snapshot
+from scheduler.core.snapshot import GateView, PendingView, Snapshot
 from scheduler.core.units import ProjectId, WorkloadId
 
 
@@ -12,6 +12,8 @@ def why_blocked(*, pending: PendingView, closed: Collection[ProjectId], at: int)
     """The first reason, None when there is none. Of the `closed` projects nothing starts."""
     if pending.project in closed:
         return because(ReasonCode.QUEUE_HELD)
+    if pending.gate is not None:
+        return _gated(pending.gate)
     unmet = pending.waits_for
     if unmet is not None:
         in_vain = {"in_vain_count": unmet.in_vain_count} if unmet.in_vain_count else {}
@@ -21,6 +23,18 @@ def why_blocked(*, pending: PendingView, closed: Collection[ProjectId], at: int)
     if pending.not_before > max(at, 0):  # 0 holds nothing back, whatever the clock says
         return because(ReasonCode.BACKOFF, retry_in_s=pending.not_before - at)
     return None
+
+
+def _gated(gate: GateView) -> Reason:
+    until = {} if gate.deadline is None else {"deadline_at": gate.deadline}
+    return because(
+        ReasonCode.GATE,
+        gate=gate.name,
+        owner=gate.owner,
+        since_at=gate.since,
+        gates_count=gate.count,
+        **until,
+    )
 
 
 def blocked(

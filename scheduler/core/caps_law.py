@@ -50,7 +50,7 @@ def caps(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
 
 
 def _arrays(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
-    """Of no array more hold than may, and nothing starts that waits for the end of others."""
+    """Of no array more hold than may, and nothing starts that waits for others, or for a gate."""
     pending = {p.id: p for p in snapshot.pending}
     started = [pending[a.workload] for a in plan.admits if a.workload in pending]
     held = Counter(h.array.id for h in snapshot.holding if h.array is not None)
@@ -61,3 +61,5 @@ def _arrays(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     for waiting in started:
         if waiting.waits_for is not None:
             yield f"{waiting.id} starts before {waiting.waits_for.first} has ended"
+        if waiting.gate is not None:
+            yield f"{waiting.id} starts before its gate {waiting.gate.name} is open"

@@ -31,6 +31,7 @@ class CheckCode(StrEnum):
     SOUND = "sound"  # what is stored of it does not contradict itself
     ADMITTING = "admitting"  # no broken promise has stopped admission
     QUEUE = "queue"  # the project's queue is open
+    GATES = "gates"  # all its gates are open
     DEPENDENCIES = "dependencies"  # what it waits for by its own wish has ended
     RETRY = "retry"  # after a failed start enough time has passed
     TURN = "turn"  # the plan came to it
@@ -58,6 +59,7 @@ SHARED: Mapping[ReasonCode, CheckCode] = {
     ReasonCode.INVALID: CheckCode.SOUND,
     ReasonCode.ADMISSION_STOPPED: CheckCode.ADMITTING,
     ReasonCode.QUEUE_HELD: CheckCode.QUEUE,
+    ReasonCode.GATE: CheckCode.GATES,
     ReasonCode.DEPENDENCY: CheckCode.DEPENDENCIES,
     ReasonCode.BACKOFF: CheckCode.RETRY,
     ReasonCode.BEHIND: CheckCode.TURN,
@@ -88,6 +90,7 @@ _VAIN = HOPELESS | {ReasonCode.BUDGET_USED, ReasonCode.RUN_TIME_UNKNOWN}
 """No eviction makes up for these."""
 
 _MEASURES: Mapping[CheckCode, tuple[str, str, Unit]] = {
+    CheckCode.GATES: ("gates_count", "", Unit.COUNT),
     CheckCode.DEPENDENCIES: ("unmet_count", "", Unit.COUNT),
     CheckCode.RETRY: ("retry_in_s", "", Unit.SECONDS),
     CheckCode.RESERVATIONS: ("lacking_milli", "", Unit.MILLI),
@@ -133,6 +136,8 @@ def shared_checks(*, pending: PendingView, decision: Admit | Hold) -> tuple[Chec
     reason = decision.reason if isinstance(decision, Hold) else None
     fails = None if reason is None else SHARED.get(reason.code)
     codes = set(SHARED.values())
+    if pending.gate is None:
+        codes.remove(CheckCode.GATES)
     if pending.waits_for is None:
         codes.remove(CheckCode.DEPENDENCIES)
     rows = [Check(code, passed=True) for code in CheckCode if code in codes]

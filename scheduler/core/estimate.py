@@ -174,7 +174,10 @@ class _Simulation:
         waiting = [
             p
             for p in waiting
-            if p.project not in closed and p.id not in kept and p.waits_for is None
+            if p.project not in closed
+            and p.id not in kept
+            and p.waits_for is None
+            and p.gate is None
         ]
         self._draft = Draft(snapshot=snapshot, holding=stays)
         self._running = [_running(h, grown.get(h.id, ()), snapshot.at) for h in stays]

@@ -21,6 +21,7 @@ IN_VAIN = frozenset(
         ReasonCode.NO_MATCHING_FLAVOR,
         ReasonCode.EXCEEDS_CAPACITY,
         ReasonCode.QUEUE_HELD,
+        ReasonCode.GATE,
         ReasonCode.DEPENDENCY,
         ReasonCode.BUDGET_USED,
         ReasonCode.RUN_TIME_UNKNOWN,

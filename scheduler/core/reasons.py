@@ -28,6 +28,7 @@ class ReasonCode(StrEnum):
     BUDGET_USED = "budget-used"  # of its project or above: used up, or does not cover it
     RUN_TIME_UNKNOWN = "run-time-unknown"  # a budget covers only work with a run-time limit
     ARRAY_FULL = "array-full"  # as many of its array run as may at once
+    GATE = "gate"  # somebody has to open a gate of it first
     DEPENDENCY = "dependency"  # others that it was told to wait for have not ended
     INVALID = "invalid"  # what is stored of it contradicts itself; the fault says how
 
@@ -162,6 +163,7 @@ _SENTENCES: dict[ReasonCode, str] = {
         " run-time limit, or once the budget ends on {until}."
     ),
     ReasonCode.ARRAY_FULL: "{used} of its array run; at most {limit} may at once.",
+    ReasonCode.GATE: "It waits for {owner} to open its gate {gate}, since {since}.",
     ReasonCode.DEPENDENCY: "It starts after other work. Still to end: {unmet}; first {first}.",
 }
 _KEPT = (
@@ -200,6 +202,8 @@ _IN_VAIN = (
     "It was to start after other work, which has ended otherwise: {in_vain} of {unmet} it waits"
     " for; first {first}. It waits until somebody releases or cancels it."
 )
+_LAST = 253402300799
+"""The last second that has a date: 31 December 9999."""
 _NO_QUOTA = "{asked} asked; the project has no quota of {flavor}."
 _NO_FLAVOR = "No accepted flavor exists on an accepted cluster."
 _OUT = (
@@ -240,6 +244,8 @@ def describe(reason: Reason) -> str:
         sentence = _IN_VAIN
     if "ends_at" in milli:
         words["until"] = datetime.fromtimestamp(milli["ends_at"], UTC).strftime("%-d %b %Y (UTC)")
+    if reason.code is ReasonCode.GATE:
+        sentence += _tell_gate(words, milli)
     if reason.code is ReasonCode.BUDGET_USED and "asked" in words:
         sentence = _COVERED
     if "cap" in words:
@@ -303,6 +309,23 @@ def _tell_binding(words: _Words, milli: dict[str, int]) -> None:
     asked = told("pod_cpu", "pod_memory_mib")
     words["pods"] = f"1 pod of {asked}" if count == 1 else f"{count} pods of up to {asked}"
     words["largest"] = told("largest_cpu", "largest_memory_mib")
+
+
+def _tell_gate(words: _Words, milli: dict[str, int]) -> str:
+    """What is said of it besides: how long it may take, and how many others there are."""
+    words["since"] = _moment(milli.get("since_at", 0))
+    words["others"] = str(milli.get("gates_count", 1) - 1)
+    more = ""
+    if "deadline_at" in milli:
+        words["deadline"] = _moment(milli["deadline_at"])
+        more += " Not opened by {deadline}, it is cancelled."
+    if words["others"] != "0":
+        more += " Other gates of it that are not open: {others}."
+    return more
+
+
+def _moment(at: int) -> str:
+    return datetime.fromtimestamp(min(max(at, 0), _LAST), UTC).strftime("%-d %b %Y %H:%M (UTC)")
 
 
 def _outages(milli: dict[str, int]) -> str:

@@ -44,7 +44,10 @@ _NEAR = 16
 """A wait is told this exactly: to one part in so many."""
 
 _BEYOND_HELP = frozenset(
-    {CheckCode.SOUND, CheckCode.ADMITTING, CheckCode.QUEUE, CheckCode.DEPENDENCIES, CheckCode.TURN}
+    {
+        *(CheckCode.SOUND, CheckCode.ADMITTING, CheckCode.QUEUE),
+        *(CheckCode.GATES, CheckCode.DEPENDENCIES, CheckCode.TURN),
+    }
 )
 """Who fails there waits for people, or for its turn: nothing that it asks for is at fault."""
 _HELD_BY_QUOTA = frozenset(

@@ -24,7 +24,7 @@ from scheduler.core.units import (
     WorkloadId,
 )
 
-SCHEMA = 6
+SCHEMA = 7
 """Raised with every change of these types, so that a stored snapshot says how to be read."""
 
 
@@ -237,11 +237,25 @@ class UnmetView:
 
 
 @dataclass(frozen=True, slots=True)
+class GateView:
+    """What a workload waits for besides capacity: somebody's word. Of the `count` gates that are
+    not open, the one that is told: whose word it is, since when that is waited for, and until
+    when at most, None for ever."""
+
+    name: str
+    owner: str
+    since: int
+    deadline: int | None = None
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class PendingView:
     """`clusters` empty accepts any cluster. `not_before` holds a retry back until then, 0 none.
 
     `user` is its submitter where its project has caps of users. `topology` None: anywhere.
-    `array` is the one it belongs to, where that has a cap. `waits_for` None: for nobody's end.
+    `array` is the one it belongs to, where that has a cap. `waits_for` None: for nobody's end;
+    `gate` None: for nobody's word.
     """
 
     id: WorkloadId
@@ -257,6 +271,7 @@ class PendingView:
     topology: TopologyView | None = None
     array: ArrayView | None = None
     waits_for: UnmetView | None = None
+    gate: GateView | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ _TITLES: Mapping[CheckCode, str] = {
     CheckCode.SOUND: "What is stored of it is in order",
     CheckCode.ADMITTING: "New work is let in",
     CheckCode.QUEUE: "The project's queue is open",
+    CheckCode.GATES: "All its gates are open",
     CheckCode.DEPENDENCIES: "What it was told to wait for has ended",
     CheckCode.RETRY: "It may be tried again",
     CheckCode.TURN: "Its turn came",

@@ -43,6 +43,7 @@ from tests.core.build import (
     queue_of,
     snapshot,
 )
+from tests.core.gated import gated
 
 PROJECTS = ("a", "b", "c")
 CUT = (("2g.20gb", 0, 2), ("1g.10gb", 2, 3), ("1g.10gb", 3, 4), ("3g.40gb", 4, 8))
@@ -91,6 +92,7 @@ def fleet(seed: int, running: int, pending: int) -> Snapshot:
     of = snapshot(clusters=now, queues=queues, pending=new, holding=holding, cohorts=cohorts)
     of = _saved(Random(seed + 77), _capped(Random(seed + 99), of))
     of = _arrayed(Random(seed + 33), _modelled(Random(seed + 11), of))
+    of = gated(Random(seed + 66), of)
     return _budgeted(Random(seed + 22), _standing(Random(seed + 55), of))
 
 

@@ -16,6 +16,7 @@ from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode
 from scheduler.core.snapshot import (
     CapsView,
+    GateView,
     HoldingView,
     PendingView,
     ReservationView,
@@ -127,6 +128,11 @@ CASES = {
         fleet(),
         replace(job("w"), waits_for=UnmetView(2, "x")),
         (CheckCode.DEPENDENCIES, 2, 0, Unit.COUNT),
+    ),
+    "it waits for two gates": (
+        fleet(),
+        replace(job("w"), gate=GateView("data", "ada", AT, None, 2)),
+        (CheckCode.GATES, 2, 0, Unit.COUNT),
     ),
     "it is tried again in a minute": (
         fleet(),

@@ -135,7 +135,9 @@ class Backlog:
         self.workloads[rows] = table
         self._name(come, rows)
         self._later.update(
-            row for row, view in zip(rows, come, strict=True) if view.not_before or view.waits_for
+            row
+            for row, view in zip(rows, come, strict=True)
+            if view.not_before or view.waits_for or view.gate
         )
         more = len(self.classes) - len(self.members)
         self.members = np.concatenate((self.members, np.zeros(more, np.int64)))
