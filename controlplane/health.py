@@ -23,12 +23,12 @@ from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated
 from controlplane.api import errors
 from controlplane.api.auth import actor_of, token_of
 from controlplane.kernel import clock
-from controlplane.kernel.errors import AppError
+from controlplane.kernel.errors import AppError, NotAllowed
 from scheduler.core.failures import FailureClass
 from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.core.reasons import FaultKind
 from scheduler.models import LIVE, CycleRecord, InvariantCheck, Operation, SchedulerLease, Workload
-from scheduler.selectors import budgets, checks, elastic, idleness, losses, pools
+from scheduler.selectors import budgets, checks, elastic, gates, idleness, losses, pools
 from scheduler.selectors.losses import PREEMPTED
 from tenants import access
 from tenants.access import Action
@@ -140,6 +140,7 @@ class Counts(Collector):
         yield from _of_idleness()
         yield from _of_pools()
         yield from _of_budgets()
+        yield from _of_gates()
 
 
 def _of_failures() -> Iterable[Metric]:
@@ -242,6 +243,25 @@ def _of_idleness() -> Iterable[Metric]:
     )
 
 
+def _of_gates() -> Iterable[Metric]:
+    """Those of each kind, also where none waits."""
+    count = GaugeMetricFamily(
+        "berth_gates_waiting", "Gates that nobody has decided, by kind.", labels=["kind"]
+    )
+    age = GaugeMetricFamily(
+        "berth_gate_oldest_seconds",
+        "For how long the oldest of them waits; 0 when none does.",
+        labels=["kind"],
+    )
+    at = clock.now()
+    for each in gates.backlog():
+        count.add_metric([each.kind], each.count)
+        waits = at - each.since if each.since else timedelta()
+        age.add_metric([each.kind], waits.total_seconds())
+    yield count
+    yield age
+
+
 def _of_pools() -> Iterable[Metric]:
     """What the loop measured last, where that is fresh."""
     gauges = {
@@ -299,4 +319,7 @@ def _actor(request: HttpRequest) -> access.Actor:
     token = token_of(credential.strip())
     if token is None:
         raise AuthenticationFailed
-    return access.actor_for(user=token.user, token=token)
+    actor = access.actor_for(user=token.user, token=token)
+    if actor.for_gates_only:
+        raise NotAllowed("This token sees and decides gates, and nothing else.")
+    return actor

@@ -36,6 +36,13 @@ class DependencyPage(ReadOnly):
     list_filter = ("kind", "on_unmet")
 
 
+@admin.register(models.Gate)
+class GatePage(ReadOnly):
+    list_display = ("name", "kind", "workload", "array", "owner", "state", "deadline_at")
+    list_select_related = ("workload", "array", "owner")
+    list_filter = ("kind", "state")
+
+
 @admin.register(models.Attempt)
 class AttemptPage(ReadOnly):
     list_display = (

@@ -23,6 +23,7 @@ class Action(StrEnum):
     SUBMIT = "submit"
     CANCEL = "cancel"  # anybody's workload; members always cancel their own
     REQUEST_QUOTA = "request-quota"
+    DECIDE_GATE = "decide-gate"  # anybody's; its owner always decides
     DECIDE_REQUEST = "decide-request"
     EDIT_QUOTA = "edit-quota"
     MANAGE_MEMBERS = "manage-members"
@@ -57,10 +58,11 @@ ROLE_GRANTS: dict[Role, frozenset[Role]] = {
     Role.VIEWER: frozenset(),
 }
 # What a token may do at most, by scope, next to VIEW. DECIDE_REQUEST and MANAGE_MEMBERS are in
-# none: a token never approves.
+# none: a token never grants.
 SCOPE_ACTIONS: dict[Scope, frozenset[Action]] = {
     Scope.READ: frozenset({Action.VIEW_SPEND, Action.VIEW_AUDIT}),
     Scope.SUBMIT: frozenset({Action.SUBMIT, Action.CANCEL}),
+    Scope.GATE: frozenset({Action.DECIDE_GATE}),
     Scope.QUOTA: frozenset({Action.REQUEST_QUOTA}),
     Scope.OPERATE: frozenset({Action.OPERATE, Action.EDIT_QUOTA, Action.MANAGE_QUEUE}),
 }
@@ -91,6 +93,11 @@ class Actor:
             return _ALL
         granted = (SCOPE_ACTIONS[Scope(scope)] for scope in self.token.scopes)
         return frozenset({Action.VIEW}).union(*granted)
+
+    @property
+    def for_gates_only(self) -> bool:
+        """Whether it is an outside system, which is told of gates and of nothing else."""
+        return self.token is not None and self.token.scopes == [Scope.GATE]
 
     @cached_property
     def fleet_roles(self) -> frozenset[Role]:

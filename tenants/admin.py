@@ -51,6 +51,13 @@ class ProjectPage(ReadOnly):
     search_fields = ("name", "slug", "namespace")
 
 
+@admin.register(models.StandingGate)
+class StandingGatePage(ReadOnly):
+    list_display = ("name", "kind", "project", "owner", "within_s")
+    list_select_related = ("project", "owner")
+    list_filter = ("kind",)
+
+
 @admin.register(models.Member)
 class MemberPage(ReadOnly):
     list_display = ("user", "role", "tenant", "project")

@@ -26,6 +26,7 @@ from scheduler.models import (
     Attempt,
     Defragmentation,
     Estimate,
+    Gate,
     Placement,
     PlacementSpan,
     PodSet,
@@ -39,6 +40,7 @@ from tenants.models import (
     Budget,
     BudgetMode,
     Charge,
+    GateKind,
     Member,
     Period,
     Project,
@@ -47,6 +49,7 @@ from tenants.models import (
     Rate,
     Reservation,
     Role,
+    StandingGate,
     Tenant,
     Token,
     UsageInterval,
@@ -251,6 +254,19 @@ def array(
         name = f"{made.name}[{index}]"
         workload(within, by, accepted, name, array=made, array_index=index)
     return made
+
+
+def gate(of: Workload | WorkloadArray, owner: User, **fields: Any) -> Gate:
+    """One that waits. Any: model fields."""
+    work = {"workload": of} if isinstance(of, Workload) else {"array": of}
+    given = {"name": "data", "kind": GateKind.DATA, "created_at": AT} | fields
+    return Gate.objects.create(project=of.project, owner=owner, **work, **given)
+
+
+def standing_gate(of: Project, owner: User, **fields: Any) -> StandingGate:
+    """Any: model fields."""
+    given = {"name": "data", "kind": GateKind.DATA, "created_at": AT} | fields
+    return StandingGate.objects.create(project=of, owner=owner, **given)
 
 
 def place(

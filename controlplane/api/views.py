@@ -44,6 +44,8 @@ class ApiView(APIView):
     """Set on views whose GET is a list, for the API's description."""
     session_only = False
     """True where a token may never act, whatever its scopes."""
+    of_gates = False
+    """True where a token for gates alone may act."""
 
     def initial(self, request: Request, *args: object, **kwargs: object) -> None:
         """Refuse a body over the limit before anything else looks at it, even who sent it."""
@@ -54,6 +56,8 @@ class ApiView(APIView):
         super().initial(request, *args, **kwargs)
         if self.session_only and request.auth is not None:
             raise NotAllowed("A token can't do this; sign in on the portal.")
+        if not self.of_gates and request.auth is not None and self.actor.for_gates_only:
+            raise NotAllowed("This token sees and decides gates, and nothing else.")
 
     @cached_property
     def at(self) -> datetime:

@@ -214,6 +214,8 @@ SPECTACULAR_SETTINGS = {
         "QueueState": "tenants.web.serializers.QUEUE_STATES",
         "Role": "tenants.web.serializers.ROLES",
         "TopologyMode": "scheduler.web.submission.TOPOLOGY_MODES",
+        "GateKind": "tenants.gating.KINDS",
+        "GateState": "scheduler.web.gate_input.STATES",
         "DependencyKind": "scheduler.services.specs.AFTER",
     },
 }

@@ -313,18 +313,19 @@ def _tell_binding(words: _Words, milli: dict[str, int]) -> None:
 
 def _tell_gate(words: _Words, milli: dict[str, int]) -> str:
     """What is said of it besides: how long it may take, and how many others there are."""
-    words["since"] = _moment(milli.get("since_at", 0))
+    words["since"] = moment(milli.get("since_at", 0))
     words["others"] = str(milli.get("gates_count", 1) - 1)
     more = ""
     if "deadline_at" in milli:
-        words["deadline"] = _moment(milli["deadline_at"])
+        words["deadline"] = moment(milli["deadline_at"])
         more += " Not opened by {deadline}, it is cancelled."
     if words["others"] != "0":
         more += " Other gates of it that are not open: {others}."
     return more
 
 
-def _moment(at: int) -> str:
+def moment(at: int) -> str:
+    """A second since the epoch, as a reader of UTC has it."""
     return datetime.fromtimestamp(min(max(at, 0), _LAST), UTC).strftime("%-d %b %Y %H:%M (UTC)")
 
 

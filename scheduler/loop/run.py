@@ -28,6 +28,7 @@ from scheduler.loop import (
     drain,
     enforcement,
     faults,
+    gates,
     idle,
     inputs,
     resize,
@@ -76,6 +77,8 @@ def run_cycle(
         return None  # an idle installation pays for one query a tick
     if todo.follow:
         dependencies.settle(at=at)
+    if todo.expire:
+        gates.expire(at=at)
     policy = policy or policies.current()
     lease = leases.acquire(shard=SHARD)
     if lease is None:

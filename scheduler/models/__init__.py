@@ -5,6 +5,7 @@ from scheduler.models.cycle import CycleInput, CycleRecord, SchedulerLease
 from scheduler.models.defragmentation import Defragmentation
 from scheduler.models.dependency import Dependency, DependencyKind, OnUnmet
 from scheduler.models.estimate import Estimate
+from scheduler.models.gate import Gate, GateState
 from scheduler.models.idleness import Idleness
 from scheduler.models.landing import Landing
 from scheduler.models.operation import Operation, OperationKind
@@ -35,6 +36,8 @@ __all__ = [
     "Dependency",
     "DependencyKind",
     "Estimate",
+    "Gate",
+    "GateState",
     "Idleness",
     "InvariantCheck",
     "Landing",

@@ -9,7 +9,8 @@ from uuid import UUID
 from django.db.models import Count, Exists, F, Max, Min, OuterRef, Q, QuerySet
 
 from scheduler.core.lifecycle import State
-from scheduler.models import Dependency, DependencyKind, Workload, WorkloadArray
+from scheduler.models import Dependency, DependencyKind, Gate, Workload, WorkloadArray
+from scheduler.selectors import gates
 from tenants import access
 from tenants.access import Actor
 
@@ -109,18 +110,20 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Ties:
-    """What a workload has to do with others: its array, and what it, or its array, waits for."""
+    """What a workload has to do with others: its array, what it, or its array, waits for, and
+    whose word."""
 
     array: Sum | None
     needs: tuple[Need, ...]
+    gates: tuple[Gate, ...]
 
 
 def ties(*, actor: Actor, workload: Workload) -> Ties:
-    """One query; one more for an array, and two for the names of what it waits for."""
+    """Two queries; one more for an array, and two for the names of what it waits for."""
     of = Q(workload=workload) | Q(array__isnull=False, array=workload.array_id)
     rows = list(Dependency.objects.filter(of).order_by("id"))
     array = sums([workload.array_id]).get(workload.array_id) if workload.array_id else None
-    return Ties(array, _named(actor, rows))
+    return Ties(array, _named(actor, rows), tuple(gates.of_workload(workload)))
 
 
 def needs_of_array(*, actor: Actor, array: WorkloadArray) -> tuple[Need, ...]:

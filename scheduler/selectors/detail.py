@@ -15,7 +15,7 @@ from django.db.models.lookups import IsNull
 
 from scheduler.core.failures import Retries
 from scheduler.core.losses import gpu_hours
-from scheduler.core.reasons import in_units
+from scheduler.core.reasons import in_units, moment
 from scheduler.core.units import ONE_MILLI
 from scheduler.models import Attempt, Placement, PlacementSpan, PodSet, Workload, WorkloadEvent
 from scheduler.selectors import accrual, hardware, idleness, listing, standing, topology
@@ -242,6 +242,8 @@ def _numbers(numbers: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
             found.append((name, in_units(int(str(value)))))
         elif suffix in {"count", "s", "mib"}:
             found.append((name, f"{value}{_UNITS[suffix]}"))
+        elif suffix == "at":
+            found.append((name, moment(int(str(value)))))
         else:
             found.append((key, str(value)))
     return tuple(sorted((words.replace("_", " "), value) for words, value in found))

@@ -11,14 +11,15 @@ from scheduler.selectors.fleet import rows
 class Due(NamedTuple):
     """Whether anything is to be planned: it waits, runs with fewer pods than it asks for, may move
     to a flavor that it prefers, or is held beyond a quota that is enforced by now. Then whether a
-    queue drains, a planned defragmentation has begun, anything was seen idle, and anything waits
-    for another's end."""
+    queue drains, a planned defragmentation has begun, anything was seen idle, anything waits for
+    another's end, and a gate is past its deadline."""
 
     plan: bool
     drain: bool
     defragment: bool
     idle: bool
     follow: bool
+    expire: bool
 
 
 # PostgreSQL asks no further once one of those between OR is so.
@@ -38,7 +39,8 @@ SELECT EXISTS (SELECT FROM scheduler_workload WHERE ended_at IS NULL AND state =
   EXISTS (SELECT FROM scheduler_defragmentation
           WHERE ended_at IS NULL AND starts_at <= %(at)s),
   EXISTS (SELECT FROM scheduler_idleness),
-  EXISTS (SELECT FROM scheduler_dependency WHERE settled_at IS NULL AND unmet_at IS NULL)
+  EXISTS (SELECT FROM scheduler_dependency WHERE settled_at IS NULL AND unmet_at IS NULL),
+  EXISTS (SELECT FROM scheduler_gate WHERE state = 'waiting' AND deadline_at <= %(at)s)
 """  # noqa: S608  # constants
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 from uuid import UUID
 
-from scheduler.core.snapshot import PendingView, UnmetView
+from scheduler.core.snapshot import GateView, PendingView, UnmetView
 from scheduler.core.units import ProjectId, UserId, WorkloadId
 from scheduler.selectors import asked, fleet
 from scheduler.selectors.asked import Asked
@@ -32,7 +32,8 @@ class Waiting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a process read last: who waits, by id and in its order, and who of them for what.
+    """What a process read last: who waits, by id and in its order, who of them for what and for
+    whom.
 
     `since` is the oldest transaction that was not seen to have ended; None where the reader had
     written itself, which it may take back. `under` is what else all of it holds under: the server
@@ -43,9 +44,10 @@ class Read:
     under: list[object]
     waiting: dict[WorkloadId, Waiting]
     unmet: dict[str, UnmetView]
+    gates: dict[str, GateView]
 
 
-NOTHING = Read(None, [], {}, {})
+NOTHING = Read(None, [], {}, {}, {})
 _last = NOTHING
 
 # `age` counts back from one number to all, so it compares them though they begin anew at times.
@@ -83,6 +85,14 @@ SELECT coalesce(workload_id, array_id)::text, count(*),
        count(unmet_at)
 FROM scheduler_dependency WHERE settled_at IS NULL GROUP BY 1
 """
+# The same of who waits for somebody's word: the gate that ends first, and how many there are.
+_GATES = """
+SELECT DISTINCT ON (1) coalesce(g.workload_id, g.array_id)::text, g.name::text, u.username::text,
+       extract(epoch FROM g.created_at)::bigint, extract(epoch FROM g.deadline_at)::bigint,
+       count(*) OVER (PARTITION BY coalesce(g.workload_id, g.array_id))
+FROM scheduler_gate g JOIN tenants_user u ON u.id = g.owner_id
+WHERE g.state = 'waiting' ORDER BY 1, g.deadline_at, g.name
+"""
 
 
 def last() -> Read:
@@ -93,8 +103,8 @@ def last() -> Read:
 
 def read(*, before: Read, holding: Collection[str]) -> Mapping[WorkloadId, Waiting]:
     """All that wait, by id, in its order. `holding` are those that hold something, of whom nobody
-    waits. In a transaction that is one moment of the database, and later than `before`: three
-    queries, and four for what changed."""
+    waits. In a transaction that is one moment of the database, and later than `before`: four
+    queries, and five for what changed."""
     global _last
     [[since, count, changed, *under]] = fleet.rows(_HEAD, [before.since])
     if before.since is None or before.under != under:
@@ -105,12 +115,15 @@ def read(*, before: Read, holding: Collection[str]) -> Mapping[WorkloadId, Waiti
     found = {row[0]: _waiting(row, asks[row[0]], before.waiting.get(row[0])) for row in rows}
     waiting = _now(known | found, count, holding)
     unmet = {of: UnmetView(*told) for of, *told in fleet.rows(_UNMET)}
-    for id in found if unmet == before.unmet else waiting:
+    gates = {of: GateView(*told) for of, *told in fleet.rows(_GATES)}
+    same = (unmet, gates) == (before.unmet, before.gates)
+    for id in found if same else waiting:
         one = waiting[id]
-        waits_for = _both(unmet.get(id), unmet.get(str(one.array)) if one.array else None)
-        if one.view.waits_for != waits_for:
-            waiting[id] = one._replace(view=replace(one.view, waits_for=waits_for))
-    _last = Read(since, under, waiting, unmet)
+        array = str(one.array) if one.array else ""
+        waits_for, gate = _both(unmet.get(id), unmet.get(array)), gates.get(array or id)
+        if (one.view.waits_for, one.view.gate) != (waits_for, gate):
+            waiting[id] = one._replace(view=replace(one.view, waits_for=waits_for, gate=gate))
+    _last = Read(since, under, waiting, unmet, gates)
     return waiting
 
 

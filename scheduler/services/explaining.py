@@ -23,10 +23,11 @@ from scheduler.core.units import NOBODY, UserId
 from scheduler.models import PodSet, Workload
 from scheduler.selectors import checks, history, policy
 from scheduler.selectors.load import load
-from scheduler.services import admissibility, arrays, asking, dependencies, workloads
+from scheduler.services import admissibility, arrays, asking, dependencies, gates, workloads
 from scheduler.services.specs import ArraySpec, WorkloadSpec
 from tenants import access
 from tenants.access import Action, Actor
+from tenants.gating import GateSpec
 from tenants.models import Project, Tenant
 
 BUDGET_S = 2.0
@@ -49,7 +50,7 @@ class Start:
 @dataclass(frozen=True, slots=True)
 class Explained:
     """`start` or `reason`, as of a moment. Checks name tenants, changes name pod sets. `forecast`
-    is that of a dry run of what would wait."""
+    is that of a dry run of what would wait, `gates` those that it would get."""
 
     as_of: datetime
     start: Start | None
@@ -58,6 +59,7 @@ class Explained:
     chains: tuple[Chain, ...]
     relaxations: tuple[Relaxation, ...]
     forecast: Forecast | None = None
+    gates: tuple[GateSpec, ...] = ()
 
 
 def of_workload(*, actor: Actor, workload: Workload, at: datetime) -> Explained:
@@ -93,17 +95,20 @@ def dry_run(
     [spec] = checked.specs
     with asking.turn(actor=actor, at=at):
         snapshot = load(at=at).snapshot
+        wanted = gates.wanted(project=project, spec=spec)
         pending = replace(
             admissibility.pending_view(project, spec, checked.flavors, checked.clusters, at),
             user=_submitter(actor, project),
             waits_for=dependencies.unmet(actor=actor, spec=spec),
+            gate=gates.first(wanted, at=snapshot.at),
         )
         rules = policy.current()
         found = _explain(snapshot, rules, pending)
         waits = isinstance(found.decision, Hold)
         estimate = _forecast(snapshot, rules, pending) if waits else None
     names = {str(pod_set.id): str(pod_set.id) for pod_set in pending.pod_sets}
-    return replace(_told(snapshot, found, at, pod_sets=names), forecast=estimate)
+    told = _told(snapshot, found, at, pod_sets=names)
+    return replace(told, forecast=estimate, gates=wanted)
 
 
 def _submitter(actor: Actor, project: Project) -> UserId:

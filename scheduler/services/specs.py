@@ -6,6 +6,7 @@ from uuid import UUID
 
 from scheduler.core.failures import RETRIES, Retries
 from scheduler.core.snapshot import TopologyView
+from tenants.gating import GateSpec
 
 PRIORITY_CLASSES: Mapping[str, int] = {"low": -100, "normal": 0, "high": 100, "urgent": 200}
 
@@ -94,7 +95,8 @@ class ArraySpec:
 @dataclass(frozen=True, slots=True)
 class WorkloadSpec:
     """`clusters` are names; empty accepts any. run_time_limit_s None is no limit, `topology` None
-    anywhere. It starts once all of `depends_on` have ended so. Its pods have `grace_s` from
+    anywhere. It starts once all of `depends_on` have ended so, and its `gates`, next to
+    those of its project, are open. Its pods have `grace_s` from
     SIGTERM to SIGKILL; evicted, it is told `notice_s` before that. With `move_to_better` it is
     stopped, too, to start again on an earlier of its flavors."""
 
@@ -108,6 +110,7 @@ class WorkloadSpec:
     labels: Mapping[str, str] = field(default_factory=dict)
     topology: TopologyView | None = None
     depends_on: tuple[DependencySpec, ...] = ()
+    gates: tuple[GateSpec, ...] = ()
     retries: Retries = RETRIES
     grace_s: int = GRACE_S
     notice_s: int = 0

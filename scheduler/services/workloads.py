@@ -22,6 +22,7 @@ from scheduler.services import (
     admissibility,
     dependencies,
     elements,
+    gates,
     stops,
     submit_rate,
     wishes,
@@ -91,6 +92,7 @@ def check(
     ]
     problems += wishes.problems(specs=specs, flavors=flavors.values())
     problems += dependencies.problems(actor=actor, specs=specs, array=array)
+    problems += gates.problems(project=project, specs=specs)
     if not problems:
         problems = admissibility.problems(
             project=project, specs=specs, flavors=flavors, clusters=clusters, at=at
@@ -118,9 +120,10 @@ def store(*, checked: Checked, at: datetime, array: WorkloadArray | None = None)
         workloads = _insert(
             actor, project, checked.specs, checked.flavors, checked.clusters, at, array
         )
-        dependencies.store(
-            of=zip(workloads if array is None else [array], checked.specs, strict=True)
-        )
+        works: Sequence[Workload | WorkloadArray] = workloads if array is None else [array]
+        submitted = list(zip(works, checked.specs, strict=True))
+        dependencies.store(of=submitted)
+        gates.store(of=submitted, project=project, at=at)
         stored = [(workload.id, workload.name) for workload in workloads]
         if array is not None:
             stored += elements.copy(first=workloads[0], array=array)

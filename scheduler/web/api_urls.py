@@ -2,7 +2,15 @@
 
 from django.urls import path
 
-from scheduler.web import api, array_api, defragment_api, explain_api, losses_api, pool_api
+from scheduler.web import (
+    api,
+    array_api,
+    defragment_api,
+    explain_api,
+    gate_api,
+    losses_api,
+    pool_api,
+)
 
 urlpatterns = [
     path("workloads", api.WorkloadsApi.as_view(), name="workloads"),
@@ -22,6 +30,19 @@ urlpatterns = [
         name="workload-explanation",
     ),
     path("workloads/<uuid:id>/events", api.EventsApi.as_view(), name="workload-events"),
+    path("gates", gate_api.GatesApi.as_view(), name="gates"),
+    path(
+        "workloads/<uuid:id>/gates/<slug:name>",
+        gate_api.WorkloadGateApi.as_view(),
+        name="workload-gate",
+    ),
+    path("arrays/<uuid:id>/gates/<slug:name>", gate_api.ArrayGateApi.as_view(), name="array-gate"),
+    path("projects/<uuid:id>/gates", gate_api.StandingGatesApi.as_view(), name="project-gates"),
+    path(
+        "projects/<uuid:id>/gates/<slug:name>",
+        gate_api.StandingGateApi.as_view(),
+        name="project-gate",
+    ),
     path("arrays", array_api.ArraysApi.as_view(), name="arrays"),
     path("arrays/<uuid:id>", array_api.ArrayApi.as_view(), name="array"),
     path("arrays/<uuid:id>/cancel", array_api.ArrayCancelApi.as_view(), name="array-cancel"),

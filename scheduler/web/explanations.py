@@ -12,6 +12,7 @@ from scheduler.core.checks import Chain, Check, CheckCode
 from scheduler.core.reasons import Reason
 from scheduler.services.explaining import Explained
 from scheduler.web.outputs import EstimateOut, ReasonOut
+from tenants.gating import KINDS
 
 type Out = dict[str, Any]  # Any: JSON values, datetime
 
@@ -104,10 +105,20 @@ class ExplanationOut(serializers.Serializer[Any]):  # Any: plain rows
     relaxations = RelaxationOut(many=True, help_text="The cheapest first.")
 
 
+class WantedGateOut(serializers.Serializer[Any]):  # Any: plain rows
+    name = serializers.CharField()
+    kind = serializers.ChoiceField(choices=list(KINDS))
+    owner = serializers.CharField()
+    within_s = serializers.IntegerField(allow_null=True)
+
+
 class DryRunOut(ExplanationOut):
     estimate = EstimateOut(allow_null=True, help_text="Of what would wait.")
     of_element = serializers.BooleanField(
         help_text="Whether it is told of one element of the array that was asked about."
+    )
+    gates = WantedGateOut(
+        many=True, help_text="Those that it would get, the project's first; all have to open."
     )
 
 
@@ -135,7 +146,12 @@ def dry_run(found: Explained, *, of_element: bool) -> Out:
             "basis": made.basis.value,
         }
     )
-    return {**explanation(found), "estimate": estimate, "of_element": of_element}
+    return {
+        **explanation(found),
+        "estimate": estimate,
+        "of_element": of_element,
+        "gates": [asdict(each) for each in found.gates],
+    }
 
 
 def _reason(reason: Reason) -> Out:

@@ -6,7 +6,7 @@ from drf_spectacular.utils import extend_schema_serializer
 from rest_framework import serializers
 
 from scheduler.core.lifecycle import State
-from scheduler.web import array_input
+from scheduler.web import array_input, gate_input
 from scheduler.web.details import (
     AttemptOut,
     DispatchOut,
@@ -85,6 +85,7 @@ class WorkloadOut(serializers.Serializer[Any]):  # Any: plain rows
 
 class WorkloadDetailOut(WorkloadOut):
     depends_on = array_input.NeedOut(many=True)
+    gates = gate_input.GateOut(many=True, help_text="Its own, or those of its array.")
     clusters = serializers.ListField(child=serializers.CharField())
     topology = TopologyOut(allow_null=True)
     retries = RetriesOut()

@@ -12,10 +12,11 @@ from controlplane.kernel.errors import Invalid, Problem
 from scheduler.core.lifecycle import State
 from scheduler.services import specs
 from scheduler.services.specs import ArraySpec, WorkloadSpec
-from scheduler.web import array_input, submission
+from scheduler.web import array_input, gate_input, submission
 from scheduler.web.reading import Faults, Json
 from scheduler.web.terms import RetriesIn
 from scheduler.web.wishes import WishIn
+from tenants.gating import MAX_GATES
 
 MAX_BATCH = 500
 BATCH_FIELDS = frozenset({"project", "workloads"})
@@ -206,6 +207,9 @@ class SpecIn(StrictSerializer):
     topology = TopologyIn(required=False, allow_null=True)
     depends_on: serializers.BaseSerializer[Any] = serializers.ListSerializer(  # Any: rows
         child=array_input.DependencyIn(), required=False, max_length=specs.MAX_DEPENDENCIES
+    )
+    gates: serializers.BaseSerializer[Any] = serializers.ListSerializer(  # Any: rows
+        child=gate_input.GateIn(), required=False, max_length=MAX_GATES
     )
     retries = RetriesIn(required=False, allow_null=True)
     grace_s = Integer(

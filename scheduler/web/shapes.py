@@ -15,6 +15,7 @@ from scheduler.selectors.dispatch import Dispatch
 from scheduler.selectors.idleness import Idle
 from scheduler.selectors.standing import Standing
 from scheduler.web import terms, wishes
+from scheduler.web.gate_input import GateOut
 
 type Out = dict[str, Any]  # Any: JSON values, UUID, datetime
 
@@ -75,6 +76,7 @@ def detail(
     return {
         **workload(row, ties.array),
         "depends_on": [_need(each) for each in ties.needs],
+        "gates": GateOut(ties.gates, many=True).data,
         "clusters": [cluster.name for cluster in row.clusters.all()],
         "topology": _topology(row),
         "retries": terms.shown(row),

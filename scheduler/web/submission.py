@@ -14,7 +14,7 @@ from controlplane.kernel.errors import Problem
 from scheduler.core.snapshot import TopologyView
 from scheduler.services import specs
 from scheduler.services.specs import PodSetSpec, WorkloadSpec
-from scheduler.web import array_input, terms, wishes
+from scheduler.web import array_input, gate_input, terms, wishes
 from scheduler.web.reading import MISSING, Faults, Json, shown
 
 MAX_NAME = 100
@@ -43,7 +43,7 @@ OF_ARRAYS = frozenset({"BERTH_ARRAY_INDEX", "BERTH_ARRAY_SIZE"})
 
 WORKLOAD_FIELDS = frozenset(
     {"name", "priority_class", "preemptible", "run_time_limit_s", "clusters", "labels", "topology",
-     "move_to_better", "retries", "grace_s", "notice_s", "depends_on", "pod_sets"}
+     "move_to_better", "retries", "grace_s", "notice_s", "depends_on", "gates", "pod_sets"}
 )  # fmt: skip
 TOPOLOGY_FIELDS = frozenset({"level", "mode"})
 TOPOLOGY_MODES = ["required", "preferred"]
@@ -87,6 +87,7 @@ def read(
     labels = faults.mapping(data, "labels", root, MAX_LABELS, _label_fault)
     topology = _topology(data, root, faults)
     depends_on = array_input.depends_on(data, root, faults)
+    gates = gate_input.gates(data, root, faults)
     retries = terms.retries(data, root, faults)
     grace_s = faults.integer(
         data, "grace_s", root, specs.MIN_GRACE_S, specs.MAX_GRACE_S, specs.GRACE_S
@@ -107,6 +108,7 @@ def read(
             labels=labels,
             topology=topology,
             depends_on=depends_on,
+            gates=gates,
             retries=retries,
             grace_s=grace_s,
             notice_s=notice_s,

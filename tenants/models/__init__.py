@@ -1,6 +1,7 @@
 """Who may use how much, and who pays: one aggregate a file."""
 
 from tenants.models.budget import MAX_BUDGET_H, Budget, BudgetMode, Period
+from tenants.models.gate import GateKind, StandingGate
 from tenants.models.ledger import Charge, Rate, UsageInterval
 from tenants.models.member import Member, Role
 from tenants.models.past import PastUse
@@ -26,6 +27,7 @@ __all__ = [
     "BudgetMode",
     "Charge",
     "Decision",
+    "GateKind",
     "Member",
     "PastUse",
     "Period",
@@ -38,6 +40,7 @@ __all__ = [
     "Role",
     "Scope",
     "SignInTally",
+    "StandingGate",
     "Tenant",
     "TenantQuota",
     "Token",

@@ -12,6 +12,7 @@ from tenants.models.project import Project
 class Scope(models.TextChoices):
     READ = "read"
     SUBMIT = "submit"  # submit and cancel workloads
+    GATE = "gate"  # see and decide gates, nothing else
     QUOTA = "quota"  # ask for quota
     OPERATE = "operate"  # clusters, quotas
 

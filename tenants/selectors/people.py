@@ -104,6 +104,8 @@ def token(*, actor: Actor, id: UUID) -> Token:
 
 
 def offered_scopes(*, actor: Actor) -> list[Scope]:
-    """Those that permit a token of the actor anything: to read always, the others by roles."""
+    """Those that permit a token of the actor anything: to read, and to decide gates that are its
+    own, always, the others by roles."""
+    always = {Scope.READ, Scope.GATE}
     own = frozenset[Action]().union(*(ROLE_ACTIONS[Role(m.role)] for m in actor.memberships))
-    return [scope for scope in Scope if scope == Scope.READ or SCOPE_ACTIONS[scope] & own]
+    return [scope for scope in Scope if scope in always or SCOPE_ACTIONS[scope] & own]

@@ -17,6 +17,7 @@ _FIELDS = {"/nominal_milli": "amount", "/reason": "reason"}
 SCOPES = {
     Scope.READ: "See workloads, queues, quota and spend",
     Scope.SUBMIT: "Submit and cancel workloads",
+    Scope.GATE: "See and decide gates; alone, nothing else",
     Scope.QUOTA: "Ask for quota",
     Scope.OPERATE: "Operate clusters, flavors, prices, quotas and queues",
 }

@@ -52,6 +52,9 @@ def build(cast: Cast) -> World:
     running = factories.workload(cast.detection, cast.ben, [flavor], state=State.RUNNING)
     waiting = factories.workload(cast.detection, cast.ben, [flavor])
     array = factories.array(cast.detection, cast.ben, [flavor])
+    for work in (waiting, array):
+        factories.gate(work, cast.ben)
+    factories.standing_gate(cast.detection, cast.ben)
     placement = factories.place(running, node, flavor)
     factories.charge(factories.usage(placement), rate)
     factories.estimate(running)

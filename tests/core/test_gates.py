@@ -67,7 +67,7 @@ def test_a_held_queue_is_told_before_it_and_a_dependency_after_it() -> None:
 def test_its_start_is_not_estimated() -> None:
     of = fleet(behind(job("w")), job("other"))
     made = forecast(snapshot=of, policy=Policy(), run_times={}, passes=3, seed=1)
-    found = {each.workload: each for each in made}
+    found = {str(each.workload): each for each in made}
     assert (found["w"].p50_s, found["w"].basis) == (None, Basis.NONE)
     assert found["other"].p50_s == 0
 

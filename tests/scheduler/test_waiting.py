@@ -211,5 +211,5 @@ def test_nothing_is_kept_of_another_database(committed: Stage) -> None:
     started, _, capped = last.under
     [(id, one)] = last.waiting.items()
     other = {id: one._replace(version=77)}
-    waiting._last = waiting.Read(last.since, [started, object(), capped], other, {})
+    waiting._last = waiting.Read(last.since, [started, object(), capped], other, {}, {})
     assert [each.version for each in seen().values()] == [1]

@@ -78,10 +78,10 @@ def test_it_says_how_to_use_it_and_what_there_is(browse: Browse, cast: Cast) -> 
 @pytest.mark.parametrize(
     ("who", "scopes"),
     [
-        ("ben", ["read", "submit", "quota"]),
-        ("vik", ["read"]),
-        ("pia", ["read"]),
-        ("oz", ["read", "submit", "operate"]),
+        ("ben", ["read", "submit", "gate", "quota"]),
+        ("vik", ["read", "gate"]),
+        ("pia", ["read", "gate"]),
+        ("oz", ["read", "submit", "gate", "operate"]),
     ],
 )
 def test_only_scopes_that_one_has_a_use_for_are_offered(
