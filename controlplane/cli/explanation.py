@@ -22,6 +22,8 @@ def lines(answer: Json) -> Iterator[str]:
     if made and made["p50_s"] is not None:
         late = f" to {-(-made['p90_s'] // 60)}" if made["p90_s"] is not None else " or more"
         yield f"starts in about {-(-made['p50_s'] // 60)}{late} min"
+    for gate in answer.get("gates", ()):
+        yield f"would get the gate {gate['name']}, for {gate['owner']} to open"
     for one in answer["relaxations"]:
         yield f"  help  {one['text']}{' It would start now.' if one['starts_now'] else ''}"
     for check in answer["checks"]:

@@ -11,6 +11,7 @@ COMMANDS = {
     "queue": "controlplane.cli.remote:queue",
     "explain": "controlplane.cli.remote:explain",
     "cancel": "controlplane.cli.remote:cancel",
+    "gate": "controlplane.cli.deciding:gate",
     "release": "controlplane.cli.remote:release",
     "import-trace": "controlplane.cli.trace:import_trace",
 }

@@ -15,6 +15,7 @@ from controlplane.cli.arrays import Named
 from controlplane.cli.client import Client, SaidNo
 from controlplane.cli.document import MAX_BYTES, Refused
 from controlplane.cli.flavors import Memory, choose, wish
+from controlplane.cli.gates import Declared
 from controlplane.cli.login import client_for
 from scheduler.services import specs
 
@@ -80,6 +81,10 @@ def remote[**P, R](
     help="Each element of --array after the one of its index in the array it is to start after.",
 )  # fmt: skip
 @click.option("--hold", is_flag=True, help="Hold it, not cancel it, if that can't come any more.")
+@click.option(
+    "--gate", "gates", type=Declared(), multiple=True,
+    help="OWNER has to open it first, and may refuse; KIND is data, approval, budget or other.",
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Ask what would become of it; submit nothing.")
 @click.option("--print", "print_only", is_flag=True, help="Print what would be sent.")
 @remote
@@ -102,6 +107,7 @@ def submit(
     array: dict[str, int] | None,
     by_index: bool,
     hold: bool,
+    gates: tuple[Json, ...],
     dry_run: bool,
     print_only: bool,
     output: str,
@@ -143,13 +149,20 @@ def submit(
         body["notice_s"] = notice
     if needs := arrays.needs(after, by_index=by_index, hold=hold):
         body["depends_on"] = needs
+    if gates:
+        body["gates"] = list(gates)
     if array:
         body |= array
     if print_only:
-        _print_json(body)
+        print_json(body)
         return
     places = {pointer: f"{file}: {place}" for pointer, place in read.places.items()}
-    options = {"/project": "--project", "/clusters": "--cluster", **arrays.OPTIONS}
+    options = {
+        "/project": "--project",
+        "/clusters": "--cluster",
+        "/gates": "--gate",
+        **arrays.OPTIONS,
+    }
     options["/topology"] = "--within" if within else "--near"
     options |= {f"{_POD_SET}/flavors": "--flavor"} if flavors else {}
     options |= {f"{_POD_SET}/wish": "--least-gpu-memory", f"{_POD_SET}/wish/vendors": "--vendor"}
@@ -161,7 +174,7 @@ def submit(
     except SaidNo as error:
         raise _in_terms_of(places | options, error) from error
     if output == "json":
-        _print_json(made)
+        print_json(made)
     elif dry_run:
         _print_explanation(made)
     elif array:
@@ -201,9 +214,9 @@ def get(
         found = client.get("workloads", project=wanted, state=state, limit=str(limit))
         rows = found["items"]
     if output == "json":
-        _print_json(found)
+        print_json(found)
         return
-    _print_table(
+    print_table(
         ["ID", "NAME", "STATE", "GPUS", "FLAVORS", "SUBMITTED", "WHY"],
         [
             [*_called(row), row["gpus"], ",".join(row["flavors"]), row["submitted_at"], _why(row)]
@@ -220,9 +233,9 @@ def queue(client: Client, *, project: str, limit: int, output: str) -> None:
     """Show what waits in a project, in order, and why."""
     found = client.get("queues", project_id(client, project), limit=str(limit))
     if output == "json":
-        _print_json(found)
+        print_json(found)
         return
-    _print_table(
+    print_table(
         ["#", "WORKLOAD", "NAME", "GPUS", "STARTS IN", "AS OF", "WHY"],
         [
             [row["position"], row["workload"], row["name"], row["gpus"], _starts(row), _as_of(row),
@@ -239,7 +252,7 @@ def explain(client: Client, *, workload: UUID, output: str) -> None:
     """Say why a workload waits, check by check, and what would help."""
     found = client.get("workloads", str(workload), "explanation")
     if output == "json":
-        _print_json(found)
+        print_json(found)
     else:
         _print_explanation(found)
 
@@ -264,7 +277,7 @@ def release(client: Client, *, work: Named, output: str) -> None:
 
 def _print_work(kind: str, made: Json, output: str) -> None:
     if output == "json":
-        _print_json(made)
+        print_json(made)
     elif kind == "array":
         click.echo(f"array {made['id']}: {arrays.counts(made)}")
     else:
@@ -337,11 +350,11 @@ def _print_explanation(answer: Json) -> None:
         click.echo(_plain(line))
 
 
-def _print_json(value: Json) -> None:
+def print_json(value: Json) -> None:
     click.echo(json.dumps(value, indent=2))
 
 
-def _print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+def print_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Columns as wide as their content; what a server sends can't steer the terminal."""
     cells = [list(head)] + [[_plain(value) for value in row] for row in rows]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]

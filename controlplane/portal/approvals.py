@@ -1,4 +1,5 @@
-"""Requests for quota: everybody's own, and the answer by those who may give one."""
+"""Requests for quota: everybody's own, and the answer by those who may give one. Beside them, the
+gates of work that wait for the reader, which are decided on its page."""
 
 from decimal import Decimal
 from typing import Any
@@ -15,12 +16,16 @@ from controlplane.kernel.errors import AppError, Conflict, Invalid, NotAllowed
 from controlplane.kernel.forms import Posted, StrictForm
 from controlplane.kernel.htmx import go, id_in, minute, page, partial, revision, unchanged
 from scheduler.core.reasons import in_units
+from scheduler.selectors import gates as of_gates
 from scheduler.selectors import guarantees
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import QuotaRequest
 from tenants.selectors import people, tree
 from tenants.services import quotas, requests
+
+GATES_SHOWN = 50
+"""Of those that wait for the reader, the oldest."""
 
 
 class DecisionForm(StrictForm):
@@ -78,7 +83,8 @@ def _list(
 ) -> HttpResponse:
     waiting = tree.open_requests(actor=actor)
     decided, older = tree.decided_requests(actor=actor, before=id_in(request.GET, "before"))
-    rev = revision(waiting, decided, minute(clock.now()))
+    gates = list(of_gates.to_decide(actor=actor).order_by("id")[:GATES_SHOWN])
+    rev = revision(waiting, decided, [gate.id for gate in gates], minute(clock.now()))
     same = None if status != 200 else unchanged(request, rev)
     if same is not None:
         return same
@@ -93,6 +99,7 @@ def _list(
             for quota_request in waiting
         ],
         "decided": decided,
+        "gates": gates,
         "older_url": f"{reverse('request-list')}?before={older}" if older else "",
         "before": request.GET.get("before", ""),
         "may_request": people.projects(actor=actor, action=Action.REQUEST_QUOTA).exists(),

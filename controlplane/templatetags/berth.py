@@ -203,6 +203,10 @@ STATUSES = {
     "OK": Status("Enough left", "check", "run"),
     "WARNED": Status("Nearly used up", "alert-triangle", "warn"),
     "USED": Status("Used up", "hand-stop", "bad"),
+    # gates
+    "GATE-WAITING": Status("Not open yet", "clock", "wait"),
+    "GATE-OPEN": Status("Open", "check", "done"),
+    "GATE-REFUSED": Status("Refused", "x", "bad"),
     # requests for quota
     "OPEN": Status("Open", "inbox", "wait"),
     "GRANTED": Status("Granted", "check", "done"),

@@ -14,8 +14,10 @@ from controlplane.kernel.htmx import go, minute, page, partial, revision, unchan
 from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.models import WorkloadArray
 from scheduler.selectors import arrays as selectors
+from scheduler.selectors import gates as of_gates
 from scheduler.selectors import listing
 from scheduler.services import arrays
+from scheduler.web import gate_forms
 from tenants import access
 from tenants.access import Action, Actor
 
@@ -56,7 +58,9 @@ def array_page(
     shown = listing.elements(array=array, state=state, start=start)
     needs = selectors.needs_of_array(actor=actor, array=array)
     live = any(whole.states[each] for each in State if each not in TERMINAL)
-    rev = revision(whole, shown, needs, minute(clock.now()))
+    gates = of_gates.of_array(array)
+    decided = [(gate.id, gate.state) for gate in gates]
+    rev = revision(whole, shown, needs, decided, minute(clock.now()))
     same = None if refusal else unchanged(request, rev)
     if same is not None:
         return same
@@ -65,6 +69,7 @@ def array_page(
         "whole": whole,
         "elements": shown,
         "needs": needs,
+        "gates": gate_forms.shown(actor=actor, work=array, gates=gates),
         "state": state,
         "start": start,
         "live": live,

@@ -30,6 +30,7 @@ from scheduler.selectors import detail as details
 from scheduler.selectors.listing import Narrowed
 from scheduler.selectors.queues import position_of
 from scheduler.services import workloads
+from scheduler.web import gate_forms
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.selectors import people, prices
@@ -98,9 +99,9 @@ def detail_page(
     place = position_of(workload) if workload.state == State.PENDING else None
     charged = shown.cost.charged if shown.cost else None
     ties = arrays.ties(actor=actor, workload=workload)
-    rev = revision(
-        replace(shown, cost=None), charged, place, ties, ten_seconds(at) if live else None
-    )
+    decided = [(gate.id, gate.state) for gate in ties.gates]
+    facts = replace(shown, cost=None), charged, place, replace(ties, gates=()), decided
+    rev = revision(facts, ten_seconds(at) if live else None)
     same = None if refusal else unchanged(request, rev)
     if same is not None:
         return same
@@ -108,6 +109,7 @@ def detail_page(
         "workload": workload,
         "detail": shown,
         "ties": ties,
+        "gates": gate_forms.shown(actor=actor, work=workload, gates=ties.gates),
         "place": place,
         "live": live,
         "rev": rev,

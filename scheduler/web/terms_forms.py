@@ -1,5 +1,5 @@
-"""The part of the submit form on what it waits for, on failing and on being stopped: the fields of
-`terms`, and of `depends_on`, as a person types them."""
+"""The part of the submit form on what and whom it waits for, on failing and on being stopped: the
+fields of `terms`, of `depends_on`, and of one of `gates`, as a person types them."""
 
 import re
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from controlplane.kernel.forms import StrictForm
 from scheduler.core.failures import MOST_RETRIES, RETRIES, WORDS, FailureClass
 from scheduler.selectors.arrays import AFTER_TEXTS
 from scheduler.services import specs
+from tenants.gating import KINDS, MAX_DECIDE_S
 
 TERMS_PLACES: Sequence[tuple[str, str]] = (
     (r"/notice_s", "notice_s"),
@@ -21,6 +22,10 @@ TERMS_PLACES: Sequence[tuple[str, str]] = (
     (r"/depends_on/\d+/kind", "after_kind"),
     (r"/depends_on/\d+/by_index", "after_by_index"),
     (r"/depends_on\b.*", "after"),
+    (r"/gates/0/kind", "gate_kind"),
+    (r"/gates/0/owner", "gate_owner"),
+    (r"/gates/0/within_s", "gate_hours"),
+    (r"/gates\b.*", "gate"),
 )
 """As `forms._PLACES`, of the fields here."""
 _WORK = re.compile(r"(?:(array:)|\S*/(workloads|arrays)/)?([0-9a-fA-F-]{36})/?")
@@ -55,6 +60,23 @@ class TermsForm(StrictForm):
     after_hold = forms.BooleanField(
         required=False, label="Hold it if that can't come any more",
         help_text="Until it is released. Not ticked: it is cancelled then.",
+    )  # fmt: skip
+    gate = forms.CharField(
+        label="Gate", required=False, max_length=40,
+        help_text="A name for it, as data-ready. Its project's gates come by themselves.",
+    )  # fmt: skip
+    gate_kind = forms.ChoiceField(
+        label="It is about", required=False, initial=KINDS[-1],
+        choices=[(kind, kind.capitalize()) for kind in KINDS],
+        help_text="An approval is for somebody else than you to give.",
+    )  # fmt: skip
+    gate_owner = forms.CharField(
+        label="Who opens it", required=False, max_length=150,
+        help_text="The name of somebody with a role in the project.",
+    )  # fmt: skip
+    gate_hours = forms.IntegerField(
+        label="Within, hours", required=False, min_value=1, max_value=MAX_DECIDE_S // 3600,
+        help_text="Not opened by then, it is cancelled. Empty: it waits.",
     )  # fmt: skip
     retry_limit = forms.IntegerField(
         label="Tries after a failure", initial=RETRIES.limit, min_value=0, max_value=MOST_RETRIES,
@@ -97,6 +119,16 @@ class TermsForm(StrictForm):
                 )
         return [int(word) for word in words]
 
+    def _gates(self) -> list[dict[str, Any]]:  # Any: JSON values
+        """The one of the form, none without a name and an owner."""
+        name, owner = self.cleaned_data["gate"].strip(), self.cleaned_data["gate_owner"].strip()
+        hours = self.cleaned_data["gate_hours"]
+        if not name and not owner:
+            return []
+        kind = self.cleaned_data["gate_kind"] or KINDS[-1]
+        within_s = None if hours is None else hours * 3600
+        return [{"name": name, "kind": kind, "owner": owner, "within_s": within_s}]
+
     def terms(self) -> dict[str, Any]:  # Any: JSON values
         """A part of the mapping that `serializers.parse` reads."""
         cleaned = self.cleaned_data
@@ -110,6 +142,7 @@ class TermsForm(StrictForm):
             "notice_s": cleaned["notice_s"] or 0,
             "grace_s": cleaned["grace_s"] or specs.GRACE_S,
             "depends_on": [one | how for one in cleaned["after"]],
+            "gates": self._gates(),
             "retries": {
                 "limit": RETRIES.limit if limit is None else limit,
                 "on": cleaned["retry_on"],

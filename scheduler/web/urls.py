@@ -6,6 +6,7 @@ from scheduler.web import (
     array_pages,
     defragment_pages,
     explain_pages,
+    gate_pages,
     pages,
     queue_pages,
     release_pages,
@@ -19,6 +20,12 @@ urlpatterns = [
     path("workloads/<uuid:id>", pages.workload_detail, name="workload-detail"),
     path("workloads/<uuid:id>/cancel", pages.workload_cancel, name="workload-cancel"),
     path("workloads/<uuid:id>/release", release_pages.workload_release, name="workload-release"),
+    path(
+        "workloads/<uuid:id>/gates/<slug:name>",
+        gate_pages.workload_gate,
+        name="workload-gate-decide",
+    ),
+    path("arrays/<uuid:id>/gates/<slug:name>", gate_pages.array_gate, name="array-gate-decide"),
     path(
         "workloads/<uuid:id>/explanation",
         explain_pages.workload_explanation,

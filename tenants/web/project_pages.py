@@ -1,5 +1,5 @@
-"""One project's page: the state of its queue, its caps, least run time and idle limit, with what
-changes them."""
+"""One project's page: the state of its queue, its caps, least run time, idle limit and gates, with
+what changes them."""
 
 from uuid import UUID
 
@@ -11,6 +11,7 @@ from django.urls import reverse
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Conflict, Invalid
+from controlplane.kernel.forms import no_fields
 from controlplane.kernel.htmx import focus_fault, go, page
 from scheduler.selectors import queues as selectors
 from tenants import access
@@ -18,8 +19,10 @@ from tenants.access import Action
 from tenants.models import Project, QueueState
 from tenants.selectors import idle_limits as limits_in_force
 from tenants.selectors import people
+from tenants.selectors.gates import of_project
 from tenants.selectors.run_times import inherited
-from tenants.services import idle_limits, queues, run_times
+from tenants.services import gates, idle_limits, queues, run_times
+from tenants.web.gate_forms import StandingGateForm
 from tenants.web.queue_forms import CapsForm, IdleLimitForm, MinRunTimeForm, QueueForm
 
 _MOVED = {
@@ -113,6 +116,40 @@ def project_idle_limit(request: HttpRequest, id: UUID) -> HttpResponse:
     return _page(request, project, idle_form=form, status=422)
 
 
+@page("POST")
+def project_gate_add(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Put a gate before all its work from now on; 422 with the form when there can't be such."""
+    actor = actor_of(request)
+    project = people.project(actor=actor, id=id)
+    access.authorize(actor, Action.EDIT_QUOTA, project=project)
+    form = StandingGateForm(request.POST, request.FILES)
+    status = 422
+    if form.is_valid():
+        try:
+            gates.add(actor=actor, project=project, gate=form.gate, at=clock.now())
+        except Invalid as error:
+            form.add_error((error.pointer or "").lstrip("/") or None, error.message)
+        except Conflict as error:
+            form.add_error("name", error.message)
+            status = 409
+        else:
+            name = form.gate.name
+            messages.success(request, f"What is submitted from now on gets the gate {name}.")
+            return go(request, reverse("project-detail", args=[project.id]))
+    focus_fault(form)
+    return _page(request, project, gate_form=form, status=status)
+
+
+@page("POST")
+def project_gate_remove(request: HttpRequest, id: UUID, name: str) -> HttpResponse:
+    actor = actor_of(request)
+    project = people.project(actor=actor, id=id)
+    no_fields(request)
+    gates.remove(actor=actor, project=project, name=name, at=clock.now())
+    messages.success(request, f"What is submitted from now on goes without the gate {name}.")
+    return go(request, reverse("project-detail", args=[project.id]))
+
+
 def _page(
     request: HttpRequest,
     project: Project,
@@ -121,6 +158,7 @@ def _page(
     caps_form: CapsForm | None = None,
     run_time_form: MinRunTimeForm | None = None,
     idle_form: IdleLimitForm | None = None,
+    gate_form: StandingGateForm | None = None,
     status: int = 200,
 ) -> HttpResponse:
     """With what was posted of one of its forms; the others are as things are now."""
@@ -138,6 +176,8 @@ def _page(
         "run_time_form": run_time_form or MinRunTimeForm(initial=now),
         "idle_limit": limits_in_force.own(project) or above.limit,
         "idle_limit_by": "" if limits_in_force.own(project) else above.by or "the fleet",
+        "gates": of_project(project).order_by("id"),
+        "gate_form": gate_form or StandingGateForm(),
         "idle_form": idle_form or IdleLimitForm(initial=idle_now),
     }
     return render(request, "tenants/project_detail.html", context, status=status)

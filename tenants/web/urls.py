@@ -37,6 +37,12 @@ urlpatterns = [
         project_pages.project_idle_limit,
         name="project-idle-limit-set",
     ),
+    path("projects/<uuid:id>/gates", project_pages.project_gate_add, name="project-gate-add"),
+    path(
+        "projects/<uuid:id>/gates/<slug:name>/remove",
+        project_pages.project_gate_remove,
+        name="project-gate-remove",
+    ),
     path("reservations", reservation_pages.reservation_list, name="reservation-list"),
     path(
         "reservations/<uuid:id>/cancel",

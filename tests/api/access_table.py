@@ -1,4 +1,5 @@
-"""Who may do what, route by route: the one table that the access matrix is checked against.
+"""Who may do what, route by route: the table that the access matrix is checked against, of the
+API; that of pages is page_access_table.py.
 
 A row is (method, route) → the statuses of world.COLUMNS, in their order. A route of the URLconf
 without a row fails the suite, and so does a method that a route answers without having a row.
@@ -105,16 +106,19 @@ _SPEND = "200 200 200 200 403 200 200 404 401 401 200 404 200"
 _OPEN = "200 200 200 200 200 200 200 200 200 401 200 200 200"
 _OPERATE = "403 403 403 403 403 200 403 403 401 401 403 403 403"
 """What belongs to the fleet: a tenant's operator may not either."""
-_OF_FLEET = "403 403 403 403 403 200 200 403 401 401 403 403 403"
+OF_FLEET = "403 403 403 403 403 200 200 403 401 401 403 403 403"
 _SETS_QUOTA = "403 403 200 403 403 200 403 404 401 401 403 404 403"
 _MANAGE_QUEUE = "200 403 200 403 403 200 403 404 401 401 403 404 200"
 _EDIT_QUOTA = "403 403 200 403 403 200 403 404 401 401 403 404 403"
 _EDIT_QUOTA_OF_TENANT = "403 403 200 403 403 200 403 404 401 401 403 403 403"
 _EDIT_TENANTS = "403 403 403 403 403 200 403 404 401 401 403 403 403"
+_DECIDES_GATE = "200 403 403 200 403 403 403 404 401 401 403 404 200"
+"""ben, the member, owns the gates."""
+OPENED = {"state": "open", "note": "Copied."}
 _OPERATE_MAKES = _OPERATE.replace("200", "201")
 _IDLE_LIMIT = {"idle_timeout_s": 3600, "idle_warning_s": 600}
-_ID, _WORKLOAD = {"id": "workload"}, {"id": "workload"}
-_ARRAY = {"id": "array"}
+_ID, WORKLOAD = {"id": "workload"}, {"id": "workload"}
+ARRAY = {"id": "array"}
 
 API: dict[tuple[str, str], Row] = {
     ("GET", "schema"): Row(_OPEN),
@@ -227,7 +231,7 @@ API: dict[tuple[str, str], Row] = {
         _OPERATE.replace("200", "204"), {"id": "draining cluster"}
     ),
     ("GET", "pools/<uuid:id>/fit"): Row(_EVERYBODY, {"id": "cluster"}),
-    ("GET", "layouts/advice"): Row(_OF_FLEET),
+    ("GET", "layouts/advice"): Row(OF_FLEET),
     ("GET", "nodes"): Row(_EVERYBODY),
     ("GET", "devices"): Row(_EVERYBODY),
     ("GET", "flavors"): Row(_EVERYBODY),
@@ -249,143 +253,45 @@ API: dict[tuple[str, str], Row] = {
         "200 403 403 200 403 403 403 404 401 401 403 404 200",
         body=lambda world: factories.submission(world.project),
     ),
-    ("GET", "workloads/<uuid:id>"): Row(_TENANTS, _WORKLOAD),
+    ("GET", "workloads/<uuid:id>"): Row(_TENANTS, WORKLOAD),
     ("GET", "workloads/<uuid:id>/explanation"): Row(_TENANTS, {"id": "waiting workload"}),
-    ("GET", "workloads/<uuid:id>/events"): Row(_TENANTS, _WORKLOAD),
+    ("GET", "workloads/<uuid:id>/events"): Row(_TENANTS, WORKLOAD),
     ("POST", "workloads/<uuid:id>/cancel"): Row(
-        "200 403 200 200 403 200 403 404 401 401 403 404 200", _WORKLOAD
+        "200 403 200 200 403 200 403 404 401 401 403 404 200", WORKLOAD
     ),
     ("POST", "workloads/<uuid:id>/release"): Row(
-        "409 403 409 409 403 409 403 404 401 401 403 404 409", _WORKLOAD
+        "409 403 409 409 403 409 403 404 401 401 403 404 409", WORKLOAD
     ),
     ("POST", "workloads/<uuid:id>/checkpoint"): Row(
-        "200 403 200 200 403 200 403 404 401 401 403 404 200", _WORKLOAD
+        "200 403 200 200 403 200 403 404 401 401 403 404 200", WORKLOAD
+    ),
+    ("GET", "gates"): Row(_EVERYBODY),
+    ("POST", "workloads/<uuid:id>/gates/<slug:name>"): Row(
+        _DECIDES_GATE, {"id": "waiting workload", "name": "=data"}, body=lambda world: OPENED
+    ),
+    ("POST", "arrays/<uuid:id>/gates/<slug:name>"): Row(
+        _DECIDES_GATE, {"id": "array", "name": "=data"}, body=lambda world: OPENED
+    ),
+    ("GET", "projects/<uuid:id>/gates"): Row(_TENANTS, {"id": "project"}),
+    ("POST", "projects/<uuid:id>/gates"): Row(
+        _SETS_QUOTA.replace("200", "201"),
+        {"id": "project"},
+        body=lambda world: {"name": "paid", "kind": "budget", "owner": "ada"},
+    ),
+    ("DELETE", "projects/<uuid:id>/gates/<slug:name>"): Row(
+        _SETS_QUOTA.replace("200", "204"), {"id": "project", "name": "=data"}
     ),
     ("POST", "arrays"): Row(
         "201 403 403 201 403 403 403 404 401 401 403 404 201",
         body=lambda world: factories.submission(world.project, size=2),
     ),
-    ("GET", "arrays/<uuid:id>"): Row(_TENANTS, _ARRAY),
+    ("GET", "arrays/<uuid:id>"): Row(_TENANTS, ARRAY),
     ("POST", "arrays/<uuid:id>/cancel"): Row(
-        "200 403 200 200 403 200 403 404 401 401 403 404 200", _ARRAY
+        "200 403 200 200 403 200 403 404 401 401 403 404 200", ARRAY
     ),
     ("POST", "arrays/<uuid:id>/release"): Row(
-        "409 403 409 409 403 409 403 404 401 401 403 404 409", _ARRAY
+        "409 403 409 409 403 409 403 404 401 401 403 404 409", ARRAY
     ),
     ("GET", "losses"): Row(_TENANTS, query=_project),
     ("GET", "queues/<uuid:project_id>"): Row(_TENANTS, {"project_id": "project"}),
-}
-
-_PAGE = "200 200 200 200 200 200 200 200 302 302 302 302 302"
-"""Pages know sessions only: a token is nobody there."""
-_EMPTY_FORM = "422 422 422 422 422 422 422 422 302 302 302 302 302"
-_MANAGE_QUEUE_PAGE = "303 403 303 403 403 303 403 404 302 302 302 302 302"
-_OPERATE_PAGE = "403 403 403 403 403 200 403 403 302 302 302 302 302"
-_SET_QUOTA_PAGE = "403 403 200 403 403 200 403 404 302 302 302 302 302"
-_SET_TENANT_PAGE = "403 403 403 403 403 200 403 404 302 302 302 302 302"
-_QUOTA_OF_PROJECT = {"id": "project", "flavor": "=h100-80gb"}
-_QUOTA_OF_TENANT = {"id": "tenant", "flavor": "=h100-80gb"}
-_TENANTS_PAGE = "200 200 200 200 200 200 200 404 302 302 302 302 302"
-
-OTHERS: dict[tuple[str, str], Row] = {
-    ("GET", "healthz"): Row("200 200 200 200 200 200 200 200 200 200 200 200 200"),
-    ("GET", "readyz"): Row("200 200 200 200 200 200 200 200 200 200 200 200 200"),
-    ("GET", "metrics"): Row(_OF_FLEET),
-    ("GET", ""): Row(_PAGE),
-    ("GET", "sign-in"): Row("302 302 302 302 302 302 302 302 200 200 200 200 200"),
-    ("POST", "sign-in"): Row(
-        "302 302 302 302 302 302 302 302 302 302 302 302 302",
-        body=lambda world: {"username": "cleo", "password": "cleo"},
-        form=True,
-    ),
-    ("POST", "sign-out"): Row("302 302 302 302 302 302 302 302 302 302 302 302 302", form=True),
-    ("GET", "requests"): Row(_PAGE),
-    ("POST", "requests/<uuid:id>/decision"): Row(
-        "403 303 403 403 403 403 303 404 302 302 302 302 302",
-        {"id": "request"},
-        body=lambda world: {"decision": "grant", "note": "Fine."},
-        form=True,
-    ),
-    ("GET", "spend"): Row(_PAGE),
-    ("GET", "workloads"): Row(_PAGE),
-    ("GET", "workloads/new"): Row(_PAGE),
-    ("GET", "workloads/<uuid:id>"): Row(_TENANTS_PAGE, _WORKLOAD),
-    ("GET", "workloads/<uuid:id>/explanation"): Row(_TENANTS_PAGE, {"id": "waiting workload"}),
-    ("POST", "workloads/new/check"): Row(_EMPTY_FORM, form=True),
-    ("POST", "workloads/<uuid:id>/cancel"): Row(
-        "303 403 303 303 403 303 403 404 302 302 302 302 302", _WORKLOAD, form=True
-    ),
-    ("GET", "arrays/<uuid:id>"): Row(_TENANTS_PAGE, _ARRAY),
-    ("POST", "arrays/<uuid:id>/cancel"): Row(
-        "303 403 303 303 403 303 403 404 302 302 302 302 302", _ARRAY, form=True
-    ),
-    ("POST", "workloads/<uuid:id>/release"): Row(
-        "409 403 409 409 403 409 403 404 302 302 302 302 302", _WORKLOAD, form=True
-    ),
-    ("POST", "arrays/<uuid:id>/release"): Row(
-        "409 403 409 409 403 409 403 404 302 302 302 302 302", _ARRAY, form=True
-    ),
-    # An empty form comes back with what it lacks, to those who may submit in no project too.
-    ("POST", "workloads/new"): Row(_EMPTY_FORM, form=True),
-    ("GET", "queue"): Row(_PAGE),
-    ("GET", "quota"): Row(_PAGE),
-    ("GET", "projects/<uuid:id>"): Row(_TENANTS_PAGE, {"id": "project"}),
-    ("POST", "projects/<uuid:id>/queue"): Row(
-        _MANAGE_QUEUE_PAGE,
-        {"id": "project"},
-        body=lambda world: {"state": "held", "note": "Why."},
-        form=True,
-    ),
-    ("POST", "projects/<uuid:id>/caps"): Row(_MANAGE_QUEUE_PAGE, {"id": "project"}, form=True),
-    ("POST", "projects/<uuid:id>/idle-limit"): Row(
-        "403 403 303 403 403 303 403 404 302 302 302 302 302", {"id": "project"}, form=True
-    ),
-    ("POST", "projects/<uuid:id>/min-run-time"): Row(
-        "403 403 303 403 403 303 403 404 302 302 302 302 302", {"id": "project"}, form=True
-    ),
-    ("GET", "projects/<uuid:id>/quotas/<str:flavor>"): Row(_SET_QUOTA_PAGE, _QUOTA_OF_PROJECT),
-    ("POST", "projects/<uuid:id>/quotas/<str:flavor>"): Row(
-        _SET_QUOTA_PAGE.replace("200", "422"), _QUOTA_OF_PROJECT, form=True
-    ),
-    ("GET", "tenants/<uuid:id>/quotas/<str:flavor>"): Row(_SET_TENANT_PAGE, _QUOTA_OF_TENANT),
-    ("POST", "tenants/<uuid:id>/quotas/<str:flavor>"): Row(
-        _SET_TENANT_PAGE.replace("200", "422"), _QUOTA_OF_TENANT, form=True
-    ),
-    ("GET", "budgets"): Row(_PAGE),
-    ("POST", "budgets"): Row("403 403 422 403 403 422 403 403 302 302 302 302 302", form=True),
-    ("GET", "budgets/<uuid:id>"): Row(_SET_QUOTA_PAGE, {"id": "budget"}),
-    ("POST", "budgets/<uuid:id>"): Row(
-        _SET_QUOTA_PAGE.replace("200", "422"), {"id": "budget"}, form=True
-    ),
-    ("POST", "budgets/<uuid:id>/remove"): Row(
-        "403 403 303 403 403 303 403 404 302 302 302 302 302", {"id": "budget"}, form=True
-    ),
-    ("GET", "reservations"): Row(_PAGE),
-    ("POST", "reservations"): Row(
-        "403 403 422 403 403 422 403 403 302 302 302 302 302", form=True
-    ),
-    ("POST", "reservations/<uuid:id>/cancel"): Row(
-        "403 403 303 403 403 303 403 404 302 302 302 302 302", {"id": "reservation"}, form=True
-    ),
-    ("GET", "requests/new"): Row(_PAGE),
-    ("POST", "requests/new"): Row(_EMPTY_FORM, form=True),
-    ("GET", "tokens"): Row(_PAGE),
-    ("POST", "tokens"): Row(
-        "201 201 201 201 201 201 201 201 302 302 302 302 302",
-        body=lambda world: {"name": "ci", "scopes": "read", "days": "7"},
-        form=True,
-    ),
-    ("POST", "tokens/<uuid:id>/revoke"): Row(
-        "303 404 404 404 404 404 404 404 302 302 302 302 302", {"id": "token"}, form=True
-    ),
-    ("GET", "clusters"): Row(_PAGE),
-    ("GET", "clusters/<slug:name>"): Row(_PAGE, {"name": "cluster name"}),
-    ("GET", "clusters/<slug:name>/defragmentation"): Row(_OPERATE_PAGE, {"name": "cluster name"}),
-    ("POST", "clusters/<slug:name>/defragmentation"): Row(
-        _OPERATE_PAGE.replace("200", "422"), {"name": "cluster name"}, form=True
-    ),
-    ("POST", "clusters/<slug:name>/defragmentation/call-off"): Row(
-        _OPERATE_PAGE.replace("200", "303"), {"name": "cluster name"}, form=True
-    ),
-    ("GET", "layouts"): Row("403 403 403 403 403 200 200 403 302 302 302 302 302"),
 }

@@ -15,7 +15,8 @@ from controlplane import health, urls
 from tenants import access
 from tenants.models import Role, Scope
 from tenants.web.quota_api import GrantApi
-from tests.api.access_table import API, OTHERS, Row
+from tests.api.access_table import API, Row
+from tests.api.page_access_table import OTHERS
 from tests.api.world import COLUMNS, World, build
 from tests.conftest import Cast
 

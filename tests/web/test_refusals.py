@@ -14,7 +14,7 @@ from django.urls import reverse
 from scheduler.models import Workload
 from tenants.models import QuotaRequest, User
 from tests import factories
-from tests.api.access_table import OTHERS
+from tests.api.page_access_table import OTHERS
 from tests.api.test_access_matrix import path_of
 from tests.api.world import COLUMNS, build
 from tests.conftest import Cast, Unchanged

@@ -1,0 +1,135 @@
+"""Who may do what, page by page, and at what belongs to no app: as access_table.py has it."""
+
+from tests.api.access_table import ARRAY, OF_FLEET, OPENED, WORKLOAD, Row
+
+_PAGE = "200 200 200 200 200 200 200 200 302 302 302 302 302"
+"""Pages know sessions only: a token is nobody there."""
+_EMPTY_FORM = "422 422 422 422 422 422 422 422 302 302 302 302 302"
+_MANAGE_QUEUE_PAGE = "303 403 303 403 403 303 403 404 302 302 302 302 302"
+_OPERATE_PAGE = "403 403 403 403 403 200 403 403 302 302 302 302 302"
+_SET_QUOTA_PAGE = "403 403 200 403 403 200 403 404 302 302 302 302 302"
+_SET_TENANT_PAGE = "403 403 403 403 403 200 403 404 302 302 302 302 302"
+_QUOTA_OF_PROJECT = {"id": "project", "flavor": "=h100-80gb"}
+_QUOTA_OF_TENANT = {"id": "tenant", "flavor": "=h100-80gb"}
+_DECIDES_GATE_PAGE = "303 403 403 303 403 403 403 404 302 302 302 302 302"
+_TENANTS_PAGE = "200 200 200 200 200 200 200 404 302 302 302 302 302"
+
+OTHERS: dict[tuple[str, str], Row] = {
+    ("GET", "healthz"): Row("200 200 200 200 200 200 200 200 200 200 200 200 200"),
+    ("GET", "readyz"): Row("200 200 200 200 200 200 200 200 200 200 200 200 200"),
+    ("GET", "metrics"): Row(OF_FLEET),
+    ("GET", ""): Row(_PAGE),
+    ("GET", "sign-in"): Row("302 302 302 302 302 302 302 302 200 200 200 200 200"),
+    ("POST", "sign-in"): Row(
+        "302 302 302 302 302 302 302 302 302 302 302 302 302",
+        body=lambda world: {"username": "cleo", "password": "cleo"},
+        form=True,
+    ),
+    ("POST", "sign-out"): Row("302 302 302 302 302 302 302 302 302 302 302 302 302", form=True),
+    ("GET", "requests"): Row(_PAGE),
+    ("POST", "requests/<uuid:id>/decision"): Row(
+        "403 303 403 403 403 403 303 404 302 302 302 302 302",
+        {"id": "request"},
+        body=lambda world: {"decision": "grant", "note": "Fine."},
+        form=True,
+    ),
+    ("GET", "spend"): Row(_PAGE),
+    ("GET", "workloads"): Row(_PAGE),
+    ("GET", "workloads/new"): Row(_PAGE),
+    ("GET", "workloads/<uuid:id>"): Row(_TENANTS_PAGE, WORKLOAD),
+    ("GET", "workloads/<uuid:id>/explanation"): Row(_TENANTS_PAGE, {"id": "waiting workload"}),
+    ("POST", "workloads/new/check"): Row(_EMPTY_FORM, form=True),
+    ("POST", "workloads/<uuid:id>/cancel"): Row(
+        "303 403 303 303 403 303 403 404 302 302 302 302 302", WORKLOAD, form=True
+    ),
+    ("GET", "arrays/<uuid:id>"): Row(_TENANTS_PAGE, ARRAY),
+    ("POST", "arrays/<uuid:id>/cancel"): Row(
+        "303 403 303 303 403 303 403 404 302 302 302 302 302", ARRAY, form=True
+    ),
+    ("POST", "workloads/<uuid:id>/release"): Row(
+        "409 403 409 409 403 409 403 404 302 302 302 302 302", WORKLOAD, form=True
+    ),
+    ("POST", "arrays/<uuid:id>/release"): Row(
+        "409 403 409 409 403 409 403 404 302 302 302 302 302", ARRAY, form=True
+    ),
+    ("POST", "workloads/<uuid:id>/gates/<slug:name>"): Row(
+        _DECIDES_GATE_PAGE,
+        {"id": "waiting workload", "name": "=data"},
+        body=lambda world: OPENED,
+        form=True,
+    ),
+    ("POST", "arrays/<uuid:id>/gates/<slug:name>"): Row(
+        _DECIDES_GATE_PAGE, {"id": "array", "name": "=data"}, body=lambda world: OPENED, form=True
+    ),
+    ("POST", "projects/<uuid:id>/gates"): Row(
+        "403 403 422 403 403 422 403 404 302 302 302 302 302", {"id": "project"}, form=True
+    ),
+    ("POST", "projects/<uuid:id>/gates/<slug:name>/remove"): Row(
+        "403 403 303 403 403 303 403 404 302 302 302 302 302",
+        {"id": "project", "name": "=data"},
+        form=True,
+    ),
+    # An empty form comes back with what it lacks, to those who may submit in no project too.
+    ("POST", "workloads/new"): Row(_EMPTY_FORM, form=True),
+    ("GET", "queue"): Row(_PAGE),
+    ("GET", "quota"): Row(_PAGE),
+    ("GET", "projects/<uuid:id>"): Row(_TENANTS_PAGE, {"id": "project"}),
+    ("POST", "projects/<uuid:id>/queue"): Row(
+        _MANAGE_QUEUE_PAGE,
+        {"id": "project"},
+        body=lambda world: {"state": "held", "note": "Why."},
+        form=True,
+    ),
+    ("POST", "projects/<uuid:id>/caps"): Row(_MANAGE_QUEUE_PAGE, {"id": "project"}, form=True),
+    ("POST", "projects/<uuid:id>/idle-limit"): Row(
+        "403 403 303 403 403 303 403 404 302 302 302 302 302", {"id": "project"}, form=True
+    ),
+    ("POST", "projects/<uuid:id>/min-run-time"): Row(
+        "403 403 303 403 403 303 403 404 302 302 302 302 302", {"id": "project"}, form=True
+    ),
+    ("GET", "projects/<uuid:id>/quotas/<str:flavor>"): Row(_SET_QUOTA_PAGE, _QUOTA_OF_PROJECT),
+    ("POST", "projects/<uuid:id>/quotas/<str:flavor>"): Row(
+        _SET_QUOTA_PAGE.replace("200", "422"), _QUOTA_OF_PROJECT, form=True
+    ),
+    ("GET", "tenants/<uuid:id>/quotas/<str:flavor>"): Row(_SET_TENANT_PAGE, _QUOTA_OF_TENANT),
+    ("POST", "tenants/<uuid:id>/quotas/<str:flavor>"): Row(
+        _SET_TENANT_PAGE.replace("200", "422"), _QUOTA_OF_TENANT, form=True
+    ),
+    ("GET", "budgets"): Row(_PAGE),
+    ("POST", "budgets"): Row("403 403 422 403 403 422 403 403 302 302 302 302 302", form=True),
+    ("GET", "budgets/<uuid:id>"): Row(_SET_QUOTA_PAGE, {"id": "budget"}),
+    ("POST", "budgets/<uuid:id>"): Row(
+        _SET_QUOTA_PAGE.replace("200", "422"), {"id": "budget"}, form=True
+    ),
+    ("POST", "budgets/<uuid:id>/remove"): Row(
+        "403 403 303 403 403 303 403 404 302 302 302 302 302", {"id": "budget"}, form=True
+    ),
+    ("GET", "reservations"): Row(_PAGE),
+    ("POST", "reservations"): Row(
+        "403 403 422 403 403 422 403 403 302 302 302 302 302", form=True
+    ),
+    ("POST", "reservations/<uuid:id>/cancel"): Row(
+        "403 403 303 403 403 303 403 404 302 302 302 302 302", {"id": "reservation"}, form=True
+    ),
+    ("GET", "requests/new"): Row(_PAGE),
+    ("POST", "requests/new"): Row(_EMPTY_FORM, form=True),
+    ("GET", "tokens"): Row(_PAGE),
+    ("POST", "tokens"): Row(
+        "201 201 201 201 201 201 201 201 302 302 302 302 302",
+        body=lambda world: {"name": "ci", "scopes": "read", "days": "7"},
+        form=True,
+    ),
+    ("POST", "tokens/<uuid:id>/revoke"): Row(
+        "303 404 404 404 404 404 404 404 302 302 302 302 302", {"id": "token"}, form=True
+    ),
+    ("GET", "clusters"): Row(_PAGE),
+    ("GET", "clusters/<slug:name>"): Row(_PAGE, {"name": "cluster name"}),
+    ("GET", "clusters/<slug:name>/defragmentation"): Row(_OPERATE_PAGE, {"name": "cluster name"}),
+    ("POST", "clusters/<slug:name>/defragmentation"): Row(
+        _OPERATE_PAGE.replace("200", "422"), {"name": "cluster name"}, form=True
+    ),
+    ("POST", "clusters/<slug:name>/defragmentation/call-off"): Row(
+        _OPERATE_PAGE.replace("200", "303"), {"name": "cluster name"}, form=True
+    ),
+    ("GET", "layouts"): Row("403 403 403 403 403 200 200 403 302 302 302 302 302"),
+}
