@@ -32,9 +32,9 @@ def _key(task: str, arguments: dict[str, str]) -> str:
     return ":".join(["berth:hint", task, *arguments.values()])
 
 
-def hint(task: str) -> None:
+def hint(task: str, **arguments: str) -> None:
     """Ask for `task` soon, after the current transaction commits. Never raises."""
-    transaction.on_commit(lambda: send(task))
+    transaction.on_commit(lambda: send(task, **arguments))
 
 
 def send(task: str, **arguments: str) -> None:

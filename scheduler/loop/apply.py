@@ -167,8 +167,8 @@ def _admit_batch(
         attempt_id=attempts,
         kind=OperationKind.START.value,
     )
-    if made:
-        hints.hint(hints.DISPATCH)
+    for cluster in sorted({admit.cluster for admit in made}):
+        hints.hint(hints.DISPATCH_CLUSTER, cluster_id=cluster)
     return {admit.workload for admit in made}
 
 

@@ -94,6 +94,25 @@ def test_nothing_is_sent_for_what_was_taken_back(transactional_db: None, sent: l
     assert sent == []
 
 
+def test_what_is_admitted_is_told_to_its_own_cluster(
+    committed: Stage, sent: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once: what finds out which clusters have something due would be one task more."""
+    told: list[tuple[str, dict[str, str]]] = []
+
+    def send(task: str, *, kwargs: dict[str, str], **_: Any) -> None:  # Any: as Celery's
+        told.append((task, kwargs))
+
+    monkeypatch.setattr(current_app, "send_task", send)
+    committed.submit("one")
+    committed.submit("other")
+    committed.cycle()
+    assert told == [
+        (hints.CYCLE, {}),
+        (hints.DISPATCH_CLUSTER, {"cluster_id": str(committed.cluster.id)}),
+    ]
+
+
 def test_the_end_of_what_waited_asks_for_a_cycle(committed: Stage, sent: list[str]) -> None:
     """Others may have waited for it; what ran gives capacity back, which asks for one anyway."""
     row = committed.submit()
