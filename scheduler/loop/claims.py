@@ -16,6 +16,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 
+from controlplane.kernel import commits
 from scheduler.models import OperationKind
 from scheduler.selectors.fleet import rows
 
@@ -74,7 +75,8 @@ class Claimed:
 # The claim is on the attempt's own row: a worker that loses the race for the row lock sees the
 # winner's claim when it re-reads the row, and passes on. What is due comes as an array, so that
 # the few due rows lead the way and not the many attempts that ended long ago. Materialised,
-# because a subquery that a nested loop asks again finds further rows, past its limit.
+# because a subquery that a nested loop asks again finds further rows, past its limit. The rest of
+# the transaction looks rows up by their keys, as in `transition`.
 _CLAIM = """
 WITH due AS MATERIALIZED (
     SELECT a.id FROM scheduler_attempt a
@@ -85,13 +87,15 @@ WITH due AS MATERIALIZED (
     ORDER BY a.id LIMIT %(limit)s FOR UPDATE OF a SKIP LOCKED)
 UPDATE scheduler_attempt a SET claim = %(token)s,
     claimed_until = clock_timestamp() + %(length)s * interval '1 second'
-FROM due WHERE a.id = due.id RETURNING a.id
+FROM due, (SELECT set_config('enable_seqscan', 'off', true)) AS by_key
+WHERE a.id = due.id RETURNING a.id
 """
 
 
 def claim(*, cluster_id: UUID, token: UUID, limit: int) -> list[Claimed]:
     """Up to `limit` attempts of the cluster with something due, oldest first, now ours."""
     with transaction.atomic(), connection.cursor() as cursor:
+        commits.need_not_wait()
         cursor.execute(
             _CLAIM,
             {
@@ -102,8 +106,10 @@ def claim(*, cluster_id: UUID, token: UUID, limit: int) -> list[Claimed]:
             },
         )
         ids = [row[0] for row in cursor.fetchall()]
-    if not ids:
-        return []
+        return _claimed(ids) if ids else []
+
+
+def _claimed(ids: Sequence[UUID]) -> list[Claimed]:
     pods: dict[UUID, list[Pod]] = defaultdict(list)
     for attempt, *columns in rows(_PODS, [ids]):
         pods[attempt].append(_pod(*columns))
@@ -229,15 +235,17 @@ def mark_opened(placements: Sequence[UUID], at: datetime) -> None:
 
 
 def close(*, attempts: Sequence[UUID], kinds: Sequence[OperationKind], token: UUID) -> None:
-    """Operations of these kinds are done. A stop that came while starting stays due."""
+    """Operations of these kinds are done, and the claim ends. A stop that came while starting
+    stays due."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE scheduler_operation o SET done_at = clock_timestamp() FROM scheduler_attempt a"
-            " WHERE a.id = o.attempt_id AND a.id = ANY(%s) AND a.claim = %s AND o.done_at IS NULL"
-            " AND o.kind = ANY(%s)",
-            [list(attempts), token, [kind.value for kind in kinds]],
+            "WITH done AS (UPDATE scheduler_operation o SET done_at = clock_timestamp()"
+            " FROM scheduler_attempt a WHERE a.id = o.attempt_id AND a.id = ANY(%s)"
+            " AND a.claim = %s AND o.done_at IS NULL AND o.kind = ANY(%s))"
+            " UPDATE scheduler_attempt SET claim = NULL, claimed_until = NULL"
+            " WHERE id = ANY(%s) AND claim = %s",
+            [list(attempts), token, [kind.value for kind in kinds], list(attempts), token],
         )
-    let_go(attempts=attempts, token=token)
 
 
 def unfinished(*, attempts: Sequence[UUID], dismissed: Sequence[UUID]) -> frozenset[UUID]:

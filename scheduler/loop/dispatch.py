@@ -19,6 +19,7 @@ from django.conf import settings
 from django.db import transaction
 
 from clusters.port import ClusterError, ClusterPort, Fault, PodPhase, PodReport
+from controlplane.kernel import commits
 from controlplane.kernel.crash import crash
 from scheduler.core.failures import GONE, NEVER_STARTED, FailureClass
 from scheduler.core.lifecycle import State
@@ -299,6 +300,7 @@ class _Hand:
     def _close_started(self, attempts: Sequence[Claimed], dismissed: Sequence[UUID]) -> None:
         at = self._at()
         with transaction.atomic():
+            commits.need_not_wait()
             lock([attempt.id for attempt in attempts])
             # Whoever took over from us, or saw the attempt end, has said what there is to say.
             mine = unended(attempts=attempts, token=self._token)

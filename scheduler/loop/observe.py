@@ -7,20 +7,20 @@ What must not live here: what it means for workloads (settle.py).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
 
 from clusters.port import PodPhase, PodReport
-from controlplane.kernel import hints
+from controlplane.kernel import bulk, commits, hints
 from controlplane.kernel.crash import crash
 from scheduler.core.failures import DELETED, GONE, OWN, classify
 from scheduler.loop import meter, settle
-from scheduler.models import Placement
 from scheduler.services.transition import lock
 from tenants.services import usage
 
@@ -55,7 +55,7 @@ def pods(
     uid.
     """
     gone_uids = set(gone)
-    ours = [report for report in reports if is_ours(report)]
+    ours = [report for report in reports if _tells(report, gone_uids) and is_ours(report)]
     live = _live(cluster_id, ours)
     facts = [
         fact
@@ -121,6 +121,12 @@ def _live(cluster_id: UUID, reports: Sequence[PodReport]) -> Mapping[tuple[str, 
             (labels[workload], number, rank): _Live(*rest)
             for workload, number, rank, *rest in cursor.fetchall()
         }
+
+
+def _tells(report: PodReport, gone: Set[str]) -> bool:
+    """Whether there can be a fact in it, whatever is known: on its way to a node a pod has none,
+    which is most of what a watch sends."""
+    return report.phase.ended or report.phase == PodPhase.RUNNING or report.uid in gone
 
 
 def _fact(report: PodReport, placement: _Live, *, gone: bool, at: datetime) -> Fact | None:
@@ -190,20 +196,22 @@ def record(*, facts: Sequence[Fact], at: datetime) -> int:
     facts = list({fact.placement_id: fact for fact in facts}.values())
     crash("O1")
     with transaction.atomic():
-        held = _held([fact.placement_id for fact in facts if fact.released])
-        usage.lock(_given_back(held.values()))
-        lock(_attempts([fact.placement_id for fact in facts]))
+        commits.need_not_wait()
+        held = _held([fact.placement_id for fact in facts])
+        ending = {fact.placement_id for fact in facts if fact.released}
+        usage.lock(_given_back(each for id, each in held.items() if id in ending))
+        lock({holding.attempt for holding in held.values()})
         with connection.cursor() as cursor:
             cursor.execute(
                 _RECORD,
                 [
-                    [fact.placement_id for fact in facts],
-                    [fact.started_at for fact in facts],
-                    [fact.ended_at for fact in facts],
-                    [fact.succeeded for fact in facts],
-                    [fact.exit_code for fact in facts],
-                    [fact.reason[:200] for fact in facts],
-                    [fact.released for fact in facts],
+                    bulk.array(fact.placement_id for fact in facts),
+                    bulk.array(fact.started_at for fact in facts),
+                    bulk.array(fact.ended_at for fact in facts),
+                    bulk.array(fact.succeeded for fact in facts),
+                    bulk.array(fact.exit_code for fact in facts),
+                    bulk.array(fact.reason[:200] for fact in facts),
+                    bulk.array(fact.released for fact in facts),
                     at,
                 ],
             )
@@ -221,33 +229,31 @@ def record(*, facts: Sequence[Fact], at: datetime) -> int:
     return len(changed)
 
 
-def _attempts(placements: Sequence[UUID]) -> list[UUID]:
-    found = Placement.objects.filter(id__in=placements).values_list("attempt_id", flat=True)
-    return list(found.distinct())
+class _Held(NamedTuple):
+    """What a placement holds: `amount_milli` of its project's quota for the flavor."""
+
+    attempt: UUID
+    project: UUID
+    flavor: UUID
+    amount_milli: int
 
 
-type _Amount = tuple[UUID, UUID, int]
-"""Of a quota, by project and flavor, in thousandths."""
-
-
-def _held(placements: Sequence[UUID]) -> dict[UUID, _Amount]:
-    """What each of these placements holds."""
-    if not placements:
-        return {}
+def _held(placements: Sequence[UUID]) -> dict[UUID, _Held]:
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT p.id, w.project_id, p.flavor_id, p.amount_milli FROM scheduler_placement p"
-            " JOIN scheduler_workload w ON w.id = p.workload_id WHERE p.id = ANY(%s)",
+            "SELECT p.id, p.attempt_id, w.project_id, p.flavor_id, p.amount_milli"
+            " FROM scheduler_placement p JOIN scheduler_workload w ON w.id = p.workload_id"
+            " WHERE p.id = ANY(%s)",
             [list(placements)],
         )
-        return {row[0]: row[1:] for row in cursor.fetchall()}
+        return {id: _Held(*rest) for id, *rest in cursor.fetchall()}
 
 
-def _given_back(held: Iterable[_Amount]) -> dict[tuple[UUID, UUID], int]:
+def _given_back(held: Iterable[_Held]) -> dict[tuple[UUID, UUID], int]:
     """Its sums, negative, by project and flavor."""
     amounts: Counter[tuple[UUID, UUID]] = Counter()
-    for project, flavor, amount in held:
-        amounts[project, flavor] -= amount
+    for each in held:
+        amounts[each.project, each.flavor] -= each.amount_milli
     return dict(amounts)
 
 

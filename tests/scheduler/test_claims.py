@@ -59,6 +59,15 @@ def test_no_more_are_claimed_than_asked_for_however_the_query_is_planned(stage: 
     assert len(claim(stage, uuid4(), limit=1)) == 1
 
 
+def test_what_is_claimed_is_read_by_keys_however_many_rows_there_are(stage: Stage) -> None:
+    admitted(stage)
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = on")
+        assert claim(stage, uuid4())
+        cursor.execute("SHOW enable_seqscan")
+        assert cursor.fetchone() == ("off",)
+
+
 def test_a_dead_workers_claim_is_taken_over_and_worth_nothing_then(stage: Stage) -> None:
     admitted(stage)
     dead, living = uuid4(), uuid4()

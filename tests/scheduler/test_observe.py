@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from pytest_django import DjangoAssertNumQueries
 
 from clusters.port import PodPhase, PodReport
 from controlplane.audit.models import AuditEvent
@@ -286,3 +287,15 @@ def test_no_step_is_lost_between_the_dispatcher_and_the_observer(
     assert {workload.name for workload in Workload.objects.filter(state=after)} == {
         workload.name for workload in made
     }
+
+
+def test_a_pod_on_its_way_to_a_node_is_asked_nothing_about(
+    stage: Stage, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    workload = stage.started()
+    [placement] = workload.placements.select_related("workload__project", "attempt")
+    on_its_way = (PodPhase.GATED, PodPhase.WAITING, PodPhase.UNSCHEDULABLE, PodPhase.SCHEDULED)
+    reports = [stage.report(placement, phase) for phase in on_its_way]
+    with django_assert_num_queries(0):
+        assert stage.observe(*reports) == 0
+    assert stage.observe(reports[-1], gone=(placement.pod_uid,)) == 1

@@ -1,0 +1,70 @@
+"""Which commits wait for the disk (ADR 0042), told by the statements of each transaction."""
+
+from collections.abc import Callable
+from functools import partial
+
+from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
+
+from clusters.port import PodPhase
+from controlplane.kernel.commits import need_not_wait
+from scheduler.models import Placement
+from tests.scheduler.stage import Stage
+
+UNHURRIED = "SET LOCAL synchronous_commit = off"
+
+
+def transactions(run: Callable[[], object]) -> list[list[str]]:
+    """What `run` does in transactions, which are savepoints here."""
+    with CaptureQueriesContext(connection) as queries:
+        run()
+    found: list[list[str]] = []
+    for sql in (query["sql"] for query in queries):
+        if sql.startswith("SAVEPOINT"):
+            found.append([])
+        elif found and not sql.startswith("RELEASE"):
+            found[-1].append(sql)
+    return found
+
+
+def that_wait(run: Callable[[], object]) -> list[str]:
+    """The first statements of those that wait."""
+    return [statements[0] for statements in transactions(run) if UNHURRIED not in statements]
+
+
+def test_it_is_for_the_one_transaction_that_says_so(transactional_db: None) -> None:
+    def source() -> str:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT source FROM pg_settings WHERE name = 'synchronous_commit'")
+            return str(cursor.fetchone()[0])
+
+    before = source()
+    assert before != "session"
+    with transaction.atomic():
+        need_not_wait()
+        assert source() == "session"
+    assert source() == before
+
+
+def test_of_a_start_the_uids_wait_and_neither_claim_nor_close(stage: Stage) -> None:
+    stage.submit()
+    stage.cycle()
+    [stores] = that_wait(stage.dispatch)
+    assert "SET pod_uid" in stores
+    assert Placement.objects.exclude(opened_at=None).exists()
+
+
+def test_what_is_seen_of_pods_does_not_wait(stage: Stage) -> None:
+    stage.started()
+    [placement] = Placement.objects.select_related("workload__project")
+    for phase in (PodPhase.RUNNING, PodPhase.SUCCEEDED):
+        report = stage.report(placement, phase)
+        made = transactions(partial(stage.observe, report))
+        assert [statements[0] for statements in made] == [UNHURRIED]
+
+
+def test_what_others_rely_on_waits(stage: Stage) -> None:
+    assert that_wait(stage.submit)
+    made = transactions(stage.cycle)
+    assert made
+    assert not [statements for statements in made if UNHURRIED in statements]
