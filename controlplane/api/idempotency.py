@@ -59,15 +59,15 @@ def once(
     digest = hashlib.sha256(request._request.body).hexdigest()
     route = f"{request.method} {request.path}"
     rows = IdempotencyKey.objects.filter(principal=principal, route=route, key=key)
-    live = rows.filter(created_at__gt=at - KEPT)
-    if kept := live.first():
+    if kept := rows.filter(created_at__gt=at - KEPT).first():
         return _replayed(kept, digest)
     make = prepare()
     with transaction.atomic():
         _lock(f"{principal}\0{route}\0{key}")
-        if kept := live.first():  # made while this one was prepared
-            return _replayed(kept, digest)
-        rows.delete()
+        if kept := rows.first():
+            if kept.created_at > at - KEPT:  # made while this one was prepared
+                return _replayed(kept, digest)
+            kept.delete()
         answer = make()
         IdempotencyKey.objects.create(
             principal=principal,
