@@ -1,6 +1,11 @@
 """Whether a commit waits for the disk: each does, but for one that need not (ADR 0042)."""
 
+from typing import Final
+
 from django.db import connection
+
+NOT_WAITING: Final = "(SELECT set_config('synchronous_commit', 'off', true)) AS not_waiting"
+"""In the FROM of a statement: as `need_not_wait`, without a statement of its own."""
 
 
 def need_not_wait() -> None:
@@ -10,4 +15,4 @@ def need_not_wait() -> None:
     it, for as long as no later commit has waited: that one writes all before it.
     """
     with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL synchronous_commit = off")
+        cursor.execute(f"SELECT FROM {NOT_WAITING}")

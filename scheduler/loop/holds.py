@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from django.db import connection, transaction
 
+from controlplane.kernel.commits import NOT_WAITING
 from scheduler.core.plan import Hold
 from scheduler.core.reasons import Reason, describe
 from scheduler.core.units import WorkloadId
@@ -17,13 +18,13 @@ REASON_AGE = timedelta(seconds=30)
 
 # Workloads of one class share a reason, so each is sent once. Nobody waits for the disk: what a
 # server that dies forgets is written by the next cycle.
-_WRITE = """
+_WRITE = f"""
 UPDATE scheduler_workload w SET reason = k.reason, reason_at = %s
 FROM unnest(%s::uuid[], %s::int[]) AS h(id, kind)
 JOIN unnest(%s::jsonb[]) WITH ORDINALITY AS k(reason, kind) ON k.kind = h.kind,
-(SELECT set_config('synchronous_commit', 'off', true)) AS at_once
+{NOT_WAITING}
 WHERE w.id = h.id AND w.state = 'PENDING'
-"""
+"""  # noqa: S608  # a constant
 
 
 def write(

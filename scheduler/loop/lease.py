@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.db import connection
 
+from controlplane.kernel.commits import NOT_WAITING
 from controlplane.kernel.crash import crash
 from controlplane.kernel.errors import Conflict
 
@@ -63,12 +64,12 @@ def fence(lease: Lease) -> None:
 
 # Without waiting for the disk: a server that dies forgets only when the lease would have ended,
 # which nothing but the time of the next cycle rests on.
-_MOVE_END = """
+_MOVE_END = f"""
 UPDATE scheduler_schedulerlease
 SET expires_at = clock_timestamp() + %s * interval '1 second'
-FROM (SELECT set_config('synchronous_commit', 'off', true)) AS at_once
+FROM {NOT_WAITING}
 WHERE shard = %s AND epoch = %s
-"""
+"""  # noqa: S608  # a constant
 
 
 def renew(lease: Lease) -> None:

@@ -153,7 +153,8 @@ def test_what_another_thread_read_meanwhile_is_of_a_later_moment(
 ) -> None:
     committed.submit("a")
     load(at=AT)
-    asked, others = fleet.rows, []
+    asked = fleet.rows
+    others: list[str] = []
 
     def rows(*args: object) -> list[fleet.Row]:
         found = asked(*args)  # type: ignore[arg-type]  # as they came
