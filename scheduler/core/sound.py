@@ -96,7 +96,10 @@ def sound(snapshot: Snapshot, faults: Collection[Fault]) -> Snapshot:
         clusters=tuple(_cluster(c, of) for c in snapshot.clusters if c.id not in clusters),
         queues=tuple(map(_member, once(snapshot.queues, lambda q: q.project))),
         pending=tuple(p for p in snapshot.pending if p.id not in out),
-        holding=tuple(_holding(h, workloads.get(h.id)) for h in snapshot.holding),
+        holding=tuple(
+            _holding(h, workloads.get(h.id), of.get(Subject.PLACEMENT, {}))
+            for h in snapshot.holding
+        ),
         reservations=tuple(r for r in snapshot.reservations if r not in wrong),
         budgets=tuple(b for b in snapshot.budgets if b not in never),
         cohorts=tuple(
@@ -125,9 +128,12 @@ def _cluster(cluster: ClusterView, of: _Faulty) -> ClusterView:
     return replace(cluster, nodes=tuple(node(n) for n in cluster.nodes if n.id not in nodes))
 
 
-def _holding(holding: HoldingView, fault: Fault | None) -> HoldingView:
-    """What holds in a way that cannot be meant is not evicted, and does not queue again."""
+def _holding(holding: HoldingView, fault: Fault | None, wrong: Collection[str]) -> HoldingView:
+    """What holds in a way that cannot be meant is not evicted, and does not queue again; what
+    holds a placement that is `wrong` neither grows nor shrinks nor moves."""
     placements = tuple(map(_held, holding.placements))
+    if fault is None and any(placement.id in wrong for placement in placements):
+        return replace(holding, placements=placements, pod_sets=())
     if fault is None:
         return replace(holding, placements=placements)
     return replace(holding, placements=placements, preemptible=False, pod_sets=())

@@ -272,6 +272,8 @@ def _lawful(of: Snapshot, made: Plan) -> tuple[str, ...]:
 @settings(max_examples=200, deadline=None)
 @given(of=snapshots(), seed=st.integers(0, 2**32), times=st.integers(1, 6))
 @example(of=fleet(23, 0, 1), seed=124, times=2)  # a clock before 1970
+@example(of=fleet(8, 8, 4), seed=3, times=1)  # a pod that is listed twice is not two
+@example(of=fleet(5, 5, 5), seed=6, times=5)  # nor one without its memory like the others
 def test_no_corruption_stops_a_plan_breaks_a_law_or_makes_it_depend_on_order(
     least_swept: int, of: Snapshot, seed: int, times: int
 ) -> None:

@@ -1,11 +1,12 @@
 """Whose turn it is, where each plan looks at some of many."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.core.turns import in_turn
 
 
+@settings(deadline=None)
 @given(st.integers(1, 300), st.integers(1, 8), st.integers(1, 3600), st.integers(0, 2**33))
 def test_whatever_the_seconds_from_plan_to_plan_each_comes_up(
     count: int, most: int, seconds: int, begun_at: int
@@ -14,7 +15,7 @@ def test_whatever_the_seconds_from_plan_to_plan_each_comes_up(
     while left:
         left -= set(in_turn(range(count), at=begun_at + plans * seconds, most=most))
         plans += 1
-        assert plans <= 100 * count
+        assert plans <= 6000  # what a plan each 2,584 s takes, the longest of all up to an hour
 
 
 @given(st.integers(0, 40), st.integers(1, 20), st.integers(0, 2**33))
