@@ -74,11 +74,13 @@ class Windows:
         return made
 
     def runs_into(self, *, pending: PendingView, request: Request) -> bool:
-        """Whether it may still run when hardware that it may get is another project's."""
+        """Whether it may still run when hardware that it may get is reserved, unless all of that
+        is of the flavor that is, for its own project."""
         ends_at = self._end_of(pending)
-        models = {flavor.model for option in request.options for flavor in option.flavors}
+        flavors = {flavor for option in request.options for flavor in option.flavors}
+        models, ids = {flavor.model for flavor in flavors}, {flavor.id for flavor in flavors}
         return any(
-            window.project != pending.project
+            (window.project != pending.project or ids != {window.flavor})
             and self._flavors[window.flavor].model in models | {""}
             and (window.binds_at <= self._at if ends_at is None else ends_at > window.starts_at)
             for window in self._windows

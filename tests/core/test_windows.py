@@ -187,6 +187,26 @@ def test_nobody_is_evicted_for_what_would_run_into_it() -> None:
     assert starts(short, windows=[window(1)], holding=held).victims()
 
 
+def test_nobody_is_evicted_for_other_work_of_whom_it_is_for() -> None:
+    """What its victim held of the reservation would lack, so it would not start in its stead: the
+    victim would again, and be evicted again."""
+    of = fleet(
+        job("w", "b", pods(flavors="7g"), priority=9),
+        windows=[window(1, owner="b", opens=0, flavor="3g")],
+        holding=[runs("r", "b", "n1/0", flavor="3g", span=(4, 8), priority=-1)],
+        nodes=[node("n1", gpus=1, dynamic=True)],
+    )
+    quotas = {"3g": 8, "7g": 8}
+    of = replace(of, queues=(queue("b", **quotas),))
+    assert decide(replace(of, reservations=())).victims()
+    assert not decide(of).victims()
+    [asks] = of.pending
+    like = replace(asks, pod_sets=(replace(asks.pod_sets[0], flavors=(FlavorId("3g"),)),))
+    small = [node("n1", gpus=1, cut=[("3g.40gb", 4, 8)])]
+    made = decide(replace(of, pending=(like,), clusters=fleet(windows=[], nodes=small).clusters))
+    assert made.victims()
+
+
 def test_the_head_that_waits_for_it_keeps_no_quota_from_those_behind_it() -> None:
     long, short = job("long", "b", priority=5), job("short", "b", limit_s=60)
     assert starts(long, short, windows=[window(8)]).started() == ["short"]
