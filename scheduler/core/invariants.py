@@ -292,7 +292,8 @@ def _evictions(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
         if not victim.preemptible or victim.releasing:
             yield f"{victim.id} may not be evicted"
         least_s = granted.get(victim.project, 0)
-        if least_s and (victim.started_at is None or snapshot.at < victim.started_at + least_s):
+        since = victim.admitted_at if victim.started_at is None else victim.started_at
+        if snapshot.at < since + least_s and least_s:
             yield f"{victim.id} is evicted before it has run for {least_s} s"
         own = victim.project == by.project
         if preempt.rule is PreemptRule.PRIORITY and not (own and victim.priority < by.priority):

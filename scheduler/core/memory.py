@@ -29,7 +29,7 @@ class Backlog(Protocol):
 
 
 class Memory:
-    """Of one planner; for one plan at a time."""
+    """Of one planner; for one plan at a time, and none after one that raised."""
 
     def __init__(self) -> None:
         self._since = Since()

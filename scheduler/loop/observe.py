@@ -87,11 +87,11 @@ def listed(
     at: datetime,
 ) -> int:
     """Take in a complete list; of what was `expected` before it began, what is not in it is
-    gone."""
+    gone: of a gang that failed by itself the others may be, so what it tells comes first."""
     present = {report.uid for report in reports}
     missing = [known for uid, known in expected.items() if uid not in present]
-    changed = record(facts=[_gone(id, started_at, at) for id, started_at in missing], at=at)
-    return changed + pods(cluster_id=cluster_id, reports=reports, gone=(), at=at)
+    changed = pods(cluster_id=cluster_id, reports=reports, gone=(), at=at)
+    return changed + record(facts=[_gone(id, started_at, at) for id, started_at in missing], at=at)
 
 
 def is_ours(report: PodReport) -> bool:

@@ -7,6 +7,11 @@ STAYS = """
 CREATE TRIGGER gate_decided_once BEFORE UPDATE ON scheduler_gate
     FOR EACH ROW WHEN (OLD.state <> 'waiting')
     EXECUTE FUNCTION berth_refuse('a gate is decided once');
+CREATE TRIGGER gate_kept BEFORE DELETE ON scheduler_gate
+    FOR EACH ROW WHEN (OLD.state = 'waiting')
+    EXECUTE FUNCTION berth_refuse('a gate that waits is not taken away');
+CREATE TRIGGER gate_never_emptied BEFORE TRUNCATE ON scheduler_gate
+    FOR EACH STATEMENT EXECUTE FUNCTION berth_refuse_truncate();
 CREATE TRIGGER gate_stays BEFORE UPDATE OF project_id, workload_id, array_id, name, kind, owner_id,
         standing, created_at, deadline_at ON scheduler_gate
     FOR EACH ROW WHEN (
@@ -67,6 +72,8 @@ class Migration(migrations.Migration):
     operations = [
         migrations.RunSQL(
             STAYS,
+            "DROP TRIGGER gate_never_emptied ON scheduler_gate;"
+            "DROP TRIGGER gate_kept ON scheduler_gate;"
             "DROP TRIGGER gate_stays ON scheduler_gate;"
             "DROP TRIGGER gate_decided_once ON scheduler_gate;",
         ),

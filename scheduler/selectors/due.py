@@ -6,6 +6,7 @@ from typing import NamedTuple
 from scheduler.core.movers import REST_S
 from scheduler.selectors.elastic import SHORT
 from scheduler.selectors.fleet import rows
+from scheduler.selectors.gates import OF_WAITING
 
 
 class Due(NamedTuple):
@@ -40,7 +41,8 @@ SELECT EXISTS (SELECT FROM scheduler_workload WHERE ended_at IS NULL AND state =
           WHERE ended_at IS NULL AND starts_at <= %(at)s),
   EXISTS (SELECT FROM scheduler_idleness),
   EXISTS (SELECT FROM scheduler_dependency WHERE settled_at IS NULL AND unmet_at IS NULL),
-  EXISTS (SELECT FROM scheduler_gate WHERE state = 'waiting' AND deadline_at <= %(at)s)
+  EXISTS (SELECT FROM scheduler_gate g
+          WHERE g.state = 'waiting' AND g.deadline_at <= %(at)s AND {OF_WAITING})
 """  # noqa: S608  # constants
 
 

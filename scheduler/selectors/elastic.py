@@ -6,7 +6,8 @@ SHORT = """
 SELECT s.count - held.pods AS missing
 FROM scheduler_podset s JOIN scheduler_workload w ON w.id = s.workload_id
 CROSS JOIN LATERAL (SELECT count(*) AS pods FROM scheduler_placement p
-                    WHERE p.pod_set_id = s.id AND p.released_at IS NULL) held
+                    WHERE p.workload_id = w.id AND p.pod_set_id = s.id
+                      AND p.released_at IS NULL) held
 WHERE s.min_count < s.count AND w.ended_at IS NULL AND w.state = 'RUNNING' AND held.pods < s.count
 """
 """Its pod sets, a row each, with how many pods each may still get."""

@@ -12,6 +12,14 @@ from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import GateKind, Project
 
+OF_WAITING = """(
+    EXISTS (SELECT FROM scheduler_workload w
+            WHERE w.id = g.workload_id AND w.ended_at IS NULL AND w.state = 'PENDING')
+    OR EXISTS (SELECT FROM scheduler_workload w
+               WHERE w.array_id = g.array_id AND w.ended_at IS NULL AND w.state = 'PENDING'))
+"""
+"""Whether a gate `g` is of work that waits: one of work that was cancelled is never decided."""
+
 
 def of_workload(workload: Workload) -> list[Gate]:
     """Its own, or those of its array, as they were declared. One query."""

@@ -15,6 +15,7 @@ from scheduler.core.snapshot import GateView, PendingView, UnmetView
 from scheduler.core.units import ProjectId, UserId, WorkloadId
 from scheduler.selectors import asked, fleet
 from scheduler.selectors.asked import Asked
+from scheduler.selectors.gates import OF_WAITING
 
 
 class Waiting(NamedTuple):
@@ -37,7 +38,9 @@ class Read:
 
     `since` is the oldest transaction that was not seen to have ended; None where the reader had
     written itself, which it may take back. `under` is what else all of it holds under: the server
-    since its start, the database in it, the projects that have caps on submitters.
+    since its last checkpoint, the database in it, the projects that have caps on submitters. A
+    server that has crashed, or another in its stead, gives numbers of lost transactions again; it
+    begins with a checkpoint.
     """
 
     since: str | None
@@ -55,7 +58,7 @@ _HEAD = """
 SELECT CASE WHEN pg_current_xact_id_if_assigned() IS NULL
             THEN pg_snapshot_xmin(pg_current_snapshot())::xid::text END,
        count(*), array_agg(w.id::text) FILTER (WHERE age(w.xmin) <= age(%s::xid)),
-       pg_postmaster_start_time(),
+       (SELECT redo_lsn::text FROM pg_control_checkpoint()),
        (SELECT oid FROM pg_database WHERE datname = current_database()),
        array(SELECT id::text FROM tenants_project
              WHERE user_max_running IS NOT NULL OR user_max_gpus_milli IS NOT NULL ORDER BY id)
@@ -86,13 +89,13 @@ SELECT coalesce(workload_id, array_id)::text, count(*),
 FROM scheduler_dependency WHERE settled_at IS NULL GROUP BY 1
 """
 # The same of who waits for somebody's word: the gate that ends first, and how many there are.
-_GATES = """
+_GATES = f"""
 SELECT DISTINCT ON (1) coalesce(g.workload_id, g.array_id)::text, g.name::text, u.username::text,
        extract(epoch FROM g.created_at)::bigint, extract(epoch FROM g.deadline_at)::bigint,
        count(*) OVER (PARTITION BY coalesce(g.workload_id, g.array_id))
 FROM scheduler_gate g JOIN tenants_user u ON u.id = g.owner_id
-WHERE g.state = 'waiting' ORDER BY 1, g.deadline_at, g.name
-"""
+WHERE g.state = 'waiting' AND {OF_WAITING} ORDER BY 1, g.deadline_at, g.name
+"""  # noqa: S608  # a constant
 
 
 def last() -> Read:

@@ -177,7 +177,7 @@ def decide(
 
 
 def _locked(work: Workload | WorkloadArray, name: str) -> Gate:
-    rows = list(work.gates.select_related("owner").select_for_update(of=("self",)))
+    rows = list(work.gates.select_related("owner").select_for_update(of=("self",)).order_by("id"))
     gate = next((row for row in rows if row.name == name), None)
     if gate is not None:
         return gate

@@ -38,7 +38,6 @@ def authorize(actor: Actor, of: Project | Tenant) -> None:
 
 
 def _check(period: Period, terms: Terms) -> None:
-    """Whether the actor may set its budgets. Raises NotFound or NotAllowed."""
     if not 0 <= terms.limit_h <= MAX_BUDGET_H:
         raise Invalid(
             f"{terms.limit_h} is not between 0 and {MAX_BUDGET_H}.",

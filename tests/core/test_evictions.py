@@ -149,6 +149,15 @@ def test_a_flavor_for_which_nobody_may_go_does_not_end_the_search() -> None:
     assert Asking(of).find(asked, reclaiming="h100") == ["lent"]
 
 
+def test_what_is_of_a_project_without_quota_or_queue_is_given_back() -> None:
+    of = snapshot(
+        nodes=[node("n1", gpus=1)],
+        queues=[queue("a", h100=1)],
+        holding=[runs("lent", "z", "n1/0")],
+    )
+    assert Asking(of).find(job("w", "a"), reclaiming="h100") == ["lent"]
+
+
 def test_who_asked_in_vain_asks_again_once_more_comes_free() -> None:
     holding = [runs("p", "b", "n1/0"), runs("q", "b", "n1/1", "n1/2", "n1/3")]
     made = Asking(snapshot(nodes=[node("n1", gpus=4)], queues=queues("a", "b"), holding=holding))

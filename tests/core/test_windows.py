@@ -23,6 +23,7 @@ from scheduler.core.snapshot import (
     Isolation,
     NodeView,
     PendingView,
+    QuotaView,
     ReservationView,
     Snapshot,
 )
@@ -196,8 +197,8 @@ def test_nobody_is_evicted_for_other_work_of_whom_it_is_for() -> None:
         holding=[runs("r", "b", "n1/0", flavor="3g", span=(4, 8), priority=-1)],
         nodes=[node("n1", gpus=1, dynamic=True)],
     )
-    quotas = {"3g": 8, "7g": 8}
-    of = replace(of, queues=(queue("b", **quotas),))
+    quotas = (QuotaView(FlavorId("3g"), 8000), QuotaView(FlavorId("7g"), 8000))
+    of = replace(of, queues=(replace(queue("b"), quotas=quotas),))
     assert decide(replace(of, reservations=())).victims()
     assert not decide(of).victims()
     [asks] = of.pending

@@ -7,11 +7,11 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from clusters.port import PodPhase
-from controlplane.kernel.commits import need_not_wait
+from controlplane.kernel.commits import NOT_WAITING, need_not_wait
 from scheduler.models import Placement
 from tests.scheduler.stage import Stage
 
-UNHURRIED = "SET LOCAL synchronous_commit = off"
+UNHURRIED = f"SELECT FROM {NOT_WAITING}"
 
 
 def transactions(run: Callable[[], object]) -> list[list[str]]:

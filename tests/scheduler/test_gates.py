@@ -11,6 +11,7 @@ from scheduler.core.snapshot import GateView
 from scheduler.loop import gates as loop
 from scheduler.loop import run
 from scheduler.models import Gate, GateState, Workload, WorkloadArray
+from scheduler.selectors import due, fleet, waiting
 from scheduler.selectors import gates as selectors
 from scheduler.selectors.load import load_here
 from scheduler.services import arrays, explaining, gates, workloads
@@ -190,8 +191,12 @@ class TestRefused:
         assert loop.expire(at=late) == 0
 
     def test_a_deadline_says_nothing_of_work_that_was_cancelled_before(self, stage: Stage) -> None:
-        stage.cancel(submit(stage, SOON))
-        assert loop.expire(at=AT + timedelta(days=1)) == 0
+        work, late = submit(stage, SOON), AT + timedelta(days=1)
+        assert due.now(at=late).expire
+        stage.cancel(work)
+        assert not due.now(at=late).expire
+        assert loop.expire(at=late) == 0
+        assert fleet.rows(waiting._GATES) == [], "each load would read it for ever"
 
     def test_an_array_is_decided_as_one(self, stage: Stage, dan: Actor) -> None:
         array = sweep(stage, DATA)

@@ -4,6 +4,8 @@ all that is ever run."""
 import pytest
 from django.db import connection
 
+from scheduler.selectors.elastic import SHORT
+
 WRITTEN = (
     "scheduler_workload",
     "scheduler_podset",
@@ -60,3 +62,13 @@ def test_no_index_looks_at_what_changes_while_work_goes_on(table: str, changing:
         looked_at = {name for (name,) in cursor.fetchall()}
     assert "id" in looked_at
     assert not looked_at & changing
+
+
+@pytest.mark.django_db
+def test_the_pods_of_an_elastic_set_are_found_by_their_workload() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {SHORT}")
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "Seq Scan on scheduler_placement" not in plan
+    assert "(workload_id = " in plan

@@ -163,6 +163,18 @@ def test_a_pod_that_was_born_after_the_list_began_is_not_missed_in_it(stage: Sta
     assert workload.state == State.BOUND
 
 
+def test_a_gang_that_failed_by_itself_did_so_though_others_of_it_are_gone(stage: Stage) -> None:
+    workload = stage.running(count=2)
+    first, second = workload.placements.select_related("workload__project").order_by("rank")
+    failed = stage.report(first, PodPhase.FAILED, exit_code=7, reason="Error")
+    expected = observe.expected(cluster_id=stage.cluster.id)
+    assert second.pod_uid in expected
+    observe.listed(cluster_id=stage.cluster.id, reports=[failed], expected=expected, at=LATER)
+    workload.refresh_from_db()
+    assert workload.state == State.FAILED
+    assert workload.attempts.get().failure == "exit-code"
+
+
 def test_a_deleted_pod_that_had_done_its_work_has_done_it(stage: Stage) -> None:
     workload = stage.running()
     told = succeeded(stage, workload.placements.get())

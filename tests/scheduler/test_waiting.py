@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from django.db import connection, transaction
@@ -209,8 +210,27 @@ def test_nothing_is_kept_of_another_database(committed: Stage) -> None:
     committed.submit("a")
     priorities()
     last = waiting._last
-    started, _, capped = last.under
+    checkpoint, _, capped = last.under
     [(id, one)] = last.waiting.items()
     other = {id: one._replace(version=77)}
-    waiting._last = waiting.Read(last.since, [started, object(), capped], other, {}, {})
+    waiting._last = waiting.Read(last.since, [checkpoint, object(), capped], other, {}, {})
     assert [each.version for each in seen().values()] == [1]
+
+
+def test_nothing_is_kept_over_a_checkpoint(committed: Stage) -> None:
+    """After a crash the server gives the numbers of lost transactions again, so what was read last
+    may be of later ones than all that is to come. It begins with a checkpoint."""
+    committed.submit("a")
+    priorities()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT (pg_snapshot_xmax(pg_current_snapshot())::text::bigint + 1000)::text"
+        )
+        [since] = cursor.fetchone()
+    waiting._last = replace(waiting.last(), since=since)
+    committed.submit("b")
+    assert len(load(at=AT).waiting) == 1, "what is not looked for would be found all the same"
+    waiting._last = replace(waiting.last(), since=since)
+    with connection.cursor() as cursor:
+        cursor.execute("CHECKPOINT")
+    assert priorities().keys() == {"a", "b"}

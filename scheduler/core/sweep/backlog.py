@@ -125,7 +125,8 @@ class Backlog:
         table = np.zeros((len(come), s.WORKLOAD_COLUMNS), np.int64)
         table[:, s.PRIORITY] = [view.priority for view in come]
         table[:, s.SUBMITTED] = [view.submitted_at for view in come]
-        if abs(table[:, s.PRIORITY]).max() >= MOST_PRIORITY:
+        priorities = table[:, s.PRIORITY]
+        if max(int(priorities.max()), -int(priorities.min())) >= MOST_PRIORITY:
             raise Unfit("a priority is too large")
         table[:, s.CLASS] = self._classes_of(come)
         table[:, s.PROJECT] = [

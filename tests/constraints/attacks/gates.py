@@ -39,6 +39,15 @@ def _decided(**columns: object) -> Move:
     return prepare
 
 
+def _taken_away() -> Statement:
+    return "DELETE FROM scheduler_gate WHERE id = %s", [_of_workload().pk]
+
+
+def _emptied() -> Statement:
+    _of_workload()
+    return "TRUNCATE scheduler_gate CASCADE", []
+
+
 def _second(*, of_array: bool) -> Move:
     """INSERT of a second gate of one name."""
 
@@ -122,6 +131,8 @@ ATTACKS = (
         state="refused", decided_at=NOON, note="No.")),
     Attack("gate_decided_once", "what was opened waits again", _decided(
         state="waiting", decided_at=None, decided_by_id=None)),
+    Attack("gate_kept", "a gate is taken away", _taken_away),
+    Attack("gate_never_emptied", "no gate is shut", _emptied),
     Attack("gate_stays", "a gate gets more time", _gate(deadline_at=Sql("created_at + '1 h'"))),
     Attack("gate_stays", "a gate goes to another workload", _gate(
         workload_id=lambda: make(Workload).pk)),
