@@ -73,10 +73,12 @@ def test_one_of_the_same_periods_is_changed_and_not_made_again(
     assert answer.context["form"].errors == {
         "period": ["Detection has such a budget already: change that one."]
     }
-    page = answer.content.decode()
-    assert reverse("budget-detail", args=[made.id]) in page
-    assert reverse("budget-remove", args=[made.id]) in page
-    assert "budget-remove" not in browse(cast.ben).get(URL).content.decode()
+    link = reverse("budget-detail", args=[made.id])
+    assert link in answer.content.decode()
+    assert link not in browse(cast.ben).get(URL).content.decode()
+    assert browse(cast.ben).get(link).status_code == 403
+    form_of = browse(cast.oz).get(link).content.decode()
+    assert reverse("budget-remove", args=[made.id]) in form_of
     made.refresh_from_db()
     assert (made.limit_h, made.version) == (1000, 1)
 
