@@ -12,7 +12,7 @@ from controlplane.kernel import hints
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound, Problem
 from scheduler.core.lifecycle import State
 from scheduler.core.snapshot import GateView
-from scheduler.models import Gate, GateState, Workload, WorkloadArray, WorkloadEvent
+from scheduler.models import LIVE, Gate, GateState, Workload, WorkloadArray, WorkloadEvent
 from scheduler.services.specs import WorkloadSpec
 from scheduler.services.transition import Step, transition
 from tenants import access
@@ -205,7 +205,7 @@ def _check_open(gate: Gate, work: Workload | WorkloadArray, at: datetime) -> Non
 
 
 def _waiting(gate: Gate) -> QuerySet[Workload]:
-    waits = Workload.objects.filter(state=State.PENDING)
+    waits = Workload.objects.filter(LIVE, state=State.PENDING)
     if gate.workload_id is not None:
         return waits.filter(id=gate.workload_id)
     return waits.filter(array=gate.array_id)

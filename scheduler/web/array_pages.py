@@ -69,7 +69,9 @@ def array_page(
         "whole": whole,
         "elements": shown,
         "needs": needs,
-        "gates": gate_forms.shown(actor=actor, work=array, gates=gates),
+        "gates": gate_forms.shown(
+            actor=actor, work=array, gates=gates, waits=whole.states[State.PENDING] > 0
+        ),
         "state": state,
         "start": start,
         "live": live,

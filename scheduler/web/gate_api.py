@@ -42,18 +42,24 @@ class GatesApi(ApiView):
 class _DecideApi(ApiView):
     of_gates = True
 
-    def decide(self, work: Workload | WorkloadArray, name: str) -> Out:
-        body = self.body(g.DecisionIn)
-        made = gates.decide(
-            actor=self.actor,
-            work=work,
-            name=name,
-            state=GateState(body["state"]),
-            note=body["note"],
-            at=self.at,
-        )
-        shown: Out = g.GateOut(made).data
-        return shown
+    def decide[W: (Workload, WorkloadArray)](
+        self, rows: QuerySet[W], id: UUID, name: str
+    ) -> Response:
+        def make() -> Out:
+            work = access.get_or_404(rows.select_related("project"), actor=self.actor, id=id)
+            body = self.body(g.DecisionIn)
+            made = gates.decide(
+                actor=self.actor,
+                work=work,
+                name=name,
+                state=GateState(body["state"]),
+                note=body["note"],
+                at=self.at,
+            )
+            shown: Out = g.GateOut(made).data
+            return shown
+
+        return self.once(make, status=200)
 
 
 class WorkloadGateApi(_DecideApi):
@@ -67,11 +73,7 @@ class WorkloadGateApi(_DecideApi):
         keyed=True,
     )
     def post(self, request: Request, id: UUID, name: str) -> Response:
-        def make() -> Out:
-            rows = Workload.objects.select_related("project")
-            return self.decide(access.get_or_404(rows, actor=self.actor, id=id), name)
-
-        return self.once(make, status=200)
+        return self.decide(Workload.objects.all(), id, name)
 
 
 class ArrayGateApi(_DecideApi):
@@ -85,11 +87,7 @@ class ArrayGateApi(_DecideApi):
         keyed=True,
     )
     def post(self, request: Request, id: UUID, name: str) -> Response:
-        def make() -> Out:
-            rows: QuerySet[WorkloadArray] = WorkloadArray.objects.select_related("project")
-            return self.decide(access.get_or_404(rows, actor=self.actor, id=id), name)
-
-        return self.once(make, status=200)
+        return self.decide(WorkloadArray.objects.all(), id, name)
 
 
 class StandingGatesApi(ApiView):

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from django import forms
 
 from controlplane.kernel.forms import StrictForm
-from scheduler.core.lifecycle import TERMINAL
 from scheduler.models import Gate, GateState, Workload, WorkloadArray
 from scheduler.services import gates as services
 from tenants.access import Actor
@@ -38,14 +37,13 @@ class Shown:
 
 
 def shown(
-    *, actor: Actor, work: Workload | WorkloadArray, gates: Iterable[Gate]
+    *, actor: Actor, work: Workload | WorkloadArray, gates: Iterable[Gate], waits: bool
 ) -> tuple[Shown, ...]:
-    """As `services.gates.decide` would permit it."""
-    over = isinstance(work, Workload) and work.state in TERMINAL
+    """As `services.gates.decide` would permit it; `waits`: the work, or an element of it, does."""
     found = []
     for gate in gates:
-        waits = gate.state == GateState.WAITING and not over
-        refuses = waits and services.may_decide(actor, gate, project=work.project)
+        undecided = waits and gate.state == GateState.WAITING
+        refuses = undecided and services.may_decide(actor, gate, project=work.project)
         opens = refuses and services.may_open(actor, gate, work=work)
         found.append(Shown(gate, opens, refuses))
     return tuple(found)

@@ -109,7 +109,9 @@ def detail_page(
         "workload": workload,
         "detail": shown,
         "ties": ties,
-        "gates": gate_forms.shown(actor=actor, work=workload, gates=ties.gates),
+        "gates": gate_forms.shown(
+            actor=actor, work=workload, gates=ties.gates, waits=workload.state == State.PENDING
+        ),
         "place": place,
         "live": live,
         "rev": rev,

@@ -68,6 +68,18 @@ def test_who_refuses_says_why_and_the_work_is_cancelled(
     assert (late.status_code, b"is refused since" in late.content) == (409, True)
 
 
+@pytest.mark.parametrize("of_array", [False, True])
+def test_no_gate_of_what_has_ended_is_there_to_decide(
+    browse: Browse, cast: Cast, shop: Shop, work: Workload, *, of_array: bool
+) -> None:
+    of = factories.array(cast.detection, cast.ben, [shop.h100]) if of_array else work
+    first, second = factories.gate(of, cast.vik), factories.gate(of, cast.vik, name="paid")
+    vik = browse(cast.vik)
+    assert action(second) in vik.get(page_of(of)).content.decode()
+    vik.post(action(first), {"state": "refused", "note": "No licence."})
+    assert action(second) not in vik.get(page_of(of)).content.decode()
+
+
 def test_nobody_gets_the_button_that_approves_of_their_own_work(
     browse: Browse, cast: Cast, work: Workload
 ) -> None:
