@@ -1,14 +1,14 @@
 """What a page takes from a form: the fields that it names, and no other."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 from django import forms
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest
 from django.utils.datastructures import MultiValueDict
 
-from controlplane.kernel.errors import no_such_field
+from controlplane.kernel.errors import Problem, no_such_field
 
 type Posted = MultiValueDict[str, Any] | None  # Any: texts or files
 """`request.POST` or `request.FILES`, None for a form that nobody posted yet."""
@@ -22,6 +22,8 @@ class StrictForm(forms.Form):
 
     beside: frozenset[str] = frozenset()
     """Fields of the same page that the view reads."""
+    pointers: ClassVar[Mapping[str, str]] = {}
+    """The fields of what a service calls otherwise, by its pointer."""
 
     def clean(self) -> dict[str, Any]:  # Any: cleaned values
         known = {*self.fields, *self.beside}
@@ -31,6 +33,18 @@ class StrictForm(forms.Form):
             error = forms.ValidationError(f"{names}: {no_such_field(known)}", "unknown-field")
             self.add_error(None, error)
         return super().clean() or self.cleaned_data
+
+    def field_of(self, pointer: str) -> str | None:
+        """Which field a service's pointer is about, None for none of this form's."""
+        field = self.pointers.get(pointer, pointer.removeprefix("/"))
+        return field if field in self.fields else None
+
+    def show(self, problems: Iterable[Problem]) -> None:
+        """Put each beside the field that it is about, once of a kind, else above the form."""
+        for problem in problems:
+            field = self.field_of(problem.pointer)
+            if field is None or not self.has_error(field, problem.code):
+                self.add_error(field, forms.ValidationError(problem.message, code=problem.code))
 
     def choose(self, name: str, choices: Sequence[tuple[str, str]]) -> None:
         """Offer these (value, label) in that field."""

@@ -23,9 +23,8 @@ class Cohorts:
 
     def __init__(self, *, cohorts: Iterable[CohortView], queues: Iterable[QueueView]) -> None:
         """`number` is a project's, `members` has the cohorts' too, and `projects` are by number;
-        `paths` lead from below the
-        fleet to a member, itself included; `quotas` and `pasts` are a member's own, by flavor;
-        `depth` is the longest path."""
+        `paths` lead from below the fleet to a member, itself included; `quotas` and `pasts` are a
+        member's own, by flavor; `depth` is the longest path."""
         known = {cohort.id: cohort for cohort in sorted(cohorts, key=lambda c: c.id)}
         self.names: list[str] = ["the fleet"]
         self.parents: list[int] = [-1]

@@ -11,7 +11,6 @@ from typing import Any
 from django import forms
 
 from clusters.models import VENDORS, FlavorKind
-from controlplane.kernel.errors import Problem
 from controlplane.kernel.forms import Posted
 from scheduler.selectors.offers import Offer, by_name
 from scheduler.services import specs
@@ -259,12 +258,10 @@ class SubmitForm(TermsForm):
             "pod_sets": [pod_set],
         }
 
-    def show(self, problems: Iterable[Problem]) -> None:
-        """Put each problem beside the field that it is about, else above the form."""
-        for problem in problems:
-            field = field_of(problem.pointer)
-            if field is None or not self.has_error(field, problem.code):
-                self.add_error(field, forms.ValidationError(problem.message, code=problem.code))
+    @staticmethod
+    def field_of(pointer: str) -> str | None:
+        path = re.sub(r"^/\d+(?=/|$)", "", pointer)
+        return next((field for pattern, field in _PLACES if re.fullmatch(pattern, path)), None)
 
 
 def _topology(cleaned: Mapping[str, Any]) -> dict[str, str] | None:  # Any: cleaned values
@@ -279,9 +276,3 @@ def _gpu_count(kind: FlavorKind, cleaned: Mapping[str, Any]) -> int:  # Any: cle
         return 0 if kind == FlavorKind.CPU else 1
     count: int = cleaned["gpus"]
     return count
-
-
-def field_of(pointer: str) -> str | None:
-    """The form's field at a pointer into a submission, None for what it has no field for."""
-    path = re.sub(r"^/\d+(?=/|$)", "", pointer)
-    return next((field for pattern, field in _PLACES if re.fullmatch(pattern, path)), None)

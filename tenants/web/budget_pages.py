@@ -45,7 +45,7 @@ def budget_list(request: HttpRequest) -> HttpResponse:
                 actor=actor, of=of, period=period, terms=form.terms, at=clock.now(), version=0
             )
         except Invalid as error:
-            form.add_error(error.pointer.removeprefix("/"), error.message)
+            form.show(error.problems)
         except VersionMismatch:
             form.add_error("period", f"{of.name} has such a budget already: change that one.")
         else:
@@ -75,7 +75,7 @@ def budget_detail(request: HttpRequest, id: UUID) -> HttpResponse:
                 version=form.cleaned_data["version"],
             )
         except Invalid as error:
-            form.add_error(error.pointer.removeprefix("/"), error.message)
+            form.show(error.problems)
         except VersionMismatch as error:
             form.add_error(None, error.message)
             status = 409

@@ -8,12 +8,10 @@ from decimal import Decimal
 from django import forms
 
 from clusters.models import Flavor
-from controlplane.kernel.errors import Invalid, Problem
 from controlplane.kernel.forms import Posted, StrictForm
 from tenants.models import Project, Scope
 from tenants.services import quotas, requests
 
-_FIELDS = {"/nominal_milli": "amount", "/reason": "reason"}
 SCOPES = {
     Scope.READ: "See workloads, queues, quota and spend",
     Scope.SUBMIT: "Submit and cancel workloads",
@@ -28,6 +26,8 @@ LIFETIMES = {"1": "in a day", "7": "in a week", "30": "in 30 days", "90": "in 90
 
 class RequestForm(StrictForm):
     """Asks that a project's nominal quota become `amount`, in whole units of the flavor."""
+
+    pointers = {"/nominal_milli": "amount"}
 
     project = forms.ChoiceField()
     flavor = forms.ChoiceField()
@@ -59,12 +59,6 @@ class RequestForm(StrictForm):
         amount: Decimal = self.cleaned_data["amount"]
         return int(amount * 1000)
 
-    def show(self, problems: Iterable[Problem]) -> None:
-        """Put each problem beside the field that it is about, else above the form."""
-        for problem in problems:
-            error = forms.ValidationError(problem.message, code=problem.code)
-            self.add_error(_FIELDS.get(problem.pointer), error)
-
 
 class TokenForm(StrictForm):
     """A new token of the one who asks, in all projects that they see or in one of them."""
@@ -94,9 +88,3 @@ class TokenForm(StrictForm):
     @property
     def lifetime(self) -> timedelta:
         return timedelta(days=int(self.cleaned_data["days"]))
-
-    def show(self, error: Invalid) -> None:
-        """Put a refusal of the service beside the field that it is about, else above the form."""
-        field = error.pointer.removeprefix("/")
-        told = forms.ValidationError(error.message, code=error.code)
-        self.add_error(field if field in self.fields else None, told)

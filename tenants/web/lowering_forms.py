@@ -5,7 +5,6 @@ from decimal import Decimal
 
 from django import forms
 
-from controlplane.kernel.errors import Invalid
 from controlplane.kernel.forms import StrictForm, moment
 from tenants.models import Quota, TenantQuota
 from tenants.services.enforcement import Excess, begins_at
@@ -32,6 +31,7 @@ class LoweringForm(StrictForm):
     was seen, 0 for none yet; `seen` is what was `asked` when it was shown who would go."""
 
     beside = frozenset({"seen"})
+    pointers = {f"/{name}_milli": name for name in ("nominal", "borrowing_limit", "lending_limit")}
 
     nominal = _amount("Nominal", "Guaranteed: GPUs, slices or cores.", required=True)
     borrowing_limit = _amount("Borrowing limit", "At most so much beyond. Empty: no limit.")
@@ -93,9 +93,3 @@ class LoweringForm(StrictForm):
                 at=at,
             ),
         )
-
-    def show(self, error: Invalid) -> None:
-        """Put a refusal of the services beside the field that it is about."""
-        field = error.pointer.removeprefix("/").removesuffix("_milli")
-        told = forms.ValidationError(error.message, code=error.code)
-        self.add_error(field if field in self.fields else None, told)

@@ -78,7 +78,7 @@ def _quota(
             answer.headers["Retry-After"] = str(error.wait)
             return answer
         except Invalid as error:
-            form.show(error)
+            form.show(error.problems)
         except Conflict as error:
             form.add_error(None, error.message)
             status = 409

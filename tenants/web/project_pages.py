@@ -108,7 +108,7 @@ def project_idle_limit(request: HttpRequest, id: UUID) -> HttpResponse:
                 actor=actor, project=project, limit=form.limit, at=clock.now()
             )
         except Invalid as error:
-            form.add_error((error.pointer or "").lstrip("/") or None, error.message)
+            form.show(error.problems)
         else:
             messages.success(request, f"The idle limit of {project.name} holds from now on.")
             return go(request, reverse("project-detail", args=[project.id]))
@@ -128,7 +128,7 @@ def project_gate_add(request: HttpRequest, id: UUID) -> HttpResponse:
         try:
             gates.add(actor=actor, project=project, gate=form.gate, at=clock.now())
         except Invalid as error:
-            form.add_error((error.pointer or "").lstrip("/") or None, error.message)
+            form.show(error.problems)
         except Conflict as error:
             form.add_error("name", error.message)
             status = 409

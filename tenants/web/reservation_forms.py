@@ -7,17 +7,16 @@ from django import forms
 from django.utils.timezone import get_current_timezone_name
 
 from clusters.models import Flavor
-from controlplane.kernel.errors import Invalid
 from controlplane.kernel.forms import Posted, StrictForm, moment
 from tenants.models import Project
 from tenants.services.quotas import MAX_MILLI
 from tenants.services.reservations import MAX_NOTE, Weekly
 
-_FIELDS = {"/amount_milli": "amount"}
-
 
 class ReservationForm(StrictForm):
     """`amount` is in whole units of the flavor; moments are in the reader's own time zone."""
+
+    pointers = {"/amount_milli": "amount"}
 
     project = forms.ChoiceField(label="For")
     flavor = forms.ChoiceField()
@@ -56,8 +55,3 @@ class ReservationForm(StrictForm):
     def weekly(self) -> Weekly | None:
         until = self.cleaned_data["weekly_until"]
         return Weekly(zone=get_current_timezone_name(), until=until) if until else None
-
-    def show(self, error: Invalid) -> None:
-        """Put a refusal of the service beside the field that it is about."""
-        field = _FIELDS.get(error.pointer, error.pointer.removeprefix("/"))
-        self.add_error(field, forms.ValidationError(error.message, code=error.code))

@@ -54,7 +54,7 @@ def reservation_list(request: HttpRequest) -> HttpResponse:
                 at=clock.now(),
             )
         except Invalid as error:
-            form.show(error)
+            form.show(error.problems)
         else:
             messages.success(request, f"Reserved {made.flavor.name} for {made.project.name}.")
             return go(request, reverse("reservation-list"))

@@ -39,7 +39,7 @@ def token_list(request: HttpRequest) -> HttpResponse:
                 at=clock.now(),
             )
         except Invalid as error:
-            form.show(error)
+            form.show(error.problems)
         else:
             return _page(request, actor, _form(actor), made=(token.name, text), status=201)
     focus_fault(form)

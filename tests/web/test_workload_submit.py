@@ -11,7 +11,7 @@ from controlplane.audit.models import AuditEvent
 from scheduler.core.failures import RETRIES
 from scheduler.core.lifecycle import State
 from scheduler.models import Dependency, PodSet, Workload, WorkloadArray
-from scheduler.web.forms import field_of
+from scheduler.web.forms import SubmitForm
 from tenants.models import Project
 from tests import factories
 from tests.conftest import Cast
@@ -332,7 +332,7 @@ def test_a_post_without_the_token_of_the_form_is_refused(cast: Cast, shop: Shop)
     ],
 )
 def test_pointers_lead_to_fields(pointer: str, field: str | None) -> None:
-    assert field_of(pointer) == field
+    assert SubmitForm.field_of(pointer) == field
 
 
 def test_an_array_is_stored_and_its_page_shown(browse: Browse, cast: Cast, shop: Shop) -> None:
