@@ -85,6 +85,11 @@ def found(snapshot: Snapshot) -> Enforced:
 def would_go(snapshot: Snapshot, owner: Owner, quota: QuotaView) -> Enforced:
     """As `found`, if that project's or cohort's quota were `quota`, enforced now, and no other
     was."""
+    return found(lowered(snapshot, owner, quota))
+
+
+def lowered(snapshot: Snapshot, owner: Owner, quota: QuotaView) -> Snapshot:
+    """The same with that quota of the project or cohort, and of all of them it alone enforced."""
 
     def others[V: (QueueView, CohortView)](of: V, id: Owner) -> V:
         kept = [replace(each, enforce_at=None) for each in of.quotas]
@@ -93,12 +98,10 @@ def would_go(snapshot: Snapshot, owner: Owner, quota: QuotaView) -> Enforced:
             kept.append(replace(quota, enforce_at=snapshot.at))
         return replace(of, quotas=tuple(kept))
 
-    return found(
-        replace(
-            snapshot,
-            queues=tuple(others(queue, queue.project) for queue in snapshot.queues),
-            cohorts=tuple(others(cohort, cohort.id) for cohort in snapshot.cohorts),
-        )
+    return replace(
+        snapshot,
+        queues=tuple(others(queue, queue.project) for queue in snapshot.queues),
+        cohorts=tuple(others(cohort, cohort.id) for cohort in snapshot.cohorts),
     )
 
 

@@ -16,7 +16,11 @@ def warnings(*, flavor: Flavor, project: Project | None = None) -> tuple[str, ..
     where a device that is cut on demand counts whole for each profile. Or `project` may borrow
     more than those beside it lend and the tenants above it let in. Seven queries.
     """
-    book = Book(cohorts=fleet.cohorts(), queues=fleet.queues())
+    return told(Book(cohorts=fleet.cohorts(), queues=fleet.queues()), flavor, project)
+
+
+def told(book: Book, flavor: Flavor, project: Project | None) -> tuple[str, ...]:
+    """The same by the quotas of that book."""
     id = FlavorId(str(flavor.id))
     found = []
     guaranteed = book.fleet_nominal(flavor=id)

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from clusters.models import Flavor
-from scheduler.core.enforce import Owner, would_go
+from scheduler.core.enforce import Owner, lowered, would_go
 from scheduler.core.faults import faults
+from scheduler.core.quota import Book
 from scheduler.core.snapshot import QuotaView
 from scheduler.core.sound import sound
 from scheduler.core.units import CohortId, FlavorId, ProjectId, WorkloadId
 from scheduler.core.victims import Victim
 from scheduler.models import Workload
+from scheduler.selectors import guarantees
 from scheduler.selectors.load import load
 from scheduler.services import asking
 from tenants import access
@@ -36,11 +38,13 @@ class Loss:
 @dataclass(frozen=True, slots=True)
 class Preview:
     """`losses` in the order in which they would go. `over_milli` is how much more is held than
-    the quota would allow, and `stays_milli` what of that may not be preempted."""
+    the quota would allow, and `stays_milli` what of that may not be preempted. `warnings` are of
+    what such quotas would promise in vain."""
 
     losses: tuple[Loss, ...]
     over_milli: int
     stays_milli: int
+    warnings: tuple[str, ...]
 
     @property
     def lost_milli_s(self) -> int:
@@ -79,7 +83,10 @@ def preview(
     with asking.turn(actor=actor, at=at):
         snapshot = load(at=at).snapshot
         found = would_go(sound(snapshot, faults(snapshot)), id, quota)
-    return Preview(_losses(found.victims), found.over_milli, found.stays_milli)
+        after = lowered(snapshot, id, quota)
+        book = Book(cohorts=after.cohorts, queues=after.queues)
+        warned = guarantees.told(book, flavor, owner if isinstance(owner, Project) else None)
+    return Preview(_losses(found.victims), found.over_milli, found.stays_milli, warned)
 
 
 def _losses(victims: tuple[Victim, ...]) -> tuple[Loss, ...]:

@@ -40,6 +40,10 @@ class LoweringOut(serializers.Serializer[dict[str, object]]):
     enforce_at = serializers.DateTimeField(
         allow_null=True, help_text="From when on; null is never."
     )
+    warnings = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="What would be promised beyond what there is, a sentence each.",
+    )
 
 
 class QuotaDryRunApi(ApiView):
@@ -113,4 +117,5 @@ def shown(found: Preview, *, enforce_at: datetime | None) -> Out:
         "lost_s": seconds(found.lost_milli_s),
         "victims": victims,
         "enforce_at": enforce_at,
+        "warnings": list(found.warnings),
     }

@@ -12,6 +12,7 @@ from controlplane.kernel import clock
 from controlplane.kernel.errors import Conflict, Invalid, NotFound
 from controlplane.kernel.htmx import focus_fault, go, page, partial
 from controlplane.kernel.throttle import TooOften
+from scheduler.selectors import guarantees
 from scheduler.services import lowering
 from tenants import access
 from tenants.access import Action, Actor
@@ -84,6 +85,9 @@ def _quota(
             status = 409
         else:
             messages.success(request, f"The quota of {owner.name} is set.")
+            project = owner if isinstance(owner, Project) else None
+            for warning in guarantees.warnings(flavor=flavor, project=project):
+                messages.warning(request, warning)
             return go(request, reverse("quota-list"))
     focus_fault(form)
     return _page(request, form, context, status=status)

@@ -77,6 +77,10 @@ def test_of_a_tenant_all_below_it_are_looked_at(
     url = "/api/v1/tenant-quotas"
     told = api(cast.oz).post(f"{url}/dry-run", body, format="json").json()
     assert [loss["name"] for loss in told["victims"]] == ["on n2"]
+    assert told["warnings"] == []
+    more = body | {"nominal_milli": 99_000}
+    [warning] = api(cast.oz).post(f"{url}/dry-run", more, format="json").json()["warnings"]
+    assert "99 h100-80gb are guaranteed in the whole fleet, which has " in warning
     assert not TenantQuota.objects.exists()
     made = api(cast.oz).post(url, body | {"excess": "preempt"}, format="json").json()
     assert made["enforce_at"] is not None

@@ -124,6 +124,17 @@ def test_what_may_not_be_preempted_is_said_to_stay(browse: Browse, cast: Cast) -
     assert "4 of them are of work that may not be preempted" in page
 
 
+def test_what_there_is_too_little_for_is_told_before_it_is_set_and_after(
+    browse: Browse, cast: Cast
+) -> None:
+    client = browse(cast.oz)
+    told = "99 h100-80gb are guaranteed in the whole fleet, which has "
+    assert told in client.post(url(cast), form(nominal="99")).content.decode()
+    assert told not in client.post(url(cast), form(nominal="9")).content.decode()
+    assert set_seen(client, url(cast), nominal="99")[0] == 303
+    assert told in client.get(reverse("quota-list")).content.decode()
+
+
 def test_nobody_goes_for_a_quota_that_is_kept(browse: Browse, cast: Cast) -> None:
     page = browse(cast.oz).post(url(cast), form(nominal="9")).content.decode()
     assert "nobody would be preempted" in page
