@@ -209,6 +209,7 @@ SPECTACULAR_SETTINGS = {
         "ClusterState": "clusters.web.serializers.CLUSTER_STATES",
         "FlavorKind": "clusters.web.serializers.FLAVOR_KINDS",
         "OperationKind": "scheduler.web.details.OPERATION_KINDS",
+        "ReasonCode": "scheduler.web.meanings.CODES",
         "FailureClass": "scheduler.web.terms.CLASSES",
         "BudgetMode": "tenants.web.budget_api.MODES",
         "QueueState": "tenants.web.serializers.QUEUE_STATES",

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class ReasonCode(StrEnum):
-    """Stable codes; each is documented in the API and has one sentence in `describe`."""
+    """Stable codes, which the API documents; each has a sentence in `describe`."""
 
     NEVER_ADMISSIBLE = "never-admissible"  # asks more than nominal + borrowing could ever allow
     NO_MATCHING_FLAVOR = "no-matching-flavor"  # no accepted flavor exists on an accepted cluster

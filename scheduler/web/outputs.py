@@ -16,6 +16,7 @@ from scheduler.web.details import (
     StandingOut,
     TopologyOut,
 )
+from scheduler.web.meanings import CODES, DOCUMENTED
 from scheduler.web.terms import RetriesOut
 
 MAX_BATCH = 500
@@ -35,9 +36,11 @@ class BatchOut(serializers.Serializer[Any]):  # Any: plain rows
 class ReasonOut(serializers.Serializer[Any]):  # Any: plain rows
     """Why it waits."""
 
-    code = serializers.CharField()
-    numbers = serializers.DictField()
-    text = serializers.CharField()
+    code = serializers.ChoiceField(choices=CODES, help_text=DOCUMENTED)
+    numbers = serializers.DictField(
+        help_text="What stands in the way, in numbers; those that end in `_milli` in thousandths."
+    )
+    text = serializers.CharField(help_text="The same in a sentence.")
 
 
 @extend_schema_serializer(component_name="EstimateOut")

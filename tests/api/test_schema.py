@@ -1,6 +1,7 @@
 """The API's description is complete, and what the API really takes and gives is what it says."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from rest_framework.test import APIClient
 
 from controlplane.api.fields import Integer
 from controlplane.api.problems import KINDS
+from scheduler.core.reasons import ReasonCode
 from scheduler.web import submission
 from scheduler.web.serializers import BatchIn, PodSetIn, SpecIn, WorkloadIn
 from tenants.models import User
@@ -50,6 +52,13 @@ def documented(document: Json) -> dict[tuple[str, str], Json]:
         for path, operations in document["paths"].items()
         for method, operation in operations.items()
     }
+
+
+def test_each_reason_for_waiting_is_documented_with_its_meaning(document: Json) -> None:
+    schemas = document["components"]["schemas"]
+    assert set(schemas["ReasonCode"]["enum"]) == set(ReasonCode)
+    told = schemas["ReasonOut"]["properties"]["code"]["description"]
+    assert re.findall(r"^\* `([a-z-]+)`: [A-Z].+\.$", told, re.MULTILINE) == list(ReasonCode)
 
 
 def plain(route: str) -> str:
