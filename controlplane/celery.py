@@ -44,6 +44,7 @@ app.conf.beat_schedule = {
     "refresh wishes": _tick("scheduler.refresh_wishes", 30),
     "measure use": _tick(hints.MEASURE, settings.BERTH_USE_S),
     "watch clusters": _tick("scheduler.check_clusters", 15),
+    "watch starts": _tick("scheduler.check_starts", 30),
 }
 
 

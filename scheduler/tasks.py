@@ -17,7 +17,7 @@ from clusters.models import Cluster, ClusterState
 from clusters.port import ClusterPort
 from clusters.services import clusters
 from controlplane.kernel import clock, hints
-from scheduler.loop import checks, collect, run
+from scheduler.loop import checks, collect, run, starts
 from scheduler.loop import dispatch as dispatcher
 from scheduler.loop import forecast as forecaster
 from scheduler.loop import measure as measuring
@@ -158,6 +158,12 @@ def refresh_wishes(**_: Any) -> None:  # Any: as above
 def check_clusters(**_: Any) -> None:  # Any: as above
     """Mark clusters that have been silent."""
     clusters.mark_silent()
+
+
+@shared_task(name="scheduler.check_starts")
+def check_starts(**_: Any) -> None:  # Any: as above
+    """Take back what does not come to run."""
+    starts.give_up_late(at=clock.now(), speed=clock.speed())
 
 
 @shared_task(name="scheduler.check_invariants")

@@ -156,6 +156,7 @@ BERTH_CURRENCY = os.environ.get("BERTH_CURRENCY", "EUR")
 BERTH_CYCLE_S = integer("BERTH_CYCLE_S", 2)  # the periodic scheduling cycle, in seconds
 BERTH_LEASE_S = integer("BERTH_LEASE_S", 15)
 BERTH_CLAIM_S = integer("BERTH_CLAIM_S", 15)  # a dead dispatcher's work is taken over after it
+BERTH_START_S = integer("BERTH_START_S", 1800, low=0)  # to run in; 0: for ever
 BERTH_POD_RETENTION_S = integer("BERTH_POD_RETENTION_S", 3600)  # how long ended pods are kept
 BERTH_METER_S = integer("BERTH_METER_S", 60)  # how often usage becomes charges
 BERTH_HALF_LIFE_DAYS = integer("BERTH_HALF_LIFE_DAYS", 7, low=0, high=365)  # of past use, 0: none

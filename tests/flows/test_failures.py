@@ -1,12 +1,13 @@
 """What fails in a cluster, by its class: what is tried again, what is not, and what is told."""
 
 import pytest
+from pytest_django import Settings
 
 from clusters.port import PodPhase
 from controlplane.kernel.clock import now
 from scheduler.core.failures import Retries
 from scheduler.core.lifecycle import State
-from scheduler.loop import watch
+from scheduler.loop import starts, watch
 from scheduler.models import Attempt, Placement, Workload, WorkloadEvent
 from scheduler.services import workloads
 from tests.flows.test_deleted import follow
@@ -100,6 +101,27 @@ def test_what_is_never_tried_again_is_not_even_when_its_node_is_lost(world: Worl
     world.observe()
     workload.refresh_from_db()
     assert (workload.state, ended(workload)) == (State.FAILED, ("failed", "node-lost"))
+
+
+def test_a_gang_of_which_one_pod_can_not_be_opened_starts_whole_or_not_at_all(
+    world: World, settings: Settings
+) -> None:
+    [workload] = world.submit(spec("h100", count=2, command=LONG))
+    world.cycle()
+    last = Placement.objects.filter(workload=workload).order_by("rank")[1].pod_name
+    world.simulator.fault(kind="error", status=500, verb="patch", name=last, count=0)
+    world.dispatch()
+    world.until(lambda: len({pod.phase for pod in world.observe()}) == 2)
+    workload.refresh_from_db()
+    assert workload.state == State.ADMITTED
+    settings.BERTH_START_S = 1
+    world.until(lambda: starts.give_up_late(at=now()) == 1)
+    world.until_state(workload, State.PENDING)
+    assert not any(pod.workload == str(workload.id) for pod in world.observe())
+    assert ended(workload) == ("lost", "refused")
+    world.simulator.heal()
+    Workload.objects.update(not_before=None)
+    world.until_state(workload, State.RUNNING)
 
 
 def test_an_image_that_is_not_there_gives_its_room_back(

@@ -25,6 +25,7 @@ TASKS = {
     "scheduler.measure_cluster": "dispatch",  # where the credentials are
     "scheduler.forecast": "periodic",
     "scheduler.check_clusters": "periodic",
+    "scheduler.check_starts": "periodic",
     "scheduler.check_invariants": "periodic",
     "scheduler.refresh_wishes": "periodic",
 }
