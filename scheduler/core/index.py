@@ -7,6 +7,7 @@ worse by several percent: shared GPUs, Weng et al., "Beware of Fragmentation", U
 """
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from enum import StrEnum
@@ -49,28 +50,61 @@ class Key(NamedTuple):
     shares: Isolation | None = None
 
 
+_MANY = 32
+"""Beyond one change in so many entries, it is quicker to sort all anew than to look for places."""
+
+
 class Pool:
-    """The nodes of one kind, sorted by what is free. `total` sums the levels (cores for CPU)."""
+    """The nodes of one kind, sorted by what is free. `total` sums the levels (cores for CPU).
 
-    __slots__ = ("entries", "free", "key", "total")
+    What comes and goes is put in order when `entries` are next asked for: of many pools nothing but
+    the total is.
+    """
 
-    def __init__(self, key: Key) -> None:
+    __slots__ = ("_come", "_entries", "_gone", "free", "key", "total")
+
+    def __init__(self, key: Key, entries: Iterable[Entry] = ()) -> None:
         self.key = key
         self.free = key.free
-        self.entries: list[Entry] = []
-        self.total = 0
+        self._entries = sorted(entries)
+        self._come: list[Entry] = []
+        self._gone: list[Entry] = []
+        self.total = sum(map(self._measure, self._entries))
 
     def add(self, entry: Entry) -> None:
-        insort(self.entries, entry)
+        self._come.append(entry)
         self.total += self._measure(entry)
 
     def discard(self, entry: Entry) -> None:
-        del self.entries[bisect_left(self.entries, entry)]
+        self._gone.append(entry)
         self.total -= self._measure(entry)
 
-    def fill(self, entries: list[Entry]) -> None:
-        self.entries = sorted(entries)
-        self.total = sum(self._measure(entry) for entry in entries)
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """In order. To be read before the next change."""
+        if self._come or self._gone:
+            self._settle()
+        return self._entries
+
+    def _settle(self) -> None:
+        come, gone = self._come, self._gone
+        self._come, self._gone = [], []
+        if (len(come) + len(gone)) * _MANY < len(self._entries):
+            for entry in come:
+                insort(self._entries, entry)
+            for entry in gone:
+                del self._entries[bisect_left(self._entries, entry)]
+            return
+        self._entries += come
+        self._entries.sort()
+        if gone:
+            self._entries = _without(self._entries, Counter(gone))
+
+    def twin(self) -> "Pool":
+        """Another with the same in it."""
+        twin = copy(self)
+        twin._entries, twin._come, twin._gone = list(self.entries), [], []
+        return twin
 
     def ranks(self, level: int, cpu_milli: int) -> Iterator[int]:
         """Nodes with at least that level and cores, least left over first."""
@@ -94,21 +128,21 @@ class Pool:
 
     def ranks_from_empty(self, level: int, cpu_milli: int) -> Iterator[int]:
         """As `ranks`, most left over first; nodes without devices still come before others."""
-        levels = [each for each, _ in self.levels() if each >= level]
+        entries, levels = self.entries, [each for each, _ in self.levels() if each >= level]
         for each in levels if self.free is Free.CPU else reversed(levels):
-            end = bisect_left(self.entries, (each + 1,))
-            least = bisect_left(self.entries, (each, cpu_milli))
+            end = bisect_left(entries, (each + 1,))
+            least = bisect_left(entries, (each, cpu_milli))
             while least < end:
-                begin = bisect_left(self.entries, self.entries[end - 1][:2])
-                yield from [rank for _, _, rank in self.entries[begin:end]]
+                begin = bisect_left(entries, entries[end - 1][:2])
+                yield from [rank for _, _, rank in entries[begin:end]]
                 end = begin
 
     def levels(self) -> Iterator[tuple[int, int]]:
         """Each level present, ascending, and how many entries have it."""
-        at = 0
-        while at < len(self.entries):
-            level = self.entries[at][0]
-            beyond = bisect_left(self.entries, (level + 1,), at)
+        entries, at = self.entries, 0
+        while at < len(entries):
+            level = entries[at][0]
+            beyond = bisect_left(entries, (level + 1,), at)
             yield level, beyond - at
             at = beyond
 
@@ -120,6 +154,16 @@ class Pool:
 
     def _measure(self, entry: Entry) -> int:
         return max(0, entry[1]) if self.free is Free.CPU else entry[0]
+
+
+def _without(entries: Iterable[Entry], gone: Counter[Entry]) -> list[Entry]:
+    left = []
+    for entry in entries:
+        if entry in gone and gone[entry]:
+            gone[entry] -= 1
+        else:
+            left.append(entry)
+    return left
 
 
 Entries = list[tuple[Pool, Entry]]
@@ -148,7 +192,7 @@ class Index:
     """Pools over the rooms of a draft; `refresh` a room after each change."""
 
     __slots__ = (
-        *("_alike", "_entries", "_of_flavor", "_places", "_pools", "_slots"),
+        *("_alike", "_entries", "_hardware", "_of_flavor", "_places", "_pools", "_slots"),
         *("clusters", "rooms"),
     )
 
@@ -157,31 +201,27 @@ class Index:
         self.rooms: list[Room] = []
         self.clusters: list[ClusterId] = []
         self._places: dict[NodeId, int] = {}
+        self._hardware: list[Mapping[DeviceId, DeviceView]] = []
         self._slots: list[_Slots] = []
         self._alike: dict[tuple[object, ...], tuple[_Slot, ...]] = {}
         self._entries: list[list[tuple[Pool, Entry]]] = []
         self._pools: dict[Key, Pool] = {}
         self._of_flavor: dict[tuple[ClusterId, FlavorId], tuple[Pool, ...]] = {}
-        filling: dict[Pool, list[Entry]] = {}
         for rank, (cluster, room, usable) in enumerate(rooms):
             self.rooms.append(room)
             self.clusters.append(cluster)
             self._places[room.node.id] = rank
             room.rank = rank if usable else -1
+            self._hardware.append(room.devices)
             self._slots.append(self._slots_for(cluster, room))
-            entries = self._levels(room) if usable else []
-            self._entries.append(entries)
-            for pool, entry in entries:
-                filling.setdefault(pool, []).append(entry)
-        for pool, listed in filling.items():
-            pool.fill(listed)
+            self._entries.append([])
+            self._enter(rank, self._levels(room) if usable else [])
 
     def twin(self, rooms: Mapping[NodeId, Room]) -> "Index":
         """Another over these rooms, which are as those of this one."""
         twin, pools, slots = copy(self), {}, dict[int, tuple[_Slot, ...]]()
         for pool in self._pools.values():
-            pools[pool] = twined = copy(pool)
-            twined.entries = list(pool.entries)
+            pools[pool] = pool.twin()
         twin._pools = {key: pools[pool] for key, pool in self._pools.items()}
         twin._of_flavor = {
             key: tuple(pools[p] for p in found) for key, found in self._of_flavor.items()
@@ -191,7 +231,7 @@ class Index:
             twin._alike[alike] = slots[id(found)] = tuple(slot.among(pools) for slot in found)
         twin._slots = [(pools[cpu], ids, slots[id(of)]) for cpu, ids, of in self._slots]
         twin._entries = [[(pools[p], entry) for p, entry in of] for of in self._entries]
-        twin.rooms = [rooms[room.node.id] for room in self.rooms]
+        twin.rooms, twin._hardware = [rooms[r.node.id] for r in self.rooms], self._hardware[:]
         for room, like in zip(twin.rooms, self.rooms, strict=True):
             room.rank = like.rank
         return twin
@@ -200,7 +240,9 @@ class Index:
         """Its node may have changed too."""
         rank = self._places[room.node.id]
         room.rank = rank if usable else -1
-        self._slots[rank] = self._slots_for(self.clusters[rank], room)
+        if self._hardware[rank] is not room.devices:
+            self._hardware[rank] = room.devices
+            self._slots[rank] = self._slots_for(self.clusters[rank], room)
         self._enter(rank, self._levels(room) if usable else [])
 
     def ranked(self) -> Iterator[tuple[ClusterId, Room]]:
@@ -245,10 +287,7 @@ class Index:
             for pool, entry in self._entries[rank]:
                 if pool in found:
                     found[pool].append(entry)
-        beside = {pool: Pool(pool.key) for pool in found}
-        for pool, entries in found.items():
-            beside[pool].fill(entries)
-        return beside
+        return {pool: Pool(pool.key, entries) for pool, entries in found.items()}
 
     def pools(self) -> dict[Key, tuple[int, tuple[Entry, ...]]]:
         """The total and the entries of each pool that has any."""
