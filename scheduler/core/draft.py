@@ -104,9 +104,7 @@ class Draft:
             self._late += holders
             return
         self._enter()
-        for holder in holders:
-            self.world.move(True, holder)
-        for node in {holder.node for holder in holders}:
+        for node in self.world.move((True, holder) for holder in holders):
             self._refresh(node)
 
     def changed(self) -> set[NodeId]:
@@ -157,8 +155,8 @@ class Draft:
             project=project, flavor=holder.flavor, amount_milli=amount if add else -amount
         )
         if self._inside:
-            self.world.move(add, holder)
-            self._refresh(holder.node)
+            for node in self.world.move([(add, holder)]):
+                self._refresh(node)
 
     def _refresh(self, node: NodeId) -> None:
         room = self._rooms.get(node)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 
-from scheduler.core.units import Span
+from scheduler.core.units import WHOLE_DEVICE, Span
 
 MEDIA = "+me"
 """Suffix of a profile with the media engines, of which a device has one set."""
@@ -171,8 +171,13 @@ def device_equivalent(*, model: str, profile: str) -> Fraction | None:
     return max(Fraction(part.compute, of.compute), Fraction(part.memory, of.memory))
 
 
+_WHOLE = (1 << WHOLE_DEVICE.end) - 1
+
+
 def mask(span: Span) -> int:
     """The span as bits: bit i stands for [i, i + 1) of the axis."""
+    if span is WHOLE_DEVICE:
+        return _WHOLE
     return ((1 << (span.end - span.start)) - 1) << span.start
 
 

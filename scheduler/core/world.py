@@ -41,6 +41,7 @@ class World:
         self._stale: set[NodeId] = set()
         self._touched: set[NodeId] = set()
         self._index: Index | None = None
+        self._behind: set[NodeId] = set()
         self._book = _book(snapshot)
         self._tree = snapshot.cohorts, snapshot.queues
         self._usage: Counter[tuple[ProjectId, FlavorId]] = Counter()
@@ -69,7 +70,7 @@ class World:
         which costs less than to make it anew."""
         twin = copy(self)
         twin.tables, twin.changed, twin.unread, twin._touched = None, set(), set(), set()
-        twin._stale = self._stale | self._touched
+        twin._stale, twin._behind = self._stale | self._touched, set(self._behind)
         twin._listed = {cluster: copy(listed) for cluster, listed in self._listed.items()}
         twin._holding, twin._nodes = copy(self._holding), dict(self._nodes)
         twin._on = {node: list(on) for node, on in self._on.items()}
@@ -89,10 +90,11 @@ class World:
 
     def held(self) -> Mapping[NodeId, Room]:
         """The nodes on which something is held, and at times others. To be read."""
-        for id in self._stale:
-            node = self._nodes.get(id)
-            if node is not None:
-                self._make_anew(node)
+        nodes = self._stale & self._nodes.keys()
+        for id in nodes:
+            self._make_anew(self._nodes[id])
+        if self._index is not None:
+            self._behind |= nodes
         self._stale = set()
         return self._rooms
 
@@ -107,15 +109,14 @@ class World:
         if self._index is None:
             listed = list(self._all())
             self._rooms = {room.node.id: room for _, room, _ in listed}
-            for add, holder in moves:
-                self.move(add, holder)
+            self.move(moves)
             self._index = Index(rooms=listed)
             return self._index
-        moves = list(moves)
-        for add, holder in moves:
-            self.move(add, holder)
-        for node in {holder.node for _, holder in moves} & self._rooms.keys():
-            self._index.refresh(self._rooms[node])
+        for node in self.move(moves) | self._behind:
+            of = self._nodes[node]
+            usable = of.usable and node not in self._shut
+            self._index.renew(self._rooms[node], usable=usable)
+        self._behind = set()
         return self._index
 
     def room(self, node: NodeId) -> Room | None:
@@ -127,15 +128,19 @@ class World:
             self.unread.add(node)
         return room
 
-    def move(self, add: bool, holder: Holds) -> None:
-        """Let it take its room, or give it back; on a node that there is not nothing happens."""
-        room = self.room(holder.node)
-        if room is not None:
-            flavor = self._flavors.get(holder.flavor)
-            if add:
-                room.take(holder=holder, flavor=flavor)
-            else:
-                room.give(holder=holder, flavor=flavor)
+    def move(self, moves: Iterable[tuple[bool, Holds]]) -> set[NodeId]:
+        """Let each take its room, or give it back; the nodes that have changed. On a node that
+        there is not nothing happens."""
+        rooms, flavors, nodes = self._rooms, self._flavors, set[NodeId]()
+        for add, holder in moves:
+            room = rooms.get(holder.node)
+            if room is not None:
+                nodes.add(holder.node)
+                move = room.take if add else room.give
+                move(holder=holder, flavor=flavors.get(holder.flavor))
+        for touched in (self._touched, self.changed, self.unread):
+            touched |= nodes
+        return nodes
 
     def _follow_nodes(self, snapshot: Snapshot) -> bool:
         if self._clusters != [(cluster.id, cluster.usable) for cluster in snapshot.clusters]:
@@ -182,8 +187,6 @@ class World:
             room.empty(node=node)
         for placement in self._on.get(node.id, ()):
             room.take(holder=placement, flavor=self._flavors.get(placement.flavor))
-        if self._index is not None:
-            self._index.renew(room, usable=node.usable and node.id not in self._shut)
 
     def _all(self) -> Iterator[tuple[ClusterId, Room, bool]]:
         """In order: each node's room, and whether it takes something new."""
