@@ -57,8 +57,8 @@ _MANY = 32
 class Pool:
     """The nodes of one kind, sorted by what is free. `total` sums the levels (cores for CPU).
 
-    What comes and goes is put in order when `entries` are next asked for: of many pools nothing but
-    the total is.
+    What comes and goes is put in order when `entries` are next asked for: of many pools nothing
+    but the total is.
     """
 
     __slots__ = ("_come", "_entries", "_gone", "free", "key", "total")
@@ -159,7 +159,7 @@ class Pool:
 def _without(entries: Iterable[Entry], gone: Counter[Entry]) -> list[Entry]:
     left = []
     for entry in entries:
-        if entry in gone and gone[entry]:
+        if gone.get(entry):
             gone[entry] -= 1
         else:
             left.append(entry)
