@@ -60,6 +60,10 @@ def queues(
     of_projects, of_flavors = _holders(
         holders, cohorts, backlog.projects, of_projects, rows, parts
     )
+    classes = np.zeros((len(backlog.classes), s.CLASS_COLUMNS), np.int64)
+    classes[:, s.REQUEST] = [of.request for of in backlog.classes]
+    classes[:, s.CAPPED] = [of.capped for of in backlog.classes]
+    classes[:, s.MEMBERS] = backlog.members
     made = Queues(
         projects=of_projects,
         levels=_levels(projects, cohorts, shares),
@@ -68,7 +72,9 @@ def queues(
         heap=np.zeros(len(projects), np.int64),
         workloads=workloads,
         queue=queue,
-        classes=np.array([(of.request, 0, of.capped) for of in backlog.classes], np.int64),
+        beyond=np.zeros(len(queue), np.int64),
+        left=np.zeros(len(queue), np.int64),
+        classes=classes,
         shut=np.zeros(len(backlog.classes), np.int64),
     )
     return Waiting(made, of_flavors)

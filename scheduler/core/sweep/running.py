@@ -35,7 +35,10 @@ from scheduler.core.sweep.state import (
     HEADS,
     HOPE,
     INT_TYPE,
+    LEFT,
+    LISTED,
     MEMBER,
+    MEMBERS,
     MIXED,
     NAME,
     NEXT,
@@ -57,6 +60,7 @@ from scheduler.core.sweep.state import (
     STATE,
     STATE_TYPE,
     SUBMITTED,
+    TOLD,
     UNKNOWN,
     WAITED_SINCE,
     WAITING,
@@ -70,7 +74,7 @@ from scheduler.core.sweep.state import (
     entry,
 )
 
-PARTS: Final = "55a699b012046bc0"
+PARTS: Final = "b667b22d07be1f46"
 
 DONE: Final = -1
 """The answer of `run` when nothing is left; else it is the workload to be decided by hand."""
@@ -170,8 +174,10 @@ def _head(q: Queues, project: int) -> int:
     at, beyond = q.projects[project, NEXT], q.projects[project, QUEUE_BEYOND]
     while at < beyond:
         workload = q.queue[at]
-        waits = q.workloads[workload, STATE] == WAITING
-        if waits and not q.classes[q.workloads[workload, CLASS], CLOSED]:
+        if q.classes[q.workloads[workload, CLASS], CLOSED]:
+            at = q.beyond[at]
+            continue
+        if q.workloads[workload, STATE] == WAITING:
             break
         at += 1
     q.projects[project, NEXT] = at
@@ -238,6 +244,48 @@ def fill(h: Hardware) -> None:
 def refresh(h: Hardware, node: int) -> None:
     """The node has changed."""
     placing.refresh(h, node)
+
+
+@entry(STATE_TYPE)
+def begin(s: State) -> None:
+    """Before the first round."""
+    q = s.queues
+    for at in range(len(q.queue) - 1, -1, -1):
+        q.beyond[at] = at + 1
+        if at + 1 < len(q.queue):
+            of, after = q.workloads[q.queue[at], CLASS], q.workloads[q.queue[at + 1], CLASS]
+            if of == after:
+                q.beyond[at] = q.beyond[at + 1]
+
+
+@entry(STATE_TYPE)
+def leave(s: State) -> int:
+    """List in `left` who did not start, and say how many: class after class as they were closed,
+    then who is of another, in the order of their queues. Of classes that are TOLD and closed, and
+    of which nobody has started, nobody is listed; all others are TOLD no longer."""
+    q, at = s.queues, 0
+    q.classes[:, LEFT] = 0
+    for workload in q.queue:
+        if q.workloads[workload, STATE] == WAITING:
+            q.classes[q.workloads[workload, CLASS], LEFT] += 1
+    for of in range(len(q.classes)):
+        if not q.classes[of, CLOSED] or q.classes[of, LEFT] < q.classes[of, MEMBERS]:
+            q.classes[of, TOLD] = 0
+    for nth in range(s.log.counts[SHUT]):
+        of = q.shut[nth]
+        q.classes[of, LISTED] = at
+        at += 0 if q.classes[of, TOLD] else q.classes[of, LEFT]
+    for workload in q.queue:
+        of = q.workloads[workload, CLASS]
+        if q.workloads[workload, STATE] != WAITING or q.classes[of, TOLD]:
+            continue
+        if q.classes[of, CLOSED]:
+            q.left[q.classes[of, LISTED]] = workload
+            q.classes[of, LISTED] += 1
+        else:
+            q.left[at] = workload
+            at += 1
+    return at
 
 
 @entry(STATE_TYPE)

@@ -161,14 +161,23 @@ WORKLOAD_COLUMNS: Final = 6
 WAITING: Final = 0
 DECIDED: Final = 1
 
-# classes. CAPPED: whether they are an array that has a cap, and decided by hand.
+# classes. CAPPED: whether they are an array that has a cap, and decided by hand. MEMBERS: how many
+# wait, LEFT: of which so many did not start. TOLD: whether it is known who they are.
 REQUEST: Final = 0
 CLOSED: Final = 1
 CAPPED: Final = 2
+MEMBERS: Final = 3
+TOLD: Final = 4
+LEFT: Final = 5
+LISTED: Final = 6
+CLASS_COLUMNS: Final = 7
 
 
 class Queues(NamedTuple):
-    """Who is next, as in `order`. `shut` lists closed classes; `keys[project]` is its head's."""
+    """Who is next, as in `order`. `shut` lists closed classes; `keys[project]` is its head's.
+
+    `beyond` is where in `queue` the next of another class comes. `left` lists who did not start.
+    """
 
     projects: Ints
     levels: Ints
@@ -177,6 +186,8 @@ class Queues(NamedTuple):
     heap: Ints
     workloads: Ints
     queue: Ints
+    beyond: Ints
+    left: Ints
     classes: Ints
     shut: Ints
 
@@ -271,7 +282,7 @@ class State(NamedTuple):
 
 
 GROUPS: Final = (Hardware, Flavors, Tree, Queues, Work, Log)
-_ONE = {"entries", "heap", "queue", "shut", "accepted", "counts", "free"}
+_ONE = {"entries", "heap", "queue", "beyond", "left", "shut", "accepted", "counts", "free"}
 _THREE = {"devices", "wholes", "cuts", "ledgers", "levels"}
 
 
@@ -303,13 +314,17 @@ def compiled[F: Callable[..., Any]](function: F) -> F:
 
 
 def entry[F: Callable[..., Any]](*types: Any) -> Callable[[F], F]:
-    """Compiled now with all its parts, and kept on disk where there is a place to keep it."""
+    """Compiled now with all its parts, and kept on disk where there is a place to keep it.
+
+    It is called without a look at the types of its arguments, which would take longer than most of
+    what it does: so they have to be these, and arrays contiguous.
+    """
 
     def compile_now(function: F) -> F:
         try:
             made = njit(types, cache=True, **_OPTIONS)(function)
         except (RuntimeError, OSError):
             made = njit(types, **_OPTIONS)(function)
-        return cast(F, made)
+        return cast(F, made.get_overload(types))
 
     return compile_now

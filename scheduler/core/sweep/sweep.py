@@ -8,7 +8,6 @@ Then it brings the draft up to date, and once that head was decided, the arrays.
 """
 
 from collections.abc import Collection, Iterator
-from itertools import pairwise
 
 import numpy as np
 
@@ -81,6 +80,7 @@ class Sweep:
         mixed = self._state.queues.projects[: len(self._board.projects), s.MIXED]
         self.mixed = {self._board.projects[i] for i in np.flatnonzero(mixed).tolist()}
         self._learn_options()
+        running.begin(self._state)
         running.reopen(self._state)
 
     def next(self) -> PendingView | None:
@@ -113,30 +113,22 @@ class Sweep:
         """As `Heads.left`. A class of which all wait is told as it was before."""
         self._settle()
         queues, backlog = self._state.queues, self._board.backlog
+        queues.classes[list(backlog.left), s.TOLD] = 1
+        rows = queues.left[: running.leave(self._state)]
+        ids, begin = backlog.ids[rows].tolist(), 0
         shut = queues.shut[: self._state.log.counts[s.SHUT]]
-        waiting = queues.queue[queues.workloads[:, s.STATE][queues.queue] == s.WAITING]
-        of = queues.workloads[:, s.CLASS][waiting]
-        whole = np.bincount(of, minlength=len(backlog.members)) == backlog.members
-        nth = np.full(len(whole), len(shut), np.int32)
-        nth[shut] = np.arange(len(shut))
-        known = np.zeros(len(whole), np.bool_)
-        known[list(backlog.left)] = True
-        known &= whole & (nth < len(shut))
-        untold = ~known[of]
-        waiting, order = waiting[untold], nth[of[untold]]
-        rows = waiting[np.argsort(order, kind="stable")]
-        bounds = [0, *np.cumsum(np.bincount(order, minlength=len(shut))[: len(shut)]).tolist()]
-        ids = backlog.ids[rows].tolist()
-        for number, (begin, end) in zip(shut.tolist(), pairwise(bounds), strict=True):
-            if known[number]:
+        told = queues.classes[shut][:, [s.TOLD, s.LEFT, s.MEMBERS]].tolist()
+        for number, (is_told, count, members) in zip(shut.tolist(), told, strict=True):
+            if is_told:
                 yield backlog.left[number]
                 continue
-            request = backlog.classes[number].of
+            end, request = begin + count, backlog.classes[number].of
             left = Left(backlog.view(rows[begin]), tuple(ids[begin:end]), request)
-            if whole[number]:
+            begin = end
+            if count == members:
                 backlog.left[number] = left
             yield left
-        if rest := ids[bounds[-1] :]:
+        if rest := ids[begin:]:
             yield Left(None, tuple(sorted(rest)))
 
     def _settle(self) -> None:
