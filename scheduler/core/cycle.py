@@ -16,7 +16,6 @@ if it does not fit, evict whom the rules allow; else hold it with the reason; re
 5. For who has waited long room is kept, and only what ends in time goes ahead (`backfill`).
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -52,7 +51,8 @@ from scheduler.core.share import Shares
 from scheduler.core.shrinks import given_up, gives_way, less_evicted
 from scheduler.core.snapshot import PendingView, Snapshot
 from scheduler.core.sound import refused, sound
-from scheduler.core.units import FlavorId, NodeId, WorkloadId
+from scheduler.core.units import NodeId, WorkloadId
+from scheduler.core.victims import in_sum
 
 if TYPE_CHECKING:
     from scheduler.core.sweep.backlog import Backlog
@@ -364,9 +364,7 @@ class Cycle:
         What it then waits for is its own for the rest of this plan: nobody after it may start on
         any of it. Later plans decide anew, in their order; who comes before it may be first.
         """
-        own: Counter[FlavorId] = Counter()
-        for held in evictions.candidates.own(pending=pending):
-            own.update(held.amounts)
+        own = in_sum(evictions.candidates.own(pending=pending))
         wait = evictions.find(
             pending=pending,
             request=request,

@@ -26,7 +26,7 @@ class Draft:
 
     __slots__ = (
         *("_domains", "_index", "_inside", "_late", "_log", "_packed", "_rooms"),
-        "_snapshot",
+        *("_snapshot", "_stale"),
         *("book", "clusters", "flavors", "packs", "slices", "world"),
     )
 
@@ -60,6 +60,7 @@ class Draft:
         self._domains: Domains | None = None
         self._log: list[tuple[bool, ProjectId, Holds, int]] = []
         self._late: list[Holds] = []
+        self._stale: dict[NodeId, None] = {}
 
     def held(self) -> Mapping[NodeId, Room]:
         """The nodes on which something is held, and at times others, as the snapshot says. To be
@@ -75,12 +76,15 @@ class Draft:
     @property
     def index(self) -> Index:
         self._enter()
+        if self._stale:
+            self._catch_up()
         return self._index
 
     @property
     def packed(self) -> Packed:
+        index = self.index
         if self._packed is None:
-            rooms = self.index.ranked() if self.packs else ()
+            rooms = index.ranked() if self.packs else ()
             self._packed = Packed(snapshot=self._snapshot, rooms=rooms)
         return self._packed
 
@@ -159,10 +163,19 @@ class Draft:
                 self._refresh(node)
 
     def _refresh(self, node: NodeId) -> None:
-        room = self._rooms.get(node)
-        if room is not None:
+        """The room has changed. Much is moved and taken back before somebody looks for room: only
+        domains, which are kept by those who asked for them, are brought up to date at once."""
+        if node in self._rooms:
+            self._stale[node] = None
+            if self._domains is not None:
+                self._catch_up()
+
+    def _catch_up(self) -> None:
+        for node in self._stale:
+            room = self._rooms[node]
             old, new = self._index.refresh(room)
             if self._packed is not None:
                 self._packed.refresh(room)
             if self._domains is not None:
                 self._domains.refresh(room, old, new)
+        self._stale.clear()

@@ -1,6 +1,5 @@
 """Whom one workload may evict, by the rules of `victims`."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from heapq import merge
@@ -16,7 +15,7 @@ from scheduler.core.reasons import PreemptRule
 from scheduler.core.request import Option
 from scheduler.core.snapshot import PendingView
 from scheduler.core.units import ClusterId, FlavorId, NodeId, ProjectId
-from scheduler.core.victims import Held, UnitId, Victim
+from scheduler.core.victims import Held, UnitId, Victim, in_sum
 
 _COST = attrgetter("cost")
 
@@ -131,17 +130,14 @@ class Eligible:
         """Whether it is guaranteed these by somebody below that member: once it is charged in
         `soon`, and as things are now, with but its own work of those `taken` gone. Who is evicted
         for another may be back before it, and have the guarantee that was free in between."""
-        own = Counter[FlavorId]()
-        for victim in taken:
-            if victim.rule is PreemptRule.PRIORITY:
-                own.update(victim.held.amounts)
+        own = in_sum(v.held for v in taken if v.rule is PreemptRule.PRIORITY)
         flavors, project = set(flavors), self._pending.project
         asked = [(flavor, amount) for flavor, amount in self._needs if flavor in flavors]
         charged = [(flavor, 0) for flavor, _ in asked]
-        return FLEET not in (
-            guarantor(self._book, project=project, needs=charged, below=below),
-            guarantor(self._now, project=project, needs=asked, gives_way=own, below=below),
-        )
+        if guarantor(self._book, project=project, needs=charged, below=below) == FLEET:
+            return False
+        now = guarantor(self._now, project=project, needs=asked, gives_way=own, below=below)
+        return now != FLEET
 
     def sparing(self, units: Iterable[UnitId]) -> "Eligible":
         """The same without these."""

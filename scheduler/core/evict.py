@@ -161,19 +161,23 @@ class Search:
         for victim in self._harmful():
             if self._goes_anyway(victim):
                 continue
+            has_room = self._has_room(victim)
+            if not has_room:
+                if not looks or not self._could_move():
+                    continue
+                looks -= 1
+            if not self._may_stay(victim):
+                continue
             mark = self._soon.checkpoint()
             again: tuple[Place, ...] | None = places
-            if self._has_room(victim):
+            if has_room:
                 self._put_back(victim)
-            elif looks and self._could_move():
-                looks -= 1
+            else:
                 for place in places:
                     self._soon.remove(project=self._pending.project, holder=place)
                 self._put_back(victim)
                 again = self._place(evicting=False)
-            else:
-                continue
-            if again is not None and self._is_lawful(*self._flavors):
+            if again is not None:
                 places = again
             else:
                 self._soon.rollback(mark)
@@ -190,10 +194,10 @@ class Search:
         """All of them when there are several; then those left once more, if nobody is reclaimed
         from any longer: own work may have had to go for that alone."""
         harmful = sorted(self._taken.values(), key=_harm, reverse=True)
-        reclaims = bool(+self._reclaimed)
+        reclaims = self._reclaims_below() is not None
         if len(harmful) > 1:
             yield from harmful
-        if reclaims and not +self._reclaimed:
+        if reclaims and self._reclaims_below() is None:
             yield from (victim for victim in harmful if victim.id in self._taken)
 
     def _could_move(self) -> bool:
@@ -205,31 +209,39 @@ class Search:
 
     def _has_room(self, victim: Victim) -> bool:
         """Whether nothing has been put where it was."""
-        held = victim.held
-        rooms = {
-            node: self._soon.rooms[node].copy() for node in held.on if node in self._soon.rooms
-        }
-        back = [
-            Place(
-                placement.pod_set,
-                rank,
-                placement.node,
-                placement.flavor,
-                placement.amount_milli,
-                placement.cpu_milli,
-                placement.memory_mib,
-                placement.spans,
+        places, rooms, flavors = victim.held.placements, self._soon.rooms, self._soon.flavors
+        if len(places) == 1:
+            room, flavor = rooms.get(places[0].node), flavors.get(places[0].flavor)
+            return (
+                room is not None
+                and flavor is not None
+                and room.misfit(place=places[0], flavor=flavor) is None
             )
-            for rank, placement in enumerate(held.placements)
-        ]
-        return let_in(places=back, rooms=rooms, flavors=self._soon.flavors)
+        trial = {node: rooms[node].copy() for node in victim.held.on if node in rooms}
+        return let_in(places=places, rooms=trial, flavors=flavors)
+
+    def _may_stay(self, victim: Victim) -> bool:
+        """Whether all would be lawful with it: asked of usage alone, before anything is moved."""
+        book, held = self._soon.book, victim.held
+        project = held.holding.project
+        for placement in held.placements:
+            amount = placement.amount_milli
+            book.charge(project=project, flavor=placement.flavor, amount_milli=amount)
+        self._count(victim, gone=False)
+        lawful = self._is_lawful(*self._flavors)
+        self._count(victim, gone=True)
+        for placement in held.placements:
+            amount = placement.amount_milli
+            book.charge(project=project, flavor=placement.flavor, amount_milli=-amount)
+        return lawful
 
     def _is_lawful(self, *flavors: FlavorId) -> bool:
         """Whether the project may hold what it has now been charged of all of these."""
         book, project = self._soon.book, self._pending.project
-        return self._is_guaranteed(*flavors) and all(
-            book.is_lawful(project=project, flavor=flavor) for flavor in flavors
-        )
+        for flavor in flavors:
+            if not book.is_lawful(project=project, flavor=flavor):
+                return False
+        return self._is_guaranteed(*flavors)
 
     def _must_be_own(self, flavor: FlavorId) -> bool:
         """Whether only the project's own work, given back, makes it lawful."""
@@ -244,7 +256,7 @@ class Search:
         """Whether it is within the guarantee that it needs: against those who are reclaimed from,
         and as work that may not be preempted."""
         book, project = self._soon.book, self._pending.project
-        above = max(+self._reclaimed, default=None)
+        above = self._reclaims_below()
         if above is not None and self._eligible is not None:
             taken = self._taken.values()
             if not self._eligible.is_guaranteed(flavors, taken=taken, below=above):
@@ -254,6 +266,11 @@ class Search:
             self._pending.preemptible
             or firm.rooms(book, project=project, needs=charged) is not None
         )
+
+    def _reclaims_below(self) -> int | None:
+        """Of the members above it and someone who is reclaimed from, the lowest in the tree; None
+        without any."""
+        return max((member for member, n in self._reclaimed.items() if n > 0), default=None)
 
     def _evict(self, victim: Victim) -> None:
         for placement in victim.held.placements:

@@ -11,7 +11,6 @@ from operator import attrgetter
 from typing import Protocol
 
 from scheduler.core import mig
-from scheduler.core.plan import Place
 from scheduler.core.snapshot import (
     DeviceMode,
     DeviceView,
@@ -52,6 +51,8 @@ class Holds(Protocol):
     def node(self) -> NodeId: ...
     @property
     def flavor(self) -> FlavorId: ...
+    @property
+    def amount_milli(self) -> int: ...
     @property
     def cpu_milli(self) -> int: ...
     @property
@@ -123,7 +124,7 @@ class Room:
             if flavor is not None and flavor.profile.endswith(mig.MEDIA):
                 self.media.discard(device)
 
-    def misfit(self, *, place: Place, flavor: FlavorView) -> Misfit | None:
+    def misfit(self, *, place: Holds, flavor: FlavorView) -> Misfit | None:
         """Why `place` does not fit beside what is in; None when it does."""
         if place.node != self.node.id:
             return Misfit.WRONG_NODE
@@ -137,7 +138,7 @@ class Room:
             return Misfit.AMOUNT
         return self._misfit_of_spans(place, flavor)
 
-    def _misfit_of_spans(self, place: Place, flavor: FlavorView) -> Misfit | None:
+    def _misfit_of_spans(self, place: Holds, flavor: FlavorView) -> Misfit | None:
         own: dict[DeviceId, int] = {}
         for device_id, span in place.spans:
             device = self.devices.get(device_id)
@@ -167,7 +168,7 @@ def _in_order(node: NodeView) -> dict[DeviceId, DeviceView]:
 
 def let_in(
     *,
-    places: Sequence[Place],
+    places: Sequence[Holds],
     rooms: Mapping[NodeId, Room],
     flavors: Mapping[FlavorId, FlavorView],
 ) -> bool:
@@ -175,7 +176,7 @@ def let_in(
 
     A place on a node without a room, or of an unknown flavor, does not fit.
     """
-    taken: list[Place] = []
+    taken: list[Holds] = []
     for place in places:
         room, flavor = rooms.get(place.node), flavors.get(place.flavor)
         if room is None or flavor is None or room.misfit(place=place, flavor=flavor):
@@ -187,7 +188,7 @@ def let_in(
     return True
 
 
-def _amount_held(place: Place, flavor: FlavorView) -> int:
+def _amount_held(place: Holds, flavor: FlavorView) -> int:
     if flavor.kind is FlavorKind.CPU:
         return -1 if place.spans else place.cpu_milli
     if flavor.kind is FlavorKind.SHARE:

@@ -66,6 +66,7 @@ class Evictions:
         self._in_vain: dict[tuple[ProjectId, int, Option, int], int] = {}
         self._possible: dict[Option, int] = {}
         self._searches: Counter[ProjectId] = Counter()
+        self._searched = 0
         self.promised: list[tuple[ProjectId, Place]] = []
 
     @property
@@ -150,6 +151,7 @@ class Evictions:
             if self._searched_enough(pending.project):
                 return None
             self._searches[pending.project] += 1
+            self._searched += 1
             wait = self._search(pending, request, option, eligible)
             if wait is not None:
                 self._promise(pending, wait)
@@ -170,7 +172,7 @@ class Evictions:
 
     @property
     def _spent(self) -> bool:
-        return self._searches.total() >= MOST_SEARCHES
+        return self._searched >= MOST_SEARCHES
 
     def _searched_enough(self, project: ProjectId) -> bool:
         """A search may look at all of a fleet, and a project may ask for thousands of sizes."""

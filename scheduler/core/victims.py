@@ -19,7 +19,7 @@ from scheduler.core.elastic import keeping, staying
 from scheduler.core.equivalents import Parts
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.snapshot import HeldView, HoldingView
-from scheduler.core.units import NodeId, PlacementId, WorkloadId
+from scheduler.core.units import FlavorId, NodeId, PlacementId, WorkloadId
 
 Cost = tuple[int, int, int, int]
 """Its kind (0: pods of a borrower, 1: own pods, 2: a borrower, 3: own work), its priority, its
@@ -120,6 +120,15 @@ class Victim(NamedTuple):
     @property
     def id(self) -> UnitId:
         return self.held.id
+
+
+def in_sum(some: Iterable[Held]) -> dict[FlavorId, int]:
+    """What they give back, thousandths by flavor."""
+    found: dict[FlavorId, int] = {}
+    for held in some:
+        for flavor, amount in held.amounts.items():
+            found[flavor] = found.get(flavor, 0) + amount
+    return found
 
 
 def cost_of(victims: Sequence[Victim]) -> Cost:
