@@ -1,6 +1,6 @@
 """Can this workload start now, and if not, why? What plan, dry run and estimate share."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from scheduler.core import firm
 from scheduler.core.caps import Caps
@@ -150,7 +150,9 @@ class Admission:
     def why_none(self, *, pending: PendingView, request: Request) -> Reason | None:
         """Why `start` gave None just now, whatever the option; None when that depends on it."""
         capped = self.caps.reached(pending)
-        return capped or self._reserved.get((pending.project, request))
+        if capped is None and self._reserved:
+            return self._reserved.get((pending.project, request))
+        return capped
 
     def why_not(self, *, pending: PendingView, request: Request, option: Option) -> Reason:
         """Why `start` passed over the option just now."""
@@ -281,6 +283,13 @@ class Admission:
         self.caps.add(workload=pending, holds=places)
         self.windows.started(pending=pending, places=places)
 
+    def swept(self, *, admits: Iterable[tuple[PendingView, Admit]]) -> None:
+        """As `started`, of what a sweep starts: no cap or budget counts it, and there are no
+        windows."""
+        if self._outage:
+            for pending, admit in admits:
+                self._outage.started(pending.project, admit.places)
+
     def start_at(self, *, pending: PendingView, landing: Landing) -> Admit:
         """Start it in the draft where its landing says, without asking."""
         for place in landing.places:
@@ -298,17 +307,15 @@ class Admission:
     def _why_no_quota(self, pending: PendingView, option: Option) -> Reason | None:
         book, project = self.draft.book, pending.project
         reason = self.caps.budgets.lacks(pending=pending, option=option)
-        reason = reason or firm.why_not(drafts=self.drafts, pending=pending, option=option)
+        if reason is None and not pending.preemptible:
+            reason = firm.why_not(drafts=self.drafts, pending=pending, option=option)
         if reason is not None:
             return reason
         for flavor, asked in option.needs:
             available = self.available(project, flavor)
             if available is not None and available >= asked:
                 continue
-            limit = book.borrowing_limit(project=project, flavor=flavor)
-            nominal = book.nominal(project=project, flavor=flavor)
-            used = book.used(project=project, flavor=flavor)
-            ceiling = book.ceiling(project=project, flavor=flavor) or 0
+            nominal, limit, ceiling, used = book.bounds(project=project, flavor=flavor)
             code = ReasonCode.COHORT_USED
             if asked > ceiling:
                 code = ReasonCode.NEVER_ADMISSIBLE

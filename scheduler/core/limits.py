@@ -316,6 +316,10 @@ class Outage:
         self._whole: Draft | None = None
         self._started: list[tuple[ProjectId, Place]] = []
 
+    def __bool__(self) -> bool:
+        """Whether anything is out."""
+        return bool(self._out)
+
     def started(self, project: ProjectId, places: tuple[Place, ...]) -> None:
         """The plan starts something: that is held here too."""
         if self._out:

@@ -17,6 +17,7 @@ law, by triggers (ADR 0018). What of its use is guaranteed to whom is another la
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
+from typing import NamedTuple
 
 from scheduler.core.cohorts import FLEET, Cohorts
 from scheduler.core.equivalents import Parts
@@ -39,6 +40,15 @@ def amount_milli(*, pod_set: PodSetView) -> int:
     if pod_set.gpu_count:
         return pod_set.gpu_count * pod_set.gpu_milli
     return pod_set.cpu_milli
+
+
+class Bounds(NamedTuple):
+    """What holds for a project of one flavor: `limit` None is no borrowing limit."""
+
+    nominal: int
+    limit: int | None
+    ceiling: int
+    used: int
 
 
 class Ledger:
@@ -291,6 +301,17 @@ class Book:
         """The most the project could hold if nobody else used any; None without a quota row."""
         number = self._with_quota(project, flavor)
         return None if number is None else self.ledger(flavor).ceiling(number)
+
+    def bounds(self, *, project: ProjectId, flavor: FlavorId) -> Bounds:
+        """All at once, as the reasons of a plan ask it for thousands; 0 of all but what is used
+        without a quota row."""
+        number = self._with_quota(project, flavor)
+        if number is None:
+            return Bounds(0, 0, 0, self.used(project=project, flavor=flavor))
+        ledger = self.ledger(flavor)
+        quota, used = ledger.quotas[number], ledger.used[number]
+        limit = quota.borrowing_limit_milli if quota else None
+        return Bounds(ledger.nominal[number], limit, ledger.ceiling(number), used)
 
     def leave(self, *, holding: HoldingView) -> None:
         """What it holds was charged, and is on its way back."""

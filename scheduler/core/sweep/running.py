@@ -74,7 +74,7 @@ from scheduler.core.sweep.state import (
     entry,
 )
 
-PARTS: Final = "b667b22d07be1f46"
+PARTS: Final = "7082801f300fb24f"
 
 DONE: Final = -1
 """The answer of `run` when nothing is left; else it is the workload to be decided by hand."""
@@ -169,13 +169,25 @@ def _start(s: State, workload: int, request: int, project: int, tier: int) -> bo
 
 
 @compiled
+def _beyond(q: Queues, at: int, last: int) -> int:
+    """Where in the queue, up to its end at `last`, the next of another class comes. Looked for
+    once: each round comes by again."""
+    if not q.beyond[at]:
+        of, beyond = q.workloads[q.queue[at], CLASS], at + 1
+        while beyond < last and q.workloads[q.queue[beyond], CLASS] == of:
+            beyond += 1
+        q.beyond[at] = beyond
+    return int(q.beyond[at])
+
+
+@compiled
 def _head(q: Queues, project: int) -> int:
     """The next workload of its queue, or -1."""
     at, beyond = q.projects[project, NEXT], q.projects[project, QUEUE_BEYOND]
     while at < beyond:
         workload = q.queue[at]
         if q.classes[q.workloads[workload, CLASS], CLOSED]:
-            at = q.beyond[at]
+            at = _beyond(q, at, beyond)
             continue
         if q.workloads[workload, STATE] == WAITING:
             break
@@ -244,18 +256,6 @@ def fill(h: Hardware) -> None:
 def refresh(h: Hardware, node: int) -> None:
     """The node has changed."""
     placing.refresh(h, node)
-
-
-@entry(STATE_TYPE)
-def begin(s: State) -> None:
-    """Before the first round."""
-    q = s.queues
-    for at in range(len(q.queue) - 1, -1, -1):
-        q.beyond[at] = at + 1
-        if at + 1 < len(q.queue):
-            of, after = q.workloads[q.queue[at], CLASS], q.workloads[q.queue[at + 1], CLASS]
-            if of == after:
-                q.beyond[at] = q.beyond[at + 1]
 
 
 @entry(STATE_TYPE)

@@ -176,7 +176,8 @@ CLASS_COLUMNS: Final = 7
 class Queues(NamedTuple):
     """Who is next, as in `order`. `shut` lists closed classes; `keys[project]` is its head's.
 
-    `beyond` is where in `queue` the next of another class comes. `left` lists who did not start.
+    `beyond` is where in `queue` the next of another class comes, 0 where that is not known yet.
+    `left` lists who did not start.
     """
 
     projects: Ints

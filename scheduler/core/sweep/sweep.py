@@ -17,7 +17,6 @@ from scheduler.core.begun import Begun
 from scheduler.core.guarantees import BORROWED
 from scheduler.core.holders import Holders
 from scheduler.core.order import Left
-from scheduler.core.plan import Place
 from scheduler.core.preempt import Evictions
 from scheduler.core.request import Request
 from scheduler.core.share import Shares
@@ -72,15 +71,11 @@ class Sweep:
         self._backfill = backfill
         self._current = -1
         self._preemptors = 0
-        kinds = [flavor.kind for flavor in self._board.flavors]
-        self._wholes = [row for row, kind in enumerate(kinds) if kind is FlavorKind.MODEL]
         self._has_firm = bool(self._state.work.requests[:, s.FIRM].any())
-        self._used = self._own_use()
         self._learn_use()
         mixed = self._state.queues.projects[: len(self._board.projects), s.MIXED]
         self.mixed = {self._board.projects[i] for i in np.flatnonzero(mixed).tolist()}
         self._learn_options()
-        running.begin(self._state)
         running.reopen(self._state)
 
     def next(self) -> PendingView | None:
@@ -149,13 +144,13 @@ class Sweep:
                 self._admission.fill(option=option)
             if options[row, s.HOPE] == 1:
                 self._admission.has_hope(option=option)
-        placed: list[Place] = []
-        for pending, admit in self._writer.started():
-            placed += admit.places
-            self._admission.started(pending=pending, places=admit.places)
+        started = self._writer.started()
+        self._admission.swept(admits=started)
+        for pending, admit in started:
             self._begun.add(pending, admit)
-        if placed:
+        if started:
             self._charge()
+            placed = [place for _, admit in started for place in admit.places]
             self._admission.draft.let_in(holders=placed)
 
     def _asked(self) -> range:
@@ -167,25 +162,24 @@ class Sweep:
         return range(int(request[s.OPTIONS]), int(request[s.OPTIONS_BEYOND]))
 
     def _charge(self) -> None:
-        """All at once: what a project is charged itself tells the use above it."""
-        board, book, used = self._board, self._admission.draft.book, self._own_use()
-        more = used - self._used
-        rows, columns = np.nonzero(more)
-        amounts = more[rows, columns].tolist()
-        for row, column, amount in zip(rows.tolist(), columns.tolist(), amounts, strict=True):
-            project, flavor = board.projects[column], board.flavors[row].id
-            book.charge(project=project, flavor=flavor, amount_milli=amount)
-            self._shares.charge(project=project, flavor=flavor, amount_milli=amount)
-        self._used = used
-
-    def _own_use(self) -> s.Ints:
-        """[flavor, project]: what is charged to each project itself, but for what follows from
-        it: what counts of a model."""
-        projects = self._state.queues.projects[: len(self._board.projects)]
-        used: s.Ints = self._state.tree.ledgers[s.USED][:, projects[:, s.MEMBER]]
-        used[:, projects[:, s.BY_HAND] > 0] = 0
-        used[self._wholes] = 0
-        return used
+        """All at once: what a project is charged itself tells the use above it, and that of a
+        model what is charged there."""
+        board, book = self._board, self._admission.draft.book
+        projects = self._state.queues.projects[: len(board.projects)]
+        swept = np.flatnonzero(projects[:, s.BY_HAND] == 0)
+        members = projects[swept, s.MEMBER]
+        for row, flavor in enumerate(board.flavors):
+            if flavor.kind is FlavorKind.MODEL:
+                continue
+            before = np.array(book.ledger(flavor.id).used, np.int64)
+            more = (self._state.tree.ledgers[s.USED, row] - before)[members]
+            charged = np.flatnonzero(more)
+            for number, amount in zip(
+                swept[charged].tolist(), more[charged].tolist(), strict=True
+            ):
+                project = board.projects[number]
+                book.charge(project=project, flavor=flavor.id, amount_milli=amount)
+                self._shares.charge(project=project, flavor=flavor.id, amount_milli=amount)
 
     def _claims(self) -> tuple[s.Ints, dict[str, int]]:
         """Who is ahead in the project of the workload handed out last: in the tables, by hand."""
@@ -236,7 +230,6 @@ class Sweep:
                     ledgers[s.PROMISED_DRAWN, row] = ledger.drawn
                     ledgers[s.AWAITED, row, sorted(ledger.awaited)] = 1
         self._state.log.counts[s.PROMISES] = int(promised is not None)
-        self._used = self._own_use()
 
     def _learn_options(self) -> None:
         """Of the options that were asked for; of all when somebody was evicted for since."""

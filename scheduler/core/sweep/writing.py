@@ -1,6 +1,5 @@
 """What a sweep has started, as admissions."""
 
-from collections.abc import Iterator
 from functools import cache
 
 from scheduler.core.plan import Admit, Place
@@ -26,12 +25,13 @@ class Writer:
         self._devices: dict[int, list[DeviceId]] = {}
         self._numbers = self._numbers_of_sets()
 
-    def started(self) -> Iterator[tuple[PendingView, Admit]]:
+    def started(self) -> list[tuple[PendingView, Admit]]:
         """What has been started since last asked, in that order."""
         log, board = self._state.log, self._board
-        admits = log.admits[self._told : log.counts[s.ADMITTED]].tolist()
-        if not admits:
-            return
+        rows = log.admits[self._told : log.counts[s.ADMITTED]]
+        if not len(rows):
+            return []
+        admits = rows.tolist()
         self._told += len(admits)
         self._begin, end = self._begin + len(self._slices), log.counts[s.SLICED]
         self._slices = log.slices[self._begin : end].tolist()
@@ -40,10 +40,11 @@ class Writer:
         columns = (s.OF_SET, s.OF_NODE, s.OF_DEVICES, s.FIRST_SLICE)
         pods = list(zip(*(places[:, column].tolist() for column in columns), strict=True))
         begins = [admit[s.FIRST_PLACE] - first for admit in admits] + [len(pods)]
-        for nth, (workload, cluster, _, option) in enumerate(admits):
-            pending = board.backlog.view(workload)
+        started, views = [], board.backlog.views[rows[:, s.OF_WORKLOAD]].tolist()
+        for nth, (pending, (_, cluster, _, option)) in enumerate(zip(views, admits, strict=True)):
             of_gang = self._places(pending, option, pods[begins[nth] : begins[nth + 1]])
-            yield pending, Admit(pending.id, board.clusters[cluster], of_gang)
+            started.append((pending, Admit(pending.id, board.clusters[cluster], of_gang)))
+        return started
 
     def _numbers_of_sets(self) -> list[dict[int, int]]:
         """Of each option: its rows of `sets`, and which pod set of the workload each is."""
