@@ -72,7 +72,8 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory | None = None) -> Pl
     What contradicts itself is named in `faults`, and the rest is planned: nothing is raised.
     With the `memory` of earlier plans, what has not changed since is not worked out again.
     """
-    return planned(snapshot, policy, memory)[0]
+    with no_collection():  # until the cycle has gone too: less is left to look through
+        return planned(snapshot, policy, memory)[0]
 
 
 def planned(

@@ -17,7 +17,7 @@ class Demand:
         self.follow(gone=(), come=chain(snapshot.pending, snapshot.holding))
 
     def follow(self, *, gone: _Asking, come: _Asking) -> None:
-        """Those have gone that were there, these very objects, and others have come."""
+        """Those have gone that were there, and others have come."""
         counts = self._counts
         for sign, some in ((-1, gone), (1, come)):
             for pod_set in chain.from_iterable(of.pod_sets for of in some):

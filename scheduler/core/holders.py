@@ -8,33 +8,33 @@ from collections.abc import Collection, Iterable
 
 from scheduler.core.elastic import gives_back, surplus
 from scheduler.core.snapshot import HoldingView
-from scheduler.core.units import FlavorId, ProjectId
+from scheduler.core.units import FlavorId, ProjectId, WorkloadId
 
 
 class Holders:
     """Those of one snapshot, then of the next (`follow`), in no order."""
 
     def __init__(self, holding: Iterable[HoldingView] = ()) -> None:
-        self._giving: dict[int, HoldingView] = {}
-        self._elastic: dict[int, HoldingView] = {}
-        self._moving: dict[int, HoldingView] = {}
+        self._giving: dict[WorkloadId, HoldingView] = {}
+        self._elastic: dict[WorkloadId, HoldingView] = {}
+        self._moving: dict[WorkloadId, HoldingView] = {}
         self._evictable: Counter[tuple[ProjectId, FlavorId]] = Counter()
         self._priorities: dict[ProjectId, Counter[int]] = {}
         self.follow(gone=(), come=holding)
 
     def follow(self, *, gone: Iterable[HoldingView], come: Iterable[HoldingView]) -> None:
-        """Those have gone that were there, these very objects, and others have come."""
+        """Those have gone that were there, and others have come."""
         for held in gone:
             for some in (self._giving, self._elastic, self._moving):
-                some.pop(id(held), None)
+                some.pop(held.id, None)
             self._count(held, -1)
         for held in come:
             if gives_back(held):
-                self._giving[id(held)] = held
+                self._giving[held.id] = held
             if any(pod_set.min_count < pod_set.count for pod_set in held.pod_sets):
-                self._elastic[id(held)] = held
+                self._elastic[held.id] = held
             if held.move_to_better:
-                self._moving[id(held)] = held
+                self._moving[held.id] = held
             self._count(held, 1)
 
     @property

@@ -157,9 +157,9 @@ class World:
         return True
 
     def _follow_holders(self) -> None:
-        gone = {id(p) for held in self._holding.gone for p in held.placements}
+        gone = {p.id for held in self._holding.gone for p in held.placements}
         for node in {p.node for held in self._holding.gone for p in held.placements}:
-            self._on[node] = [p for p in self._on[node] if id(p) not in gone]
+            self._on[node] = [p for p in self._on[node] if p.id not in gone]
             self._stale.add(node)
         for held in self._holding.come:
             for placement in held.placements:

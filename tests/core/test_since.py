@@ -1,9 +1,22 @@
 """What has come and what has gone, whatever has moved."""
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduler.core import since
 from scheduler.core.since import Roster
+
+
+@pytest.fixture(scope="module", autouse=True)
+def blocks_of_three() -> Iterator[None]:
+    """So that a dozen things are several blocks."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(since, "_BLOCK", 3)
+        yield
 
 
 class Thing:
@@ -39,3 +52,22 @@ def test_it_may_be_read_from_a_roster_that_has_gone_from_the_same_list_to_the_sa
     assert along.come is ahead.come
     assert set(astray.come) == {*last} - {*other}
     assert set(astray.gone) == {*other} - {*last}
+
+
+class Named(NamedTuple):
+    """Equal to what has the same name and is as large."""
+
+    name: int
+    size: int
+
+
+@given(st.lists(st.dictionaries(st.integers(0, 11), st.integers(0, 1)), min_size=1, max_size=5))
+def test_equal_things_may_pass_for_each_other(listed: list[dict[int, int]]) -> None:
+    roster, there = Roster[Named](), dict[int, Named]()
+    for sizes in listed:
+        now = [Named(name, size) for name, size in sizes.items()]
+        roster.follow(now)
+        for each in roster.gone:
+            assert there.pop(each.name) == each
+        there |= {each.name: each for each in roster.come}
+        assert there == {each.name: each for each in now}

@@ -83,8 +83,8 @@ class Backlog:
         return len(self.classes) > 2 * len(self._rows) + _SPARE_CLASSES
 
     def change(self, *, gone: Sequence[PendingView], come: Sequence[PendingView]) -> None:
-        """Those have gone that were there, these very objects, and others have come. Raises
-        Unfit, and is of no further use then."""
+        """Those have gone that were there, and others have come. Raises Unfit, and is of no
+        further use then."""
         try:
             if gone:
                 self._leave(gone)
