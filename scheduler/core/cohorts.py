@@ -18,13 +18,14 @@ class Cohorts:
 
     __slots__ = (
         *("depth", "members", "names", "number", "parents", "pasts", "paths", "projects"),
-        *("quotas", "weights"),
+        *("quotas", "totals", "weights"),
     )
 
     def __init__(self, *, cohorts: Iterable[CohortView], queues: Iterable[QueueView]) -> None:
         """`number` is a project's, `members` has the cohorts' too, and `projects` are by number;
         `paths` lead from below the fleet to a member, itself included; `quotas` and `pasts` are a
-        member's own, by flavor; `depth` is the longest path."""
+        member's own, by flavor; `totals` are nominal, of a member and all below it; `depth` is the
+        longest path."""
         known = {cohort.id: cohort for cohort in sorted(cohorts, key=lambda c: c.id)}
         self.names: list[str] = ["the fleet"]
         self.parents: list[int] = [-1]
@@ -45,6 +46,11 @@ class Cohorts:
         self.members: dict[ProjectId | CohortId, int] = dict(numbers.items())
         self.members.update(self.number.items())
         self.depth = max(len(path) for path in self.paths)
+        self.totals: list[dict[FlavorId, int]] = [{} for _ in self.paths]
+        for path, quotas in zip(self.paths, self.quotas, strict=True):
+            for flavor, quota in quotas.items():
+                for total in (self.totals[number] for number in path):
+                    total[flavor] = total.get(flavor, 0) + quota.nominal_milli
 
     def _add(self, parent: int, member: CohortView | QueueView) -> int:
         number = len(self.parents)

@@ -42,17 +42,21 @@ MOST_LEVELS = 32
 
 def faults(snapshot: Snapshot) -> tuple[Fault, ...]:
     """Every contradiction but those of rooms, ascending, whatever the order of the input."""
-    placements = [p for h in snapshot.holding for p in h.placements]
     found = {
-        *_listed_twice(snapshot, placements),
-        *_hardware(snapshot),
-        *_holders(snapshot, placements),
+        *_listed_twice(snapshot),
+        *of_one(snapshot),
         *_tree(snapshot),
-        *_requests(snapshot),
         *_reservations(snapshot),
         *of_budgets(snapshot),
     }
     return tuple(sorted(found))
+
+
+def of_one(snapshot: Snapshot) -> Iterator[Fault]:
+    """What is wrong with a node, a workload or a placement itself, or with where that is."""
+    yield from _hardware(snapshot)
+    yield from _holders(snapshot)
+    yield from _requests(snapshot)
 
 
 def of_rooms(rooms: Iterable[Room], holding: Iterable[HoldingView]) -> tuple[Fault, ...]:
@@ -108,7 +112,8 @@ def _twice[T](
             yield Fault(FaultKind.DUPLICATE_ID, subject, id, text)
 
 
-def _listed_twice(snapshot: Snapshot, placements: Sequence[HeldView]) -> Iterator[Fault]:
+def _listed_twice(snapshot: Snapshot) -> Iterator[Fault]:
+    placements = [p for h in snapshot.holding for p in h.placements]
     nodes = [node for cluster in snapshot.clusters for node in cluster.nodes]
     yield from _twice(Subject.FLAVOR, snapshot.flavors)
     yield from _twice(Subject.CLUSTER, snapshot.clusters)
@@ -183,7 +188,8 @@ def _why_illegal(device: DeviceView) -> str:
     return f"has {media} slices with media engines; right would be 1" if media > 1 else ""
 
 
-def _holders(snapshot: Snapshot, placements: Sequence[HeldView]) -> Iterator[Fault]:
+def _holders(snapshot: Snapshot) -> Iterator[Fault]:
+    placements = [p for h in snapshot.holding for p in h.placements]
     if not placements:
         return
     yield from _quantities(Subject.PLACEMENT, placements, "cpu_milli", LARGEST - 1)

@@ -3,7 +3,6 @@
 Kept from one plan to the next and changed by what has changed, so that no plan walks over all.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterable
 
 from scheduler.core.elastic import gives_back, surplus
@@ -18,8 +17,8 @@ class Holders:
         self._giving: dict[WorkloadId, HoldingView] = {}
         self._elastic: dict[WorkloadId, HoldingView] = {}
         self._moving: dict[WorkloadId, HoldingView] = {}
-        self._evictable: Counter[tuple[ProjectId, FlavorId]] = Counter()
-        self._priorities: dict[ProjectId, Counter[int]] = {}
+        self._evictable: dict[tuple[ProjectId, FlavorId], int] = {}
+        self._priorities: dict[ProjectId, dict[int, int]] = {}
         self.follow(gone=(), come=holding)
 
     def follow(self, *, gone: Iterable[HoldingView], come: Iterable[HoldingView]) -> None:
@@ -66,7 +65,7 @@ class Holders:
         pods = held.placements if held.preemptible else surplus(held)
         if held.releasing or not (held.preemptible or pods):
             return
-        priorities = self._priorities.setdefault(held.project, Counter())
+        priorities = self._priorities.setdefault(held.project, {})
         _add(priorities, held.priority, sign)
         if not priorities:
             del self._priorities[held.project]
@@ -74,7 +73,9 @@ class Holders:
             _add(self._evictable, (held.project, placement.flavor), sign)
 
 
-def _add[K](counts: Counter[K], key: K, sign: int) -> None:
-    counts[key] += sign
-    if not counts[key]:
+def _add[K](counts: dict[K, int], key: K, sign: int) -> None:
+    count = counts.get(key, 0) + sign
+    if count:
+        counts[key] = count
+    else:
         del counts[key]

@@ -10,7 +10,7 @@ for each half-life since, in the same measure: all of it as a part of the fleet'
 by the weight. Level by level, as in Slurm's Fair Tree (slurm.schedmd.com/fair_tree.html).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from scheduler.core.quota import Book
 from scheduler.core.units import FlavorId, ProjectId
@@ -37,13 +37,16 @@ class Shares:
         cohorts = book.cohorts
         self._paths = {project: cohorts.paths[n] for project, n in cohorts.number.items()}
         self._levels = cohorts.depth
-        self._over = [_Over(weight) for weight in cohorts.weights]
-        for number, quotas in enumerate(cohorts.quotas):
-            for flavor, quota in quotas.items():
-                self._add(cohorts.paths[number], flavor, -quota.nominal_milli)
+        of = zip(cohorts.weights, cohorts.totals, strict=True)
+        self._over = [_Over(weight, total) for weight, total in of]
         for (project, flavor), amount in book.usage().items():
             self._add(self._paths.get(project, ()), flavor, amount)
         self._past = _past(book) if any(cohorts.pasts) else None
+
+    @property
+    def has_past(self) -> bool:
+        """Whether anything that was used in the past counts still."""
+        return self._past is not None
 
     def of(self, *, project: ProjectId) -> tuple[int, ...]:
         """Its tenant's share, its department's, and so on to its own, as many as the tree is deep.
@@ -94,7 +97,7 @@ class Shares:
 def _past(book: Book) -> list[int]:
     """By number. A flavor of which nobody has quota any more is forgotten."""
     cohorts = book.cohorts
-    used = [_Over(weight) for weight in cohorts.weights]
+    used = [_Over(weight, {}) for weight in cohorts.weights]
     for number, past in enumerate(cohorts.pasts):
         for flavor, milli_s in past.items():
             if fleet := book.fleet_nominal(flavor=flavor):
@@ -108,9 +111,10 @@ class _Over:
 
     __slots__ = ("_over", "_shares", "_weight")
 
-    def __init__(self, weight: int) -> None:
+    def __init__(self, weight: int, nominal_milli: Mapping[FlavorId, int]) -> None:
+        """Nothing is in use."""
         self._weight = weight
-        self._over: dict[FlavorId, int] = {}
+        self._over = {flavor: -milli for flavor, milli in nominal_milli.items()}
         self._shares: dict[FlavorId, int] = {}
 
     def add(self, flavor: FlavorId, amount_milli: int, fleet_milli: int) -> None:

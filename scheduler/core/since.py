@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import compress
 from operator import attrgetter, is_not
 
-from scheduler.core.faults import faults, of_budgets
+from scheduler.core.faults import faults, of_budgets, of_one
 from scheduler.core.plan import Fault
 from scheduler.core.snapshot import ClusterView, HoldingView, NodeView, PendingView, Snapshot
 from scheduler.core.units import ClusterId, NodeId
@@ -103,7 +103,7 @@ class Since:
         self._homes.update((node.id, node) for node in self.nodes.come)
         once = self._each_once()
         stands = once and self._stands(snapshot) and not any(of_budgets(snapshot))
-        if stands and not faults(self._part(snapshot)):
+        if stands and not any(of_one(self._part(snapshot))):
             found: tuple[Fault, ...] = ()
         else:
             found = faults(snapshot)
@@ -147,10 +147,6 @@ class Since:
             clusters=(ClusterView(ClusterId(""), "", tuple(nodes.values())),),
             pending=tuple(self.pending.come),
             holding=tuple(self.holding.come),
-            queues=(),
-            cohorts=(),
-            reservations=(),
-            budgets=(),
         )
 
 

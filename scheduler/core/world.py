@@ -5,7 +5,6 @@ touched is made anew from its holders, and so is each whose node or holders have
 pools are made when something is first asked of them: usage alone costs little.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 
@@ -44,7 +43,7 @@ class World:
         self._behind: set[NodeId] = set()
         self._book = _book(snapshot)
         self._tree = snapshot.cohorts, snapshot.queues
-        self._usage: Counter[tuple[ProjectId, FlavorId]] = Counter()
+        self._usage = dict[tuple[ProjectId, FlavorId], int]()
 
     def follow(
         self,
@@ -167,12 +166,14 @@ class World:
                 self._stale.add(placement.node)
 
     def _follow_use(self, snapshot: Snapshot) -> None:
-        more: Counter[tuple[ProjectId, FlavorId]] = Counter()
+        more = dict[tuple[ProjectId, FlavorId], int]()
         for sign, some in ((1, self._holding.come), (-1, self._holding.gone)):
             for held in some:
                 for p in held.placements:
-                    more[held.project, p.flavor] += sign * p.amount_milli
-        self._usage.update(more)
+                    key = held.project, p.flavor
+                    more[key] = more.get(key, 0) + sign * p.amount_milli
+        for key, amount in more.items():
+            self._usage[key] = self._usage.get(key, 0) + amount
         if self._tree != (snapshot.cohorts, snapshot.queues):
             self._book = _book(snapshot)
             self._tree, more = (snapshot.cohorts, snapshot.queues), self._usage

@@ -22,6 +22,7 @@ ARRAYS = {
     "scheduler/core/sweep/queues.py": {"numpy"},
     "scheduler/core/sweep/state.py": {"numba", "numpy"},
     "scheduler/core/sweep/sweep.py": {"numpy"},
+    "scheduler/core/sweep/tree.py": {"numpy"},
 }
 
 

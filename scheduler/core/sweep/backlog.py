@@ -18,6 +18,7 @@ from scheduler.core.request import Request, Requests
 from scheduler.core.snapshot import ArrayView, FlavorView, PendingView
 from scheduler.core.sweep import state as s
 from scheduler.core.sweep.state import Ints, Unfit
+from scheduler.core.sweep.tree import Quotas
 from scheduler.core.units import ProjectId, UserId, WorkloadId
 
 MOST_PRIORITY = 1 << 40
@@ -36,9 +37,10 @@ Objects = NDArray[np.object_]
 
 
 class Class(NamedTuple):
-    """Those of a project, submitter and array with one request. `request` is its number in
-    `samples`; `capped`, that they are of an array."""
+    """Those of a project, submitter and array with one request. `project` is its number;
+    `request`, in `samples`; `capped`, that they are of an array."""
 
+    project: int
     request: int
     capped: bool
     of: Request
@@ -49,8 +51,10 @@ class Backlog:
 
     `views[row]` is the workload of a row, None where nobody is; `ids[row]` its id. `queue` has the
     rows project after project, each in the order of its queue. `classes` are those met so far, and
-    `members` counts who waits of each; `samples` has a workload of each request. `left` has what a
-    sweep told of classes of which all wait, as long as nobody has left or joined them.
+    `members` counts who waits of each, `pods` those that one of it asks for, and `table` is
+    `Queues.classes`; `samples` has a workload of each request. `left` has what a sweep told of
+    classes of which all wait, as long as nobody has left or joined them. `quotas` and `asked` are
+    tables that a sweep keeps here.
     """
 
     def __init__(
@@ -64,6 +68,11 @@ class Backlog:
         self.samples: dict[Request, PendingView] = {}
         self.classes: list[Class] = []
         self.members: Ints = np.zeros(0, np.int64)
+        self.pods: Ints = np.zeros(0, np.int64)
+        self.table: Ints = np.zeros((0, s.CLASS_COLUMNS), np.int64)
+        self._project_of: Ints = np.zeros(0, np.int64)
+        self.quotas: Quotas | None = None
+        self.asked: object = None
         self.left: dict[int, Left] = {}
         by_id = {flavor.id: flavor for flavor in flavors}
         self._made = Requests(flavors=by_id, book=book, timed=timed)
@@ -71,6 +80,7 @@ class Backlog:
         self._classes: dict[tuple[ProjectId, UserId, ArrayView | None, Request], int] = {}
         self._rows: dict[WorkloadId, int] = {}
         self._free: list[int] = []
+        self._keys = np.zeros(0, "S32")
         self._names = _Names()
         self._later: set[int] = set()
 
@@ -108,6 +118,12 @@ class Backlog:
             rows = rows | set(self.queue[of_closed].tolist())
         return [self.view(row) for row in rows]
 
+    def sizes(self) -> Ints:
+        """How many wait of each project."""
+        made = np.zeros(len(self.projects), np.int64)
+        np.add.at(made, self._project_of, self.members)
+        return made
+
     def rows_of(self, ids: Iterable[WorkloadId]) -> list[int]:
         """Of those that wait."""
         return [self._rows[id] for id in ids]
@@ -115,7 +131,9 @@ class Backlog:
     def _leave(self, gone: Sequence[PendingView]) -> None:
         rows = [self._rows.pop(view.id) for view in gone]
         self.workloads[rows, s.STATE] = s.DECIDED
-        self.queue = self.queue[self.workloads[self.queue, s.STATE] == s.WAITING]
+        stays = np.ones(len(self.views), np.bool_)  # small, so that to look there costs little
+        stays[rows] = False
+        self.queue = self.queue[stays[self.queue]]
         self._count(self.workloads[rows, s.CLASS], -1)
         self._later.difference_update(rows)
         self.views[rows] = self.ids[rows] = None
@@ -128,10 +146,9 @@ class Backlog:
         priorities = table[:, s.PRIORITY]
         if max(int(priorities.max()), -int(priorities.min())) >= MOST_PRIORITY:
             raise Unfit("a priority is too large")
-        table[:, s.CLASS] = self._classes_of(come)
-        table[:, s.PROJECT] = [
-            self.projects.setdefault(view.project, len(self.projects)) for view in come
-        ]
+        classes = self._classes_of(come)
+        table[:, s.CLASS] = classes
+        table[:, s.PROJECT] = [self.classes[of].project for of in classes]
         rows = self._seats(come)
         self.workloads[rows] = table
         self._name(come, rows)
@@ -140,8 +157,6 @@ class Backlog:
             for row, view in zip(rows, come, strict=True)
             if view.not_before or view.waits_for or view.gate
         )
-        more = len(self.classes) - len(self.members)
-        self.members = np.concatenate((self.members, np.zeros(more, np.int64)))
         self._count(table[:, s.CLASS], 1)
         self._line_up(rows)
 
@@ -160,12 +175,27 @@ class Backlog:
                 number = known[key] = len(self.classes)
                 self.classes.append(self._class(view, request))
             found.append(number)
+        self._list_new_classes()
         return found
 
+    def _list_new_classes(self) -> None:
+        new = self.classes[len(self.members) :]
+        if new:
+            rows = np.zeros((len(new), s.CLASS_COLUMNS), np.int64)
+            rows[:, s.REQUEST] = [of.request for of in new]
+            rows[:, s.CAPPED] = [of.capped for of in new]
+            self.table = np.concatenate((self.table, rows))
+            pods = np.array([of.of.count for of in new], np.int64)
+            self.pods = np.concatenate((self.pods, pods))
+            projects = np.array([of.project for of in new], np.int64)
+            self._project_of = np.concatenate((self._project_of, projects))
+            self.members = np.concatenate((self.members, np.zeros_like(pods)))
+
     def _class(self, view: PendingView, request: Request) -> Class:
+        project = self.projects.setdefault(view.project, len(self.projects))
         number = self._numbers.setdefault(request, len(self._numbers))
         self.samples.setdefault(request, view)
-        return Class(number, view.array is not None, request)
+        return Class(project, number, view.array is not None, request)
 
     def _seats(self, come: Sequence[PendingView]) -> list[int]:
         """A row for each."""
@@ -177,6 +207,7 @@ class Backlog:
             self.ids = np.concatenate((self.ids, np.full(more, None)))
             added = np.full((more, s.WORKLOAD_COLUMNS), s.DECIDED, np.int64)
             self.workloads = np.concatenate((self.workloads, added))
+            self._keys = np.concatenate((self._keys, np.zeros(more, "S32")))
             self._free += range(first + more - 1, first - 1, -1)
         rows = self._free[: -len(come) - 1 : -1]
         del self._free[-len(come) :]
@@ -193,6 +224,7 @@ class Backlog:
         if self._names.add(ids, self._rows.keys()):
             ids, rows = list(self._rows), list(self._rows.values())
         self.workloads[rows, s.NAME] = list(map(self._names.of.__getitem__, ids))
+        self._keys[rows] = self._keys_of(rows)
 
     def _line_up(self, rows: Sequence[int]) -> None:
         if len(rows) * _MANY > len(self.queue):
@@ -203,12 +235,12 @@ class Backlog:
             )
             self.queue = everyone[np.lexsort((name, submitted, -priority, project))]
             return
-        keys = self._keys(rows)
+        keys = self._keys.take(rows)
         order = np.argsort(keys)
-        at = np.searchsorted(self._keys(self.queue), keys[order])
+        at = np.searchsorted(self._keys.take(self.queue), keys[order])
         self.queue = np.insert(self.queue, at, np.array(rows, np.int64)[order])
 
-    def _keys(self, rows: Sequence[int] | Ints) -> NDArray[np.bytes_]:
+    def _keys_of(self, rows: Sequence[int]) -> NDArray[np.bytes_]:
         """What `queue` is sorted by, as bytes that sort alike."""
         table = self.workloads.take(rows, axis=0)
         table[:, s.PRIORITY] *= -1

@@ -1,7 +1,7 @@
 """The tables of what is asked for and by whom, filled from a snapshot and its draft."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,14 +24,21 @@ from scheduler.core.sweep.hardware import (
     is_by_hand,
 )
 from scheduler.core.sweep.queues import queues
-from scheduler.core.sweep.state import Flavors, Hardware, Log, State, Tree, Unfit, Work
+from scheduler.core.sweep.state import Flavors, Hardware, Log, State, Unfit, Work
+from scheduler.core.sweep.tree import MOST, Quotas
 from scheduler.core.units import ClusterId, FlavorId, ProjectId, WorkloadId
 
-MOST = 1 << 58
-"""Larger quantities are left to the plan by hand."""
 MOST_GPUS = 1 << 8
 MOST_PODS = 1 << 22
 MOST_CLUSTERS = 62
+
+
+class Asked(NamedTuple):
+    """What is asked for `of` some hardware in some clusters, by so many requests."""
+
+    work: Work
+    options: Sequence[Option]
+    of: tuple[object, ...]
 
 
 class Board(NamedTuple):
@@ -67,12 +74,18 @@ def fill(
     free, fleet = hardware(
         snapshot=snapshot, draft=draft, clusters=clusters, with_cores=with_cores
     )
-    work, options = _work(backlog.samples, rows, clusters, fleet, draft.book.parts)
+    quotas = backlog.quotas
+    if quotas is None or not quotas.suit(flavors, draft.book):
+        quotas = backlog.quotas = Quotas(flavors, draft.book)
+    tree, projects = quotas.tree(draft.book, shares), list(backlog.projects)
+    if tree.ledgers[s.OVER].max() >= MOST_HARDWARE:
+        raise Unfit("more is used than the shares can tell")
     of_flavors = _flavors(flavors, rows, len(clusters), fleet, draft)
+    asked = _asked(backlog, rows, clusters, fleet, free, of_flavors, draft.book.parts)
     waiting = queues(
         snapshot=snapshot,
         cohorts=draft.book.cohorts,
-        shares=shares,
+        levels=quotas.levels(projects, shares),
         backlog=backlog,
         decided=backlog.rows_of(decided),
         holders=holders,
@@ -83,21 +96,31 @@ def fill(
     made = State(
         free,
         of_flavors._replace(holders=waiting.holders),
-        _tree(flavors, draft, shares),
+        tree,
         waiting.queues,
-        work,
+        asked.work._replace(options=asked.work.options.copy()),
         _log(backlog, free, len(clusters), with_cores),
     )
-    _hope(made, fleet)
-    projects = list(backlog.projects)
-    return _contiguous(made), Board(backlog, options, flavors, clusters, projects, fleet)
+    return made, Board(backlog, asked.options, flavors, clusters, projects, fleet)
 
 
-def _contiguous(made: State) -> State:
-    groups: Any = (
-        type(group)(*(np.ascontiguousarray(table, np.int64) for table in group)) for group in made
-    )
-    return State(*groups)
+def _asked(
+    backlog: Backlog,
+    rows: Mapping[FlavorId, int],
+    clusters: Sequence[ClusterId],
+    fleet: Fleet,
+    free: Hardware,
+    flavors: Flavors,
+    parts: Parts,
+) -> Asked:
+    """As it was the last time, where nobody has asked for anything else since."""
+    kept, of = backlog.asked, (fleet.hardware, tuple(clusters), len(backlog.samples))
+    if isinstance(kept, Asked) and kept.of == of:
+        return kept
+    work, options = _work(backlog.samples, rows, clusters, fleet, parts)
+    _hope(free, flavors, work, fleet)
+    made = backlog.asked = Asked(work, options, of)
+    return made
 
 
 def _work(
@@ -193,34 +216,6 @@ def _flavors(
     return made
 
 
-def _tree(flavors: Sequence[FlavorView], draft: Draft, shares: Shares) -> Tree:
-    cohorts = draft.book.cohorts
-    depths = [len(path) for path in cohorts.paths]
-    members = np.array([cohorts.parents, cohorts.weights, depths], object).T
-    ledgers = np.zeros((s.LEDGERS, len(flavors), len(members)), np.int64)
-    for row, flavor in enumerate(flavors):
-        ledger = draft.book.ledger(flavor.id)
-        limits = [quota.borrowing_limit_milli if quota else None for quota in ledger.quotas]
-        for column, values in {
-            s.USED: ledger.used,
-            s.LASTING: ledger.lasting,
-            s.KEPT: ledger.kept,
-            s.CAPACITY: ledger.capacity,
-            s.NOMINAL: ledger.nominal,
-            s.OVER: shares.over(flavor=flavor.id),
-            s.CEILING: [ledger.ceiling(number) for number in range(len(members))],
-            s.FIRM_CEILING: [ledger.firm_ceiling(path) for path in cohorts.paths],
-        }.items():
-            if max(map(abs, values)) >= MOST:
-                raise Unfit(f"a quantity of {flavor.id} is too large")
-            ledgers[column, row] = values
-        ledgers[s.LIMIT, row] = [s.UNLIMITED if x is None else min(x, s.UNLIMITED) for x in limits]
-        ledgers[s.QUOTED, row] = [quota is not None for quota in ledger.quotas]
-    if ledgers[s.OVER].max() >= MOST_HARDWARE or max(map(abs, cohorts.weights)) >= MOST:
-        raise Unfit("more is used than the shares can tell, or a weight is too large")
-    return Tree(members.astype(np.int64), ledgers)
-
-
 def _cuts(table: s.Ints, flavor: FlavorView, draft: Draft) -> None:
     spans = [mig.mask(x) for x in mig.legal_spans(model=flavor.model, profile=flavor.profile)]
     found = [draft.slices.cheapest(flavor=flavor, taken=bits) for bits in range(s.MASKS)]
@@ -234,25 +229,23 @@ def _cuts(table: s.Ints, flavor: FlavorView, draft: Draft) -> None:
 
 
 def _log(backlog: Backlog, free: Hardware, clusters: int, with_cores: bool) -> Log:
-    counts = zip(backlog.members.tolist(), backlog.classes, strict=True)
-    pods = sum(members * like.of.count for members, like in counts)
+    pods = int(backlog.members @ np.minimum(backlog.pods, MOST_PODS + 1))
     if pods > MOST_PODS:
         raise Unfit("more pods than there is place to write down")
     devices = int((free.devices[:, :, s.TAKEN] >= 0).sum())
     # What fits: a device or a slice each, or any number of pods that ask for cores alone.
     fits = pods if with_cores else min(pods, devices * 8)
-    return Log(
-        np.zeros((len(backlog) + 1, s.ADMIT_COLUMNS), np.int64),
-        np.zeros((fits + 1, s.PLACE_COLUMNS), np.int64),
-        np.zeros((devices * 8 + MOST_GPUS, 2), np.int64),
+    return Log(  # a row is read only once it was written
+        np.empty((len(backlog) + 1, s.ADMIT_COLUMNS), np.int64),
+        np.empty((fits + 1, s.PLACE_COLUMNS), np.int64),
+        np.empty((devices * 8 + MOST_GPUS, 2), np.int64),
         np.zeros(s.COUNTS, np.int64),
         np.zeros(clusters, np.int64),
     )
 
 
-def _hope(made: State, fleet: Fleet) -> None:
+def _hope(h: Hardware, f: Flavors, w: Work, fleet: Fleet) -> None:
     """Options that surely fit into the empty fleet: of like pods, each beside the others."""
-    h, f, w = made.hardware, made.flavors, made.work
     cpu = np.array([node.cpu_milli for node in fleet.nodes], np.int64)
     memory = np.array([node.memory_mib for node in fleet.nodes], np.int64)
     devices = [(h.devices[:, :, s.POOL] == n).sum(axis=1) for n in range(len(h.pools))]

@@ -45,13 +45,14 @@ class Pool(NamedTuple):
 
 class Fleet(NamedTuple):
     """What the rows stand for. `shared`: some devices may be shared; `static`: models of which
-    some are cut once and for all."""
+    some are cut once and for all. `hardware` is the same object as long as nodes have the same."""
 
     nodes: Sequence[NodeView]
     rank: Mapping[NodeId, int]
     pools: Mapping[Pool, int]
     shared: bool
     static: frozenset[str]
+    hardware: object
 
 
 def hardware(
@@ -117,7 +118,7 @@ class Machines:
     def fleet(self) -> Fleet:
         """What the rows stand for now."""
         static = frozenset(self._static)
-        return Fleet(list(self._nodes), self._rank, self._pools, self._shared, static)
+        return Fleet(list(self._nodes), self._rank, self._pools, self._shared, static, self)
 
     def fill(self, rooms: Mapping[NodeId, Room]) -> None:
         """Look at all of them for the first time; of who has no room, nothing is held."""

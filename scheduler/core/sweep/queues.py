@@ -9,7 +9,6 @@ from scheduler.core.budgets import bound
 from scheduler.core.cohorts import Cohorts
 from scheduler.core.equivalents import Parts
 from scheduler.core.holders import Holders
-from scheduler.core.share import Shares
 from scheduler.core.snapshot import Snapshot
 from scheduler.core.sweep import state as s
 from scheduler.core.sweep.backlog import MOST_PRIORITY, Backlog
@@ -28,7 +27,7 @@ def queues(
     *,
     snapshot: Snapshot,
     cohorts: Cohorts,
-    shares: Shares,
+    levels: Ints,
     backlog: Backlog,
     decided: Sequence[int],
     holders: Holders,
@@ -36,15 +35,16 @@ def queues(
     rows: Mapping[FlavorId, int],
     parts: Parts,
 ) -> Waiting:
-    """`decided`: rows of the backlog that are in no queue. `models`: columns of `ahead`. `rows`:
-    those of flavors."""
+    """`levels` are those of the backlog's projects. `decided`: rows of it that are in no queue.
+    `models`: columns of `ahead`. `rows`: those of flavors."""
     projects = list(backlog.projects)
     workloads, queue = backlog.workloads.copy(), backlog.queue
+    of_projects = np.zeros((len(projects), s.PROJECT_COLUMNS), np.int64)
+    sizes = backlog.sizes()
     if decided:
         workloads[decided, s.STATE] = s.DECIDED
         queue = queue[workloads[queue, s.STATE] == s.WAITING]
-    of_projects = np.zeros((len(projects), s.PROJECT_COLUMNS), np.int64)
-    sizes = np.bincount(workloads[:, s.PROJECT][queue], minlength=len(projects))
+        sizes -= np.bincount(workloads[decided, s.PROJECT], minlength=len(projects))
     beyond = of_projects[:, s.QUEUE_BEYOND] = np.cumsum(sizes)
     of_projects[:, s.QUEUE] = beyond - sizes
     busy = np.flatnonzero(sizes)
@@ -60,15 +60,13 @@ def queues(
     of_projects, of_flavors = _holders(
         holders, cohorts, backlog.projects, of_projects, rows, parts
     )
-    classes = np.zeros((len(backlog.classes), s.CLASS_COLUMNS), np.int64)
-    classes[:, s.REQUEST] = [of.request for of in backlog.classes]
-    classes[:, s.CAPPED] = [of.capped for of in backlog.classes]
+    classes = backlog.table.copy()
     classes[:, s.MEMBERS] = backlog.members
     made = Queues(
         projects=of_projects,
-        levels=_levels(projects, cohorts, shares),
+        levels=levels,
         ahead=np.full((len(projects), models + 1), s.NOBODY, np.int64),
-        keys=np.zeros((len(projects), 3 + 2 * cohorts.depth), np.int64),
+        keys=np.zeros((len(projects), 3 + 2 * levels.shape[1]), np.int64),
         heap=np.zeros(len(projects), np.int64),
         workloads=workloads,
         queue=queue,
@@ -78,19 +76,6 @@ def queues(
         shut=np.zeros(len(backlog.classes), np.int64),
     )
     return Waiting(made, of_flavors)
-
-
-def _levels(projects: Sequence[ProjectId], cohorts: Cohorts, shares: Shares) -> Ints:
-    """Of the past only the order counts, so its place in the order stands for it."""
-    paths = [cohorts.paths[cohorts.number.get(project, 0)] for project in projects]
-    pasts = [shares.past(project=project) or (0,) * cohorts.depth for project in projects]
-    place = {value: n for n, value in enumerate(sorted({v for past in pasts for v in past}))}
-    made = np.zeros((len(projects), cohorts.depth, 2), np.int64)
-    for i, (path, past) in enumerate(zip(paths, pasts, strict=True)):
-        made[i, : len(path), s.COMPARED] = path
-        made[i, len(path) :, s.COMPARED] = path[-1] if path else s.UNKNOWN
-        made[i, :, s.PAST] = [place[value] for value in past]
-    return made
 
 
 def _holders(

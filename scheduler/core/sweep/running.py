@@ -74,7 +74,7 @@ from scheduler.core.sweep.state import (
     entry,
 )
 
-PARTS: Final = "7082801f300fb24f"
+PARTS: Final = "0bee68a67b2005be"
 
 DONE: Final = -1
 """The answer of `run` when nothing is left; else it is the workload to be decided by hand."""
