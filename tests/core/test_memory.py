@@ -197,6 +197,22 @@ def test_who_holds_on_a_node_that_has_gone_is_told() -> None:
     assert since.faults(lost) == faults(lost) != ()
 
 
+def test_what_nobody_asked_for_before_and_other_hardware_are_looked_at() -> None:
+    memory, queues = Memory(), [queue("a", h100=4)]
+    small, large = job("small", "a", pods()), job("large", "a", pods(gpus=2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cycle, "LEAST_SWEPT", 1)
+        for gpus, pending in (
+            (2, [small]),
+            (2, [small, large]),
+            (1, [large]),
+            (1, [large, small]),
+            (2, [large]),
+        ):
+            of = snapshot(nodes=[node("n1", gpus=gpus)], queues=queues, pending=pending)
+            assert plan(of, ALL, memory) == plan(of, ALL)
+
+
 @settings(deadline=None)
 @given(snapshots(12), st.integers(0, 2**32))
 def test_it_tells_the_faults_of_each(of: Snapshot, seed: int) -> None:
