@@ -43,8 +43,9 @@ class Relaxation:
 
     `starts_now`: it starts in the plan made now; else it waits for less, for evictions that begin
     at once or (WAIT) for `new` seconds. `subject` is the flavor of QUOTA by name, and the pod set
-    of CORES, MEMORY and PODS by id; of QUOTA `new` is how much more, and of BUDGET, in thousandths
-    of a device for an hour. Whose budget it is, also of RUN_LIMIT, `subject` says by name.
+    of CORES, MEMORY and PODS by id, and of TOPOLOGY where it is that of a pod set; of QUOTA `new`
+    is how much more, and of BUDGET, in thousandths of a device for an hour. Whose budget it is,
+    also of RUN_LIMIT, `subject` says by name.
     """
 
     change: Change
@@ -65,7 +66,8 @@ def describe(found: Relaxation) -> str:
             return f"Accept any cluster: {new} has room."
         case Change.TOPOLOGY:
             wanted = f"in one {new}, not in one {old}" if new else f"apart where one {old} is full"
-            return f"Let its pods start {wanted}."
+            pods = f"the pods of {found.subject}" if found.subject else "its pods"
+            return f"Let {pods} start {wanted}."
         case Change.RUN_LIMIT:
             if found.subject:
                 return (

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
 from scheduler.core.fit import Room
-from scheduler.core.place import seat
+from scheduler.core.gang import seat
 from scheduler.core.snapshot import DeviceMode, FlavorKind, FlavorView, HeldView, PodSetView
 from scheduler.core.units import ClusterId, NodeId
 from scheduler.core.victims import Cost, UnitId, Victim, cost_of
@@ -53,7 +53,8 @@ class Cheapest:
         within: Domain | None = None,
     ) -> None:
         """`within`: only nodes of that domain."""
-        self.pod_set = pod_set
+        self._pod_set = pod_set
+        self._within = within
         self._flavor = flavor
         self._soon = soon
         self._eligible = eligible
@@ -63,6 +64,10 @@ class Cheapest:
         self._changes: dict[NodeId, int] = {}
         self._unseen = eligible.in_cluster(cluster) if within is None else self._of(within)
         self._next = next(self._unseen, None)
+
+    def is_of(self, pod_set: PodSetView, within: Domain | None) -> bool:
+        """Whether it is for pods of that set there."""
+        return self._pod_set is pod_set and self._within is within
 
     def _of(self, domain: Domain) -> Iterator[Victim]:
         """All who hold something there, least harm first."""
@@ -157,7 +162,7 @@ class Cheapest:
             and device.id not in room.broken
             for device in empty
         )
-        return self.pod_set.gpu_count - fit
+        return self._pod_set.gpu_count - fit
 
     def _on_node(self, node: NodeId) -> Iterator[Victim]:
         return (v for v in self._eligible.on_node(node) if not v.held.is_in(self._taken))
@@ -207,7 +212,7 @@ class Cheapest:
 
     def _fits(self, trial: Room) -> bool:
         return (
-            seat(room=trial, pod_set=self.pod_set, flavor=self._flavor, slices=self._soon.slices)
+            seat(room=trial, pod_set=self._pod_set, flavor=self._flavor, slices=self._soon.slices)
             is not None
         )
 

@@ -47,7 +47,7 @@ class CheckCode(StrEnum):
     HARDWARE = "hardware"  # empty, an accepted cluster could hold it
     OUTAGES = "outages"  # it does not lack what is out of service now
     FREE = "free"  # enough of the flavor is free in one cluster
-    DOMAIN = "domain"  # all pods fit in one domain of the topology
+    DOMAIN = "domain"  # all pods, or those of a pod set, fit in domains of the topology
     CORES = "cores"  # beside the devices there are the cores
     MEMORY = "memory"
     FIT = "fit"  # what is free lies where the pods fit
@@ -229,7 +229,7 @@ def _failed(row: Check, reason: Reason) -> Check:
         passed=False,
         reason=reason,
         flavor=row.flavor or str(numbers.get("flavor", "")),
-        where=row.where or str(numbers.get("level", "")),
+        where=str(numbers.get("level", row.where)),
     )
     code = _within_fit(numbers) if row.code is CheckCode.HARDWARE else row.code
     if code is CheckCode.CAPS:
@@ -283,11 +283,12 @@ def _quota_rows(
 
 
 def _room_rows(pending: PendingView) -> Iterator[Check]:
-    topology = pending.topology
+    asked = pending.topology, *(pod_set.topology for pod_set in pending.pod_sets)
     for code in (CheckCode.CLUSTERS, CheckCode.HARDWARE, CheckCode.OUTAGES, CheckCode.FREE):
         yield Check(code, passed=True)
-    if topology is not None and topology.required:
-        yield Check(CheckCode.DOMAIN, passed=True, where=topology.level)
+    levels = [topology.level for topology in asked if topology is not None and topology.required]
+    if levels:
+        yield Check(CheckCode.DOMAIN, passed=True, where=levels[0])
     for code in (CheckCode.CORES, CheckCode.MEMORY, CheckCode.FIT, CheckCode.KEPT):
         yield Check(code, passed=True)
 

@@ -90,6 +90,7 @@ def consolidate(
             request=request_of(pending),
             option=option,
             budget_milli_s=budget,
+            emptied=evictions.emptied,
         )
         if isinstance(found, Moved):
             helped.add(pending.id)

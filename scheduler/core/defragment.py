@@ -16,8 +16,8 @@ from scheduler.core.consolidate import may_return
 from scheduler.core.draft import Draft
 from scheduler.core.faults import faults
 from scheduler.core.fit import Room
+from scheduler.core.gang import seat
 from scheduler.core.movers import Landed, Movers
-from scheduler.core.place import seat
 from scheduler.core.plan import Landing, Place
 from scheduler.core.policy import Policy
 from scheduler.core.preempt import Evictions

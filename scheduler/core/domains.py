@@ -73,6 +73,29 @@ class Domains:
             self._made[level] = self._make(level)
         return self._made[level].get(cluster, ())
 
+    def inside(
+        self, *, cluster: ClusterId, level: str, whole: Domain | None
+    ) -> tuple[Domain, ...]:
+        """Those of the level in the cluster that lie in `whole`, or that alone where it lies in
+        one of them."""
+        if whole is None or level not in self._levels:
+            return self.of(cluster=cluster, level=level)
+        depth, path = self._levels.index(level), whole.path
+        if depth < len(path):
+            return (whole,) if path[depth] else ()
+        found = self.of(cluster=cluster, level=level)
+        return tuple(domain for domain in found if domain.path[: len(path)] == path)
+
+    def same(self, other: Domain) -> Domain:
+        """This draft's of what is `other` in another draft of the same nodes."""
+        found = self.of(cluster=other.cluster, level=self._levels[len(other.path) - 1])
+        return next(domain for domain in found if domain.path == other.path)
+
+    def at(self, *, cluster: ClusterId, level: str, rank: int) -> Domain | None:
+        """The one of the level in which the node of that rank stands."""
+        found = self.of(cluster=cluster, level=level)
+        return next((domain for domain in found if rank in domain.ranks), None)
+
     def refresh(self, room: Room, old: Entries, new: Entries) -> None:
         """The room has changed: so have its entries in the index."""
         for domain in self._of_rank.get(room.rank, ()):

@@ -8,8 +8,15 @@ from collections.abc import Collection, Iterator
 
 from scheduler.core.plan import Grow, Place, Plan, Shrink
 from scheduler.core.reasons import PreemptRule, ReasonCode
-from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot
-from scheduler.core.units import PlacementId, WorkloadId
+from scheduler.core.snapshot import (
+    HeldView,
+    HoldingView,
+    PendingView,
+    SetTopologyView,
+    Snapshot,
+    TopologyView,
+)
+from scheduler.core.units import PlacementId, PodSetId, WorkloadId
 
 
 def begun(plan: Plan) -> list[tuple[WorkloadId, tuple[Place, ...]]]:
@@ -114,10 +121,16 @@ def _grown(snapshot: Snapshot, held: HoldingView, grow: Grow) -> Iterator[str]:
     for pod_set in held.pod_sets:
         if counts[pod_set.id] > pod_set.count:
             yield f"{held.id} grows to {counts[pod_set.id]} pods of {pod_set.id}"
-    topology = held.topology
-    if topology is not None and topology.required and topology.level in snapshot.levels:
-        depth = snapshot.levels.index(topology.level) + 1
-        where = {on[p.node].topology[:depth] for p in held.placements if p.node in on}
-        new = {on[p.node].topology[:depth] for p in grow.places if p.node in on}
-        if not new <= where or any(not path or not path[-1] for path in new):
-            yield f"{held.id} grows out of its {topology.level}"
+    asked: list[tuple[TopologyView | SetTopologyView | None, Collection[PodSetId]]] = [
+        (held.topology, {pod_set.id for pod_set in held.pod_sets}),
+        *((pod_set.topology, {pod_set.id}) for pod_set in held.pod_sets),
+    ]
+    for topology, of in asked:
+        if topology is not None and topology.required and topology.level in snapshot.levels:
+            depth = snapshot.levels.index(topology.level) + 1
+            had = [p.node for p in held.placements if p.pod_set in of]
+            gets = [p.node for p in grow.places if p.pod_set in of]
+            where = {on[node].topology[:depth] for node in had if node in on}
+            new = {on[node].topology[:depth] for node in gets if node in on}
+            if not new <= where or any(not path or not path[-1] for path in new):
+                yield f"{held.id} grows out of its {topology.level}"

@@ -17,6 +17,7 @@ from scheduler.core.eligible import Eligible
 from scheduler.core.enough import are_enough
 from scheduler.core.fit import let_in
 from scheduler.core.floors import Floor
+from scheduler.core.layouts import Layout
 from scheduler.core.place import place_gang
 from scheduler.core.plan import Place
 from scheduler.core.reasons import PreemptRule
@@ -55,9 +56,9 @@ class Search:
         cluster: ClusterId,
         eligible: Eligible | None,
         floors: Mapping[UnitId, tuple[Floor, ...]],
-        within: Domain | None = None,
+        within: Layout | None = None,
     ) -> None:
-        """`within` is the one domain in which all is placed, and room is made. `floors` are those
+        """`within` are the domains in which all is placed, and room is made. `floors` are those
         of who went before in the plan."""
         self._soon = soon
         self._within = within
@@ -293,26 +294,27 @@ class Search:
         if victim.rule is PreemptRule.RECLAIM and self._eligible is not None:
             self._reclaimed[self._eligible.above(victim)] += 1 if gone else -1
 
-    def _make_room(self, pod_set: PodSetView, flavor: FlavorView) -> bool:
+    def _make_room(self, pod_set: PodSetView, flavor: FlavorView, within: Domain | None) -> bool:
         """Evict the least harmful victims on one node after which the pod fits there."""
         if self._eligible is None:
             return False
-        if self._cheapest is None or self._cheapest.pod_set is not pod_set:
-            self._cheapest = Cheapest(
+        cheapest = self._cheapest
+        if cheapest is None or not cheapest.is_of(pod_set, within):
+            cheapest = self._cheapest = Cheapest(
                 soon=self._soon,
                 eligible=self._eligible,
                 cluster=self._cluster,
                 pod_set=pod_set,
                 flavor=flavor,
                 taken=self._taken,
-                within=self._within,
+                within=within,
             )
-        victims = self._cheapest.victims()
+        victims = cheapest.victims()
         if victims is None:
             return False
         for victim in victims:
             self._evict(victim)
-        self._cheapest.changed({node for victim in victims for node in victim.held.on})
+        cheapest.changed({node for victim in victims for node in victim.held.on})
         return True
 
 

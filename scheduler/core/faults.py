@@ -344,5 +344,11 @@ def _why_impossible(asked: PodSetView, flavors: set[FlavorId]) -> str:
             return f"{name} {value}; right would be 0 to {most}"
     if asked.gpu_count and not 1 <= asked.gpu_milli <= ONE_MILLI:
         return f"gpu_milli {asked.gpu_milli}; right would be 1 to {ONE_MILLI}"
+    size = None if asked.topology is None else asked.topology.group_size
+    if size is not None and (size < 1 or asked.count % size or asked.min_count < asked.count):
+        return (
+            f"{asked.min_count} to {asked.count} pods in groups of {size};"
+            " right would be a group_size that divides count, and min_count as count"
+        )
     unknown = [flavor for flavor in asked.flavors if flavor not in flavors]
     return f"flavor {unknown[0]}, which is not listed once" if unknown else ""

@@ -11,7 +11,7 @@ grow. What may not be preempted grows within what is its own (`firm`).
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heapreplace
 
@@ -22,6 +22,7 @@ from scheduler.core.domains import Domain
 from scheduler.core.elastic import asks, gives_back, keeping, leaving, running
 from scheduler.core.guarantees import gives, guarantor
 from scheduler.core.holders import Holders
+from scheduler.core.layouts import Layout
 from scheduler.core.limits import IN_VAIN
 from scheduler.core.place import place_more
 from scheduler.core.plan import Grow, Place, Plan
@@ -31,10 +32,13 @@ from scheduler.core.share import Shares
 from scheduler.core.snapshot import (
     FlavorKind,
     FlavorView,
+    HeldView,
     HoldingView,
     PendingView,
     PodSetView,
+    SetTopologyView,
     Snapshot,
+    TopologyView,
 )
 from scheduler.core.units import FlavorId, ProjectId, UserId, WorkloadId
 
@@ -44,12 +48,13 @@ type _Key = tuple[int, tuple[int, ...], int, WorkloadId]
 @dataclass(slots=True)
 class _Short:
     """Work that runs with fewer pods than it asks for: `lacks` has the number of the pod set of
-    each that is missing, those to come first first. `within` is where its pods stand together."""
+    each that is missing, those to come first first. `within` is where its pods stand together, of
+    the whole and of its pod sets."""
 
     held: HoldingView
     view: PendingView
     option: Option
-    within: Domain | None
+    within: Layout
     lacks: list[int]
 
 
@@ -206,19 +211,33 @@ class Growth:
                     for nth in request.order
                     for _ in range(view.pod_sets[nth].count - len(pods[nth]))
                 ]
-                return _Short(held, view, option, self._domain(held), lacks)
+                return _Short(held, view, option, self._layout(held), lacks)
         return None
 
-    def _domain(self, held: HoldingView) -> Domain | None:
-        """The one in which it stands, of the level that it asks for; None for no such one."""
-        draft, topology = self._admission.draft, held.topology
-        if topology is None or not held.placements:
+    def _layout(self, held: HoldingView) -> Layout:
+        """The domains in which it stands, of the levels that it asks for."""
+        sets = [
+            self._domain(held, p.topology, [h for h in held.placements if h.pod_set == p.id])
+            for p in held.pod_sets
+        ]
+        whole = self._domain(held, held.topology, held.placements)
+        return Layout(whole, tuple(() if domain is None else (domain,) for domain in sets))
+
+    def _domain(
+        self,
+        held: HoldingView,
+        topology: TopologyView | SetTopologyView | None,
+        placements: Sequence[HeldView],
+    ) -> Domain | None:
+        """The one of the level in which these stand; None for no such one."""
+        if topology is None or not placements:
             return None
-        first = min(held.placements, key=lambda placement: (placement.rank, placement.id))
+        draft = self._admission.draft
+        first = min(placements, key=lambda placement: (placement.rank, placement.id))
         room = draft.rooms.get(first.node)
-        domains = draft.domains.of(cluster=held.cluster, level=topology.level)
-        found = (domain for domain in domains if room is not None and room.rank in domain.ranks)
-        return next(found, None)
+        if room is None:
+            return None
+        return draft.domains.at(cluster=held.cluster, level=topology.level, rank=room.rank)
 
     def _key(self, of: _Short) -> _Key:
         view = of.view
@@ -228,7 +247,7 @@ class Growth:
     def _one_more(self, of: _Short) -> Place | None:
         """A pod of the first of its sets that may grow; None when none may."""
         topology = of.view.topology
-        if topology is not None and topology.required and of.within is None:
+        if topology is not None and topology.required and of.within.whole is None:
             return None
         while of.lacks:
             nth = of.lacks[0]
@@ -242,8 +261,18 @@ class Growth:
     def _add(self, of: _Short, pod_set: PodSetView, flavor: FlavorView, nth: int) -> Place | None:
         draft, view = self._admission.draft, of.view
         size = pod_set.cpu_milli, pod_set.memory_mib, pod_set.gpu_count, pod_set.gpu_milli
-        alike = of.held.cluster, flavor.id, *size, of.within
+        alike = (
+            of.held.cluster,
+            flavor.id,
+            *size,
+            pod_set.topology,
+            of.within.whole,
+            of.within.of(nth),
+        )
         amount = amount_milli(pod_set=pod_set)
+        asked = pod_set.topology
+        if asked is not None and asked.required and not of.within.of(nth):
+            return None
         if alike in self._full or not self._may_have(view, flavor, amount):
             return None
         if not self._budgets.covers(workload=of.held, amounts=[(flavor.id, amount)]):

@@ -5,7 +5,7 @@ arithmetic with the planner.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from scheduler.core import mig
 from scheduler.core.budgets_law import budgets
@@ -119,19 +119,32 @@ def _gang(waiting: PendingView, admit: Admit) -> Iterator[str]:
 
 
 def _apart(snapshot: Snapshot, waiting: PendingView, admit: Admit) -> Iterator[str]:
-    """What has to be in one domain is on nodes that agree from the outermost level down to it."""
-    topology = waiting.topology
-    if topology is None or not topology.required:
-        return
-    depth = 0
-    if topology.level in snapshot.levels:
-        depth = snapshot.levels.index(topology.level) + 1
-    on = {place.node for place in admit.places}
+    """What has to be in one domain is on nodes that agree from the outermost level down to it:
+    all pods, or those of a pod set, or each group of them."""
+    if waiting.topology is not None and waiting.topology.required:
+        level = waiting.topology.level
+        yield from _one_domain(snapshot, level, waiting.id, admit.places)
+    for pod_set in waiting.pod_sets:
+        if pod_set.topology is not None and pod_set.topology.required:
+            of_set = [place for place in admit.places if place.pod_set == pod_set.id]
+            size = pod_set.topology.group_size or len(of_set) or 1
+            for at in range(0, len(of_set), size):
+                who = f"{waiting.id} in {pod_set.id} from pod {at} on"
+                yield from _one_domain(
+                    snapshot, pod_set.topology.level, who, of_set[at : at + size]
+                )
+
+
+def _one_domain(
+    snapshot: Snapshot, level: str, who: str, places: Sequence[Place]
+) -> Iterator[str]:
+    depth = snapshot.levels.index(level) + 1 if level in snapshot.levels else 0
+    on = {place.node for place in places}
     paths = {n.topology[:depth] for c in snapshot.clusters for n in c.nodes if n.id in on}
     if len(paths) > 1:
-        yield f"{waiting.id} is placed in {len(paths)} domains of level {topology.level}"
+        yield f"{who} is placed in {len(paths)} domains of level {level}"
     if not depth or any(len(path) < depth or not path[-1] for path in paths):
-        yield f"{waiting.id} is placed where the {topology.level} is unknown"
+        yield f"{who} is placed where the {level} is unknown"
 
 
 def _as_asked(place: Place, pod_set: PodSetView) -> bool:

@@ -7,12 +7,13 @@ from functools import cached_property
 from scheduler.core import firm
 from scheduler.core.draft import Draft
 from scheduler.core.memory import Memory
-from scheduler.core.place import clusters_for, most_together, would_place
+from scheduler.core.place import clusters_for, would_place
 from scheduler.core.plan import Place
 from scheduler.core.reasons import BINDS_BOTH, BINDS_CORES, BINDS_MEMORY, Reason, ReasonCode
 from scheduler.core.request import Option, Request, Requests
 from scheduler.core.snapshot import FlavorView, PendingView, Snapshot
 from scheduler.core.space import free_milli, largest_beside, largest_free_milli
+from scheduler.core.together import apart, is_bound, why_not_together
 from scheduler.core.units import FlavorId, NodeId, ProjectId
 
 IN_VAIN = frozenset(
@@ -216,19 +217,11 @@ def why_no_fit(
 ) -> dict[str, int | str]:
     """Asked when it does not fit: that it has to be together, if it fits apart, or what binds, if
     not the devices; {} when they do."""
-    topology = pending.topology
-    if topology is not None and topology.required:
-        apart = replace(pending, topology=None)
-        if any(would_place(draft=draft, pending=apart, request=request, option=option)):
-            domains, most = most_together(
-                draft=draft, pending=pending, request=request, option=option
-            )
-            return {
-                "domains_count": domains,
-                "level": topology.level,
-                "most_pods_count": most,
-            }
-        pending = apart
+    if is_bound(pending=pending, request=request):
+        numbers = why_not_together(draft=draft, pending=pending, request=request, option=option)
+        if numbers:
+            return numbers
+        pending, request = apart(pending=pending, request=request)
     return binding_numbers(draft=draft, pending=pending, request=request, option=option)
 
 

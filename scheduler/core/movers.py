@@ -81,7 +81,7 @@ class Movers:
 
     def alone(self, node: NodeId) -> Iterator[Held]:
         """Those of them that have to be in no domain."""
-        return (v.held for v in self.on_node(node) if v.held.holding.topology is None)
+        return (v.held for v in self.on_node(node) if _may_be_anywhere(v.held.holding))
 
     def land(self, held: HoldingView) -> Landed | None:
         """Where it starts again in the draft, which has it then; None leaves the draft as it was.
@@ -196,6 +196,10 @@ def again(held: HoldingView) -> PendingView:
         topology=held.topology,
         array=held.array,
     )
+
+
+def _may_be_anywhere(held: HoldingView) -> bool:
+    return held.topology is None and all(p.topology is None for p in held.pod_sets)
 
 
 def _by_loss(found: Iterable[Held], may_move: Callable[[HoldingView], bool]) -> list[Victim]:

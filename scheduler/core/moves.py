@@ -6,15 +6,17 @@ landed before the next pod is placed. For a MIG slice `reshape` says which slice
 to; what loses least is tried only where that would lose too much.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from scheduler.core import firm
 from scheduler.core.cheapest import Cheapest
 from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
+from scheduler.core.gang import seat
+from scheduler.core.layouts import Layout
 from scheduler.core.movers import Landed, Movers, OfModel
-from scheduler.core.place import clusters_for, place_gang, seat
+from scheduler.core.place import clusters_for, layouts, place_gang
 from scheduler.core.plan import Landing, Place
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.request import Option, Request
@@ -32,6 +34,8 @@ MOST_IN_VAIN = 8
 """Nodes off which one search tries to move work that finds no other place."""
 MOST_DOMAINS = 8
 """Domains of a cluster in which room is made for what has to be in one: those with most free."""
+MOST_LAYOUTS = 2
+"""Of each of them, or of a cluster, for what has to be in domains pod set by pod set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +73,14 @@ def make_room(
     request: Request,
     option: Option,
     budget_milli_s: int,
+    emptied: Callable[[], Draft],
 ) -> Moved | Dearer | None:
     """Room for the workload in the movers' draft, where the least is lost; None when there is
-    none to be made, which leaves the draft as it was, as Dearer does."""
+    none to be made, which leaves the draft as it was, as Dearer does. `emptied` is that draft
+    without any who could move, or with even less."""
     best: tuple[int, int] | None = None
     dearer: Dearer | None = None
-    where = list(_where(movers.draft, pending, request, option))
+    where = list(_where(movers.draft, pending, request, option, emptied))
     for nth, (cluster, within) in enumerate(where):
         mark = movers.draft.checkpoint()
         search = _Search(movers, pending, request, option, cluster, within, budget_milli_s)
@@ -92,20 +98,44 @@ def make_room(
 
 
 def _where(
-    draft: Draft, pending: PendingView, request: Request, option: Option
-) -> Iterator[tuple[ClusterId, Domain | None]]:
-    kinds = {flavor.id: flavor for flavor in option.flavors}.values()
-    topology = pending.topology
+    draft: Draft,
+    pending: PendingView,
+    request: Request,
+    option: Option,
+    emptied: Callable[[], Draft],
+) -> Iterator[tuple[ClusterId, Layout | None]]:
     for cluster in clusters_for(draft=draft, request=request, option=option):
-        if topology is None or not topology.required:
-            yield cluster, None
+        wholes = _wholes(draft, pending, option, cluster)
+        if not request.bound:
+            yield from ((cluster, None if whole is None else Layout(whole)) for whole in wholes)
             continue
-        ranked = [
-            (-sum(free_within_milli(domain=domain, flavor=f) for f in kinds), domain.path, domain)
-            for domain in draft.domains.of(cluster=cluster, level=topology.level)
-        ]
-        ranked.sort(key=lambda each: each[:2])
-        yield from ((cluster, domain) for *_, domain in ranked[:MOST_DOMAINS])
+        for whole in wholes:
+            found = layouts(
+                draft=draft,
+                emptied=emptied(),
+                pending=pending,
+                request=request,
+                option=option,
+                cluster=cluster,
+                whole=whole,
+                most=MOST_LAYOUTS,
+            )
+            yield from ((cluster, layout) for layout in found)
+
+
+def _wholes(
+    draft: Draft, pending: PendingView, option: Option, cluster: ClusterId
+) -> list[Domain | None]:
+    """The domains in which all of it may be, those with most free first; None for anywhere."""
+    topology = pending.topology
+    if topology is None or not topology.required:
+        return [None]
+    kinds = {flavor.id: flavor for flavor in option.flavors}.values()
+    ranked = [
+        (-sum(free_within_milli(domain=domain, flavor=f) for f in kinds), domain.path, domain)
+        for domain in draft.domains.of(cluster=cluster, level=topology.level)
+    ]
+    return [domain for *_, domain in sorted(ranked, key=lambda each: each[:2])[:MOST_DOMAINS]]
 
 
 class _Search:
@@ -118,7 +148,7 @@ class _Search:
         request: Request,
         option: Option,
         cluster: ClusterId,
-        within: Domain | None,
+        within: Layout | None,
         budget_milli_s: int,
     ) -> None:
         self._movers = movers
@@ -167,12 +197,12 @@ class _Search:
         landings = tuple(each.landing for each in self._landed)
         return Moved(self._cluster, places, landings, self.lost_milli_s)
 
-    def _make_room(self, pod_set: PodSetView, flavor: FlavorView) -> bool:
+    def _make_room(self, pod_set: PodSetView, flavor: FlavorView, within: Domain | None) -> bool:
         """Move who loses least on one node, so that the pod fits there."""
-        if self._reshape(pod_set, flavor):
+        if self._reshape(pod_set, flavor, within):
             return True
         cheapest = self._cheapest
-        if cheapest is None or cheapest.pod_set is not pod_set:
+        if cheapest is None or not cheapest.is_of(pod_set, within):
             cheapest = self._cheapest = Cheapest(
                 soon=self._draft,
                 eligible=OfModel(self._movers, flavor.model),
@@ -180,7 +210,7 @@ class _Search:
                 pod_set=pod_set,
                 flavor=flavor,
                 taken=self._taken,
-                within=self._within,
+                within=within,
             )
         while self._in_vain < MOST_IN_VAIN and (victims := cheapest.victims()) is not None:
             if loss_milli_s(victims) > self._left_milli_s:
@@ -218,9 +248,9 @@ class _Search:
         self._note(victims, landed)
         return True
 
-    def _reshape(self, pod_set: PodSetView, flavor: FlavorView) -> bool:
+    def _reshape(self, pod_set: PodSetView, flavor: FlavorView, within: Domain | None) -> bool:
         """Move slices so that one more can be cut, if that does not lose too much."""
-        draft, within = self._draft, self._within
+        draft = self._draft
         found = reshaped(
             draft=draft,
             pools=draft.index.pools_for(cluster=self._cluster, flavor=flavor)

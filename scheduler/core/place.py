@@ -3,31 +3,25 @@
 The order of nodes is that of `space`. A share goes to the fullest device that still holds it;
 but among nodes that are packed the prices of gaps decide (`packed`), and for slices that are cut
 on demand prices of slices do (`slices`). Placing pod after pod is exact for gangs of like pods; a
-gang of unlike pods is placed largest first and may miss a packing.
+gang of unlike pods is placed largest first and may miss a packing (`gang`).
 
 What has to be in one domain is tried in each that may hold it, by best fit. What had better be is
 tried so in its level and those around it, then anywhere.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from functools import partial
 
 from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
-from scheduler.core.fit import Room
-from scheduler.core.packed import Sought
-from scheduler.core.pick import Spans, pick, spans_on
+from scheduler.core.gang import Gang, MakeRoom
+from scheduler.core.layouts import Layout, Layouts, Part, by_room
 from scheduler.core.plan import Place
 from scheduler.core.quota import amount_milli
 from scheduler.core.request import Option, Request
-from scheduler.core.slices import Slices
-from scheduler.core.snapshot import FlavorView, PendingView, Placing, PodSetView
-from scheduler.core.space import candidates, free_milli, free_within_milli, most_pods
+from scheduler.core.snapshot import PendingView
+from scheduler.core.space import free_milli, free_within_milli
 from scheduler.core.units import ClusterId, FlavorId
-
-MakeRoom = Callable[[PodSetView, FlavorView], bool]
-"""Frees room for one pod of the flavor in the draft; False when it can't."""
 
 
 def clusters_for(*, draft: Draft, request: Request, option: Option) -> list[ClusterId]:
@@ -49,19 +43,19 @@ def place_gang(
     cluster: ClusterId,
     spare: Mapping[FlavorId, int],
     make_room: MakeRoom | None = None,
-    within: Domain | None = None,
+    within: Layout | None = None,
 ) -> tuple[Place, ...] | None:
     """Put the workload into `draft`: its places by rank; None leaves the draft as it was.
 
     At least `min_count` of each pod set start, then as many up to `count` as fit in the room and
     in `spare`, the quota left per flavor (in thousandths, the least start not yet taken off). When
     a pod of the least start finds no place, `make_room` is asked to free one; for what has to be
-    in one domain only where `within` names that.
+    in domains only where `within` names those.
     """
     topology = pending.topology
-    gang: _Gang | None = None
+    gang: Gang | None = None
     if within is not None:
-        gang = _Gang(draft, pending, option, cluster, packs=False, within=within)
+        gang = Gang(draft, pending, option, cluster, packs=False, layout=within)
         gang = gang if gang.start(request, make_room) else None
     else:
         gang = _together(draft, pending, request, option, cluster)
@@ -86,13 +80,13 @@ def _anywhere(
     option: Option,
     cluster: ClusterId,
     make_room: MakeRoom | None,
-) -> "_Gang | None":
-    gang = _Gang(draft, pending, option, cluster, packs=True)
+) -> Gang | None:
+    gang = Gang(draft, pending, option, cluster, packs=True)
     if gang.start(request, make_room):
         return gang
     if draft.packs and request.count > 1:
         # What fits by best fit, which evictions go by, starts; else it would evict for ever.
-        gang = _Gang(draft, pending, option, cluster, packs=False)
+        gang = Gang(draft, pending, option, cluster, packs=False)
         if gang.start(request, make_room):
             return gang
     return None
@@ -100,68 +94,19 @@ def _anywhere(
 
 def _together(
     draft: Draft, pending: PendingView, request: Request, option: Option, cluster: ClusterId
-) -> "_Gang | None":
+) -> Gang | None:
     """The least start in one domain, of the innermost level that has one with room."""
     topology = pending.topology
     if topology is None:
         return None
     levels = draft.domains.outwards(topology.level)
     for level in levels[:1] if topology.required else levels:
-        for domain in _by_room(draft, pending, request, option, cluster, level):
-            gang = _Gang(draft, pending, option, cluster, packs=False, within=domain)
+        domains = draft.domains.of(cluster=cluster, level=level)
+        for domain in by_room(domains, pending=pending, request=request, option=option):
+            gang = Gang(draft, pending, option, cluster, packs=False, layout=Layout(domain))
             if gang.start(request, None):
                 return gang
     return None
-
-
-def _by_room(
-    draft: Draft,
-    pending: PendingView,
-    request: Request,
-    option: Option,
-    cluster: ClusterId,
-    level: str,
-) -> list[Domain]:
-    """The domains that may hold the least start, the one to try first first.
-
-    Those that may hold all pods come first, least free first; then those with most free. What the
-    largest pods ask for counts most.
-    """
-    sets = list(zip(pending.pod_sets, option.flavors, strict=True))
-    ranked = []
-    for nth, domain in enumerate(draft.domains.of(cluster=cluster, level=level)):
-        most = [most_pods(domain=domain, pod_set=p, flavor=f) for p, f in sets]
-        if all(pods >= p.min_count for pods, (p, _) in zip(most, sets, strict=True)):
-            short = any(pods < p.count for pods, (p, _) in zip(most, sets, strict=True))
-            flavors = (option.flavors[i] for i in request.order)
-            free = [free_within_milli(domain=domain, flavor=flavor) for flavor in flavors]
-            ranked.append((short, [-each for each in free] if short else free, nth, domain))
-    return [domain for *_, domain in sorted(ranked, key=lambda each: each[:3])]
-
-
-def most_together(
-    *, draft: Draft, pending: PendingView, request: Request, option: Option
-) -> tuple[int, int]:
-    """Of the level that it has to be together in: how many domains the accepted clusters have, and
-    how many pods of the least start one of them takes at most. The draft stays as it is."""
-    topology = pending.topology
-    if topology is None:
-        return 0, 0
-    bounds = []
-    for cluster in clusters_for(draft=draft, request=request, option=option):
-        for nth, domain in enumerate(draft.domains.of(cluster=cluster, level=topology.level)):
-            bound = sum(
-                min(p.min_count, most_pods(domain=domain, pod_set=p, flavor=f))
-                for p, f in zip(pending.pod_sets, option.flavors, strict=True)
-            )
-            bounds.append((-bound, cluster, nth, domain))
-    most = 0
-    for bound, cluster, _, domain in sorted(bounds, key=lambda each: each[:3]):
-        if -bound <= most:
-            break
-        gang = _Gang(draft, pending, option, cluster, packs=False, within=domain)
-        most = max(most, gang.try_start(request))
-    return len(bounds), most
 
 
 def place_more(
@@ -171,11 +116,11 @@ def place_more(
     option: Option,
     cluster: ClusterId,
     nth: int,
-    within: Domain | None,
+    within: Layout,
 ) -> Place | None:
     """One more pod of the nth pod set of what runs, in the draft: in `within`, or at least near it
     where the topology only asks for that. Its rank is 0; None leaves the draft as it was."""
-    gang = _Gang(draft, pending, option, cluster, packs=True, within=within)
+    gang = Gang(draft, pending, option, cluster, packs=True, layout=within)
     return gang.places()[0] if gang.put_more(nth) else None
 
 
@@ -199,128 +144,51 @@ def would_place(
             yield places
 
 
-class _Gang:
-    """The pods of one workload that have been placed so far."""
+def layouts(
+    *,
+    draft: Draft,
+    emptied: Draft,
+    pending: PendingView,
+    request: Request,
+    option: Option,
+    cluster: ClusterId,
+    whole: Domain | None,
+    most: int,
+) -> list[Layout]:
+    """In which domains of `draft`, within `whole`, room may be made for the pod sets that have to
+    be in some of their own: at most so many layouts with which the least start fits in `emptied`,
+    the same nodes with less on them. Groups go where they fit now, then where most is free."""
+    inside = Layout(None if whole is None else emptied.domains.same(whole))
+    now = Gang(draft, pending, option, cluster, packs=False, layout=Layout(whole))
+    then = Gang(emptied, pending, option, cluster, packs=False, layout=inside)
+    found: list[Layout] = []
 
-    def __init__(
-        self,
-        draft: Draft,
-        pending: PendingView,
-        option: Option,
-        cluster: ClusterId,
-        *,
-        packs: bool,
-        within: Domain | None = None,
-    ) -> None:
-        self._draft = draft
-        self._pending = pending
-        self._option = option
-        self._cluster = cluster
-        self._packs = packs
-        self._within = within
-        self._placed: list[list[Place]] = [[] for _ in pending.pod_sets]
-        self._charged: Counter[FlavorId] = Counter()
+    def parts(i: int) -> list[Part]:
+        listed = []
+        for part in then.parts(i):
+            here = draft.domains.same(part.domain)
+            free = free_within_milli(domain=here, flavor=option.flavors[i])
+            fit = now.groups_in(i, here)
+            listed.append((-free, here.path, fit, part))
+        listed.sort(key=lambda each: each[:2])
+        return [Part(part.domain, fit, partial(int, fit)) for *_, fit, part in listed] + [
+            Part(part.domain, part.bound - fit, partial(_beyond, part, fit))
+            for *_, fit, part in listed
+        ]
 
-    def start(self, request: Request, make_room: MakeRoom | None) -> bool:
-        """`min_count` pods of each set; False leaves the draft as it was."""
-        mark = self._draft.checkpoint()
-        if self._put_least(request, make_room):
-            return True
-        self._draft.rollback(mark)
-        return False
+    def accept(layout: Layout) -> bool:
+        if then.fill(request, layout):
+            sets = (tuple(map(draft.domains.same, of_set)) for of_set in layout.sets)
+            kept = Layout(whole, tuple(sets))
+            if kept not in found:
+                found.append(kept)
+        return len(found) >= most
 
-    def try_start(self, request: Request) -> int:
-        """How many of them fit until one does not. The draft stays as it is."""
-        mark = self._draft.checkpoint()
-        self._put_least(request, None)
-        self._draft.rollback(mark)
-        return sum(map(len, self._placed))
-
-    def put_more(self, i: int) -> bool:
-        """One more pod of the ith pod set, if it fits: beside the others if it can be."""
-        topology = self._pending.topology
-        if self._put(i, self._within, None):
-            return True
-        may_leave = self._within is not None and topology is not None and not topology.required
-        return may_leave and self._put(i, None, None)
-
-    def _put_least(self, request: Request, make_room: MakeRoom | None) -> bool:
-        return all(
-            self._put(i, self._within, make_room)
-            for i in request.order
-            for _ in range(self._pending.pod_sets[i].min_count)
-        )
-
-    def _put(self, i: int, within: Domain | None, make_room: MakeRoom | None) -> bool:
-        pod_set, flavor = self._pending.pod_sets[i], self._option.flavors[i]
-        place = self._seek(pod_set, flavor, within)
-        if place is None and make_room is not None and make_room(pod_set, flavor):
-            place = self._seek(pod_set, flavor, within)
-        if place is None:
-            return False
-        self._draft.add(project=self._pending.project, holder=place)
-        self._placed[i].append(place)
-        self._charged[flavor.id] += place.amount_milli
-        return True
-
-    def _seek(
-        self, pod_set: PodSetView, flavor: FlavorView, within: Domain | None
-    ) -> Place | None:
-        """The best place for one more pod, in the draft as it stands.
-
-        At the first node that is packed the packing decides among all that are; not of a flavor
-        that is spread, nor in a domain.
-        """
-        draft, cluster, asked = self._draft, self._cluster, False
-        rooms, packed, sought = draft.index.rooms, draft.packed, None
-        if self._packs and within is None and flavor.placing is Placing.PACK:
-            sought = packed.sought(cluster=cluster, pod_set=pod_set, flavor=flavor)
-        for rank in candidates(draft, cluster, pod_set, flavor, within):
-            room, place = rooms[rank], None
-            if sought and room.node.id in packed:
-                if not asked:
-                    place = _pack(sought, pod_set, flavor)
-                asked = True
-            elif pod_set.memory_mib <= room.memory_mib:
-                place = seat(room=room, pod_set=pod_set, flavor=flavor, slices=draft.slices)
-            if place is not None:
-                return place
-        return None
-
-    def charged(self, flavor: FlavorId) -> int:
-        return self._charged[flavor]
-
-    def places(self) -> tuple[Place, ...]:
-        in_order = [place for of_set in self._placed for place in of_set]
-        if len(in_order) == 1:
-            return (in_order[0],)
-        return tuple(replace(place, rank=rank) for rank, place in enumerate(in_order))
+    mark = emptied.checkpoint()
+    Layouts(pending=pending, request=request, whole=inside.whole, gang=then).search(parts, accept)
+    emptied.rollback(mark)
+    return found
 
 
-def seat(*, room: Room, pod_set: PodSetView, flavor: FlavorView, slices: Slices) -> Place | None:
-    """A place, of rank 0, for one pod on this very node; None when it does not fit."""
-    spans = pick(room=room, pod_set=pod_set, flavor=flavor, slices=slices)
-    return None if spans is None else _fitting(room, pod_set, flavor, spans)
-
-
-def _fitting(room: Room, pod_set: PodSetView, flavor: FlavorView, spans: Spans) -> Place | None:
-    place = Place(
-        pod_set=pod_set.id,
-        rank=0,
-        node=room.node.id,
-        flavor=flavor.id,
-        amount_milli=amount_milli(pod_set=pod_set),
-        cpu_milli=pod_set.cpu_milli,
-        memory_mib=pod_set.memory_mib,
-        spans=spans,
-    )
-    return place if room.misfit(place=place, flavor=flavor) is None else None
-
-
-def _pack(sought: Sought, pod_set: PodSetView, flavor: FlavorView) -> Place | None:
-    found = sought.best()
-    if found is None:
-        return None
-    room, devices = found
-    spans = spans_on(room=room, devices=devices, milli=pod_set.gpu_milli)
-    return _fitting(room, pod_set, flavor, spans)
+def _beyond(part: Part, fit: int) -> int:
+    return max(0, part.measure() - fit)

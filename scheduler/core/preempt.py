@@ -21,8 +21,9 @@ from scheduler.core.eligible import Eligible
 from scheduler.core.evict import Search, Wait
 from scheduler.core.firm import await_own
 from scheduler.core.floors import Floor
+from scheduler.core.layouts import Layout
 from scheduler.core.memory import Memory
-from scheduler.core.place import clusters_for, would_place
+from scheduler.core.place import clusters_for, layouts, would_place
 from scheduler.core.plan import Place
 from scheduler.core.policy import Policy
 from scheduler.core.quota import Book
@@ -33,7 +34,8 @@ from scheduler.core.units import ClusterId, ProjectId
 from scheduler.core.victims import ALL, UnitId, cost_of
 
 MOST_DOMAINS = 8
-"""Domains of a cluster in which one workload that has to be in one looks for victims."""
+"""Domains of a cluster in which one workload that has to be in one looks for victims, and
+layouts of one whose pod sets do."""
 
 
 MOST_SEARCHES = 256
@@ -187,19 +189,19 @@ class Evictions:
     ) -> Wait | None:
         """Try each cluster, then take the best; with one cluster, take it at once.
 
-        For what has to be in one domain, room is made in the best of the domains tried.
+        For what has to be in domains, room is made in the best of those tried.
         """
         clusters = clusters_for(draft=self.soon, request=request, option=option)
-        where: list[tuple[ClusterId, Domain | None]] = [(cluster, None) for cluster in clusters]
-        if eligible is not None and pending.topology is not None and pending.topology.required:
+        where: list[tuple[ClusterId, Layout | None]] = [(cluster, None) for cluster in clusters]
+        if eligible is not None:
             for cluster in clusters:
-                level = pending.topology.level
-                where += [(cluster, domain) for domain in self._domains(option, cluster, level)]
+                within = self._layouts(pending, request, option, cluster)
+                where += [(cluster, layout) for layout in within]
         tried: list[tuple[tuple[int, ...], ClusterId, int]] = []
-        for nth, (cluster, within) in enumerate(where):
+        for nth, (cluster, layout) in enumerate(where):
             mark = self.soon.checkpoint()
             search = Search(
-                self.soon, pending, request, option, cluster, eligible, self._floors, within
+                self.soon, pending, request, option, cluster, eligible, self._floors, layout
             )
             wait = search.run()
             if wait is None:
@@ -211,15 +213,41 @@ class Evictions:
             tried.append((cost_of(wait.victims) if wait.victims else (), cluster, nth))
         if not tried:
             return None
-        cluster, within = where[min(tried)[2]]
+        cluster, layout = where[min(tried)[2]]
         floors = self._floors
-        return Search(self.soon, pending, request, option, cluster, eligible, floors, within).run()
+        return Search(self.soon, pending, request, option, cluster, eligible, floors, layout).run()
+
+    def _layouts(
+        self, pending: PendingView, request: Request, option: Option, cluster: ClusterId
+    ) -> list[Layout]:
+        """At most MOST_DOMAINS ways for it to stand as it has to; () for what may be anywhere."""
+        topology = pending.topology
+        wholes: list[Domain | None] = [None]
+        if topology is not None and topology.required:
+            wholes = [*self._domains(option, cluster, topology.level)]
+            if not request.bound:
+                return [Layout(whole) for whole in wholes]
+        found: list[Layout] = []
+        for whole in wholes if request.bound else ():
+            found += layouts(
+                draft=self.soon,
+                emptied=self.emptied(),
+                pending=pending,
+                request=request,
+                option=option,
+                cluster=cluster,
+                whole=whole,
+                most=MOST_DOMAINS - len(found),
+            )
+            if len(found) >= MOST_DOMAINS:
+                break
+        return found
 
     def _domains(self, option: Option, cluster: ClusterId, level: str) -> list[Domain]:
         """The domains that may hold the option once all who may go are gone: at most
         MOST_DOMAINS, those with most free first."""
         kinds = {flavor.id: flavor for flavor in option.flavors}
-        bare = self._emptied()
+        bare = self.emptied()
         found = []
         for here, emptied in zip(
             self.soon.domains.of(cluster=cluster, level=level),
@@ -285,13 +313,13 @@ class Evictions:
         """
         if self._possible.get(option) == self._version:
             return True
-        bare = self._emptied()
+        bare = self.emptied()
         fits = any(would_place(draft=bare, pending=pending, request=request, option=option))
         if fits:
             self._possible[option] = self._version
         return fits
 
-    def _emptied(self) -> Draft:
+    def emptied(self) -> Draft:
         """The fleet without what leaves and all who may be evicted."""
         self._bare = self._bare or self._without_evictable()
         return self._bare

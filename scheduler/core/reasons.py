@@ -94,7 +94,9 @@ class Reason:
     Amounts are in thousandths of a flavor (`…_milli`), counts in pods (`…_count`). When devices
     would do and something else does not, `binds` says what: BINDS_CORES, BINDS_MEMORY or
     BINDS_BOTH. When it would fit apart, `level` says in what of its topology all of it has to be,
-    `domains_count` how many of those there are, and `most_pods_count` how many pods one takes.
+    `domains_count` how many of those there are, and `most_pods_count` how many pods one takes; or
+    `pod_set` by name, of which `groups_count` groups of `pods_count` have to be, and of which
+    `most_groups_count` would fit with no other pods.
     Of a budget they are in thousandths of a device for an hour: used, its limit and, in safe mode,
     what is asked, what others that run may still use (`coming`) and what is left beside them.
     `moves_…` tell of slices that might move to make room: how many, and the work lost by it, and
@@ -230,7 +232,7 @@ def describe(reason: Reason) -> str:
     words = _Words()
     milli = {name: value for name, value in reason.numbers if isinstance(value, int)}
     for name, value in reason.numbers:
-        plain, _, unit = name.rpartition("_")
+        plain, _, unit = name.rpartition("_") if isinstance(value, int) else (name, "", "")
         words[plain or name] = in_units(int(value)) if unit == "milli" else str(value)
     most = milli.get("nominal_milli", 0) + milli.get("borrowable_milli", 0)
     words["most"] = in_units(most)
@@ -251,7 +253,7 @@ def describe(reason: Reason) -> str:
     if "cap" in words:
         sentence = _CAPS.get(Cap(words["cap"]), sentence)
     if "level" in words:
-        sentence = _together(reason.code, milli)
+        sentence = _together(reason.code, milli, of_set="pod_set" in words)
     if "binds" in words:
         sentence = _BINDS.get(reason.code, sentence)
         _tell_binding(words, milli)
@@ -271,17 +273,23 @@ def describe(reason: Reason) -> str:
     return sentence.format_map(words)
 
 
-def _together(code: ReasonCode, milli: dict[str, int]) -> str:
+def _together(code: ReasonCode, milli: dict[str, int], *, of_set: bool) -> str:
+    of, many = (" of {pod_set}", milli.get("groups_count", 1) > 1) if of_set else ("", False)
     if not milli.get("domains_count"):
-        return "All its pods have to be in one {level}, and of no node is known in which it is."
+        whose = f"The pods{of}" if of_set else "All its pods"
+        return whose + " have to be in one {level}, and of no node is known in which it is."
+    each = f"{'each' if many else 'all'} {{pods}} pods{of} have to be in one {{level}}"
+    takes = "{most_pods}"
+    if many:
+        each += ", in {groups} groups"
+        takes += " pods, and there is room for {most_groups} groups"
+    beside = of_set and milli.get("most_groups_count", 0) >= milli.get("groups_count", 1)
+    takes += ". That is without its other pods." if beside else "."
     if code is ReasonCode.EXCEEDS_CAPACITY:
-        return (
-            "All {pods} pods have to be in one {level}; even empty, the largest of {domains} takes"
-            " {most_pods}."
-        )
+        return f"{each[0].upper()}{each[1:]}; even empty, the largest of {{domains}} takes {takes}"
     return (
-        "{asked} {flavor} asked and {free} free, but all {pods} pods have to be in one {level}: of"
-        " {domains}, the one with most room takes {most_pods}."
+        f"{{asked}} {{flavor}} asked and {{free}} free, but {each}: of {{domains}}, the one with"
+        f" most room takes {takes}"
     )
 
 

@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 from scheduler.core import mig
 from scheduler.core.backfill import Backfill, ends_at
@@ -16,6 +17,7 @@ from scheduler.core.change import Change, Relaxation, Unit
 from scheduler.core.checks import CheckCode, fails_at
 from scheduler.core.cohorts import FLEET
 from scheduler.core.cycle import Cycle
+from scheduler.core.layouts import Groups
 from scheduler.core.plan import Admit, Hold
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import BINDS_CORES, BINDS_MEMORY, Reason, ReasonCode
@@ -26,7 +28,9 @@ from scheduler.core.snapshot import (
     Isolation,
     PendingView,
     PodSetView,
+    SetTopologyView,
     Snapshot,
+    TopologyView,
 )
 from scheduler.core.units import ONE_MILLI, FlavorId
 from scheduler.core.whatif import Trials, funded, granted, later
@@ -160,16 +164,39 @@ class _Search:
             yield Relaxation(Change.CLUSTER, None, names[decision.cluster])
 
     def _topology(self) -> Iterator[Relaxation]:
-        asked, levels = self._pending.topology, self._snapshot.levels
-        if asked is None or not asked.required or self._fails not in _HELD_BY_ROOM:
+        """Of all its pods, else of the first pod set of which that helps."""
+        if self._fails not in _HELD_BY_ROOM:
             return
-        wider = levels[: levels.index(asked.level)] if asked.level in levels else ()
-        for level in reversed(wider):
-            if self._trials.starts(replace(self._pending, topology=replace(asked, level=level))):
-                yield Relaxation(Change.TOPOLOGY, asked.level, level)
+        asked = self._pending.topology
+        if asked is not None and asked.required:
+            found = self._wider(asked, lambda one: replace(self._pending, topology=one))
+            if found is not None:
+                yield found
                 return
-        if self._trials.starts(replace(self._pending, topology=replace(asked, required=False))):
-            yield Relaxation(Change.TOPOLOGY, asked.level, None)
+        for pod in self._pending.pod_sets:
+            if pod.topology is not None and pod.topology.required:
+                asks = partial(self._with_topology, pod)
+                found = self._wider(pod.topology, asks)
+                if found is not None:
+                    yield replace(found, subject=pod.id)
+                    return
+
+    def _with_topology(self, pod: PodSetView, topology: SetTopologyView) -> PendingView:
+        return self._with(replace(pod, topology=topology))
+
+    def _wider[T: (TopologyView, SetTopologyView)](
+        self, asked: T, asks: Callable[[T], PendingView]
+    ) -> Relaxation | None:
+        """The innermost level around the one asked for in which it starts, or None for no such
+        one: only preferred; if that helps."""
+        levels = self._snapshot.levels
+        around = levels[: levels.index(asked.level)] if asked.level in levels else ()
+        for level in reversed(around):
+            if self._trials.starts(asks(replace(asked, level=level))):
+                return Relaxation(Change.TOPOLOGY, asked.level, level)
+        if self._trials.starts(asks(replace(asked, required=False))):
+            return Relaxation(Change.TOPOLOGY, asked.level, None)
+        return None
 
     def _run_limit(self) -> Iterator[Relaxation]:
         """As long a limit as lets it end before what it would run into, or as budgets cover."""
@@ -213,9 +240,9 @@ class _Search:
             )
 
     def _pods(self, request: Request) -> Iterator[Relaxation]:
-        """Of the largest pods that are several: with as many of them as start."""
+        """Of the largest pods that are several, in no groups: with as many of them as start."""
         sets = [self._pending.pod_sets[i] for i in request.order]
-        pod = next((p for p in sets if p.min_count > 1), None)
+        pod = next((p for p in sets if p.min_count > 1 and Groups.of(p).number == 1), None)
         if pod is None:
             return
         most = self._trials.most(

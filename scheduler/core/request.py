@@ -14,7 +14,14 @@ MOST_OPTIONS = 64
 
 
 SHAPE = attrgetter(
-    "count", "min_count", "cpu_milli", "memory_mib", "gpu_count", "gpu_milli", "flavors"
+    "count",
+    "min_count",
+    "cpu_milli",
+    "memory_mib",
+    "gpu_count",
+    "gpu_milli",
+    "flavors",
+    "topology",
 )
 
 
@@ -36,6 +43,8 @@ class Request:
 
     `options` has the preferred flavors first; () when none exists that suits. `clusters` () takes
     any. `order` is that in which pod sets are placed, largest first. `count` counts all pods.
+    `bound` are the pod sets, in that order, that have to be in domains of their own, `near` those
+    that had better be.
     """
 
     options: tuple[Option, ...]
@@ -43,6 +52,8 @@ class Request:
     order: tuple[int, ...]
     count: int
     preemptible: bool
+    bound: tuple[int, ...] = ()
+    near: tuple[int, ...] = ()
 
     def accepts(self, cluster: ClusterId) -> bool:
         return not self.clusters or cluster in self.clusters
@@ -89,7 +100,16 @@ class Requests:
         options = tuple(Option(c, self._needs(pod_sets, c, bound)) for c in combined if c)
         order = sorted(range(len(pod_sets)), key=lambda i: _size(pod_sets[i], i))
         count = sum(pod_set.count for pod_set in pod_sets)
-        return Request(options, pending.clusters, tuple(order), count, pending.preemptible)
+        wishes = {i: p.topology.required for i, p in enumerate(pod_sets) if p.topology is not None}
+        return Request(
+            options,
+            pending.clusters,
+            tuple(order),
+            count,
+            pending.preemptible,
+            tuple(i for i in order if wishes.get(i) is True),
+            tuple(i for i in order if wishes.get(i) is False),
+        )
 
     def _suits(self, flavor_id: FlavorId, pod_set: PodSetView) -> bool:
         flavor = self._flavors.get(flavor_id)

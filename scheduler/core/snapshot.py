@@ -24,7 +24,7 @@ from scheduler.core.units import (
     WorkloadId,
 )
 
-SCHEMA = 7
+SCHEMA = 8
 """Raised with every change of these types, so that a stored snapshot says how to be read."""
 
 
@@ -189,13 +189,34 @@ class QueueView:
 
 
 @dataclass(frozen=True, slots=True)
+class TopologyView:
+    """All pods of a workload in one domain of a level of the snapshot: they have to be, or had
+    better be. Of a level that the snapshot lacks there are no domains."""
+
+    level: str
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SetTopologyView:
+    """The same of the pods of one pod set: of all of them, or of each `group_size` that follow
+    one another, in a domain for each group. A set in groups is not elastic, and `group_size`
+    divides its count. `pod_set` is its name, for who reads why it does not fit."""
+
+    level: str
+    required: bool
+    pod_set: str
+    group_size: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PodSetView:
     """`count` like pods, of which `min_count` start together or none does; those beyond come and
     go while the others run.
 
     gpu_count 0 is CPU-only work (its flavors are of kind CPU). gpu_milli is 1000, or, with
     gpu_count 1 and SHARE flavors, the thousandths of one device. `flavors` are accepted in that
-    order.
+    order. `topology` binds its pods within what binds all pods of the workload.
     """
 
     id: PodSetId
@@ -206,15 +227,7 @@ class PodSetView:
     gpu_count: int
     gpu_milli: int
     flavors: tuple[FlavorId, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TopologyView:
-    """All pods of a workload in one domain of a level of the snapshot: they have to be, or had
-    better be. Of a level that the snapshot lacks there are no domains."""
-
-    level: str
-    required: bool
+    topology: SetTopologyView | None = None
 
 
 @dataclass(frozen=True, slots=True)

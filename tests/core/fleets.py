@@ -44,6 +44,7 @@ from tests.core.build import (
     snapshot,
 )
 from tests.core.gated import gated
+from tests.core.together import wishing
 
 PROJECTS = ("a", "b", "c")
 CUT = (("2g.20gb", 0, 2), ("1g.10gb", 2, 3), ("1g.10gb", 3, 4), ("3g.40gb", 4, 8))
@@ -93,7 +94,8 @@ def fleet(seed: int, running: int, pending: int) -> Snapshot:
     of = _saved(Random(seed + 77), _capped(Random(seed + 99), of))
     of = _arrayed(Random(seed + 33), _modelled(Random(seed + 11), of))
     of = gated(Random(seed + 66), of)
-    return _budgeted(Random(seed + 22), _standing(Random(seed + 55), of))
+    of = wishing(Random(seed + 88), _standing(Random(seed + 55), of))
+    return _budgeted(Random(seed + 22), of)
 
 
 def _capped(pick: Random, of: Snapshot) -> Snapshot:

@@ -17,7 +17,7 @@ from scheduler.core.invariants import violations
 from scheduler.core.plan import Hold, Place
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode, describe
-from scheduler.core.snapshot import HeldView, Snapshot, TopologyView
+from scheduler.core.snapshot import HeldView, NodeView, Snapshot, TopologyView
 from scheduler.core.units import NodeId, ProjectId
 from scheduler.core.whatif import would_start
 from tests.core.brute import domains, everywhere
@@ -82,10 +82,18 @@ def test_what_is_held_for_want_of_room_fits_on_no_node_by_itself(of: Snapshot) -
         flavor = BY_NAME[pod_set.flavors[0]]
         if flavor.name != dict(hold.reason.numbers)["flavor"]:
             continue
-        asked = waiting.topology or TopologyView("", required=False)
-        for on in chain.from_iterable(domains(of, usable, asked)):
+        own = pod_set.topology
+        wish = None if own is None else TopologyView(own.level, own.required)
+        for on in _in_both(of, usable, waiting.topology, wish):
             for place in everywhere(on, waiting.pod_sets[0], flavor.id):
                 assert rooms[on.id].misfit(place=place, flavor=flavor) is not None
+
+
+def _in_both(of: Snapshot, usable: list[NodeView], *asked: TopologyView | None) -> list[NodeView]:
+    """The nodes that one pod may be on by all of these."""
+    wishes = [each or TopologyView("", required=False) for each in asked]
+    rooms = [list(chain.from_iterable(domains(of, usable, each))) for each in wishes]
+    return [node for node in usable if all(node in room for room in rooms)]
 
 
 @FEW

@@ -12,7 +12,7 @@ from scheduler.core.plan import Admit, Hold
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode
 from scheduler.core.relax import MOST_FLAVORS
-from scheduler.core.snapshot import PendingView, ReservationView, Snapshot
+from scheduler.core.snapshot import PendingView, PodSetView, ReservationView, Snapshot
 from scheduler.core.units import BudgetId, FlavorId, ProjectId
 from scheduler.core.whatif import funded, granted, later, would_start
 from tests.core.build import A30, AT, Quota, cluster, job, node, pods, queue, runs, snapshot
@@ -183,6 +183,13 @@ def test_no_plan_is_made_once_it_is_late() -> None:
     assert all(one.change is Change.PODS and one.new == 1 for one in explained.relaxations)
 
 
+def _wider(pod_set: PodSetView, level: int | str | None) -> PodSetView:
+    topology = pod_set.topology
+    assert topology is not None
+    wider = replace(topology, level=str(level)) if level else replace(topology, required=False)
+    return replace(pod_set, topology=wider)
+
+
 def applied(of: Snapshot, asked: PendingView, one: Relaxation) -> tuple[Snapshot, PendingView]:
     """The fleet and the request with the change, as a user would make it of the words alone."""
     ids = {flavor.name: flavor.id for flavor in of.flavors}
@@ -194,6 +201,9 @@ def applied(of: Snapshot, asked: PendingView, one: Relaxation) -> tuple[Snapshot
         case Change.CLUSTER:
             return of, replace(asked, clusters=())
         case Change.TOPOLOGY:
+            if one.subject:
+                sets = [_wider(p, new) if p.id == one.subject else p for p in asked.pod_sets]
+                return of, replace(asked, pod_sets=tuple(sets))
             assert topology is not None
             wider = replace(topology, level=str(new)) if new else replace(topology, required=False)
             return of, replace(asked, topology=wider)

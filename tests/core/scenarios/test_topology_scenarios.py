@@ -6,6 +6,7 @@ from scheduler.core.reasons import ReasonCode as Code
 from scheduler.core.snapshot import NodeView, PendingView, Snapshot
 from tests.core.build import cluster, job, node, pods, queue, runs, snapshot
 from tests.core.scenarios.scenario import Scenario, check, gpus
+from tests.core.together import near, within
 
 ALL = [queue("a", h100=64)]
 RACKS = (
@@ -106,6 +107,55 @@ CASES = (
         of(job("w", "a", pods(16, least=5), within="rack")),
         starts="w",
         pods={"w": 8},
+    ),
+    Scenario(
+        "each group of a pod set is in one rack, and groups may be in different ones",
+        "Kueue: KEP-2724, podset-slice-required-topology and podset-slice-size",
+        of(job("w", "a", within("rack", pods(12), groups_of=4))),
+        starts="w",
+        on={"w": "n1 n1 n1 n1 n2 n2 n2 n2 n3 n3 n3 n3"},
+    ),
+    Scenario(
+        "a group that no rack holds keeps all others from starting",
+        "KAI: designs/segmented-subgroups, each segment is co-located",
+        of(job("w", "a", within("rack", pods(8), groups_of=4)), taken="n1 n3 n4"),
+        waits={"w": Code.NO_FIT},
+        numbers={"w": {"most_groups_count": 1, "most_pods_count": 6}},
+    ),
+    Scenario(
+        "a pod set has to be in one rack while another goes anywhere",
+        "KAI: docs/topology/multilevel, a subgroup with a topology constraint of its own",
+        of(job("w", "a", within("rack", pods(8, name="train")), pods(6, name="serve"))),
+        starts="w",
+        on={"w": "n1 n1 n1 n1 n2 n2 n2 n2 n3 n3 n3 n3 n4 n4"},
+    ),
+    Scenario(
+        "two pod sets are each in one rack of the one zone that all are in",
+        "KAI: docs/topology/multilevel, subgroups within the constraint of the whole",
+        of(
+            job(
+                "w",
+                "a",
+                within("rack", pods(4, name="prefill")),
+                within("rack", pods(7, name="decode")),
+                within="zone",
+            )
+        ),
+        starts="w",
+        on={"w": "n3 n3 n3 n3 n1 n1 n1 n1 n2 n2 n2"},
+    ),
+    Scenario(
+        "groups that had better be in one rack are torn where they must",
+        "Kueue: KEP-2724, podset-preferred-topology",
+        of(job("w", "a", near("rack", pods(10), groups_of=5)), taken="n1 n3 n4"),
+        starts="w",
+    ),
+    Scenario(
+        "groups that no racks hold are told how many of them there is room for",
+        "Kueue: KEP-2724, the slice is what has to fit into a domain",
+        of(job("w", "a", within("rack", pods(20), groups_of=4))),
+        waits={"w": Code.EXCEEDS_CAPACITY},
+        numbers={"w": {"asked_milli": 20000}},
     ),
     Scenario(
         "racks of two clusters are two racks, whatever their names",

@@ -1,0 +1,70 @@
+"""Pod sets that have to be, or had better be, together by themselves; and the slow, obvious way to
+lay them out."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from random import Random
+
+from scheduler.core.snapshot import PodSetView, SetTopologyView, Snapshot
+
+
+def within(level: str, of: PodSetView, *, groups_of: int | None = None) -> PodSetView:
+    """All its pods, or each so many of them, have to be in one domain of the level."""
+    return replace(of, topology=SetTopologyView(level, True, of.id, groups_of))
+
+
+def near(level: str, of: PodSetView, *, groups_of: int | None = None) -> PodSetView:
+    """They had better be."""
+    return replace(of, topology=SetTopologyView(level, False, of.id, groups_of))
+
+
+def wishing(pick: Random, of: Snapshot) -> Snapshot:
+    """Some work has pod sets that ask to be together by themselves."""
+
+    def asked(pod_set: PodSetView) -> PodSetView:
+        ask = within if pick.random() < 0.6 else near
+        level = pick.choice(["zone", "rack", "rack", "nowhere"])
+        sizes: list[int | None] = [None]
+        if pod_set.min_count == pod_set.count:
+            sizes += [n for n in range(1, pod_set.count + 1) if pod_set.count % n == 0]
+        return ask(level, pod_set, groups_of=pick.choice(sizes))
+
+    def sets(pod_sets: tuple[PodSetView, ...]) -> tuple[PodSetView, ...]:
+        if pick.random() < 0.7:
+            return pod_sets
+        return tuple(asked(p) if pick.random() < 0.7 else p for p in pod_sets)
+
+    return replace(
+        of,
+        pending=tuple(replace(p, pod_sets=sets(p.pod_sets)) for p in of.pending),
+        holding=tuple(replace(h, pod_sets=sets(h.pod_sets)) for h in of.holding),
+    )
+
+
+def can_be_laid_out(groups: Sequence[tuple[str, int]], free: Mapping[str, int]) -> bool:
+    """Brute force: whether each group, of a level and so many pods of one device, "" for anywhere,
+    finds a domain. `free` counts the devices of each rack, which is named zone/rack."""
+    if not groups:
+        return True
+    (level, pods), *rest = groups
+    zones = {rack.split("/")[0] for rack in free}
+    domains = {
+        "": [list(free)],
+        "rack": [[rack] for rack in free],
+        "zone": [[rack for rack in free if rack.startswith(zone)] for zone in zones],
+    }[level]
+    return any(
+        can_be_laid_out(rest, left) for racks in domains for left in _takings(pods, racks, free)
+    )
+
+
+def _takings(
+    pods: int, racks: Sequence[str], free: Mapping[str, int]
+) -> Iterator[Mapping[str, int]]:
+    """What is left by each way of taking so many devices from these racks."""
+    if not racks:
+        yield from () if pods else (free,)
+        return
+    first, *others = racks
+    for here in range(min(pods, free[first]) + 1):
+        yield from _takings(pods - here, others, {**free, first: free[first] - here})
