@@ -10,7 +10,7 @@ from uuid import UUID
 
 import click
 
-from controlplane.cli import arrays, explanation, manifest
+from controlplane.cli import arrays, explanation, manifest, together
 from controlplane.cli.arrays import Named
 from controlplane.cli.client import Client, SaidNo
 from controlplane.cli.document import MAX_BYTES, Refused
@@ -58,6 +58,8 @@ def remote[**P, R](
 @click.option("--cluster", "clusters", multiple=True, help="Accepted cluster; any when left out.")
 @click.option("--within", metavar="LEVEL", help="All pods in one such domain, as rack, or wait.")
 @click.option("--near", metavar="LEVEL", help="All pods in one such domain if that can be.")
+@click.option("--groups-within", type=together.GroupsOf(), help="Each N pods in one, or wait.")
+@click.option("--groups-near", type=together.GroupsOf(), help="Each N in one if that can be.")
 @click.option("--priority", type=click.Choice(manifest.PRIORITIES))
 @click.option(
     "--move-to-better", is_flag=True, help="Stop it for an earlier --flavor that is free."
@@ -100,6 +102,8 @@ def submit(
     clusters: tuple[str, ...],
     within: str | None,
     near: str | None,
+    groups_within: together.Groups | None,
+    groups_near: together.Groups | None,
     priority: str | None,
     move_to_better: bool,
     not_preemptible: bool,
@@ -119,8 +123,6 @@ def submit(
     without backoffLimit is accepted with a note: Berth tries again what its cluster did, not what
     the work did.
     """
-    if within and near:
-        raise click.UsageError("--within and --near exclude each other: name one level.")
     file = Path(getattr(source, "name", "manifest")).name
     try:
         read = manifest.read(source.read(MAX_BYTES + 1))
@@ -137,8 +139,9 @@ def submit(
         body["pod_sets"][0]["wish"] = wished
     if clusters:
         body["clusters"] = list(clusters)
-    if within or near:
-        body["topology"] = {"level": within or near, "mode": "required" if within else "preferred"}
+    bound = together.put(
+        body, within=within, near=near, groups_within=groups_within, groups_near=groups_near
+    )
     if priority:
         body["priority_class"] = priority
     if move_to_better:
@@ -162,8 +165,8 @@ def submit(
         "/clusters": "--cluster",
         "/gates": "--gate",
         **arrays.OPTIONS,
+        **bound,
     }
-    options["/topology"] = "--within" if within else "--near"
     options |= {f"{_POD_SET}/flavors": "--flavor"} if flavors else {}
     options |= {f"{_POD_SET}/wish": "--least-gpu-memory", f"{_POD_SET}/wish/vendors": "--vendor"}
     try:

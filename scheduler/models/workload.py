@@ -4,6 +4,8 @@ from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.functions import Mod
+from django.db.models.lookups import Exact
 
 from clusters.models import Cluster, Flavor
 from controlplane.kernel.models import Row
@@ -198,6 +200,9 @@ class PodSet(Row):
 
     With `least_memory_mib` it has a wish: whole devices with so much, 0 any, of one of `vendors`,
     () any. The flavors that have it are accepted behind those that were named.
+
+    All its pods, or each `topology_group_size` by rank, have to be in one domain of
+    `topology_level`, or had better be ("" for neither).
     """
 
     workload = models.ForeignKey(
@@ -220,6 +225,9 @@ class PodSet(Row):
     env = models.JSONField(default=dict)
     least_memory_mib = models.BigIntegerField(null=True, blank=True)
     vendors = ArrayField(models.CharField(max_length=10), default=list, db_default=[], blank=True)
+    topology_level = models.CharField(max_length=40, blank=True, default="", db_default="")
+    topology_required = models.BooleanField(default=False, db_default=False)
+    topology_group_size = models.PositiveIntegerField(null=True, blank=True)
     flavors = models.ManyToManyField(Flavor, through="PodSetFlavor", related_name="+")
 
     class Meta:
@@ -251,6 +259,17 @@ class PodSet(Row):
                     gpu_milli=1000,
                 ),
                 name="pod_set_wish_of_whole_devices",
+            ),
+            models.CheckConstraint(
+                condition=~Q(topology_level="")
+                | Q(topology_required=False, topology_group_size__isnull=True),
+                name="pod_set_level_named",
+            ),
+            models.CheckConstraint(
+                condition=Q(topology_group_size__isnull=True)
+                | Q(topology_group_size__gte=1, min_count=F("count"))
+                & Q(Exact(Mod("count", "topology_group_size"), 0)),
+                name="pod_set_in_whole_groups",
             ),
         ]
         indexes = [

@@ -4,7 +4,7 @@ nothing changes it but a flavor that comes to have what is wished, which `asks_v
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from scheduler.core.snapshot import ArrayView, PodSetView, TopologyView
+from scheduler.core.snapshot import ArrayView, PodSetView, SetTopologyView, TopologyView
 from scheduler.core.units import ArrayId, ClusterId, FlavorId, PodSetId
 from scheduler.selectors import fleet
 
@@ -28,7 +28,8 @@ WHERE w.id = ANY(%s::uuid[])
 """
 _POD_SETS = """
 SELECT s.workload_id::text, s.id::text, s.count, s.min_count, s.cpu_milli, s.memory_mib,
-       s.gpu_count, s.gpu_milli,
+       s.gpu_count, s.gpu_milli, s.topology_level, s.topology_required, s.name,
+       s.topology_group_size,
        array(SELECT f.flavor_id::text FROM scheduler_podsetflavor f
              WHERE f.pod_set_id = s.id ORDER BY f.position)
 FROM scheduler_podset s WHERE s.workload_id = ANY(%s::uuid[])
@@ -64,7 +65,7 @@ def _read(workloads: Sequence[str]) -> dict[str, Asked]:
     pod_sets: dict[str, list[PodSetView]] = {id: [] for id in workloads}
     clusters: dict[str, list[ClusterId]] = {id: [] for id in workloads}
     for workload, id, *numbers, accepted in fleet.rows(_POD_SETS, [workloads]):
-        count, min_count, cpu_milli, memory_mib, gpu_count, gpu_milli = numbers
+        count, min_count, cpu_milli, memory_mib, gpu_count, gpu_milli, *topology = numbers
         view = PodSetView(
             PodSetId(id),
             count,
@@ -74,6 +75,7 @@ def _read(workloads: Sequence[str]) -> dict[str, Asked]:
             gpu_count,
             gpu_milli,
             tuple(FlavorId(flavor) for flavor in accepted),
+            SetTopologyView(*topology) if topology[0] else None,
         )
         pod_sets[workload].append(view)
     for workload, cluster in fleet.rows(_CLUSTERS, [workloads]):

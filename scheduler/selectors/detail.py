@@ -141,6 +141,7 @@ class PodSetDetail:
     command: tuple[str, ...]
     env_names: tuple[str, ...]
     held_count: int = 0
+    topology: str = ""
 
     @property
     def command_line(self) -> str:
@@ -263,6 +264,7 @@ def _pod_sets(workload: Workload, asked: Sequence[Asked]) -> tuple[PodSetDetail,
             command=(*one.command, *one.args),
             env_names=tuple(sorted(one.env)),
             held_count=held[one.id],
+            topology=topology.of_set(pod_set=one),
         )
         for one, asks in zip(sets, asked, strict=True)
     )

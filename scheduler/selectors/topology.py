@@ -3,14 +3,27 @@
 from django.conf import settings
 
 from clusters.models import Node
-from scheduler.models import Attempt, Workload
+from scheduler.models import Attempt, PodSet, Workload
 
 
 def asked(*, workload: Workload) -> str:
     """In what all its pods have to be, or had better be, in words; "" when anywhere."""
     if not workload.topology_level:
         return ""
-    return f"one {workload.topology_level}{'' if workload.topology_required else ' if it can be'}"
+    return f"one {workload.topology_level}{_wish(workload)}"
+
+
+def of_set(*, pod_set: PodSet) -> str:
+    """The same of the pods of one set."""
+    if not pod_set.topology_level:
+        return ""
+    size = pod_set.topology_group_size
+    which = "all of them" if size is None else f"each {size} by rank"
+    return f"{which} in one {pod_set.topology_level}{_wish(pod_set)}"
+
+
+def _wish(of: Workload | PodSet) -> str:
+    return "" if of.topology_required else " if it can be"
 
 
 def domain(*, workload: Workload) -> tuple[tuple[str, str], ...]:

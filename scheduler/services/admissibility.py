@@ -46,14 +46,15 @@ def problems(
 
 
 def _field_at_fault(spec: WorkloadSpec, reason: Reason, flavors: Mapping[str, Flavor]) -> str:
-    """What has to be together where that is too little room, what keeps it from borrowing where
-    that does, else below /pod_sets.
+    """What has to be together where that is too little room, of all pods or of a pod set, what
+    keeps it from borrowing where that does, else below /pod_sets.
 
     A pod that is too large alone is at fault by its size, else it is how many start together.
     """
     numbers = dict(reason.numbers)
     if "level" in numbers:
-        return "/topology"
+        names, of_set = [pod_set.name for pod_set in spec.pod_sets], numbers.get("pod_set")
+        return f"/pod_sets/{names.index(str(of_set))}/topology" if of_set else "/topology"
     if "guaranteed_milli" in numbers:
         return "/preemptible"
     name = str(numbers.get("flavor", ""))
@@ -128,4 +129,5 @@ def _pod_set(asked: PodSetSpec, flavors: Mapping[str, Flavor]) -> PodSetView:
         gpu_count=asked.gpu_count,
         gpu_milli=asked.gpu_milli,
         flavors=tuple(FlavorId(str(flavors[name].id)) for name in asked.accepted),
+        topology=asked.topology,
     )

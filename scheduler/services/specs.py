@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from scheduler.core.failures import RETRIES, Retries
-from scheduler.core.snapshot import TopologyView
+from scheduler.core.snapshot import SetTopologyView, TopologyView
 from tenants.gating import GateSpec
 
 PRIORITY_CLASSES: Mapping[str, int] = {"low": -100, "normal": 0, "high": 100, "urgent": 200}
@@ -60,6 +60,7 @@ class PodSetSpec:
     env: Mapping[str, str] = field(default_factory=dict)
     wish: WishSpec | None = None
     wished: tuple[str, ...] = ()
+    topology: SetTopologyView | None = None
 
     @property
     def accepted(self) -> tuple[str, ...]:

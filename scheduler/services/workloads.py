@@ -17,12 +17,12 @@ from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, Problem
 from controlplane.kernel.ids import uuid7
 from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.models import LIVE, PodSet, PodSetFlavor, Workload, WorkloadArray, WorkloadEvent
-from scheduler.selectors import fleet
 from scheduler.services import (
     admissibility,
     dependencies,
     elements,
     gates,
+    levels,
     stops,
     submit_rate,
     wishes,
@@ -173,17 +173,7 @@ def _check_cap(whose: str, pending: QuerySet[Workload], count: int, limit: int) 
 def _unknown_names(
     root: str, spec: WorkloadSpec, flavors: Mapping[str, Flavor], clusters: Mapping[str, Cluster]
 ) -> list[Problem]:
-    problems = []
-    levels = fleet.levels()
-    if spec.topology is not None and spec.topology.level not in levels:
-        known = f"known: {', '.join(levels)}" if levels else "there are none here"
-        problems.append(
-            Problem(
-                pointer=f"{root}/topology/level",
-                code="unknown-level",
-                message=f"There is no topology level {spec.topology.level!r}; {known}.",
-            )
-        )
+    problems = levels.problems(root, spec)
     for index, name in enumerate(spec.clusters):
         if name not in clusters:
             problems.append(
@@ -283,6 +273,9 @@ def _insert(
                 env=dict(asked.env),
                 least_memory_mib=asked.wish.least_memory_mib if asked.wish else None,
                 vendors=list(asked.wish.vendors) if asked.wish else [],
+                topology_level=asked.topology.level if asked.topology else "",
+                topology_required=asked.topology is not None and asked.topology.required,
+                topology_group_size=asked.topology.group_size if asked.topology else None,
             )
             pod_sets.append(pod_set)
             accepted += [

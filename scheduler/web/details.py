@@ -5,8 +5,8 @@ from typing import Any
 from rest_framework import serializers
 
 from scheduler.models import AttemptOutcome, OperationKind
-from scheduler.web import submission
 from scheduler.web.terms import CLASSES
+from scheduler.web.topologies import SetTopologyOut
 from scheduler.web.wishes import WishOut
 
 OPERATION_KINDS = OperationKind.values
@@ -24,6 +24,7 @@ class PodSetOut(serializers.Serializer[Any]):  # Any: plain rows
         child=serializers.CharField(), help_text="Accepted in this order, those of the wish last."
     )
     wish = WishOut(allow_null=True)
+    topology = SetTopologyOut(allow_null=True)
     image = serializers.CharField()
     command = serializers.ListField(child=serializers.CharField())
     args = serializers.ListField(child=serializers.CharField())
@@ -31,13 +32,6 @@ class PodSetOut(serializers.Serializer[Any]):  # Any: plain rows
     held_count = serializers.IntegerField(
         help_text="Pods that hold room now; with less than `count` it grows when there is more."
     )
-
-
-class TopologyOut(serializers.Serializer[Any]):  # Any: plain rows
-    """In one domain of which level its pods have to be, or had better be."""
-
-    level = serializers.CharField()
-    mode = serializers.ChoiceField(choices=submission.TOPOLOGY_MODES)
 
 
 class AttemptOut(serializers.Serializer[Any]):  # Any: plain rows

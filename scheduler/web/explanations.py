@@ -41,7 +41,7 @@ _TITLES: Mapping[CheckCode, str] = {
     CheckCode.HARDWARE: "The hardware could hold it, if it were empty",
     CheckCode.OUTAGES: "What it needs is in service",
     CheckCode.FREE: "Enough is free in one cluster",
-    CheckCode.DOMAIN: "All its pods fit in one {where}",
+    CheckCode.DOMAIN: "What has to be together fits in one {where}",
     CheckCode.CORES: "Cores beside the devices",
     CheckCode.MEMORY: "Memory beside the devices",
     CheckCode.FIT: "What is free lies where its pods fit",
@@ -81,7 +81,8 @@ class RelaxationOut(serializers.Serializer[Any]):  # Any: plain rows
     new = serializers.JSONField(allow_null=True)
     unit = serializers.ChoiceField(choices=UNITS, allow_blank=True)
     subject = serializers.CharField(
-        allow_blank=True, help_text="A pod set; of quota, a flavor; for a budget, whose it is."
+        allow_blank=True,
+        help_text="A pod set, if of one; of quota, a flavor; for a budget, whose it is.",
     )
     starts_now = serializers.BooleanField()
     text = serializers.CharField()

@@ -38,6 +38,8 @@ _PLACES: Sequence[tuple[str, str]] = (
     (r"/run_time_limit_s", "limit"),
     (r"/clusters\b.*", "clusters"),
     (r"/topology\b.*", "together"),
+    (r"/pod_sets/0/topology/group_size", "group_size"),
+    (r"/pod_sets/0/topology\b.*", "grouped"),
     (r"/pod_sets/0/count", "count"),
     (r"/pod_sets/0/min_count", "min_count"),
     (r"/pod_sets/0/cpu_milli", "cpu"),
@@ -150,6 +152,16 @@ class SubmitForm(TermsForm):
     together_only = forms.BooleanField(
         required=False, initial=True, label="Wait for that rather than start apart",
     )  # fmt: skip
+    group_size = forms.IntegerField(
+        label="Pods in groups of", required=False, min_value=1, max_value=specs.MAX_PODS,
+        help_text="By rank, such as the pods of one replica. Empty: no groups.",
+    )  # fmt: skip
+    grouped = forms.ChoiceField(
+        label="Each group in one", required=False, help_text="Different groups may be apart.",
+    )  # fmt: skip
+    grouped_only = forms.BooleanField(
+        required=False, initial=True, label="Wait for that rather than tear groups apart",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -173,7 +185,9 @@ class SubmitForm(TermsForm):
         self.choose("second", [("", "nothing else"), *names])
         self.choose("third", [("", "nothing else"), *names])
         self.choose("clusters", [(name, name) for name in clusters])
-        self.choose("together", [("", "anywhere"), *((level, level) for level in levels)])
+        places_of_level = [("", "anywhere"), *((level, level) for level in levels)]
+        self.choose("together", places_of_level)
+        self.choose("grouped", places_of_level)
         for name in SUMMED:
             self.fields[name].widget.attrs["data-sum"] = True
         self.fields["flavor"].error_messages["required"] = "Choose a flavor."
@@ -206,10 +220,18 @@ class SubmitForm(TermsForm):
                 self.errors.pop(field, None)
         if cleaned.get("vendors") and cleaned.get("least_gb") is None:
             self.add_error("vendors", "Say with how much memory; 0 is any.")
+        self._check_groups(cleaned)
         size, most = cleaned.get("array_size"), cleaned.get("most_at_once")
         if most and "array_size" not in self.errors and most > (size or 0):
             self.add_error("most_at_once", f"At most the size of the array: {size or 'none'}.")
         return cleaned
+
+    def _check_groups(self, cleaned: Mapping[str, Any]) -> None:  # Any: cleaned values
+        size, level = cleaned.get("group_size"), cleaned.get("grouped")
+        if level and not size and "group_size" not in self.errors:
+            self.add_error("group_size", "Say how many pods a group has.")
+        if size and not level:
+            self.add_error("grouped", "Say what each group has to be in.")
 
     @property
     def array(self) -> ArraySpec | None:
@@ -242,6 +264,8 @@ class SubmitForm(TermsForm):
                 "least_memory_mib": cleaned["least_gb"] * GB // MIB,
                 "vendors": cleaned["vendors"],
             }
+        if topology := _topology(cleaned["grouped"], required=cleaned["grouped_only"]):
+            pod_set["topology"] = {**topology, "group_size": cleaned["group_size"]}
         if cleaned["min_count"]:
             pod_set["min_count"] = cleaned["min_count"]
         limit = cleaned["limit"]
@@ -254,7 +278,7 @@ class SubmitForm(TermsForm):
             "run_time_limit_s": None if limit is None else max(1, int(limit * unit_s)),
             **self.terms(),
             "clusters": cleaned["clusters"],
-            "topology": _topology(cleaned),
+            "topology": _topology(cleaned["together"], required=cleaned["together_only"]),
             "pod_sets": [pod_set],
         }
 
@@ -264,11 +288,8 @@ class SubmitForm(TermsForm):
         return next((field for pattern, field in _PLACES if re.fullmatch(pattern, path)), None)
 
 
-def _topology(cleaned: Mapping[str, Any]) -> dict[str, str] | None:  # Any: cleaned values
-    if not cleaned["together"]:
-        return None
-    mode = "required" if cleaned["together_only"] else "preferred"
-    return {"level": cleaned["together"], "mode": mode}
+def _topology(level: str, *, required: bool) -> dict[str, str] | None:
+    return {"level": level, "mode": "required" if required else "preferred"} if level else None
 
 
 def _gpu_count(kind: FlavorKind, cleaned: Mapping[str, Any]) -> int:  # Any: cleaned values

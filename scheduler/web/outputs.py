@@ -14,10 +14,10 @@ from scheduler.web.details import (
     PlacementOut,
     PodSetOut,
     StandingOut,
-    TopologyOut,
 )
 from scheduler.web.meanings import CODES, DOCUMENTED
 from scheduler.web.terms import RetriesOut
+from scheduler.web.topologies import TopologyOut
 
 MAX_BATCH = 500
 BATCH_FIELDS = frozenset({"project", "workloads"})

@@ -15,6 +15,7 @@ from scheduler.services.specs import ArraySpec, WorkloadSpec
 from scheduler.web import array_input, gate_input, submission
 from scheduler.web.reading import Faults, Json
 from scheduler.web.terms import RetriesIn
+from scheduler.web.topologies import SetTopologyIn, TopologyIn
 from scheduler.web.wishes import WishIn
 from tenants.gating import MAX_GATES
 
@@ -140,6 +141,7 @@ class PodSetIn(StrictSerializer):
         help_text="Accepted flavors by name, the preferred one first; at least one, or a wish.",
     )
     wish = WishIn(required=False, allow_null=True)
+    topology = SetTopologyIn(required=False, allow_null=True)
     image = serializers.RegexField(rf"^{submission.IMAGE.pattern}$", max_length=300)
     command = serializers.ListField(
         child=serializers.CharField(max_length=submission.MAX_WORD, allow_blank=True),
@@ -155,24 +157,6 @@ class PodSetIn(StrictSerializer):
         child=serializers.CharField(max_length=submission.MAX_ENV_VALUE, allow_blank=True),
         required=False,
         help_text="NVIDIA_* and the rendezvous names that Berth sets are refused.",
-    )
-
-
-class TopologyIn(StrictSerializer):
-    """All its pods in one zone, rack or NVLink domain. Description only: `submission` reads it."""
-
-    level = serializers.RegexField(
-        rf"^{submission.POD_SET_NAME.pattern}$",
-        max_length=40,
-        help_text="A level of this installation, such as rack; an unknown one is refused with"
-        " those there are.",
-    )
-    mode = serializers.ChoiceField(
-        choices=submission.TOPOLOGY_MODES,
-        required=False,
-        default="required",
-        help_text="required: it starts in one domain of the level or not at all. preferred: it"
-        " starts in the smallest domain that holds it, from that level outwards, else anywhere.",
     )
 
 

@@ -14,7 +14,7 @@ from scheduler.selectors.arrays import Need, Sum, Ties
 from scheduler.selectors.dispatch import Dispatch
 from scheduler.selectors.idleness import Idle
 from scheduler.selectors.standing import Standing
-from scheduler.web import terms, wishes
+from scheduler.web import terms, topologies, wishes
 from scheduler.web.gate_input import GateOut
 
 type Out = dict[str, Any]  # Any: JSON values, UUID, datetime
@@ -78,7 +78,7 @@ def detail(
         "depends_on": [_need(each) for each in ties.needs],
         "gates": GateOut(ties.gates, many=True).data,
         "clusters": [cluster.name for cluster in row.clusters.all()],
-        "topology": _topology(row),
+        "topology": topologies.shown(row),
         "retries": terms.shown(row),
         "failures": row.failures,
         "node_losses": row.node_losses,
@@ -171,13 +171,6 @@ def _need(of: Need) -> Out:
     }
 
 
-def _topology(row: Workload) -> Out | None:
-    if not row.topology_level:
-        return None
-    mode = "required" if row.topology_required else "preferred"
-    return {"level": row.topology_level, "mode": mode}
-
-
 def _pod_set(row: PodSet, held_count: int) -> Out:
     return {
         "name": row.name,
@@ -189,6 +182,7 @@ def _pod_set(row: PodSet, held_count: int) -> Out:
         "gpu_milli": row.gpu_milli,
         "flavors": [each.flavor.name for each in row.accepted.all()],
         "wish": wishes.shown(row),
+        "topology": topologies.shown_of_set(row),
         "image": row.image,
         "command": row.command,
         "args": row.args,

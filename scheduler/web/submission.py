@@ -11,10 +11,9 @@ from django.conf import settings
 
 from controlplane.kernel import text
 from controlplane.kernel.errors import Problem
-from scheduler.core.snapshot import TopologyView
 from scheduler.services import specs
 from scheduler.services.specs import PodSetSpec, WorkloadSpec
-from scheduler.web import array_input, gate_input, terms, wishes
+from scheduler.web import array_input, gate_input, terms, topologies, wishes
 from scheduler.web.reading import MISSING, Faults, Json, shown
 
 MAX_NAME = 100
@@ -45,11 +44,9 @@ WORKLOAD_FIELDS = frozenset(
     {"name", "priority_class", "preemptible", "run_time_limit_s", "clusters", "labels", "topology",
      "move_to_better", "retries", "grace_s", "notice_s", "depends_on", "gates", "pod_sets"}
 )  # fmt: skip
-TOPOLOGY_FIELDS = frozenset({"level", "mode"})
-TOPOLOGY_MODES = ["required", "preferred"]
 POD_SET_FIELDS = frozenset(
     {"name", "count", "min_count", "cpu_milli", "memory_mib", "gpu_count", "gpu_milli", "flavors",
-     "wish", "image", "command", "args", "env"}
+     "wish", "topology", "image", "command", "args", "env"}
 )  # fmt: skip
 
 
@@ -85,7 +82,7 @@ def read(
     clusters = faults.items(data, "clusters", root, MAX_CLUSTERS, _plain_fault)
     faults.once(clusters, f"{root}/clusters")
     labels = faults.mapping(data, "labels", root, MAX_LABELS, _label_fault)
-    topology = _topology(data, root, faults)
+    topology = topologies.topology(data, root, faults)
     depends_on = array_input.depends_on(data, root, faults)
     gates = gate_input.gates(data, root, faults)
     retries = terms.retries(data, root, faults)
@@ -115,23 +112,6 @@ def read(
         ),
         [],
     )
-
-
-def _topology(data: Mapping[str, Json], root: str, faults: Faults) -> TopologyView | None:
-    value = data.get("topology")
-    pointer = f"{root}/topology"
-    if value is None:
-        return None
-    if not isinstance(value, dict):
-        faults.add(pointer, "wrong-type", "An object with level and mode is wanted, or null.")
-        return None
-    faults.unknown(value, TOPOLOGY_FIELDS, pointer)
-    level = faults.string(value, "level", pointer, POD_SET_NAME, "the name of a level")
-    mode = value.get("mode", "required")
-    if mode not in TOPOLOGY_MODES:
-        known = " or ".join(TOPOLOGY_MODES)
-        faults.add(f"{pointer}/mode", "invalid", f"One of {known} is wanted.")
-    return TopologyView(level, mode == "required")
 
 
 def _name(data: Mapping[str, Json], root: str, faults: Faults) -> str:
@@ -200,6 +180,7 @@ def _pod_set(data: Json, root: str, faults: Faults) -> PodSetSpec | None:
     if not flavors and wish is None and len(faults.found) == before:
         message = "At least one flavor is wanted, or a wish."
         faults.add(f"{root}/flavors", "required", message)
+    topology = topologies.of_set(data, root, faults, name=name, count=count, min_count=min_count)
     image = faults.string(data, "image", root, IMAGE, "an image reference of up to 300 characters")
     command = faults.items(data, "command", root, MAX_WORDS, _word_fault)
     args = faults.items(data, "args", root, MAX_WORDS, _word_fault)
@@ -208,7 +189,7 @@ def _pod_set(data: Json, root: str, faults: Faults) -> PodSetSpec | None:
         return None
     return PodSetSpec(
         name, count, min_count, cpu_milli, memory_mib, gpu_count, gpu_milli, flavors, image,
-        command, args, env, wish,
+        command, args, env, wish, topology=topology,
     )  # fmt: skip
 
 

@@ -55,6 +55,7 @@ def test_every_field_arrives_and_is_shown_again(api: Api, cast: Cast) -> None:
         "gpu_milli": 1000,
         "flavors": ["a100-80gb", "h100-80gb"],
         "wish": {"least_memory_mib": 0, "vendors": ["nvidia"]},
+        "topology": {"level": "nvlink", "mode": "preferred", "group_size": None},
         "image": "registry.example.org/a/b:1@sha256:00",
         "command": ["bash", "-c", "echo '\u202e'\nsleep 1"],
         "args": ["", "--x"],
@@ -100,6 +101,7 @@ def test_what_is_left_out_has_the_documented_default(api: Api, cast: Cast) -> No
     assert (shown["failures"], shown["node_losses"], shown["attempts"]) == (0, 0, [])
     assert (shown["pod_sets"][0]["min_count"], shown["pod_sets"][0]["gpu_milli"]) == (4, 1000)
     assert shown["pod_sets"][0]["wish"] is None
+    assert shown["pod_sets"][0]["topology"] is None
 
 
 def test_what_no_domain_holds_is_refused_with_the_numbers(api: Api, cast: Cast) -> None:
@@ -115,6 +117,46 @@ def test_what_no_domain_holds_is_refused_with_the_numbers(api: Api, cast: Cast) 
         "All 25 pods have to be in one rack; even empty, the largest of 2 takes 24."
     )
     assert api(cast.ben).post(URL, body | {"topology": None}, format="json").status_code == 201
+
+
+def test_each_group_of_a_pod_set_is_asked_for_in_one_domain(api: Api, cast: Cast) -> None:
+    Node.objects.update(labels={"network.topology.nvidia.com/leaf": "r1"})
+    grouped = {"level": "rack", "group_size": 2}
+    body = factories.submission(cast.detection, pod_set={"count": 4, "topology": grouped})
+    made = api(cast.ben).post(URL, body, format="json")
+    assert made.status_code == 201, made.content
+    [shown] = api(cast.ben).get(f"{URL}/{made.json()['id']}").json()["pod_sets"]
+    assert shown["topology"] == {"level": "rack", "mode": "required", "group_size": 2}
+
+
+def test_a_pod_set_that_no_domain_holds_is_refused_by_its_own_field(api: Api, cast: Cast) -> None:
+    Node.objects.update(labels={"network.topology.nvidia.com/leaf": "r1"})
+    Node.objects.filter(name="n3").update(labels={"network.topology.nvidia.com/leaf": "r2"})
+    alone = {"count": 25, "topology": {"level": "rack"}}
+    body = factories.submission(cast.detection, pod_set=alone)
+    [error] = api(cast.ben).post(URL, body, format="json").json()["errors"]
+    assert (error["pointer"], error["code"]) == ("/pod_sets/0/topology", "exceeds-capacity")
+    assert error["message"] == (
+        "All 25 pods of main have to be in one rack; even empty, the largest of 2 takes 24."
+    )
+
+
+@pytest.mark.parametrize("level", ["rack", "zone"])
+def test_a_pod_set_in_no_narrower_level_than_all_pods_is_refused(
+    api: Api, cast: Cast, level: str
+) -> None:
+    body = factories.submission(cast.detection, pod_set={"topology": {"level": level}})
+    body["topology"] = {"level": "rack"}
+    [error] = api(cast.ben).post(URL, body, format="json").json()["errors"]
+    assert (error["pointer"], error["code"]) == ("/pod_sets/0/topology/level", "wider-level")
+    assert error["message"] == (
+        "All pods have to be in one rack already: a level inside of it is wanted, one of nvlink,"
+        f" node, not {level}."
+    )
+    body["topology"] = {"level": "rack", "mode": "preferred"}
+    wish = {"level": level, "mode": "preferred"}
+    body["pod_sets"][0]["topology"] = wish
+    assert api(cast.ben).post(URL, body, format="json").status_code == 201
 
 
 def test_a_batch_keeps_its_order(api: Api, cast: Cast) -> None:

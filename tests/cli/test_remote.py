@@ -137,6 +137,27 @@ def test_all_pods_in_one_rack_is_an_option(berth: Berth, option: str, mode: str)
     assert f"{option}: There is no topology level 'row'; known: {known}." in done.output
 
 
+@pytest.mark.parametrize(
+    ("option", "mode"), [("--groups-within", "required"), ("--groups-near", "preferred")]
+)
+def test_each_so_many_pods_in_one_domain_is_an_option(
+    berth: Berth, option: str, mode: str
+) -> None:
+    asked = ("submit", "-f", "-", "--project", "detection", option)
+    body = json.loads(berth(*asked, "1:nvlink", "--print", text_in=JOB).output)
+    [pod_set] = body["pod_sets"]
+    assert pod_set["topology"] == {"level": "nvlink", "mode": mode, "group_size": 1}
+    done = berth(*asked, "1:row", text_in=JOB)
+    assert f"{option}: There is no topology level 'row'" in done.output
+    done = berth(*asked, "3:nvlink", text_in=JOB)
+    assert f"{option}: Groups of 3 do not divide" in done.output
+    assert "is not N:LEVEL, as 4:nvlink" in berth(*asked, "nvlink", text_in=JOB).output
+    both = berth(
+        *asked, "1:rack", "--groups-within", "1:rack", "--groups-near", "1:rack", text_in=JOB
+    )
+    assert "--groups-within and --groups-near exclude each other" in both.output
+
+
 def test_what_has_to_be_and_what_had_better_be_exclude_each_other(berth: Berth) -> None:
     both = ("--within", "rack", "--near", "zone")
     done = berth("submit", "-f", "-", "--project", "detection", *both, text_in=JOB)

@@ -83,6 +83,24 @@ def test_work_that_wants_to_be_together_shows_what_it_asked_and_the_domain_it_go
     assert "All its pods stand in zone <b>z1</b>." in page
 
 
+@pytest.mark.parametrize(
+    ("size", "required", "asked"),
+    [
+        (None, True, "all of them in one rack"),
+        (1, False, "each 1 by rank in one rack if it can be"),
+    ],
+)
+def test_a_pod_set_shows_in_what_its_pods_have_to_be(
+    browse: Browse, cast: Cast, shop: Shop, size: int | None, required: bool, asked: str
+) -> None:
+    shown = url(shop.running)
+    assert "<dt>Together</dt>" not in browse(cast.ben).get(shown).content.decode()
+    shop.running.pod_sets.update(
+        topology_level="rack", topology_required=required, topology_group_size=size
+    )
+    assert f"<dt>Together</dt><dd>{asked}</dd>" in browse(cast.ben).get(shown).content.decode()
+
+
 def test_running_work_shows_where_and_that_the_kubelet_picks_the_device(
     browse: Browse, cast: Cast, shop: Shop
 ) -> None:

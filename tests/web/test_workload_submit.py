@@ -68,6 +68,19 @@ def test_the_levels_that_there_are_are_offered_and_too_little_room_is_told_besid
     assert told == ["All its pods have to be in one rack, and of no node is known in which it is."]
 
 
+def test_groups_of_pods_are_asked_for_in_one_domain_each(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    sent = form(cast, count="4", group_size="2", grouped="nvlink")
+    answer = browse(cast.ben).post(URL, sent | {"grouped_only": "on"})
+    [told] = answer.context["form"].errors["grouped"]
+    assert told.startswith("The pods of main have to be in one nvlink, and of no node is known")
+    assert browse(cast.ben).post(URL, sent).status_code == 303
+    made = PodSet.objects.get(workload__name="finetune")
+    assert (made.topology_level, made.topology_required) == ("nvlink", False)
+    assert made.topology_group_size == 2
+
+
 def test_what_is_tried_again_is_chosen_and_starts_as_by_default(
     browse: Browse, cast: Cast, shop: Shop
 ) -> None:
@@ -221,6 +234,9 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"priority_class": "divine"}, "priority_class", "not one of the available"),
     ({"clusters": ["mars"]}, "clusters", "not one of the available"),
     ({"together": "row"}, "together", "not one of the available"),
+    ({"group_size": "2"}, "grouped", "what each group"),
+    ({"grouped": "rack"}, "group_size", "how many pods"),
+    ({"group_size": "3", "grouped": "rack", "count": "4"}, "group_size", "do not divide"),
     ({"second": "cpu"}, "second", "does not go with"),
     ({"second": "h100-80gb"}, "flavor", "once"),
     ({"gpus": "13"}, "gpus", ""),
@@ -327,6 +343,8 @@ def test_a_post_without_the_token_of_the_form_is_refused(cast: Cast, shop: Shop)
         ("/0/depends_on/3/kind", "after_kind"),
         ("/0/clusters/2", "clusters"),
         ("/0/topology/level", "together"),
+        ("/0/pod_sets/0/topology/group_size", "group_size"),
+        ("/0/pod_sets/0/topology/level", "grouped"),
         ("/0/pod_sets", None),
         ("/labels/x", None),
     ],

@@ -151,6 +151,33 @@ POD_SETS = (
         "less than no memory is wished",
         change(PodSet, least_memory_mib=-1),
     ),
+    Attack(
+        "pod_set_level_named",
+        "it has to be in one of nothing",
+        change(PodSet, topology_required=True),
+    ),
+    Attack(
+        "pod_set_level_named",
+        "its groups are in one of nothing",
+        change(PodSet, topology_group_size=1),
+    ),
+    Attack(
+        "pod_set_in_whole_groups",
+        "a pod is in half a group",
+        change(PodSet, topology_level="rack", topology_group_size=2),
+    ),
+    Attack(
+        "pod_set_in_whole_groups",
+        "part of a group starts",
+        change(PodSet, topology_level="rack", topology_group_size=2, count=2),
+    ),
+    negative(
+        "scheduler_podset_topology_group_size_check",
+        PodSet,
+        "topology_group_size",
+        "pod_set_level_named",
+        "pod_set_in_whole_groups",
+    ),
     negative("scheduler_podset_count_check", PodSet, "count", "pod_set_counts_in_range"),
     negative("scheduler_podset_min_count_check", PodSet, "min_count", "pod_set_counts_in_range"),
     negative("scheduler_podset_gpu_count_check", PodSet, "gpu_count"),
