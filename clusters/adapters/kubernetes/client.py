@@ -1,12 +1,14 @@
 """One API server: a request in, parsed JSON out, or a ClusterError. Errors of HTTP end here.
 
-The official client supplies the connection pool and its TLS; its typed models and its loader of
-kubeconfigs are not used (a kubeconfig from a stranger can run commands). Retries are the caller's.
+The official client supplies the connections, their pool and TLS; its typed models and its loader
+of kubeconfigs are not used (a kubeconfig from a stranger can run commands), nor, for all but
+streams, its way to ask (`exchange`). Retries are the caller's.
 """
 
 import http.client
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -14,12 +16,14 @@ import orjson
 import urllib3
 from kubernetes.client.configuration import Configuration
 from kubernetes.client.rest import RESTClientObject
+from urllib3.connection import HTTPConnection
 
 from clusters.adapters.kubernetes.deadlines import (
     GuardedConnection,
     GuardedTlsConnection,
     Watchdog,
 )
+from clusters.adapters.kubernetes.exchange import Answer, TooLarge, exchange
 from clusters.adapters.kubernetes.failures import failure, printable
 from clusters.port import ClusterError, Fault
 
@@ -64,6 +68,14 @@ class Client:
             "Accept": JSON,
             "User-Agent": "berth",
         }
+        self._head = "".join(
+            f"{name}: {value}\r\n"
+            for name, value in {
+                "Host": urlsplit(server).netloc,
+                "Accept-Encoding": "identity",
+                **self._headers,
+            }.items()
+        )
         self._connect_timeout_s = connect_timeout_s
         self._read_timeout_s = read_timeout_s
 
@@ -77,30 +89,40 @@ class Client:
         content_type: str = JSON,
     ) -> Json:
         """The object that the server answers with. Raises ClusterError for anything else."""
-        deadline = time.monotonic() + self._connect_timeout_s + self._read_timeout_s
-        response = self._send(
-            method, path, query=query, body=body, content_type=content_type, read_timeout_s=None
-        )
-        data = self._read(response, deadline=deadline)
-        self._refuse_failure(response, data)
+        target = f"{self._base}{path}?{urlencode(query)}" if query else self._base + path
+        answer = self._ask(method, target, body, content_type)
+        self._refuse_failure(answer.status, retry_after=answer.retry_after, data=answer.body)
         try:
-            answer = orjson.loads(data)
+            found = orjson.loads(answer.body)
         except ValueError:
-            answer = None
-        if not isinstance(answer, dict):
+            found = None
+        if not isinstance(found, dict):
             raise ClusterError(
                 Fault.MALFORMED, f"The cluster's answer to {method} {path} is no JSON object."
             )
-        return answer
+        return found
 
     def stream(
         self, path: str, *, query: Query, read_timeout_s: float
     ) -> urllib3.response.BaseHTTPResponse:
         """An answer that goes on: the caller reads and closes it. Raises ClusterError."""
-        response = self._send("GET", path, query=query, read_timeout_s=read_timeout_s)
+        try:
+            response = self._pool.urlopen(
+                "GET",
+                f"{self._base}{path}?{urlencode(query)}",
+                headers=self._headers,
+                retries=False,
+                redirect=False,  # a redirect could send the token elsewhere
+                timeout=urllib3.Timeout(connect=self._connect_timeout_s, read=read_timeout_s),
+                preload_content=False,
+            )
+        except TRANSPORT as error:
+            raise self.unreachable(error) from None
         if response.status != 200:
             deadline = time.monotonic() + self._read_timeout_s
-            self._refuse_failure(response, self._read(response, deadline=deadline))
+            retry_after = response.headers.get("Retry-After")
+            data = self._read(response, deadline=deadline)
+            self._refuse_failure(response.status, retry_after=retry_after, data=data)
         return response
 
     def close(self) -> None:
@@ -116,34 +138,43 @@ class Client:
         """What a server said, without our token, should it have quoted that."""
         return data.replace(self._token.encode(), b"[token]")
 
-    def _send(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: Query | None = None,
-        body: object = None,
-        content_type: str = JSON,
-        read_timeout_s: float | None,
-    ) -> urllib3.response.BaseHTTPResponse:
-        headers = self._headers
+    def _ask(self, method: str, target: str, body: object, content_type: str) -> Answer:
+        head = f"{method} {target} HTTP/1.1\r\n{self._head}"
+        data = b""
         if body is not None:
-            headers = {**headers, "Content-Type": content_type}
+            data = orjson.dumps(body)
+            head += f"Content-Type: {content_type}\r\nContent-Length: {len(data)}\r\n"
         try:
-            return self._pool.urlopen(
-                method,
-                f"{self._base}{path}?{urlencode(query)}" if query else self._base + path,
-                body=None if body is None else orjson.dumps(body),
-                headers=headers,
-                retries=False,
-                redirect=False,  # a redirect could send the token elsewhere
-                timeout=urllib3.Timeout(
-                    connect=self._connect_timeout_s, read=read_timeout_s or self._read_timeout_s
-                ),
-                preload_content=False,
-            )
+            with self._connection() as connection:
+                answer = exchange(
+                    connection,
+                    head.encode("ascii") + b"\r\n" + data,
+                    within_s=self._connect_timeout_s + self._read_timeout_s,
+                    silence_s=self._read_timeout_s,
+                    largest=LARGEST_ANSWER,
+                )
+                if not answer.goes_on:
+                    connection.close()
+                return answer
+        except TooLarge:
+            raise ClusterError(
+                Fault.MALFORMED, "The cluster's answer is larger than 64 MiB."
+            ) from None
         except TRANSPORT as error:
             raise self.unreachable(error) from None
+
+    @contextmanager
+    def _connection(self) -> Iterator[HTTPConnection]:
+        """One of the pool's, closed when anything went wrong on it: half an answer may be left."""
+        connection = self._pool._get_conn()
+        connection.timeout = self._connect_timeout_s
+        try:
+            yield connection  # type: ignore[misc]  # of ConnectionCls
+        except BaseException:
+            connection.close()
+            raise
+        finally:
+            self._pool._put_conn(connection)
 
     def _read(self, response: urllib3.response.BaseHTTPResponse, *, deadline: float) -> bytes:
         """The whole body, unless it is too large or drips in too slowly."""
@@ -169,7 +200,6 @@ class Client:
             response.release_conn()
         return b"".join(pieces)
 
-    def _refuse_failure(self, response: urllib3.response.BaseHTTPResponse, data: bytes) -> None:
-        if not 200 <= response.status < 300:
-            retry_after = response.headers.get("Retry-After")
-            raise failure(response.status, retry_after=retry_after, data=self.redacted(data))
+    def _refuse_failure(self, status: int, *, retry_after: str | None, data: bytes) -> None:
+        if not 200 <= status < 300:
+            raise failure(status, retry_after=retry_after, data=self.redacted(data))

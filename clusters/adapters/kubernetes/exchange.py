@@ -1,0 +1,109 @@
+"""One request and its whole answer on a connection of the library's.
+
+The library's own way is made for every case: it reads heads as mail and makes a dozen objects a
+request, which costs as much as all else that is done for a pod. It still makes the connections.
+
+What must not live here: which connection, and what an answer means (client.py).
+"""
+
+import http.client
+import time
+from contextlib import suppress
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+from urllib3.connection import HTTPConnection
+
+_PIECE = 64 * 1024
+
+
+class TooLarge(Exception):
+    """The answer is larger than the caller takes."""
+
+
+class Answer:
+    """What is known of one answer so far. `status` 0 while its head is not whole."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.retry_after: str | None = None
+        self.whole = False
+        self.goes_on = False
+        """Whether another request may follow on the connection."""
+        self._framed = False
+        self._pieces: list[bytes] = []
+        self._parser = HttpResponseParser(self)
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self._pieces)
+
+    def feed(self, data: bytes) -> None:
+        """The next bytes; b"" for the end of the stream. Raises http.client.HTTPException for what
+        is no answer, or not all of one."""
+        if not data:
+            if not self.status or self._framed:
+                raise http.client.HTTPException("the answer ends before it is whole")
+            self.whole = True  # without a length, a body ends with the connection
+            return
+        try:
+            self._parser.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade) as error:
+            raise http.client.HTTPException(f"{type(error).__name__}: {error}") from None
+
+    # --- called by the parser ---
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        match name.lower():
+            case b"retry-after":
+                self.retry_after = value.decode("latin-1")
+            case b"content-length" | b"transfer-encoding":
+                self._framed = True
+
+    def on_headers_complete(self) -> None:
+        self.status = self._parser.get_status_code()
+
+    def on_body(self, body: bytes) -> None:
+        self._pieces.append(body)
+
+    def on_message_complete(self) -> None:
+        if self.whole:
+            raise http.client.HTTPException("more than one answer came to one request")
+        if 100 <= self.status < 200:  # the answer itself is still to come
+            self.status, self._framed = 0, False
+        else:
+            self.whole, self.goes_on = True, self._parser.should_keep_alive()
+
+
+def exchange(
+    connection: HTTPConnection,
+    request: bytes,
+    *,
+    within_s: float,
+    silence_s: float,
+    largest: int,
+) -> Answer:
+    """Send the request and read its answer, which has to be whole `within_s`, without a silence of
+    more than `silence_s`.
+
+    Head and body go out in one piece: each piece would wake the server. Raises TooLarge for an
+    answer of more than `largest` bytes, head included, and what the transport raises.
+    """
+    deadline = time.monotonic() + within_s
+    if connection.sock is None:
+        connection.connect()
+    line = connection.sock
+    line.settimeout(silence_s)
+    with suppress(BrokenPipeError):  # whoever refuses early may have answered all the same
+        line.sendall(request)
+    answer, size = Answer(), 0
+    while not answer.whole:
+        left_s = deadline - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError("the answer takes too long")
+        line.settimeout(min(left_s, silence_s))
+        data = line.recv(_PIECE)
+        size += len(data)
+        if size > largest:
+            raise TooLarge
+        answer.feed(data)
+    return answer
