@@ -5,10 +5,11 @@ close. An answer is what the call returned or the ClusterError it raised.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 from uuid import UUID
 
 from django.conf import settings
@@ -18,6 +19,7 @@ from controlplane.kernel.crash import crash
 from scheduler.loop.claims import Claimed, Pod
 from scheduler.loop.requests import is_gang, pod_request, service_name
 
+THREADS = 8
 OPEN_TRIES = 4
 """How often a gate is tried in one batch while others change its pod."""
 NAMESPACE_S = 600.0
@@ -26,8 +28,29 @@ NAMESPACE_S = 600.0
 type Answers[T] = Mapping[UUID, T | ClusterError]
 """By placement."""
 
+type Coming[T] = Callable[[], Answers[T]]
+"""Answers to calls that are under way; to call it waits for them."""
+
 # When this process last ensured a namespace, by cluster and name.
 _namespaces: dict[tuple[UUID, str], float] = {}
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(THREADS, thread_name_prefix="calls")
+
+
+@contextmanager
+def threads() -> Iterator[ThreadPoolExecutor]:
+    """This process's, kept from batch to batch: to start them costs as much as the calls for some
+    pods. After an error none of them asks any more."""
+    pool = _threads()
+    try:
+        yield pool
+    except BaseException:
+        _threads.cache_clear()
+        pool.shutdown(cancel_futures=True)
+        raise
 
 
 class Calls:
@@ -53,10 +76,6 @@ class Calls:
     def reached(self) -> bool:
         return self._down is None
 
-    def cut_short(self, why: str) -> None:
-        """What has not been asked yet is not asked any more."""
-        self._down = ClusterError(Fault.UNREACHABLE, why)
-
     def prepare(self, attempt: Claimed) -> None:
         """Its namespace and its gang's service, before any pod. Raises ClusterError."""
         self._alive()
@@ -79,11 +98,14 @@ class Calls:
         """It may be gone: ensure it the next time."""
         _namespaces.pop((self._cluster_id, namespace), None)
 
-    def create(self, pods: Sequence[Pod]) -> Answers[PodReport]:
-        return self._each(pods, self._create)
+    def create(self, pods: Sequence[Pod]) -> Coming[PodReport]:
+        return self._begin(_by_placement(pods, self._create))
 
-    def open(self, pods: Sequence[Pod], born: Answers[PodReport]) -> Answers[PodReport]:
-        return self._each(pods, lambda pod: self._open(pod, _told(born[pod.placement_id])))
+    def open(self, pods: Sequence[Pod], born: Answers[PodReport]) -> Coming[PodReport]:
+        def open_one(pod: Pod) -> PodReport:
+            return self._open(pod, _told(born[pod.placement_id]))
+
+        return self._begin(_by_placement(pods, open_one))
 
     def uids(self, pods: Sequence[Pod]) -> Answers[str]:
         """As they are known, else as the cluster tells; "" for a pod that never was. One of its
@@ -148,6 +170,15 @@ class Calls:
 
     def each[K, T](self, asked: Mapping[K, Callable[[], T]]) -> Mapping[K, T | ClusterError]:
         """What these calls answered, by their keys."""
+        return self._begin(asked)()
+
+    def _each[T](self, pods: Sequence[Pod], call: Callable[[Pod], T]) -> Answers[T]:
+        return self.each(_by_placement(pods, call))
+
+    def _begin[K, T](
+        self, asked: Mapping[K, Callable[[], T]]
+    ) -> Callable[[], Mapping[K, T | ClusterError]]:
+        """Have them asked in their order; the answers, for which whoever wants them waits."""
 
         def safely(call: Callable[[], T]) -> T | ClusterError:
             try:
@@ -155,14 +186,16 @@ class Calls:
             except ClusterError as error:
                 return error
 
-        answers = {}
-        for key, answer in zip(asked, self._pool.map(safely, asked.values()), strict=True):
-            answers[key] = answer
-            self._alive()
-        return answers
+        asking = {key: self._pool.submit(safely, call) for key, call in asked.items()}
 
-    def _each[T](self, pods: Sequence[Pod], call: Callable[[Pod], T]) -> Answers[T]:
-        return self.each({pod.placement_id: partial(call, pod) for pod in pods})
+        def answers() -> Mapping[K, T | ClusterError]:
+            found = {}
+            for key, answer in asking.items():
+                found[key] = answer.result()
+                self._alive()
+            return found
+
+        return answers
 
     def _reach[T](self, call: Callable[[], T]) -> T:
         if self._down is not None:
@@ -173,6 +206,12 @@ class Calls:
             if error.fault is Fault.UNREACHABLE:
                 self._down = error
             raise
+
+
+def _by_placement[T](
+    pods: Sequence[Pod], call: Callable[[Pod], T]
+) -> Mapping[UUID, Callable[[], T]]:
+    return {pod.placement_id: partial(call, pod) for pod in pods}
 
 
 def _told[T](answer: T | ClusterError) -> T:

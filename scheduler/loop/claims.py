@@ -77,60 +77,55 @@ class Claimed:
 # the few due rows lead the way and not the many attempts that ended long ago. Materialised,
 # because a subquery that a nested loop asks again finds further rows, past its limit. The rest of
 # the transaction looks rows up by their keys, as in `transition`.
-_CLAIM = """
+_CLAIM = f"""
 WITH due AS MATERIALIZED (
     SELECT a.id FROM scheduler_attempt a
     WHERE a.cluster_id = %(cluster)s
       AND (a.claimed_until IS NULL OR a.claimed_until < clock_timestamp())
       AND a.id = ANY(ARRAY(SELECT o.attempt_id FROM scheduler_operation o
                            WHERE o.done_at IS NULL AND o.due_at <= clock_timestamp()))
-    ORDER BY a.id LIMIT %(limit)s FOR UPDATE OF a SKIP LOCKED)
-UPDATE scheduler_attempt a SET claim = %(token)s,
-    claimed_until = clock_timestamp() + %(length)s * interval '1 second'
-FROM due, (SELECT set_config('enable_seqscan', 'off', true)) AS by_key
-WHERE a.id = due.id RETURNING a.id
-"""
-
-
-def claim(*, cluster_id: UUID, token: UUID, limit: int) -> list[Claimed]:
-    """Up to `limit` attempts of the cluster with something due, oldest first, now ours."""
-    with transaction.atomic(), connection.cursor() as cursor:
-        commits.need_not_wait()
-        cursor.execute(
-            _CLAIM,
-            {
-                "token": token,
-                "length": settings.BERTH_CLAIM_S,
-                "cluster": cluster_id,
-                "limit": limit,
-            },
-        )
-        ids = [row[0] for row in cursor.fetchall()]
-        return _claimed(ids) if ids else []
-
-
-def _claimed(ids: Sequence[UUID]) -> list[Claimed]:
-    pods: dict[UUID, list[Pod]] = defaultdict(list)
-    for attempt, *columns in rows(_PODS, [ids]):
-        pods[attempt].append(_pod(*columns))
-    return [
-        Claimed(id, workload, project, namespace, OperationKind(due), until, tuple(pods[id]))
-        for id, workload, project, namespace, due, until in rows(_CLAIMED, [ids])
-    ]
-
-
-_CLAIMED = """
-SELECT a.id, a.workload_id, w.project_id, p.namespace,
+    ORDER BY a.id LIMIT %(limit)s FOR UPDATE OF a SKIP LOCKED),
+claimed AS (
+    UPDATE scheduler_attempt a SET claim = %(token)s,
+        claimed_until = clock_timestamp() + %(length)s * interval '1 second'
+    FROM due, (SELECT set_config('enable_seqscan', 'off', true)) AS by_key, {commits.NOT_WAITING}
+    WHERE a.id = due.id RETURNING a.id, a.workload_id)
+SELECT c.id, c.workload_id, w.project_id, p.namespace,
        CASE WHEN o.attempt_id IS NULL THEN 'start'
             WHEN o.done_at IS NULL AND o.failures = 0 AND o.due_at > clock_timestamp()
             THEN 'notice' ELSE 'stop' END,
        w.notice_until
-FROM scheduler_attempt a
-LEFT JOIN scheduler_operation o ON o.attempt_id = a.id AND o.kind = 'stop'
-JOIN scheduler_workload w ON w.id = a.workload_id
+FROM claimed c
+LEFT JOIN scheduler_operation o ON o.attempt_id = c.id AND o.kind = 'stop'
+JOIN scheduler_workload w ON w.id = c.workload_id
 JOIN tenants_project p ON p.id = w.project_id
-WHERE a.id = ANY(%s) ORDER BY a.id
-"""
+ORDER BY c.id
+"""  # noqa: S608  # a constant
+
+
+def claim(*, cluster_id: UUID, token: UUID, limit: int) -> list[Claimed]:
+    """Up to `limit` attempts of the cluster with something due, oldest first, now ours."""
+    asked = {
+        "token": token,
+        "length": settings.BERTH_CLAIM_S,
+        "cluster": cluster_id,
+        "limit": limit,
+    }
+    with transaction.atomic():
+        claimed = rows(_CLAIM, asked)
+        pods = _pods([id for id, *_ in claimed]) if claimed else {}
+    return [
+        Claimed(id, workload, project, namespace, OperationKind(due), until, tuple(pods[id]))
+        for id, workload, project, namespace, due, until in claimed
+    ]
+
+
+def _pods(attempts: Sequence[UUID]) -> dict[UUID, list[Pod]]:
+    pods: dict[UUID, list[Pod]] = defaultdict(list)
+    for attempt, *columns in rows(_PODS, [attempts]):
+        pods[attempt].append(_pod(*columns))
+    return pods
+
 
 # Those that still hold their room. What is asked of a pod stays what it was, whatever became of
 # the others, for the cluster compares: so `peers` counts those that were placed at the start.
@@ -189,12 +184,14 @@ def still_mine(*, attempts: Sequence[Claimed], token: UUID) -> frozenset[UUID]:
         return frozenset(row[0] for row in cursor.fetchall())
 
 
-def unended(*, attempts: Sequence[Claimed], token: UUID) -> frozenset[UUID]:
-    """Those whose claim is still `token` and that are not over; the caller has locked them all."""
+def keep(*, attempts: Sequence[Claimed], token: UUID) -> frozenset[UUID]:
+    """Those whose claim is still `token` and that are not over, locked until the transaction ends,
+    whose commit need not wait."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT id FROM scheduler_attempt"
-            " WHERE id = ANY(%s) AND claim = %s AND ended_at IS NULL",
+            f"SELECT a.id FROM scheduler_attempt a, {commits.NOT_WAITING}"  # noqa: S608  # constant
+            " WHERE a.id = ANY(%s) AND a.claim = %s AND a.ended_at IS NULL"
+            " ORDER BY a.id FOR NO KEY UPDATE OF a",
             [[attempt.id for attempt in attempts], token],
         )
         return frozenset(row[0] for row in cursor.fetchall())
@@ -248,17 +245,27 @@ def close(*, attempts: Sequence[UUID], kinds: Sequence[OperationKind], token: UU
         )
 
 
-def unfinished(*, attempts: Sequence[UUID], dismissed: Sequence[UUID]) -> frozenset[UUID]:
-    """Those of which further pods are to be started, or to go than those of the `dismissed`
-    placements; the caller has locked them all."""
+def close_started(*, attempts: Sequence[UUID], dismissed: Sequence[UUID], token: UUID) -> None:
+    """As `close`, of starts and of resizings; but what is not all open, or has to let go others
+    than the `dismissed` placements, stays due. The caller has locked the attempts."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT attempt_id FROM scheduler_placement WHERE attempt_id = ANY(%s)"
-            " AND released_at IS NULL AND CASE WHEN dismissed_at IS NULL THEN opened_at IS NULL"
-            " ELSE id <> ALL(%s) END",
-            [list(attempts), list(dismissed)],
+            "WITH further AS (SELECT attempt_id FROM scheduler_placement"
+            " WHERE attempt_id = ANY(%(attempts)s) AND released_at IS NULL"
+            " AND CASE WHEN dismissed_at IS NULL THEN opened_at IS NULL"
+            " ELSE id <> ALL(%(dismissed)s) END),"
+            " done AS (UPDATE scheduler_operation SET done_at = clock_timestamp()"
+            " WHERE attempt_id = ANY(%(attempts)s) AND done_at IS NULL AND kind = ANY(%(kinds)s)"
+            " AND attempt_id NOT IN (SELECT attempt_id FROM further))"
+            " UPDATE scheduler_attempt SET claim = NULL, claimed_until = NULL"
+            " WHERE id = ANY(%(attempts)s) AND claim = %(token)s",
+            {
+                "attempts": list(attempts),
+                "dismissed": list(dismissed),
+                "kinds": [OperationKind.START.value, OperationKind.RESIZE.value],
+                "token": token,
+            },
         )
-        return frozenset(row[0] for row in cursor.fetchall())
 
 
 def postpone(

@@ -7,7 +7,6 @@ two at once.
 
 import logging
 from collections.abc import Callable, Iterator, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
 from uuid import UUID
@@ -17,8 +16,8 @@ from django.db import connection
 
 from clusters.port import ClusterError, ClusterPort
 from controlplane.kernel.crash import crash
-from scheduler.loop.calls import Calls
-from scheduler.loop.dispatch import THREADS, Batch
+from scheduler.loop.calls import Calls, threads
+from scheduler.loop.dispatch import Batch
 from scheduler.loop.requests import is_gang, service_name
 from scheduler.models import Leftover
 from scheduler.selectors.fleet import rows
@@ -66,7 +65,7 @@ def collect(*, port: ClusterPort, cluster_id: UUID) -> Batch:
     due = _due(cluster_id)
     if not due:
         return Batch(0, reached=True)
-    with ThreadPoolExecutor(THREADS) as pool:
+    with threads() as pool:
         calls = Calls(port, cluster_id, pool, alive=lambda: None)
         answers = calls.each(dict(call for ended in due for call in _deletions(port, ended)))
     crash("C1")

@@ -7,10 +7,11 @@ to a gang that runs, or go, are started and stopped in the same way (`resize`).
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import batched
 from time import monotonic
 from typing import NamedTuple
 from uuid import UUID, uuid4
@@ -19,25 +20,24 @@ from django.conf import settings
 from django.db import transaction
 
 from clusters.port import ClusterError, ClusterPort, Fault, PodPhase, PodReport
-from controlplane.kernel import commits
 from controlplane.kernel.crash import crash
 from scheduler.core.failures import GONE, NEVER_STARTED, FailureClass
 from scheduler.core.lifecycle import State
 from scheduler.loop import observe, settle
-from scheduler.loop.calls import Answers, Calls, errors, is_of
+from scheduler.loop.calls import Answers, Calls, Coming, errors, is_of, threads
 from scheduler.loop.claims import (
     Claimed,
     Pod,
     claim,
     close,
+    close_started,
+    keep,
     let_go,
     mark_opened,
     postpone,
     prolong,
     still_mine,
     store_uids,
-    unended,
-    unfinished,
 )
 from scheduler.loop.retry import give_up
 from scheduler.models import OperationKind
@@ -46,8 +46,9 @@ from scheduler.services.transition import Step, lock, transition
 logger = logging.getLogger(__name__)
 
 ACTOR = "system:dispatcher"
-THREADS = 8
 BATCH = 60
+GROUP = 20
+"""Attempts of a batch that go through its phases together."""
 # What no retry can mend: the attempt is given up and the workload tried again from the start. A
 # missing right is none of it: an operator mends that, and it is no fault of the workload's.
 _HOPELESS = frozenset({Fault.INVALID, Fault.CONFLICT})
@@ -74,16 +75,12 @@ def dispatch(
     if not claimed:
         return Batch(0, reached=True)
     try:
-        with ThreadPoolExecutor(THREADS) as pool:
+        with threads() as pool:
             calls = Calls(port, cluster_id, pool, _Heartbeat(claimed, token))
-            try:
-                hand = _Hand(calls, token, at)
-                for kind, act in hand.acts.items():
-                    if due := [attempt for attempt in claimed if attempt.due is kind]:
-                        act(due)
-            except Exception as error:
-                calls.cut_short(repr(error))  # else the pool's end waits for all its calls
-                raise
+            hand = _Hand(calls, token, at)
+            for kind, act in hand.acts.items():
+                if due := [attempt for attempt in claimed if attempt.due is kind]:
+                    act(due)
     except Exception as error:
         why = f"the batch was broken off: {error!r}"
         postpone(attempts=[attempt.id for attempt in claimed], why=why, token=token)
@@ -136,8 +133,32 @@ class _Hand:
         )
 
     def _start(self, attempts: Sequence[Claimed], *, dismissed: Sequence[UUID]) -> None:
-        attempts = self._prepare(attempts)
-        born = self._calls.create(_pods(attempts))
+        """Group by group: while the uids of one are stored the next one's pods are created, and
+        the first gates open long before the last pod is born."""
+        opening = []
+        for group, born in self._born(self._prepare(attempts)):
+            ready = self._known(group, born)
+            opening.append((ready, self._calls.open(_pods(ready), born)))
+        opened = []
+        for ready, answers in opening:
+            opened += self._sort_out(ready, answers(), hopeless=_HOPELESS_OPEN)
+        self._close_started(opened, dismissed)
+
+    def _born(
+        self, attempts: Sequence[Claimed]
+    ) -> Iterator[tuple[Sequence[Claimed], Answers[PodReport]]]:
+        """Each group with its pods; those of the next are under way by then."""
+        coming: deque[tuple[Sequence[Claimed], Coming[PodReport]]] = deque()
+        for group in batched(attempts, GROUP):
+            coming.append((group, self._calls.create(_pods(group))))
+            if len(coming) > 1:
+                before, answers = coming.popleft()
+                yield before, answers()
+        for last, answers in coming:
+            yield last, answers()
+
+    def _known(self, attempts: Sequence[Claimed], born: Answers[PodReport]) -> list[Claimed]:
+        """Those whose pods are all born and known, and which may be opened."""
         attempts = self._sort_out(attempts, born)
         crash("D3")
         attempts = self._note_uids(attempts, born)
@@ -145,10 +166,7 @@ class _Hand:
         # Between creating and opening the workload may have been cancelled or preempted.
         mine = still_mine(attempts=attempts, token=self._token)
         let_go(attempts=[a.id for a in attempts if a.id not in mine], token=self._token)
-        attempts = [attempt for attempt in attempts if attempt.id in mine]
-        opened = self._calls.open(_pods(attempts), born)
-        attempts = self._sort_out(attempts, opened, hopeless=_HOPELESS_OPEN)
-        self._close_started(attempts, dismissed)
+        return [attempt for attempt in attempts if attempt.id in mine]
 
     def give_notice(self, attempts: Sequence[Claimed]) -> None:
         """Tell the pods until when they may run: their stop is due then, told or not."""
@@ -300,25 +318,20 @@ class _Hand:
     def _close_started(self, attempts: Sequence[Claimed], dismissed: Sequence[UUID]) -> None:
         at = self._at()
         with transaction.atomic():
-            commits.need_not_wait()
-            lock([attempt.id for attempt in attempts])
             # Whoever took over from us, or saw the attempt end, has said what there is to say.
-            mine = unended(attempts=attempts, token=self._token)
+            mine = keep(attempts=attempts, token=self._token)
             attempts = [attempt for attempt in attempts if attempt.id in mine]
             crash("D6")
-            mark_opened([pod.placement_id for pod in _pods(attempts)], at)
             transition(
                 [Step(a.workload_id, a.project_id, State.ADMITTED, State.BOUND) for a in attempts],
                 actor=ACTOR,
                 actor_name="dispatcher",
                 at=at,
             )
-            ids = [attempt.id for attempt in attempts]
-            further = unfinished(attempts=ids, dismissed=dismissed)
-            let_go(attempts=sorted(further), token=self._token)
-            close(
-                attempts=[id for id in ids if id not in further],
-                kinds=[OperationKind.START, OperationKind.RESIZE],
+            mark_opened([pod.placement_id for pod in _pods(attempts)], at)
+            close_started(
+                attempts=[attempt.id for attempt in attempts],
+                dismissed=dismissed,
                 token=self._token,
             )
 

@@ -1,5 +1,6 @@
 """What ended attempts leave in their cluster is taken away, when it is due and nothing else."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from importlib import import_module
 
@@ -11,7 +12,7 @@ from pytest_django import Settings
 
 from clusters.port import Fault, PodPhase
 from scheduler.core.lifecycle import State
-from scheduler.loop import collect
+from scheduler.loop import calls, collect
 from scheduler.loop.dispatch import Batch
 from scheduler.models import Attempt, Leftover, Workload
 from tenants.models import Charge, UsageInterval
@@ -216,7 +217,7 @@ def test_what_fails_for_long_is_tried_ever_more_rarely(
 def test_a_cluster_out_of_reach_is_not_asked_for_each_pod(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collect, "THREADS", 1)
+    monkeypatch.setattr(calls, "_threads", lambda: ThreadPoolExecutor(1))
     for number in range(5):
         finished(stage, stage.running(f"w{number}"))
     time_passes()

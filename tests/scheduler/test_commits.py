@@ -29,7 +29,11 @@ def transactions(run: Callable[[], object]) -> list[list[str]]:
 
 def that_wait(run: Callable[[], object]) -> list[str]:
     """The first statements of those that wait."""
-    return [statements[0] for statements in transactions(run) if UNHURRIED not in statements]
+    return [
+        statements[0]
+        for statements in transactions(run)
+        if not any(NOT_WAITING in sql for sql in statements)
+    ]
 
 
 def test_it_is_for_the_one_transaction_that_says_so(transactional_db: None) -> None:

@@ -1,6 +1,7 @@
 """Pods that change under dispatch's hands, that are not what their name says, and late workers."""
 
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -9,8 +10,8 @@ from clusters.port import Fault, PodPhase, PodReport, PodRequest
 from scheduler.core.lifecycle import State
 from scheduler.loop import dispatch
 from scheduler.loop.calls import OPEN_TRIES
+from scheduler.loop.claims import keep
 from scheduler.models import Attempt, Operation, Placement, Workload
-from scheduler.services.transition import lock
 from tests.scheduler.stage import LATER, Stage
 
 
@@ -129,15 +130,15 @@ def test_a_late_worker_says_nothing_of_what(
 ) -> None:
     workload = admitted(stage)
 
-    def late(attempts: list[UUID]) -> None:
+    def late(**asked: Any) -> frozenset[UUID]:  # Any: as `keep`
         placement = Placement.objects.select_related("workload__project", "attempt").get()
         if ended:
             stage.observe(stage.report(placement, PodPhase.FAILED, reason="NodeLost"))
         else:
             Attempt.objects.update(claim=UUID(int=1))
-        lock(attempts)
+        return keep(**asked)
 
-    monkeypatch.setattr(dispatch, "lock", late)
+    monkeypatch.setattr(dispatch, "keep", late)
     stage.dispatch()
     assert Placement.objects.get().opened_at is None
     assert state_of(workload) == (State.PENDING if ended else State.ADMITTED)

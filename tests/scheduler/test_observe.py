@@ -13,7 +13,7 @@ from clusters.port import PodPhase, PodReport
 from controlplane.audit.models import AuditEvent
 from scheduler.core.lifecycle import State
 from scheduler.loop import dispatch, observe, settle
-from scheduler.loop.claims import close
+from scheduler.loop.claims import close_started
 from scheduler.models import Attempt, Operation, Placement, Workload, WorkloadEvent
 from tenants.models import Charge, Quota, UsageInterval
 from tests.factories import AT
@@ -284,9 +284,9 @@ def test_no_step_is_lost_between_the_dispatcher_and_the_observer(
     def closing(**arguments: Any) -> None:  # Any: as they came
         moving.set()
         until_somebody_waits(unless=looked)
-        close(**arguments)
+        close_started(**arguments)
 
-    monkeypatch.setattr(dispatch, "close", closing)
+    monkeypatch.setattr(dispatch, "close_started", closing)
 
     def look() -> None:
         assert moving.wait(LIMIT_S)
