@@ -13,8 +13,8 @@ from itertools import chain
 from operator import attrgetter
 from typing import Protocol
 
-from scheduler.core import mig
-from scheduler.core.fit import Room
+from scheduler.core import mig, replicas
+from scheduler.core.fit import Room, is_odd
 from scheduler.core.plan import Fault
 from scheduler.core.reasons import FaultKind, Subject
 from scheduler.core.request import SHAPE
@@ -32,7 +32,7 @@ from scheduler.core.snapshot import (
     Snapshot,
 )
 from scheduler.core.sound import MOST_MILLI, MOST_WEIGHT, once, why_not_counted, why_not_kept
-from scheduler.core.units import ONE_MILLI, CohortId, DeviceId, FlavorId, PodSetId
+from scheduler.core.units import ONE_MILLI, CohortId, FlavorId, PodSetId
 
 MOST_PODS = 1 << 16
 """Pods of one pod set: a search tries them one by one."""
@@ -74,23 +74,29 @@ def of_rooms(rooms: Iterable[Room], holding: Iterable[HoldingView]) -> tuple[Fau
                 text = f"node {node.id} has {what} {has} and holders of {has - free}: {free} free"
                 found.append(Fault(FaultKind.NEGATIVE_FREE, Subject.NODE, node.id, text))
         for device in room.broken:
-            found.append(_over_allocated(node, device, held))
+            found.append(_of_device(node, room.devices[device], held))
     return tuple(found)
 
 
-def _over_allocated(node: NodeView, device: DeviceId, held: Iterable[HeldView]) -> Fault:
-    on = sorted(
-        (span, p.id) for p in held if p.node == node.id for d, span in p.spans if d == device
-    )
-    first, second = next(
+def _of_device(node: NodeView, device: DeviceView, held: Iterable[HeldView]) -> Fault:
+    here = [p for p in held if p.node == node.id and any(d == device.id for d, _ in p.spans)]
+    on = sorted((span, p.id) for p in here for d, span in p.spans if d == device.id)
+    overlaps = (
         (one, other)
         for i, other in enumerate(on)
         for one in on[:i]
         if mig.mask(one[0]) & mig.mask(other[0])
     )
-    holders = " and ".join(f"{id} [{span.start}, {span.end})" for span, id in (first, second))
-    text = f"device {device} of node {node.id} is held twice, by placements {holders}"
-    return Fault(FaultKind.OVER_ALLOCATED, Subject.DEVICE, device, text)
+    pair = next(overlaps, None)
+    where = f"device {device.id} of node {node.id} is held"
+    if pair is not None:
+        holders = " and ".join(f"{id} [{span.start}, {span.end})" for span, id in pair)
+        text = f"{where} twice, by placements {holders}"
+        return Fault(FaultKind.OVER_ALLOCATED, Subject.DEVICE, device.id, text)
+    odd = min(p.id for p in here if is_odd(holder=p, device=device))
+    width = replicas.width_milli(replicas=device.replicas)
+    text = f"{where} by placement {odd} in other parts than its replicas of {width} thousandths"
+    return Fault(FaultKind.ODD_SHARE, Subject.DEVICE, device.id, text)
 
 
 class _Named(Protocol):
@@ -157,6 +163,10 @@ def _hardware(snapshot: Snapshot) -> Iterator[Fault]:
     layouts: dict[object, str] = {}
     for node in nodes:
         for device in node.devices:
+            if not 1 <= device.replicas <= ONE_MILLI:
+                text = f"has {device.replicas} replicas; right would be 1 to {ONE_MILLI}"
+                text = f"device {device.id} of node {node.id} {text}"
+                yield Fault(FaultKind.QUANTITY, Subject.DEVICE, device.id, text)
             if device.slices and device.mode is DeviceMode.MIG_STATIC:
                 key = device.model, tuple(map(_slice, device.slices))
                 if key not in layouts:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import Protocol
 
-from scheduler.core import mig
+from scheduler.core import mig, replicas
 from scheduler.core.snapshot import (
     DeviceMode,
     DeviceView,
@@ -34,7 +34,7 @@ class Misfit(StrEnum):
     NODE_UNUSABLE = "node-unusable"
     CPU = "cpu"
     MEMORY = "memory"
-    AMOUNT = "amount"  # the charged amount is not what the spans hold
+    AMOUNT = "amount"  # the spans hold other than the charged amount takes
     UNKNOWN_DEVICE = "unknown-device"
     DEVICE_UNUSABLE = "device-unusable"
     MODEL = "model"
@@ -66,7 +66,8 @@ class Room:
 
     `taken` has the bits in use of each device; `media` those with their media engines in use.
     cpu_milli and memory_mib are what is free, negative when more is held than the node has. A
-    device on which two holders overlap is contradictory and takes nothing new: it is in `broken`.
+    device on which two holders overlap, or a share is not of whole replicas, is contradictory and
+    takes nothing new: it is in `broken`.
     `rank` is the node's place in an index, -1 without one.
     """
 
@@ -111,6 +112,8 @@ class Room:
             self.taken[device] = before | bits
             if flavor is not None and flavor.profile.endswith(mig.MEDIA):
                 self.media.add(device)
+        if flavor is not None and flavor.kind is FlavorKind.SHARE:
+            self._note_odd(holder)
 
     def give(self, *, holder: Holds, flavor: FlavorView | None) -> None:
         """Undo `take` of the same holder, exactly unless its device is broken (and stays so)."""
@@ -124,6 +127,13 @@ class Room:
             if flavor is not None and flavor.profile.endswith(mig.MEDIA):
                 self.media.discard(device)
 
+    def _note_odd(self, holder: Holds) -> None:
+        """A share that was placed when its node had other replicas may hold part of one."""
+        for id, _ in holder.spans[:1]:
+            device = self.devices.get(id)
+            if device is not None and is_odd(holder=holder, device=device):
+                self.broken.add(id)
+
     def misfit(self, *, place: Holds, flavor: FlavorView) -> Misfit | None:
         """Why `place` does not fit beside what is in; None when it does."""
         if place.node != self.node.id:
@@ -134,9 +144,20 @@ class Room:
             return Misfit.CPU
         if place.memory_mib > self.memory_mib:
             return Misfit.MEMORY
-        if place.amount_milli != _amount_held(place, flavor):
+        if not self._is_charged(place, flavor):
             return Misfit.AMOUNT
         return self._misfit_of_spans(place, flavor)
+
+    def _is_charged(self, place: Holds, flavor: FlavorView) -> bool:
+        """Whether its spans hold what the charged amount takes; a share has one device."""
+        if flavor.kind is FlavorKind.CPU:
+            return not place.spans and place.amount_milli == place.cpu_milli
+        if flavor.kind is not FlavorKind.SHARE:
+            return place.amount_milli == (len(place.spans) * ONE_MILLI or -1)
+        device = self.devices.get(place.spans[0][0]) if place.spans else None
+        cut = ONE_MILLI if device is None else device.replicas
+        taken = replicas.taken_milli(asked_milli=place.amount_milli, replicas=cut)
+        return taken == (_width(place) or -1)
 
     def _misfit_of_spans(self, place: Holds, flavor: FlavorView) -> Misfit | None:
         own: dict[DeviceId, int] = {}
@@ -188,12 +209,13 @@ def let_in(
     return True
 
 
-def _amount_held(place: Holds, flavor: FlavorView) -> int:
-    if flavor.kind is FlavorKind.CPU:
-        return -1 if place.spans else place.cpu_milli
-    if flavor.kind is FlavorKind.SHARE:
-        return sum(span.width for _, span in place.spans) or -1
-    return len(place.spans) * ONE_MILLI or -1
+def is_odd(*, holder: Holds, device: DeviceView) -> bool:
+    """Whether a share on the device is not of whole replicas."""
+    return _width(holder) % replicas.width_milli(replicas=device.replicas) > 0
+
+
+def _width(holder: Holds) -> int:
+    return sum(span.width for _, span in holder.spans)
 
 
 def _wants_media(device: DeviceView, flavor: FlavorView) -> bool:
@@ -214,4 +236,7 @@ def _wrong_span(device: DeviceView, span: Span, flavor: FlavorView) -> Misfit | 
         return Misfit.MODE
     if flavor.kind is FlavorKind.WHOLE:
         return None if span == WHOLE_DEVICE else Misfit.ILLEGAL_SPAN
-    return None if device.shares is flavor.isolation else Misfit.ISOLATION
+    if device.shares is not flavor.isolation:
+        return Misfit.ISOLATION
+    outside = mig.mask(span) & replicas.unshared(replicas=device.replicas)
+    return Misfit.ILLEGAL_SPAN if outside else None

@@ -219,12 +219,12 @@ class Gang:
         that is spread, nor in a domain.
         """
         draft, cluster, asked = self._draft, self._cluster, False
-        rooms, packed, sought = draft.index.rooms, draft.packed, None
+        rooms, sought = draft.index.rooms, None
         if self._packs and within is None and flavor.placing is Placing.PACK:
-            sought = packed.sought(cluster=cluster, pod_set=pod_set, flavor=flavor)
+            sought = draft.packed.sought(cluster=cluster, pod_set=pod_set, flavor=flavor)
         for rank in candidates(draft, cluster, pod_set, flavor, within):
             room, place = rooms[rank], None
-            if sought and room.node.id in packed:
+            if sought and room.node.id in sought:
                 if not asked:
                     place = _pack(sought, pod_set, flavor)
                 asked = True
@@ -260,5 +260,5 @@ def _pack(sought: Sought, pod_set: PodSetView, flavor: FlavorView) -> Place | No
     if found is None:
         return None
     room, devices = found
-    spans = spans_on(room=room, devices=devices, milli=pod_set.gpu_milli)
+    spans = spans_on(room=room, devices=devices, milli=pod_set.gpu_milli, flavor=flavor)
     return _fitting(room, pod_set, flavor, spans)

@@ -14,7 +14,7 @@ from enum import StrEnum
 from operator import attrgetter
 from typing import NamedTuple
 
-from scheduler.core import mig
+from scheduler.core import mig, replicas
 from scheduler.core.fit import Room
 from scheduler.core.snapshot import (
     DeviceMode,
@@ -23,11 +23,11 @@ from scheduler.core.snapshot import (
     FlavorView,
     Isolation,
 )
-from scheduler.core.units import ONE_MILLI, ClusterId, DeviceId, FlavorId, NodeId
+from scheduler.core.units import ClusterId, DeviceId, FlavorId, NodeId
 
 Entry = tuple[int, int, int]
 
-_HARDWARE = attrgetter("model", "mode", "shares", "slices")
+_HARDWARE = attrgetter("model", "mode", "shares", "replicas", "slices")
 
 
 class Free(StrEnum):
@@ -35,7 +35,7 @@ class Free(StrEnum):
 
     CPU = "cpu"  # nothing: 0 for a node without devices, else 1 + empty devices
     EMPTY = "empty"  # devices with nothing on them
-    PART = "part"  # free thousandths of one shared device; an entry a device
+    PART = "part"  # the most that a share may ask of one device in part use; an entry a device
     SLICES = "slices"  # free slices of the profile
     MASK = "mask"  # bits in use of one device that is cut on demand; an entry a device
 
@@ -176,12 +176,13 @@ class _Slot(NamedTuple):
     whole: Pool
     part: Pool | None
     slices: tuple[tuple[Pool, int], ...]
+    replicas: int
 
     def among(self, pools: Mapping[Pool, Pool]) -> "_Slot":
         """The same among other pools."""
         part = None if self.part is None else pools[self.part]
         slices = tuple((pools[pool], bits) for pool, bits in self.slices)
-        return _Slot(self.mode, pools[self.whole], part, slices)
+        return _Slot(self.mode, pools[self.whole], part, slices, self.replicas)
 
 
 _Slots = tuple[Pool, tuple[DeviceId, ...], tuple[_Slot, ...]]
@@ -325,7 +326,7 @@ class Index:
                 for piece in device.slices
             )
             whole = self._pool(Key(cluster, free, model, shares=shares))
-            slots.append(_Slot(device.mode, whole, part, slices))
+            slots.append(_Slot(device.mode, whole, part, slices, device.replicas))
         return tuple(slots)
 
     def _levels(self, room: Room) -> list[tuple[Pool, Entry]]:
@@ -334,7 +335,7 @@ class Index:
         levels: list[tuple[Pool, Entry]] = []
         counts: dict[Pool, int] = {}
         empty_devices = 0
-        for device, (mode, whole, part, slices) in zip(devices, slots, strict=True):
+        for device, (mode, whole, part, slices, cut) in zip(devices, slots, strict=True):
             if broken and device in broken:
                 continue
             bits = taken[device]
@@ -343,8 +344,10 @@ class Index:
             if mode is DeviceMode.WHOLE:
                 if not bits:
                     counts[whole] = counts.get(whole, 0) + 1
-                elif part is not None and (left := ONE_MILLI - bits.bit_count()):
-                    levels.append((part, (left, cpu, rank)))
+                elif part is not None:
+                    left = replicas.largest_milli(bits=bits, replicas=cut)
+                    if left:
+                        levels.append((part, (left, cpu, rank)))
             elif mode is DeviceMode.MIG_DYNAMIC:
                 levels.append((whole, (bits, cpu, rank)))
             else:

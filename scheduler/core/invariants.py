@@ -17,6 +17,7 @@ from scheduler.core.idle_law import freed, going
 from scheduler.core.moves_law import landed, moves
 from scheduler.core.plan import Admit, Place, Plan
 from scheduler.core.reasons import PreemptRule, ReasonCode
+from scheduler.core.shares_law import is_as_charged, shares
 from scheduler.core.snapshot import (
     DeviceMode,
     DeviceView,
@@ -176,6 +177,7 @@ def _rooms(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
                 taken.setdefault(device, []).append((span, new))
     for device, spans in taken.items():
         yield from _overlaps(device, sorted(spans))
+    yield from shares(snapshot, devices, placed, held)
     yield from _media(snapshot, [*placed, *held], placed)
     yield from _cores_and_memory(snapshot, placed, held)
 
@@ -191,11 +193,10 @@ def _overlaps(device: DeviceId, spans: list[tuple[Span, bool]]) -> Iterator[str]
 
 def _spans(place: Place, flavor: FlavorView, devices: dict[DeviceId, DeviceView]) -> Iterator[str]:
     where = f"a pod of {place.pod_set} on node {place.node}"
-    widths = sum(span.width for _, span in place.spans)
     if flavor.kind is FlavorKind.CPU:
         right = not place.spans
     elif flavor.kind is FlavorKind.SHARE:
-        right = widths == place.amount_milli and len({d for d, _ in place.spans}) == 1
+        right = is_as_charged(place, devices)
     else:
         right = len(place.spans) * ONE_MILLI == place.amount_milli
     if not right:

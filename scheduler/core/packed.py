@@ -1,15 +1,18 @@
-"""The nodes of a draft whose devices may be shared, as a `Packing` of each cluster.
+"""The nodes of a draft whose devices may be shared, as packings of each cluster.
 
 A node stands in it when its whole devices are all of one model and shared in one way; the others
-go by the pools of the index. The mix that is expected is what waits and what runs: it will come
-again. No packing is made before the first pod is sought a seat.
+go by the pools of the index. Nodes that cut their devices into other numbers of replicas have a
+packing of their own, in which a share is as large as what it takes there. The mix that is expected
+is what waits and what runs: it will come again. No packing is made before the first pod is sought
+a seat.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
+from scheduler.core import replicas
 from scheduler.core.compiled import compiled
 from scheduler.core.fit import Room
 from scheduler.core.shapes import LARGEST, MOST_DEVICES, MOST_MODELS, Node, Shape
@@ -33,23 +36,52 @@ class _Kind(NamedTuple):
 
     model: str
     shares: Isolation
+    replicas: int
 
 
-class Sought(NamedTuple):
-    """A place for one pod, among the nodes of one cluster."""
+class _Group(NamedTuple):
+    """The nodes of a cluster that are packed together."""
 
-    packing: "Packing"
-    shape: Shape
-    rooms: Sequence[Room]
+    cluster: ClusterId
+    replicas: int
+
+
+class _Seat(NamedTuple):
+    """Where a node stands: its number in its group, and that of its kind."""
+
+    group: _Group
+    number: int
+    kind: int
+
+
+class Sought:
+    """A place for one pod, on the nodes that it contains: of groups of one cluster, of which those
+    where it takes least go first."""
+
+    def __init__(
+        self,
+        *,
+        shapes: Mapping[_Group, tuple["Packing", Shape]],
+        rooms: Mapping[_Group, Sequence[Room]],
+        seats: Mapping[NodeId, _Seat],
+    ) -> None:
+        self._shapes = sorted(shapes.items(), key=lambda each: (each[1][1].gpu_milli, each[0]))
+        self._groups = shapes.keys()
+        self._rooms = rooms
+        self._seats = seats
+
+    def __contains__(self, node: NodeId) -> bool:
+        return node in self._seats and self._seats[node].group in self._groups
 
     def best(self) -> tuple[Room, tuple[DeviceId, ...]] | None:
         """The node, and devices on it; None when the pod fits on none of these nodes."""
-        seat = self.packing.best(self.shape)
-        if seat is None:
-            return None
-        room = self.rooms[seat.node]
-        devices = [device.id for device in _devices(room)]
-        return room, tuple(devices[number] for number in seat.devices)
+        for group, (packing, shape) in self._shapes:
+            seat = packing.best(shape)
+            if seat is not None:
+                room = self._rooms[group][seat.node]
+                devices = [device.id for device in _devices(room)]
+                return room, tuple(devices[number] for number in seat.devices)
+        return None
 
 
 class Packed:
@@ -62,15 +94,16 @@ class Packed:
         found = [(cluster, room, kind) for cluster, room in rooms if (kind := _kind(room))]
         listed = sorted({kind for _, _, kind in found})[:MOST_MODELS]
         self._kinds = {kind: number for number, kind in enumerate(listed)}
-        self._rooms: dict[ClusterId, list[Room]] = {}
-        self._seats: dict[NodeId, tuple[ClusterId, int, int]] = {}
+        self._rooms: dict[_Group, list[Room]] = {}
+        self._seats: dict[NodeId, _Seat] = {}
         for cluster, room, kind in found:
             if kind in self._kinds:
-                beside = self._rooms.setdefault(cluster, [])
-                self._seats[room.node.id] = cluster, len(beside), self._kinds[kind]
+                group = _Group(cluster, kind.replicas)
+                beside = self._rooms.setdefault(group, [])
+                self._seats[room.node.id] = _Seat(group, len(beside), self._kinds[kind])
                 beside.append(room)
-        self._packings: dict[ClusterId, Packing] = {}
-        self._mix: Counter[Shape] | None = None
+        self._packings: dict[_Group, Packing] = {}
+        self._mixes: dict[int, Counter[Shape]] = {}
         self._accepting: dict[tuple[FlavorId, ...], int] = {}
 
     def __contains__(self, node: NodeId) -> bool:
@@ -78,49 +111,54 @@ class Packed:
 
     def refresh(self, room: Room) -> None:
         """The room has changed."""
-        cluster, rank, kind = self._seats.get(room.node.id, (None, 0, 0))
-        if cluster in self._packings:
-            self._packings[cluster].update(rank, _node(room, kind))
+        seat = self._seats.get(room.node.id)
+        if seat is not None and seat.group in self._packings:
+            self._packings[seat.group].update(seat.number, _node(room, seat.kind))
 
     def sought(
         self, *, cluster: ClusterId, pod_set: PodSetView, flavor: FlavorView
     ) -> "Sought | None":
         """What such a pod seeks here; None when these nodes go by the index for it."""
-        shape = self._shape(pod_set, (flavor.id,)) if self._rooms else None
-        packing = self._packing(cluster) if shape else None
-        if shape is None or packing is None or not packing.takes(shape):
-            return None
-        return Sought(packing, shape, self._rooms[cluster])
+        found: dict[_Group, tuple[Packing, Shape]] = {}
+        for group in self._rooms:
+            if group.cluster == cluster:
+                shape = self._shape(pod_set, (flavor.id,), group.replicas)
+                packing = self._packing(group) if shape else None
+                if shape and packing and packing.takes(shape):
+                    found[group] = packing, shape
+        return Sought(shapes=found, rooms=self._rooms, seats=self._seats) if found else None
 
-    def _packing(self, cluster: ClusterId) -> "Packing | None":
-        packing, rooms = self._packings.get(cluster), self._rooms.get(cluster)
-        if packing is None and rooms and (fragmentation := compiled("fragmentation")):
-            if self._mix is None:
-                self._mix = self._expected()
-            nodes = (_node(room, self._seats[room.node.id][2]) for room in rooms)
-            packing = fragmentation.Packing(nodes=nodes, mix=self._mix)
-            self._packings[cluster] = packing
+    def _packing(self, group: _Group) -> "Packing | None":
+        packing, rooms = self._packings.get(group), self._rooms[group]
+        if packing is None and (fragmentation := compiled("fragmentation")):
+            nodes = (_node(room, self._seats[room.node.id].kind) for room in rooms)
+            packing = fragmentation.Packing(nodes=nodes, mix=self._expected(group.replicas))
+            self._packings[group] = packing
         return packing
 
-    def _expected(self) -> Counter[Shape]:
-        mix: Counter[Shape] = Counter()
+    def _expected(self, cut: int) -> Counter[Shape]:
+        """The pods that are like to come, as nodes with so many replicas see them."""
+        if cut in self._mixes:
+            return self._mixes[cut]
+        mix = self._mixes[cut] = Counter()
         waiting = (pending.pod_sets for pending in self._snapshot.pending)
         running = (held.pod_sets for held in self._snapshot.holding)
         for pod_set in chain.from_iterable(chain(waiting, running)):
-            shape = self._shape(pod_set, pod_set.flavors)
+            shape = self._shape(pod_set, pod_set.flavors, cut)
             if shape is not None:
                 mix[shape] += pod_set.count
         return mix
 
-    def _shape(self, pod_set: PodSetView, flavors: tuple[FlavorId, ...]) -> Shape | None:
+    def _shape(self, pod_set: PodSetView, flavors: tuple[FlavorId, ...], cut: int) -> Shape | None:
         """None when the pod is of no use here: too large for any node, or not for these kinds."""
         kinds = self._accepting.get(flavors)
         if kinds is None:
             kinds = sum(1 << n for kind, n in self._kinds.items() if self._accepts(flavors, kind))
             self._accepting[flavors] = kinds
-        shape = Shape(
-            pod_set.cpu_milli, pod_set.memory_mib, pod_set.gpu_count, pod_set.gpu_milli, kinds
-        )
+        milli = pod_set.gpu_milli
+        if milli < ONE_MILLI:
+            milli = replicas.taken_milli(asked_milli=milli, replicas=cut)
+        shape = Shape(pod_set.cpu_milli, pod_set.memory_mib, pod_set.gpu_count, milli, kinds)
         return shape if kinds and shape.possible else None
 
     def _accepts(self, flavors: tuple[FlavorId, ...], kind: _Kind) -> bool:
@@ -148,16 +186,24 @@ def _kind(room: Room) -> _Kind | None:
     if room.node.cpu_milli >= LARGEST or room.node.memory_mib >= LARGEST:
         return None
     first = devices[0]
-    alike = all(d.model == first.model and d.shares is first.shares for d in devices)
-    return _Kind(first.model, first.shares) if first.shares and alike else None
+    if first.shares is None:
+        return None
+    kind = _Kind(first.model, first.shares, first.replicas)
+    alike = all((d.model, d.shares, d.replicas) == kind for d in devices)
+    return kind if alike else None
 
 
 def _node(room: Room, kind: int) -> Node:
     """A device that takes nothing new has nothing free, nor have cores that are overdrawn."""
-    free = (
-        ONE_MILLI - room.taken[device.id].bit_count()
-        if device.usable and device.id not in room.broken
-        else 0
+    free = tuple(
+        _free_milli(room, device) if device.usable and device.id not in room.broken else 0
         for device in _devices(room)
     )
-    return Node(max(0, room.cpu_milli), max(0, room.memory_mib), kind, tuple(free))
+    return Node(max(0, room.cpu_milli), max(0, room.memory_mib), kind, free)
+
+
+def _free_milli(room: Room, device: DeviceView) -> int:
+    """Of a device in part use, what shares may still take."""
+    bits = room.taken[device.id]
+    beyond = replicas.unshared(replicas=device.replicas) if bits else 0
+    return ONE_MILLI - (bits | beyond).bit_count()

@@ -6,7 +6,7 @@ memory are not looked at here; `Room.misfit` decides.
 
 from collections.abc import Iterator
 
-from scheduler.core import mig
+from scheduler.core import mig, replicas
 from scheduler.core.fit import FULL, Room
 from scheduler.core.slices import Slices
 from scheduler.core.snapshot import (
@@ -33,11 +33,14 @@ def pick(*, room: Room, pod_set: PodSetView, flavor: FlavorView, slices: Slices)
     return _cut_new(room, pod_set.gpu_count, flavor, slices) if found is None else found
 
 
-def spans_on(*, room: Room, devices: tuple[DeviceId, ...], milli: int) -> Spans:
-    """Spans on devices that were chosen: the whole of empty ones, or `milli` of a single one."""
-    if milli == ONE_MILLI:
+def spans_on(
+    *, room: Room, devices: tuple[DeviceId, ...], milli: int, flavor: FlavorView
+) -> Spans:
+    """Spans on devices that were chosen: the whole of empty ones, or of a single one what a share
+    of `milli` takes."""
+    if flavor.kind is not FlavorKind.SHARE:
         return tuple((device, WHOLE_DEVICE) for device in devices)
-    return tuple((d, span) for d in devices for span in _fill(room.taken[d], milli))
+    return tuple(spans for d in devices for spans in _share(room, room.devices[d], milli))
 
 
 def _usable(room: Room, mode: DeviceMode, flavor: FlavorView) -> Iterator[DeviceView]:
@@ -65,14 +68,21 @@ def _part(room: Room, milli: int, flavor: FlavorView) -> Spans | None:
     best, least = None, ONE_MILLI + 1
     for device in _usable(room, DeviceMode.WHOLE, flavor):
         if device.shares is flavor.isolation:
-            free = ONE_MILLI - room.taken[device.id].bit_count()
+            bits = room.taken[device.id]
+            free = replicas.largest_milli(bits=bits, replicas=device.replicas)
             if milli <= free < least:
                 best, least = device, free
-    if best is None:
-        return None
-    if least == ONE_MILLI:
-        return ((best.id, Span(0, milli)),)
-    return tuple((best.id, span) for span in _fill(room.taken[best.id], milli))
+    return None if best is None else _share(room, best, milli)
+
+
+def _share(room: Room, device: DeviceView, milli: int) -> Spans:
+    """On a device that has as much free."""
+    bits, cut = room.taken[device.id], device.replicas
+    width = replicas.taken_milli(asked_milli=milli, replicas=cut)
+    if not bits:
+        return ((device.id, Span(0, width)),)
+    taken = bits | replicas.unshared(replicas=cut)
+    return tuple((device.id, span) for span in _fill(taken, width))
 
 
 def _fill(taken: int, milli: int) -> list[Span]:

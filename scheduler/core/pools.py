@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from scheduler.core import mig
+from scheduler.core import mig, replicas
 from scheduler.core.draft import Draft
 from scheduler.core.fit import FULL, Room
 from scheduler.core.snapshot import (
@@ -191,8 +191,7 @@ class _Pool:
             elif any(
                 shape.fits(room)
                 and shape.gpu_count <= max(empty, 1)
-                and shape.gpu_milli <= left.bit_count()
-                and (flavor.kind is FlavorKind.SHARE or left == FULL)
+                and shape.gpu_milli <= _largest_milli(device, flavor, left)
                 for shape in shapes
             ):
                 useful = left
@@ -226,6 +225,13 @@ class _Pool:
             scattered * ONE_MILLI // self.free_milli if self.free_milli else 0,
             tuple(gangs),
         )
+
+
+def _largest_milli(device: DeviceView, flavor: FlavorView, left: int) -> int:
+    """The most that a pod of the flavor may ask for of a device with these bits left."""
+    if flavor.kind is not FlavorKind.SHARE:
+        return ONE_MILLI if left == FULL else 0
+    return replicas.largest_milli(bits=FULL & ~left, replicas=device.replicas)
 
 
 def _axis(device: DeviceView) -> int:

@@ -60,6 +60,7 @@ class FaultKind(StrEnum):
     TOO_DEEP = "too-deep"  # a cohort below too many others
     ILLEGAL_SLICES = "illegal-slices"  # MIG slices that the model has not, or that overlap
     OVER_ALLOCATED = "over-allocated"  # two holders of one part of a device
+    ODD_SHARE = "odd-share"  # one that is not of whole replicas of its device
     NEGATIVE_FREE = "negative-free"  # more cores or memory held than the node has
     RESERVATION = "reservation"  # one that nobody can mean
     BUDGET = "budget"  # one that nobody can mean

@@ -9,6 +9,7 @@ from enum import StrEnum
 from scheduler.core.plan import Landing
 from scheduler.core.units import (
     NOBODY,
+    ONE_MILLI,
     ArrayId,
     BudgetId,
     ClusterId,
@@ -79,7 +80,8 @@ class SliceView:
 
 @dataclass(frozen=True, slots=True)
 class DeviceView:
-    """One device. `shares` names the isolation that its shares give, None when it can't be shared.
+    """One device. `shares` names the isolation that its shares give, None when it can't be shared;
+    each of them takes whole ones of its `replicas`, 1 to 1000.
 
     A device that is not `usable` (sick, or gone from allocatable) takes nothing new.
     """
@@ -91,6 +93,7 @@ class DeviceView:
     slices: tuple[SliceView, ...] = ()
     shares: Isolation | None = None
     usable: bool = True
+    replicas: int = ONE_MILLI
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,8 @@ class Capacity:
     usable: bool
 
 
-# The mask of a device's taken memory slices, of which a device has eight at most.
+# The mask of a device's taken memory slices, of which a device has eight at most. What is free of
+# a shared device is what shares may ask of its free replicas (core.replicas).
 _DEVICES = """
 WITH live AS (
     SELECT device_id,
@@ -46,9 +47,11 @@ SELECT n.cluster_id, d.model, d.mode,
        n.share_isolation,
        CASE WHEN d.mode = 'mig-dynamic' THEN coalesce(l.mask, 0)::int ELSE 0 END,
        count(*), count(*) FILTER (WHERE l.device_id IS NULL),
-       sum(1000 - coalesce(l.width, 0))::bigint
+       sum(greatest(n.share_replicas * part.width - coalesce(l.width, 0), 0) / part.width
+           * 1000 / n.share_replicas)::bigint
 FROM clusters_device d
 JOIN clusters_node n ON n.id = d.node_id
+CROSS JOIN LATERAL (SELECT 1000 / n.share_replicas AS width) part
 LEFT JOIN live l ON l.device_id = d.id
 WHERE d.usable AND d.gone_at IS NULL AND n.gone_at IS NULL AND n.ready AND n.schedulable
 GROUP BY 1, 2, 3, 4, 5

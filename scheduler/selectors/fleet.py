@@ -29,6 +29,7 @@ from scheduler.core.snapshot import (
     SliceView,
 )
 from scheduler.core.units import (
+    ONE_MILLI,
     ClusterId,
     CohortId,
     DeviceId,
@@ -185,6 +186,7 @@ def clusters() -> tuple[ClusterView, ...]:
 _NODES = """
 SELECT id::text, cluster_id::text, name, greatest(cpu_milli - foreign_cpu_milli, 0),
        greatest(memory_mib - foreign_memory_mib, 0), ready AND schedulable, share_isolation,
+       share_replicas,
        array(SELECT coalesce(labels ->> label, '')
              FROM unnest(%s::text[]) WITH ORDINALITY AS level(label, nth) ORDER BY nth)
 FROM clusters_node WHERE gone_at IS NULL ORDER BY id
@@ -205,9 +207,10 @@ def _read_inventory(key: tuple[Row, ...]) -> tuple[ClusterView, ...]:
     for device, profile, start, end in rows(_SLICES):
         slices.setdefault(device, []).append(SliceView(profile, Span(start, end)))
     nodes = rows(_NODES, [list(settings.BERTH_TOPOLOGY_LEVELS.values())])
-    shares = {row[0]: Isolation(row[6]) if row[6] else None for row in nodes}
+    shares = {row[0]: (Isolation(row[6]), row[7]) for row in nodes if row[6]}
     devices: dict[str, list[DeviceView]] = {}
     for id, node, ordinal, model, mode, usable in rows(_DEVICES):
+        isolation, replicas = shares.get(node, (None, ONE_MILLI))
         devices.setdefault(node, []).append(
             DeviceView(
                 DeviceId(id),
@@ -215,14 +218,15 @@ def _read_inventory(key: tuple[Row, ...]) -> tuple[ClusterView, ...]:
                 model,
                 DeviceMode(mode),
                 tuple(slices.get(id, ())),
-                shares[node],
+                isolation,
                 usable,
+                replicas,
             )
         )
     global _nodes
     by_cluster: dict[str, list[NodeView]] = {}
     known: dict[str, NodeView] = {}
-    for id, cluster, name, cpu_milli, memory_mib, usable, _, topology in nodes:
+    for id, cluster, name, cpu_milli, memory_mib, usable, *_, topology in nodes:
         view = NodeView(
             NodeId(id), name, cpu_milli, memory_mib, tuple(devices.get(id, ())), usable,
             tuple(topology),

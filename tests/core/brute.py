@@ -36,8 +36,10 @@ def everywhere(on: NodeView, pod_set: PodSetView, flavor: FlavorId) -> Iterator[
         if kind is FlavorKind.WHOLE:
             spans = [WHOLE_DEVICE]
         elif kind is FlavorKind.SHARE:
-            starts = range(0, 1000 - pod_set.gpu_milli + 1, 100)
-            spans = [Span(start, start + pod_set.gpu_milli) for start in starts]
+            width = 1000 // device.replicas
+            taken = -(-pod_set.gpu_milli * device.replicas // 1000) * width
+            starts = range(0, device.replicas * width - taken + 1, max(width, 100))
+            spans = [Span(start, start + taken) for start in starts]
         else:
             axis = 8 if device.mode is not DeviceMode.WHOLE else 0
             spans = [Span(s, e) for s in range(axis) for e in range(s + 1, axis + 1)]

@@ -81,6 +81,7 @@ def device(
     dynamic: bool = False,
     shares: Isolation | None = None,
     usable: bool = True,
+    replicas: int = ONE_MILLI,
 ) -> DeviceView:
     """`cut` lists its slices as (profile, start, end); "n1/3" is number 3 of n1."""
     mode = DeviceMode.MIG_STATIC if cut else DeviceMode.WHOLE
@@ -92,6 +93,7 @@ def device(
         tuple(SliceView(profile, Span(start, end)) for profile, start, end in cut),
         shares,
         usable,
+        replicas,
     )
 
 
@@ -107,20 +109,16 @@ def node(
     shares: Isolation | None = None,
     usable: bool = True,
     at: str = "",
+    replicas: int = ONE_MILLI,
 ) -> NodeView:
     """`at` has its value of each level of the topology, "/" between: "zone/rack"."""
-    return NodeView(
-        NodeId(name),
-        name,
-        cores * 1000,
-        memory_gib * 1024,
-        tuple(
-            device(f"{name}/{i}", model, cut=cut, dynamic=dynamic, shares=shares)
-            for i in range(gpus)
-        ),
-        usable,
-        tuple(at.split("/")) if at else (),
+    devices = (
+        device(f"{name}/{i}", model, cut=cut, dynamic=dynamic, shares=shares, replicas=replicas)
+        for i in range(gpus)
     )
+    stands = tuple(at.split("/")) if at else ()
+    cpu_milli, memory_mib = cores * 1000, memory_gib * 1024
+    return NodeView(NodeId(name), name, cpu_milli, memory_mib, tuple(devices), usable, stands)
 
 
 def cluster(name: str, nodes: Iterable[NodeView], *, usable: bool = True) -> ClusterView:

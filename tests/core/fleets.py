@@ -50,6 +50,8 @@ PROJECTS = ("a", "b", "c")
 CUT = (("2g.20gb", 0, 2), ("1g.10gb", 2, 3), ("1g.10gb", 3, 4), ("3g.40gb", 4, 8))
 LEAST_RUN_S = 300
 """The longest that any project's work may run before it is evicted."""
+CUT_INTO = (1000, 4, 3)
+"""Replicas of a shared device, on the first, second and third node of a cluster."""
 QUOTED = ("h100", "_1g", "_1gme", "_2g", "_3g", "t4", "t4share", "cpu")
 
 
@@ -248,6 +250,7 @@ def _node(pick: Random, name: str) -> NodeView:
         cut=CUT if kind == "static" else (),
         shares=Isolation.MEMORY if kind == "shared" else None,
         usable=pick.random() < 0.95,
+        replicas=CUT_INTO[int(name[-1])] if kind == "shared" else 1000,
     )
     if gpus and pick.random() < 0.15:
         made = replace(made, devices=(replace(made.devices[0], usable=False), *made.devices[1:]))

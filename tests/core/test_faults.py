@@ -16,11 +16,12 @@ from scheduler.core.invariants import violations
 from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import FaultKind, ReasonCode, Subject, describe
-from scheduler.core.snapshot import ReservationView, Snapshot
+from scheduler.core.snapshot import Isolation, ReservationView, Snapshot
 from scheduler.core.sound import sound
 from scheduler.core.units import FlavorId, ProjectId
 from tests.core.build import (
     AT,
+    T4,
     Quota,
     cohort,
     cpu_pods,
@@ -53,6 +54,16 @@ CASES = [
         FaultKind.OVER_ALLOCATED, Subject.DEVICE, "n1/0",
         "node n1 is held twice, by placements r-0 [0, 1000) and s-0 [0, 1000)",
         holding=[runs("r", "a", "n1/0"), runs("s", "a", "n1/0")],
+    ),
+    _case(
+        FaultKind.ODD_SHARE, Subject.DEVICE, "n1/0",
+        "node n1 is held by placement r-0 in other parts than its replicas of 250 thousandths",
+        nodes=[node("n1", 1, T4, shares=Isolation.MEMORY, replicas=4), *NODES[1:]],
+        holding=[runs("r", "a", "n1/0", flavor="t4share", span=(0, 300))],
+    ),
+    _case(
+        FaultKind.QUANTITY, Subject.DEVICE, "n1/0", "has 0 replicas; right would be 1 to 1000",
+        nodes=[node("n1", 1, T4, shares=Isolation.MEMORY, replicas=0), *NODES[1:]],
     ),
     _case(
         FaultKind.NEGATIVE_FREE, Subject.NODE, "n1", "cpu_milli 64000 and holders of 65000: -1000",

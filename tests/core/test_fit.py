@@ -16,6 +16,7 @@ STATIC = node("n1", gpus=1, cut=CUT)
 DYNAMIC = node("n1", gpus=1, dynamic=True)
 MEDIA_CUT = node("n1", gpus=1, cut=(("1g.10gb+me", 0, 1), ("1g.10gb+me", 1, 2)))
 SHARED = node("n1", gpus=2, model=T4, shares=Isolation.MEMORY)
+IN_THREE = node("n1", gpus=1, model=T4, shares=Isolation.MEMORY, replicas=3)
 
 
 def place(
@@ -164,6 +165,30 @@ def held(*holders: tuple[str, tuple[int, int], str]) -> list[HeldView]:
             held(("n1/0", (0, 500), "h100"), ("n1/0", (400, 600), "h100")),
             Misfit.DEVICE_UNUSABLE,
             id="a device on which two holders overlap already",
+        ),
+        pytest.param(
+            IN_THREE, place("t4share", (0, 0, 666), amount=334), [], None, id="two of 3 replicas"
+        ),
+        pytest.param(
+            IN_THREE,
+            place("t4share", (0, 0, 334), amount=334),
+            [],
+            Misfit.AMOUNT,
+            id="a share in less than the replicas that hold it",
+        ),
+        pytest.param(
+            IN_THREE,
+            place("t4share", (0, 667, 1000), amount=333),
+            [],
+            Misfit.ILLEGAL_SPAN,
+            id="a share in what is of no replica",
+        ),
+        pytest.param(
+            IN_THREE,
+            place("t4share", (0, 666, 999), amount=333),
+            held(("n1/0", (0, 300), "t4share")),
+            Misfit.DEVICE_UNUSABLE,
+            id="a device with a share from before it had its replicas",
         ),
         pytest.param(STATIC, place("1g", (0, 1, 2)), [], None, id="a slice that exists"),
         pytest.param(

@@ -24,7 +24,7 @@ from tests.core.world import CLUSTERS, COHORTS, PROJECTS, Queue, World
 
 FLAVORS = ("h100", "1g", "3g", "t4share", "cpu")
 MEMBERS = (*PROJECTS, *COHORTS)
-KINDS = ("whole", "cut on demand", "shared")
+KINDS = ("whole", "cut on demand", "shared", "in replicas")
 QUOTAS = st.builds(
     Quota,
     st.integers(0, 2),
@@ -39,7 +39,15 @@ def hardware(kind: str, name: str) -> NodeView:
         return node(name, gpus=3, cores=8, memory_gib=8)
     if kind == "cut on demand":
         return node(name, gpus=1, dynamic=True, cores=8, memory_gib=8)
-    return node(name, gpus=2, model=T4, shares=Isolation.MEMORY, cores=8, memory_gib=8)
+    return node(
+        name,
+        gpus=2,
+        model=T4,
+        shares=Isolation.MEMORY,
+        cores=8,
+        memory_gib=8,
+        replicas=1000 if kind == "shared" else 3,
+    )
 
 
 def a_pod_set(flavor: str, *, most: int, least: int, size: int) -> PodSetView:
