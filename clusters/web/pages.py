@@ -1,6 +1,6 @@
 """Clusters: what each has and what is free, and the map of one with who holds which span."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from clusters import selectors
-from clusters.models import DeviceMode
+from clusters.models import DeviceMode, Isolation
 from clusters.web.pools import cards
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
@@ -19,6 +19,7 @@ from controlplane.kernel.errors import NotFound
 from controlplane.kernel.htmx import minute, page, partial, revision, unchanged
 from scheduler.selectors import capacity, hardware, pools
 from scheduler.selectors.hardware import ClusterFacts, DeviceFacts, NodeFacts, SpanHeld
+from scheduler.selectors.offers import TAGS
 from tenants.access import Action, Actor
 
 OTHERS = "Others"
@@ -26,9 +27,10 @@ OTHERS = "Others"
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """One flavor in a cluster."""
+    """One flavor in a cluster. `tag` is as in `offers.TAGS`."""
 
     flavor: str
+    tag: str
     total_milli: int
     free_milli: int
 
@@ -89,10 +91,12 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
 def _totals() -> dict[UUID, tuple[Total, ...]]:
     """Cluster → its flavors, whole GPUs first."""
     flavors = selectors.flavors_by_kind()
-    names = {flavor.id: flavor.name for flavor in flavors}
+    known = {flavor.id: flavor for flavor in flavors}
     found: dict[UUID, list[Total]] = {}
     for one in capacity.by_flavor_and_cluster(flavors=flavors):
-        total = Total(names[one.flavor_id], one.total_milli, one.free_milli)
+        flavor = known[one.flavor_id]
+        tag = TAGS[Isolation(flavor.isolation)]
+        total = Total(flavor.name, tag, one.total_milli, one.free_milli)
         found.setdefault(one.cluster_id, []).append(total)
     return {cluster: tuple(totals) for cluster, totals in found.items()}
 
@@ -111,7 +115,7 @@ def _map(actor: Actor, facts: ClusterFacts, nodes: Sequence[NodeFacts]) -> Devic
                 nodes=[
                     maps.Node(
                         name=node.name,
-                        model=_models(node.devices),
+                        model=_hardware(node),
                         devices=[_device(device, by_tenant=by_tenant) for device in node.devices],
                         state=node.state,
                         url=f"{address}?node={node.name}",
@@ -132,8 +136,10 @@ def _owners(actor: Actor, *, by_tenant: bool) -> list[str]:
     return [*first, *nobody, OTHERS, *names[TONES - 1 :]]
 
 
-def _models(devices: Iterable[DeviceFacts]) -> str:
-    return ", ".join(dict.fromkeys(device.model for device in devices))
+def _hardware(node: NodeFacts) -> str:
+    """Its models, and what keeps those apart who share one of its GPUs: "L4, no isolation"."""
+    models = dict.fromkeys(device.model for device in node.devices)
+    return ", ".join(filter(None, (*models, TAGS[node.isolation])))
 
 
 def _device(device: DeviceFacts, *, by_tenant: bool) -> maps.Device:

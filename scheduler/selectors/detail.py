@@ -13,6 +13,7 @@ from uuid import UUID
 from django.db.models import F
 from django.db.models.lookups import IsNull
 
+from clusters.models import Isolation
 from scheduler.core.failures import Retries
 from scheduler.core.losses import gpu_hours
 from scheduler.core.reasons import in_units, moment
@@ -23,6 +24,7 @@ from scheduler.selectors.accrual import Cost
 from scheduler.selectors.dispatch import Dispatch, failing
 from scheduler.selectors.idleness import Idle
 from scheduler.selectors.listing import Asked, Line
+from scheduler.selectors.offers import TAGS
 from scheduler.selectors.standing import Standing
 from tenants.selectors.prices import Prices
 
@@ -77,7 +79,8 @@ class PodSpan:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """One pod of an attempt."""
+    """One pod of an attempt. `tag` says what keeps it apart from who shares its device; "" when
+    nobody does."""
 
     name: str
     rank: int
@@ -90,6 +93,7 @@ class Pod:
     end_reason: str
     succeeded: bool | None
     spans: tuple[PodSpan, ...]
+    tag: str = ""
 
     @property
     def span_texts(self) -> tuple[str, ...]:
@@ -330,6 +334,7 @@ def _pods(attempt: Attempt) -> tuple[Pod, ...]:
             end_reason=row.end_reason,
             succeeded=row.succeeded,
             spans=spans.get(row.id, ()),
+            tag=TAGS[Isolation(row.flavor.isolation)],
         )
         for row in rows
     )

@@ -10,7 +10,7 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Count, Q, QuerySet, Sum
 
-from clusters.models import Cluster, ClusterState, Device, DeviceMode, DeviceSlice, Node
+from clusters.models import Cluster, ClusterState, Device, DeviceMode, DeviceSlice, Isolation, Node
 from controlplane.kernel.errors import NotFound
 from scheduler.core import mig
 from scheduler.core.lifecycle import State
@@ -88,11 +88,14 @@ class DeviceFacts:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
+    """`isolation` is what keeps those apart who share one of its devices."""
+
     name: str
     state: str
     cpu_milli: int
     memory_mib: int
     devices: tuple[DeviceFacts, ...]
+    isolation: Isolation = Isolation.HARDWARE
 
 
 def axis(*, model: str, mode: str) -> int:
@@ -189,6 +192,7 @@ def nodes(*, actor: Actor, cluster_id: UUID, node: str | None = None) -> tuple[N
             cpu_milli=n.cpu_milli,
             memory_mib=n.memory_mib,
             devices=tuple(by_node.get(n.id, ())),
+            isolation=Isolation(n.share_isolation or Isolation.HARDWARE),
         )
         for n in found
     )

@@ -82,6 +82,12 @@ SHARED = {
     Isolation.MEMORY: "Memory limits only: a fault hits the neighbours too",
     Isolation.HARDWARE: "Hardware",
 }
+TAGS = {
+    Isolation.NONE: "no isolation",
+    Isolation.MEMORY: "memory limits only",
+    Isolation.HARDWARE: "",
+}
+"""As `SHARED`, in a tag beside what is shared; "" for what nobody shares."""
 
 
 def offers(*, prices: Prices) -> tuple[Offer, ...]:

@@ -82,6 +82,19 @@ def test_shares_sum_up_free_thousandths_of_their_isolation(cast: Cast, north: Cl
     assert amounts(limited) == (0, 0)
 
 
+def test_of_a_shared_device_that_is_free_which_its_replicas_still_give(
+    cast: Cast, north: Cluster
+) -> None:
+    shared = factories.flavor("a10-shared", FlavorKind.SHARE, model="NVIDIA-A10")
+    node = factories.node(
+        north, gpus=2, model="NVIDIA-A10", share_isolation="none", share_replicas=3
+    )
+    hold(cast, node, shared, 0, 0, 333)
+    assert amounts(shared) == (2000, 1666)
+    hold(cast, node, shared, 0, 333, 999)
+    assert amounts(shared) == (2000, 1000)
+
+
 def test_cores_are_what_nobody_holds(cast: Cast, north: Cluster) -> None:
     cpu = factories.cpu_flavor()
     node = factories.node(north, gpus=0, cpu_milli=96_000, foreign_cpu_milli=6000)

@@ -53,6 +53,25 @@ def test_slices_lie_where_they_are(browse: Browse, cast: Cast, shop: Shop) -> No
     assert device.marks == ("25%", "37.5%")
 
 
+@pytest.mark.parametrize(
+    ("isolation", "tag"), [("none", "no isolation"), ("memory", "memory limits only")]
+)
+def test_what_keeps_neighbours_apart_is_told_of_shared_gpus(
+    browse: Browse, cast: Cast, shop: Shop, isolation: str, tag: str
+) -> None:
+    factories.flavor("a10.share", FlavorKind.SHARE, model="NVIDIA-A10", isolation=isolation)
+    factories.node(
+        shop.north, "n3", gpus=1, model="NVIDIA-A10", share_isolation=isolation, share_replicas=4
+    )
+    answer = browse(cast.ben).get(URL)
+    models = {node.name: node.model for node in answer.context["map"].clusters[0].nodes}
+    assert models["n3"] == f"NVIDIA-A10, {tag}"
+    assert "," not in models["n1"]
+    told = f'a10.share <span class="tag">{tag}</span>'
+    assert told in answer.content.decode()
+    assert told in browse(cast.ben).get(reverse("cluster-list")).content.decode()
+
+
 def test_one_node_can_be_looked_at(browse: Browse, cast: Cast, shop: Shop) -> None:
     drawn = browse(cast.ben).get(URL, {"node": "n2"}).context["map"]
     assert [node.name for node in drawn.clusters[0].nodes] == ["n2"]

@@ -126,6 +126,25 @@ def test_a_device_of_four_slices_has_four(
     assert text in browse(cast.ben).get(url(work)).content.decode()
 
 
+@pytest.mark.parametrize(
+    ("isolation", "tag"), [("none", "no isolation"), ("memory", "memory limits only")]
+)
+def test_beside_a_share_stands_what_keeps_its_neighbours_apart(
+    browse: Browse, cast: Cast, shop: Shop, isolation: str, tag: str
+) -> None:
+    shared = factories.flavor(
+        "a10.share", FlavorKind.SHARE, model="NVIDIA-A10", isolation=isolation
+    )
+    node = factories.node(
+        shop.north, "n3", gpus=1, model="NVIDIA-A10", share_isolation=isolation, share_replicas=4
+    )
+    work = factories.workload(cast.detection, cast.ben, [shared], state=State.RUNNING)
+    factories.span(factories.place(work, node, shared), node.devices.get(), 0, 250)
+    page = browse(cast.ben)
+    assert f'a10.share <span class="tag">{tag}</span>' in page.get(url(work)).content.decode()
+    assert "isolation" not in page.get(url(shop.running)).content.decode()
+
+
 def test_a_known_device_needs_no_such_note(browse: Browse, cast: Cast, shop: Shop) -> None:
     type(shop.device).objects.filter(id=shop.device.id).update(uuid="GPU-1")
     page = browse(cast.ben).get(url(shop.running)).content.decode()
