@@ -39,7 +39,7 @@ class Keyset(BasePagination):
         cursor = request.query_params.get("cursor")
         if cursor is not None:
             self.started = True
-            queryset = queryset.filter(after(self.order, self._values(queryset.model, cursor)))
+            queryset = queryset.filter(after(self.order, self._values(queryset, cursor)))
         rows = list(queryset.order_by(*self.order)[: limit + 1])
         if len(rows) > limit:
             rows.pop()
@@ -51,7 +51,9 @@ class Keyset(BasePagination):
     def get_paginated_response(self, data: Any) -> Response:  # Any: the rows, shaped
         raise NotImplementedError("ApiView.page answers")
 
-    def _values(self, model: type[Model], cursor: str) -> list[Any]:  # Any: as the fields' types
+    def _values[M: Model](
+        self, queryset: QuerySet[M], cursor: str
+    ) -> list[Any]:  # Any: as the fields' types
         fault = Invalid(
             "The cursor is none that a list gave.", pointer="?cursor", code="bad-cursor"
         )
@@ -62,7 +64,7 @@ class Keyset(BasePagination):
             values = orjson.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
             if not isinstance(values, list) or len(values) != len(self.order) or None in values:
                 raise fault
-            fields = [_field(model, name) for name in self.order]
+            fields = [_field(queryset, name) for name in self.order]
             read = [field.to_python(value) for field, value in zip(fields, values, strict=True)]
         except (ValueError, TypeError, binascii.Error, ValidationError) as error:
             raise fault from error
@@ -111,10 +113,13 @@ def _limit(text: str | None) -> int:
     )
 
 
-def _field(model: type[Model], name: str) -> "Field[Any, Any]":  # Any: of any type
-    field = model._meta.get_field(name.lstrip("-"))
+def _field[M: Model](queryset: QuerySet[M], name: str) -> "Field[Any, Any]":  # Any: of any type
+    """Of a column, or of what the query has beside them."""
+    name = name.lstrip("-")
+    beside = queryset.query.annotations.get(name)
+    field = beside.output_field if beside else queryset.model._meta.get_field(name)
     if not isinstance(field, Field):
-        raise TypeError(f"{name} is no column of {model.__name__}")
+        raise TypeError(f"{name} is no column of {queryset.model.__name__}")
     return field
 
 

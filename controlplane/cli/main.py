@@ -12,6 +12,7 @@ COMMANDS = {
     "explain": "controlplane.cli.remote:explain",
     "cancel": "controlplane.cli.remote:cancel",
     "gate": "controlplane.cli.deciding:gate",
+    "priority": "controlplane.cli.ordering:priority",
     "release": "controlplane.cli.remote:release",
     "import-trace": "controlplane.cli.trace:import_trace",
 }

@@ -266,7 +266,7 @@ def explain(client: Client, *, workload: UUID, output: str) -> None:
 def cancel(client: Client, *, work: Named, output: str) -> None:
     """Stop a workload, or all of an array."""
     made = client.post(f"{work.kind}s", work.id, "cancel")
-    _print_work(work.kind, made, output)
+    print_work(work.kind, made, output)
 
 
 @click.command()
@@ -275,10 +275,10 @@ def cancel(client: Client, *, work: Named, output: str) -> None:
 def release(client: Client, *, work: Named, output: str) -> None:
     """Let a workload, or an array, wait no more for ends that can't come."""
     made = client.post(f"{work.kind}s", work.id, "release")
-    _print_work(work.kind, made, output)
+    print_work(work.kind, made, output)
 
 
-def _print_work(kind: str, made: Json, output: str) -> None:
+def print_work(kind: str, made: Json, output: str) -> None:
     if output == "json":
         print_json(made)
     elif kind == "array":

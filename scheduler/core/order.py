@@ -1,10 +1,11 @@
 """Who is next: each project's queue has a head, and the heads are compared.
 
-Within a project: priority, then submission, then id. Between heads:
+Within a project: priority, then turn: the submission as which it queues, then that one's id. Its
+own, unless people have reordered the queue (ADR 0053). Between heads:
   1. higher priority
   2. lower share of what they borrow, then less use in the past: of the tenant, then of the
      department, then of the project
-  3. earlier submission, then id
+  3. earlier turn
 Identical requests of one project, submitter and array queue behind each other: when one does not
 fit, its like are closed with it and cost nothing more. Shares only grow while a plan admits, so
 the stored key of a head is at most too good: it is checked when it comes up, and put back if it
@@ -145,9 +146,17 @@ class Heads:
 
     def _key(self, project: ProjectId, like: _Like) -> _Key:
         head = like.waiting[-1]
-        return -head.priority, self._shares.rank(project=project), head.submitted_at, head.id
+        return -head.priority, self._shares.rank(project=project), *turn(head)
 
 
 def place_in_queue(pending: PendingView) -> _InProject:
     """The sort key of a workload in its project's queue."""
-    return -pending.priority, pending.submitted_at, pending.id
+    return -pending.priority, *turn(pending)
+
+
+def turn(pending: PendingView) -> tuple[int, str]:
+    """When the submission was as which it queues, and what sorts as the id of that one. Of two in
+    the same turn, which only a snapshot at fault has, it is the own id that decides."""
+    if pending.turn is None:
+        return pending.submitted_at, pending.id
+    return pending.turn.submitted_at, f"{pending.turn.of}\0{pending.id}"

@@ -266,12 +266,21 @@ class GateView:
 
 
 @dataclass(frozen=True, slots=True)
+class TurnView:
+    """The submission as which a workload queues that was reordered: when that was, and of whom, in
+    its project. Those of a project exchange theirs, so that no two that wait have the same."""
+
+    submitted_at: int
+    of: WorkloadId
+
+
+@dataclass(frozen=True, slots=True)
 class PendingView:
     """`clusters` empty accepts any cluster. `not_before` holds a retry back until then, 0 none.
 
     `user` is its submitter where its project has caps of users. `topology` None: anywhere.
     `array` is the one it belongs to, where that has a cap. `waits_for` None: for nobody's end;
-    `gate` None: for nobody's word.
+    `gate` None: for nobody's word. `turn` None: it queues as what it is.
     """
 
     id: WorkloadId
@@ -288,6 +297,7 @@ class PendingView:
     array: ArrayView | None = None
     waits_for: UnmetView | None = None
     gate: GateView | None = None
+    turn: TurnView | None = None
 
 
 @dataclass(frozen=True, slots=True)

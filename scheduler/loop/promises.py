@@ -165,7 +165,8 @@ RULES: Mapping[Rule, str] = {
     Rule("P5", "version", 1, "workload {} is at version {} after {} steps."): """
         SELECT w.id, w.version, count(e.id) FROM scheduler_workload w
         LEFT JOIN scheduler_workloadevent e
-          ON e.workload_id = w.id AND e.kind = 'state' AND e.before <> ''
+          ON e.workload_id = w.id
+         AND (e.kind = 'state' AND e.before <> '' OR e.kind = 'reordered')
         GROUP BY w.id HAVING w.version <> count(e.id) + 1
         """,
     Rule("P5", "no-step", 1, "workload {1} went from {2} to {3}, which is no step."): """

@@ -61,7 +61,8 @@ the index of those finds it."""
 
 
 class Workload(Row):
-    """Only `services.transition` changes `state`, by compare-and-set on `state` and `version`.
+    """Only `services.transition` changes `state`, by compare-and-set on `state` and `version`,
+    which `services.reordering` counts up too.
 
     `reason` is why it waits: {"code": …, "numbers": {…}, "text": …}, written by each cycle at
     `reason_at`. `not_before` holds a retry back; `failures` counts tries that failed, but for
@@ -74,6 +75,8 @@ class Workload(Row):
     `notice_s` before, and runs on until `notice_until`.
     All its pods have to be in one domain of `topology_level`, or had better be ("" for neither).
     `asks_version` counts how often what its pod sets accept has changed.
+    It queues as what was submitted at `turn_at` and has the id `turn_of`, in its project; None as
+    what it is. Those of a project exchange their turns when they are reordered.
     `array_index` counts the elements of its array from 0; both are None outside of arrays.
     """
 
@@ -132,9 +135,16 @@ class Workload(Row):
     reason = models.JSONField(null=True, blank=True)
     reason_at = models.DateTimeField(null=True, blank=True)
     asks_version = models.IntegerField(default=1, db_default=1)
+    turn_at = models.DateTimeField(null=True, blank=True)
+    turn_of = models.UUIDField(null=True, blank=True)
 
     class Meta:
         constraints = [
+            models.CheckConstraint(
+                condition=Q(turn_at__isnull=True, turn_of__isnull=True)
+                | Q(turn_at__isnull=False, turn_of__isnull=False),
+                name="workload_turn_whole",
+            ),
             models.CheckConstraint(
                 condition=Q(state__in=[s.value for s in State]), name="workload_state_known"
             ),
@@ -313,7 +323,8 @@ class PodSetFlavor(Row):
 
 
 class WorkloadEvent(Row):
-    """One line of a workload's timeline, for its readers. Append-only by trigger.
+    """One line of a workload's timeline, for its readers. Append-only by trigger. Each but the
+    first of kind `state`, and each of kind `reordered`, counts its workload's version up.
 
     `kind` is `state` for transitions (before → after), else `preempted`, whose message is the
     rule, `idle`, whose message says that its devices lie unused or are used again, or `grown` or

@@ -132,11 +132,14 @@ SELECT id, place FROM (
     SELECT id, place, row_number() OVER (PARTITION BY project_id ORDER BY place) AS line FROM (
         SELECT id, project_id,
                row_number() OVER (PARTITION BY project_id
-                                  ORDER BY priority DESC, submitted_at, id) AS place,
+                                  ORDER BY priority DESC, at, name) AS place,
                row_number() OVER (PARTITION BY coalesce(array_id, id)
-                                  ORDER BY priority DESC, submitted_at, id) AS nth
-        FROM scheduler_workload
-        WHERE state = 'PENDING' AND ended_at IS NULL AND project_id = ANY(%s)) waiting
+                                  ORDER BY priority DESC, at, name) AS nth
+        FROM (SELECT id, project_id, array_id, priority,
+                     coalesce(turn_at, submitted_at) AS at, coalesce(turn_of, id) AS name
+              FROM scheduler_workload
+              WHERE state = 'PENDING' AND ended_at IS NULL
+                AND project_id = ANY(%s)) queued) waiting
     WHERE nth = 1) listed
 WHERE line <= %s
 """

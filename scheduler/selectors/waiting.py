@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 from uuid import UUID
 
-from scheduler.core.snapshot import GateView, PendingView, UnmetView
+from scheduler.core.snapshot import GateView, PendingView, TurnView, UnmetView
 from scheduler.core.units import ProjectId, UserId, WorkloadId
 from scheduler.selectors import asked, fleet
 from scheduler.selectors.asked import Asked
@@ -70,6 +70,7 @@ SELECT w.id::text, w.project_id::text, w.priority, w.preemptible,
        coalesce(extract(epoch FROM w.not_before)::bigint, 0),
        CASE WHEN t.user_max_running IS NULL AND t.user_max_gpus_milli IS NULL THEN ''
             ELSE w.submitted_by_id::text END, w.asks_version,
+       extract(epoch FROM w.turn_at)::bigint, w.turn_of::text,
        w.version, CASE WHEN w.version = 1 THEN 0  -- it never moved, so nothing tried it
                   ELSE (SELECT coalesce(max(a.number), 0) FROM scheduler_attempt a
                         WHERE a.workload_id = w.id) END,
@@ -145,13 +146,13 @@ def _now(
 
 
 def _waiting(row: fleet.Row, ask: Asked, kept: Waiting | None) -> Waiting:
-    columns = row[:9]
+    columns = row[:11]
     view = kept.view if kept and kept.columns == columns else _view(columns, ask)
-    return Waiting(view, columns, *row[9:])
+    return Waiting(view, columns, *row[11:])
 
 
 def _view(columns: fleet.Row, ask: Asked) -> PendingView:
-    id, project, priority, preemptible, submitted_at, limit_s, not_before, user, _ = columns
+    id, project, priority, preemptible, submitted_at, limit_s, not_before, user, _, *turn = columns
     return PendingView(
         WorkloadId(id),
         ProjectId(project),
@@ -165,6 +166,7 @@ def _view(columns: fleet.Row, ask: Asked) -> PendingView:
         UserId(user),
         ask.topology,
         ask.array,
+        turn=None if turn == [None, None] else TurnView(*turn),
     )
 
 

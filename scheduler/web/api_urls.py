@@ -9,6 +9,7 @@ from scheduler.web import (
     explain_api,
     gate_api,
     losses_api,
+    order_api,
     pool_api,
 )
 
@@ -19,6 +20,7 @@ urlpatterns = [
     path("workloads/<uuid:id>", api.WorkloadApi.as_view(), name="workload"),
     path("workloads/<uuid:id>/cancel", api.CancelApi.as_view(), name="workload-cancel"),
     path("workloads/<uuid:id>/release", api.ReleaseApi.as_view(), name="workload-release"),
+    path("workloads/<uuid:id>/priority", order_api.OrderApi.as_view(), name="workload-priority"),
     path(
         "workloads/<uuid:id>/checkpoint",
         api.CheckpointApi.as_view(),
@@ -47,6 +49,7 @@ urlpatterns = [
     path("arrays/<uuid:id>", array_api.ArrayApi.as_view(), name="array"),
     path("arrays/<uuid:id>/cancel", array_api.ArrayCancelApi.as_view(), name="array-cancel"),
     path("arrays/<uuid:id>/release", array_api.ArrayReleaseApi.as_view(), name="array-release"),
+    path("arrays/<uuid:id>/priority", order_api.ArrayOrderApi.as_view(), name="array-priority"),
     path("layouts/advice", pool_api.LayoutAdviceApi.as_view(), name="layout-advice"),
     path("pools/<uuid:id>/fit", pool_api.PoolFitApi.as_view(), name="pool-fit"),
     path(

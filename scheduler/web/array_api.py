@@ -41,7 +41,7 @@ class ArraysApi(ApiView):
                 raise moved(error, root="") from error
 
             def store() -> shapes.Out:
-                return _shape(services.store(checked=checked, array=array, at=self.at))
+                return shape(services.store(checked=checked, array=array, at=self.at))
 
             return store
 
@@ -58,7 +58,7 @@ class ArrayApi(ApiView):
     )
     def get(self, request: Request, id: UUID) -> Response:
         self.query()
-        return Response(_shape(selectors.array(actor=self.actor, id=id)))
+        return Response(shape(selectors.array(actor=self.actor, id=id)))
 
 
 class ArrayCancelApi(ApiView):
@@ -75,7 +75,7 @@ class ArrayCancelApi(ApiView):
 
         def make() -> shapes.Out:
             row = selectors.array(actor=self.actor, id=id)
-            return _shape(services.cancel(actor=self.actor, array=row, at=self.at))
+            return shape(services.cancel(actor=self.actor, array=row, at=self.at))
 
         return self.once(make, status=200)
 
@@ -95,12 +95,13 @@ class ArrayReleaseApi(ApiView):
         def make() -> shapes.Out:
             row = selectors.array(actor=self.actor, id=id)
             releases.release(actor=self.actor, work=row, at=self.at)
-            return _shape(row)
+            return shape(row)
 
         return self.once(make, status=200)
 
 
-def _shape(row: WorkloadArray) -> shapes.Out:
+def shape(row: WorkloadArray) -> shapes.Out:
+    """As `array_input.ArrayOut` describes it."""
     return {
         **shapes.array(selectors.sums([row.id])[row.id]),
         "project": row.project_id,

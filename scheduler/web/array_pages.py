@@ -17,7 +17,7 @@ from scheduler.selectors import arrays as selectors
 from scheduler.selectors import gates as of_gates
 from scheduler.selectors import listing
 from scheduler.services import arrays
-from scheduler.web import gate_forms
+from scheduler.web import gate_forms, order_forms
 from tenants import access
 from tenants.access import Action, Actor
 
@@ -58,6 +58,7 @@ def array_page(
     shown = listing.elements(array=array, state=state, start=start)
     needs = selectors.needs_of_array(actor=actor, array=array)
     live = any(whole.states[each] for each in State if each not in TERMINAL)
+    waits = whole.states[State.PENDING] > 0
     gates = of_gates.of_array(array)
     decided = [(gate.id, gate.state) for gate in gates]
     rev = revision(whole, shown, needs, decided, minute(clock.now()))
@@ -77,6 +78,7 @@ def array_page(
         "live": live,
         "rev": rev,
         "may_cancel": live and _may_cancel(actor, array),
+        "order_form": (order_forms.OrderForm() if waits and _may_cancel(actor, array) else None),
         "may_release": any(need.in_vain for need in needs) and _may_cancel(actor, array),
         "refusal": refusal,
     }

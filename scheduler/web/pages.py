@@ -30,7 +30,7 @@ from scheduler.selectors import detail as details
 from scheduler.selectors.listing import Narrowed
 from scheduler.selectors.queues import position_of
 from scheduler.services import workloads
-from scheduler.web import gate_forms
+from scheduler.web import gate_forms, order_forms
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.selectors import people, prices
@@ -116,6 +116,7 @@ def detail_page(
         "live": live,
         "rev": rev,
         "may_cancel": may_cancel(actor, workload),
+        "order_form": order_forms.of_waiting(workload) if may_order(actor, workload) else None,
         "may_release": may_cancel(actor, workload) and any(need.in_vain for need in ties.needs),
         "refusal": refusal,
     }
@@ -155,6 +156,11 @@ def may_cancel(actor: Actor, workload: Workload) -> bool:
     own = workload.submitted_by_id == actor.user.id
     needed = Action.SUBMIT if own else Action.CANCEL
     return access.allowed(actor, needed, project=workload.project)
+
+
+def may_order(actor: Actor, workload: Workload) -> bool:
+    """The same of its place in the queue: as `reordering.reorder` decides."""
+    return workload.state == State.PENDING and may_cancel(actor, workload)
 
 
 def may_submit(actor: Actor) -> bool:

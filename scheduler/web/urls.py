@@ -7,6 +7,7 @@ from scheduler.web import (
     defragment_pages,
     explain_pages,
     gate_pages,
+    order_pages,
     pages,
     queue_pages,
     release_pages,
@@ -20,6 +21,8 @@ urlpatterns = [
     path("workloads/<uuid:id>", pages.workload_detail, name="workload-detail"),
     path("workloads/<uuid:id>/cancel", pages.workload_cancel, name="workload-cancel"),
     path("workloads/<uuid:id>/release", release_pages.workload_release, name="workload-release"),
+    path("workloads/<uuid:id>/priority", order_pages.workload_order, name="workload-order"),
+    path("arrays/<uuid:id>/priority", order_pages.array_order, name="array-order"),
     path(
         "workloads/<uuid:id>/gates/<slug:name>",
         gate_pages.workload_gate,

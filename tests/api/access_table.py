@@ -112,6 +112,7 @@ _MANAGE_QUEUE = "200 403 200 403 403 200 403 404 401 401 403 404 200"
 _EDIT_QUOTA = "403 403 200 403 403 200 403 404 401 401 403 404 403"
 _EDIT_QUOTA_OF_TENANT = "403 403 200 403 403 200 403 404 401 401 403 403 403"
 _EDIT_TENANTS = "403 403 403 403 403 200 403 404 401 401 403 403 403"
+_REORDERS = "200 403 200 200 403 200 403 404 401 401 403 404 200"
 _DECIDES_GATE = "200 403 403 200 403 403 403 404 401 401 403 404 200"
 """ben, the member, owns the gates."""
 OPENED = {"state": "open", "note": "Copied."}
@@ -261,6 +262,12 @@ API: dict[tuple[str, str], Row] = {
     ),
     ("POST", "workloads/<uuid:id>/release"): Row(
         "409 403 409 409 403 409 403 404 401 401 403 404 409", WORKLOAD
+    ),
+    ("POST", "workloads/<uuid:id>/priority"): Row(
+        _REORDERS, {"id": "waiting workload"}, body=lambda world: {"to": "first"}
+    ),
+    ("POST", "arrays/<uuid:id>/priority"): Row(
+        _REORDERS, ARRAY, body=lambda world: {"priority_class": "high"}
     ),
     ("POST", "workloads/<uuid:id>/checkpoint"): Row(
         "200 403 200 200 403 200 403 404 401 401 403 404 200", WORKLOAD

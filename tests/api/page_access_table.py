@@ -11,6 +11,7 @@ _SET_QUOTA_PAGE = "403 403 200 403 403 200 403 404 302 302 302 302 302"
 _SET_TENANT_PAGE = "403 403 403 403 403 200 403 404 302 302 302 302 302"
 _QUOTA_OF_PROJECT = {"id": "project", "flavor": "=h100-80gb"}
 _QUOTA_OF_TENANT = {"id": "tenant", "flavor": "=h100-80gb"}
+_REORDERS_PAGE = "303 403 303 303 403 303 403 404 302 302 302 302 302"
 _DECIDES_GATE_PAGE = "303 403 403 303 403 403 403 404 302 302 302 302 302"
 _TENANTS_PAGE = "200 200 200 200 200 200 200 404 302 302 302 302 302"
 
@@ -51,6 +52,15 @@ OTHERS: dict[tuple[str, str], Row] = {
     ),
     ("POST", "arrays/<uuid:id>/release"): Row(
         "409 403 409 409 403 409 403 404 302 302 302 302 302", ARRAY, form=True
+    ),
+    ("POST", "workloads/<uuid:id>/priority"): Row(
+        _REORDERS_PAGE,
+        {"id": "waiting workload"},
+        body=lambda world: {"to": "first", "version": 1},
+        form=True,
+    ),
+    ("POST", "arrays/<uuid:id>/priority"): Row(
+        _REORDERS_PAGE, ARRAY, body=lambda world: {"priority_class": "high"}, form=True
     ),
     ("POST", "workloads/<uuid:id>/gates/<slug:name>"): Row(
         _DECIDES_GATE_PAGE,

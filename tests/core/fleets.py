@@ -44,6 +44,7 @@ from tests.core.build import (
     snapshot,
 )
 from tests.core.gated import gated
+from tests.core.reordered import reordered
 from tests.core.together import wishing
 
 PROJECTS = ("a", "b", "c")
@@ -95,7 +96,7 @@ def fleet(seed: int, running: int, pending: int) -> Snapshot:
     of = snapshot(clusters=now, queues=queues, pending=new, holding=holding, cohorts=cohorts)
     of = _saved(Random(seed + 77), _capped(Random(seed + 99), of))
     of = _arrayed(Random(seed + 33), _modelled(Random(seed + 11), of))
-    of = gated(Random(seed + 66), of)
+    of = reordered(Random(seed + 110), gated(Random(seed + 66), of))
     of = wishing(Random(seed + 88), _standing(Random(seed + 55), of))
     return _budgeted(Random(seed + 22), of)
 

@@ -38,13 +38,14 @@ from tests.bench.scale import later, running
 from tests.core.build import FLAVORS, job, node, pods, queue, runs, snapshot
 from tests.core.corrupt import corrupted
 from tests.core.fleets import shuffled, snapshots
+from tests.core.reordered import reordered
 
 ALL = Policy(max_admits=10**9)
 
 
 def after(of: Snapshot, pick: Random) -> Snapshot:
     """A snapshot that shares most of its objects with `of`, sound or not."""
-    match pick.randrange(5):
+    match pick.randrange(6):
         case 0:
             return running(of, plan(of, ALL))
         case 1:
@@ -53,6 +54,8 @@ def after(of: Snapshot, pick: Random) -> Snapshot:
             return replaced(of, pick)
         case 3:
             return ruled(of, pick)
+        case 4:
+            return reordered(pick, of)
         case _:
             return corrupted(of, pick, pick.randint(1, 2))
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.core.order import Left
+from scheduler.core.order import Left, turn
 from scheduler.core.quota import Book
 from scheduler.core.request import Request, Requests
 from scheduler.core.snapshot import ArrayView, FlavorView, PendingView
@@ -79,6 +79,7 @@ class Backlog:
         self._numbers: dict[Request, int] = {}
         self._classes: dict[tuple[ProjectId, UserId, ArrayView | None, Request], int] = {}
         self._rows: dict[WorkloadId, int] = {}
+        self._turns: dict[WorkloadId, str] = {}
         self._free: list[int] = []
         self._keys = np.zeros(0, "S32")
         self._names = _Names()
@@ -130,6 +131,8 @@ class Backlog:
 
     def _leave(self, gone: Sequence[PendingView]) -> None:
         rows = [self._rows.pop(view.id) for view in gone]
+        for view in gone:
+            self._turns.pop(view.id, None)
         self.workloads[rows, s.STATE] = s.DECIDED
         stays = np.ones(len(self.views), np.bool_)  # small, so that to look there costs little
         stays[rows] = False
@@ -143,6 +146,10 @@ class Backlog:
         table = np.zeros((len(come), s.WORKLOAD_COLUMNS), np.int64)
         table[:, s.PRIORITY] = [view.priority for view in come]
         table[:, s.SUBMITTED] = [view.submitted_at for view in come]
+        table[:, s.TURN] = table[:, s.SUBMITTED]
+        for nth, view in enumerate(come):
+            if view.turn is not None:
+                table[nth, s.TURN], self._turns[view.id] = turn(view)
         priorities = table[:, s.PRIORITY]
         if max(int(priorities.max()), -int(priorities.min())) >= MOST_PRIORITY:
             raise Unfit("a priority is too large")
@@ -220,20 +227,24 @@ class Backlog:
         return rows
 
     def _name(self, come: Sequence[PendingView], rows: Sequence[int]) -> None:
-        ids = list(map(_id, come))
-        if self._names.add(ids, self._rows.keys()):
-            ids, rows = list(self._rows), list(self._rows.values())
-        self.workloads[rows, s.NAME] = list(map(self._names.of.__getitem__, ids))
+        names = self._turns_of(map(_id, come))
+        if self._names.add(names, self._turns_of(self._rows)):
+            names, rows = self._turns_of(self._rows), list(self._rows.values())
+        self.workloads[rows, s.NAME] = list(map(self._names.of.__getitem__, names))
         self._keys[rows] = self._keys_of(rows)
+
+    def _turns_of(self, ids: Iterable[WorkloadId]) -> list[str]:
+        """What their turns sort by: the ids of all who queue as what they are."""
+        return [self._turns.get(id, id) for id in ids] if self._turns else list(ids)
 
     def _line_up(self, rows: Sequence[int]) -> None:
         if len(rows) * _MANY > len(self.queue):
             everyone = np.concatenate((self.queue, np.array(rows, np.int64)))
-            name, submitted, priority, project = (
+            name, turn_at, priority, project = (
                 self.workloads[everyone, column]
-                for column in (s.NAME, s.SUBMITTED, s.PRIORITY, s.PROJECT)
+                for column in (s.NAME, s.TURN, s.PRIORITY, s.PROJECT)
             )
-            self.queue = everyone[np.lexsort((name, submitted, -priority, project))]
+            self.queue = everyone[np.lexsort((name, turn_at, -priority, project))]
             return
         keys = self._keys.take(rows)
         order = np.argsort(keys)
@@ -246,7 +257,7 @@ class Backlog:
         table[:, s.PRIORITY] *= -1
         table ^= _SIGN
         keys = np.empty((len(table), 4), ">i8")
-        for nth, column in enumerate((s.PROJECT, s.PRIORITY, s.SUBMITTED, s.NAME)):
+        for nth, column in enumerate((s.PROJECT, s.PRIORITY, s.TURN, s.NAME)):
             keys[:, nth] = table[:, column]
         return keys.view("S32")[:, 0]
 
@@ -261,10 +272,10 @@ class _Names:
     are given anew."""
 
     def __init__(self) -> None:
-        self.of: dict[WorkloadId, int] = {}
-        self._sorted: list[WorkloadId] = []
+        self.of: dict[str, int] = {}
+        self._sorted: list[str] = []
 
-    def add(self, ids: Sequence[WorkloadId], there: Collection[WorkloadId]) -> bool:
+    def add(self, ids: Sequence[str], there: Collection[str]) -> bool:
         """Give these numbers, who are some of those that are `there` now; whether all of those had
         to be given new ones."""
         new = [id for id in ids if id not in self.of]
@@ -275,7 +286,7 @@ class _Names:
         self.of = {id: n * _STEP for n, id in enumerate(self._sorted)}
         return True
 
-    def _squeeze_in(self, id: WorkloadId) -> bool:
+    def _squeeze_in(self, id: str) -> bool:
         """False when there is no number between its neighbours'."""
         at = bisect_left(self._sorted, id)
         before = self.of[self._sorted[at - 1]] if at else -_STEP

@@ -61,6 +61,7 @@ from scheduler.core.sweep.state import (
     STATE_TYPE,
     SUBMITTED,
     TOLD,
+    TURN,
     UNKNOWN,
     WAITED_SINCE,
     WAITING,
@@ -74,7 +75,7 @@ from scheduler.core.sweep.state import (
     entry,
 )
 
-PARTS: Final = "0bee68a67b2005be"
+PARTS: Final = "c47bea9ff5b74855"
 
 DONE: Final = -1
 """The answer of `run` when nothing is left; else it is the workload to be decided by hand."""
@@ -209,7 +210,7 @@ def _set_key(s: State, project: int, workload: int) -> bool:
         key[1 + 2 * level], key[2 + 2 * level] = term, q.levels[project, level, PAST]
     last = 1 + 2 * levels
     changed = changed or key[last + 1] != q.workloads[workload, NAME]
-    key[last], key[last + 1] = q.workloads[workload, SUBMITTED], q.workloads[workload, NAME]
+    key[last], key[last + 1] = q.workloads[workload, TURN], q.workloads[workload, NAME]
     return bool(changed)
 
 

@@ -150,14 +150,16 @@ ANY: Final = 0
 NO_MODEL: Final = 1
 NOBODY: Final = -(1 << 60)
 
-# workloads. NAME is the place of its id in their order.
+# workloads. TURN is when the submission was as which it queues, NAME the place of that one's id in
+# the order of ids.
 PRIORITY: Final = 0
 SUBMITTED: Final = 1
 NAME: Final = 2
 CLASS: Final = 3
 STATE: Final = 4
 PROJECT: Final = 5
-WORKLOAD_COLUMNS: Final = 6
+TURN: Final = 6
+WORKLOAD_COLUMNS: Final = 7
 WAITING: Final = 0
 DECIDED: Final = 1
 

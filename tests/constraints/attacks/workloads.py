@@ -67,6 +67,7 @@ WORKLOADS = (
         "run_time_limit_s",
         "workload_limit_positive",
     ),
+    Attack("workload_turn_whole", "its turn is nobody's", change(Workload, turn_at=NOON)),
     Attack("workload_priority_in_range", "it goes before all", change(Workload, priority=1001)),
     Attack("workload_priority_in_range", "it goes after all", change(Workload, priority=-1001)),
     negative("scheduler_workload_version_check", Workload, "version", "workload_version_grows"),

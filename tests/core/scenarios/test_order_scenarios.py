@@ -1,9 +1,13 @@
 """Whose turn it is, what keeps a queue back, and where nothing may start."""
 
+from dataclasses import replace
+
 import pytest
 
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode as Code
+from scheduler.core.snapshot import PendingView, TurnView
+from scheduler.core.units import WorkloadId
 from tests.core.build import (
     AT,
     cluster,
@@ -18,6 +22,12 @@ from tests.core.build import (
 from tests.core.scenarios.scenario import FREE, Scenario, check, gpus, nodes, singles
 
 ALL = [queue("a", h100=8, a30=8, cpu=64)]
+
+
+def _as(name: str, at: int, of: str, submitted_at: int = 0) -> PendingView:
+    """In the turn of another."""
+    made = job(name, "a", submitted_at=submitted_at)
+    return replace(made, turn=TurnView(at, WorkloadId(of)))
 
 
 CASES = (
@@ -42,6 +52,43 @@ CASES = (
         ),
         starts="z1",
         waits={"a2": Code.NO_FREE_CAPACITY},
+    ),
+    Scenario(
+        "who was put first among the work of its project goes before what is older",
+        "Slurm: scontrol, top",
+        snapshot(
+            nodes=nodes(1),
+            queues=ALL,
+            pending=[_as("old", 5, "put-first"), _as("put-first", 0, "old", submitted_at=5)],
+        ),
+        starts="put-first",
+        waits={"old": Code.NO_FREE_CAPACITY},
+    ),
+    Scenario(
+        "putting work first among its submitter's own moves nobody else's",
+        "Slurm: scontrol, top, jobs of other users keep their priority",
+        snapshot(
+            nodes=nodes(2),
+            queues=ALL,
+            pending=[
+                _as("ada-1", 2, "ada-2"),
+                job("ben", "a", submitted_at=1),
+                _as("ada-2", 0, "ada-1", submitted_at=2),
+            ],
+        ),
+        starts="ada-2 ben",
+        waits={"ada-1": Code.NO_FREE_CAPACITY},
+    ),
+    Scenario(
+        "a higher priority goes before any turn",
+        "Armada: reprioritize, the priority orders a queue",
+        snapshot(
+            nodes=nodes(1),
+            queues=ALL,
+            pending=[_as("first", 0, "x"), job("raised", "a", priority=1, submitted_at=9)],
+        ),
+        starts="raised",
+        waits={"first": Code.NO_FREE_CAPACITY},
     ),
     Scenario(
         "between projects within nominal the older starts",
