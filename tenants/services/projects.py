@@ -11,7 +11,7 @@ from controlplane.kernel.errors import Conflict, Invalid
 from tenants import access
 from tenants.access import Actor
 from tenants.models import Project, Tenant
-from tenants.services import trail
+from tenants.services import trail, weights
 
 _NAMESPACE_MAX = 63
 _SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
@@ -33,8 +33,7 @@ def create(
         raise Invalid(message, pointer="/name", code="bad-character" if fault else "invalid")
     if not _SLUG.fullmatch(slug):
         raise Invalid("1 to 40 of a-z, 0-9 and - are wanted.", pointer="/slug")
-    if not 1 <= weight <= 1000:
-        raise Invalid("A weight is from 1 to 1000.", pointer="/weight", code="out-of-range")
+    weights.check(weight)
     try:
         with transaction.atomic():
             project = Project.objects.create(

@@ -12,12 +12,14 @@ from tenants.web import (
     reservation_api,
     run_time_api,
     tenant_quotas,
+    weight_api,
 )
 
 urlpatterns = [
     path("me", api.MeApi.as_view(), name="me"),
     path("tenants", api.TenantsApi.as_view(), name="tenants"),
     path("tenants/<uuid:id>", api.TenantApi.as_view(), name="tenant"),
+    path("tenants/<uuid:id>/weight", weight_api.TenantWeightApi.as_view(), name="tenant-weight"),
     path(
         "tenants/<uuid:id>/min-run-time",
         run_time_api.TenantRunTimeApi.as_view(),
@@ -32,6 +34,9 @@ urlpatterns = [
     path("projects/<uuid:id>", api.ProjectApi.as_view(), name="project"),
     path("projects/<uuid:id>/queue", queue_api.QueueStateApi.as_view(), name="project-queue"),
     path("projects/<uuid:id>/caps", queue_api.CapsApi.as_view(), name="project-caps"),
+    path(
+        "projects/<uuid:id>/weight", weight_api.ProjectWeightApi.as_view(), name="project-weight"
+    ),
     path(
         "projects/<uuid:id>/min-run-time",
         run_time_api.ProjectRunTimeApi.as_view(),

@@ -53,6 +53,8 @@ def _quota(
     request: HttpRequest, actor: Actor, owner: Project | Tenant, flavor: Flavor
 ) -> HttpResponse:
     context: dict[str, object] = {"owner": owner, "flavor": flavor}
+    if isinstance(owner, Tenant):
+        context["weight_url"] = reverse("tenant-weight-set", args=[owner.id])
     at = clock.now()
     if request.method != "POST":
         there = quotas.of(owner=owner, flavor=flavor)

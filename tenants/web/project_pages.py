@@ -1,5 +1,5 @@
-"""One project's page: the state of its queue, its caps, least run time, idle limit and gates, with
-what changes them."""
+"""One project's page: the state of its queue, its caps, weight, least run time, idle limit and
+gates, with what changes them."""
 
 from uuid import UUID
 
@@ -21,9 +21,9 @@ from tenants.selectors import idle_limits as limits_in_force
 from tenants.selectors import people
 from tenants.selectors.gates import of_project
 from tenants.selectors.run_times import inherited
-from tenants.services import gates, idle_limits, queues, run_times
+from tenants.services import gates, idle_limits, queues, run_times, weights
 from tenants.web.gate_forms import StandingGateForm
-from tenants.web.queue_forms import CapsForm, IdleLimitForm, MinRunTimeForm, QueueForm
+from tenants.web.queue_forms import CapsForm, IdleLimitForm, MinRunTimeForm, QueueForm, WeightForm
 
 _MOVED = {
     QueueState.OPEN: "The queue of {} is open: its work may start.",
@@ -77,6 +77,22 @@ def project_caps(request: HttpRequest, id: UUID) -> HttpResponse:
         return go(request, reverse("project-detail", args=[project.id]))
     focus_fault(form)
     return _page(request, project, caps_form=form, status=422)
+
+
+@page("POST")
+def project_weight(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Set its part in fair share; 422 with the form for no such weight."""
+    actor = actor_of(request)
+    project = people.project(actor=actor, id=id)
+    access.authorize(actor, Action.EDIT_QUOTA, project=project)
+    form = WeightForm(request.POST, request.FILES)
+    if form.is_valid():
+        weight = form.cleaned_data["weight"]
+        weights.set_for_project(actor=actor, project=project, weight=weight, at=clock.now())
+        messages.success(request, f"The weight of {project.name} holds from the next cycle on.")
+        return go(request, reverse("project-detail", args=[project.id]))
+    focus_fault(form)
+    return _page(request, project, weight_form=form, status=422)
 
 
 @page("POST")
@@ -156,6 +172,7 @@ def _page(
     *,
     queue_form: QueueForm | None = None,
     caps_form: CapsForm | None = None,
+    weight_form: WeightForm | None = None,
     run_time_form: MinRunTimeForm | None = None,
     idle_form: IdleLimitForm | None = None,
     gate_form: StandingGateForm | None = None,
@@ -173,6 +190,8 @@ def _page(
         "inherited": inherited(project=project),
         "queue_form": queue_form or QueueForm(),
         "caps_form": caps_form or CapsForm.of(project),
+        "may_weigh_tenant": actor_of(request).permits_everywhere(Action.EDIT_QUOTA),
+        "weight_form": weight_form or WeightForm(initial={"weight": project.weight}),
         "run_time_form": run_time_form or MinRunTimeForm(initial=now),
         "idle_limit": limits_in_force.own(project) or above.limit,
         "idle_limit_by": "" if limits_in_force.own(project) else above.by or "the fleet",

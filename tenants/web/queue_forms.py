@@ -1,5 +1,5 @@
-"""The forms of a project's queue, caps, least run time and idle limit. The services check what
-they say; these convert."""
+"""The forms of a project's queue, caps, weight, least run time and idle limit. The services check
+what they say; these convert."""
 
 from decimal import Decimal
 from typing import Any, ClassVar
@@ -17,6 +17,7 @@ from tenants.models import (
 )
 from tenants.selectors.idle_limits import IdleLimit
 from tenants.services.queues import MAX_NOTE, Caps
+from tenants.services.weights import MAX_WEIGHT
 
 
 class QueueForm(StrictForm):
@@ -70,6 +71,15 @@ class CapsForm(StrictForm):
         if project.user_max_gpus_milli is not None:
             initial["user_max_gpus"] = Decimal(project.user_max_gpus_milli) / 1000
         return cls(initial=initial)
+
+
+class WeightForm(StrictForm):
+    """The part of a project, or a tenant, in fair share among its siblings."""
+
+    weight = forms.IntegerField(
+        label="Weight", min_value=1, max_value=MAX_WEIGHT,
+        help_text="With 2 it borrows twice what a sibling with 1 does, where both want all.",
+    )  # fmt: skip
 
 
 class MinRunTimeForm(StrictForm):

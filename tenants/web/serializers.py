@@ -19,6 +19,7 @@ from tenants.services.quotas import MAX_MILLI
 from tenants.services.rates import PRICE
 from tenants.services.requests import MAX_TEXT
 from tenants.services.tokens import MAX_AGE
+from tenants.services.weights import MAX_WEIGHT
 from tenants.web.amounts import ENFORCED, AmountsIn
 
 type Rows = Any  # plain rows
@@ -90,7 +91,7 @@ class ProjectIn(StrictSerializer):
     tenant = Id()
     name = Text(max_length=100)
     slug = serializers.RegexField(r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$")
-    weight = Integer(low=1, high=1000, required=False, default=1)
+    weight = Integer(low=1, high=MAX_WEIGHT, required=False, default=1)
 
 
 class QueueStateIn(StrictSerializer):
@@ -118,6 +119,10 @@ class CapsIn(StrictSerializer):
     user_max_gpus_milli = _cap("Thousandths of devices or slices that one submitter holds.")
     max_submits_a_minute = _cap("Workloads submitted in a minute; an array counts as one.")
     user_max_submits_a_minute = _cap("The same of one submitter.")
+
+
+class WeightIn(StrictSerializer):
+    weight = Integer(low=1, high=MAX_WEIGHT, help_text="Its part is this over all its siblings'.")
 
 
 class MinRunTimeIn(StrictSerializer):

@@ -9,6 +9,7 @@ from tenants.web import (
     project_pages,
     reservation_pages,
     token_pages,
+    weight_pages,
 )
 
 urlpatterns = [
@@ -24,6 +25,8 @@ urlpatterns = [
     path("projects/<uuid:id>", project_pages.project_detail, name="project-detail"),
     path("projects/<uuid:id>/queue", project_pages.project_queue, name="project-queue"),
     path("projects/<uuid:id>/caps", project_pages.project_caps, name="project-caps"),
+    path("projects/<uuid:id>/weight", project_pages.project_weight, name="project-weight-set"),
+    path("tenants/<uuid:id>/weight", weight_pages.tenant_weight, name="tenant-weight-set"),
     path(
         "projects/<uuid:id>/min-run-time",
         project_pages.project_min_run_time,

@@ -150,6 +150,14 @@ API: dict[tuple[str, str], Row] = {
     ("POST", "tenants/<uuid:id>/idle-limit"): Row(
         _EDIT_QUOTA_OF_TENANT, {"id": "tenant"}, body=lambda world: _IDLE_LIMIT
     ),
+    ("POST", "projects/<uuid:id>/weight"): Row(
+        _EDIT_QUOTA, {"id": "project"}, body=lambda world: {"weight": 2}
+    ),
+    ("POST", "tenants/<uuid:id>/weight"): Row(
+        "403 403 403 403 403 200 403 404 401 401 403 403 403",
+        {"id": "tenant"},
+        body=lambda world: {"weight": 2},
+    ),
     ("POST", "projects/<uuid:id>/min-run-time"): Row(
         _EDIT_QUOTA, {"id": "project"}, body=lambda world: {"min_run_time_s": 60}
     ),

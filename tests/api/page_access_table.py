@@ -94,6 +94,13 @@ OTHERS: dict[tuple[str, str], Row] = {
     ("POST", "projects/<uuid:id>/idle-limit"): Row(
         "403 403 303 403 403 303 403 404 302 302 302 302 302", {"id": "project"}, form=True
     ),
+    ("POST", "projects/<uuid:id>/weight"): Row(
+        _SET_QUOTA_PAGE.replace("200", "422"), {"id": "project"}, form=True
+    ),
+    ("GET", "tenants/<uuid:id>/weight"): Row(_SET_TENANT_PAGE, {"id": "tenant"}),
+    ("POST", "tenants/<uuid:id>/weight"): Row(
+        _SET_TENANT_PAGE.replace("200", "422"), {"id": "tenant"}, form=True
+    ),
     ("POST", "projects/<uuid:id>/min-run-time"): Row(
         "403 403 303 403 403 303 403 404 302 302 302 302 302", {"id": "project"}, form=True
     ),

@@ -37,6 +37,8 @@ _WHO = {
     "POST /api/v1/tenants/<uuid:id>/idle-limit": "fleet operator",
     "POST /api/v1/projects/<uuid:id>/min-run-time": "fleet operator",
     "POST /api/v1/tenants/<uuid:id>/min-run-time": "fleet operator",
+    "POST /api/v1/projects/<uuid:id>/weight": "fleet operator",
+    "POST /api/v1/tenants/<uuid:id>/weight": "fleet operator",
     "POST /api/v1/projects/<uuid:id>/gates": "fleet operator",
     "DELETE /api/v1/projects/<uuid:id>/gates/<slug:name>": "fleet operator",
     "POST /api/v1/rates": "fleet operator",
