@@ -13,8 +13,8 @@ from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import NodeView, PendingView, Placing, PodSetView, Snapshot
 from scheduler.core.sweep import running
-from scheduler.core.sweep.filling import MOST
 from scheduler.core.sweep.sweep import Sweep
+from scheduler.core.sweep.tree import MOST
 from tests.bench.fleet import fleet
 from tests.core.build import (
     A30,

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('scheduler', '0034_gate_guards'),
+        ('scheduler', '0035_pod_set_topology'),
     ]
 
     operations = [
