@@ -10,12 +10,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import orjson
-from django.db import connection, transaction
+from django.db import transaction
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.models import IdempotencyKey
 from controlplane.api.render import dumps
+from controlplane.kernel import statements
 from controlplane.kernel.errors import AppError, Conflict, Invalid
 
 HEADER = "Idempotency-Key"
@@ -92,7 +93,7 @@ def _lock(name: str) -> None:
     """Hold `name` until the transaction ends. Raises InFlight when another transaction holds
     it."""
     number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [number])
         (held,) = cursor.fetchone()
     if not held:

@@ -9,6 +9,7 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Field
 
+from controlplane.kernel import statements
 from controlplane.kernel.models import Row
 
 
@@ -82,7 +83,7 @@ def insert(model: type[Row], /, *, id: Sequence[UUID], **columns: Any) -> None:
     if given:
         raise TypeError(f"{model.__name__} has no column {', '.join(sorted(given))}")
     of, values = zip(*arrays, strict=True)
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(
             f"INSERT INTO {model._meta.db_table} ({', '.join(names)})"  # noqa: S608  # names of ours
             f" SELECT {', '.join(sources)} FROM unnest({', '.join(values)}) AS u({', '.join(of)})",
@@ -120,7 +121,7 @@ def copy(row: Row, /, *, id: Sequence[UUID], **columns: Sequence[Any]) -> None:
     if any(len(values) != len(id) for values in changed.values()):
         raise ValueError(f"a column has not {len(id)} values")
     of, values = zip(*((f'"{column}"', array) for column, array in arrays), strict=True)
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(
             f"INSERT INTO {row._meta.db_table} ({', '.join(names)})"  # noqa: S608  # names of ours
             f" SELECT {', '.join(sources)} FROM {row._meta.db_table} r,"

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from django.db import connection
+from controlplane.kernel import statements
 
 NOT_WAITING: Final = "(SELECT set_config('synchronous_commit', 'off', true)) AS not_waiting"
 """In the FROM of a statement: as `need_not_wait`, without a statement of its own."""
@@ -14,5 +14,5 @@ def need_not_wait() -> None:
     All see it at once, as any other. A crash of the database server, and nothing else, may undo
     it, for as long as no later commit has waited: that one writes all before it.
     """
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(f"SELECT FROM {NOT_WAITING}")

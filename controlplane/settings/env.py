@@ -68,5 +68,9 @@ def database(name: str, default: str) -> dict[str, Any]:  # Any: Django's settin
         "HOST": url.hostname or query.pop("host", ""),
         "PORT": str(url.port or query.pop("port", "")),
         "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {**query, "pool": {"min_size": 1, "max_size": 8, "timeout": 10}},
+        "OPTIONS": {
+            **query,
+            "prepare_threshold": 5,
+            "pool": {"min_size": 1, "max_size": 8, "timeout": 10},
+        },
     }

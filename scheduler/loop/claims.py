@@ -14,9 +14,9 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 
-from controlplane.kernel import commits
+from controlplane.kernel import commits, statements
 from scheduler.models import OperationKind
 from scheduler.selectors.fleet import rows
 
@@ -163,7 +163,7 @@ def _pod(*columns: Any) -> Pod:  # Any: the columns of _PODS after the first
 
 def prolong(*, attempts: Sequence[Claimed], token: UUID) -> None:
     """Another BERTH_CLAIM_S from now, of those whose claim is still `token`."""
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(
             "UPDATE scheduler_attempt"
             " SET claimed_until = clock_timestamp() + %s * interval '1 second'"
@@ -174,7 +174,7 @@ def prolong(*, attempts: Sequence[Claimed], token: UUID) -> None:
 
 def still_mine(*, attempts: Sequence[Claimed], token: UUID) -> frozenset[UUID]:
     """Those that are claimed by `token` and that nobody wants stopped meanwhile."""
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(
             "SELECT a.id FROM scheduler_attempt a WHERE a.id = ANY(%s) AND a.claim = %s"
             " AND a.claimed_until > clock_timestamp() AND a.ended_at IS NULL AND NOT EXISTS"
@@ -187,7 +187,7 @@ def still_mine(*, attempts: Sequence[Claimed], token: UUID) -> frozenset[UUID]:
 def keep(*, attempts: Sequence[Claimed], token: UUID) -> frozenset[UUID]:
     """Those whose claim is still `token` and that are not over, locked until the transaction ends,
     whose commit need not wait."""
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(
             f"SELECT a.id FROM scheduler_attempt a, {commits.NOT_WAITING}"  # noqa: S608  # constant
             " WHERE a.id = ANY(%s) AND a.claim = %s AND a.ended_at IS NULL"
@@ -205,7 +205,7 @@ def store_uids(uids: Mapping[UUID, str], *, token: UUID) -> frozenset[UUID]:
     if not uids:
         return frozenset()
     try:
-        with transaction.atomic(), connection.cursor() as cursor:
+        with transaction.atomic(), statements.cursor() as cursor:
             cursor.execute(
                 "UPDATE scheduler_placement p SET pod_uid = u.uid"
                 " FROM unnest(%s::uuid[], %s::text[]) AS u(id, uid), scheduler_attempt a"
@@ -222,7 +222,7 @@ def store_uids(uids: Mapping[UUID, str], *, token: UUID) -> frozenset[UUID]:
 
 def mark_opened(placements: Sequence[UUID], at: datetime) -> None:
     """Their gates are open: of those that have a pod and still hold their room."""
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(
             "UPDATE scheduler_placement SET opened_at = %s WHERE id IN ("
             " SELECT id FROM scheduler_placement WHERE id = ANY(%s) AND opened_at IS NULL"
@@ -234,7 +234,7 @@ def mark_opened(placements: Sequence[UUID], at: datetime) -> None:
 def close(*, attempts: Sequence[UUID], kinds: Sequence[OperationKind], token: UUID) -> None:
     """Operations of these kinds are done, and the claim ends. A stop that came while starting
     stays due."""
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(
             "WITH done AS (UPDATE scheduler_operation o SET done_at = clock_timestamp()"
             " FROM scheduler_attempt a WHERE a.id = o.attempt_id AND a.id = ANY(%s)"
@@ -248,7 +248,7 @@ def close(*, attempts: Sequence[UUID], kinds: Sequence[OperationKind], token: UU
 def close_started(*, attempts: Sequence[UUID], dismissed: Sequence[UUID], token: UUID) -> None:
     """As `close`, of starts and of resizings; but what is not all open, or has to let go others
     than the `dismissed` placements, stays due. The caller has locked the attempts."""
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(
             "WITH further AS (SELECT attempt_id FROM scheduler_placement"
             " WHERE attempt_id = ANY(%(attempts)s) AND released_at IS NULL"
@@ -273,7 +273,7 @@ def postpone(
 ) -> None:
     """Try what is due again later: after `after_s`, or 1, 2, 4 … 60 s by the number of
     failures."""
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(
             "UPDATE scheduler_operation o SET failures = least(o.failures + 1, 32767),"
             " last_error = %s, due_at = clock_timestamp() + interval '1 second'"
@@ -289,7 +289,7 @@ def let_go(*, attempts: Sequence[UUID], token: UUID) -> None:
     """End the claim: what is due may be claimed again at once."""
     if not attempts:
         return
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(
             "UPDATE scheduler_attempt SET claim = NULL, claimed_until = NULL"
             " WHERE id = ANY(%s) AND claim = %s",

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection
 
 from clusters.port import ClusterError, ClusterPort
+from controlplane.kernel import statements
 from controlplane.kernel.crash import crash
 from scheduler.loop.calls import Calls, threads
 from scheduler.loop.dispatch import Batch
@@ -149,6 +149,6 @@ def _store(due: Sequence[_Ended], failed: Set[UUID]) -> None:
         else (ended.id, ended.leftover, *after[ended.leftover])
         for ended in due
     ]
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         columns = [list(column) for column in zip(*stored, strict=True)]
         cursor.execute(_STORE, [*columns, LATEST_S])

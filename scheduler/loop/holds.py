@@ -4,8 +4,9 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
-from django.db import connection, transaction
+from django.db import transaction
 
+from controlplane.kernel import statements
 from controlplane.kernel.commits import NOT_WAITING
 from scheduler.core.plan import Hold
 from scheduler.core.reasons import Reason, describe
@@ -53,7 +54,7 @@ def write(
             fresh += [(id, len(reasons)) for id in due]
     if not fresh:
         return
-    with transaction.atomic(), connection.cursor() as cursor:
+    with transaction.atomic(), statements.cursor() as cursor:
         fence(lease)
         cursor.execute(
             _WRITE,

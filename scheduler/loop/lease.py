@@ -5,8 +5,8 @@ import socket
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.db import connection
 
+from controlplane.kernel import statements
 from controlplane.kernel.commits import NOT_WAITING
 from controlplane.kernel.crash import crash
 from controlplane.kernel.errors import Conflict
@@ -38,7 +38,7 @@ RETURNING epoch
 def acquire(*, shard: str) -> Lease | None:
     """The lease, under a new epoch, or None while somebody else's has not run out."""
     holder = f"{socket.gethostname()}:{os.getpid()}"[:100]
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(
             _ACQUIRE, {"shard": shard, "holder": holder, "length": settings.BERTH_LEASE_S}
         )
@@ -53,7 +53,7 @@ def fence(lease: Lease) -> None:
     The takeover is an UPDATE of the row, so it waits for this share lock; a stale holder finds no
     row of its epoch.
     """
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(
             "SELECT 1 FROM scheduler_schedulerlease WHERE shard = %s AND epoch = %s FOR SHARE",
             [lease.shard, lease.epoch],
@@ -74,7 +74,7 @@ WHERE shard = %s AND epoch = %s
 
 def renew(lease: Lease) -> None:
     """Another BERTH_LEASE_S from now, in a transaction of its own. Raises Fenced."""
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(_MOVE_END, [settings.BERTH_LEASE_S, lease.shard, lease.epoch])
         if cursor.rowcount == 0:
             raise Fenced(f"shard {lease.shard}: epoch {lease.epoch} is over")
@@ -83,5 +83,5 @@ def renew(lease: Lease) -> None:
 def release(lease: Lease) -> None:
     """Let the next holder in at once, in a transaction of its own. Nothing to do when the epoch is
     over."""
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(_MOVE_END, [-1e-6, lease.shard, lease.epoch])

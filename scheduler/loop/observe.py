@@ -14,10 +14,10 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 
 from clusters.port import PodPhase, PodReport
-from controlplane.kernel import bulk, commits, hints
+from controlplane.kernel import bulk, commits, hints, statements
 from controlplane.kernel.crash import crash
 from scheduler.core.failures import DELETED, GONE, OWN, classify
 from scheduler.loop import meter, settle
@@ -69,7 +69,7 @@ def pods(
 
 def expected(*, cluster_id: UUID) -> dict[str, tuple[UUID, datetime | None]]:
     """Uids of pods that should be there, with placement and start: to be read before a list."""
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(
             "SELECT p.pod_uid, p.id, p.started_at FROM scheduler_placement p"
             " JOIN scheduler_attempt a ON a.id = p.attempt_id"
@@ -110,7 +110,7 @@ def _live(cluster_id: UUID, reports: Sequence[PodReport]) -> Mapping[tuple[str, 
     labels = {UUID(report.workload): report.workload for report in reports}
     if not labels:
         return {}
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(
             "SELECT a.workload_id, a.number, p.rank, p.id, p.pod_uid, p.created_at, p.started_at"
             " FROM scheduler_placement p JOIN scheduler_attempt a ON a.id = p.attempt_id"
@@ -201,7 +201,7 @@ def record(*, facts: Sequence[Fact], at: datetime) -> int:
         ending = {fact.placement_id for fact in facts if fact.released}
         usage.lock(_given_back(each for id, each in held.items() if id in ending))
         lock({holding.attempt for holding in held.values()})
-        with connection.cursor() as cursor:
+        with statements.cursor() as cursor:
             cursor.execute(
                 _RECORD,
                 [
@@ -239,7 +239,7 @@ class _Held(NamedTuple):
 
 
 def _held(placements: Sequence[UUID]) -> dict[UUID, _Held]:
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(
             "SELECT p.id, p.attempt_id, w.project_id, p.flavor_id, p.amount_milli"
             " FROM scheduler_placement p JOIN scheduler_workload w ON w.id = p.workload_id"
@@ -258,7 +258,7 @@ def _given_back(held: Iterable[_Held]) -> dict[tuple[UUID, UUID], int]:
 
 
 def _release(placements: Sequence[UUID], at: datetime) -> None:
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(
             "UPDATE scheduler_placementspan SET released_at = %s"
             " WHERE placement_id = ANY(%s) AND released_at IS NULL",

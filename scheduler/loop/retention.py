@@ -1,6 +1,8 @@
 """What only tells about the past is kept for a while: a bounded delete of the oldest rows."""
 
-from django.db import connection, models
+from django.db import models
+
+from controlplane.kernel import statements
 
 MOST = 5000
 """Rows that one call deletes: nobody waits long for it, and a backlog goes away over calls."""
@@ -24,14 +26,14 @@ def prune(model: type[models.Model], *, days: int) -> int:
 
     Only for rows that nothing refers to, unless it goes with them. How many were deleted.
     """
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(_of(_PRUNE, model, "day"), [days, MOST])
         return int(cursor.rowcount)
 
 
 def any_younger(model: type[models.Model], *, than_s: int) -> bool:
     """Whether a row was made less than that many seconds of real time ago."""
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(_of(_YOUNGER, model, "second"), [than_s])
         return bool(cursor.fetchone()[0])
 

@@ -9,11 +9,10 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
-from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Now
 
-from controlplane.kernel import hints
+from controlplane.kernel import hints, statements
 from scheduler.core.failures import DELETED, LOST, FailureClass
 from scheduler.core.lifecycle import State
 from scheduler.loop.progress import Progress, Verdict, verdict
@@ -78,7 +77,7 @@ def settle(*, attempts: Collection[UUID], at: datetime) -> None:
     They are locked (`transition.lock`) there: two observers of one gang's pods may not both think
     that the other's pod still runs, and the workload has to be where it is judged to be.
     """
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(_PROGRESS, [sorted(LOST), list(attempts), DELETED])
         names = [column.name for column in cursor.description or ()]
         rows = [Progress.of(dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
@@ -144,7 +143,7 @@ def _end(attempts: Sequence[tuple[Progress, Verdict]], at: datetime) -> None:
         )
         for row, found in attempts
     ]
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(
             _END,
             [

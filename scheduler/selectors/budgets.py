@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from django.db import connection
-
+from controlplane.kernel import statements
 from scheduler.core.equivalents import DEVICE_MILLI, counts_milli
 from scheduler.core.snapshot import BudgetView, FlavorKind
 from scheduler.core.units import ONE_MILLI, BudgetId, CohortId, ProjectId
@@ -155,7 +154,7 @@ def _used(
     """By budget, each times DEVICE_MILLI: what was used in seconds, and what runs."""
     used: dict[UUID, int] = {}
     running: dict[UUID, int] = {}
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(
             _USED,
             {

@@ -9,8 +9,8 @@ from math import ceil, floor
 from typing import Any
 
 from django.conf import settings
-from django.db import connection
 
+from controlplane.kernel import statements
 from scheduler.core.snapshot import (
     CapsView,
     ClusterView,
@@ -51,7 +51,7 @@ def rows(
     parameters: Sequence[Any] | Mapping[str, Any] = (),  # Any: what psycopg adapts
 ) -> list[Row]:
     """Plain tuples: a snapshot has tens of thousands of rows, too many for model instances."""
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(sql, parameters)
         found: list[Row] = cursor.fetchall()
     return found

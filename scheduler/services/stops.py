@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db import connection
 from django.db.models.functions import Now
 
-from controlplane.kernel import hints
+from controlplane.kernel import hints, statements
 from scheduler.models import Attempt, Operation, OperationKind, Workload, WorkloadEvent
 
 
@@ -44,7 +43,7 @@ def evict(*, workload_ids: Sequence[UUID], at: datetime, speed: float = 1.0) -> 
             ),
         )
     )
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(
             "UPDATE scheduler_workload SET notice_until = %s + notice_s * interval '1 second'"
             " WHERE id = ANY(%s)",
@@ -85,7 +84,7 @@ ORDER BY a.id
 
 def _to_be_told(workload_ids: Sequence[UUID]) -> dict[UUID, tuple[UUID, int]]:
     """Attempt → its workload and how many seconds of notice that has."""
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(_TOLD, [list(workload_ids)])
         return {attempt: (workload, notice_s) for attempt, workload, notice_s in cursor}
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db import connection, transaction
+from django.db import transaction
 
 from controlplane.audit import services as audit
-from controlplane.kernel import bulk
+from controlplane.kernel import bulk, statements
 from controlplane.kernel.ids import uuid7
 from scheduler.core.lifecycle import State, allowed
 from scheduler.models import WorkloadEvent
@@ -72,7 +72,7 @@ def transition(
     if not steps:
         return frozenset()
     with transaction.atomic(savepoint=False):
-        with connection.cursor() as cursor:
+        with statements.cursor() as cursor:
             cursor.execute(
                 _MOVE,
                 [
@@ -122,7 +122,7 @@ def lock(attempts: Collection[UUID]) -> None:
     The order that every writer keeps: quotas, attempts, workloads, placements, operations. Who
     judges an attempt holds it, so that nobody moves its workload meanwhile.
     """
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         ids = list(attempts)
         cursor.execute(
             "SELECT 1 FROM scheduler_attempt WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE",

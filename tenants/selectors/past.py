@@ -5,9 +5,8 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 
 from django.conf import settings
-from django.db import connection
 
-from controlplane.kernel import bulk
+from controlplane.kernel import bulk, statements
 
 type Past = Mapping[tuple[str, str], int]
 """(project, flavor), both as text → thousandths of the flavor times seconds."""
@@ -35,7 +34,7 @@ def decayed(*, at: datetime) -> Past:
     half_life = settings.BERTH_HALF_LIFE_DAYS
     if not half_life:
         return {}
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(_DECAYED, [_UNIT, *_weights(at.astimezone(UTC).date(), half_life)])
         return {(project, flavor): used for project, flavor, used in cursor.fetchall() if used}
 

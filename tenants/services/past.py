@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from datetime import UTC, date
 from uuid import UUID
 
-from django.db import connection
-
+from controlplane.kernel import statements
 from controlplane.kernel.ids import uuid7
 from tenants.models import UsageInterval
 
@@ -28,7 +27,7 @@ def add(usages: Iterable[UsageInterval]) -> None:
     if not rows:
         return
     days, projects, flavors, amounts = zip(*rows, strict=True)
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(
             "INSERT INTO tenants_pastuse AS p (id, day, project_id, flavor_id, milli_s)"
             " SELECT * FROM unnest(%s::uuid[], %s::date[], %s::uuid[], %s::uuid[], %s::bigint[])"

@@ -4,8 +4,7 @@ release; a trigger refuses what would pass the limits."""
 from collections.abc import Mapping
 from uuid import UUID
 
-from django.db import connection
-
+from controlplane.kernel import statements
 from tenants.models import Quota
 
 type Amounts = Mapping[tuple[UUID, UUID], int]
@@ -43,7 +42,7 @@ def lock(amounts: Amounts) -> None:
     writers keep."""
     if not amounts:
         return
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(_LOCK, 2 * _columns(amounts))
 
 
@@ -58,7 +57,7 @@ def add(amounts: Amounts) -> None:
     moved = {key: amount for key, amount in amounts.items() if amount}
     if not moved:
         return
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         cursor.execute(_ADD, 2 * _columns(moved))
         missing = sorted(moved.keys() - set(cursor.fetchall()))
     if missing:
@@ -70,7 +69,7 @@ def add(amounts: Amounts) -> None:
 def count(quota: Quota) -> None:
     """Let a quota of a model, made just now, tell what the project holds already; even more than
     it grants, as of one that is cut. In the caller's transaction."""
-    with connection.cursor() as cursor:
+    with statements.cursor() as cursor:
         # Locked first, so that what others place or release meanwhile is seen, or sees the row.
         cursor.execute(
             "SELECT 1 FROM tenants_quota WHERE project_id = %(project)s AND flavor_id IN"

@@ -1,0 +1,81 @@
+"""What is said often is planned once, and again when its tables may have grown (ADR 0048)."""
+
+import pytest
+from django.db import DataError, connection
+from django.test.utils import CaptureQueriesContext
+
+from controlplane.kernel import statements
+
+pytestmark = pytest.mark.django_db
+
+OFTEN = 12
+"""More than psycopg waits to prepare, and PostgreSQL to settle for one plan."""
+_ASK = "SELECT id FROM grown WHERE id = %s::bigint"
+
+
+@pytest.fixture
+def grown() -> None:
+    """A table of one row, of which the statistics say so."""
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TEMP TABLE grown (id bigint PRIMARY KEY) ON COMMIT DROP")
+        cursor.execute("INSERT INTO grown VALUES (1)")
+        cursor.execute("ANALYZE grown")
+
+
+def ask(times: int = 1) -> None:
+    for _ in range(times):
+        with statements.cursor() as cursor:
+            cursor.execute(_ASK, [1])
+            assert cursor.fetchall() == [(1,)]
+
+
+def prepared() -> tuple[str, int]:
+    """The session's name for the statement, and how often it went by the plan that is kept."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT name, generic_plans FROM pg_prepared_statements WHERE statement LIKE %s",
+            ["SELECT id FROM grown%"],
+        )
+        [(name, kept)] = cursor.fetchall()
+    return name, kept
+
+
+def plan() -> str:
+    """By what the session goes."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN EXECUTE {prepared()[0]}(1)")
+        return "\n".join(line for [line] in cursor.fetchall())
+
+
+@pytest.mark.usefixtures("grown")
+def test_what_is_said_often_is_planned_once() -> None:
+    ask(OFTEN)
+    _, kept = prepared()
+    ask(OFTEN)
+    assert kept > 0
+    assert prepared()[1] == kept + OFTEN
+
+
+@pytest.mark.usefixtures("grown")
+def test_a_plan_is_made_anew_once_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask(OFTEN)
+    with connection.cursor() as cursor:
+        cursor.execute("INSERT INTO grown SELECT n FROM generate_series(2, 20000) n")
+    ask()
+    assert "Seq Scan" in plan(), "what this shows the end of"
+    monkeypatch.setattr(statements, "PLANNED_S", 0)
+    ask()
+    assert "Index" in plan()
+
+
+@pytest.mark.usefixtures("grown")
+def test_to_plan_anew_is_no_statement_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statements, "PLANNED_S", 0)
+    with CaptureQueriesContext(connection) as queries:
+        ask(2)
+    assert len(queries) == 2
+
+
+def test_what_is_wrong_is_djangos_error() -> None:
+    with pytest.raises(DataError), statements.cursor() as cursor:
+        cursor.execute("SELECT %s::bigint", ["one"])
