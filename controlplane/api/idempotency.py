@@ -100,11 +100,13 @@ def _lock(name: str) -> None:
         raise InFlight("The first request with this key is still being worked on.")
 
 
+_SWEEP = """
+DELETE FROM api_idempotencykey WHERE id IN (
+    SELECT id FROM api_idempotencykey WHERE created_at <= %s ORDER BY created_at LIMIT %s
+    FOR UPDATE SKIP LOCKED)
+"""
+
+
 def _sweep(at: datetime) -> None:
-    old = (
-        IdempotencyKey.objects.select_for_update(skip_locked=True)
-        .filter(created_at__lte=at - KEPT)
-        .order_by("created_at")
-        .values("id")[:_SWEPT]
-    )
-    IdempotencyKey.objects.filter(id__in=old).delete()
+    with statements.cursor() as cursor:
+        cursor.execute(_SWEEP, [at - KEPT, _SWEPT])

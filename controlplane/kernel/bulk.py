@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -91,6 +92,7 @@ def insert(model: type[Row], /, *, id: Sequence[UUID], **columns: Any) -> None:
         )
 
 
+@cache
 def _kind(field: "Field[Any, Any]") -> str:  # Any: whatever it holds
     """The column's type; a cast to varchar(n) would cut what is too long."""
     return re.sub(r"varchar\(\d+\)", "text", field.db_type(connection) or "")

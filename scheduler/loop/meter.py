@@ -4,20 +4,22 @@ An interval is closed when the pod ends, and at full hours while it runs. What i
 cut where days (UTC) begin, so that each day has its own spend.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, time, timedelta
 from itertools import pairwise
 from uuid import UUID
 
 from django.db import transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
-from django.db.models import F, Q, QuerySet, Value
-from django.db.models.functions import Coalesce, Now
+from django.db.models import Q
+from django.db.models.functions import Now
 
 from clusters.models import ClusterState
 from clusters.services.clusters import DEGRADED_S
+from controlplane.kernel import statements
 from controlplane.kernel.crash import crash
 from scheduler.models import Placement
+from scheduler.selectors.fleet import rows
 from tenants.models import UsageInterval
 from tenants.services import ledger
 
@@ -30,10 +32,7 @@ closed very late, and of replays in accelerated time, where a pod may span a hun
 
 def close(*, placements: Iterable[UUID]) -> None:
     """Meter these placements to their end. In the caller's transaction, which ended them."""
-    _meter(
-        Placement.objects.filter(id__in=list(placements), started_at__isnull=False),
-        until=None,
-    )
+    _meter(list(placements), until=None)
 
 
 def tick(*, at: datetime, speed: float = 1.0) -> int:
@@ -53,10 +52,7 @@ def tick(*, at: datetime, speed: float = 1.0) -> int:
     )
     for start in range(0, len(due), 500):
         with transaction.atomic():
-            running = Placement.objects.filter(
-                id__in=due[start : start + 500], ended_at__isnull=True
-            )
-            _meter(running, until=hour)
+            _meter(due[start : start + 500], until=hour)
             crash("M1")
     ledger.charge_unpriced()
     return len(due)
@@ -71,22 +67,27 @@ def _heard_of() -> Q:
     )
 
 
-def _meter(placements: QuerySet[Placement], *, until: datetime | None) -> None:
-    # Plain values: models of three tables cost more than all the rest.
-    rows = placements.select_for_update(of=("self",), no_key=True).order_by("id")
+_UNMETERED = """
+SELECT p.id, p.workload_id, p.flavor_id, p.amount_milli, coalesce(p.metered_until, p.started_at),
+       coalesce(%s::timestamptz, p.ended_at), w.project_id, w.submitted_by_id, a.cluster_id
+FROM scheduler_placement p
+JOIN scheduler_workload w ON w.id = p.workload_id JOIN scheduler_attempt a ON a.id = p.attempt_id
+WHERE p.id = ANY(%s) AND p.started_at IS NOT NULL AND (p.ended_at IS NULL) = %s
+ORDER BY p.id FOR NO KEY UPDATE OF p
+"""
+_METERED = """
+UPDATE scheduler_placement SET metered_until = coalesce(%s::timestamptz, ended_at)
+WHERE id = ANY(%s)
+"""
+
+
+def _meter(placements: Sequence[UUID], *, until: datetime | None) -> None:
+    """Meter those that have ended to their end, or those that have not `until` then."""
     usages, metered = [], []
-    for id, workload, flavor, amount, start, end, project, user, cluster in rows.values_list(
-        "id",
-        "workload_id",
-        "flavor_id",
-        "amount_milli",
-        Coalesce("metered_until", "started_at"),
-        "ended_at" if until is None else Value(until),
-        "workload__project_id",
-        "workload__submitted_by_id",
-        "attempt__cluster_id",
+    for id, workload, flavor, amount, start, end, project, user, cluster in rows(
+        _UNMETERED, [until, placements, until is not None]
     ):
-        if start is None or end is None or end <= start:
+        if end <= start:
             continue
         usages += [
             UsageInterval(
@@ -103,8 +104,8 @@ def _meter(placements: QuerySet[Placement], *, until: datetime | None) -> None:
         ]
         metered.append(id)
     ledger.record(usages)
-    cut = F("ended_at") if until is None else until
-    Placement.objects.filter(id__in=metered).update(metered_until=cut)
+    with statements.cursor() as cursor:
+        cursor.execute(_METERED, [until, metered])
 
 
 def _days(start: datetime, end: datetime) -> Iterator[tuple[datetime, datetime]]:

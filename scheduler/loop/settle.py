@@ -10,14 +10,13 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db.models import F
-from django.db.models.functions import Now
 
 from controlplane.kernel import hints, statements
 from scheduler.core.failures import DELETED, LOST, FailureClass
 from scheduler.core.lifecycle import State
 from scheduler.loop.progress import Progress, Verdict, verdict
 from scheduler.loop.requests import is_gang
-from scheduler.models import Attempt, Leftover, Operation, Workload
+from scheduler.models import Attempt, Leftover, Workload
 from scheduler.services import stops
 from scheduler.services.transition import Step, transition
 
@@ -103,14 +102,11 @@ def settle(*, attempts: Collection[UUID], at: datetime) -> None:
     )
     ended = [(row, found) for row, found in moves if row.workload_id in moved and found.outcome]
     _end(ended, at)
-    # What was due is settled with it: a start that opened all and died before it closed its row.
-    Operation.objects.filter(
-        attempt_id__in=[row.attempt_id for row, _ in ended], done_at__isnull=True
-    ).update(done_at=Now())
     again = [(row, found) for row, found in ended if found.after == State.PENDING]
     if again:
         hints.hint(hints.CYCLE)
-    _count_failures({row.workload_id: found.failure for row, found in again if found.failure}, at)
+        failures = {row.workload_id: found.failure for row, found in again if found.failure}
+        _count_failures(failures, at)
     _stop({row.attempt_id: found for row, found in conclusions if found.stop})
 
 
@@ -125,6 +121,11 @@ UPDATE scheduler_attempt a SET
 FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[])
     AS e(id, outcome, leftover, failure, trouble, lost_milli_s)
 WHERE a.id = e.id AND a.ended_at IS NULL
+"""
+# What was due is settled with it: a start that opened all and died before it closed its row.
+_CLOSE = """
+UPDATE scheduler_operation SET done_at = statement_timestamp()
+WHERE attempt_id = ANY(%s) AND done_at IS NULL
 """
 
 
@@ -153,6 +154,7 @@ def _end(attempts: Sequence[tuple[Progress, Verdict]], at: datetime) -> None:
                 *(list(column) for column in zip(*columns, strict=True)),
             ],
         )
+        cursor.execute(_CLOSE, [[row.attempt_id for row, _ in attempts]])
 
 
 def _count_failures(workloads: Mapping[UUID, FailureClass], at: datetime) -> None:

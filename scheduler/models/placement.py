@@ -45,7 +45,12 @@ class Attempt(Row):
         db_index=False,  # attempt_number_once begins with it
     )
     number = models.PositiveIntegerField()
-    cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="attempts")
+    cluster = models.ForeignKey(
+        Cluster,
+        on_delete=models.PROTECT,
+        related_name="attempts",
+        db_index=False,  # too many are of one cluster for it to find any
+    )
     epoch = models.BigIntegerField()
     created_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, blank=True)
