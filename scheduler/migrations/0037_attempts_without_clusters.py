@@ -13,7 +13,7 @@ without_index = import_module("tenants.migrations.0018_fewer_indexes").without_i
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("scheduler", "0034_gate_guards")]
+    dependencies = [("scheduler", "0036_turns")]
     operations = [
         without_index(
             "scheduler",
