@@ -1,6 +1,6 @@
 """Whose turn it is, where each plan looks at some of many."""
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from scheduler.core.turns import in_turn
@@ -8,6 +8,8 @@ from scheduler.core.turns import in_turn
 
 @settings(deadline=None)
 @given(st.integers(1, 300), st.integers(1, 8), st.integers(1, 3600), st.integers(0, 2**33))
+@example(count=300, most=1, seconds=901, begun_at=0)  # > 120,000 by the golden ratio
+@example(count=80, most=8, seconds=10, begun_at=0)
 def test_whatever_the_seconds_from_plan_to_plan_each_comes_up(
     count: int, most: int, seconds: int, begun_at: int
 ) -> None:
@@ -15,7 +17,7 @@ def test_whatever_the_seconds_from_plan_to_plan_each_comes_up(
     while left:
         left -= set(in_turn(range(count), at=begun_at + plans * seconds, most=most))
         plans += 1
-        assert plans <= 6000  # what a plan each 2,584 s takes, the longest of all up to an hour
+        assert plans <= 9000  # of 300 in 9,000 draws one is left out once in 10^10 times
 
 
 @given(st.integers(0, 40), st.integers(1, 20), st.integers(0, 2**33))
