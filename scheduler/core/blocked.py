@@ -4,8 +4,9 @@ from collections.abc import Callable, Collection, Iterable
 
 from scheduler.core.limits import because
 from scheduler.core.reasons import Reason, ReasonCode
-from scheduler.core.snapshot import GateView, PendingView, Snapshot
+from scheduler.core.snapshot import PendingView, Snapshot
 from scheduler.core.units import ProjectId, WorkloadId
+from scheduler.core.waits import GateView
 
 
 def why_blocked(*, pending: PendingView, closed: Collection[ProjectId], at: int) -> Reason | None:

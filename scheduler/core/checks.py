@@ -273,7 +273,9 @@ def _quota_rows(
         if number is None or book.available(project=project, flavor=flavor) is None:
             yield Check(CheckCode.OWN_QUOTA, False, asked, 0, Unit.MILLI, name)
             continue
-        for member, value, limit in book.ledger(flavor).law(number, asked):
+        ledger = book.ledger(flavor)
+        awaited = (row for row in ledger.awaited_law(number, asked) if row[1] > row[2])
+        for member, value, limit in (*ledger.law(number, asked), *awaited):
             code, where = CheckCode.TENANT_QUOTA, cohorts.names[member].removeprefix("cohort ")
             if member in (number, FLEET):
                 code = CheckCode.OWN_QUOTA if member == number else CheckCode.FLEET_QUOTA

@@ -19,6 +19,8 @@ from scheduler.core.space import free_within_milli, most_pods
 
 MOST_TRIES = 1024
 """Ways of giving domains to the pod sets of one gang that are tried in a cluster or a domain."""
+MOST_PODS = 4096
+"""Pods that are put there for that, save that one way of each pod set is always tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ class Layouts:
         self._whole = whole
         self._gang = gang
         self._tries = 0
+        self._pods = 0
 
     def search(self, parts: Parts, accept: Callable[[Layout], bool]) -> bool:
         """Put the bound pod sets into the gang, in one way after another, until `accept` takes
@@ -118,11 +121,12 @@ class Layouts:
         i = self._bound[nth]
         mark = self._gang.mark()
         for way in self._ways(i, parts):
+            self._pods += len(way)
             put = all(self._gang.put(i, domain) for domain in way)
             if put and self._lay_out(nth + 1, {**chosen, i: way}, parts, accept):
                 return True
             self._gang.back(mark)
-            if self._tries >= MOST_TRIES:
+            if self._tries >= MOST_TRIES or self._pods >= MOST_PODS:
                 break
         return False
 

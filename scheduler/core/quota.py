@@ -175,6 +175,16 @@ class Ledger:
             more = max(before + more, kept) - max(before, kept)
             number = self.parents[number]
 
+    def awaited_law(self, number: int, more: int) -> Iterator[tuple[int, int, int]]:
+        """As `law`, of what is awaited: each such member, upwards, what `more` leaves drawn on its
+        own nominal, and that nominal."""
+        while self.awaited and number > FLEET:
+            before, own = self.drawn[number], self.nominal[number]
+            if number in self.awaited:
+                yield number, before + more, own
+            more = max(before + more, own) - max(before, own)
+            number = self.parents[number]
+
     def is_lawful(self, number: int) -> bool:
         """Whether the law is true at the member, and above it as far as its use counts there."""
         used, quota = self.used[number], self.quotas[number]

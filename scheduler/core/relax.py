@@ -5,7 +5,7 @@ missed: plans are bounded (`whatif.MOST_PLANS`), and numbers are searched by hal
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -20,6 +20,7 @@ from scheduler.core.cycle import Cycle
 from scheduler.core.layouts import Groups
 from scheduler.core.plan import Admit, Hold
 from scheduler.core.policy import Policy
+from scheduler.core.quota import Ledger
 from scheduler.core.reasons import BINDS_CORES, BINDS_MEMORY, Reason, ReasonCode
 from scheduler.core.request import Option, Request, Requests
 from scheduler.core.snapshot import (
@@ -287,7 +288,7 @@ class _Search:
         else may borrow, and to be guaranteed; where that is of one flavor."""
         admission, project = self._cycle.admission, self._pending.project
         book, told = admission.draft.book, self._numbers.get("flavor")
-        number = book.cohorts.number.get(project, FLEET)
+        path = book.cohorts.paths[book.cohorts.number.get(project, FLEET)]
         lacking, beyond, kept, firm = [], [], [], []
         for flavor, asked in option.needs:
             used = book.used(project=project, flavor=flavor)
@@ -295,9 +296,8 @@ class _Search:
             lacking.append((lacks, flavor))
             more = used + asked - book.nominal(project=project, flavor=flavor)
             beyond.append((more, flavor))
-            quota = book.ledger(flavor).quotas[number]
-            lends = quota.lending_limit_milli if quota else None
-            kept.append((0 if lends is None or lacks <= 0 else more + lends, flavor))
+            own = _beyond_lent(book.ledger(flavor), path, asked) if lacks > 0 else 0
+            kept.append((own, flavor))
             if self._fails is CheckCode.FIRM and admission.draft.flavors[flavor].name == told:
                 firm.append((asked - int(self._numbers["available_milli"]), flavor))
         for amounts in (lacking, beyond, kept, firm):
@@ -361,6 +361,17 @@ class _Search:
 def _evicts(decision: Admit | Hold | None) -> bool:
     waits = ReasonCode.WAITING_FOR_PREEMPTION
     return isinstance(decision, Hold) and decision.reason.code is waits
+
+
+def _beyond_lent(ledger: Ledger, path: Sequence[int], asked: int) -> int:
+    """How much more keeps all use within what the nearest member of the path with a lending limit
+    does not lend; 0 without one."""
+    for member in reversed(path):
+        quota = ledger.quotas[member]
+        if quota is not None and quota.lending_limit_milli is not None:
+            used, lends = ledger.used[member] + asked, quota.lending_limit_milli
+            return used - ledger.capacity[member] + lends
+    return 0
 
 
 def _is_as_good(flavor: FlavorView, accepted: FlavorView) -> bool:

@@ -43,8 +43,8 @@ class Request:
 
     `options` has the preferred flavors first; () when none exists that suits. `clusters` () takes
     any. `order` is that in which pod sets are placed, largest first. `count` counts all pods.
-    `bound` are the pod sets, in that order, that have to be in domains of their own, `near` those
-    that had better be.
+    `bound` are the pod sets that have to be in domains of their own, those first of which most has
+    to be in one domain; `near` those that had better be, in `order`.
     """
 
     options: tuple[Option, ...]
@@ -101,13 +101,14 @@ class Requests:
         order = sorted(range(len(pod_sets)), key=lambda i: _size(pod_sets[i], i))
         count = sum(pod_set.count for pod_set in pod_sets)
         wishes = {i: p.topology.required for i, p in enumerate(pod_sets) if p.topology is not None}
+        bound_sets = [i for i in order if wishes.get(i) is True]
         return Request(
             options,
             pending.clusters,
             tuple(order),
             count,
             pending.preemptible,
-            tuple(i for i in order if wishes.get(i) is True),
+            tuple(sorted(bound_sets, key=lambda i: _of_group(pod_sets[i]))),
             tuple(i for i in order if wishes.get(i) is False),
         )
 
@@ -139,3 +140,10 @@ class Requests:
 def _size(pod_set: PodSetView, i: int) -> tuple[int, ...]:
     gpus = pod_set.gpu_count * pod_set.gpu_milli
     return -gpus, -pod_set.cpu_milli, -pod_set.memory_mib, i
+
+
+def _of_group(pod_set: PodSetView) -> tuple[int, int]:
+    """What sorts the pod set by all that one domain has to take of it, the most first."""
+    size = pod_set.topology.group_size if pod_set.topology else None
+    pods = size or pod_set.min_count
+    return -pods * pod_set.gpu_count * pod_set.gpu_milli, -pods * pod_set.cpu_milli

@@ -24,6 +24,7 @@ from scheduler.core.units import (
     UserId,
     WorkloadId,
 )
+from scheduler.core.waits import GateView, UnmetView
 
 SCHEMA = 8
 """Raised with every change of these types, so that a stored snapshot says how to be read."""
@@ -239,30 +240,6 @@ class ArrayView:
 
     id: ArrayId
     most_at_once: int
-
-
-@dataclass(frozen=True, slots=True)
-class UnmetView:
-    """What a workload waits for besides capacity: the ends of `count` others, `first` one of them,
-    a workload or an array. Of those, `in_vain_count` have ended otherwise, and it is kept waiting
-    until somebody releases it; `first` is one of these, if there are any."""
-
-    count: int
-    first: str
-    in_vain_count: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class GateView:
-    """What a workload waits for besides capacity: somebody's word. Of the `count` gates that are
-    not open, the one that is told: whose word it is, since when that is waited for, and until
-    when at most, None for ever."""
-
-    name: str
-    owner: str
-    since: int
-    deadline: int | None = None
-    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,7 +177,7 @@ def _shared(snapshot: Snapshot, victim: WorkloadId, by: WorkloadId) -> set[Flavo
     wholes = {f.model: f.id for f in snapshot.flavors if f.kind is FlavorKind.MODEL}
     quoted = {(q.project, n.flavor) for q in snapshot.queues for n in q.quotas}
     shared = accepted & holds
-    for model in {models[f] for f in accepted} & {models[f] for f in holds}:
+    for model in {models.get(f, "") for f in accepted} & {models.get(f, "") for f in holds}:
         whole = wholes.get(model)
         if whole and {(asks.project, whole), (held.project, whole)} <= quoted:
             shared.add(whole)

@@ -22,13 +22,15 @@ def give_up(
     actor: str,
     at: datetime,
 ) -> bool:
-    """Take the attempt's pods back; False when it runs, or is on its way out already.
+    """Take the attempt's pods back; False when it runs, or is on its way out or over.
 
     Once its pods are gone, `settle` counts a failed try and the workload is PENDING again, or
     FAILED where its retries do not include that, or are used up.
     """
     with transaction.atomic():
         lock([attempt_id])
+        if not Attempt.objects.filter(id=attempt_id, ended_at__isnull=True).exists():
+            return False  # the workload may be on its next one
         moved = transition(
             [
                 Step(workload_id, project_id, state, State.PREEMPTING, why)

@@ -2,38 +2,58 @@
 
 import django.db.models.functions.math
 import django.db.models.lookups
+from django.contrib.postgres.operations import AddConstraintNotValid
 from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('clusters', '0005_use_seen'),
-        ('scheduler', '0034_gate_guards'),
+        ("clusters", "0005_use_seen"),
+        ("scheduler", "0034_gate_guards"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='podset',
-            name='topology_group_size',
+            model_name="podset",
+            name="topology_group_size",
             field=models.PositiveIntegerField(blank=True, null=True),
         ),
         migrations.AddField(
-            model_name='podset',
-            name='topology_level',
-            field=models.CharField(blank=True, db_default='', default='', max_length=40),
+            model_name="podset",
+            name="topology_level",
+            field=models.CharField(blank=True, db_default="", default="", max_length=40),
         ),
         migrations.AddField(
-            model_name='podset',
-            name='topology_required',
+            model_name="podset",
+            name="topology_required",
             field=models.BooleanField(db_default=False, default=False),
         ),
-        migrations.AddConstraint(
-            model_name='podset',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('topology_level', ''), _negated=True), models.Q(('topology_group_size__isnull', True), ('topology_required', False)), _connector='OR'), name='pod_set_level_named'),
+        AddConstraintNotValid(
+            "podset",
+            models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("topology_level", ""), _negated=True),
+                    models.Q(("topology_group_size__isnull", True), ("topology_required", False)),
+                    _connector="OR",
+                ),
+                name="pod_set_level_named",
+            ),
         ),
-        migrations.AddConstraint(
-            model_name='podset',
-            constraint=models.CheckConstraint(condition=models.Q(('topology_group_size__isnull', True), models.Q(('min_count', models.F('count')), ('topology_group_size__gte', 1), django.db.models.lookups.Exact(django.db.models.functions.math.Mod('count', 'topology_group_size'), 0)), _connector='OR'), name='pod_set_in_whole_groups'),
+        AddConstraintNotValid(
+            "podset",
+            models.CheckConstraint(
+                condition=models.Q(
+                    ("topology_group_size__isnull", True),
+                    models.Q(
+                        ("min_count", models.F("count")),
+                        ("topology_group_size__gte", 1),
+                        django.db.models.lookups.Exact(
+                            django.db.models.functions.math.Mod("count", "topology_group_size"), 0
+                        ),
+                    ),
+                    _connector="OR",
+                ),
+                name="pod_set_in_whole_groups",
+            ),
         ),
     ]

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 from uuid import UUID
 
-from scheduler.core.snapshot import GateView, PendingView, TurnView, UnmetView
+from scheduler.core.snapshot import PendingView, TurnView
 from scheduler.core.units import ProjectId, UserId, WorkloadId
+from scheduler.core.waits import GateView, UnmetView
 from scheduler.selectors import asked, fleet
 from scheduler.selectors.asked import Asked
 from scheduler.selectors.gates import OF_WAITING

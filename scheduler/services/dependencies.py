@@ -8,7 +8,7 @@ from controlplane.kernel import bulk
 from controlplane.kernel.errors import Conflict, Problem
 from controlplane.kernel.ids import uuid7
 from scheduler.core.lifecycle import TERMINAL, State
-from scheduler.core.snapshot import UnmetView
+from scheduler.core.waits import UnmetView
 from scheduler.models import Dependency, DependencyKind, Workload, WorkloadArray
 from scheduler.services.specs import ArraySpec, DependencySpec, WorkloadSpec
 from tenants import access

@@ -11,7 +11,7 @@ from controlplane.audit.services import Entry
 from controlplane.kernel import hints
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound, Problem
 from scheduler.core.lifecycle import State
-from scheduler.core.snapshot import GateView
+from scheduler.core.waits import GateView
 from scheduler.models import LIVE, Gate, GateState, Workload, WorkloadArray, WorkloadEvent
 from scheduler.services.specs import WorkloadSpec
 from scheduler.services.transition import Step, transition

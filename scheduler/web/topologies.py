@@ -99,10 +99,12 @@ def of_set(
     size = None
     if value.get("group_size") is not None:
         size = faults.integer(value, "group_size", pointer, 1, specs.MAX_PODS, None)
-    if size is not None and count % size:
+    if size is None or not (count and min_count):  # 0 for one that was refused already
+        return SetTopologyView(level, required, name, size)
+    if count % size:
         message = f"Groups of {size} do not divide {count} pods: a whole number of them is wanted."
         faults.add(f"{pointer}/group_size", "invalid", message)
-    elif size is not None and min_count != count:
+    elif min_count != count:
         message = (
             f"In groups all pods start together: min_count is {min_count} of {count}; leave out"
             " one of the two."

@@ -9,6 +9,7 @@ from urllib3.connection import HTTPConnection
 
 from clusters.adapters.kubernetes.client import Client
 from clusters.adapters.kubernetes.exchange import Answer, TooLarge, exchange
+from clusters.port import ClusterError
 from tests.clusters.scripted import Act, answer, scripted
 
 pytestmark = pytest.mark.part_simulator
@@ -115,6 +116,37 @@ def test_the_answer_of_a_server_that_stopped_listening_is_heard() -> None:
 def test_an_endless_head_is_not_kept() -> None:
     with pytest.raises(TooLarge):
         asked(Line(OK + b"X-Long: " + b"x" * 100_000))
+
+
+@pytest.mark.parametrize("before", [OK, OK + b"Transfer-Encoding: chunked\r\n\r\n0\r\n"])
+def test_a_header_that_never_ends_is_not_kept(before: bytes) -> None:
+    answer = fed(before + b"X-Long: ", b"x" * 60_000)
+    with pytest.raises(http.client.HTTPException, match="does not end"):
+        answer.feed(b"x" * 60_000)
+
+
+def test_a_body_of_many_small_chunks_is_read() -> None:
+    answer = fed(OK + b"Transfer-Encoding: chunked\r\n\r\n")
+    for _ in range(10):
+        answer.feed(b"1\r\nx\r\n" * 3000)
+    answer.feed(b"0\r\n\r\n")
+    assert (answer.whole, len(answer.body)) == (True, 30_000)
+
+
+def test_an_early_refusal_is_heard_though_the_connection_is_reset() -> None:
+    def refuse(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n{}")
+
+    with scripted(lambda _: refuse) as server:
+        client = Client(server=server.url, token="t" * 20)
+        with pytest.raises(ClusterError, match="413"):
+            client.call("POST", "/x", body={"much": "x" * (8 << 20)})
+
+
+def test_a_server_named_in_any_letters_is_asked_in_ascii() -> None:
+    client = Client(server="https://kübe.example:6443/prefix-ü", token="t" * 20)
+    with pytest.raises(ClusterError, match="xn--kbe-hoa"):
+        client.call("GET", "/version")
 
 
 def test_a_connection_is_used_again_unless_the_server_closes_it() -> None:

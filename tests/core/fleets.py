@@ -24,9 +24,9 @@ from scheduler.core.snapshot import (
     QuotaView,
     Snapshot,
     TopologyView,
-    UnmetView,
 )
-from scheduler.core.units import ArrayId, BudgetId, FlavorId, ProjectId, UserId, WorkloadId
+from scheduler.core.units import ArrayId, BudgetId, FlavorId, UserId
+from scheduler.core.waits import UnmetView
 from tests.core.build import (
     AT,
     H100,
@@ -384,20 +384,4 @@ def shuffled(of: Snapshot, seed: int) -> Snapshot:
         pending=mix(of.pending),
         holding=mix(tuple(replace(h, placements=mix(h.placements)) for h in of.holding)),
         budgets=mix(of.budgets),
-    )
-
-
-def waiting_again(held: HoldingView) -> PendingView:
-    """A victim back in its queue."""
-    return PendingView(
-        WorkloadId(held.id),
-        ProjectId(held.project),
-        held.priority,
-        held.preemptible,
-        held.admitted_at,
-        held.pod_sets,
-        held.run_time_limit_s,
-        user=held.user,
-        topology=held.topology,
-        array=held.array,
     )

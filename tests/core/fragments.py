@@ -30,7 +30,7 @@ from tests.core.build import (
     runs,
     snapshot,
 )
-from tests.core.fleets import waiting_again
+from tests.core.rounds import waiting_again
 
 SLICES = ("1g", "1g", "2g", "3g")
 

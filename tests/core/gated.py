@@ -3,7 +3,8 @@
 from dataclasses import replace
 from random import Random
 
-from scheduler.core.snapshot import GateView, PendingView, Snapshot
+from scheduler.core.snapshot import PendingView, Snapshot
+from scheduler.core.waits import GateView
 from tests.core.build import AT
 
 DATA = GateView("data", "ada", AT - 60)

@@ -4,10 +4,9 @@ from collections import defaultdict
 from dataclasses import replace
 
 from scheduler.core.plan import Plan
-from scheduler.core.snapshot import Snapshot
+from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
 from tests.core.build import holds
 from tests.core.elastic import resized
-from tests.core.fleets import waiting_again
 
 
 def carried_out(of: Snapshot, made: Plan) -> tuple[Snapshot, bool]:
@@ -52,3 +51,19 @@ class Evicted:
             found |= new
             ahead += new
         return found
+
+
+def waiting_again(held: HoldingView) -> PendingView:
+    """A victim back in its queue."""
+    return PendingView(
+        held.id,
+        held.project,
+        held.priority,
+        held.preemptible,
+        held.admitted_at,
+        held.pod_sets,
+        held.run_time_limit_s,
+        user=held.user,
+        topology=held.topology,
+        array=held.array,
+    )

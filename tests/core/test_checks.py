@@ -14,16 +14,9 @@ from scheduler.core.explain import Explanation, explain
 from scheduler.core.plan import Admit
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode
-from scheduler.core.snapshot import (
-    CapsView,
-    GateView,
-    HoldingView,
-    PendingView,
-    ReservationView,
-    Snapshot,
-    UnmetView,
-)
+from scheduler.core.snapshot import CapsView, HoldingView, PendingView, ReservationView, Snapshot
 from scheduler.core.units import FlavorId, ProjectId
+from scheduler.core.waits import GateView, UnmetView
 from tests.core.build import (
     AT,
     Quota,
@@ -287,3 +280,14 @@ def test_how_many_may_be_stopped_for_it_is_told_where_that_does_not_help() -> No
     found = explain(snapshot=of, policy=Policy(), pending=job("w", "a", pods(2)))
     last = found.chains[0].checks[-1]
     assert (last.code, last.passed, last.value) == (CheckCode.EVICTION, False, 1)
+
+
+def test_what_firm_work_of_the_project_awaits_of_its_quota_is_told_where_it_fails() -> None:
+    firm = replace(job("firm", "a", pods(2), priority=1), preemptible=False)
+    of = fleet(
+        runs("r", "a", "n1/0", "n1/1"),
+        nodes=[node("n1", gpus=2), node("n2", gpus=2)],
+        queues=[queue("a", h100=Quota(2, borrow=None)), queue("b", h100=4)],
+        pending=[firm],
+    )
+    assert told(of, job("w", "a")) == (CheckCode.OWN_QUOTA, 3000, 2000, Unit.MILLI)

@@ -285,6 +285,7 @@ def _lawful(of: Snapshot, made: Plan) -> tuple[str, ...]:
 @example(of=fleet(23, 0, 1), seed=124, times=2)  # a clock before 1970
 @example(of=fleet(8, 8, 4), seed=3, times=1)  # a pod that is listed twice is not two
 @example(of=fleet(5, 5, 5), seed=6, times=5)  # nor one without its memory like the others
+@example(of=fleet(2845, 7, 5), seed=50000, times=6)  # evicts, and accepts a flavor that is unknown
 def test_no_corruption_stops_a_plan_breaks_a_law_or_makes_it_depend_on_order(
     least_swept: int, of: Snapshot, seed: int, times: int
 ) -> None:

@@ -11,7 +11,8 @@ from scheduler.core.invariants import violations
 from scheduler.core.memory import Memory
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode, describe
-from scheduler.core.snapshot import GateView, PendingView, Snapshot, UnmetView
+from scheduler.core.snapshot import PendingView, Snapshot
+from scheduler.core.waits import GateView, UnmetView
 from tests.core.build import AT, decide, job, node, queue, snapshot
 from tests.core.gated import behind
 from tests.core.test_sweep import ALL, agree

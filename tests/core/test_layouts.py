@@ -270,3 +270,18 @@ def test_so_many_ways_are_tried_and_no_more(monkeypatch: pytest.MonkeyPatch) -> 
     assert decide(of(asked, nodes=nodes)).nodes("w") == ["b1", "b1", "b2", "b2", "a"]
     monkeypatch.setattr(layouts, "MOST_TRIES", 2)
     assert decide(of(asked, nodes=nodes)).started() == []
+
+
+def test_what_fills_a_domain_has_its_own_before_what_fits_anywhere() -> None:
+    """Of eight racks one has nine devices; the pods that may be in any would try it first."""
+    nodes = [node(f"n{i}", gpus=8 if i else 9, at=f"z/r{i}") for i in range(8)]
+    anywhere = within("rack", pods(40, name="many"), groups_of=1)
+    asked = job("w", "a", anywhere, within("rack", pods(9, name="one")))
+    assert decide(of(asked, nodes=nodes)).nodes("w")[40:] == ["n0"] * 9
+
+
+def test_so_many_pods_are_put_in_vain_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = [node(n, gpus=of, at=f"z/{n[0]}") for n, of in (("a", 4), ("b1", 2), ("b2", 2))]
+    asked = job("w", "a", within("rack", pods(4, name="train")), pods(1, gpus=4, name="driver"))
+    monkeypatch.setattr(layouts, "MOST_PODS", 4)
+    assert decide(of(asked, nodes=nodes)).started() == []

@@ -15,7 +15,19 @@ from scheduler.core.relax import MOST_FLAVORS
 from scheduler.core.snapshot import PendingView, PodSetView, ReservationView, Snapshot
 from scheduler.core.units import BudgetId, FlavorId, ProjectId
 from scheduler.core.whatif import funded, granted, later, would_start
-from tests.core.build import A30, AT, Quota, cluster, job, node, pods, queue, runs, snapshot
+from tests.core.build import (
+    A30,
+    AT,
+    Quota,
+    cluster,
+    cohort,
+    job,
+    node,
+    pods,
+    queue,
+    runs,
+    snapshot,
+)
 from tests.core.fleets import fleet, snapshots
 
 QUEUES = [queue("a", h100=16, a30=16), queue("b", h100=16)]
@@ -265,6 +277,24 @@ def test_a_thousandth_less_of_quota_would_not_do_for_who_waits_alone(of: Snapsho
             if one.change is Change.QUOTA and one.starts_now:
                 less = replace(one, new=int(one.new or 0) - 1)
                 assert isinstance(decided(alone, asked, less, Policy()), Hold)
+
+
+def test_quota_that_its_tenant_does_not_lend_is_the_least_that_helps() -> None:
+    """More is used than the fleet has: its tenant keeps what goes beyond its lending limit."""
+    others = replace(runs("r", "b", *(f"n1/{i}" for i in range(5))), preemptible=False)
+    of = snapshot(
+        nodes=[node("n1", gpus=8)],
+        queues=[
+            queue("a", tenant="s", h100=Quota(1, borrow=None)),
+            queue("b", h100=Quota(0, borrow=None)),
+        ],
+        cohorts=[cohort("s", h100=Quota(0, borrow=None, lend=1))],
+        holding=[runs("own", "a", "n1/5", "n1/6"), others],
+    )
+    found = explain(snapshot=of, policy=Policy(), pending=job("w")).relaxations
+    assert [(one.new, one.starts_now) for one in found if one.change is Change.QUOTA] == [
+        (3000, True)
+    ]
 
 
 @pytest.mark.parametrize("change", Change)

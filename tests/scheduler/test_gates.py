@@ -7,7 +7,7 @@ import pytest
 
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound
-from scheduler.core.snapshot import GateView
+from scheduler.core.waits import GateView
 from scheduler.loop import gates as loop
 from scheduler.loop import run
 from scheduler.models import Gate, GateState, Workload, WorkloadArray

@@ -7,7 +7,7 @@ import pytest
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import Conflict, Invalid
 from scheduler.core.lifecycle import State
-from scheduler.core.snapshot import UnmetView
+from scheduler.core.waits import UnmetView
 from scheduler.loop import dependencies, run
 from scheduler.models import (
     Workload,

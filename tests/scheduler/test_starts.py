@@ -8,8 +8,10 @@ from pytest_django import Settings
 
 from clusters.models import Cluster, ClusterState
 from clusters.port import PodPhase
+from scheduler.core.failures import FailureClass
 from scheduler.core.lifecycle import State
 from scheduler.loop import starts
+from scheduler.loop.retry import give_up
 from scheduler.models import Attempt, Workload
 from tests.factories import AT
 from tests.scheduler.stage import Stage
@@ -51,6 +53,26 @@ def test_so_is_what_was_never_bound(stage: Stage) -> None:
     assert state_of(workload) == State.ADMITTED
     assert starts.give_up_late(at=LATE) == 1
     assert starts.give_up_late(at=LATE) == 0
+
+
+def test_an_attempt_that_is_over_says_nothing_of_the_next_one(stage: Stage) -> None:
+    workload = stage.started()
+    over = Attempt.objects.get()
+    starts.give_up_late(at=LATE)
+    stage.dispatch(at=LATE)
+    stage.relist(at=LATE)
+    Workload.objects.update(not_before=None)
+    stage.cycle(at=LATE)
+    assert not give_up(
+        attempt_id=over.id,
+        workload_id=workload.id,
+        project_id=workload.project_id,
+        why="late",
+        failure=FailureClass.REFUSED,
+        actor=starts.ACTOR,
+        at=LATE,
+    )
+    assert state_of(workload) == State.ADMITTED
 
 
 def test_what_runs_is_left_alone(stage: Stage) -> None:

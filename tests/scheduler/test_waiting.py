@@ -10,7 +10,7 @@ from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from scheduler.core.lifecycle import State
-from scheduler.core.snapshot import UnmetView
+from scheduler.core.waits import UnmetView
 from scheduler.models import Dependency, DependencyKind, Workload
 from scheduler.selectors import fleet, waiting
 from scheduler.selectors.load import load

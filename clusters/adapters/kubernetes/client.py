@@ -10,13 +10,14 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import orjson
 import urllib3
 from kubernetes.client.configuration import Configuration
 from kubernetes.client.rest import RESTClientObject
 from urllib3.connection import HTTPConnection
+from urllib3.util import parse_url
 
 from clusters.adapters.kubernetes.deadlines import (
     GuardedConnection,
@@ -61,7 +62,8 @@ class Client:
         self._pool.ConnectionCls = (
             GuardedTlsConnection if self._pool.scheme == "https" else GuardedConnection
         )
-        self._base = urlsplit(server).path.rstrip("/")
+        url = parse_url(server)  # in ASCII, whatever letters it is written in
+        self._base = (url.path or "").rstrip("/")
         self._token = token
         self._headers = {
             "Authorization": f"Bearer {token}",
@@ -71,7 +73,7 @@ class Client:
         self._head = "".join(
             f"{name}: {value}\r\n"
             for name, value in {
-                "Host": urlsplit(server).netloc,
+                "Host": url.netloc,
                 "Accept-Encoding": "identity",
                 **self._headers,
             }.items()

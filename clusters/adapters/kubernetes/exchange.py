@@ -14,6 +14,9 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 from urllib3.connection import HTTPConnection
 
 _PIECE = 64 * 1024
+_LONGEST_LINE = 64 * 1024
+"""Bytes that may come without the end of a header or some of the body: with each piece, what there
+is of a header is copied."""
 
 
 class TooLarge(Exception):
@@ -30,6 +33,7 @@ class Answer:
         self.goes_on = False
         """Whether another request may follow on the connection."""
         self._framed = False
+        self._unread = 0
         self._pieces: list[bytes] = []
         self._parser = HttpResponseParser(self)
 
@@ -45,14 +49,18 @@ class Answer:
                 raise http.client.HTTPException("the answer ends before it is whole")
             self.whole = True  # without a length, a body ends with the connection
             return
+        self._unread += len(data)
         try:
             self._parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
             raise http.client.HTTPException(f"{type(error).__name__}: {error}") from None
+        if self._unread > _LONGEST_LINE:
+            raise http.client.HTTPException("a line of the answer does not end")
 
     # --- called by the parser ---
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        self._unread = 0
         match name.lower():
             case b"retry-after":
                 self.retry_after = value.decode("latin-1")
@@ -63,6 +71,7 @@ class Answer:
         self.status = self._parser.get_status_code()
 
     def on_body(self, body: bytes) -> None:
+        self._unread = 0
         self._pieces.append(body)
 
     def on_message_complete(self) -> None:
@@ -93,7 +102,8 @@ def exchange(
         connection.connect()
     line = connection.sock
     line.settimeout(silence_s)
-    with suppress(BrokenPipeError):  # whoever refuses early may have answered all the same
+    # Whoever refuses early may have answered all the same.
+    with suppress(BrokenPipeError, ConnectionResetError):
         line.sendall(request)
     answer, size = Answer(), 0
     while not answer.whole:

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from scheduler.core.reasons import ReasonCode as Code
-from scheduler.core.snapshot import ArrayView, HoldingView, PendingView, UnmetView
+from scheduler.core.snapshot import ArrayView, HoldingView, PendingView
 from scheduler.core.units import ArrayId
+from scheduler.core.waits import UnmetView
 from tests.core.build import job, queue, runs, snapshot
 from tests.core.scenarios.scenario import Scenario, check, nodes
 
