@@ -46,6 +46,11 @@ class StrictForm(forms.Form):
             if field is None or not self.has_error(field, problem.code):
                 self.add_error(field, forms.ValidationError(problem.message, code=problem.code))
 
+    @property
+    def fault(self) -> str:
+        """All that is wrong, in one line."""
+        return " ".join(str(each) for errors in self.errors.values() for each in errors)
+
     def choose(self, name: str, choices: Sequence[tuple[str, str]]) -> None:
         """Offer these (value, label) in that field."""
         field = self.fields[name]

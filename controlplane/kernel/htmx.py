@@ -23,7 +23,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
 
-from controlplane.kernel.errors import NotAllowed, NotFound
+from controlplane.kernel.errors import AppError, Conflict, NotAllowed, NotFound
 
 ZONE_COOKIE = "berth_tz"
 """Set by app.js: the browser's IANA time zone."""
@@ -126,6 +126,13 @@ def focus_fault(form: Form) -> bool:
             form.fields[name].widget.attrs["autofocus"] = True
             return True
     return False
+
+
+def refusal_status(error: AppError) -> int:
+    """Of a page that tells why a service refused what was posted to it."""
+    if isinstance(error, Conflict):
+        return 409
+    return 403 if isinstance(error, NotAllowed) else 422
 
 
 def go(request: HttpRequest, url: str) -> HttpResponse:

@@ -71,6 +71,15 @@ def workloads(*, actor: Actor, filters: WorkloadFilters = ALL) -> QuerySet[Workl
     return summarised(rows)
 
 
+def seen(*, actor: Actor, id: UUID) -> Workload:
+    """One workload with its project and submitter, to act on.
+
+    Raises NotFound, the same for foreign and missing ids.
+    """
+    rows = Workload.objects.select_related("project__tenant", "submitted_by")
+    return access.get_or_404(rows, actor=actor, id=id)
+
+
 def workload(*, actor: Actor, id: UUID) -> Workload:
     """One workload with its project, clusters and pod sets. Raises NotFound."""
     rows = summarised(Workload.objects.select_related("project")).prefetch_related("clusters")

@@ -12,7 +12,6 @@ from controlplane.api.pagination import Keyset
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView
 from controlplane.kernel.errors import Invalid, Problem
-from scheduler.models import Workload
 from scheduler.selectors import arrays, idleness, queues, standing
 from scheduler.selectors import workloads as selectors
 from scheduler.selectors.dispatch import open_dispatch
@@ -150,9 +149,7 @@ class CancelApi(ApiView):
         self.no_body()
 
         def make() -> shapes.Out:
-            row = access.get_or_404(
-                Workload.objects.select_related("project"), actor=self.actor, id=id
-            )
+            row = selectors.seen(actor=self.actor, id=id)
             stopped = services.cancel(actor=self.actor, workload=row, at=self.at)
             return shapes.submitted([stopped])[0]
 
@@ -172,9 +169,7 @@ class ReleaseApi(ApiView):
         self.no_body()
 
         def make() -> shapes.Out:
-            row = access.get_or_404(
-                Workload.objects.select_related("project"), actor=self.actor, id=id
-            )
+            row = selectors.seen(actor=self.actor, id=id)
             releases.release(actor=self.actor, work=row, at=self.at)
             return shapes.submitted([row])[0]
 
@@ -194,9 +189,7 @@ class CheckpointApi(ApiView):
         self.no_body()
 
         def make() -> shapes.Out:
-            row = access.get_or_404(
-                Workload.objects.select_related("project"), actor=self.actor, id=id
-            )
+            row = selectors.seen(actor=self.actor, id=id)
             saved = services.checkpoint(actor=self.actor, workload=row, at=self.at)
             return {"id": saved.id, "checkpointed_at": saved.checkpointed_at}
 

@@ -59,6 +59,7 @@ def array_page(
     needs = selectors.needs_of_array(actor=actor, array=array)
     live = any(whole.states[each] for each in State if each not in TERMINAL)
     waits = whole.states[State.PENDING] > 0
+    may_stop = _may_cancel(actor, array)
     gates = of_gates.of_array(array)
     decided = [(gate.id, gate.state) for gate in gates]
     rev = revision(whole, shown, needs, decided, minute(clock.now()))
@@ -70,16 +71,14 @@ def array_page(
         "whole": whole,
         "elements": shown,
         "needs": needs,
-        "gates": gate_forms.shown(
-            actor=actor, work=array, gates=gates, waits=whole.states[State.PENDING] > 0
-        ),
+        "gates": gate_forms.shown(actor=actor, work=array, gates=gates, waits=waits),
         "state": state,
         "start": start,
         "live": live,
         "rev": rev,
-        "may_cancel": live and _may_cancel(actor, array),
-        "order_form": (order_forms.OrderForm() if waits and _may_cancel(actor, array) else None),
-        "may_release": any(need.in_vain for need in needs) and _may_cancel(actor, array),
+        "may_cancel": live and may_stop,
+        "order_form": order_forms.OrderForm() if waits and may_stop else None,
+        "may_release": may_stop and any(need.in_vain for need in needs),
         "refusal": refusal,
     }
     return partial(request, "scheduler/array_detail.html", "body", context, status=status)

@@ -8,7 +8,7 @@ from rest_framework.response import Response
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView
 from controlplane.kernel.errors import Invalid
-from scheduler.models import Workload
+from scheduler.selectors import workloads
 from scheduler.services import explaining
 from scheduler.web import explanations, serializers
 from scheduler.web.api import moved
@@ -47,8 +47,6 @@ class ExplanationApi(ApiView):
     )
     def get(self, request: Request, id: UUID) -> Response:
         self.query()
-        row = access.get_or_404(
-            Workload.objects.select_related("project"), actor=self.actor, id=id
-        )
+        row = workloads.seen(actor=self.actor, id=id)
         found = explaining.of_workload(actor=self.actor, workload=row, at=self.at)
         return Response(explanations.explanation(found))

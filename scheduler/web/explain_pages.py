@@ -9,16 +9,16 @@ from controlplane.kernel import clock
 from controlplane.kernel.errors import Conflict
 from controlplane.kernel.htmx import page, partial
 from controlplane.kernel.throttle import TooOften
+from scheduler.selectors import workloads
 from scheduler.services import explaining
 from scheduler.web import explanations
-from scheduler.web.pages import workload_seen
 
 
 @page("GET", "HEAD")
 def workload_explanation(request: HttpRequest, id: UUID) -> HttpResponse:
     """Of what waits no more only that is said. 429 when it was asked for too often."""
     actor = actor_of(request)
-    workload = workload_seen(actor, id)
+    workload = workloads.seen(actor=actor, id=id)
     explained, refusal, status, wait = None, "", 200, None
     try:
         found = explaining.of_workload(actor=actor, workload=workload, at=clock.now())

@@ -21,11 +21,6 @@ class DecisionForm(StrictForm):
     def decided(self) -> GateState:
         return GateState(self.cleaned_data["state"])
 
-    @property
-    def fault(self) -> str:
-        """All that is wrong, in one line."""
-        return " ".join(str(each) for errors in self.errors.values() for each in errors)
-
 
 @dataclass(frozen=True, slots=True)
 class Shown:

@@ -8,27 +8,25 @@ from django.urls import reverse
 
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
-from controlplane.kernel.errors import AppError, Conflict, Invalid, NotAllowed
-from controlplane.kernel.htmx import go, page
+from controlplane.kernel.errors import Conflict, Invalid, NotAllowed
+from controlplane.kernel.htmx import go, page, refusal_status
 from scheduler.models import Gate, GateState, Workload, WorkloadArray
-from scheduler.selectors import arrays as selectors
+from scheduler.selectors import arrays, workloads
 from scheduler.services import gates
 from scheduler.web import array_pages, pages
 from scheduler.web.gate_forms import DecisionForm
 from tenants.access import Actor
 
-_STATUS: dict[type[AppError], int] = {Conflict: 409, NotAllowed: 403, Invalid: 422}
-
 
 @page("POST")
 def workload_gate(request: HttpRequest, id: UUID, name: str) -> HttpResponse:
     actor = actor_of(request)
-    workload = pages.workload_seen(actor, id)
+    workload = workloads.seen(actor=actor, id=id)
     try:
         gate = _decide(request, actor, workload, name)
     except (Conflict, NotAllowed, Invalid) as error:
         return pages.detail_page(
-            request, actor, workload, refusal=error.message, status=_STATUS[type(error)]
+            request, actor, workload, refusal=error.message, status=refusal_status(error)
         )
     _tell(request, gate, workload.name)
     return go(request, reverse("workload-detail", args=[workload.id]))
@@ -37,12 +35,12 @@ def workload_gate(request: HttpRequest, id: UUID, name: str) -> HttpResponse:
 @page("POST")
 def array_gate(request: HttpRequest, id: UUID, name: str) -> HttpResponse:
     actor = actor_of(request)
-    array = selectors.array(actor=actor, id=id)
+    array = arrays.array(actor=actor, id=id)
     try:
         gate = _decide(request, actor, array, name)
     except (Conflict, NotAllowed, Invalid) as error:
         return array_pages.array_page(
-            request, actor, array, refusal=error.message, status=_STATUS[type(error)]
+            request, actor, array, refusal=error.message, status=refusal_status(error)
         )
     _tell(request, gate, array.name)
     return go(request, reverse("array-detail", args=[array.id]))

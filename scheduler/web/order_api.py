@@ -10,13 +10,11 @@ from rest_framework.response import Response
 from controlplane.api.fields import Integer, StrictSerializer
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView
-from scheduler.models import Workload
-from scheduler.selectors import arrays, queues
+from scheduler.selectors import arrays, queues, workloads
 from scheduler.services import reordering
 from scheduler.services.reordering import Change, To
 from scheduler.services.specs import PRIORITY_CLASSES
 from scheduler.web import array_api, array_input, outputs, shapes
-from tenants import access
 
 
 class OrderIn(StrictSerializer):
@@ -64,8 +62,7 @@ class OrderApi(ApiView):
     )
     def post(self, request: Request, id: UUID) -> Response:
         def make() -> shapes.Out:
-            rows = Workload.objects.select_related("project")
-            row = access.get_or_404(rows, actor=self.actor, id=id)
+            row = workloads.seen(actor=self.actor, id=id)
             change = _change(self.body(WorkloadOrderIn))
             reordering.reorder(actor=self.actor, work=row, change=change, at=self.at)
             return {

@@ -31,11 +31,6 @@ class OrderForm(StrictForm):
         to = To(asked["to"]) if asked["to"] else None
         return Change(asked["priority_class"] or None, to, asked.get("version"))
 
-    @property
-    def fault(self) -> str:
-        """All that is wrong, in one line."""
-        return " ".join(str(each) for errors in self.errors.values() for each in errors)
-
 
 class WorkloadOrderForm(OrderForm):
     """With the version that its reader saw."""

@@ -8,10 +8,10 @@ from django.urls import reverse
 
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
-from controlplane.kernel.errors import AppError, Conflict, Invalid, NotAllowed
-from controlplane.kernel.htmx import go, page
+from controlplane.kernel.errors import Conflict, Invalid, NotAllowed
+from controlplane.kernel.htmx import go, page, refusal_status
 from scheduler.models import Workload, WorkloadArray
-from scheduler.selectors import arrays as selectors
+from scheduler.selectors import arrays, workloads
 from scheduler.services import reordering
 from scheduler.web import array_pages, pages
 from scheduler.web.order_forms import OrderForm, WorkloadOrderForm
@@ -21,13 +21,13 @@ from tenants.access import Actor
 @page("POST")
 def workload_order(request: HttpRequest, id: UUID) -> HttpResponse:
     actor = actor_of(request)
-    workload = pages.workload_seen(actor, id)
+    workload = workloads.seen(actor=actor, id=id)
     try:
         _reorder(actor, workload, WorkloadOrderForm(request.POST, request.FILES))
     except (Conflict, NotAllowed, Invalid) as error:
         workload.refresh_from_db()
         return pages.detail_page(
-            request, actor, workload, refusal=error.message, status=_status(error)
+            request, actor, workload, refusal=error.message, status=refusal_status(error)
         )
     messages.success(request, f"Reordered {workload.name}.")
     return go(request, reverse("workload-detail", args=[workload.id]))
@@ -36,12 +36,12 @@ def workload_order(request: HttpRequest, id: UUID) -> HttpResponse:
 @page("POST")
 def array_order(request: HttpRequest, id: UUID) -> HttpResponse:
     actor = actor_of(request)
-    array = selectors.array(actor=actor, id=id)
+    array = arrays.array(actor=actor, id=id)
     try:
         _reorder(actor, array, OrderForm(request.POST, request.FILES))
     except (Conflict, NotAllowed, Invalid) as error:
         return array_pages.array_page(
-            request, actor, array, refusal=error.message, status=_status(error)
+            request, actor, array, refusal=error.message, status=refusal_status(error)
         )
     messages.success(request, f"Reordered {array.name}.")
     return go(request, reverse("array-detail", args=[array.id]))
@@ -52,9 +52,3 @@ def _reorder(actor: Actor, work: Workload | WorkloadArray, form: OrderForm) -> N
     if not form.is_valid():
         raise Invalid(form.fault)
     reordering.reorder(actor=actor, work=work, change=form.change, at=clock.now())
-
-
-def _status(error: AppError) -> int:
-    if isinstance(error, Conflict):
-        return 409
-    return 403 if isinstance(error, NotAllowed) else 422

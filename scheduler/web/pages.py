@@ -27,6 +27,7 @@ from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.models import Workload
 from scheduler.selectors import arrays, listing
 from scheduler.selectors import detail as details
+from scheduler.selectors import workloads as selectors
 from scheduler.selectors.listing import Narrowed
 from scheduler.selectors.queues import position_of
 from scheduler.services import workloads
@@ -84,7 +85,7 @@ def workload_list(request: HttpRequest) -> HttpResponse:
 def workload_detail(request: HttpRequest, id: UUID) -> HttpResponse:
     """One workload; polls while it lives."""
     actor = actor_of(request)
-    return detail_page(request, actor, workload_seen(actor, id))
+    return detail_page(request, actor, selectors.seen(actor=actor, id=id))
 
 
 def detail_page(
@@ -127,7 +128,7 @@ def detail_page(
 def workload_cancel(request: HttpRequest, id: UUID) -> HttpResponse:
     """Stop it. A refusal is told on its page."""
     actor = actor_of(request)
-    workload = workload_seen(actor, id)
+    workload = selectors.seen(actor=actor, id=id)
     no_fields(request)
     try:
         workload = workloads.cancel(actor=actor, workload=workload, at=clock.now())
@@ -141,12 +142,6 @@ def workload_cancel(request: HttpRequest, id: UUID) -> HttpResponse:
     else:
         messages.success(request, f"Asked for {workload.name} to be stopped.")
     return go(request, reverse("workload-detail", args=[workload.id]))
-
-
-def workload_seen(actor: Actor, id: UUID) -> Workload:
-    """Raises NotFound, the same for foreign and missing ids."""
-    rows = Workload.objects.select_related("project__tenant", "submitted_by")
-    return access.get_or_404(rows, actor=actor, id=id)
 
 
 def may_cancel(actor: Actor, workload: Workload) -> bool:

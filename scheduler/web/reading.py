@@ -30,6 +30,19 @@ class Faults:
                 pointer = f"{root}/{escape(str(name))}"
                 self.add(pointer, "unknown-field", no_such_field(known))
 
+    def member(
+        self, data: Mapping[str, Json], key: str, root: str, known: frozenset[str], wanted: str
+    ) -> dict[str, Json] | None:
+        """An object with no other members than `known`, None when left out, null or at fault."""
+        value, pointer = data.get(key), f"{root}/{key}"
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            self.add(pointer, "wrong-type", f"An object with {wanted} is wanted, or null.")
+            return None
+        self.unknown(value, known, pointer)
+        return value
+
     def integer(
         self,
         data: Mapping[str, Json],

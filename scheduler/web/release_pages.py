@@ -10,8 +10,8 @@ from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Conflict, NotAllowed
 from controlplane.kernel.forms import no_fields
-from controlplane.kernel.htmx import go, page
-from scheduler.selectors import arrays as selectors
+from controlplane.kernel.htmx import go, page, refusal_status
+from scheduler.selectors import arrays, workloads
 from scheduler.services import releases
 from scheduler.web import array_pages, pages
 
@@ -19,13 +19,14 @@ from scheduler.web import array_pages, pages
 @page("POST")
 def workload_release(request: HttpRequest, id: UUID) -> HttpResponse:
     actor = actor_of(request)
-    workload = pages.workload_seen(actor, id)
+    workload = workloads.seen(actor=actor, id=id)
     no_fields(request)
     try:
         releases.release(actor=actor, work=workload, at=clock.now())
     except (Conflict, NotAllowed) as error:
-        status = 409 if isinstance(error, Conflict) else 403
-        return pages.detail_page(request, actor, workload, refusal=error.message, status=status)
+        return pages.detail_page(
+            request, actor, workload, refusal=error.message, status=refusal_status(error)
+        )
     messages.success(request, f"Released {workload.name}.")
     return go(request, reverse("workload-detail", args=[workload.id]))
 
@@ -33,12 +34,13 @@ def workload_release(request: HttpRequest, id: UUID) -> HttpResponse:
 @page("POST")
 def array_release(request: HttpRequest, id: UUID) -> HttpResponse:
     actor = actor_of(request)
-    array = selectors.array(actor=actor, id=id)
+    array = arrays.array(actor=actor, id=id)
     no_fields(request)
     try:
         releases.release(actor=actor, work=array, at=clock.now())
     except (Conflict, NotAllowed) as error:
-        status = 409 if isinstance(error, Conflict) else 403
-        return array_pages.array_page(request, actor, array, refusal=error.message, status=status)
+        return array_pages.array_page(
+            request, actor, array, refusal=error.message, status=refusal_status(error)
+        )
     messages.success(request, f"Released {array.name}.")
     return go(request, reverse("array-detail", args=[array.id]))

@@ -55,14 +55,10 @@ class RetriesOut(serializers.Serializer[Any]):  # Any: plain rows
 
 def retries(data: Mapping[str, Json], root: str, faults: Faults) -> Retries:
     """Of a submission below `root`; what is left out of it is as by default."""
-    value = data.get("retries")
     pointer = f"{root}/retries"
+    value = faults.member(data, "retries", root, RETRIES_FIELDS, "limit, on and exit_codes")
     if value is None:
         return RETRIES
-    if not isinstance(value, dict):
-        faults.add(pointer, "wrong-type", "An object with limit, on, exit_codes is wanted.")
-        return RETRIES
-    faults.unknown(value, RETRIES_FIELDS, pointer)
     limit = faults.integer(value, "limit", pointer, 0, MOST_RETRIES, RETRIES.limit) or 0
     on = faults.items(value, "on", pointer, len(CLASSES), _class_fault)
     faults.once(on, f"{pointer}/on")

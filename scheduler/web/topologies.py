@@ -67,14 +67,8 @@ class SetTopologyOut(TopologyOut):
 
 def topology(data: Mapping[str, Json], root: str, faults: Faults) -> TopologyView | None:
     """Of a workload below `root`, None for anywhere."""
-    value, pointer = data.get("topology"), f"{root}/topology"
-    if value is None:
-        return None
-    if not isinstance(value, dict):
-        faults.add(pointer, "wrong-type", "An object with level and mode is wanted, or null.")
-        return None
-    faults.unknown(value, TOPOLOGY_FIELDS, pointer)
-    return TopologyView(*_level(value, pointer, faults))
+    value = faults.member(data, "topology", root, TOPOLOGY_FIELDS, "level and mode")
+    return None if value is None else TopologyView(*_level(value, f"{root}/topology", faults))
 
 
 def of_set(
@@ -87,14 +81,10 @@ def of_set(
     min_count: int,
 ) -> SetTopologyView | None:
     """Of a pod set below `root`, None for anywhere."""
-    value, pointer = data.get("topology"), f"{root}/topology"
+    wanted, pointer = "level, mode and group_size", f"{root}/topology"
+    value = faults.member(data, "topology", root, SET_TOPOLOGY_FIELDS, wanted)
     if value is None:
         return None
-    if not isinstance(value, dict):
-        message = "An object with level, mode and group_size is wanted, or null."
-        faults.add(pointer, "wrong-type", message)
-        return None
-    faults.unknown(value, SET_TOPOLOGY_FIELDS, pointer)
     level, required = _level(value, pointer, faults)
     size = None
     if value.get("group_size") is not None:

@@ -45,15 +45,10 @@ def wish(
     data: Mapping[str, Json], root: str, faults: Faults, *, gpu_count: int, gpu_milli: int
 ) -> WishSpec | None:
     """Of a pod set below `root`, None without one."""
-    value = data.get("wish")
     pointer = f"{root}/wish"
+    value = faults.member(data, "wish", root, WISH_FIELDS, "least_memory_mib and vendors")
     if value is None:
         return None
-    if not isinstance(value, dict):
-        message = "An object with least_memory_mib, vendors is wanted, or null."
-        faults.add(pointer, "wrong-type", message)
-        return None
-    faults.unknown(value, WISH_FIELDS, pointer)
     least_mib = faults.integer(value, "least_memory_mib", pointer, 0, MAX_DEVICE_MIB, 0) or 0
     vendors = faults.items(value, "vendors", pointer, len(VENDORS), _vendor_fault)
     faults.once(vendors, f"{pointer}/vendors")
