@@ -50,7 +50,8 @@ _SILENT = {ClusterState.DEGRADED, ClusterState.LOST}
 
 @shared_task(name=hints.CYCLE)
 def run_cycle(**_: Any) -> None:  # Any: old workers survive new senders' arguments
-    """Plan and apply once."""
+    """Plan and apply once, a while after the last time."""
+    run.pace.wait()
     hints.taken(hints.CYCLE)
     run.run_cycle(at=clock.now(), speed=clock.speed(), now=clock.now)
 

@@ -36,6 +36,7 @@ from scheduler.loop import (
 )
 from scheduler.loop import lease as leases
 from scheduler.loop.apply import Outcome, apply
+from scheduler.loop.pace import Pace
 from scheduler.models import CycleRecord
 from scheduler.selectors import checks, due
 from scheduler.selectors import policy as policies
@@ -47,6 +48,9 @@ SHARD = "fleet"
 """All capacity is one cohort so far, hence one shard."""
 KEPT_DAYS = 14
 """How long the record of a cycle is kept."""
+
+pace = Pace()
+"""Of this process's cycles. `run_cycle` says when one has ended; who runs several waits for it."""
 
 
 def run_cycle(
@@ -103,8 +107,6 @@ def run_cycle(
         return None
     finally:
         leases.release(lease)
-    if outcome.left or len(decided.admits) >= policy.max_admits:
-        hints.send(hints.CYCLE)
     faults.log(decided.faults)
     with transaction.atomic():
         retention.prune(CycleRecord, days=KEPT_DAYS)
@@ -125,6 +127,10 @@ def run_cycle(
         )
         if outcome.admitted or outcome.preempted or shrunk or grown or freed:
             inputs.keep(record, snapshot=loaded.snapshot, policy=policy, made=decided)
+    if outcome.left or len(decided.admits) >= policy.max_admits:
+        hints.send(hints.CYCLE)  # at once: what is left over waits for nothing that could come
+    else:
+        pace.ended(took_s=perf_counter() - begun)
     return record
 
 
