@@ -24,6 +24,7 @@ from clusters.models import (
 from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.models import (
     Attempt,
+    CycleRecord,
     Defragmentation,
     Estimate,
     Gate,
@@ -327,6 +328,12 @@ def estimate(of: Workload, *, p50_s: int | None = 600, p90_s: int | None = 1800)
     return Estimate.objects.create(
         workload=of, as_of=AT, p50_s=p50_s, p90_s=p90_s, basis="plan", passes=64
     )
+
+
+def cycle(*, at: datetime) -> CycleRecord:
+    counts = ("pending", "holding", "admitted", "refused", "preempted")
+    spent = dict.fromkeys((*(f"{each}_count" for each in counts), "load_ms", "plan_ms"), 0)
+    return CycleRecord.objects.create(shard="fleet", epoch=1, at=at, apply_ms=0, **spent)
 
 
 def submission(within: Project, **fields: Any) -> dict[str, Any]:

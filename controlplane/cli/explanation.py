@@ -1,6 +1,6 @@
 """Why work waits, or would wait, as lines for a terminal."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 type Json = Any  # JSON values
@@ -26,13 +26,22 @@ def lines(answer: Json) -> Iterator[str]:
         yield f"would get the gate {gate['name']}, for {gate['owner']} to open"
     for one in answer["relaxations"]:
         yield f"  help  {one['text']}{' It would start now.' if one['starts_now'] else ''}"
+    if decided := answer.get("decided"):
+        kept = ", kept to be planned again" if decided["replayable"] else ""
+        yield f"decided by cycle {decided['cycle']} at {decided['at']}{kept}"
     for check in answer["checks"]:
-        yield _line(check)
+        yield line(check)
     for option in answer["options"]:
-        yield f"with {', '.join(option['flavors']) or 'no accepted flavor'}:"
+        yield heading(option["flavors"])
         for check in option["checks"]:
-            yield _line(check)
+            yield line(check)
 
 
-def _line(check: Json) -> str:
+def heading(flavors: Sequence[str]) -> str:
+    """Of the checks of one option."""
+    return f"with {', '.join(flavors) or 'no accepted flavor'}:"
+
+
+def line(check: Json) -> str:
+    """One check, as the API gives it."""
     return f"  {_MARKS.get(check['state'], '?'):4}  {check['text']}"

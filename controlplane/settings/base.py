@@ -176,6 +176,7 @@ BERTH_INVARIANTS_S = integer("BERTH_INVARIANTS_S", 300)  # how often the promise
 # Inputs of cycles, kept to be planned again: how much of them, 0 is none, and how often at most.
 BERTH_INPUTS_MIB = integer("BERTH_INPUTS_MIB", 512, low=0)
 BERTH_INPUTS_S = integer("BERTH_INPUTS_S", 2, low=0)
+BERTH_INPUTS_HOLDS_S = integer("BERTH_INPUTS_HOLDS_S", 10, low=0)  # where nothing starts or stops
 BERTH_DEMO = flag("BERTH_DEMO", default=False)
 # The demo's known password is no password anywhere else: only its own hasher can check it.
 PASSWORD_HASHERS = [

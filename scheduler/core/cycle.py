@@ -80,6 +80,9 @@ def planned(
     snapshot: Snapshot, policy: Policy, memory: Memory | None = None
 ) -> tuple[Plan, "Cycle"]:
     """As `plan`, with the cycle as it ended, to be asked more of the same."""
+    if not policy.admission:
+        made, cycle = planned(snapshot, replace(policy, admission=True, preemption=False), memory)
+        return made.stopped(snapshot.landings), cycle
     with no_collection():
         memory = memory or Memory()
         found = memory.look(snapshot)
@@ -103,7 +106,7 @@ class Cycle:
     def __init__(self, snapshot: Snapshot, policy: Policy, memory: Memory) -> None:
         self.snapshot = snapshot
         self._memory = memory
-        self._policy = policy
+        self.policy = policy
         self._now = memory.draft("now", snapshot=snapshot, holding=snapshot.holding, packs=True)
         self._holders = memory.holders(snapshot)
         for held in self._holders.giving:
@@ -155,7 +158,7 @@ class Cycle:
         ahead = self._go_ahead(heads, left)
         moved = consolidate(
             snapshot=self.snapshot,
-            policy=self._policy,
+            policy=self.policy,
             admission=self.admission,
             evictions=self.evictions,
             left=((first, ids) for first, ids, _ in left if first and first.id not in ahead),
@@ -177,7 +180,7 @@ class Cycle:
         )
         if ahead or moved.landings:  # some on what is kept: what is free is not known
             return made
-        of, admission, policy = self.snapshot, self.admission, self._policy
+        of, admission, policy = self.snapshot, self.admission, self.policy
         holders, shares = self._holders, self._shares
         growth = Growth(snapshot=of, holders=holders, admission=admission, shares=shares)
         if grows := growth.run(made=made, max_admits=policy.max_admits):

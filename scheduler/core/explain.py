@@ -44,7 +44,7 @@ def explain(
         return Explanation(decision, checks, found)
     helps = relaxations(
         snapshot=cycle.snapshot,
-        policy=policy,
+        policy=cycle.policy,
         cycle=cycle,
         pending=pending,
         reason=decision.reason,

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from scheduler.core.reasons import FaultKind, PreemptRule, Reason, Subject
+from scheduler.core.reasons import FaultKind, PreemptRule, Reason, ReasonCode, Subject
 from scheduler.core.units import (
     ClusterId,
     DeviceId,
@@ -131,6 +131,13 @@ class Plan:
     shrinks: tuple[Shrink, ...] = ()
     grows: tuple[Grow, ...] = ()
     frees: tuple[WorkloadId, ...] = ()
+
+    def stopped(self, landings: tuple[Landing, ...]) -> "Plan":
+        """The same while nothing may start: what would is held for that alone, and the `landings`
+        of before are kept."""
+        would = tuple(admit.workload for admit in self.admits)
+        held = Hold(would, Reason(ReasonCode.ADMISSION_STOPPED))
+        return Plan(holds=(*self.holds, held), faults=self.faults, landings=landings)
 
     def reasons(self) -> dict[WorkloadId, Reason]:
         """Why each that waits does."""

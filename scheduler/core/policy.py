@@ -7,6 +7,7 @@ from dataclasses import dataclass
 class Policy:
     """The knobs of one plan.
 
+    `admission` off: nothing starts, nor is anything taken back; what would start is held for that.
     `preemption` off: nothing is ever taken back. `max_admits` bounds one cycle's admissions, so
     that its transaction stays short. `max_preemptors` bounds the workloads for which one cycle
     evicts others, and after `max_victims` it evicts for no further one. One may need more than
@@ -19,6 +20,7 @@ class Policy:
     (see `moves`), in thousandths of devices x seconds; 0 moves none.
     """
 
+    admission: bool = True
     preemption: bool = True
     max_victims: int = 256
     max_admits: int = 250

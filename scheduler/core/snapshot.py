@@ -26,7 +26,7 @@ from scheduler.core.units import (
 )
 from scheduler.core.waits import GateView, UnmetView
 
-SCHEMA = 8
+SCHEMA = 9
 """Raised with every change of these types, so that a stored snapshot says how to be read."""
 
 

@@ -35,11 +35,13 @@ def write(
     holds: Sequence[Hold],
     at: datetime,
     speed: float,
-) -> None:
-    """Write the reasons that changed in kind, or are getting old. Raises lease.Fenced."""
+) -> bool:
+    """Write the reasons that changed in kind, or are getting old; whether any changed in kind.
+    Raises lease.Fenced."""
     old_at = (at - REASON_AGE * speed).timestamp()
     reasons: list[str] = []
     fresh: list[tuple[WorkloadId, int]] = []
+    changed = False
     for hold in holds:
         code = hold.reason.code
         due = [
@@ -50,10 +52,11 @@ def write(
             or one.reason_at < old_at
         ]
         if due:
+            changed = changed or any(waiting[id].reason_code != code for id in due)
             reasons.append(_as_json(hold.reason))
             fresh += [(id, len(reasons)) for id in due]
     if not fresh:
-        return
+        return False
     with transaction.atomic(), statements.cursor() as cursor:
         fence(lease)
         cursor.execute(
@@ -65,6 +68,7 @@ def write(
                 reasons,
             ],
         )
+    return changed
 
 
 def _as_json(reason: Reason) -> str:

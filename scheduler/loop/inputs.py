@@ -79,20 +79,40 @@ def parsed(text: bytes) -> Inputs:
     return wire.read(Inputs, value)
 
 
-def keep(record: CycleRecord, *, snapshot: Snapshot, policy: Policy, made: Plan) -> None:
-    """Store those of the plan `made` just now, unless the last ones are younger than
-    BERTH_INPUTS_S and nobody was evicted, and then forget old ones, also those beyond
-    BERTH_INPUTS_MIB."""
+def keep(
+    record: CycleRecord, *, snapshot: Snapshot, policy: Policy, made: Plan, told: bool
+) -> None:
+    """Store those of the plan `made` just now if it acts, or somebody was `told` another kind of
+    reason to wait, and then forget old ones, also those beyond BERTH_INPUTS_MIB.
+
+    Unless somebody is evicted there are BERTH_INPUTS_S between the last ones and what acts, and
+    BERTH_INPUTS_HOLDS_S where reasons are all that is new. What was told and not kept outdates
+    the last ones, and the first cycle after that time is kept instead. So who waits does so for
+    the same kind of reason as in the last one that is kept, unless that is outdated.
+    """
     most = settings.BERTH_INPUTS_MIB << 20
-    young = retention.any_younger(CycleInput, than_s=settings.BERTH_INPUTS_S)
-    if not most or (young and not (made.preempts or made.shrinks or made.frees)):
+    evicts = bool(made.preempts or made.shrinks or made.frees)
+    acts = evicts or bool(made.admits or made.grows)
+    rows = CycleInput.objects.order_by("-cycle_id")
+    last = rows.values_list("start_byte", Length("payload"), "outdated", "cycle_id").first()
+    start, length, outdated, last_id = last or (0, 0, True, None)
+    if not most or not (acts or told or outdated):
+        return
+    apart_s = settings.BERTH_INPUTS_S if acts else settings.BERTH_INPUTS_HOLDS_S
+    if not evicts and retention.any_younger(CycleInput, than_s=apart_s):
+        if told and not outdated:
+            CycleInput.objects.filter(cycle_id=last_id).update(outdated=True)
         return
     retention.prune(CycleInput, days=KEPT_DAYS)
     inputs = of(snapshot=snapshot, policy=policy, made=made)
     payload = zlib.compress(written(inputs), level=1)
-    rows = CycleInput.objects.order_by("-cycle_id")
-    start, length = rows.values_list("start_byte", Length("payload")).first() or (0, 0)
-    CycleInput.objects.create(cycle=record, payload=payload, start_byte=start + length)
+    CycleInput.objects.create(
+        cycle=record,
+        payload=payload,
+        start_byte=start + length,
+        digest=inputs.digest,
+        schema=snapshot.schema,
+    )
     too_early = start + length + len(payload) - most
     CycleInput.objects.filter(start_byte__lt=too_early).delete()
 

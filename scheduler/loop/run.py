@@ -18,9 +18,8 @@ from controlplane.kernel import hints
 from controlplane.kernel.crash import crash
 from scheduler.core.cycle import plan
 from scheduler.core.memory import Memory
-from scheduler.core.plan import Hold, Plan
+from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
-from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.snapshot import Snapshot
 from scheduler.loop import (
     defrag,
@@ -93,13 +92,14 @@ def run_cycle(
         loaded = load(at=at)
         crash("B2")
         loaded_at = perf_counter()
+        policy = replace(policy, admission=not checks.admission_stopped())
         decided = _decide(loaded.snapshot, policy)
         leases.renew(lease)
         planned_at = perf_counter()
         outcome = apply(lease=lease, loaded=loaded, plan=decided, at=at, speed=speed)
-        shrunk = resize.shrink(lease=lease, shrinks=decided.shrinks, at=at)
-        freed = idle.free(lease=lease, loaded=loaded, frees=decided.frees, at=at, speed=speed)
-        grown = resize.grow(lease=lease, loaded=loaded, grows=decided.grows, at=at)
+        resize.shrink(lease=lease, shrinks=decided.shrinks, at=at)
+        idle.free(lease=lease, loaded=loaded, frees=decided.frees, at=at, speed=speed)
+        resize.grow(lease=lease, loaded=loaded, grows=decided.grows, at=at)
         enforcement.settle(lease=lease, snapshot=loaded.snapshot, at=at)
         applied_at = perf_counter()
     except leases.Fenced as fenced:
@@ -125,8 +125,9 @@ def run_cycle(
             plan=_summary(decided, outcome),
             faults=faults.summary(decided.faults),
         )
-        if outcome.admitted or outcome.preempted or shrunk or grown or freed:
-            inputs.keep(record, snapshot=loaded.snapshot, policy=policy, made=decided)
+        inputs.keep(
+            record, snapshot=loaded.snapshot, policy=policy, made=decided, told=outcome.told
+        )
     if outcome.left or len(decided.admits) >= policy.max_admits:
         hints.send(hints.CYCLE)  # at once: what is left over waits for nothing that could come
     else:
@@ -140,18 +141,9 @@ _memories: list[Memory] = []
 
 def _decide(snapshot: Snapshot, policy: Policy) -> Plan:
     memory = _memories.pop() if _memories else Memory()
-    made = _planned(snapshot, policy, memory)
+    made = plan(snapshot, policy, memory)
     _memories[:] = [memory]
     return made
-
-
-def _planned(snapshot: Snapshot, policy: Policy, memory: Memory) -> Plan:
-    if checks.admission_stopped():
-        made = plan(snapshot, replace(policy, preemption=False), memory)
-        would = tuple(admit.workload for admit in made.admits)
-        stopped = Hold(would, Reason(ReasonCode.ADMISSION_STOPPED))
-        return Plan(holds=(*made.holds, stopped), faults=made.faults, landings=snapshot.landings)
-    return plan(snapshot, policy, memory)
 
 
 def _ms(seconds: float) -> int:

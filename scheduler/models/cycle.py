@@ -36,6 +36,9 @@ class CycleRecord(Row):
     plan = models.JSONField(default=dict)
     faults = models.JSONField(default=dict, blank=True)
 
+    class Meta:
+        indexes = [models.Index(fields=["at"], name="cycle_by_moment")]
+
     def __str__(self) -> str:
         return f"{self.shard} {self.at}"
 
@@ -43,7 +46,9 @@ class CycleRecord(Row):
 class CycleInput(models.Model):
     """What a cycle was planned from (`loop/inputs`), compressed by zlib. It goes with its record.
 
-    `start_byte` counts the bytes of all payloads before it, since the first.
+    `start_byte` counts the bytes of all payloads before it, since the first. `digest` is that of
+    the plan and `schema` that of the snapshot; "" and 0 of what an older version stored.
+    `outdated`: a later cycle, whose inputs are not kept, told somebody another kind of reason.
     """
 
     cycle = models.OneToOneField(
@@ -51,6 +56,9 @@ class CycleInput(models.Model):
     )
     payload = models.BinaryField()
     start_byte = models.BigIntegerField(db_index=True)
+    digest = models.CharField(max_length=64, default="", db_default="")
+    schema = models.PositiveSmallIntegerField(default=0, db_default=0)
+    outdated = models.BooleanField(default=False, db_default=False)
 
     def __str__(self) -> str:
         return f"{len(self.payload)} bytes of {self.cycle_id}"

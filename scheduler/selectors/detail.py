@@ -19,8 +19,9 @@ from scheduler.core.losses import gpu_hours
 from scheduler.core.reasons import in_units, moment
 from scheduler.core.units import ONE_MILLI
 from scheduler.models import Attempt, Placement, PlacementSpan, PodSet, Workload, WorkloadEvent
-from scheduler.selectors import accrual, hardware, idleness, listing, standing, topology
+from scheduler.selectors import accrual, decisions, hardware, idleness, listing, standing, topology
 from scheduler.selectors.accrual import Cost
+from scheduler.selectors.decisions import Decided
 from scheduler.selectors.dispatch import Dispatch, failing
 from scheduler.selectors.idleness import Idle
 from scheduler.selectors.listing import Asked, Line
@@ -36,13 +37,14 @@ EVENTS_SHOWN = 200
 @dataclass(frozen=True, slots=True)
 class Event:
     """A line of the timeline. `lasted_s` is how long the state that it began lasted, None if it
-    still does or the line began none."""
+    still does or the line began none; `decided` the cycle whose decision it was."""
 
     at: datetime
     state: str
     kind: str
     text: str
     lasted_s: int | None
+    decided: Decided | None = None
 
     @property
     def title(self) -> str:
@@ -160,7 +162,8 @@ class PodSetDetail:
 class Detail:
     """`cost` is None for those who may not see spend; `dispatch` is there while it fails. `domain`
     is where the newest attempt stands, of work that asks for a topology. `notice_until` is to
-    come, else None. `idle` is there while it leaves all its devices unused."""
+    come, else None. `idle` is there while it leaves all its devices unused. `decided` is
+    the cycle whose word it is that it waits."""
 
     line: Line
     run_time_limit_s: int | None
@@ -183,6 +186,7 @@ class Detail:
     topology: str = ""
     domain: tuple[tuple[str, str], ...] = ()
     idle: Idle | None = None
+    decided: Decided | None = None
 
     @property
     def lost(self) -> str:
@@ -192,7 +196,7 @@ class Detail:
 
 
 def detail(*, workload: Workload, prices: Prices | None, at: datetime) -> Detail:
-    """Everything the page shows of a workload that the caller may see, in at most 21 queries.
+    """Everything the page shows of a workload that the caller may see, in at most 24 queries.
 
     `prices` None leaves the cost out.
     """
@@ -222,6 +226,7 @@ def detail(*, workload: Workload, prices: Prices | None, at: datetime) -> Detail
         topology=topology.asked(workload=workload),
         domain=topology.domain(workload=workload),
         idle=idleness.of_running(workload=workload),
+        decided=decisions.of_waiting(workload=workload) if line.why else None,
     )
 
 
@@ -279,10 +284,12 @@ def _events(workload: Workload) -> tuple[Event, ...]:
     rows = list(WorkloadEvent.objects.filter(workload=workload).order_by("-id")[:EVENTS_SHOWN])
     found = []
     following: datetime | None = None
+    cycles = decisions.of_events(rows)
     for row in rows:
         moved = row.kind == "state"
         lasted = int((following - row.at).total_seconds()) if moved and following else None
-        found.append(Event(row.at, row.after or row.before, row.kind, row.message, lasted))
+        state, decided = row.after or row.before, cycles.get(row.id)
+        found.append(Event(row.at, state, row.kind, row.message, lasted, decided))
         if moved:
             following = row.at
     return tuple(found)

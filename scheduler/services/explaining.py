@@ -6,25 +6,27 @@ would decide if nothing changed. Of others it tells counts only: no workload, pr
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from time import perf_counter
 from uuid import UUID
 
 from controlplane.kernel.errors import Conflict
 from scheduler.core.change import Change, Relaxation
-from scheduler.core.checks import Chain, Check, CheckCode, shared_checks
+from scheduler.core.checks import Chain, Check, CheckCode
 from scheduler.core.estimate import Forecast, forecast
 from scheduler.core.explain import Explanation, explain
 from scheduler.core.plan import Admit, Hold
 from scheduler.core.policy import Policy
-from scheduler.core.reasons import Reason, ReasonCode
+from scheduler.core.reasons import Reason
 from scheduler.core.snapshot import PendingView, Snapshot
 from scheduler.core.units import NOBODY, UserId
 from scheduler.models import PodSet, Workload
-from scheduler.selectors import checks, history, policy
+from scheduler.selectors import checks, decisions, history, policy
+from scheduler.selectors.decisions import Decided
 from scheduler.selectors.load import load
 from scheduler.services import admissibility, arrays, asking, dependencies, gates, workloads
 from scheduler.services.specs import ArraySpec, WorkloadSpec
+from scheduler.services.workloads import Checked
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.gating import GateSpec
@@ -50,7 +52,8 @@ class Start:
 @dataclass(frozen=True, slots=True)
 class Explained:
     """`start` or `reason`, as of a moment. Checks name tenants, changes name pod sets. `forecast`
-    is that of a dry run of what would wait, `gates` those that it would get."""
+    is that of a dry run of what would wait, `gates` those that it would get. `decided` is the
+    cycle that held it, of what waits already."""
 
     as_of: datetime
     start: Start | None
@@ -60,6 +63,7 @@ class Explained:
     relaxations: tuple[Relaxation, ...]
     forecast: Forecast | None = None
     gates: tuple[GateSpec, ...] = ()
+    decided: Decided | None = None
 
 
 def of_workload(*, actor: Actor, workload: Workload, at: datetime) -> Explained:
@@ -68,12 +72,13 @@ def of_workload(*, actor: Actor, workload: Workload, at: datetime) -> Explained:
     access.authorize(actor, Action.VIEW, project=workload.project)
     with asking.turn(actor=actor, at=at):
         snapshot = load(at=at).snapshot
-        pending = next((p for p in snapshot.pending if p.id == str(workload.id)), None)
-        if pending is None:
+        waiting = next((p for p in snapshot.pending if p.id == str(workload.id)), None)
+        if waiting is None:
             raise Conflict(f"{workload.name} does not wait: only what waits is explained.")
-        found = _explain(snapshot, policy.current(), pending)
+        found = _explain(snapshot, rules(), waiting)
     names = PodSet.objects.filter(workload=workload).values_list("id", "name")
-    return _told(snapshot, found, at, pod_sets={str(id): name for id, name in names})
+    told = _told(snapshot, found, at, pod_sets={str(id): name for id, name in names})
+    return replace(told, decided=decisions.of_waiting(workload=workload))
 
 
 def dry_run(
@@ -88,27 +93,44 @@ def dry_run(
 
     Raises what `workloads.check`, or `arrays.check`, raises, and TooOften.
     """
-    if array is None:
-        checked = workloads.check(actor=actor, project=project, specs=[spec], at=at)
-    else:
-        checked = arrays.check(actor=actor, project=project, spec=spec, array=array, at=at)
+    checked = check(actor=actor, project=project, spec=spec, array=array, at=at)
     [spec] = checked.specs
     with asking.turn(actor=actor, at=at):
         snapshot = load(at=at).snapshot
-        wanted = gates.wanted(project=project, spec=spec)
-        pending = replace(
-            admissibility.pending_view(project, spec, checked.flavors, checked.clusters, at),
-            user=_submitter(actor, project),
-            waits_for=dependencies.unmet(actor=actor, spec=spec),
-            gate=gates.first(wanted, at=snapshot.at),
-        )
-        rules = policy.current()
-        found = _explain(snapshot, rules, pending)
-        waits = isinstance(found.decision, Hold)
-        estimate = _forecast(snapshot, rules, pending) if waits else None
-    names = {str(pod_set.id): str(pod_set.id) for pod_set in pending.pod_sets}
+        asks, planned_by = pending(actor=actor, checked=checked, snapshot=snapshot), rules()
+        found = _explain(snapshot, planned_by, asks)
+        waits, begun = isinstance(found.decision, Hold), perf_counter()
+        made = estimate(snapshot, planned_by, asks, begun=begun) if waits else None
+    names = {str(pod_set.id): str(pod_set.id) for pod_set in asks.pod_sets}
     told = _told(snapshot, found, at, pod_sets=names)
-    return replace(told, forecast=estimate, gates=wanted)
+    return replace(told, forecast=made, gates=gates.wanted(project=project, spec=spec))
+
+
+def check(
+    *, actor: Actor, project: Project, spec: WorkloadSpec, array: ArraySpec | None, at: datetime
+) -> Checked:
+    """What is submitted, or one element of it. Raises what `workloads.check`, or `arrays.check`,
+    raises."""
+    if array is None:
+        return workloads.check(actor=actor, project=project, specs=[spec], at=at)
+    return arrays.check(actor=actor, project=project, spec=spec, array=array, at=at)
+
+
+def rules() -> Policy:
+    """As `loop.run` decides: while admission is stopped nothing starts."""
+    return replace(policy.current(), admission=not checks.admission_stopped())
+
+
+def pending(*, actor: Actor, checked: Checked, snapshot: Snapshot) -> PendingView:
+    """What was checked, which is one, as it would wait in the snapshot."""
+    project, [spec] = checked.project, checked.specs
+    at = datetime.fromtimestamp(snapshot.at, UTC)
+    return replace(
+        admissibility.pending_view(project, spec, checked.flavors, checked.clusters, at),
+        user=_submitter(actor, project),
+        waits_for=dependencies.unmet(actor=actor, spec=spec),
+        gate=gates.first(gates.wanted(project=project, spec=spec), at=snapshot.at),
+    )
 
 
 def _submitter(actor: Actor, project: Project) -> UserId:
@@ -117,33 +139,38 @@ def _submitter(actor: Actor, project: Project) -> UserId:
     return UserId(str(actor.user.id)) if capped else NOBODY
 
 
-def _explain(snapshot: Snapshot, rules: Policy, pending: PendingView) -> Explanation:
-    """As `loop.run` decides: while admission is stopped nobody is evicted, and nothing starts."""
+def _explain(snapshot: Snapshot, planned_by: Policy, asks: PendingView) -> Explanation:
     begun = perf_counter()
-    stopped = checks.admission_stopped()
-    found = explain(
+    return explain(
         snapshot=snapshot,
-        policy=replace(rules, preemption=False) if stopped else rules,
-        pending=pending,
+        policy=planned_by,
+        pending=asks,
         late=lambda: perf_counter() - begun > BUDGET_S,
     )
-    if not stopped or isinstance(found.decision, Hold):
-        return found
-    held = Hold((pending.id,), Reason(ReasonCode.ADMISSION_STOPPED))
-    return Explanation(held, shared_checks(pending=pending, decision=held), ())
 
 
-def _forecast(snapshot: Snapshot, rules: Policy, pending: PendingView) -> Forecast:
-    begun = perf_counter()
+def estimate(
+    snapshot: Snapshot, planned_by: Policy, asks: PendingView, *, begun: float
+) -> Forecast:
+    """When what is not in the snapshot would start. Of little weight once BUDGET_S have passed
+    since `begun`, by the process's counter."""
     found = forecast(
-        snapshot=replace(snapshot, pending=(*snapshot.pending, pending)),
-        policy=rules,
+        snapshot=replace(snapshot, pending=(*snapshot.pending, asks)),
+        policy=planned_by,
         run_times=history.run_times(),
         passes=PASSES,
         seed=snapshot.at,
         late=lambda: perf_counter() - begun > BUDGET_S,
     )
-    return next(one for one in found if one.workload == pending.id)
+    return next(one for one in found if one.workload == asks.id)
+
+
+def start(snapshot: Snapshot, decision: Admit) -> Start:
+    """With names for ids."""
+    clusters = {cluster.id: cluster.name for cluster in snapshot.clusters}
+    flavors = {flavor.id: flavor.name for flavor in snapshot.flavors}
+    names = dict.fromkeys(flavors[place.flavor] for place in decision.places)
+    return Start(clusters[decision.cluster], tuple(names), len(decision.places))
 
 
 def _told(
@@ -151,19 +178,11 @@ def _told(
 ) -> Explained:
     """With names for ids."""
     decision = found.decision
-    start, reason = None, None
-    if isinstance(decision, Admit):
-        clusters = {cluster.id: cluster.name for cluster in snapshot.clusters}
-        flavors = {flavor.id: flavor.name for flavor in snapshot.flavors}
-        names = dict.fromkeys(flavors[place.flavor] for place in decision.places)
-        start = Start(clusters[decision.cluster], tuple(names), len(decision.places))
-    else:
-        reason = decision.reason
     tenants = _tenants(found)
     return Explained(
         as_of=at,
-        start=start,
-        reason=reason,
+        start=start(snapshot, decision) if isinstance(decision, Admit) else None,
+        reason=None if isinstance(decision, Admit) else decision.reason,
         checks=found.checks,
         chains=tuple(
             replace(chain, checks=tuple(_named(check, tenants) for check in chain.checks))

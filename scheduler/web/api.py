@@ -211,7 +211,7 @@ class EventsApi(ApiView):
         return self.page(
             selectors.events(actor=self.actor, workload_id=id),
             order=["id"],
-            shape=lambda rows: [shapes.event(row) for row in rows],
+            shape=shapes.events,
         )
 
 

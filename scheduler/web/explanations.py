@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from rest_framework import serializers
@@ -9,9 +10,10 @@ from rest_framework import serializers
 from scheduler.core import change, reasons
 from scheduler.core.change import Change, Relaxation, Unit
 from scheduler.core.checks import Chain, Check, CheckCode
+from scheduler.core.estimate import Forecast
 from scheduler.core.reasons import Reason
 from scheduler.services.explaining import Explained
-from scheduler.web.outputs import EstimateOut, ReasonOut
+from scheduler.web.outputs import DecidedOut, EstimateOut, ReasonOut
 from tenants.gating import KINDS
 
 type Out = dict[str, Any]  # Any: JSON values, datetime
@@ -94,7 +96,7 @@ class StartOut(serializers.Serializer[Any]):  # Any: plain rows
     pods = serializers.IntegerField(help_text="Those that start; no more are added later.")
 
 
-class ExplanationOut(serializers.Serializer[Any]):  # Any: plain rows
+class PlannedOut(serializers.Serializer[Any]):  # Any: plain rows
     """What a plan made at `as_of` decides. It starts where all `checks` and all of one option's
     pass; after the first that fails none is reached."""
 
@@ -106,6 +108,15 @@ class ExplanationOut(serializers.Serializer[Any]):  # Any: plain rows
     relaxations = RelaxationOut(many=True, help_text="The cheapest first.")
 
 
+class ExplanationOut(PlannedOut):
+    """The same of what waits, with the cycle that decided so."""
+
+    decided = DecidedOut(
+        allow_null=True,
+        help_text="The cycle that held it for this kind of reason.",
+    )
+
+
 class WantedGateOut(serializers.Serializer[Any]):  # Any: plain rows
     name = serializers.CharField()
     kind = serializers.ChoiceField(choices=list(KINDS))
@@ -113,7 +124,7 @@ class WantedGateOut(serializers.Serializer[Any]):  # Any: plain rows
     within_s = serializers.IntegerField(allow_null=True)
 
 
-class DryRunOut(ExplanationOut):
+class DryRunOut(PlannedOut):
     estimate = EstimateOut(allow_null=True, help_text="Of what would wait.")
     of_element = serializers.BooleanField(
         help_text="Whether it is told of one element of the array that was asked about."
@@ -124,58 +135,62 @@ class DryRunOut(ExplanationOut):
 
 
 def explanation(found: Explained) -> Out:
+    decided = None if found.decided is None else asdict(found.decided)
+    return {**_planned(found), "decided": decided}
+
+
+def _planned(found: Explained) -> Out:
     start = found.start
     return {
         "as_of": found.as_of,
         "start": None if start is None else asdict(start),
-        "reason": None if found.reason is None else _reason(found.reason),
-        "checks": [_check(each) for each in found.checks],
+        "reason": None if found.reason is None else reason(found.reason),
+        "checks": [check(each) for each in found.checks],
         "options": [_option(each) for each in found.chains],
         "relaxations": [_relaxation(each) for each in found.relaxations],
     }
 
 
 def dry_run(found: Explained, *, of_element: bool) -> Out:
-    made = found.forecast
-    estimate = (
-        None
-        if made is None
-        else {
-            "p50_s": made.p50_s,
-            "p90_s": made.p90_s,
-            "as_of": found.as_of,
-            "basis": made.basis.value,
-        }
-    )
     return {
-        **explanation(found),
-        "estimate": estimate,
+        **_planned(found),
+        "estimate": estimate(found.forecast, as_of=found.as_of),
         "of_element": of_element,
         "gates": [asdict(each) for each in found.gates],
     }
 
 
-def _reason(reason: Reason) -> Out:
-    numbers = dict(reason.numbers)
-    return {"code": reason.code.value, "numbers": numbers, "text": reasons.describe(reason)}
+def estimate(made: Forecast | None, *, as_of: datetime) -> Out | None:
+    """Of what would wait, as the API gives it; None for what would not."""
+    if made is None:
+        return None
+    basis = made.basis.value
+    return {"p50_s": made.p50_s, "p90_s": made.p90_s, "as_of": as_of, "basis": basis}
+
+
+def reason(told: Reason) -> Out:
+    """One, as the API gives it."""
+    numbers = dict(told.numbers)
+    return {"code": told.code.value, "numbers": numbers, "text": reasons.describe(told)}
 
 
 def _option(chain: Chain) -> Out:
-    checks = [_check(each) for each in chain.checks]
+    checks = [check(each) for each in chain.checks]
     return {"flavors": list(chain.flavors), "told": chain.told, "checks": checks}
 
 
-def _check(check: Check) -> Out:
-    state = {True: "passed", False: "failed", None: "not-reached"}[check.passed]
+def check(asked: Check) -> Out:
+    """One, as the API gives it."""
+    state = {True: "passed", False: "failed", None: "not-reached"}[asked.passed]
     return {
-        "code": check.code.value,
+        "code": asked.code.value,
         "state": state,
-        "value": check.value,
-        "limit": check.limit,
-        "unit": check.unit.value,
-        "flavor": check.flavor,
-        "where": check.where,
-        "text": _text(check),
+        "value": asked.value,
+        "limit": asked.limit,
+        "unit": asked.unit.value,
+        "flavor": asked.flavor,
+        "where": asked.where,
+        "text": _text(asked),
     }
 
 

@@ -132,6 +132,17 @@ class QueuedOut(serializers.Serializer[Any]):  # Any: plain rows
     estimate = EstimateOut(allow_null=True)
 
 
+class DecidedOut(serializers.Serializer[Any]):  # Any: plain rows
+    """The cycle that decided something. An operator plans it again by its id."""
+
+    cycle = serializers.UUIDField()
+    at = serializers.DateTimeField()
+    digest = serializers.CharField(
+        allow_blank=True, help_text="SHA-256 of its plan; empty where its inputs are not kept."
+    )
+    replayable = serializers.BooleanField(help_text="Whether its inputs are kept, and readable.")
+
+
 class EventOut(serializers.Serializer[Any]):  # Any: plain rows
     id = serializers.UUIDField()
     at = serializers.DateTimeField()
@@ -139,3 +150,4 @@ class EventOut(serializers.Serializer[Any]):  # Any: plain rows
     before = serializers.CharField(allow_blank=True)
     after = serializers.CharField(allow_blank=True)
     message = serializers.CharField(allow_blank=True)
+    decided = DecidedOut(allow_null=True, help_text="The cycle that decided it; null: none did.")

@@ -9,8 +9,9 @@ from typing import Any
 from django.conf import settings
 
 from scheduler.models import Attempt, Placement, PodSet, Workload, WorkloadEvent
-from scheduler.selectors import arrays, queues
+from scheduler.selectors import arrays, decisions, queues
 from scheduler.selectors.arrays import Need, Sum, Ties
+from scheduler.selectors.decisions import Decided
 from scheduler.selectors.dispatch import Dispatch
 from scheduler.selectors.idleness import Idle
 from scheduler.selectors.standing import Standing
@@ -130,7 +131,12 @@ def queued(rows: list[Workload], standing: Iterable[Standing], *, continued: boo
     ]
 
 
-def event(row: WorkloadEvent) -> Out:
+def events(rows: Sequence[WorkloadEvent]) -> list[Out]:
+    cycles = decisions.of_events(rows)
+    return [_event(row, cycles.get(row.id)) for row in rows]
+
+
+def _event(row: WorkloadEvent, decided: Decided | None) -> Out:
     return {
         "id": row.id,
         "at": row.at,
@@ -138,6 +144,7 @@ def event(row: WorkloadEvent) -> Out:
         "before": row.before,
         "after": row.after,
         "message": row.message,
+        "decided": None if decided is None else asdict(decided),
     }
 
 

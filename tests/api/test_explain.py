@@ -12,7 +12,8 @@ from rest_framework.test import APIClient
 from controlplane.kernel import clock
 from controlplane.kernel.throttle import Throttle
 from scheduler.core.lifecycle import State
-from scheduler.models import InvariantCheck, Workload
+from scheduler.core.snapshot import SCHEMA
+from scheduler.models import CycleInput, InvariantCheck, Workload, WorkloadEvent
 from scheduler.services import asking
 from scheduler.web import explanations
 from tenants.models import Project, User
@@ -178,10 +179,34 @@ def test_what_waits_is_explained_and_what_runs_is_not(api: Api, cast: Cast) -> N
     assert told["reason"]["code"] == "no-free-capacity"
     assert [one["subject"] for one in told["relaxations"]] == ["", "main", ""]
     assert set(told) == set(explanations.ExplanationOut().fields)
+    assert told["decided"] is None
     assert rows() == before
     answer = api(cast.cleo).get(f"/api/v1/workloads/{running.id}/explanation")
     assert answer.status_code == 409
     assert answer.json()["detail"].startswith("secret-plan does not wait")
+
+
+def test_what_waits_and_what_was_started_name_the_cycle_that_decided(api: Api, cast: Cast) -> None:
+    at = clock.now()
+    cycle = factories.cycle(at=at)
+    CycleInput.objects.create(
+        cycle=cycle, payload=b"", start_byte=0, digest="d" * 64, schema=SCHEMA
+    )
+    running = Workload.objects.filter(state=State.RUNNING).earliest("id")
+    waiting = factories.workload(
+        cast.detection, cast.ben, [running.placements.get().flavor], pods=4, submitted_at=at
+    )
+    Workload.objects.filter(id=waiting.id).update(reason={"code": "behind"}, reason_at=at)
+    client = api(cast.ben)
+    told = client.get(f"/api/v1/workloads/{waiting.id}/explanation").json()["decided"]
+    assert told.pop("at")
+    assert told == {"cycle": str(cycle.id), "digest": "d" * 64, "replayable": True}
+    for after in (State.ADMITTED, State.RUNNING):
+        WorkloadEvent.objects.create(workload=waiting, at=at, kind="state", after=after)
+    items = client.get(f"/api/v1/workloads/{waiting.id}/events").json()["items"]
+    by_state = {one["after"]: one["decided"] for one in items}
+    assert by_state["ADMITTED"]["cycle"] == str(cycle.id)
+    assert by_state["RUNNING"] is None
 
 
 def test_who_asks_too_often_is_told_when_to_ask_again(

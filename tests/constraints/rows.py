@@ -111,6 +111,7 @@ _FILL: tuple[tuple[type, Callable[[Any, int], object]], ...] = (  # Any: the fie
     (models.UUIDField, lambda *_: uuid7()),
     (models.JSONField, lambda *_: {}),
     (models.BooleanField, lambda *_: False),
+    (models.BinaryField, lambda *_: b"0"),
     (models.IntegerField, lambda *_: 1),
     (
         (models.CharField),

@@ -20,7 +20,8 @@ from scheduler.core.policy import Policy
 from scheduler.core.snapshot import SCHEMA, Snapshot
 from scheduler.core.wire import Unreadable
 from scheduler.loop import inputs, lease, retention, run
-from scheduler.models import CycleInput, CycleRecord, SchedulerLease
+from scheduler.models import CycleInput, CycleRecord, InvariantCheck, SchedulerLease, WorkloadEvent
+from scheduler.selectors import decisions
 from tenants.models import Quota
 from tests.factories import AT
 from tests.scheduler.stage import Stage
@@ -30,7 +31,7 @@ SOON = AT + timedelta(seconds=2)
 
 @pytest.fixture(autouse=True)
 def every_one(settings: Settings) -> None:
-    settings.BERTH_INPUTS_S = 0
+    settings.BERTH_INPUTS_S = settings.BERTH_INPUTS_HOLDS_S = 0
 
 
 @pytest.fixture
@@ -90,9 +91,82 @@ def test_a_cycle_that_evicts_is_planned_again_with_its_policy(committed: Stage) 
     assert found is not None
     assert [preempt.victim for preempt in found.decided.preempts] == [str(low.id)]
     assert found.policy == Policy(max_preemptors=1)
-    status, said = replay(record.id, "--explain", low.id)
+    status, said = replay(record.id, "--workload", low.id)
     assert status == 0
     assert "It is evicted for" in said
+
+
+def test_a_cycle_that_held_is_planned_again_with_its_checks(committed: Stage) -> None:
+    big = committed.submit("big", gpus=8)
+    Quota.objects.update(nominal_milli=1000, borrowing_limit_milli=0)
+    record = cycle()
+    assert record.admitted_count == 0
+    kept = CycleInput.objects.get()
+    assert (kept.cycle_id, kept.schema, kept.outdated) == (record.id, SCHEMA, False)
+    Quota.objects.update(nominal_milli=8000)
+    status, said = replay(record.id, "--workload", big.id)
+    assert status == 0
+    assert "It is held: " in said
+    assert f"with {committed.flavor.name}:" in said
+    assert said.count("  NO ") == 1
+    assert kept.digest == inputs.digest(inputs.replayed(_of(record)))
+
+
+def _of(record: CycleRecord) -> inputs.Inputs:
+    found = inputs.kept(record.id)
+    assert found is not None
+    return found
+
+
+def test_a_cycle_while_admission_was_stopped_is_planned_again_as_it_was(
+    committed: Stage,
+) -> None:
+    waiting = committed.submit()
+    stop = InvariantCheck.objects.create(at=AT, took_ms=1, violations=[{"rule": "r", "id": "1"}])
+    assert stop.stops
+    record = cycle()
+    stop.delete()
+    status, said = replay(record.id, "--workload", waiting.id)
+    assert (status, "It is held: " in said, "  NO    New work is let in" in said) == (
+        0,
+        True,
+        True,
+    )
+
+
+def test_what_was_told_too_soon_to_be_kept_is_kept_as_soon_as_it_may_be(
+    first: CycleRecord, committed: Stage, settings: Settings
+) -> None:
+    settings.BERTH_INPUTS_HOLDS_S = 3600
+    late = committed.submit("late", gpus=8)
+    cycle(at=SOON)
+    assert CycleInput.objects.get().outdated
+    late.refresh_from_db()
+    told = decisions.of_waiting(workload=late)
+    assert told is not None
+    assert (told.at, told.replayable) == (SOON, False)
+    settings.BERTH_INPUTS_HOLDS_S = 0
+    owed = cycle(at=SOON + timedelta(seconds=1))
+    late.refresh_from_db()
+    told = decisions.of_waiting(workload=late)
+    assert told is not None
+    assert (told.cycle, told.replayable) == (owed.id, True)
+    assert late.reason_at == SOON
+    assert "It is held: " in replay(told.cycle, "--workload", late.id)[1]
+
+
+def test_a_start_and_an_eviction_name_their_cycles(committed: Stage) -> None:
+    Quota.objects.update(nominal_milli=8000, borrowing_limit_milli=0)
+    low = committed.submit("low", gpus=8, priority_class="low")
+    started = cycle()
+    committed.submit("high", gpus=8, priority_class="high")
+    evicted = cycle(at=SOON)
+    events = WorkloadEvent.objects.filter(workload=low).order_by("id")
+    found = decisions.of_events(events)
+    told = [(e.after, found[e.id].cycle, found[e.id].replayable) for e in events if e.id in found]
+    assert told == [("ADMITTED", started.id, True), ("PREEMPTING", evicted.id, True)]
+    CycleInput.objects.filter(cycle=started).delete()
+    assert [one.replayable for one in decisions.of_events(events).values()] == [False, True]
 
 
 def test_nothing_is_kept_where_nothing_was_decided(first: CycleRecord) -> None:
@@ -169,7 +243,7 @@ def test_they_are_kept_for_some_days_and_go_with_their_record(first: CycleRecord
     first.pk = uuid7()
     first.save(force_insert=True)
     made = inputs.replayed(found)
-    inputs.keep(first, snapshot=found.snapshot, policy=found.policy, made=made)
+    inputs.keep(first, snapshot=found.snapshot, policy=found.policy, made=made, told=False)
     assert set(CycleInput.objects.values_list("pk", flat=True)) == {first.pk, today, young}
 
 
@@ -207,14 +281,14 @@ def test_a_file_of_one_cycle_is_planned_again_without_its_database(
     CycleRecord.objects.all().delete()
     assert not CycleInput.objects.exists()
     held = orjson.loads(made.read_bytes())["holds"][0]["workloads"][0]
-    status, said = replay("--file", bad, "--explain", held)
+    status, said = replay("--file", bad, "--workload", held)
     assert status == 0
     assert "It is held: " in said
     admit = orjson.loads(made.read_bytes())["admits"][0]
-    _, said = replay("--file", bad, "--explain", admit["workload"])
+    _, said = replay("--file", bad, "--workload", admit["workload"])
     assert f"It starts in cluster {admit['cluster']}." in said
     assert f"rank 0: node {admit['places'][0]['node']}" in said
-    assert "Nothing of nobody." in replay("--file", bad, "--explain", "nobody")[1]
+    assert "Nothing of nobody." in replay("--file", bad, "--workload", "nobody")[1]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,15 @@ from django.urls import reverse
 from clusters.models import DeviceMode, FlavorKind, Node
 from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
-from scheduler.models import Estimate, Operation, OperationKind, Workload, WorkloadEvent
+from scheduler.core.snapshot import SCHEMA
+from scheduler.models import (
+    CycleInput,
+    Estimate,
+    Operation,
+    OperationKind,
+    Workload,
+    WorkloadEvent,
+)
 from tests import factories
 from tests.conftest import Cast
 from tests.web.conftest import HTMX, Browse, Shop, move
@@ -39,6 +47,21 @@ def test_waiting_work_shows_what_orders_it(browse: Browse, cast: Cast, shop: Sho
         assert f"<dt>{name}</dt>" in page
     assert page.count("0.0 % over guarantee, 0.0 % used before") == 2
     assert "What orders it" not in client.get(url(shop.running)).content.decode()
+
+
+def test_it_names_the_cycle_that_holds_it_and_whether_that_can_be_planned_again(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    shop.waiting.refresh_from_db()
+    assert shop.waiting.reason_at is not None
+    cycle = factories.cycle(at=shop.waiting.reason_at)
+    client = browse(cast.ben)
+    page = client.get(url(shop.waiting)).content.decode()
+    assert f"decided by cycle <code>{cycle.id}</code>" in page
+    assert "to be planned again" not in page
+    CycleInput.objects.create(cycle=cycle, payload=b"", start_byte=0, schema=SCHEMA)
+    page = client.get(url(shop.waiting)).content.decode()
+    assert f"decided by cycle <code>{cycle.id}</code> (kept, to be planned again)" in page
 
 
 def test_without_a_basis_it_says_so_and_names_no_time(

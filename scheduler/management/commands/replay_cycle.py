@@ -10,11 +10,14 @@ from uuid import UUID
 import orjson
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from controlplane.cli import explanation
+from scheduler.core.explain import explain
 from scheduler.core.plan import Plan
 from scheduler.core.reasons import describe
 from scheduler.core.wire import Unreadable
 from scheduler.loop import inputs
 from scheduler.loop.inputs import Inputs
+from scheduler.web import explanations
 
 
 class Command(BaseCommand):
@@ -29,7 +32,9 @@ class Command(BaseCommand):
         source.add_argument("--file", type=Path, help="a file that --export wrote")
         parser.add_argument("--export", type=Path, help="write the inputs to this file")
         parser.add_argument("--json", type=Path, help="write the plan made now to this file")
-        parser.add_argument("--explain", metavar="WORKLOAD", help="what this plan says of it")
+        parser.add_argument(
+            "--workload", metavar="ID", help="tell what it decides on this one, check by check"
+        )
 
     def handle(
         self,
@@ -38,7 +43,7 @@ class Command(BaseCommand):
         file: Path | None,
         export: Path | None,
         json: Path | None,
-        explain: str | None,
+        workload: str | None,
         **_: Any,  # Any: Django's options
     ) -> None:
         try:
@@ -52,8 +57,9 @@ class Command(BaseCommand):
             raise CommandError(f"Cannot be planned again. {error}") from error
         except OSError as error:
             raise CommandError(str(error)) from error
-        if explain:
-            self.stdout.write("\n".join(_of(made, explain)) or f"Nothing of {explain}.")
+        if workload:
+            told = [*_of(made, workload), *_checks(found, workload)]
+            self.stdout.write("\n".join(told) or f"Nothing of {workload}.")
         self._compare(found, made)
 
     def _compare(self, found: Inputs, made: Plan) -> None:
@@ -79,8 +85,9 @@ def _kept(cycle: UUID | None) -> Inputs:
     if found is None:
         raise CommandError(
             f"Nothing is kept of what cycle {cycle} was planned from. Kept are cycles that started"
-            f" or evicted something, for {inputs.KEPT_DAYS} days at most, as BERTH_INPUTS_MIB and"
-            " BERTH_INPUTS_S allow."
+            " or evicted something, or told who waits another kind of reason, for"
+            f" {inputs.KEPT_DAYS} days at most, as BERTH_INPUTS_MIB, BERTH_INPUTS_S and"
+            " BERTH_INPUTS_HOLDS_S allow."
         )
     return found
 
@@ -101,3 +108,19 @@ def _of(made: Plan, workload: str) -> Iterator[str]:
     for hold in made.holds:
         if workload in hold.workloads:
             yield f"It is held: {describe(hold.reason)}"
+
+
+def _checks(found: Inputs, workload: str) -> Iterator[str]:
+    """What this code asks of it, if it waited, in the order it asks."""
+    pending = next((one for one in found.snapshot.pending if one.id == workload), None)
+    if pending is None:
+        return
+    told = explain(
+        snapshot=found.snapshot, policy=found.policy, pending=pending, late=lambda: True
+    )
+    for check in told.checks:
+        yield explanation.line(explanations.check(check))
+    for chain in told.chains:
+        yield explanation.heading(chain.flavors)
+        for check in chain.checks:
+            yield explanation.line(explanations.check(check))

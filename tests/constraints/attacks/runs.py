@@ -6,6 +6,7 @@ What must not live here: what attempts hold (held.py).
 from clusters.models import Cluster
 from scheduler.models import (
     Attempt,
+    CycleInput,
     CycleRecord,
     InvariantCheck,
     Operation,
@@ -95,6 +96,7 @@ RECORDS = (
     ),
     negative("scheduler_poolsample_scattered_milli_check", PoolSample, "scattered_milli"),
     negative("scheduler_poolsample_whole_nodes_check", PoolSample, "whole_nodes"),
+    negative("scheduler_cycleinput_schema_check", CycleInput, "schema"),
     *(
         negative(f"scheduler_cyclerecord_{column}_check", CycleRecord, column)
         for column in (
