@@ -10,7 +10,6 @@ from itertools import pairwise
 from uuid import UUID
 
 from django.db import transaction
-from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.db.models import Q
 from django.db.models.functions import Now
 
@@ -20,8 +19,8 @@ from controlplane.kernel import statements
 from controlplane.kernel.crash import crash
 from scheduler.models import Placement
 from scheduler.selectors.fleet import rows
-from tenants.models import UsageInterval
 from tenants.services import ledger
+from tenants.services.past import Interval
 
 LAG = timedelta(minutes=2)
 """How long after a full hour it is closed: by then a pod's end within the hour has been seen."""
@@ -90,16 +89,7 @@ def _meter(placements: Sequence[UUID], *, until: datetime | None) -> None:
         if end <= start:
             continue
         usages += [
-            UsageInterval(
-                project_id=project,
-                flavor_id=flavor,
-                cluster_id=cluster,
-                user_id=user,
-                placement_id=id,
-                workload_id=workload,
-                amount_milli=amount,
-                during=DateTimeTZRange(lower, upper),
-            )
+            Interval(project, flavor, cluster, user, id, workload, amount, lower, upper)
             for lower, upper in _days(start, end)
         ]
         metered.append(id)

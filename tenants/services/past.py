@@ -2,15 +2,30 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from datetime import UTC, date
+from datetime import UTC, date, datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from controlplane.kernel import statements
 from controlplane.kernel.ids import uuid7
-from tenants.models import UsageInterval
 
 
-def add(usages: Iterable[UsageInterval]) -> None:
+class Interval(NamedTuple):
+    """A usage interval that is to be stored, from `begins_at` up to before `ends_at`: aware, and
+    the one before the other. The others are columns of its table."""
+
+    project_id: UUID
+    flavor_id: UUID
+    cluster_id: UUID
+    user_id: UUID
+    placement_id: UUID
+    workload_id: UUID
+    amount_milli: int
+    begins_at: datetime
+    ends_at: datetime
+
+
+def add(usages: Iterable[Interval]) -> None:
     """Add these intervals to what was used on the days (UTC) on which they began.
 
     In the caller's transaction, which stores them: so each of them counts once. Seconds are full
@@ -18,9 +33,8 @@ def add(usages: Iterable[UsageInterval]) -> None:
     """
     sums: Counter[tuple[date, UUID, UUID]] = Counter()
     for usage in usages:
-        start, end = usage.during.lower, usage.during.upper
-        seconds = int(end.timestamp()) - int(start.timestamp())
-        day = start.astimezone(UTC).date()
+        seconds = int(usage.ends_at.timestamp()) - int(usage.begins_at.timestamp())
+        day = usage.begins_at.astimezone(UTC).date()
         sums[day, usage.project_id, usage.flavor_id] += usage.amount_milli * seconds
     # In one order, so that no two transactions wait for each other.
     rows = sorted((*key, milli_s) for key, milli_s in sums.items() if milli_s)

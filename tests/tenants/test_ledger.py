@@ -11,7 +11,7 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from clusters.models import Flavor
 from scheduler.models import Placement
 from tenants.access import actor_for
-from tenants.models import Charge, Project, Rate, Role, User
+from tenants.models import Charge, Project, Role, User
 from tenants.selectors import spend
 from tenants.services import ledger
 from tests import factories
@@ -83,7 +83,7 @@ def test_two_meters_that_charge_the_same_usage_at_once_charge_it_once(
     both_have_read = Barrier(2, timeout=30)
     read = ledger._rates
 
-    def reading(flavors: set[UUID]) -> dict[UUID, list[Rate]]:
+    def reading(flavors: set[UUID]) -> dict[UUID, list[ledger._Rate]]:
         found = read(flavors)
         both_have_read.wait()
         return found

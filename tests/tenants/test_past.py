@@ -8,7 +8,6 @@ from uuid import uuid4
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.db import IntegrityError, connection, transaction
-from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from django.test import override_settings
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,9 +15,10 @@ from pytest_django import Settings
 
 from clusters.models import Cluster, Flavor
 from controlplane.settings.env import integer
-from tenants.models import PastUse, Project, UsageInterval, User
+from tenants.models import PastUse, Project, User
 from tenants.selectors import past
 from tenants.services import ledger
+from tenants.services.past import Interval
 from tests import factories
 from tests.scheduler.remembered import differing
 
@@ -39,16 +39,17 @@ class Scene:
 
     def used(
         self, seconds: float, *, start: datetime = NOON, gpus: int = 1, cluster: int = 0
-    ) -> UsageInterval:
-        return UsageInterval(
-            project=self.project,
-            flavor=self.h100,
-            cluster=self.clusters[cluster],
-            user=self.user,
+    ) -> Interval:
+        return Interval(
+            project_id=self.project.id,
+            flavor_id=self.h100.id,
+            cluster_id=self.clusters[cluster].id,
+            user_id=self.user.id,
             placement_id=uuid4(),
             workload_id=uuid4(),
             amount_milli=gpus * 1000,
-            during=DateTimeTZRange(start, start + timedelta(seconds=seconds)),
+            begins_at=start,
+            ends_at=start + timedelta(seconds=seconds),
         )
 
     def remembered(self, *, at: datetime) -> int:
@@ -84,8 +85,7 @@ def test_intervals_that_touch_make_up_the_whole_whatever_parts_of_seconds_they_m
 def test_what_is_refused_is_not_remembered(scene: Scene) -> None:
     usage = scene.used(60)
     ledger.record([usage])
-    again = scene.used(60)
-    again.placement_id = usage.placement_id
+    again = scene.used(60)._replace(placement_id=usage.placement_id)
     with pytest.raises(IntegrityError, match="usage_metered_once"), transaction.atomic():
         ledger.record([again])
     assert PastUse.objects.get().milli_s == 60_000
