@@ -2,17 +2,8 @@
 
 from typing import Final
 
-from controlplane.kernel import statements
-
 NOT_WAITING: Final = "(SELECT set_config('synchronous_commit', 'off', true)) AS not_waiting"
-"""In the FROM of a statement: as `need_not_wait`, without a statement of its own."""
+"""In the FROM of a statement: the commit of its transaction does not wait for the disk.
 
-
-def need_not_wait() -> None:
-    """The current transaction's commit does not wait for the disk.
-
-    All see it at once, as any other. A crash of the database server, and nothing else, may undo
-    it, for as long as no later commit has waited: that one writes all before it.
-    """
-    with statements.cursor() as cursor:
-        cursor.execute(f"SELECT FROM {NOT_WAITING}")
+All see it at once, as any other. A crash of the database server, and nothing else, may undo it,
+for as long as no later commit has waited: that one writes all before it."""

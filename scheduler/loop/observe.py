@@ -174,18 +174,24 @@ WITH f AS (
     SELECT u.* FROM unnest(%s::uuid[], %s::timestamptz[], %s::timestamptz[], %s::bool[],
                            %s::int[], %s::text[], %s::bool[])
         AS u(id, started_at, ended_at, succeeded, exit_code, reason, released)
-    JOIN scheduler_placement k ON k.id = u.id ORDER BY k.id FOR NO KEY UPDATE OF k)
-UPDATE scheduler_placement p SET
-    started_at = coalesce(p.started_at, f.started_at),
-    ended_at = CASE WHEN f.ended_at IS NOT NULL
-                    THEN greatest(f.ended_at, p.started_at, p.metered_until) END,
-    succeeded = f.succeeded,
-    exit_code = f.exit_code,
-    end_reason = f.reason,
-    released_at = CASE WHEN f.released THEN %s END
-FROM f
-WHERE p.id = f.id AND p.released_at IS NULL
-RETURNING p.id, p.attempt_id, f.released
+    JOIN scheduler_placement k ON k.id = u.id ORDER BY k.id FOR NO KEY UPDATE OF k),
+changed AS (
+    UPDATE scheduler_placement p SET
+        started_at = coalesce(p.started_at, f.started_at),
+        ended_at = CASE WHEN f.ended_at IS NOT NULL
+                        THEN greatest(f.ended_at, p.started_at, p.metered_until) END,
+        succeeded = f.succeeded,
+        exit_code = f.exit_code,
+        end_reason = f.reason,
+        released_at = CASE WHEN f.released THEN %s END
+    FROM f
+    WHERE p.id = f.id AND p.released_at IS NULL
+    RETURNING p.id, p.attempt_id, p.released_at),
+spans AS (
+    UPDATE scheduler_placementspan s SET released_at = changed.released_at FROM changed
+    WHERE s.placement_id = changed.id AND s.released_at IS NULL
+      AND changed.released_at IS NOT NULL)
+SELECT id, attempt_id, released_at IS NOT NULL FROM changed
 """
 
 
@@ -196,7 +202,6 @@ def record(*, facts: Sequence[Fact], at: datetime) -> int:
     facts = list({fact.placement_id: fact for fact in facts}.values())
     crash("O1")
     with transaction.atomic():
-        commits.need_not_wait()
         held = _held([fact.placement_id for fact in facts])
         ending = {fact.placement_id for fact in facts if fact.released}
         usage.lock(_given_back(each for id, each in held.items() if id in ending))
@@ -218,7 +223,6 @@ def record(*, facts: Sequence[Fact], at: datetime) -> int:
             changed = cursor.fetchall()
         released = [id for id, _, freed in changed if freed]
         if released:
-            _release(released, at)
             usage.add(_given_back(held[id] for id in released))
             meter.close(placements=released)
         settle.settle(attempts={attempt for _, attempt, _ in changed}, at=at)
@@ -238,14 +242,17 @@ class _Held(NamedTuple):
     amount_milli: int
 
 
+_HELD = f"""
+SELECT p.id, p.attempt_id, w.project_id, p.flavor_id, p.amount_milli
+FROM scheduler_placement p JOIN scheduler_workload w ON w.id = p.workload_id, {commits.NOT_WAITING}
+WHERE p.id = ANY(%s)
+"""  # noqa: S608  # a constant
+
+
 def _held(placements: Sequence[UUID]) -> dict[UUID, _Held]:
+    """In a transaction whose commit from here on need not wait."""
     with statements.cursor() as cursor:
-        cursor.execute(
-            "SELECT p.id, p.attempt_id, w.project_id, p.flavor_id, p.amount_milli"
-            " FROM scheduler_placement p JOIN scheduler_workload w ON w.id = p.workload_id"
-            " WHERE p.id = ANY(%s)",
-            [list(placements)],
-        )
+        cursor.execute(_HELD, [list(placements)])
         return {id: _Held(*rest) for id, *rest in cursor.fetchall()}
 
 
@@ -255,12 +262,3 @@ def _given_back(held: Iterable[_Held]) -> dict[tuple[UUID, UUID], int]:
     for each in held:
         amounts[each.project, each.flavor] -= each.amount_milli
     return dict(amounts)
-
-
-def _release(placements: Sequence[UUID], at: datetime) -> None:
-    with statements.cursor() as cursor:
-        cursor.execute(
-            "UPDATE scheduler_placementspan SET released_at = %s"
-            " WHERE placement_id = ANY(%s) AND released_at IS NULL",
-            [at, list(placements)],
-        )

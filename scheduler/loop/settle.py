@@ -110,7 +110,14 @@ def settle(*, attempts: Collection[UUID], at: datetime) -> None:
     _stop({row.attempt_id: found for row, found in conclusions if found.stop})
 
 
+# What was due is settled with it: a start that opened all and died before it closed its row.
 _END = """
+WITH e AS (
+    SELECT * FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[])
+        AS u(id, outcome, leftover, failure, trouble, lost_milli_s)),
+closed AS (
+    UPDATE scheduler_operation SET done_at = statement_timestamp()
+    WHERE attempt_id IN (SELECT id FROM e) AND done_at IS NULL)
 UPDATE scheduler_attempt a SET
     ended_at = %s, outcome = e.outcome, leftover = e.leftover,
     collect_at = clock_timestamp()
@@ -118,14 +125,7 @@ UPDATE scheduler_attempt a SET
     failure = CASE WHEN e.failure = '' THEN a.failure ELSE e.failure END,
     trouble = CASE WHEN e.failure = '' THEN a.trouble ELSE e.trouble END,
     lost_milli_s = e.lost_milli_s
-FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::text[], %s::text[], %s::bigint[])
-    AS e(id, outcome, leftover, failure, trouble, lost_milli_s)
-WHERE a.id = e.id AND a.ended_at IS NULL
-"""
-# What was due is settled with it: a start that opened all and died before it closed its row.
-_CLOSE = """
-UPDATE scheduler_operation SET done_at = statement_timestamp()
-WHERE attempt_id = ANY(%s) AND done_at IS NULL
+FROM e WHERE a.id = e.id AND a.ended_at IS NULL
 """
 
 
@@ -148,13 +148,12 @@ def _end(attempts: Sequence[tuple[Progress, Verdict]], at: datetime) -> None:
         cursor.execute(
             _END,
             [
+                *(list(column) for column in zip(*columns, strict=True)),
                 at,
                 Leftover.PODS.value,
                 settings.BERTH_POD_RETENTION_S,
-                *(list(column) for column in zip(*columns, strict=True)),
             ],
         )
-        cursor.execute(_CLOSE, [[row.attempt_id for row, _ in attempts]])
 
 
 def _count_failures(workloads: Mapping[UUID, FailureClass], at: datetime) -> None:

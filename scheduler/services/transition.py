@@ -116,6 +116,15 @@ def transition(
     return frozenset(tenants)
 
 
+# All attempts are locked before the first workload: an array is made before it is looked up by.
+_LOCK = """
+WITH a AS MATERIALIZED (
+    SELECT workload_id FROM scheduler_attempt WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE)
+SELECT 1 FROM scheduler_workload WHERE id = ANY(ARRAY(SELECT workload_id FROM a))
+ORDER BY id FOR NO KEY UPDATE
+"""
+
+
 def lock(attempts: Collection[UUID]) -> None:
     """Hold these attempts and their workloads until the transaction ends, each by id.
 
@@ -123,14 +132,4 @@ def lock(attempts: Collection[UUID]) -> None:
     judges an attempt holds it, so that nobody moves its workload meanwhile.
     """
     with statements.cursor() as cursor:
-        ids = list(attempts)
-        cursor.execute(
-            "SELECT 1 FROM scheduler_attempt WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE",
-            [ids],
-        )
-        cursor.execute(
-            "SELECT 1 FROM scheduler_workload WHERE id IN"
-            " (SELECT workload_id FROM scheduler_attempt WHERE id = ANY(%s))"
-            " ORDER BY id FOR NO KEY UPDATE",
-            [ids],
-        )
+        cursor.execute(_LOCK, [list(attempts)])
