@@ -1,5 +1,7 @@
 """What is said often is planned once, and again when its tables may have grown (ADR 0048)."""
 
+from uuid import uuid4
+
 import pytest
 from django.db import DataError, connection
 from django.test.utils import CaptureQueriesContext
@@ -79,3 +81,11 @@ def test_to_plan_anew_is_no_statement_of_its_own(monkeypatch: pytest.MonkeyPatch
 def test_what_is_wrong_is_djangos_error() -> None:
     with pytest.raises(DataError), statements.cursor() as cursor:
         cursor.execute("SELECT %s::bigint", ["one"])
+
+
+def test_ids_arrive_as_they_were_sent() -> None:
+    first, second = uuid4(), uuid4()
+    for sent in ([], [first], [first, second], [None, second], [None]):
+        with statements.cursor() as cursor:
+            cursor.execute("SELECT %s::uuid[]", [sent])
+            assert cursor.fetchall() == [(sent,)]
