@@ -5,7 +5,7 @@ there, by the work that is lost, within `Policy.consolidation_budget_milli_s` fo
 with the places kept until all have landed (`landing`).
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,6 +14,7 @@ from scheduler.core.caps import Caps
 from scheduler.core.limits import because, waits_for
 from scheduler.core.movers import Movers, again
 from scheduler.core.moves import Dearer, Moved, free_in_sum, make_room
+from scheduler.core.order import Left
 from scheduler.core.plan import Hold, Landing, Preempt
 from scheduler.core.policy import Policy
 from scheduler.core.preempt import Evictions
@@ -27,9 +28,7 @@ from scheduler.core.windows import Windows
 MOST_LOOKS = 4
 """Searches of one plan for those that come first, and for others: each may look at a cluster."""
 
-type Class = tuple[PendingView, Sequence[WorkloadId]]
-"""The first of one class, and all of them."""
-type _Asked = tuple[Class, Option]
+type _Asked = tuple[Left, Option]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +58,7 @@ def consolidate(
     policy: Policy,
     admission: Admission,
     evictions: Evictions | None,
-    left: Iterable[Class],
-    request_of: Callable[[PendingView], Request],
+    left: Iterable[Left],
 ) -> Consolidated:
     """`left` are the classes that could not start in this plan, nor had anybody evicted for them,
     in their order.
@@ -70,7 +68,7 @@ def consolidate(
     made, budget = Consolidated(), policy.consolidation_budget_milli_s
     if budget <= 0 or evictions is None or evictions.candidates.none:
         return made
-    worth = list(_worth(admission, evictions, left, request_of))
+    worth = list(_worth(admission, evictions, left))
     if not worth:
         return made
     movers = Movers(
@@ -81,13 +79,13 @@ def consolidate(
     )
     helped = set()
     others = in_turn(worth[MOST_LOOKS:], at=snapshot.at, most=MOST_LOOKS)
-    for (pending, ids), option in [*worth[:MOST_LOOKS], *others]:
+    for (pending, ids, request), option in [*worth[:MOST_LOOKS], *others]:
         if pending.id in helped or admission.caps.reached(pending) is not None:
             continue
         found = make_room(
             movers=movers,
             pending=pending,
-            request=request_of(pending),
+            request=request,
             option=option,
             budget_milli_s=budget,
             emptied=evictions.emptied,
@@ -98,7 +96,7 @@ def consolidate(
             admission.caps.add(workload=pending, holds=found.places)
             _note(made, snapshot, pending, found)
         elif found is not None:
-            reason = admission.why_not(pending=pending, request=request_of(pending), option=option)
+            reason = admission.why_not(pending=pending, request=request, option=option)
             told = _too_dear(reason, found, budget)
             made.reasons.update(dict.fromkeys(ids, told))
     return made
@@ -107,13 +105,12 @@ def consolidate(
 def _worth(
     admission: Admission,
     evictions: Evictions,
-    left: Iterable[Class],
-    request_of: Callable[[PendingView], Request],
+    left: Iterable[Left],
 ) -> Iterator[_Asked]:
     """The classes and options for which only room is lacking, and as much is free in sum."""
     free = free_in_sum(draft=evictions.soon if evictions.coming else admission.draft)
-    for pending, ids in left:
-        request = request_of(pending)
+    for of in left:
+        pending, _, request = of
         if (
             not free
             or admission.caps.reached(pending) is not None
@@ -127,7 +124,7 @@ def _worth(
                 and admission.has_quota(pending=pending, option=option)
                 and not admission.is_hopeless(pending=pending, request=request, option=option)
             ):
-                yield (pending, ids), option
+                yield of, option
 
 
 def may_return(caps: Caps, windows: Windows, held: HoldingView, request: Request) -> bool:

@@ -41,7 +41,7 @@ from scheduler.core.idle import freeing
 from scheduler.core.landing import land
 from scheduler.core.limits import because, most_useful, never_admissible, waits_for
 from scheduler.core.memory import Memory
-from scheduler.core.order import Heads, Left, place_in_queue
+from scheduler.core.order import Heads, place_in_queue
 from scheduler.core.plan import Fault, Hold, Place, Plan, Preempt, Shrink
 from scheduler.core.policy import Policy
 from scheduler.core.preempt import Evictions
@@ -154,22 +154,19 @@ class Cycle:
             if tier != OWN:
                 heads.reopen()
             self._round(heads)
-        left = list(heads.left())
-        ahead = self._go_ahead(heads, left)
+        ahead = self._go_ahead(heads)
         moved = consolidate(
             snapshot=self.snapshot,
             policy=self.policy,
             admission=self.admission,
             evictions=self.evictions,
-            left=((first, ids) for first, ids, _ in left if first and first.id not in ahead),
-            request_of=heads.request_of,
+            left=(of for of in heads.left() if of.first.id not in ahead),
         )
-        for first, ids, request in left:
-            if first and request:
-                reason = self._why_not(first, request)
-            else:
-                reason = because(ReasonCode.BEHIND, admitted_count=len(self._begun))
+        for reason, ids in heads.told(self._why_not):
             self._holds += moved.holds(ids, reason, ahead=ahead)
+        if behind := heads.behind():
+            reason = because(ReasonCode.BEHIND, admitted_count=len(self._begun))
+            self._holds += moved.holds(behind, reason, ahead=ahead)
         made = Plan(
             tuple(admit for _, admit in self._begun.admits),
             (*self._preempts, *moved.preempts),
@@ -188,12 +185,12 @@ class Cycle:
         up = Better(snapshot=of, holders=holders, admission=admission, evictions=self.evictions)
         return up.run(made=made, budget_milli_s=policy.consolidation_budget_milli_s)
 
-    def _go_ahead(self, heads: "Heads | Sweep", left: Sequence[Left]) -> set[WorkloadId]:
+    def _go_ahead(self, heads: "Heads | Sweep") -> set[WorkloadId]:
         """Start what ends before anybody for whom room is kept; each class once, in order."""
         shadow, at = self.backfill.shadow, self.snapshot.at
         if shadow is None:
             return set()
-        waiting = {id for of in left for id in of.ids}
+        waiting = {*heads.behind(), *(id for of in heads.left() for id in of.ids)}
         may_go = [p for p in self.snapshot.pending if p.id in waiting]
         short = [p for p in may_go if p.run_time_limit_s and at + p.run_time_limit_s <= shadow]
         started, stuck = set(), set()

@@ -12,10 +12,11 @@ the stored key of a head is at most too good: it is checked when it comes up, an
 was.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import NamedTuple
 
+from scheduler.core.reasons import Reason
 from scheduler.core.request import Request, Requests
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import ArrayView, PendingView
@@ -24,14 +25,17 @@ from scheduler.core.units import ProjectId, UserId, WorkloadId
 _InProject = tuple[int, int, str]
 _Key = tuple[int, tuple[int, ...], int, str]
 
+type Why = Callable[[PendingView, Request], Reason]
+"""The reason to tell one that did not start, and all of its class."""
+
 
 class Left(NamedTuple):
     """Those of one class who did not start: the first, all in the order of their queue, and what
-    each asks for. Or, without a first, all who were not handed out, by id."""
+    each asks for."""
 
-    first: PendingView | None
+    first: PendingView
     ids: tuple[WorkloadId, ...]
-    request: Request | None = None
+    request: Request
 
 
 class _Like:
@@ -118,15 +122,23 @@ class Heads:
             heapify(queue)
 
     def left(self) -> Iterator[Left]:
-        """Who did not start in this round: each class that was closed, in that order; then all who
-        were not handed out."""
+        """Who did not start in this round: each class that was closed, in that order."""
         for like, head in self._closed:
             ids = head.id, *[waiting.id for waiting in reversed(like.waiting)]
             yield Left(head, ids, self._requests[head.id])
+
+    def behind(self) -> tuple[WorkloadId, ...]:
+        """All who were not handed out, nor is anyone like them, by id."""
         closed = {id(like) for like, _ in self._closed}
         rest = [p.id for _, like in self._likes if id(like) not in closed for p in like.waiting]
-        if rest:
-            yield Left(None, tuple(sorted(rest)))
+        return tuple(sorted(rest))
+
+    def told(self, why: Why) -> Iterator[tuple[Reason, tuple[WorkloadId, ...]]]:
+        """Each reason for which classes did not start, and who; both in the order of `left`."""
+        found: dict[Reason, list[WorkloadId]] = {}
+        for first, ids, request in self.left():
+            found.setdefault(why(first, request), []).extend(ids)
+        return ((reason, tuple(ids)) for reason, ids in found.items())
 
     def reopen(self) -> None:
         """Another round, over all that was closed."""

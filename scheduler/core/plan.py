@@ -85,7 +85,7 @@ class Landing:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Not now, and why. Workloads of one class wait for one reason."""
+    """Not now, and why: all whom a plan tells the same, class after class."""
 
     workloads: tuple[WorkloadId, ...]
     reason: Reason

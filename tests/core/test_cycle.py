@@ -2,6 +2,7 @@
 
 import pytest
 
+from scheduler.core.cycle import LEAST_SWEPT
 from scheduler.core.limits import Limits, never_admissible
 from scheduler.core.plan import Admit, Hold, Plan
 from scheduler.core.policy import Policy
@@ -212,6 +213,17 @@ def test_the_like_of_a_held_workload_are_held_for_the_same_reason_in_their_order
     assert made.started() == ["urgent"]
     assert list(made.holds) == ["w0", "w1", "w2"]
     assert len({made.hold(f"w{i}").reason for i in range(3)}) == 1
+
+
+@pytest.mark.parametrize("count", [2, LEAST_SWEPT])
+def test_all_who_are_told_the_same_stand_in_one_hold_whosever_they_are(count: int) -> None:
+    pending = [job(f"w{i:03}", "ab"[i % 2], pods(gpus=4), submitted_at=i) for i in range(count)]
+    queues = [queue("a", h100=8), queue("b", h100=8), queue("c", h100=8)]
+    holding = [runs("r", "c", "n1/0")]
+    made = decide(snapshot(nodes=ONE, queues=queues, holding=holding, pending=pending)).plan
+    [hold] = made.holds
+    assert hold.workloads == tuple(sorted(hold.workloads, key=lambda id: (int(id[1:]) % 2, id)))
+    assert len(hold.workloads) == count
 
 
 def test_what_is_beyond_the_most_admissions_comes_next_time() -> None:

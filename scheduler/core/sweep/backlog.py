@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.core.order import Left, turn
+from scheduler.core.order import turn
 from scheduler.core.quota import Book
 from scheduler.core.request import Request, Requests
 from scheduler.core.snapshot import ArrayView, FlavorView, PendingView
@@ -52,9 +52,8 @@ class Backlog:
     `views[row]` is the workload of a row, None where nobody is; `ids[row]` its id. `queue` has the
     rows project after project, each in the order of its queue. `classes` are those met so far, and
     `members` counts who waits of each, `pods` those that one of it asks for, and `table` is
-    `Queues.classes`; `samples` has a workload of each request. `left` has what a sweep told of
-    classes of which all wait, as long as nobody has left or joined them. `quotas` and `asked` are
-    tables that a sweep keeps here.
+    `Queues.classes`; `samples` has a workload of each request. `quotas` and `asked` are what a
+    sweep keeps here.
     """
 
     def __init__(
@@ -73,7 +72,6 @@ class Backlog:
         self._project_of: Ints = np.zeros(0, np.int64)
         self.quotas: Quotas | None = None
         self.asked: object = None
-        self.left: dict[int, Left] = {}
         by_id = {flavor.id: flavor for flavor in flavors}
         self._made = Requests(flavors=by_id, book=book, timed=timed)
         self._numbers: dict[Request, int] = {}
@@ -169,8 +167,6 @@ class Backlog:
 
     def _count(self, classes: Ints, each: int) -> None:
         np.add.at(self.members, classes, each)
-        for of in set(classes.tolist()):
-            self.left.pop(of, None)
 
     def _classes_of(self, come: Sequence[PendingView]) -> list[int]:
         found, of, known = [], self._made.of, self._classes

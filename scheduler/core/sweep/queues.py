@@ -60,8 +60,6 @@ def queues(
     of_projects, of_flavors = _holders(
         holders, cohorts, backlog.projects, of_projects, rows, parts
     )
-    classes = backlog.table.copy()
-    classes[:, s.MEMBERS] = backlog.members
     made = Queues(
         projects=of_projects,
         levels=levels,
@@ -72,7 +70,7 @@ def queues(
         queue=queue,
         beyond=np.zeros(len(queue), np.int64),
         left=np.zeros(len(queue), np.int64),
-        classes=classes,
+        classes=backlog.table.copy(),
         shut=np.zeros(len(backlog.classes), np.int64),
     )
     return Waiting(made, of_flavors)

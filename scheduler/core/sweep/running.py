@@ -20,6 +20,7 @@ from scheduler.core.sweep.charging import (
 from scheduler.core.sweep.state import (
     ACCEPTED,
     ADMITTED,
+    ALIKE,
     BY_HAND,
     CAPPED,
     CLASS,
@@ -38,7 +39,6 @@ from scheduler.core.sweep.state import (
     LEFT,
     LISTED,
     MEMBER,
-    MEMBERS,
     MIXED,
     NAME,
     NEXT,
@@ -51,6 +51,7 @@ from scheduler.core.sweep.state import (
     PLACED,
     PODS,
     PRIORITY,
+    PROJECT,
     QUEUE,
     QUEUE_BEYOND,
     REQUEST,
@@ -60,7 +61,6 @@ from scheduler.core.sweep.state import (
     STATE,
     STATE_TYPE,
     SUBMITTED,
-    TOLD,
     TURN,
     UNKNOWN,
     WAITED_SINCE,
@@ -75,7 +75,7 @@ from scheduler.core.sweep.state import (
     entry,
 )
 
-PARTS: Final = "c47bea9ff5b74855"
+PARTS: Final = "57261f9fe1fa9d68"
 
 DONE: Final = -1
 """The answer of `run` when nothing is left; else it is the workload to be decided by hand."""
@@ -247,6 +247,19 @@ def _close(q: Queues, log: Log, workload: int) -> None:
     log.counts[SHUT] += 1
 
 
+@compiled
+def _has_quota(s: State, of: int, member: int) -> bool:
+    """Whether the member has enough of it for each option of the class."""
+    f, t, w, log = s.flavors, s.tree, s.work, s.log
+    request = s.queues.classes[of, REQUEST]
+    for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
+        if not spare(f, t, w, log, option, member):
+            return False
+        if w.requests[request, FIRM] and not firm_spare(t, f, w, log, option, member):
+            return False
+    return True
+
+
 @entry(HARDWARE_TYPE)
 def fill(h: Hardware) -> None:
     """Put all nodes into their pools, which are empty; the entries of each are left unsorted."""
@@ -262,23 +275,19 @@ def refresh(h: Hardware, node: int) -> None:
 @entry(STATE_TYPE)
 def leave(s: State) -> int:
     """List in `left` who did not start, and say how many: class after class as they were closed,
-    then who is of another, in the order of their queues. Of classes that are TOLD and closed, and
-    of which nobody has started, nobody is listed; all others are TOLD no longer."""
+    then who is of another, in the order of their queues."""
     q, at = s.queues, 0
     q.classes[:, LEFT] = 0
     for workload in q.queue:
         if q.workloads[workload, STATE] == WAITING:
             q.classes[q.workloads[workload, CLASS], LEFT] += 1
-    for of in range(len(q.classes)):
-        if not q.classes[of, CLOSED] or q.classes[of, LEFT] < q.classes[of, MEMBERS]:
-            q.classes[of, TOLD] = 0
     for nth in range(s.log.counts[SHUT]):
         of = q.shut[nth]
         q.classes[of, LISTED] = at
-        at += 0 if q.classes[of, TOLD] else q.classes[of, LEFT]
+        at += q.classes[of, LEFT]
     for workload in q.queue:
         of = q.workloads[workload, CLASS]
-        if q.workloads[workload, STATE] != WAITING or q.classes[of, TOLD]:
+        if q.workloads[workload, STATE] != WAITING:
             continue
         if q.classes[of, CLOSED]:
             q.left[q.classes[of, LISTED]] = workload
@@ -287,6 +296,18 @@ def leave(s: State) -> int:
             q.left[at] = workload
             at += 1
     return at
+
+
+@entry(STATE_TYPE)
+def compare(s: State) -> None:
+    """Once they are listed: which of the closed classes are ALIKE, as nothing that is its
+    project's own, or an array's, keeps them from any option."""
+    q, projects = s.queues, s.queues.projects
+    for nth in range(s.log.counts[SHUT]):
+        of = q.shut[nth]
+        project = q.workloads[q.left[q.classes[of, LISTED] - 1], PROJECT]
+        own = projects[project, BY_HAND] or q.classes[of, CAPPED]
+        q.classes[of, ALIKE] = not own and _has_quota(s, of, projects[project, MEMBER])
 
 
 @entry(STATE_TYPE)

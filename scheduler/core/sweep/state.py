@@ -163,16 +163,15 @@ WORKLOAD_COLUMNS: Final = 7
 WAITING: Final = 0
 DECIDED: Final = 1
 
-# classes. CAPPED: whether they are an array that has a cap, and decided by hand. MEMBERS: how many
-# wait, LEFT: of which so many did not start. TOLD: whether it is known who they are.
+# classes. CAPPED: whether they are an array that has a cap, and decided by hand. LEFT: so many did
+# not start. ALIKE: whether each like them has the same reason for that, whosever it is.
 REQUEST: Final = 0
 CLOSED: Final = 1
 CAPPED: Final = 2
-MEMBERS: Final = 3
-TOLD: Final = 4
-LEFT: Final = 5
-LISTED: Final = 6
-CLASS_COLUMNS: Final = 7
+LEFT: Final = 3
+LISTED: Final = 4
+ALIKE: Final = 5
+CLASS_COLUMNS: Final = 6
 
 
 class Queues(NamedTuple):

@@ -16,8 +16,9 @@ from scheduler.core.backfill import Backfill
 from scheduler.core.begun import Begun
 from scheduler.core.guarantees import BORROWED
 from scheduler.core.holders import Holders
-from scheduler.core.order import Left
+from scheduler.core.order import Left, Why
 from scheduler.core.preempt import Evictions
+from scheduler.core.reasons import Reason
 from scheduler.core.request import Request
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import FlavorKind, PendingView, Snapshot
@@ -105,26 +106,54 @@ class Sweep:
         running.reopen(self._state)
 
     def left(self) -> Iterator[Left]:
-        """As `Heads.left`. A class of which all wait is told as it was before."""
-        self._settle()
-        queues, backlog = self._state.queues, self._board.backlog
-        queues.classes[list(backlog.left), s.TOLD] = 1
-        rows = queues.left[: running.leave(self._state)]
-        ids, begin = backlog.ids[rows].tolist(), 0
-        shut = queues.shut[: self._state.log.counts[s.SHUT]]
-        told = queues.classes[shut][:, [s.TOLD, s.LEFT, s.MEMBERS]].tolist()
-        for number, (is_told, count, members) in zip(shut.tolist(), told, strict=True):
-            if is_told:
-                yield backlog.left[number]
-                continue
-            end, request = begin + count, backlog.classes[number].of
-            left = Left(backlog.view(rows[begin]), tuple(ids[begin:end]), request)
+        """As `Heads.left`."""
+        closed, rows = self._left()
+        backlog, begin = self._board.backlog, 0
+        ids = backlog.ids[rows].tolist()
+        for number, size in zip(closed.tolist(), self._sizes(closed).tolist(), strict=True):
+            end, request = begin + size, backlog.classes[number].of
+            yield Left(backlog.view(rows[begin]), tuple(ids[begin:end]), request)
             begin = end
-            if count == members:
-                backlog.left[number] = left
-            yield left
-        if rest := ids[begin:]:
-            yield Left(None, tuple(sorted(rest)))
+
+    def behind(self) -> tuple[WorkloadId, ...]:
+        """As `Heads.behind`."""
+        closed, rows = self._left()
+        return tuple(sorted(self._board.backlog.ids[rows[self._sizes(closed).sum() :]].tolist()))
+
+    def told(self, why: Why) -> Iterator[tuple[Reason, tuple[WorkloadId, ...]]]:
+        """As `Heads.told`. Of classes that are alike the first is asked about."""
+        closed, rows = self._left()
+        self._learn_use()
+        running.compare(self._state)
+        backlog, sizes = self._board.backlog, self._sizes(closed)
+        classes = self._state.queues.classes[closed]
+        unlike = -1 - np.arange(len(closed))
+        likes = np.where(classes[:, s.ALIKE], classes[:, s.REQUEST], unlike)
+        _, firsts, likes = np.unique(likes, return_index=True, return_inverse=True)
+        begins, numbers = np.cumsum(sizes) - sizes, np.zeros(len(firsts), np.int64)
+        reasons: dict[Reason, int] = {}
+        for like in np.argsort(firsts).tolist():
+            first = firsts[like]
+            request = backlog.classes[closed[first]].of
+            reason = why(backlog.view(rows[begins[first]]), request)
+            numbers[like] = reasons.setdefault(reason, len(reasons))
+        of_rows, listed = np.repeat(numbers[likes], sizes), rows[: sizes.sum()]
+        ids = backlog.ids[listed[np.argsort(of_rows, kind="stable")]].tolist()
+        ends = np.cumsum(np.bincount(of_rows, minlength=len(reasons))).tolist()
+        for reason, begin, end in zip(reasons, [0, *ends], ends, strict=False):
+            yield reason, tuple(ids[begin:end])
+
+    def _left(self) -> tuple[s.Ints, s.Ints]:
+        """The classes that were closed, in that order, and the rows of all who did not start:
+        class after class, last who is of none of them."""
+        self._settle()
+        queues, rows = self._state.queues, running.leave(self._state)
+        return queues.shut[: self._state.log.counts[s.SHUT]], queues.left[:rows]
+
+    def _sizes(self, closed: s.Ints) -> s.Ints:
+        """How many of each class did not start."""
+        sizes: s.Ints = self._state.queues.classes[closed, s.LEFT]
+        return sizes
 
     def _settle(self) -> None:
         """The workload handed out last, unless it was closed, has been decided."""
