@@ -4,22 +4,24 @@ They are kept from one plan to the next and changed by what has changed. How har
 depends on the time too, so an order is made where somebody asks for it.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
-from itertools import chain
 from operator import attrgetter
 
 from scheduler.core.cohorts import FLEET
 from scheduler.core.elastic import surplus
 from scheduler.core.equivalents import Parts
-from scheduler.core.guarantees import gives
-from scheduler.core.quota import Book
+from scheduler.core.quota import Book, Ledger
 from scheduler.core.request import Option
 from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
 from scheduler.core.units import FlavorId, NodeId, ProjectId, WorkloadId
-from scheduler.core.victims import Held, UnitId, is_protected
+from scheduler.core.victims import Held, UnitId, in_sum, is_protected
 
 ORDER = attrgetter("order")
+
+type _Givers = dict[int, list[tuple[ProjectId, tuple[int, ...]]]]
+"""By a member of the tree: projects below it that are over capacity, as all are in between; each
+with the numbers of those, from the highest down to its own."""
 
 
 class _Line:
@@ -72,6 +74,9 @@ class Candidates:
         self._of_project: dict[ProjectId, _Line] = {}
         self._of_flavor: dict[FlavorId, dict[ProjectId, _Line]] = {}
         self._on_node: dict[NodeId, _Line] = {}
+        self._own: dict[tuple[ProjectId, int], tuple[Held, ...]] = {}
+        self._own_amounts: dict[tuple[ProjectId, int], Mapping[FlavorId, int]] = {}
+        self._givers: dict[Ledger, tuple[Sequence[int], _Givers]] = {}
         for each in snapshot.holding:
             self._add(each)
 
@@ -83,7 +88,8 @@ class Candidates:
     def follow(self, *, gone: Iterable[HoldingView], come: Iterable[HoldingView], at: int) -> None:
         """Be those of the next snapshot: these objects are not in it any more, and these are new.
         Nobody has been taken yet."""
-        self._at, self._gone = at, set()
+        self._at, self._gone, self._givers = at, set(), {}
+        self._forget_own()
         anew, self._anew = self._anew, {}
         for each in gone:
             self._remove(each.id)
@@ -149,20 +155,33 @@ class Candidates:
     def forget(self, held: Held) -> None:
         """It is being evicted: not there for anyone else."""
         self._gone.add(held.id)
+        self._forget_own()
 
-    def own(self, *, pending: PendingView) -> Iterator[Held]:
+    def own(self, *, pending: PendingView) -> Sequence[Held]:
         """The project's own work of lower priority."""
-        for held in self._in_order(self._of_project.get(pending.project)):
-            if held.holding.priority >= pending.priority:
-                if held.is_whole:
-                    return
-                continue
-            if not held.is_in(self._gone):
-                yield held
+        key = pending.project, pending.priority
+        found = self._own.get(key)
+        if found is None:
+            listed = self._left(self._in_order(self._of_project.get(pending.project)))
+            lower = (held for held in listed if held.holding.priority < pending.priority)
+            found = self._own[key] = tuple(lower)
+        return found
+
+    def own_amounts(self, *, pending: PendingView) -> Mapping[FlavorId, int]:
+        """What that gives back, thousandths by flavor. Asked while nobody is gone for a trial."""
+        key = pending.project, pending.priority
+        found = self._own_amounts.get(key)
+        if found is None:
+            found = self._own_amounts[key] = in_sum(self.own(pending=pending))
+        return found
+
+    def _forget_own(self) -> None:
+        self._own.clear()
+        self._own_amounts.clear()
 
     def exist(self, *, pending: PendingView, option: Option, book: Book, guarantor: int) -> bool:
         """Whether anyone may be evicted, by the rules alone."""
-        if next(self.own(pending=pending), None) is not None:
+        if self.own(pending=pending):
             return True
         to = pending.project
         return any(
@@ -176,16 +195,35 @@ class Candidates:
     ) -> Iterator[tuple[ProjectId, int, tuple[int, ...]]]:
         """Projects with work to evict that give the flavor back `to` one with that guarantor, each
         with the nearest member above both and those that have to stay at capacity."""
-        if guarantor == FLEET:
-            return
+        path = book.cohorts.paths[book.cohorts.number.get(to, FLEET)]
+        givers = self._givers_of(flavor, book) if guarantor != FLEET else {}
+        for above, below in zip((FLEET, *path), path, strict=False):
+            if above >= guarantor:
+                return
+            for project, members in givers.get(above, ()):
+                if below not in members[:1]:
+                    yield project, above, members
+
+    def _givers_of(self, flavor: FlavorId, book: Book) -> _Givers:
+        """Who may give the flavor back to whom. Found once for all who ask before the next
+        charge."""
         ledger, held = book.ledger(flavor), self._of_flavor.get(flavor, {})
-        numbered = (book.cohorts.projects.get(number) for number in ledger.beyond)
-        for project in chain(numbered, self._without_queue):
-            if project is None or project not in held or project == to:
+        kept = self._givers.get(ledger)
+        if kept is not None and kept[0] is ledger.beyond:
+            return kept[1]
+        found: _Givers = {FLEET: [(of, ()) for of in self._without_queue if of in held]}
+        beyond = set(ledger.beyond)
+        for number in ledger.beyond:
+            project = book.cohorts.projects.get(number)
+            if project not in held:
                 continue
-            above, members = gives(book.cohorts, project=project, to=to)
-            if above < guarantor and all(ledger.over(member) > 0 for member in members):
-                yield project, above, members
+            path = book.cohorts.paths[number]
+            for nth in range(len(path) - 1, -1, -1):
+                if path[nth] not in beyond:
+                    break
+                found.setdefault(path[nth - 1] if nth else FLEET, []).append((project, path[nth:]))
+        self._givers[ledger] = ledger.beyond, found
+        return found
 
     def all(self) -> Iterator[Held]:
         return self._left(self._in_order(self._all))

@@ -52,7 +52,6 @@ from scheduler.core.shrinks import given_up, gives_way, less_evicted
 from scheduler.core.snapshot import PendingView, Snapshot
 from scheduler.core.sound import refused, sound
 from scheduler.core.units import NodeId, WorkloadId
-from scheduler.core.victims import in_sum
 
 if TYPE_CHECKING:
     from scheduler.core.sweep.backlog import Backlog
@@ -365,7 +364,7 @@ class Cycle:
         What it then waits for is its own for the rest of this plan: nobody after it may start on
         any of it. Later plans decide anew, in their order; who comes before it may be first.
         """
-        own = in_sum(evictions.candidates.own(pending=pending))
+        own = evictions.candidates.own_amounts(pending=pending)
         wait = evictions.find(
             pending=pending,
             request=request,

@@ -19,22 +19,13 @@ def are_enough(
     for flavor in option.flavors:
         if flavor.kind is not FlavorKind.WHOLE:
             continue
+        of_model = [id for id, other in soon.flavors.items() if other.model == flavor.model]
         lacking_milli = asked[flavor.id] - free_milli(draft=soon, cluster=cluster, flavor=flavor)
         for held in evictable() if lacking_milli > 0 else ():
-            lacking_milli -= _devices(soon, held, flavor.model) * ONE_MILLI
+            devices = held.devices
+            lacking_milli -= sum([devices.get(of, 0) for of in of_model]) * ONE_MILLI
             if lacking_milli <= 0:
                 break
         if lacking_milli > 0:
             return False
     return True
-
-
-def _devices(soon: Draft, held: Held, model: str) -> int:
-    """Of the model, those that it holds something of, or more."""
-    found = 0
-    for node, placements in held.on.items():
-        devices = soon.rooms[node].devices if node in soon.rooms else {}
-        for placement in placements:
-            ids = [id for id, _ in placement.spans if id in devices]
-            found += sum(devices[id].model == model for id in ids)
-    return found

@@ -30,7 +30,7 @@ from scheduler.core.quota import Book
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot
 from scheduler.core.space import free_within_milli
-from scheduler.core.units import ClusterId, ProjectId
+from scheduler.core.units import ClusterId, NodeId, ProjectId
 from scheduler.core.victims import ALL, UnitId, cost_of
 
 MOST_DOMAINS = 8
@@ -66,7 +66,7 @@ class Evictions:
         self._stuck: dict[Option, int] = {}
         self._version = 0
         self._in_vain: dict[tuple[ProjectId, int, Option, int], int] = {}
-        self._possible: dict[Option, int] = {}
+        self._possible: dict[Option, frozenset[NodeId]] = {}
         self._searches: Counter[ProjectId] = Counter()
         self._searched = 0
         self.promised: list[tuple[ProjectId, Place]] = []
@@ -99,6 +99,7 @@ class Evictions:
         """What is kept has to be kept in them too, or somebody would be evicted for it."""
         self._bare = self._bare or self._without_evictable()
         self._version += 1
+        self._possible.clear()
         return self.soon, self._bare
 
     def started(self, *, pending: PendingView, places: Sequence[Place]) -> None:
@@ -109,6 +110,7 @@ class Evictions:
             for draft in (self._soon, self._bare):
                 if draft is not None:
                     draft.add(project=pending.project, holder=place)
+        self._take(places)
 
     def find(
         self,
@@ -289,6 +291,13 @@ class Evictions:
             self.promised.append((project, place))
             if self._bare is not None:
                 self._bare.add(project=project, holder=place)
+        self._take(places)
+
+    def _take(self, places: Sequence[Place]) -> None:
+        """What was found possible there may be so no more."""
+        nodes = {place.node for place in places}
+        for option in [o for o, of in self._possible.items() if not nodes.isdisjoint(of)]:
+            del self._possible[option]
 
     def _quota_could_do(
         self, pending: PendingView, option: Option, eligible: Eligible | None
@@ -309,15 +318,17 @@ class Evictions:
     def _room_could_do(self, pending: PendingView, request: Request, option: Option) -> bool:
         """Whether it fits if everything that may be evicted goes: a quick no.
 
-        Asked only once a search has failed: until then that draft is not made.
+        Asked only once a search has failed: until then that draft is not made. Where it fits once,
+        it does until any of those nodes is taken.
         """
-        if self._possible.get(option) == self._version:
+        if option in self._possible:
             return True
         bare = self.emptied()
-        fits = any(would_place(draft=bare, pending=pending, request=request, option=option))
-        if fits:
-            self._possible[option] = self._version
-        return fits
+        found = would_place(draft=bare, pending=pending, request=request, option=option)
+        places = next(found, None)
+        if places is not None:
+            self._possible[option] = frozenset(place.node for place in places)
+        return places is not None
 
     def emptied(self) -> Draft:
         """The fleet without what leaves and all who may be evicted."""

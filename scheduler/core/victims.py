@@ -11,7 +11,8 @@ priority, less work lost since the last checkpoint, fewer pods. Of a gang that g
 counts, on each node.
 """
 
-from collections.abc import Container, Iterable, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from scheduler.core import losses
@@ -41,7 +42,7 @@ class Held:
     """
 
     __slots__ = (
-        *("_at", "_milli", "_pods", "_rank"),
+        *("_at", "_devices", "_milli", "_pods", "_rank"),
         *("amounts", "holding", "id", "is_whole", "on", "order", "placements", "whole"),
     )
 
@@ -61,6 +62,7 @@ class Held:
         self._milli, self._pods = _held_milli(placements), len(placements)
         self._rank = 0 if pod is None else pod.rank
         self._at: int | None = None
+        self._devices: Counter[FlavorId] | None = None
         self.order: Order
         self.amounts = parts.sums(holding=keeping(holding, placements))
         self.on: dict[NodeId, tuple[HeldView, ...]] = {}
@@ -80,12 +82,22 @@ class Held:
             )
             self.order = self.is_whole, of.priority, lost, self._pods, -self._rank, self.id
 
+    @property
+    def devices(self) -> Mapping[FlavorId, int]:
+        """By flavor: how many devices it holds something of, or more. Found when first asked."""
+        if self._devices is None:
+            self._devices = Counter()
+            for placement in self.placements:
+                self._devices[placement.flavor] += len(placement.spans)
+        return self._devices
+
     def is_in(self, gone: Container[UnitId]) -> bool:
         """Whether it is among those gone, by itself or with its workload."""
         return self.id in gone or (self.whole is not None and self.whole.id in gone)
 
     def lose(self, pod: "Held") -> None:
         """The pod has gone by itself."""
+        self._devices = None
         self.placements = tuple(p for p in self.placements if p not in pod.placements)
         for node, gone in pod.on.items():
             self.on[node] = tuple(p for p in self.on[node] if p not in gone)
@@ -94,6 +106,7 @@ class Held:
 
     def regain(self, pod: "Held") -> None:
         """Undo `lose`."""
+        self._devices = None
         self.placements = (*self.placements, *pod.placements)
         for node, back in pod.on.items():
             self.on[node] = (*self.on[node], *back)
