@@ -7,7 +7,7 @@ look-up.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from scheduler.core.budgets import Budgets, Workload
@@ -21,6 +21,7 @@ from scheduler.core.snapshot import (
     CapsView,
     FlavorKind,
     HeldView,
+    HoldingView,
     PendingView,
     Snapshot,
 )
@@ -52,11 +53,11 @@ class Caps:
         self._user_milli: Counter[_Submitter] = Counter()
 
     @classmethod
-    def running(cls, snapshot: Snapshot) -> "Caps":
-        """With what holds in the snapshot."""
+    def running(cls, snapshot: Snapshot, *, arrays: Iterable[HoldingView] | None = None) -> "Caps":
+        """With what holds in the snapshot; `arrays` are all elements of arrays there."""
         caps = cls(snapshot)
         limited = caps._of.keys() | caps.budgets.bound
-        for held in snapshot.holding:
+        for held in snapshot.holding if limited or arrays is None else arrays:
             if held.array is not None or held.project in limited:
                 caps.add(workload=held, holds=held.placements)
         return caps

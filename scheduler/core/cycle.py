@@ -115,7 +115,7 @@ class Cycle:
         if policy.preemption:
             self.evictions = Evictions(snapshot=snapshot, policy=policy, memory=memory)
         self.backfill = Backfill(snapshot=snapshot, policy=policy)
-        self._caps = Caps.running(snapshot)
+        self._caps = Caps.running(snapshot, arrays=self._holders.arrays)
         self.admission = Admission(
             snapshot=snapshot,
             draft=self._now,
@@ -131,7 +131,7 @@ class Cycle:
 
     def overdrawn(self) -> tuple[Fault, ...]:
         """Asked before `run`: what is held beyond what there is."""
-        return of_rooms(self._now.held().values(), self.snapshot.holding)
+        return of_rooms(self._now.world.overdrawn(), self.snapshot.holding)
 
     def run(self) -> Plan:
         backlog = self._backlog()

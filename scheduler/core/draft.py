@@ -4,6 +4,7 @@ A what-if is an operation log that is cut off again, as in KAI's `Statement`: no
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from scheduler.core.demand import Demand
 from scheduler.core.domains import Domains
@@ -47,10 +48,11 @@ class Draft:
         self.clusters: tuple[ClusterId, ...] = tuple(
             sorted(cluster.id for cluster in snapshot.clusters if cluster.usable)
         )
-        self.slices = Slices(snapshot=snapshot, demand=demand)
         if world is None:
             world = World(snapshot)
             world.follow(snapshot=snapshot, holding=holding)
+        demand = demand or partial(Demand, snapshot)
+        self.slices = Slices(flavors=snapshot.flavors, demand=demand, devices=world.cut_on_demand)
         self.book = world.book()
         self._snapshot = snapshot
         self.packs = packs

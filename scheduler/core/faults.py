@@ -59,12 +59,12 @@ def of_one(snapshot: Snapshot) -> Iterator[Fault]:
     yield from _requests(snapshot)
 
 
-def of_rooms(rooms: Iterable[Room], holding: Iterable[HoldingView]) -> tuple[Fault, ...]:
-    """What is held beyond what there is. A `Room` itself lets nothing new into it."""
+def of_rooms(rooms: Collection[Room], holding: Iterable[HoldingView]) -> tuple[Fault, ...]:
+    """What is held beyond what there is, in rooms that are overdrawn. A `Room` itself lets nothing
+    new into it."""
     found = []
-    over = [room for room in rooms if room.broken or room.cpu_milli < 0 or room.memory_mib < 0]
-    held = [p for h in holding for p in h.placements] if over else []
-    for room in over:
+    held = [p for h in holding for p in h.placements] if rooms else []
+    for room in rooms:
         node = room.node
         for what, has, free in (
             ("cpu_milli", node.cpu_milli, room.cpu_milli),

@@ -89,6 +89,11 @@ class Room:
         self.media: set[DeviceId] = set()
         self.broken: set[DeviceId] = set()
 
+    @property
+    def is_overdrawn(self) -> bool:
+        """Whether more is held than there is."""
+        return bool(self.broken) or self.cpu_milli < 0 or self.memory_mib < 0
+
     def copy(self) -> "Room":
         """A room of its own for a trial; in no index."""
         twin = Room.__new__(Room)

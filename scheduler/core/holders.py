@@ -17,6 +17,7 @@ class Holders:
         self._giving: dict[WorkloadId, HoldingView] = {}
         self._elastic: dict[WorkloadId, HoldingView] = {}
         self._moving: dict[WorkloadId, HoldingView] = {}
+        self._arrays: dict[WorkloadId, HoldingView] = {}
         self._evictable: dict[tuple[ProjectId, FlavorId], int] = {}
         self._priorities: dict[ProjectId, dict[int, int]] = {}
         self.follow(gone=(), come=holding)
@@ -24,7 +25,7 @@ class Holders:
     def follow(self, *, gone: Iterable[HoldingView], come: Iterable[HoldingView]) -> None:
         """Those have gone that were there, and others have come."""
         for held in gone:
-            for some in (self._giving, self._elastic, self._moving):
+            for some in (self._giving, self._elastic, self._moving, self._arrays):
                 some.pop(held.id, None)
             self._count(held, -1)
         for held in come:
@@ -34,6 +35,8 @@ class Holders:
                 self._elastic[held.id] = held
             if held.move_to_better:
                 self._moving[held.id] = held
+            if held.array is not None:
+                self._arrays[held.id] = held
             self._count(held, 1)
 
     @property
@@ -50,6 +53,11 @@ class Holders:
     def moving(self) -> Collection[HoldingView]:
         """They ask to move to a better flavor."""
         return self._moving.values()
+
+    @property
+    def arrays(self) -> Collection[HoldingView]:
+        """They are elements of arrays."""
+        return self._arrays.values()
 
     @property
     def evictable(self) -> Collection[tuple[ProjectId, FlavorId]]:

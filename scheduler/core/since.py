@@ -15,7 +15,7 @@ from scheduler.core.snapshot import ClusterView, HoldingView, NodeView, PendingV
 from scheduler.core.units import ClusterId, NodeId
 
 _id = attrgetter("id")
-_BLOCK = 256
+_BLOCK = 64
 """So many in a row are compared in C first, and one by one only where they differ."""
 
 

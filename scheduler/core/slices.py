@@ -23,7 +23,7 @@ from typing import NamedTuple
 from scheduler.core import mig
 from scheduler.core.demand import Demand
 from scheduler.core.prices import Fewest, Pattern, fewest_devices
-from scheduler.core.snapshot import DeviceMode, FlavorView, Snapshot
+from scheduler.core.snapshot import FlavorView
 from scheduler.core.units import Span
 
 SHARES = 1000
@@ -100,10 +100,17 @@ def in_order(*, mix: Mix, profile: str, masks: Iterable[int]) -> list[int]:
 class Slices:
     """The same for the flavors of a snapshot: what waits and what runs is expected again."""
 
-    def __init__(self, *, snapshot: Snapshot, demand: Callable[[], Demand] | None = None) -> None:
-        """`demand` tells that of the snapshot, where it is known."""
-        self._snapshot = snapshot
-        self._demand = demand or partial(Demand, snapshot)
+    def __init__(
+        self,
+        *,
+        flavors: Iterable[FlavorView],
+        demand: Callable[[], Demand],
+        devices: Callable[[str], int],
+    ) -> None:
+        """`demand` tells that of the snapshot, `devices` how many of a model are cut on demand."""
+        self._flavors = flavors
+        self._demand = demand
+        self._devices = devices
         self._asked: dict[str, Counter[str]] | None = None
         self._mixes: dict[str, Mix] = {}
 
@@ -126,21 +133,11 @@ class Slices:
             if mig.profile(model=model, name=flavor.profile) is None:
                 return None
             if self._asked is None:
-                self._asked = _asked(self._demand(), self._snapshot.flavors)
+                self._asked = _asked(self._demand(), self._flavors)
             self._mixes[model] = mix_of(
                 model=model, asked=self._asked.get(model, {}), devices=self._devices(model)
             )
         return self._mixes[model]
-
-    def _devices(self, model: str) -> int:
-        return sum(
-            device.usable and device.mode is DeviceMode.MIG_DYNAMIC and device.model == model
-            for cluster in self._snapshot.clusters
-            if cluster.usable
-            for node in cluster.nodes
-            if node.usable
-            for device in node.devices
-        )
 
 
 def _asked(demand: Demand, flavors: Iterable[FlavorView]) -> dict[str, Counter[str]]:

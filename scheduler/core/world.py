@@ -1,8 +1,9 @@
 """The fleet and what holds room in it: rooms and their index, kept from one snapshot to the next.
 
 A draft moves things about in a world. When the world follows the next snapshot, each room that was
-touched is made anew from its holders, and so is each whose node or holders have changed. Rooms and
-pools are made when something is first asked of them: usage alone costs little.
+touched is made anew from its holders, and so is each whose node has changed; in all others holders
+come and go. Rooms and pools are made when something is first asked of them: usage alone costs
+little.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ from scheduler.core.fit import Holds, Room
 from scheduler.core.index import Index
 from scheduler.core.quota import Book
 from scheduler.core.since import Roster
-from scheduler.core.snapshot import HeldView, HoldingView, NodeView, Snapshot
+from scheduler.core.snapshot import DeviceMode, HeldView, HoldingView, NodeView, Snapshot
 from scheduler.core.units import ClusterId, FlavorId, NodeId, ProjectId
 
 
@@ -44,6 +45,8 @@ class World:
         self._book = _book(snapshot)
         self._tree = snapshot.cohorts, snapshot.queues
         self._usage = dict[tuple[ProjectId, FlavorId], int]()
+        self._overdrawn: set[NodeId] = set()
+        self._cut: dict[str, int] = {}
 
     def follow(
         self,
@@ -76,6 +79,7 @@ class World:
         twin._rooms = {node: room.copy() for node, room in self._rooms.items()}
         twin._index = None if self._index is None else self._index.twin(twin._rooms)
         twin._book, twin._usage = self._book.copy(), self._usage.copy()
+        twin._overdrawn, twin._cut = set(self._overdrawn), dict(self._cut)
         return twin
 
     @property
@@ -96,6 +100,18 @@ class World:
             self._behind |= nodes
         self._stale = set()
         return self._rooms
+
+    def overdrawn(self) -> list[Room]:
+        """Where more is held than there is, as the snapshot says. As `held`."""
+        self.held()
+        return [self._rooms[node] for node in self._overdrawn]
+
+    def cut_on_demand(self, model: str) -> int:
+        """How many such devices of the model there are where something new may start."""
+        if model not in self._cut:
+            usable = [self._listed[cluster].listed for cluster, usable in self._clusters if usable]
+            self._cut[model] = sum(_cut(node, model) for nodes in usable for node in nodes)
+        return self._cut[model]
 
     def rooms(self) -> Mapping[NodeId, Room]:
         """All nodes. To be read."""
@@ -153,17 +169,38 @@ class World:
                 return False
             self._nodes.update((node.id, node) for node in listed.come)
             self._stale.update(node.id for node in listed.come)
+            for model in self._cut if cluster.usable else ():
+                self._cut[model] += sum(_cut(node, model) for node in listed.come)
+                self._cut[model] -= sum(_cut(node, model) for node in listed.gone)
         return True
 
     def _follow_holders(self) -> None:
-        gone = {p.id for held in self._holding.gone for p in held.placements}
-        for node in {p.node for held in self._holding.gone for p in held.placements}:
+        left = [p for held in self._holding.gone for p in held.placements]
+        gone = {placement.id for placement in left}
+        for node in {placement.node for placement in left}:
             self._on[node] = [p for p in self._on[node] if p.id not in gone]
-            self._stale.add(node)
-        for held in self._holding.come:
-            for placement in held.placements:
-                self._on.setdefault(placement.node, []).append(placement)
-                self._stale.add(placement.node)
+        come = [p for held in self._holding.come for p in held.placements]
+        for placement in come:
+            self._on.setdefault(placement.node, []).append(placement)
+        self._change((*((False, p) for p in left), *((True, p) for p in come)))
+
+    def _change(self, moves: Iterable[tuple[bool, HeldView]]) -> None:
+        """In rooms that are as their holders say: these holders have come or gone. Others are made
+        anew, and so is one in which that can't be undone."""
+        changed = set[NodeId]()
+        for add, holder in moves:
+            room = self._rooms.get(holder.node)
+            if room is None or room.broken or holder.node in self._stale:
+                self._stale.add(holder.node)
+                continue
+            move = room.take if add else room.give
+            move(holder=holder, flavor=self._flavors.get(holder.flavor))
+            changed.add(holder.node)
+        for node in changed:
+            self._note(self._rooms[node])
+        self.unread |= changed
+        if self._index is not None:
+            self._behind |= changed
 
     def _follow_use(self, snapshot: Snapshot) -> None:
         more = dict[tuple[ProjectId, FlavorId], int]()
@@ -188,6 +225,14 @@ class World:
             room.empty(node=node)
         for placement in self._on.get(node.id, ()):
             room.take(holder=placement, flavor=self._flavors.get(placement.flavor))
+        self._note(room)
+
+    def _note(self, room: Room) -> None:
+        """It is as its holders say now."""
+        if room.is_overdrawn:
+            self._overdrawn.add(room.node.id)
+        else:
+            self._overdrawn.discard(room.node.id)
 
     def _all(self) -> Iterator[tuple[ClusterId, Room, bool]]:
         """In order: each node's room, and whether it takes something new."""
@@ -197,6 +242,14 @@ class World:
                 if room is None:
                     room = self._rooms[node.id] = Room(node=node)
                 yield cluster, room, usable and node.usable
+
+
+def _cut(node: NodeView, model: str) -> int:
+    """Devices of the model there that are cut on demand; 0 where nothing new starts."""
+    if not node.usable:
+        return 0
+    on_demand = DeviceMode.MIG_DYNAMIC
+    return sum(d.usable and d.mode is on_demand and d.model == model for d in node.devices)
 
 
 def _book(snapshot: Snapshot) -> Book:

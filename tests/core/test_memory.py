@@ -236,7 +236,8 @@ def test_a_twin_of_a_world_is_as_that_was_and_goes_its_own_way(of: Snapshot, see
 
     def state(world: World) -> tuple[object, ...]:
         rooms = {id: (r.cpu_milli, r.taken, r.rank) for id, r in world.rooms().items()}
-        return world.index().pools(), rooms, world.book().usage()
+        over = {room.node.id for room in world.overdrawn()}
+        return world.index().pools(), rooms, world.book().usage(), over
 
     pick, first = Random(seed), made(of.holding)
     held = [p for holding in of.holding for p in holding.placements]
@@ -265,9 +266,11 @@ def test_what_is_free_is_in_the_tables_that_are_kept_as_in_those_made_from_nothi
         ranges = made.pools[:, (s.FIRST, s.SIZE)].tolist()
         entries = [made.entries[first : first + size].tolist() for first, size in ranges]
         tables = [table.tolist() for table in (made.nodes, made.devices, made.wholes, made.pools)]
-        return [entries, tables, fleet.nodes, fleet.pools]
+        cut = [draft.world.cut_on_demand(model) for model in models]
+        return [entries, tables, fleet.nodes, fleet.pools, cut]
 
     pick, memory, ids = Random(seed), Memory(), [c.id for c in of.clusters if c.usable]
+    models = sorted({flavor.model for flavor in of.flavors})
     for _ in range(4):
         moved = [(h, p) for h in of.holding for p in h.placements if pick.random() < 0.3]
         assert told(memory) == told(Memory())
