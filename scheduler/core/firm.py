@@ -74,7 +74,9 @@ def why_not(*, drafts: Sequence[Draft], pending: PendingView, option: Option) ->
         most = most_milli(drafts[0].book, pending=pending, flavor=flavor)
         if most is None:
             return None
-        left = min(_left_milli(draft.book, pending.project, flavor) for draft in drafts)
+        left = min(
+            left_milli(draft.book, project=pending.project, flavor=flavor) for draft in drafts
+        )
         lacking.append((asked > most, asked - left, -nth, flavor, asked, left, most))
     _, _, _, flavor, asked, left, most = max(lacking)
     numbers: dict[str, int | str] = {
@@ -87,6 +89,8 @@ def why_not(*, drafts: Sequence[Draft], pending: PendingView, option: Option) ->
     return Reason(code, tuple(sorted(numbers.items())))
 
 
-def _left_milli(book: Book, project: ProjectId, flavor: FlavorId) -> int:
+def left_milli(book: Book, *, project: ProjectId, flavor: FlavorId) -> int:
+    """How much more of the flavor alone such work of the project could take; negative where more
+    is drawn on what is its own than that."""
     number = book.cohorts.number.get(project, FLEET)
     return max(book.ledger(flavor).own_rooms(number), default=0)

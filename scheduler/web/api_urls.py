@@ -17,6 +17,7 @@ urlpatterns = [
     path("workloads", api.WorkloadsApi.as_view(), name="workloads"),
     path("workloads/batch", api.BatchApi.as_view(), name="workloads-batch"),
     path("workloads/dry-run", explain_api.DryRunApi.as_view(), name="workloads-dry-run"),
+    path("workloads/modes", explain_api.ModesApi.as_view(), name="workloads-modes"),
     path("workloads/<uuid:id>", api.WorkloadApi.as_view(), name="workload"),
     path("workloads/<uuid:id>/cancel", api.CancelApi.as_view(), name="workload-cancel"),
     path("workloads/<uuid:id>/release", api.ReleaseApi.as_view(), name="workload-release"),

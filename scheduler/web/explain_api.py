@@ -9,8 +9,8 @@ from controlplane.api.schema import operation
 from controlplane.api.views import ApiView
 from controlplane.kernel.errors import Invalid
 from scheduler.selectors import workloads
-from scheduler.services import explaining
-from scheduler.web import explanations, serializers
+from scheduler.services import comparing, explaining
+from scheduler.web import comparisons, explanations, serializers
 from scheduler.web.api import moved
 from tenants import access
 
@@ -35,6 +35,28 @@ class DryRunApi(ApiView):
         except Invalid as error:
             raise moved(error, root="") from error
         return Response(explanations.dry_run(found, of_element=array is not None))
+
+
+class ModesApi(ApiView):
+    @operation(
+        "workloads_modes",
+        tag="workloads",
+        summary="What each mode would cost a workload, or an element of an array, if it were"
+        " submitted now; nothing is stored",
+        takes=serializers.DryRunIn,
+        answers={200: comparisons.ModesOut},
+        problems=(404, 429),
+    )
+    def post(self, request: Request) -> Response:
+        project_id, spec, array = serializers.parse_dry_run(request.data)
+        project = access.project_or_404(self.actor, project_id)
+        try:
+            found = comparing.compare(
+                actor=self.actor, project=project, spec=spec, array=array, at=self.at
+            )
+        except Invalid as error:
+            raise moved(error, root="") from error
+        return Response(comparisons.comparison(found))
 
 
 class ExplanationApi(ApiView):

@@ -14,7 +14,9 @@ from clusters.models import VENDORS, FlavorKind
 from controlplane.kernel.forms import Posted
 from scheduler.selectors.offers import Offer, by_name
 from scheduler.services import specs
+from scheduler.services.modes import Mode
 from scheduler.services.specs import ArraySpec
+from scheduler.web.comparisons import TITLES
 from scheduler.web.terms_forms import TERMS_PLACES, TermsForm
 from tenants.models import Project
 
@@ -33,7 +35,7 @@ SIZED_BY = {
 _PLACES: Sequence[tuple[str, str]] = (
     (r"/name", "name"),
     (r"/priority_class", "priority_class"),
-    (r"/preemptible", "preemptible"),
+    (r"/preemptible", "mode"),
     (r"/move_to_better", "move_to_better"),
     (r"/run_time_limit_s", "limit"),
     (r"/clusters\b.*", "clusters"),
@@ -82,7 +84,7 @@ class SubmitForm(TermsForm):
     )  # fmt: skip
     min_count = forms.IntegerField(
         label="Start with at least", required=False, min_value=1, max_value=specs.MAX_PODS,
-        help_text="Pods. The others come and go while these run. Empty: all of them.",
+        help_text="Pods, of what is elastic or semi-preemptible: the others come and go.",
     )  # fmt: skip
     gpus = forms.IntegerField(
         label="GPUs or slices per pod", initial=1, min_value=1,
@@ -123,10 +125,9 @@ class SubmitForm(TermsForm):
         label="Priority", initial="normal",
         choices=[(name, name.capitalize()) for name in specs.PRIORITY_CLASSES],
     )  # fmt: skip
-    preemptible = forms.BooleanField(
-        required=False, initial=True, label="May be preempted and started again later",
-        help_text="What may not is never stopped for others' work, and starts only on what its"
-        " project and the tenants above it are guaranteed: it does not borrow.",
+    mode = forms.ChoiceField(
+        label="Mode", initial=Mode.PREEMPTIBLE.value, widget=forms.RadioSelect,
+        choices=[(mode.value, TITLES[mode]) for mode in Mode],
     )  # fmt: skip
     move_to_better = forms.BooleanField(
         required=False, label="Move to a flavor I prefer when one is free",
@@ -221,6 +222,7 @@ class SubmitForm(TermsForm):
         if cleaned.get("vendors") and cleaned.get("least_gb") is None:
             self.add_error("vendors", "Say with how much memory; 0 is any.")
         self._check_groups(cleaned)
+        self._check_least(cleaned)
         size, most = cleaned.get("array_size"), cleaned.get("most_at_once")
         if most and "array_size" not in self.errors and most > (size or 0):
             self.add_error("most_at_once", f"At most the size of the array: {size or 'none'}.")
@@ -233,15 +235,29 @@ class SubmitForm(TermsForm):
         if size and not level:
             self.add_error("grouped", "Say what each group has to be in.")
 
+    def _check_least(self, cleaned: Mapping[str, Any]) -> None:  # Any: cleaned values
+        """Without a mode that has a least it is not looked at."""
+        if "mode" not in cleaned:
+            return
+        mode, count = Mode(cleaned["mode"]), cleaned.get("count")
+        if not mode.elastic:
+            self.errors.pop("min_count", None)
+        elif "min_count" not in self.errors and cleaned.get("min_count") in (None, count):
+            told = (
+                f"Say with how many pods it starts at least, fewer than all {count or ''}".rstrip()
+            )
+            self.add_error("min_count", f"{told}: what is {mode.value} has pods beyond that.")
+
     @property
     def array(self) -> ArraySpec | None:
         """None for a single workload."""
         size = self.cleaned_data["array_size"]
         return ArraySpec(size, self.cleaned_data["most_at_once"]) if size else None
 
-    def specification(self) -> dict[str, Any]:  # Any: JSON values
-        """The mapping that `serializers.parse` reads."""
+    def specification(self, *, mode: Mode | None = None) -> dict[str, Any]:  # Any: JSON values
+        """The mapping that `serializers.parse` reads; in another mode than the chosen one."""
         cleaned = self.cleaned_data
+        mode = mode or Mode(cleaned["mode"])
         offer = by_name(self.offers, cleaned["flavor"])
         kind = offer.kind if offer else FlavorKind.WHOLE
         pod_set: dict[str, Any] = {
@@ -266,14 +282,14 @@ class SubmitForm(TermsForm):
             }
         if topology := _topology(cleaned["grouped"], required=cleaned["grouped_only"]):
             pod_set["topology"] = {**topology, "group_size": cleaned["group_size"]}
-        if cleaned["min_count"]:
+        if mode.elastic:
             pod_set["min_count"] = cleaned["min_count"]
         limit = cleaned["limit"]
         unit_s = LIMIT_UNITS[cleaned["limit_unit"]]
         return {
             "name": cleaned["name"],
             "priority_class": cleaned["priority_class"],
-            "preemptible": cleaned["preemptible"],
+            "preemptible": mode.preemptible,
             "move_to_better": cleaned["move_to_better"],
             "run_time_limit_s": None if limit is None else max(1, int(limit * unit_s)),
             **self.terms(),
@@ -281,6 +297,14 @@ class SubmitForm(TermsForm):
             "topology": _topology(cleaned["together"], required=cleaned["together_only"]),
             "pod_sets": [pod_set],
         }
+
+    def comparable(self) -> dict[str, Any]:  # Any: JSON values
+        """As `specification`, with the least that was said, so that it may be asked for in each
+        mode."""
+        mode, least = Mode(self.cleaned_data["mode"]), self.cleaned_data.get("min_count")
+        if least and least < self.cleaned_data["count"]:
+            mode = Mode.ELASTIC if mode.preemptible else Mode.SEMI
+        return self.specification(mode=mode)
 
     @staticmethod
     def field_of(pointer: str) -> str | None:

@@ -1,6 +1,6 @@
 """The submit page: a form that any browser can send, and the estimate beside it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
@@ -28,14 +28,15 @@ from scheduler.models import Workload, WorkloadArray
 from scheduler.selectors import fleet
 from scheduler.selectors import offers as offering
 from scheduler.selectors.offers import Offer, by_name
-from scheduler.services import arrays, explaining, workloads
+from scheduler.services import arrays, comparing, explaining, workloads
 from scheduler.services.specs import ArraySpec, WorkloadSpec
-from scheduler.web import explanations, serializers
-from scheduler.web.explanations import Out
+from scheduler.web import comparisons, explanations, serializers
 from scheduler.web.forms import LIMIT_UNITS, SubmitForm
 from tenants.access import Action, Actor
 from tenants.models import Project, Quota
 from tenants.selectors import people, prices
+
+type Told = dict[str, object]  # more for the template
 
 LINKED = ("project", "flavor", "count", "gpus", "after")
 """The fields that a link to the form may fill in."""
@@ -107,6 +108,31 @@ def _store(
 def workload_check(request: HttpRequest) -> HttpResponse:
     """The form again with what would become of it beside it, or 422 with its faults. Nothing is
     stored."""
+
+    def explained(actor: Actor, project: Project, form: SubmitForm, at: datetime) -> Told:
+        spec, array = serializers.parse(form.specification()), form.array
+        found = explaining.dry_run(actor=actor, project=project, spec=spec, array=array, at=at)
+        return {"explained": explanations.dry_run(found, of_element=array is not None)}
+
+    return _answered(request, explained)
+
+
+@page("POST")
+def workload_modes(request: HttpRequest) -> HttpResponse:
+    """The form again with what each mode would cost in it, or 422 with its faults. Nothing is
+    stored."""
+
+    def compared(actor: Actor, project: Project, form: SubmitForm, at: datetime) -> Told:
+        spec, array = serializers.parse(form.comparable()), form.array
+        found = comparing.compare(actor=actor, project=project, spec=spec, array=array, at=at)
+        return {"comparison": found, "modes": comparisons.rows(found)}
+
+    return _answered(request, compared)
+
+
+def _answered(
+    request: HttpRequest, ask: Callable[[Actor, Project, SubmitForm, datetime], Told]
+) -> HttpResponse:
     actor = actor_of(request)
     project = named_project(request)
     at = clock.now()
@@ -114,17 +140,14 @@ def workload_check(request: HttpRequest) -> HttpResponse:
     form = _form(request, projects, offering.offers(prices=prices.at_moment(at=at)))
     if form.is_valid() and project:
         try:
-            spec = serializers.parse(form.specification())
-            array = form.array
-            found = explaining.dry_run(actor=actor, project=project, spec=spec, array=array, at=at)
+            told = ask(actor, project, form, at)
         except Invalid as error:
             form.show(error.problems)
         except TooOften as error:
-            answer = _render(request, form, request.POST, status=429, refusal=error.message)
-            return _later(answer, error)
+            told = {"refusal": error.message}
+            return _later(_render(request, form, request.POST, status=429, told=told), error)
         else:
-            told = explanations.dry_run(found, of_element=array is not None)
-            return _render(request, form, request.POST, explained=told)
+            return _render(request, form, request.POST, told=told)
     return _render(request, form, request.POST, status=422, focus_top=not focus_fault(form))
 
 
@@ -161,10 +184,9 @@ def _render(
     *,
     status: int = 200,
     focus_top: bool = False,
-    explained: Out | None = None,
-    refusal: str = "",
+    told: Told | None = None,
 ) -> HttpResponse:
-    """With what a check of the form found, or why it was not made."""
+    """With what was asked about the form and found, or why it was not."""
     values = query if is_fragment(request) or form.is_bound else _defaults(form)
     context = {
         "form": form,
@@ -174,8 +196,8 @@ def _render(
         "chosen": form["flavor"].value(),
         "flavors_rev": revision(form.offers),
         "focus_top": focus_top or "flavor" in form.errors,
-        "explained": explained,
-        "refusal": refusal,
+        "modes": comparisons.rows(None),
+        **(told or {}),
     }
     part = "flavors" if request.GET.get("part") == "flavors" else "estimate"
     fragment = "form" if form.is_bound else part

@@ -18,6 +18,7 @@ urlpatterns = [
     path("workloads", pages.workload_list, name="workload-list"),
     path("workloads/new", submit_pages.workload_submit, name="workload-submit"),
     path("workloads/new/check", submit_pages.workload_check, name="workload-check"),
+    path("workloads/new/modes", submit_pages.workload_modes, name="workload-modes"),
     path("workloads/<uuid:id>", pages.workload_detail, name="workload-detail"),
     path("workloads/<uuid:id>/cancel", pages.workload_cancel, name="workload-cancel"),
     path("workloads/<uuid:id>/release", release_pages.workload_release, name="workload-release"),

@@ -262,6 +262,10 @@ API: dict[tuple[str, str], Row] = {
         "200 403 403 200 403 403 403 404 401 401 403 404 200",
         body=lambda world: factories.submission(world.project),
     ),
+    ("POST", "workloads/modes"): Row(
+        "200 403 403 200 403 403 403 404 401 401 403 404 200",
+        body=lambda world: factories.submission(world.project),
+    ),
     ("GET", "workloads/<uuid:id>"): Row(_TENANTS, WORKLOAD),
     ("GET", "workloads/<uuid:id>/explanation"): Row(_TENANTS, {"id": "waiting workload"}),
     ("GET", "workloads/<uuid:id>/events"): Row(_TENANTS, WORKLOAD),

@@ -40,6 +40,7 @@ OTHERS: dict[tuple[str, str], Row] = {
     ("GET", "workloads/<uuid:id>"): Row(_TENANTS_PAGE, WORKLOAD),
     ("GET", "workloads/<uuid:id>/explanation"): Row(_TENANTS_PAGE, {"id": "waiting workload"}),
     ("POST", "workloads/new/check"): Row(_EMPTY_FORM, form=True),
+    ("POST", "workloads/new/modes"): Row(_EMPTY_FORM, form=True),
     ("POST", "workloads/<uuid:id>/cancel"): Row(
         "303 403 303 303 403 303 403 404 302 302 302 302 302", WORKLOAD, form=True
     ),

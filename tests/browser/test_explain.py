@@ -58,3 +58,21 @@ def test_the_explanation_goes_and_comes_with_the_waiting(sign_in: SignIn, shown:
     move(shown.waiting, State.PENDING)
     expect(block).to_contain_text("The project's queue is open")
     assert sum(url.endswith("/explanation") for url in asked) == 2
+
+
+def test_the_modes_are_compared_for_the_request_as_it_stands(
+    sign_in: SignIn, shown: Scene
+) -> None:
+    page = sign_in("ben")
+    fill(page, "which-mode")
+    page.get_by_label("Pods", exact=True).fill("2")
+    page.get_by_label("Start with at least").fill("1")
+    page.get_by_role("radio", name="Semi-preemptible").check()
+    page.get_by_role("button", name="Compare").click()
+    modes = page.locator("#modes")
+    expect(modes).to_contain_text("Planned at")
+    semi = modes.get_by_role("row").filter(has_text="Semi-preemptible")
+    expect(semi).to_contain_text("€0.37 to €0.74")
+    expect(semi).to_contain_text("1 h100-1g.10gb")
+    expect(page.get_by_role("radio", name="Semi-preemptible")).to_be_checked()
+    expect(page.get_by_label("Start with at least")).to_have_value("1")

@@ -28,7 +28,7 @@ def form(cast: Cast, **changes: Any) -> dict[str, Any]:  # Any: form values
         "second": "", "third": "", "count": "1", "min_count": "", "gpus": "1",
         "share_milli": "500", "cpu": "4", "memory_gib": "16", "image": "example.org/train:1",
         "command": "", "env": "", "limit": "", "limit_unit": "hours",
-        "priority_class": "normal", "preemptible": "on",
+        "priority_class": "normal", "mode": "preemptible",
     } | changes  # fmt: skip
 
 
@@ -36,7 +36,7 @@ def test_a_plain_post_stores_it_and_shows_its_page(browse: Browse, cast: Cast, s
     sent = form(
         cast, count="4", gpus="2", command='python train.py --name "two words"',
         env="SEED=7\n\nPATH_TO=a=b", limit="1.5", limit_unit="hours", priority_class="high",
-        preemptible="", clusters=["north"], min_count="2", together="rack", notice_s="90",
+        mode="semi-preemptible", clusters=["north"], min_count="2", together="rack", notice_s="90",
         grace_s="60",
     )  # fmt: skip
     answer = browse(cast.ben).post(URL, sent)
@@ -172,7 +172,7 @@ def test_it_may_ask_to_be_moved_to_a_flavor_that_it_prefers(
     assert Workload.objects.get(name="finetune").move_to_better
     page = browse(cast.ben).get(answer.headers["Location"]).content.decode()
     assert "moves to a flavor that it prefers when one is free" in page
-    firm = form(cast, name="firm", preemptible="", move_to_better="on")
+    firm = form(cast, name="firm", mode="non-preemptible", move_to_better="on")
     refused = browse(cast.ben).post(URL, firm)
     told = refused.context["form"].errors["move_to_better"]
     assert (refused.status_code, told) == (422, ["What may not be preempted is not moved."])
@@ -220,7 +220,11 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"count": "-1"}, "count", "greater than or equal to 1"),
     ({"count": "99999999999"}, "count", "less than or equal to"),
     ({"count": "two"}, "count", "whole number"),
-    ({"count": "2", "min_count": "3"}, "min_count", "more than count"),
+    ({"count": "2", "min_count": "3", "mode": "elastic"}, "min_count", "more than count"),
+    ({"count": "2", "min_count": "2", "mode": "elastic"}, "min_count", "fewer than all 2"),
+    ({"count": "2", "mode": "semi-preemptible"}, "min_count", "fewer than all 2"),
+    ({"mode": "firm"}, "mode", "not one of the available"),
+    ({"mode": ""}, "mode", "required"),
     ({"gpus": ""}, "gpus", "required"),
     ({"cpu": "1e400"}, "cpu", ""),
     ({"cpu": "NaN"}, "cpu", ""),
