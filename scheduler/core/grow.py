@@ -265,6 +265,7 @@ class Growth:
             of.held.cluster,
             flavor.id,
             *size,
+            view.topology,
             pod_set.topology,
             of.within.whole,
             of.within.of(nth),

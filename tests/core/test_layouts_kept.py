@@ -12,8 +12,8 @@ from scheduler.core.invariants import violations
 from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import PreemptRule
-from scheduler.core.snapshot import PodSetView, Snapshot
-from scheduler.core.units import PodSetId
+from scheduler.core.snapshot import PodSetView, Snapshot, TopologyView
+from scheduler.core.units import WHOLE_DEVICE, DeviceId, PodSetId
 from tests.core.build import decide, job, node, pods, queue, runs, snapshot
 from tests.core.elastic import grows
 from tests.core.test_consolidate import POLICY, TWO, moved, nodes_of, saved
@@ -46,6 +46,19 @@ def test_what_had_better_be_in_one_rack_grows_in_it_first() -> None:
 
 def test_a_pod_set_in_a_domain_that_there_is_no_more_does_not_grow() -> None:
     assert grows(elastic(within("row", pods(5, least=1)))) == {}
+
+
+def test_what_has_to_stay_in_a_full_rack_keeps_nobody_who_need_not_from_growing() -> None:
+    """Like pods of two gangs of the rack: the first to be asked may not leave it."""
+    held = []
+    for name, on, since_s, required in [("e", "n1", 200, True), ("f", "n2", 100, False)]:
+        made = runs(name, "a", f"{on}/0", amount=2, since_s=since_s, of=pods(2, gpus=2, least=1))
+        both = tuple((DeviceId(f"{on}/{i}"), WHOLE_DEVICE) for i in range(2))
+        placement = replace(made.placements[0], spans=both)
+        topology = TopologyView("rack", required)
+        held.append(replace(made, placements=(placement,), topology=topology))
+    of = snapshot(nodes=RACKS, queues=[queue("a", h100=16)], holding=held, levels="zone rack")
+    assert grows(plan(of, Policy())) == {"f": "n3"}
 
 
 def halves(*pod_sets: PodSetView, p_set: PodSetView | None = None) -> Snapshot:
