@@ -52,8 +52,8 @@ class Mark(NamedTuple):
     pods: tuple[int, ...]
 
 
-class Gang(Protocol):
-    """Pods of a workload that are put into a draft one by one."""
+class Puts(Protocol):
+    """What puts pods of a workload into a draft one by one: a `Gang`."""
 
     def put(self, nth: int, within: Domain) -> bool: ...
     def mark(self) -> Mark: ...
@@ -91,7 +91,7 @@ class Layouts:
     """The ways of giving domains to the pod sets that have to be in some of their own."""
 
     def __init__(
-        self, *, pending: PendingView, request: Request, whole: Domain | None, gang: Gang
+        self, *, pending: PendingView, request: Request, whole: Domain | None, gang: Puts
     ) -> None:
         self._pod_sets = pending.pod_sets
         self._bound = request.bound
