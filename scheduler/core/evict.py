@@ -15,7 +15,6 @@ from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
 from scheduler.core.eligible import Eligible
 from scheduler.core.enough import are_enough
-from scheduler.core.fit import let_in
 from scheduler.core.floors import Floor
 from scheduler.core.layouts import Layout
 from scheduler.core.place import place_gang
@@ -210,16 +209,16 @@ class Search:
 
     def _has_room(self, victim: Victim) -> bool:
         """Whether nothing has been put where it was."""
-        places, rooms, flavors = victim.held.placements, self._soon.rooms, self._soon.flavors
-        if len(places) == 1:
-            room, flavor = rooms.get(places[0].node), flavors.get(places[0].flavor)
-            return (
-                room is not None
-                and flavor is not None
-                and room.misfit(place=places[0], flavor=flavor) is None
-            )
-        trial = {node: rooms[node].copy() for node in victim.held.on if node in rooms}
-        return let_in(places=places, rooms=trial, flavors=flavors)
+        places, flavors = victim.held.placements, self._soon.flavors
+        rooms = {node: self._soon.rooms.get(node) for node in victim.held.on}
+        for nth, place in enumerate(places):
+            room, flavor = rooms[place.node], flavors.get(place.flavor)
+            if room is None or not room.is_free(place=place, flavor=flavor):
+                return False
+            if nth + 1 < len(places):
+                rooms[place.node] = room = room.copy()
+                room.take(holder=place, flavor=flavor)
+        return True
 
     def _may_stay(self, victim: Victim) -> bool:
         """Whether all would be lawful with it: asked of usage alone, before anything is moved."""

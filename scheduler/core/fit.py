@@ -153,6 +153,21 @@ class Room:
             return Misfit.AMOUNT
         return self._misfit_of_spans(place, flavor)
 
+    def is_free(self, *, place: Holds, flavor: FlavorView | None) -> bool:
+        """Whether nothing is in it where `place` was before it was given back: on a device that is
+        broken, or that the node has lost, nothing was put since."""
+        if place.cpu_milli > self.cpu_milli or place.memory_mib > self.memory_mib:
+            return False
+        for id, span in place.spans:
+            device = self.devices.get(id)
+            if device is None or id in self.broken:
+                continue
+            if self.taken[id] & mig.mask(span):
+                return False
+            if flavor is not None and id in self.media and _wants_media(device, flavor):
+                return False
+        return True
+
     def _is_charged(self, place: Holds, flavor: FlavorView) -> bool:
         """Whether its spans hold what the charged amount takes; a share has one device."""
         if flavor.kind is FlavorKind.CPU:

@@ -131,6 +131,22 @@ def test_a_device_with_a_share_of_other_replicas_takes_nothing_new_until_that_ha
     assert "w" in decide(replace(of, holding=())).admits
 
 
+def test_a_share_of_other_replicas_is_evicted_for_quota_only_as_far_as_that_takes() -> None:
+    """Nothing was put where it was, so it may stay where the workload has no other place."""
+    sick = cut("n2", 4)
+    sick = replace(sick, devices=(replace(sick.devices[0], usable=False),))
+    of = snapshot(
+        nodes=[cut("n1", 4, gpus=2), sick],
+        queues=[queue("a", t4share=1.3)],
+        holding=[
+            held("few", "n1/0", 0, 300, asked=0.3),
+            held("large", "n2/0", 0, 1000, asked=1),
+        ],
+        pending=[job("w", "a", pods(flavors="t4share"), priority=1)],
+    )
+    assert decide(of).victims() == [("large", "w", "priority")]
+
+
 @pytest.mark.parametrize("replicas", [3, 4, 1000])
 def test_a_whole_device_and_a_share_of_all_of_one_need_an_empty_one(replicas: int) -> None:
     nodes = [cut("n1", replicas, gpus=2)]
