@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from io import BytesIO
 from typing import Any, cast
 
+import django
+from asgiref.sync import sync_to_async
 from django.conf import settings
-from django.core.asgi import get_asgi_application
-from django.core.handlers.asgi import ASGIRequest
+from django.core.handlers.asgi import ASGIHandler, ASGIRequest
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.csp import ContentSecurityPolicyMiddleware
 from django.middleware.security import SecurityMiddleware
@@ -91,9 +93,20 @@ def _refusal(request: HttpRequest) -> HttpResponse:
     return refusal
 
 
+class InOneThread(ASGIHandler):
+    """Django's own, but that a request's middleware and view, none of which is asynchronous, run
+    in its thread one after the other. Each alone would go there and back: a dozen times."""
+
+    def load_middleware(self, is_async: bool = False) -> None:  # Django's
+        super().load_middleware(is_async=False)
+
+    async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
+        return await sync_to_async(self.get_response)(request)
+
+
 def _application() -> App:
-    django = get_asgi_application()
-    return body_limit(cast(App, django), limit=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
+    django.setup(set_prefix=False)
+    return body_limit(cast(App, InOneThread()), limit=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
 
 
 application = _application()

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from asgiref.sync import SyncToAsync
 from django.db import DatabaseError
 from django.db.models.functions import Now
 from django.test import Client
@@ -175,3 +176,32 @@ def test_a_client_that_leaves_early_gets_nothing() -> None:
 
     wall = asgi.body_limit(never, limit=100)
     run(wall({"type": "http", "path": "/"}, leave, never))
+
+
+def test_a_request_goes_to_its_thread_once_for_all_that_looks_at_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    went: list[object] = []
+    go = SyncToAsync.__call__
+
+    async def counted(self: Any, *args: Any, **kwargs: Any) -> Any:  # Any: of whatever goes there
+        went.append(self.func)
+        return await go(self, *args, **kwargs)
+
+    monkeypatch.setattr(SyncToAsync, "__call__", counted)
+    sent: list[Message] = []
+    asked = [{"type": "http.request", "body": b""}]
+
+    async def receive() -> Message:
+        return asked.pop() if asked else await asyncio.Event().wait()  # type: ignore[return-value]  # for ever
+
+    async def answer(message: Any) -> None:  # Any: ASGI
+        sent.append(dict(message))
+
+    headers = [(b"host", b"localhost")]
+    scope = {"type": "http", "method": "GET", "path": "/api/v1/none", "query_string": b""}
+    handler = asgi.InOneThread()
+    run(handler({**scope, "headers": headers}, receive, answer))
+    assert sent[0]["status"] == 404
+    assert went.count(handler.get_response) == 1
+    assert len(went) <= 3  # beside it what begins a request, and what ends it
