@@ -14,6 +14,7 @@ from uuid import UUID
 
 from django.db.models import Model, Q, QuerySet
 
+from controlplane.kernel import statements
 from controlplane.kernel.errors import NotAllowed, NotFound
 from tenants.models import Member, Project, Role, Scope, Tenant, Token, User
 
@@ -108,7 +109,9 @@ class Actor:
     @cached_property
     def tenant_parents(self) -> dict[UUID, UUID | None]:
         """The whole tenant tree, child → parent: a few hundred rows, one query an actor."""
-        return dict(Tenant.objects.values_list("id", "parent_id"))
+        with statements.cursor() as cursor:
+            cursor.execute("SELECT id, parent_id FROM tenants_tenant")
+            return dict(cursor.fetchall())
 
     def tenants_above(self, tenant_id: UUID | None) -> Iterable[UUID]:
         """The tenant and all its ancestors."""
@@ -118,7 +121,8 @@ class Actor:
 
     def roles_at(self, *, tenant_id: UUID, project_id: UUID | None = None) -> frozenset[Role]:
         """The roles held at that place: its own, inherited and fleet-wide."""
-        above = set(self.tenants_above(tenant_id))
+        elsewhere = any(m.tenant_id is not None for m in self.memberships)
+        above = set(self.tenants_above(tenant_id)) if elsewhere else set()
         return self.fleet_roles | {
             Role(m.role)
             for m in self.memberships
@@ -148,7 +152,7 @@ class Actor:
 
 def actor_for(*, user: User, token: Token | None = None) -> Actor:
     """The actor behind a request. A token that is bound to a project sees nothing else."""
-    return Actor(user, token, tuple(Member.objects.filter(user=user)))
+    return Actor(user, token, tuple(statements.read(Member, "user_id = %s", [user.id])))
 
 
 def visible_projects(actor: Actor, action: Action = Action.VIEW) -> Q:
@@ -232,10 +236,10 @@ def authorize_fleet(actor: Actor, action: Action) -> None:
 
 def project_or_404(actor: Actor, project_id: UUID) -> Project:
     """The project, if the actor sees it. Raises NotFound, the same for foreign and missing ids."""
-    project = for_actor(Project.objects.filter(id=project_id), actor=actor).first()
-    if project is None:
+    found = statements.read(Project, "id = %s", [project_id])
+    if not found or not allowed(actor, Action.VIEW, project=found[0]):
         raise NotFound("There is no such project.")
-    return project
+    return found[0]
 
 
 def get_or_404[M: Model](queryset: QuerySet[M], *, actor: Actor, id: UUID) -> M:

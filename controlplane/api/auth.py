@@ -11,7 +11,7 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated
 from rest_framework.request import Request
 
-from controlplane.kernel import clock
+from controlplane.kernel import clock, statements
 from controlplane.kernel.htmx import id_in
 from tenants import access
 from tenants.models import Project, Token, User
@@ -46,13 +46,14 @@ def token_of(credential: str) -> Token | None:
         token_id = UUID(hex=head) if credential.startswith(PREFIX) else None
     except ValueError:
         token_id = None
-    tokens = Token.objects.select_related("user")
-    token = tokens.filter(id=token_id).first() if token_id else None
+    found = statements.read(Token, "id = %s", [token_id]) if token_id else []
+    token = found[0] if found else None
     matches = hmac.compare_digest(digest_of(secret), token.digest if token else _NO_DIGEST)
     at = clock.now()
-    if token is None or not matches or not token.user.is_active:
+    if token is None or not matches:
         return None
-    if token.revoked_at is not None or token.expires_at <= at:
+    [token.user] = statements.read(User, "id = %s", [token.user_id])
+    if not token.user.is_active or token.revoked_at is not None or token.expires_at <= at:
         return None
     if token.last_used_at is None or token.last_used_at < at - _USED_EVERY:
         stale = Q(last_used_at__isnull=True) | Q(last_used_at__lt=at - _USED_EVERY)

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-import orjson
 from django.db import transaction
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,6 +17,7 @@ from controlplane.api.models import IdempotencyKey
 from controlplane.api.render import dumps
 from controlplane.kernel import statements
 from controlplane.kernel.errors import AppError, Conflict, Invalid
+from controlplane.kernel.ids import uuid7
 
 HEADER = "Idempotency-Key"
 KEPT = timedelta(hours=24)
@@ -59,27 +59,18 @@ def once(
         )
     digest = hashlib.sha256(request._request.body).hexdigest()
     route = f"{request.method} {request.path}"
-    rows = IdempotencyKey.objects.filter(principal=principal, route=route, key=key)
-    if kept := rows.filter(created_at__gt=at - KEPT).first():
+    kept = _kept(principal, route, key)
+    if kept and kept.created_at > at - KEPT:
         return _replayed(kept, digest)
     make = prepare()
     with transaction.atomic():
         _lock(f"{principal}\0{route}\0{key}")
-        if kept := rows.first():
+        if kept := _kept(principal, route, key):
             if kept.created_at > at - KEPT:  # made while this one was prepared
                 return _replayed(kept, digest)
             kept.delete()
         answer = make()
-        IdempotencyKey.objects.create(
-            principal=principal,
-            route=route,
-            key=key,
-            digest=digest,
-            status=status,
-            answer=orjson.loads(dumps(answer)),
-            created_at=at,
-        )
-        _sweep(at)
+        _keep(principal, route, key, digest, status, dumps(answer).decode(), at)
     return Response(answer, status=status)
 
 
@@ -100,13 +91,27 @@ def _lock(name: str) -> None:
         raise InFlight("The first request with this key is still being worked on.")
 
 
-_SWEEP = """
-DELETE FROM api_idempotencykey WHERE id IN (
-    SELECT id FROM api_idempotencykey WHERE created_at <= %s ORDER BY created_at LIMIT %s
-    FOR UPDATE SKIP LOCKED)
+def _kept(principal: str, route: str, key: str) -> IdempotencyKey | None:
+    found = statements.read(
+        IdempotencyKey, "principal = %s AND route = %s AND key = %s", [principal, route, key]
+    )
+    return found[0] if found else None
+
+
+_KEEP = """
+WITH swept AS (
+    DELETE FROM api_idempotencykey WHERE id IN (
+        SELECT id FROM api_idempotencykey WHERE created_at <= %s ORDER BY created_at LIMIT %s
+        FOR UPDATE SKIP LOCKED))
+INSERT INTO api_idempotencykey (id, principal, route, key, digest, status, answer, created_at)
+VALUES (%s, %s, %s, %s, %s, %s, %s::jsonb, %s)
 """
 
 
-def _sweep(at: datetime) -> None:
+def _keep(
+    principal: str, route: str, key: str, digest: str, status: int, answer: str, at: datetime
+) -> None:
+    """Keep the answer, JSON, and take away some that have expired."""
+    row = (uuid7(), principal, route, key, digest, status, answer, at)
     with statements.cursor() as cursor:
-        cursor.execute(_SWEEP, [at - KEPT, _SWEPT])
+        cursor.execute(_KEEP, (at - KEPT, _SWEPT, *row))

@@ -3,12 +3,13 @@ are `loop/gates`'s."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import QuerySet
 
 from controlplane.audit.services import Entry
-from controlplane.kernel import hints
+from controlplane.kernel import hints, statements
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound, Problem
 from scheduler.core.lifecycle import State
 from scheduler.core.waits import GateView
@@ -63,16 +64,16 @@ def store(
     row, so that the project's are those of one moment. Raises Conflict when the project got one
     of the same name since `problems` looked."""
     pairs = list(of)
-    standing = list(selectors.of_project(project).order_by("id"))
+    standing = statements.read(StandingGate, "project_id = %s ORDER BY id", [project.id])
     asked = [gate for _, spec in pairs for gate in spec.gates]
     names = {gate.owner for gate in asked}
-    owners = {user.get_username(): user for user in User.objects.filter(username__in=names)}
+    owners = {user.get_username(): user.id for user in User.objects.filter(username__in=names)}
     twice = {gate.name for gate in standing} & {gate.name for gate in asked}
     if twice:
         raise Conflict(f"{project.name} got a gate {min(twice)} meanwhile: name yours otherwise.")
     found = []
     for work, spec in pairs:
-        found += [_row(work, each, each.owner, at, standing=True) for each in standing]
+        found += [_row(work, each, each.owner_id, at, standing=True) for each in standing]
         found += [_row(work, each, owners[each.owner], at, standing=False) for each in spec.gates]
     Gate.objects.bulk_create(found)
 
@@ -80,7 +81,7 @@ def store(
 def _row(
     work: Workload | WorkloadArray,
     asked: GateSpec | StandingGate,
-    owner: User,
+    owner: UUID,
     at: datetime,
     *,
     standing: bool,
@@ -92,7 +93,7 @@ def _row(
         array=work if isinstance(work, WorkloadArray) else None,
         name=asked.name,
         kind=asked.kind,
-        owner=owner,
+        owner_id=owner,
         standing=standing,
         created_at=at,
         deadline_at=None if within_s is None else at + timedelta(seconds=within_s),

@@ -6,7 +6,14 @@ import pytest
 from django.db import DataError, connection
 from django.test.utils import CaptureQueriesContext
 
+from controlplane.api.models import IdempotencyKey
 from controlplane.kernel import statements
+from controlplane.kernel.ids import uuid7
+from tenants import access
+from tenants.models import Scope, Token
+from tenants.services import tokens
+from tests import factories
+from tests.factories import AT
 
 pytestmark = pytest.mark.django_db
 
@@ -89,3 +96,24 @@ def test_ids_arrive_as_they_were_sent() -> None:
         with statements.cursor() as cursor:
             cursor.execute("SELECT %s::uuid[]", [sent])
             assert cursor.fetchall() == [(sent,)]
+
+
+def test_rows_are_read_as_the_orm_has_them() -> None:
+    mine = uuid7()
+    kept = IdempotencyKey.objects.create(
+        principal="user:1",
+        route="POST /",
+        key="k",
+        digest="d",
+        status=201,
+        answer={"items": [{"id": str(mine), "count": 1}]},
+        created_at=AT,
+    )
+    [found] = statements.read(IdempotencyKey, "key = %s AND principal = %s", ["k", "user:1"])
+    assert vars(found) | {"_state": None} == vars(kept) | {"_state": None}
+    assert not found._state.adding
+    user = factories.user("ada")
+    tokens.issue(actor=access.actor_for(user=user), name="t", scopes=[Scope.READ], at=AT)
+    [token] = statements.read(Token, "user_id = %s", [user.id])
+    assert (token.scopes, token.user) == ([Scope.READ], user)
+    assert statements.read(Token, "id = %s", [mine]) == []
