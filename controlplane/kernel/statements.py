@@ -30,9 +30,6 @@ def cursor() -> CursorWrapper:
     connection.close_if_health_check_failed()
     connection.ensure_connection()
     session = connection.connection
-    plain: Any = Cursor(session)  # Any: what is made of it takes no cursor of the adapter's own
-    logged = connection.queries_logged
-    made = connection.make_debug_cursor(plain) if logged else connection.make_cursor(plain)
     at = monotonic()
     begun_at = _planned.get(session)
     if begun_at is None:
@@ -42,7 +39,9 @@ def cursor() -> CursorWrapper:
         with connection.wrap_database_errors:
             session.execute("DISCARD PLANS")
         _planned[session] = at
-    return made
+    plain: Any = Cursor(session)  # Any: what is made of it takes no cursor of the adapter's own
+    logged = connection.queries_logged
+    return connection.make_debug_cursor(plain) if logged else connection.make_cursor(plain)
 
 
 def read[M: Model](

@@ -2,13 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import cache
 
-from clusters.models import Cluster, Flavor, FlavorKind
 from controlplane.kernel.errors import Problem
 from scheduler.core.limits import Limits
 from scheduler.core.reasons import Reason, ReasonCode, describe
-from scheduler.core.snapshot import PendingView, PodSetView, Snapshot
-from scheduler.core.units import ClusterId, FlavorId, PodSetId, ProjectId, WorkloadId
+from scheduler.core.snapshot import (
+    ClusterView,
+    FlavorKind,
+    FlavorView,
+    PendingView,
+    PodSetView,
+    Snapshot,
+)
+from scheduler.core.units import PodSetId, ProjectId, WorkloadId
 from scheduler.selectors import fleet
 from scheduler.services.specs import PRIORITY_CLASSES, PodSetSpec, WorkloadSpec
 from tenants.models import Project
@@ -18,8 +25,8 @@ def problems(
     *,
     project: Project,
     specs: Sequence[WorkloadSpec],
-    flavors: Mapping[str, Flavor],
-    clusters: Mapping[str, Cluster],
+    flavors: Mapping[str, FlavorView],
+    clusters: Mapping[str, ClusterView],
     at: datetime,
 ) -> list[Problem]:
     """A problem, with the numbers, for each spec that could not start even in an idle fleet.
@@ -29,23 +36,24 @@ def problems(
     """
     snapshot = Snapshot(
         at=int(at.timestamp()),
-        flavors=fleet.flavors(),
-        clusters=fleet.clusters(),
+        flavors=tuple(flavors.values()),
+        clusters=tuple(clusters.values()),
         queues=fleet.queues(),
         cohorts=fleet.cohorts(),
         levels=fleet.levels(),
     )
     limits = Limits(snapshot)
+    reason_of = cache(limits.reason)  # many in a batch ask for the same
     found = []
     for index, spec in enumerate(specs):
-        reason = limits.reason(pending_view(project, spec, flavors, clusters, at))
+        reason = reason_of(pending_view(project, spec, flavors, clusters, at))
         if reason is not None:
             pointer = f"/{index}{_field_at_fault(spec, reason, flavors)}"
             found.append(Problem(pointer=pointer, code=reason.code, message=describe(reason)))
     return found
 
 
-def _field_at_fault(spec: WorkloadSpec, reason: Reason, flavors: Mapping[str, Flavor]) -> str:
+def _field_at_fault(spec: WorkloadSpec, reason: Reason, flavors: Mapping[str, FlavorView]) -> str:
     """What has to be together where that is too little room, of all pods or of a pod set, what
     keeps it from borrowing where that does, else below /pod_sets.
 
@@ -100,8 +108,8 @@ def _sum(numbers: Mapping[str, int | str], *names: str) -> int:
 def pending_view(
     project: Project,
     spec: WorkloadSpec,
-    flavors: Mapping[str, Flavor],
-    clusters: Mapping[str, Cluster],
+    flavors: Mapping[str, FlavorView],
+    clusters: Mapping[str, ClusterView],
     at: datetime,
 ) -> PendingView:
     """As the core sees it once it is submitted, but for its submitter. Its id is after all others:
@@ -114,12 +122,12 @@ def pending_view(
         submitted_at=int(at.timestamp()),
         pod_sets=tuple(_pod_set(pod_set, flavors) for pod_set in spec.pod_sets),
         run_time_limit_s=spec.run_time_limit_s,
-        clusters=tuple(ClusterId(str(clusters[name].id)) for name in spec.clusters),
+        clusters=tuple(clusters[name].id for name in spec.clusters),
         topology=spec.topology,
     )
 
 
-def _pod_set(asked: PodSetSpec, flavors: Mapping[str, Flavor]) -> PodSetView:
+def _pod_set(asked: PodSetSpec, flavors: Mapping[str, FlavorView]) -> PodSetView:
     return PodSetView(
         id=PodSetId(asked.name),
         count=asked.count,
@@ -128,6 +136,6 @@ def _pod_set(asked: PodSetSpec, flavors: Mapping[str, Flavor]) -> PodSetView:
         memory_mib=asked.memory_mib,
         gpu_count=asked.gpu_count,
         gpu_milli=asked.gpu_milli,
-        flavors=tuple(FlavorId(str(flavors[name].id)) for name in asked.accepted),
+        flavors=tuple(flavors[name].id for name in asked.accepted),
         topology=asked.topology,
     )

@@ -1,7 +1,7 @@
 """Which flavors have what a pod set wishes of a device: found when it is submitted, and again when
 flavors or prices have changed, so that what waits may use what came later (ADR 0039)."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
@@ -21,13 +21,11 @@ from tenants.selectors import prices
 MIB_A_GIB = 1024
 
 
-def widened(
-    *, specs: Sequence[WorkloadSpec], flavors: Collection[Flavor], at: datetime
-) -> Sequence[WorkloadSpec]:
+def widened(*, specs: Sequence[WorkloadSpec], at: datetime) -> Sequence[WorkloadSpec]:
     """The specs with `wished`, at the prices of the moment. No query when nothing is wished."""
     if not any(pod_set.wish for spec in specs for pod_set in spec.pod_sets):
         return specs
-    cheapest = _cheapest(at)
+    flavors, cheapest = list(Flavor.objects.all()), _cheapest(at)
     return [
         replace(
             spec,
@@ -49,19 +47,19 @@ def widened(
     ]
 
 
-def problems(*, specs: Sequence[WorkloadSpec], flavors: Iterable[Flavor]) -> list[Problem]:
+def problems(*, specs: Sequence[WorkloadSpec]) -> list[Problem]:
     """One for each wish that no flavor has, where none is named either. Pointers begin with the
-    spec's index."""
-    whole = [flavor for flavor in flavors if flavor.kind == FlavorKind.WHOLE]
-    return [
-        Problem(
-            pointer=f"/{index}/pod_sets/{position}/wish",
-            code="no-such-device",
-            message=_why_none(pod_set.wish, whole),
-        )
+    spec's index. No query without such a wish."""
+    in_vain = [
+        (f"/{index}/pod_sets/{position}/wish", pod_set.wish)
         for index, spec in enumerate(specs)
         for position, pod_set in enumerate(spec.pod_sets)
         if pod_set.wish and not pod_set.accepted
+    ]
+    whole = list(Flavor.objects.filter(kind=FlavorKind.WHOLE)) if in_vain else []
+    return [
+        Problem(pointer=pointer, code="no-such-device", message=_why_none(wish, whole))
+        for pointer, wish in in_vain
     ]
 
 

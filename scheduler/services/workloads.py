@@ -1,22 +1,22 @@
 """What users do with workloads: submit and cancel. Each is one transaction with its audit rows;
 whether work could start is found out before it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import QuerySet, Value
+from django.db.models import Value
 from django.db.models.functions import Greatest
 
-from clusters.models import Cluster, Flavor, FlavorKind
 from controlplane.audit.services import Entry
-from controlplane.kernel import bulk, hints
+from controlplane.kernel import hints, statements
 from controlplane.kernel.crash import crash
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, Problem
-from controlplane.kernel.ids import uuid7
 from scheduler.core.lifecycle import TERMINAL, State
-from scheduler.models import LIVE, PodSet, PodSetFlavor, Workload, WorkloadArray, WorkloadEvent
+from scheduler.core.snapshot import ClusterView, FlavorKind, FlavorView
+from scheduler.models import Workload, WorkloadArray
+from scheduler.selectors import fleet
 from scheduler.services import (
     admissibility,
     dependencies,
@@ -24,16 +24,11 @@ from scheduler.services import (
     gates,
     levels,
     stops,
+    storing,
     submit_rate,
     wishes,
 )
-from scheduler.services.specs import (
-    MAX_PENDING,
-    PRIORITY_CLASSES,
-    ArraySpec,
-    PodSetSpec,
-    WorkloadSpec,
-)
+from scheduler.services.specs import MAX_PENDING, ArraySpec, PodSetSpec, WorkloadSpec
 from scheduler.services.transition import Step, transition
 from tenants import access
 from tenants.access import Action, Actor
@@ -53,8 +48,8 @@ class Checked:
     actor: Actor
     project: Project
     specs: Sequence[WorkloadSpec]
-    flavors: Mapping[str, Flavor]
-    clusters: Mapping[str, Cluster]
+    flavors: Mapping[str, FlavorView]
+    clusters: Mapping[str, ClusterView]
 
 
 def submit(
@@ -82,15 +77,15 @@ def check(
     when a flavor, cluster or what it shall wait for is unknown, or it could never start.
     """
     access.authorize(actor, Action.SUBMIT, project=project)
-    flavors = {flavor.name: flavor for flavor in Flavor.objects.all()}
-    specs = wishes.widened(specs=specs, flavors=flavors.values(), at=at)
-    clusters = {cluster.name: cluster for cluster in Cluster.objects.all()}
+    specs = wishes.widened(specs=specs, at=at)
+    flavors = {flavor.name: flavor for flavor in fleet.flavors()}
+    clusters = {cluster.name: cluster for cluster in fleet.clusters()}
     problems = [
         problem
         for index, spec in enumerate(specs)
         for problem in _unknown_names(f"/{index}", spec, flavors, clusters)
     ]
-    problems += wishes.problems(specs=specs, flavors=flavors.values())
+    problems += wishes.problems(specs=specs)
     problems += dependencies.problems(actor=actor, specs=specs, array=array)
     problems += gates.problems(project=project, specs=specs)
     if not problems:
@@ -112,12 +107,12 @@ def store(*, checked: Checked, at: datetime, array: WorkloadArray | None = None)
     """
     actor, project = checked.actor, checked.project
     with transaction.atomic():
-        project = Project.objects.select_for_update(no_key=True).get(id=project.id)
+        [project] = statements.read(Project, "id = %s FOR NO KEY UPDATE", [project.id])
         submit_rate.check(project=project, actor=actor, count=len(checked.specs), at=at)
         _check_room(actor, project, len(checked.specs) if array is None else array.size)
         if array is not None:
             array.save(force_insert=True)
-        workloads = _insert(
+        workloads = storing.insert(
             actor, project, checked.specs, checked.flavors, checked.clusters, at, array
         )
         works: Sequence[Workload | WorkloadArray] = workloads if array is None else [array]
@@ -151,18 +146,23 @@ def store(*, checked: Checked, at: datetime, array: WorkloadArray | None = None)
     return workloads
 
 
+_PENDING = """
+SELECT count(*) FROM scheduler_workload
+WHERE ended_at IS NULL AND state = 'PENDING' AND project_id = %s
+"""
+
+
 def _check_room(actor: Actor, project: Project, count: int) -> None:
     """The caller holds the project's row, so that who is next counts right."""
-    pending = Workload.objects.filter(LIVE, project=project, state=State.PENDING)
     most = min(project.max_pending or MAX_PENDING, MAX_PENDING)
-    _check_cap(project.name, pending, count, most)
+    [(waiting,)] = fleet.rows(_PENDING, [project.id])
+    _check_cap(project.name, waiting, count, most)
     if project.user_max_pending is not None:
-        own = pending.filter(submitted_by=actor.user)
+        [(own,)] = fleet.rows(f"{_PENDING} AND submitted_by_id = %s", [project.id, actor.user.id])
         _check_cap(f"{actor.name} in {project.name}", own, count, project.user_max_pending)
 
 
-def _check_cap(whose: str, pending: QuerySet[Workload], count: int, limit: int) -> None:
-    waiting = pending.count()
+def _check_cap(whose: str, waiting: int, count: int, limit: int) -> None:
     if waiting + count > limit:
         raise QueueFull(
             f"{whose} has {waiting} pending workloads; with {count} more it would "
@@ -171,7 +171,10 @@ def _check_cap(whose: str, pending: QuerySet[Workload], count: int, limit: int) 
 
 
 def _unknown_names(
-    root: str, spec: WorkloadSpec, flavors: Mapping[str, Flavor], clusters: Mapping[str, Cluster]
+    root: str,
+    spec: WorkloadSpec,
+    flavors: Mapping[str, FlavorView],
+    clusters: Mapping[str, ClusterView],
 ) -> list[Problem]:
     problems = levels.problems(root, spec)
     for index, name in enumerate(spec.clusters):
@@ -185,7 +188,7 @@ def _unknown_names(
             )
     for position, pod_set in enumerate(spec.pod_sets):
         for index, name in enumerate(pod_set.flavors):
-            problem = _flavor_problem(pod_set, flavors.get(name), name, sorted(flavors))
+            problem = _flavor_problem(pod_set, flavors.get(name), name, flavors)
             if problem:
                 code, message = problem
                 pointer = f"{root}/pod_sets/{position}/flavors/{index}"
@@ -194,10 +197,10 @@ def _unknown_names(
 
 
 def _flavor_problem(
-    pod_set: PodSetSpec, flavor: Flavor | None, name: str, known: list[str]
+    pod_set: PodSetSpec, flavor: FlavorView | None, name: str, known: Iterable[str]
 ) -> tuple[str, str] | None:
     if flavor is None:
-        return "unknown-flavor", f"There is no flavor {name!r}; known: {', '.join(known)}."
+        return "unknown-flavor", f"There is no flavor {name!r}; known: {', '.join(sorted(known))}."
     if flavor.kind == FlavorKind.MODEL:
         return (
             "wrong-flavor",
@@ -215,93 +218,6 @@ def _flavor_problem(
             f"{name} is given whole; gpu_milli {pod_set.gpu_milli} needs a share flavor.",
         )
     return None
-
-
-def _insert(
-    actor: Actor,
-    project: Project,
-    specs: Sequence[WorkloadSpec],
-    flavors: Mapping[str, Flavor],
-    clusters: Mapping[str, Cluster],
-    at: datetime,
-    array: WorkloadArray | None,
-) -> list[Workload]:
-    workloads = [
-        Workload(
-            project=project,
-            array=array,
-            array_index=None if array is None else 0,
-            submitted_by=actor.user,
-            name=spec.name,
-            priority_class=spec.priority_class,
-            priority=PRIORITY_CLASSES[spec.priority_class],
-            preemptible=spec.preemptible,
-            move_to_better=spec.move_to_better,
-            run_time_limit_s=spec.run_time_limit_s,
-            topology_level=spec.topology.level if spec.topology else "",
-            topology_required=spec.topology is not None and spec.topology.required,
-            retry_limit=spec.retries.limit,
-            retry_on=[each.value for each in spec.retries.on],
-            retry_exit_codes=list(spec.retries.exit_codes),
-            grace_s=spec.grace_s,
-            notice_s=spec.notice_s,
-            labels=dict(spec.labels),
-            submitted_at=at,
-        )
-        for spec in specs
-    ]
-    pod_sets, accepted, places = [], [], []
-    for workload, spec in zip(workloads, specs, strict=True):
-        places += [
-            Workload.clusters.through(workload_id=workload.id, cluster_id=clusters[name].id)
-            for name in spec.clusters
-        ]
-        for position, asked in enumerate(spec.pod_sets):
-            pod_set = PodSet(
-                workload=workload,
-                position=position,
-                name=asked.name,
-                count=asked.count,
-                min_count=asked.min_count,
-                cpu_milli=asked.cpu_milli,
-                memory_mib=asked.memory_mib,
-                gpu_count=asked.gpu_count,
-                gpu_milli=asked.gpu_milli,
-                image=asked.image,
-                command=list(asked.command),
-                args=list(asked.args),
-                env=dict(asked.env),
-                least_memory_mib=asked.wish.least_memory_mib if asked.wish else None,
-                vendors=list(asked.wish.vendors) if asked.wish else [],
-                topology_level=asked.topology.level if asked.topology else "",
-                topology_required=asked.topology is not None and asked.topology.required,
-                topology_group_size=asked.topology.group_size if asked.topology else None,
-            )
-            pod_sets.append(pod_set)
-            accepted += [
-                (pod_set.id, flavors[name].id, index, index >= len(asked.flavors))
-                for index, name in enumerate(asked.accepted)
-            ]
-    bulk.save(workloads)
-    bulk.save(pod_sets)
-    bulk.insert(
-        PodSetFlavor,
-        id=[uuid7() for _ in accepted],
-        pod_set_id=[pod_set for pod_set, *_ in accepted],
-        flavor_id=[flavor for _, flavor, *_ in accepted],
-        position=[index for *_, index, _ in accepted],
-        wished=[wished for *_, wished in accepted],
-    )
-    Workload.clusters.through.objects.bulk_create(places)
-    bulk.insert(
-        WorkloadEvent,
-        id=[uuid7() for _ in workloads],
-        workload_id=[workload.id for workload in workloads],
-        at=at,
-        kind="state",
-        after=State.PENDING.value,
-    )
-    return workloads
 
 
 def cancel(*, actor: Actor, workload: Workload, at: datetime) -> Workload:
