@@ -5,7 +5,8 @@ there, by the work that is lost, within `Policy.consolidation_budget_milli_s` fo
 with the places kept until all have landed (`landing`).
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -40,10 +41,10 @@ class Consolidated:
     reasons: dict[WorkloadId, Reason] = field(default_factory=dict)
 
     def holds(
-        self, ids: tuple[WorkloadId, ...], reason: Reason, *, ahead: Collection[WorkloadId]
+        self, ids: tuple[WorkloadId, ...], reason: Reason, *, ahead: AbstractSet[WorkloadId]
     ) -> list[Hold]:
         """What a class is told, less those that went `ahead`: by default the reason."""
-        if not ahead and not self.reasons:
+        if ahead.isdisjoint(ids) and self.reasons.keys().isdisjoint(ids):
             return [Hold(ids, reason)]
         told: dict[Reason, list[WorkloadId]] = {}
         for id in ids:

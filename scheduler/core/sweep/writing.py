@@ -1,16 +1,34 @@
 """What a sweep has started, as admissions."""
 
 from functools import cache
+from operator import attrgetter
+from typing import NamedTuple
 
 from scheduler.core.plan import Admit, Place
+from scheduler.core.quick import quick
 from scheduler.core.snapshot import PendingView
 from scheduler.core.sweep import state as s
 from scheduler.core.sweep.filling import Board
 from scheduler.core.sweep.state import State
-from scheduler.core.units import WHOLE_DEVICE, DeviceId, Span
+from scheduler.core.units import WHOLE_DEVICE, DeviceId, FlavorId, Span
+
+_ADMIT, _PLACE = quick(Admit), quick(Place)
+_ORDINAL = attrgetter("ordinal")
 
 _Pod = tuple[int, int, int, int]
 """Its row of `sets`, its node, its devices as bits, its first slice."""
+
+
+class _Gets(NamedTuple):
+    """What each pod of a row of `sets` gets by an option; `number` is its pod set's place in the
+    workload."""
+
+    number: int
+    flavor: FlavorId
+    amount_milli: int
+    cpu_milli: int
+    memory_mib: int
+    gpus: int
 
 
 class Writer:
@@ -22,8 +40,8 @@ class Writer:
         self._told = 0
         self._begin = 0
         self._slices: list[tuple[int, int]] = []
-        self._devices: dict[int, list[DeviceId]] = {}
-        self._numbers = self._numbers_of_sets()
+        self._wholes: dict[int, list[tuple[DeviceId, Span]]] = {}
+        self._gets = self._by_option()
 
     def started(self) -> list[tuple[PendingView, Admit]]:
         """What has been started since last asked, in that order."""
@@ -43,56 +61,55 @@ class Writer:
         started, views = [], board.backlog.views[rows[:, s.OF_WORKLOAD]].tolist()
         for nth, (pending, (_, cluster, _, option)) in enumerate(zip(views, admits, strict=True)):
             of_gang = self._places(pending, option, pods[begins[nth] : begins[nth + 1]])
-            started.append((pending, Admit(pending.id, board.clusters[cluster], of_gang)))
+            started.append((pending, _ADMIT(pending.id, board.clusters[cluster], of_gang)))
         return started
 
-    def _numbers_of_sets(self) -> list[dict[int, int]]:
-        """Of each option: its rows of `sets`, and which pod set of the workload each is."""
-        work = self._state.work
-        numbers, found = work.sets[:, s.NUMBER].tolist(), []
-        for first, beyond, option, options_beyond, *_ in work.requests.tolist():
-            of = {row: numbers[row] for row in range(first, beyond)}
-            found += [of] * (options_beyond - option)
+    def _by_option(self) -> list[dict[int, _Gets]]:
+        """What pods get, by row of `sets`."""
+        work, found = self._state.work, list[dict[int, _Gets]]()
+        sets = work.sets.tolist()
+        for first, beyond, *options, _, _, _, _ in work.requests.tolist():
+            for option in self._board.options[slice(*options)]:
+                gets = {}
+                for row in range(first, beyond):
+                    _, _, cpu, memory, gpus, amount, number = sets[row]
+                    flavor = option.flavors[number].id
+                    gets[row] = _Gets(number, flavor, amount, cpu, memory, gpus)
+                found.append(gets)
         return found
 
     def _places(self, pending: PendingView, option: int, pods: list[_Pod]) -> tuple[Place, ...]:
         """By rank, of pods in the order in which they were placed."""
-        numbers, flavors = self._numbers[option], self._board.options[option].flavors
-        if len(pending.pod_sets) > 1:
-            pods.sort(key=lambda pod: numbers[pod[0]])
-        nodes, places = self._board.fleet.nodes, []
+        of, pod_sets, nodes = self._gets[option], pending.pod_sets, self._board.fleet.nodes
+        if len(pod_sets) > 1:
+            pods.sort(key=lambda pod: of[pod[0]].number)
+        places = []
         for rank, (row, node, devices, first_slice) in enumerate(pods):
-            number = numbers[row]
-            pod_set = pending.pod_sets[number]
-            gpus = pod_set.gpu_count
-            places.append(
-                Place(
-                    pod_set.id,
-                    rank,
-                    nodes[node].id,
-                    flavors[number].id,
-                    gpus * pod_set.gpu_milli or pod_set.cpu_milli,
-                    pod_set.cpu_milli,
-                    pod_set.memory_mib,
-                    self._spans(node, devices, first_slice, gpus) if gpus else (),
-                )
-            )
+            number, flavor, amount, cpu, memory, gpus = of[row]
+            spans = self._spans(node, devices, first_slice, gpus) if gpus else ()
+            id, on = pod_sets[number].id, nodes[node].id
+            places.append(_PLACE(id, rank, on, flavor, amount, cpu, memory, spans))
         return tuple(places)
 
     def _spans(
         self, node: int, bits: int, first_slice: int, count: int
     ) -> tuple[tuple[DeviceId, Span], ...]:
-        devices = self._devices.get(node)
-        if devices is None:
-            listed = sorted(self._board.fleet.nodes[node].devices, key=lambda d: d.ordinal)
-            devices = self._devices[node] = [device.id for device in listed]
-        if count == 1 and bits:
-            return ((devices[bits.bit_length() - 1], WHOLE_DEVICE),)
+        wholes = self._wholes.get(node)
+        if wholes is None:
+            listed = sorted(self._board.fleet.nodes[node].devices, key=_ORDINAL)
+            wholes = self._wholes[node] = [(device.id, WHOLE_DEVICE) for device in listed]
         if bits:
-            return tuple((id, WHOLE_DEVICE) for d, id in enumerate(devices) if bits >> d & 1)
+            return tuple([wholes[d] for d in _ordinals(bits)])
         first = first_slice - self._begin
-        slices = self._slices[first : first + count]
-        return tuple([(devices[d], _span(cut)) for d, cut in slices])
+        return tuple(
+            [(wholes[d][0], _span(cut)) for d, cut in self._slices[first : first + count]]
+        )
+
+
+@cache
+def _ordinals(bits: int) -> tuple[int, ...]:
+    """Those of whole devices."""
+    return tuple(d for d in range(bits.bit_length()) if bits >> d & 1)
 
 
 @cache
