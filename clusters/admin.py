@@ -12,6 +12,13 @@ class ClusterPage(ReadOnly):
     list_filter = ("state",)
 
 
+@admin.register(models.HardwareQueue)
+class HardwareQueuePage(ReadOnly):
+    list_display = ("cluster", "model", "queue_state", "queue_note", "queue_changed_by")
+    list_select_related = ("cluster",)
+    list_filter = ("queue_state",)
+
+
 @admin.register(models.Node)
 class NodePage(ReadOnly):
     list_display = (

@@ -3,19 +3,45 @@ uses it."""
 
 from uuid import UUID
 
-from django.db.models import Count, Prefetch, Q, QuerySet
+from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce
 
-from clusters.models import Cluster, Device, DeviceSlice, Flavor, FlavorKind, Node
+from clusters.models import Cluster, Device, DeviceSlice, Flavor, FlavorKind, HardwareQueue, Node
 from controlplane.kernel.errors import NotFound
+from controlplane.kernel.queues import QueueState
 
 _PRESENT = Q(gone_at__isnull=True)
 _KINDS = (FlavorKind.WHOLE, FlavorKind.MIG, FlavorKind.SHARE, FlavorKind.CPU)
 
 
+def queue_state() -> Coalesce:
+    """Of a cluster, in a query of clusters; those of its pools are rows of their own."""
+    own = HardwareQueue.objects.filter(cluster=OuterRef("pk"), model="")
+    return Coalesce(Subquery(own.values("queue_state")), Value(QueueState.OPEN.value))
+
+
+def closed_queues(*, cluster_id: UUID) -> tuple[HardwareQueue, ...]:
+    """Those of the cluster and its pools that are not open, the cluster's first. One query."""
+    rows = HardwareQueue.objects.filter(cluster=cluster_id).exclude(queue_state=QueueState.OPEN)
+    return tuple(rows.select_related("cluster").order_by("model"))
+
+
+def queues(*, cluster: Cluster) -> tuple[HardwareQueue, ...]:
+    """That of the cluster, then those of its pools by model; some are no rows yet. Two queries."""
+    found = {row.model: row for row in cluster.queues.select_related("cluster")}
+    there = Device.objects.filter(_PRESENT, node__cluster=cluster, node__gone_at__isnull=True)
+    models = {"", *found, *there.values_list("model", flat=True).distinct()}
+    return tuple(
+        found.get(model) or HardwareQueue(cluster=cluster, model=model) for model in sorted(models)
+    )
+
+
 def clusters() -> QuerySet[Cluster]:
-    """Every cluster with `node_count` and `device_count` of what is there; order them by id."""
+    """Every cluster with its `queue_state`, and `node_count` and `device_count` of what is there;
+    order them by id."""
     nodes = Q(nodes__gone_at__isnull=True)
     return Cluster.objects.annotate(
+        queue_state=queue_state(),
         node_count=Count("nodes", filter=nodes, distinct=True),
         device_count=Count(
             "nodes__devices", filter=nodes & Q(nodes__devices__gone_at__isnull=True), distinct=True

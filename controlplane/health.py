@@ -28,7 +28,16 @@ from scheduler.core.failures import FailureClass
 from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.core.reasons import FaultKind
 from scheduler.models import LIVE, CycleRecord, InvariantCheck, Operation, SchedulerLease, Workload
-from scheduler.selectors import budgets, checks, elastic, gates, idleness, losses, pools
+from scheduler.selectors import (
+    budgets,
+    checks,
+    elastic,
+    gates,
+    idleness,
+    losses,
+    pools,
+    queues,
+)
 from scheduler.selectors.losses import PREEMPTED
 from tenants import access
 from tenants.access import Action
@@ -134,6 +143,7 @@ class Counts(Collector):
         for when, count in quotas.enforced_counts(at=clock.now()).items():
             enforced.add_metric([when], count)
         yield enforced
+        yield _of_queues()
         yield from _of_failures()
         yield from _of_check(checks.newest())
         yield from _of_cycle(waiting=counted.get(State.PENDING.value, 0))
@@ -141,6 +151,18 @@ class Counts(Collector):
         yield from _of_pools()
         yield from _of_budgets()
         yield from _of_gates()
+
+
+def _of_queues() -> Metric:
+    """Of every kind, also where none is closed."""
+    closed = GaugeMetricFamily(
+        "berth_queues_closed",
+        "Queues that are held or draining, by whose they are.",
+        labels=["of", "state"],
+    )
+    for (of, state), count in queues.closed_counts().items():
+        closed.add_metric([of, state], count)
+    return closed
 
 
 def _of_failures() -> Iterable[Metric]:

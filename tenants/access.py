@@ -251,6 +251,14 @@ def get_or_404[M: Model](queryset: QuerySet[M], *, actor: Actor, id: UUID) -> M:
     return row
 
 
+def allowed_for_tenant(actor: Actor, action: Action, *, tenant: Tenant) -> bool:
+    """Whether the actor may do this to what belongs to the tenant itself."""
+    bound = actor.token is not None and actor.token.project_id is not None
+    roles = actor.roles_at(tenant_id=tenant.id)
+    permitted = any(action in ROLE_ACTIONS[role] for role in roles)
+    return permitted and not bound and action in actor.ceiling
+
+
 def authorize_tenant(actor: Actor, action: Action, *, tenant: Tenant) -> None:
     """For what belongs to a tenant itself: its projects, its members.
 
@@ -258,10 +266,7 @@ def authorize_tenant(actor: Actor, action: Action, *, tenant: Tenant) -> None:
     """
     if not tenants_for_actor(actor).filter(id=tenant.id).exists():
         raise NotFound("There is no such tenant.")
-    bound = actor.token is not None and actor.token.project_id is not None
-    roles = actor.roles_at(tenant_id=tenant.id)
-    permitted = any(action in ROLE_ACTIONS[role] for role in roles)
-    if bound or action not in actor.ceiling or not permitted:
+    if not allowed_for_tenant(actor, action, tenant=tenant):
         raise NotAllowed(f"Your role in {tenant.name} does not permit: {action.value}.")
 
 

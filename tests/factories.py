@@ -18,9 +18,11 @@ from clusters.models import (
     DeviceSlice,
     Flavor,
     FlavorKind,
+    HardwareQueue,
     Isolation,
     Node,
 )
+from controlplane.kernel.queues import QueueState
 from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.models import (
     Attempt,
@@ -131,6 +133,20 @@ def cpu_flavor(name: str = "cpu") -> Flavor:
 def cluster(name: str = "north", **fields: Any) -> Cluster:
     fields.setdefault("state", ClusterState.ACTIVE)
     return Cluster.objects.create(name=name, created_at=AT, seen_at=AT, **fields)
+
+
+def close(
+    of: Cluster, model: str = "", state: QueueState = QueueState.HELD, note: str = "New racks."
+) -> HardwareQueue:
+    """Hold, or drain, the cluster, or its pool of the model."""
+    return HardwareQueue.objects.create(
+        cluster=of,
+        model=model,
+        queue_state=state,
+        queue_note=note,
+        queue_changed_at=AT,
+        queue_changed_by="oz",
+    )
 
 
 def node(within: Cluster, name: str = "n1", *, gpus: int = 8, **fields: Any) -> Node:

@@ -12,6 +12,7 @@ from clusters.models.flavor import (
     Placing,
 )
 from clusters.models.node import Node
+from clusters.models.queue import HardwareQueue
 
 __all__ = [
     "SEVENTHS",
@@ -24,6 +25,7 @@ __all__ = [
     "Flavor",
     "FlavorKind",
     "FlavorPart",
+    "HardwareQueue",
     "Isolation",
     "Node",
     "Placing",

@@ -11,7 +11,6 @@ class ClusterState(models.TextChoices):
     ACTIVE = "active"
     DEGRADED = "degraded"  # silent for a minute: nothing new is placed
     LOST = "lost"  # silent for ten: its placements are unknown, and kept
-    DRAINING = "draining"  # an operator wants nothing new here
 
 
 class Cluster(Row):
@@ -39,7 +38,9 @@ class Cluster(Row):
     class Meta:
         constraints = [
             models.CheckConstraint(
-                condition=Q(state__in=ClusterState.values), name="cluster_state_known"
+                # "draining" is what versions before wrote for a queue that is held.
+                condition=Q(state__in=[*ClusterState.values, "draining"]),
+                name="cluster_state_known",
             )
         ]
 

@@ -1,16 +1,15 @@
-"""Clusters themselves: registering, draining, hearing from, falling silent."""
+"""Clusters themselves: registering, hearing from, falling silent."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
-from uuid import UUID
 
 from django.db import IntegrityError, connection, transaction
 
 from clusters.models import Cluster, ClusterState
 from clusters.port import ClusterVersion
 from controlplane.audit import services as audit
-from controlplane.kernel import hints, text
+from controlplane.kernel import text
 from controlplane.kernel.errors import Conflict, Invalid
 
 DEGRADED_S = 60
@@ -42,63 +41,6 @@ def register(*, name: str, region: str, actor: str, actor_name: str, at: datetim
     return cluster
 
 
-def drain(*, cluster: Cluster, actor: str, actor_name: str, at: datetime) -> None:
-    """Nothing new starts there; what runs goes on. Raises Conflict when it is draining already."""
-    _move(
-        "UPDATE clusters_cluster c SET state = 'draining' FROM"
-        " (SELECT id, state FROM clusters_cluster WHERE id = %s FOR NO KEY UPDATE) was"
-        " WHERE c.id = was.id AND was.state <> 'draining' RETURNING was.state, c.state",
-        [cluster.id],
-        cluster=cluster,
-        action="cluster.drain",
-        refusal=f"{cluster.name} is draining already.",
-        by=(actor, actor_name),
-        at=at,
-    )
-
-
-def resume(*, cluster: Cluster, actor: str, actor_name: str, at: datetime) -> None:
-    """It may take work again, in the state that its silence makes of it.
-
-    Raises Conflict when it is not draining.
-    """
-    _move(
-        "UPDATE clusters_cluster SET state = CASE WHEN seen_at IS NULL THEN 'new'"
-        " WHEN seen_at < clock_timestamp() - %s * interval '1 second' THEN 'lost'"
-        " WHEN seen_at < clock_timestamp() - %s * interval '1 second' THEN 'degraded'"
-        " ELSE 'active' END WHERE id = %s AND state = 'draining' RETURNING 'draining', state",
-        [LOST_S, DEGRADED_S, cluster.id],
-        cluster=cluster,
-        action="cluster.resume",
-        refusal=f"{cluster.name} is not draining.",
-        by=(actor, actor_name),
-        at=at,
-    )
-
-
-def _move(
-    compare_and_set: str,
-    arguments: Sequence[UUID | int],
-    *,
-    cluster: Cluster,
-    action: str,
-    refusal: str,
-    by: tuple[str, str],
-    at: datetime,
-) -> None:
-    """One statement that answers (before, after), or no row: then it is refused. `by` is the
-    actor's label and name."""
-    with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute(compare_and_set, arguments)
-            moved = cursor.fetchone()
-        if moved is None:
-            raise Conflict(refusal)
-        before, after = moved
-        _record(cluster, action, {"state": before}, {"state": after}, by=by, at=at)
-        hints.hint(hints.CYCLE)
-
-
 def _record(
     cluster: Cluster,
     action: str,
@@ -113,11 +55,11 @@ def _record(
 
 
 def heard(*, cluster: Cluster) -> None:
-    """Its nodes and pods are known as of now: not silent. A draining cluster stays draining."""
+    """Its nodes and pods are known as of now: not silent."""
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE clusters_cluster SET seen_at = clock_timestamp(), last_error = '',"
-            " state = CASE WHEN state = 'draining' THEN state ELSE 'active' END WHERE id = %s",
+            " state = 'active' WHERE id = %s",
             [cluster.id],
         )
 

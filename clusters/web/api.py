@@ -1,6 +1,5 @@
 """Endpoints about hardware: clusters, nodes, devices, flavors. Everybody reads, operators add."""
 
-from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
@@ -9,11 +8,12 @@ from rest_framework.response import Response
 
 from clusters import selectors
 from clusters.models import FlavorKind, Isolation, Placing
-from clusters.services import clusters, flavors
+from clusters.services import clusters, flavors, queues
 from clusters.web import serializers as s
 from controlplane.api.pagination import Keyset
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView, many
+from controlplane.kernel.queues import QueueState
 from tenants import access
 from tenants.access import Action
 
@@ -74,47 +74,44 @@ class ClusterApi(ApiView):
         return Response(s.ClusterOut(selectors.cluster(id=id)).data)
 
 
-def _moved(view: ApiView, id: UUID, move: Callable[..., None]) -> Response:
-    """The cluster after that service has changed its state."""
-    view.no_body()
-
-    def make() -> Out:
-        access.authorize_fleet(view.actor, Action.OPERATE)
-        move(
-            cluster=selectors.cluster(id=id),
-            actor=view.actor.label,
-            actor_name=view.actor.name,
-            at=view.at,
-        )
-        return s.ClusterOut(selectors.cluster(id=id)).data
-
-    return view.once(make, status=200)
-
-
-class DrainApi(ApiView):
+class QueuesApi(ApiView):
     @operation(
-        "clusters_drain",
+        "clusters_queues",
         tag="clusters",
-        summary="Start nothing new in a cluster; what runs there goes on (fleet operators)",
-        answers={200: s.ClusterOut},
+        summary="Whether new work starts in a cluster, and in each of its pools",
+        answers={200: s.HardwareQueueOut(many=True)},
+        problems=(404,),
+    )
+    def get(self, request: Request, id: UUID) -> Response:
+        self.query()
+        found = selectors.queues(cluster=selectors.cluster(id=id))
+        return Response(s.HardwareQueueOut(found, many=True).data)
+
+    @operation(
+        "clusters_move_queue",
+        tag="clusters",
+        summary="Hold, drain or open a cluster, or one of its pools (fleet operators)",
+        takes=s.HardwareQueueIn,
+        answers={200: s.HardwareQueueOut},
         problems=(404, 409),
         keyed=True,
     )
     def post(self, request: Request, id: UUID) -> Response:
-        return _moved(self, id, clusters.drain)
+        def make() -> Out:
+            access.authorize_fleet(self.actor, Action.OPERATE)
+            body = self.body(s.HardwareQueueIn)
+            moved = queues.move(
+                cluster=selectors.cluster(id=id),
+                model=body["model"],
+                state=QueueState(body["state"]),
+                note=body["note"],
+                actor=self.actor.label,
+                actor_name=self.actor.name,
+                at=self.at,
+            )
+            return s.HardwareQueueOut(moved).data
 
-
-class ResumeApi(ApiView):
-    @operation(
-        "clusters_resume",
-        tag="clusters",
-        summary="Let a draining cluster take work again (fleet operators)",
-        answers={200: s.ClusterOut},
-        problems=(404, 409),
-        keyed=True,
-    )
-    def post(self, request: Request, id: UUID) -> Response:
-        return _moved(self, id, clusters.resume)
+        return self.once(make, status=200)
 
 
 class NodesApi(ApiView):

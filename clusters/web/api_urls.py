@@ -7,8 +7,7 @@ from clusters.web import api
 urlpatterns = [
     path("clusters", api.ClustersApi.as_view(), name="clusters"),
     path("clusters/<uuid:id>", api.ClusterApi.as_view(), name="cluster"),
-    path("clusters/<uuid:id>/drain", api.DrainApi.as_view(), name="cluster-drain"),
-    path("clusters/<uuid:id>/resume", api.ResumeApi.as_view(), name="cluster-resume"),
+    path("clusters/<uuid:id>/queues", api.QueuesApi.as_view(), name="cluster-queues"),
     path("nodes", api.NodesApi.as_view(), name="nodes"),
     path("devices", api.DevicesApi.as_view(), name="devices"),
     path("flavors", api.FlavorsApi.as_view(), name="flavors"),

@@ -68,7 +68,9 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
     held = hardware.revision(cluster_id=facts.id)
     at = clock.now()
     figures = pools.newest(cluster_id=facts.id, at=at)
-    rev = revision(facts, held, chosen, [one.id for one in figures], minute(at))
+    closed = selectors.closed_queues(cluster_id=facts.id)
+    moved = [(one.model, one.queue_changed_at) for one in closed]
+    rev = revision(facts, held, chosen, [one.id for one in figures], moved, minute(at))
     same = unchanged(request, rev)
     if same is not None:
         return same
@@ -76,6 +78,7 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
     totals = _totals().get(facts.id, ())
     context = {
         "cluster": facts,
+        "closed": closed,
         "may_operate": actor.permits_everywhere(Action.OPERATE),
         "totals": totals,
         "pools": cards(cluster_id=facts.id, newest=figures, at=at),
@@ -122,7 +125,7 @@ def _map(actor: Actor, facts: ClusterFacts, nodes: Sequence[NodeFacts]) -> Devic
                     )
                     for node in shown
                 ],
-                state="" if facts.state == "active" else facts.state,
+                state="" if facts.standing == "active" else facts.standing,
             )
         ],
     )

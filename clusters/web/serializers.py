@@ -8,7 +8,8 @@ from rest_framework import serializers
 
 from clusters.models import ClusterState, DeviceMode, FlavorKind, Isolation, Placing
 from clusters.services import clusters, flavors
-from controlplane.api.fields import Id, Integer, StrictSerializer, Text
+from controlplane.api.fields import Id, Integer, QueueStateIn, StrictSerializer, Text
+from controlplane.kernel.queues import QueueState
 
 type Rows = Any  # plain rows
 
@@ -22,6 +23,7 @@ class ClusterOut(serializers.Serializer[Rows]):
     name = serializers.CharField()
     region = serializers.CharField(allow_blank=True)
     state = serializers.ChoiceField(choices=CLUSTER_STATES)
+    queue_state = serializers.ChoiceField(choices=QueueState.values)
     version = serializers.CharField(allow_blank=True)
     simulated = serializers.BooleanField()
     seen_at = serializers.DateTimeField(allow_null=True)
@@ -35,6 +37,26 @@ class ClusterIn(StrictSerializer):
         help_text="Its credential's file is called so too.",
     )
     region = Text(max_length=clusters.MAX_REGION, required=False, default="", allow_blank=True)
+
+
+class HardwareQueueOut(serializers.Serializer[Rows]):
+    """Where it is held nothing new starts; where it is draining what runs gives way, too."""
+
+    model = serializers.CharField(allow_blank=True, help_text="Empty: that of the whole cluster.")
+    queue_state = serializers.ChoiceField(choices=QueueState.values)
+    queue_note = serializers.CharField(allow_blank=True, help_text="Why it was moved there.")
+    queue_changed_at = serializers.DateTimeField(allow_null=True)
+    queue_changed_by = serializers.CharField(allow_blank=True)
+
+
+class HardwareQueueIn(QueueStateIn):
+    model = Text(
+        max_length=80,
+        required=False,
+        default="",
+        allow_blank=True,
+        help_text="The pool of that model; without one the whole cluster.",
+    )
 
 
 class NodeOut(serializers.Serializer[Rows]):

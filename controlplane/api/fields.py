@@ -12,6 +12,7 @@ from rest_framework import serializers
 
 from controlplane.kernel import text
 from controlplane.kernel.errors import no_such_field
+from controlplane.kernel.queues import MAX_NOTE, QueueState
 
 BIGINT_MAX = 2**63 - 1
 _FLOATS_ARE_WHOLE = 2.0**53
@@ -159,3 +160,16 @@ def pointers_to_query(details: Any) -> Iterator[tuple[str, str, str]]:  # Any: D
     for name, found in details.items():
         for each in found:
             yield name, str(each["code"]).replace("_", "-"), str(each["message"])
+
+
+class QueueStateIn(StrictSerializer):
+    """Where a queue is moved to, whosever it is."""
+
+    state = serializers.ChoiceField(choices=QueueState.values)
+    note = Text(
+        max_length=MAX_NOTE,
+        required=False,
+        default="",
+        allow_blank=True,
+        help_text="Why; wanted unless the queue is opened.",
+    )

@@ -8,9 +8,11 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from clusters.models import Cluster, ClusterState
+from clusters.selectors import queue_state
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.htmx import page, partial, revision, ten_seconds, unchanged
+from controlplane.kernel.queues import QueueState
 from scheduler.core.lifecycle import HOLDING, State
 from scheduler.selectors import accrual, listing, workloads
 from scheduler.selectors.listing import Line
@@ -35,8 +37,8 @@ class Spending:
 @dataclass(frozen=True, slots=True)
 class Board:
     """The page's facts. `spending` is None without a role that sees any; `to_decide` are requests
-    that the actor may decide; `clusters` those not active with their state and when they were last
-    heard of."""
+    that the actor may decide; `clusters` those that take nothing new with their state, or their
+    queue's, and when they were last heard of."""
 
     running_count: int
     starting_count: int
@@ -83,9 +85,11 @@ def _board(actor: Actor, at: datetime) -> Board:
         to_decide=tuple(one for one in open_requests if one.may_decide)[:SHOWN],
         own_request_count=sum(1 for one in open_requests if one.own),
         clusters=tuple(
-            Cluster.objects.exclude(state=ClusterState.ACTIVE)
+            (name, state if state != ClusterState.ACTIVE else queue, seen_at)
+            for name, state, queue, seen_at in Cluster.objects.annotate(queue=queue_state())
+            .exclude(state=ClusterState.ACTIVE, queue=QueueState.OPEN)
             .order_by("name")
-            .values_list("name", "state", "seen_at")
+            .values_list("name", "state", "queue", "seen_at")
         ),
         project_count=people.projects(actor=actor).count(),
     )

@@ -9,15 +9,15 @@ from scheduler.core.draft import Draft
 from scheduler.core.guarantees import BORROWED, guarantor, tier_of
 from scheduler.core.limits import (
     Limits,
-    Outage,
     because,
     room_numbers,
     why_no_fit,
 )
 from scheduler.core.memory import Memory
+from scheduler.core.outage import Outage
 from scheduler.core.place import clusters_for, place_gang, would_place
 from scheduler.core.plan import Admit, Landing, Place
-from scheduler.core.reasons import Reason, ReasonCode
+from scheduler.core.reasons import Reason, ReasonCode, listed
 from scheduler.core.request import Option, Request
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import PendingView, Snapshot
@@ -339,16 +339,19 @@ class Admission:
         if hopeless is not None:
             return hopeless
         numbers = room_numbers(draft=self.draft, pending=pending, request=request, option=option)
-        out = self._outage.numbers(pending=pending, request=request, option=option)
-        if out:
-            return because(ReasonCode.CLUSTER_UNAVAILABLE, **numbers | out)
+        out = self._outage.why(pending=pending, request=request, option=option)
+        if out is not None:
+            return because(out.code, **numbers | dict(out.numbers))
         if int(numbers["free_milli"]) < int(numbers["asked_milli"]):
             return because(ReasonCode.NO_FREE_CAPACITY, **numbers)
         numbers |= why_no_fit(draft=self.draft, pending=pending, request=request, option=option)
         return because(ReasonCode.NO_FIT, **numbers)
 
     def _why_no_cluster(self, request: Request) -> Reason:
-        accepted = sum(1 for cluster in self._snapshot.clusters if request.accepts(cluster.id))
+        accepted = [one for one in self._snapshot.clusters if request.accepts(one.id)]
         if not accepted:
             return because(ReasonCode.NO_MATCHING_FLAVOR, clusters_count=0)
-        return because(ReasonCode.CLUSTER_UNAVAILABLE, clusters_count=accepted)
+        held = sorted(cluster.name for cluster in accepted if cluster.held)
+        if held:
+            return because(ReasonCode.HARDWARE_HELD, held=listed(f"cluster {one}" for one in held))
+        return because(ReasonCode.CLUSTER_UNAVAILABLE, clusters_count=len(accepted))

@@ -1,18 +1,21 @@
 """What keeps a workload from starting whatever there is room for."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from scheduler.core.limits import because
-from scheduler.core.reasons import Reason, ReasonCode
+from scheduler.core.reasons import Reason, ReasonCode, listed
 from scheduler.core.snapshot import PendingView, Snapshot
 from scheduler.core.units import ProjectId, WorkloadId
 from scheduler.core.waits import GateView
 
 
-def why_blocked(*, pending: PendingView, closed: Collection[ProjectId], at: int) -> Reason | None:
-    """The first reason, None when there is none. Of the `closed` projects nothing starts."""
+def why_blocked(
+    *, pending: PendingView, closed: Mapping[ProjectId, str], at: int
+) -> Reason | None:
+    """The first reason, None when there is none. Of the `closed` projects nothing starts: who is
+    held is told of each."""
     if pending.project in closed:
-        return because(ReasonCode.QUEUE_HELD)
+        return because(ReasonCode.QUEUE_HELD, held=closed[pending.project])
     if pending.gate is not None:
         return _gated(pending.gate)
     unmet = pending.waits_for
@@ -44,7 +47,7 @@ def blocked(
 ) -> dict[WorkloadId, Reason]:
     """All of them, in any order. `doubtful` tells, from the closed projects, who may be; None
     where nobody knows."""
-    closed = {queue.project for queue in snapshot.queues if queue.held}
+    closed = {queue.project: listed(queue.held_by) for queue in snapshot.queues if queue.held}
     looked_at = snapshot.pending if doubtful is None else doubtful(closed)
     found = {p.id: why_blocked(pending=p, closed=closed, at=snapshot.at) for p in looked_at}
     return {id: reason for id, reason in found.items() if reason is not None}

@@ -30,7 +30,7 @@ class CheckCode(StrEnum):
 
     SOUND = "sound"  # what is stored of it does not contradict itself
     ADMITTING = "admitting"  # no broken promise has stopped admission
-    QUEUE = "queue"  # the project's queue is open
+    QUEUE = "queue"  # the project is open, and all tenants above it
     GATES = "gates"  # all its gates are open
     DEPENDENCIES = "dependencies"  # what it waits for by its own wish has ended
     RETRY = "retry"  # after a failed start enough time has passed
@@ -45,6 +45,7 @@ class CheckCode(StrEnum):
     FLEET_QUOTA = "fleet-quota"  # what all lend together
     CLUSTERS = "clusters"  # an accepted cluster takes new work
     HARDWARE = "hardware"  # empty, an accepted cluster could hold it
+    HELD = "held"  # it does not lack clusters and pools that are held
     OUTAGES = "outages"  # it does not lack what is out of service now
     FREE = "free"  # enough of the flavor is free in one cluster
     DOMAIN = "domain"  # all pods, or those of a pod set, fit in domains of the topology
@@ -79,6 +80,7 @@ BY_OPTION: Mapping[ReasonCode, CheckCode] = {
     ReasonCode.RUN_TIME_UNKNOWN: CheckCode.BUDGET,
     ReasonCode.NO_MATCHING_FLAVOR: CheckCode.HARDWARE,
     ReasonCode.EXCEEDS_CAPACITY: CheckCode.HARDWARE,
+    ReasonCode.HARDWARE_HELD: CheckCode.HELD,
     ReasonCode.CLUSTER_UNAVAILABLE: CheckCode.OUTAGES,
     ReasonCode.NO_FREE_CAPACITY: CheckCode.FREE,
     ReasonCode.NO_FIT: CheckCode.FIT,
@@ -88,6 +90,9 @@ BY_OPTION: Mapping[ReasonCode, CheckCode] = {
 
 _VAIN = HOPELESS | {ReasonCode.BUDGET_USED, ReasonCode.RUN_TIME_UNKNOWN}
 """No eviction makes up for these."""
+
+_OF_CLUSTERS = (CheckCode.HARDWARE, CheckCode.HELD, CheckCode.OUTAGES)
+"""Where no accepted cluster has or takes anything, CLUSTERS fails instead."""
 
 _MEASURES: Mapping[CheckCode, tuple[str, str, Unit]] = {
     CheckCode.GATES: ("gates_count", "", Unit.COUNT),
@@ -180,7 +185,7 @@ def fails_at(reason: Reason) -> CheckCode:
     if shared is not None:
         return shared
     code, numbers = BY_OPTION[reason.code], dict(reason.numbers)
-    if code in (CheckCode.HARDWARE, CheckCode.OUTAGES) and "flavor" not in numbers:
+    if code in _OF_CLUSTERS and "flavor" not in numbers:
         return CheckCode.CLUSTERS
     if "guaranteed_milli" in numbers:
         return CheckCode.FIRM
@@ -286,7 +291,7 @@ def _quota_rows(
 
 def _room_rows(pending: PendingView) -> Iterator[Check]:
     asked = pending.topology, *(pod_set.topology for pod_set in pending.pod_sets)
-    for code in (CheckCode.CLUSTERS, CheckCode.HARDWARE, CheckCode.OUTAGES, CheckCode.FREE):
+    for code in (CheckCode.CLUSTERS, *_OF_CLUSTERS, CheckCode.FREE):
         yield Check(code, passed=True)
     levels = [topology.level for topology in asked if topology is not None and topology.required]
     if levels:

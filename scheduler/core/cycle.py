@@ -59,7 +59,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Cycle", "never_admissible", "plan", "planned"]
 
-_OF_ROOM = {ReasonCode.NO_FREE_CAPACITY, ReasonCode.NO_FIT, ReasonCode.CLUSTER_UNAVAILABLE}
+_OF_ROOM = {
+    ReasonCode.NO_FREE_CAPACITY,
+    ReasonCode.NO_FIT,
+    ReasonCode.HARDWARE_HELD,
+    ReasonCode.CLUSTER_UNAVAILABLE,
+}
 
 LEAST_SWEPT = 256
 """Pending workloads below which filling the arrays of a sweep takes longer than it saves."""

@@ -14,7 +14,7 @@ from scheduler.core.request import Option, Request, Requests
 from scheduler.core.snapshot import FlavorView, PendingView, Snapshot
 from scheduler.core.space import free_milli, largest_beside, largest_free_milli
 from scheduler.core.together import apart, is_bound, why_not_together
-from scheduler.core.units import FlavorId, NodeId, ProjectId
+from scheduler.core.units import FlavorId
 
 IN_VAIN = frozenset(
     {
@@ -288,73 +288,3 @@ def binding_numbers(
                 },
             )
     return {} if tightest is None else tightest[1]
-
-
-class Outage:
-    """Clusters and nodes that take nothing new: would it start if they did?
-
-    Built when first asked, once a plan: it is another draft of the whole fleet. A sick device is
-    no outage: its node takes other work.
-    """
-
-    def __init__(self, snapshot: Snapshot, memory: Memory) -> None:
-        self._snapshot = snapshot
-        self._memory = memory
-        self._out = {
-            node.id: cluster.usable
-            for cluster in snapshot.clusters
-            for node in cluster.nodes
-            if not (cluster.usable and node.usable)
-        }
-        self._whole: Draft | None = None
-        self._started: list[tuple[ProjectId, Place]] = []
-
-    def __bool__(self) -> bool:
-        """Whether anything is out."""
-        return bool(self._out)
-
-    def started(self, project: ProjectId, places: tuple[Place, ...]) -> None:
-        """The plan starts something: that is held here too."""
-        if self._out:
-            self._started += [(project, place) for place in places]
-
-    def numbers(
-        self, *, pending: PendingView, request: Request, option: Option
-    ) -> dict[str, int | str]:
-        """Clusters that are out and would take it, and nodes out of a cluster that would, counted;
-        {} when what is out is not what it lacks."""
-        if not self._out:
-            return {}
-        draft = self._draft()
-        clusters = nodes = 0
-        for places in would_place(draft=draft, pending=pending, request=request, option=option):
-            used = {place.node for place in places if place.node in self._out}
-            if used:
-                of_cluster = self._is_cluster_out(used)
-                clusters += of_cluster
-                nodes += 0 if of_cluster else len(used)
-        return {"clusters_count": clusters, "nodes_count": nodes} if clusters or nodes else {}
-
-    def _is_cluster_out(self, nodes: set[NodeId]) -> bool:
-        """Nodes of one cluster: whether all of it is out, and not the nodes alone."""
-        return not all(self._out[node] for node in nodes)
-
-    def _draft(self) -> Draft:
-        if self._whole is None:
-            clusters = tuple(
-                replace(
-                    cluster,
-                    usable=True,
-                    nodes=tuple(
-                        node if node.usable else replace(node, usable=True)
-                        for node in cluster.nodes
-                    ),
-                )
-                for cluster in self._snapshot.clusters
-            )
-            whole, holding = replace(self._snapshot, clusters=clusters), self._snapshot.holding
-            self._whole = self._memory.draft("outage", snapshot=whole, holding=holding)
-        for project, place in self._started:
-            self._whole.add(project=project, holder=place)
-        self._started.clear()
-        return self._whole

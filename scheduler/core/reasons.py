@@ -1,5 +1,6 @@
 """Why a workload is not placed, and why one is preempted: closed enums with numbers, as values."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -17,10 +18,11 @@ class ReasonCode(StrEnum):
     NO_FREE_CAPACITY = "no-free-capacity"  # the accepted clusters are full
     WAITING_FOR_PREEMPTION = "waiting-for-preemption"  # victims are being evicted for it
     BEHIND = "behind"  # the same queue's head comes first
-    CLUSTER_UNAVAILABLE = "cluster-unavailable"  # accepted clusters lost, degraded, draining
+    CLUSTER_UNAVAILABLE = "cluster-unavailable"  # accepted clusters lost, degraded
+    HARDWARE_HELD = "hardware-held"  # it would fit in a cluster or pool whose queue is held
     BACKOFF = "backoff"  # a failed start is retried later
     ADMISSION_STOPPED = "admission-stopped"  # it would start, were a promise not broken
-    QUEUE_HELD = "queue-held"  # nothing of its project starts, until somebody opens the queue
+    QUEUE_HELD = "queue-held"  # nothing of its project, or of a tenant above it, starts
     RESERVED = "reserved"  # it might still run when what it would hold is kept for others
     ROOM_KEPT = "room-kept"  # it has waited so long that what it needs first is kept for it
     KEPT_FOR_OTHERS = "kept-for-others"  # it would fit, were that not kept for who waited longer
@@ -136,14 +138,18 @@ _SENTENCES: dict[ReasonCode, str] = {
     ),
     ReasonCode.BEHIND: "Other workloads start first ({admitted} in this cycle).",
     ReasonCode.CLUSTER_UNAVAILABLE: (
-        "Accepted clusters that are lost, degraded or draining: {clusters}; no other is accepted."
+        "Accepted clusters that are lost or degraded: {clusters}; no other is accepted."
     ),
     ReasonCode.BACKOFF: "The last start failed; it is tried again in {retry_in} s.",
     ReasonCode.INVALID: "What is known of it contradicts itself: {fault}.",
     ReasonCode.ADMISSION_STOPPED: (
         "It fits, but nothing new starts while an operator looks into a broken promise."
     ),
-    ReasonCode.QUEUE_HELD: "The project's queue is held: nothing starts until it is opened again.",
+    ReasonCode.HARDWARE_HELD: (
+        "Held, so that nothing new starts there until it is opened again: {held}. No other cluster"
+        " that is accepted takes new work."
+    ),
+    ReasonCode.QUEUE_HELD: "Held, so that nothing starts until it is opened again: {held}.",
     ReasonCode.RESERVED: (
         "It would run into a reservation: {opens} {kept} {flavor} are kept for others, and with it"
         " {lacking} of them would be missing. With a run-time limit that ends before it may start."
@@ -213,6 +219,10 @@ _OUT = (
     "{asked} {flavor} asked, {free} free in one cluster that takes new work. It would fit where"
     " none is taken now: {outages}."
 )
+_ELSEWHERE_HELD = (
+    "{asked} {flavor} asked, {free} free in one cluster that takes new work. It would fit where"
+    " nothing new starts until it is opened again: {held}."
+)
 _BINDS = {
     ReasonCode.EXCEEDS_CAPACITY: (
         "Larger than the hardware in {binds}: {pods} asked; even empty, one node with {flavor} has"
@@ -261,6 +271,8 @@ def describe(reason: Reason) -> str:
     if reason.code is ReasonCode.CLUSTER_UNAVAILABLE and "flavor" in words:
         sentence = _OUT
         words["outages"] = _outages(milli)
+    if reason.code is ReasonCode.HARDWARE_HELD and "flavor" in words:
+        sentence = _ELSEWHERE_HELD
     if "guaranteed" in words:
         sentence = _FIRM.get(reason.code, sentence)
     elif reason.code is ReasonCode.NEVER_ADMISSIBLE and not most:
@@ -333,19 +345,24 @@ def _tell_gate(words: _Words, milli: dict[str, int]) -> str:
     return more
 
 
+def listed(names: Iterable[str]) -> str:
+    """As a number of a reason has several names: in their order."""
+    return ", ".join(names)
+
+
 def moment(at: int) -> str:
     """A second since the epoch, as a reader of UTC has it."""
     return datetime.fromtimestamp(min(max(at, 0), _LAST), UTC).strftime("%-d %b %Y %H:%M (UTC)")
 
 
 def _outages(milli: dict[str, int]) -> str:
-    """In words: clusters are lost, degraded or draining, nodes not ready or cordoned."""
+    """In words: clusters are lost or degraded, nodes not ready or cordoned."""
     found = []
     for one, many in (("cluster", "clusters"), ("node", "nodes")):
         count = milli.get(f"{many}_count", 0)
         if count:
             found.append(f"{count} {one if count == 1 else many}")
-    kinds = "lost, degraded or draining" if milli.get("clusters_count") else "not ready"
+    kinds = "lost or degraded" if milli.get("clusters_count") else "not ready"
     return f"{' and '.join(found)} {kinds}"
 
 

@@ -84,7 +84,8 @@ class DeviceView:
     """One device. `shares` names the isolation that its shares give, None when it can't be shared;
     each of them takes whole ones of its `replicas`, 1 to 1000.
 
-    A device that is not `usable` (sick, or gone from allocatable) takes nothing new.
+    A device that is not `usable` (sick, gone from allocatable, or of a pool that is held) takes
+    nothing new.
     """
 
     id: DeviceId
@@ -116,12 +117,15 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """`usable` is False while it is degraded, lost or draining: it takes nothing new."""
+    """`usable` is False while it is degraded, lost or held: it takes nothing new. `held`: it
+    would, were its queue open. Of `held_models` the pool is held: no device of them is usable."""
 
     id: ClusterId
     name: str
     nodes: tuple[NodeView, ...]
     usable: bool = True
+    held: bool = False
+    held_models: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,20 +180,25 @@ class CapsView:
 @dataclass(frozen=True, slots=True)
 class QueueView:
     """A project's queue. Usage is not stored: it follows from `Snapshot.holding`; `past` is what
-    was used before. Of one that is `held` nothing starts. `caps` None has none. No workload of it
-    is evicted before it has run for `min_run_time_s`. What is idle for `idle_timeout_s`, None is
-    for ever, is freed, `idle_warning_s` after it was told at the soonest."""
+    was used before. `held_by` names who of itself and those above it is held: while any is,
+    nothing of it starts. `caps` None has none. No workload of it is evicted before it has run for
+    `min_run_time_s`. What is idle for `idle_timeout_s`, None is for ever, is freed,
+    `idle_warning_s` after it was told at the soonest."""
 
     project: ProjectId
     cohort: CohortId | None = None
     weight: int = 1
     quotas: tuple[QuotaView, ...] = ()
     past: tuple[PastView, ...] = ()
-    held: bool = False
+    held_by: tuple[str, ...] = ()
     caps: CapsView | None = None
     min_run_time_s: int = 0
     idle_timeout_s: int | None = None
     idle_warning_s: int = 0
+
+    @property
+    def held(self) -> bool:
+        return bool(self.held_by)
 
 
 @dataclass(frozen=True, slots=True)

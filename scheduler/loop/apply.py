@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.db import IntegrityError, OperationalError, transaction
 
-from controlplane.kernel import bulk, hints
+from controlplane.kernel import bulk, hints, statements
 from controlplane.kernel.crash import crash
 from controlplane.kernel.ids import uuid7
 from scheduler.core.fit import Room, let_in
@@ -38,7 +38,7 @@ from scheduler.selectors import fleet, load
 from scheduler.selectors.load import Loaded
 from scheduler.services import stops
 from scheduler.services.transition import Step, transition
-from tenants.models import Project, QueueState
+from tenants.selectors import queues
 from tenants.services import usage
 
 logger = logging.getLogger(__name__)
@@ -185,11 +185,27 @@ def amounts[T: (Admit, Grow)](
     return {(project, UUID(flavor)): amount for (project, flavor), amount in found.items()}
 
 
+# What is locked can neither be closed nor opened until the transaction ends; of tenants, clusters
+# and pools the whole tables are, as one that is open may have no row yet.
+_LOCK = "LOCK TABLE tenants_tenant, clusters_hardwarequeue IN SHARE MODE"
+_OPEN = (
+    "WITH RECURSIVE "  # constants
+    + queues.CLOSED
+    + """
+SELECT p.id FROM tenants_project p JOIN closed c ON c.id = p.tenant_id
+WHERE p.id = ANY(%s) AND p.queue_state = 'open' AND c.above = '{}'
+ORDER BY p.id FOR NO KEY UPDATE OF p
+"""
+)
+
+
 def still_open[T: (Admit, Grow)](batch: Sequence[T], projects: dict[WorkloadId, UUID]) -> list[T]:
-    """Those whose queue nobody has closed since the plan was made, nor can until this is done."""
-    asked = Project.objects.filter(id__in={projects[each.workload] for each in batch})
-    rows = asked.order_by("id").select_for_update(no_key=True).values_list("id", "queue_state")
-    opened = {id for id, state in rows if state == QueueState.OPEN}
+    """Those whose queue nobody has closed since the plan was made, nor can until this is done; nor
+    that of the cluster or pool, as `still_fitting` sees it then."""
+    with statements.cursor() as cursor:
+        cursor.execute(_LOCK)
+        cursor.execute(_OPEN, [sorted({projects[each.workload] for each in batch})])
+        opened = {id for (id,) in cursor.fetchall()}
     return [each for each in batch if projects[each.workload] in opened]
 
 

@@ -11,10 +11,8 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import Q
-from django.db.models.functions import Now
 
 from clusters.models import ClusterState
-from clusters.services.clusters import DEGRADED_S
 from controlplane.kernel import statements
 from controlplane.kernel.crash import crash
 from scheduler.models import Placement
@@ -43,7 +41,7 @@ def tick(*, at: datetime, speed: float = 1.0) -> int:
     due = list(
         Placement.objects.filter(
             Q(metered_until__lt=hour) | Q(metered_until__isnull=True),
-            _heard_of(),
+            attempt__cluster__state=ClusterState.ACTIVE,
             started_at__lt=hour,
             ended_at__isnull=True,
             released_at__isnull=True,
@@ -55,15 +53,6 @@ def tick(*, at: datetime, speed: float = 1.0) -> int:
             crash("M1")
     ledger.charge_unpriced()
     return len(due)
-
-
-def _heard_of() -> Q:
-    """Of clusters whose pods' ends are seen. A draining cluster keeps its state when it falls
-    silent, so that it is asked when it was heard last."""
-    heard = Now() - timedelta(seconds=DEGRADED_S)
-    return Q(attempt__cluster__state=ClusterState.ACTIVE) | Q(
-        attempt__cluster__state=ClusterState.DRAINING, attempt__cluster__seen_at__gte=heard
-    )
 
 
 _UNMETERED = """

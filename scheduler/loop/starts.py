@@ -15,7 +15,6 @@ from scheduler.loop.retry import give_up
 from scheduler.models import LIVE, Attempt, Workload
 
 ACTOR = "system:scheduler"
-_HEARD = (ClusterState.ACTIVE, ClusterState.DRAINING)
 
 
 def give_up_late(*, at: datetime, speed: float = 1.0) -> int:
@@ -31,7 +30,7 @@ def give_up_late(*, at: datetime, speed: float = 1.0) -> int:
         admitted_at__lte=at - timedelta(seconds=most_s) * speed,
     )
     attempts = Attempt.objects.filter(
-        workload__in=late, ended_at__isnull=True, cluster__state__in=_HEARD
+        workload__in=late, ended_at__isnull=True, cluster__state=ClusterState.ACTIVE
     )
     return sum(
         give_up(

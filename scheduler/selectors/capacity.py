@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from clusters.models import Cluster, ClusterState, DeviceMode, Flavor, FlavorKind
+from clusters.models import DeviceMode, Flavor, FlavorKind
 from scheduler.core import mig
 from scheduler.core.equivalents import DEVICE_MILLI
 from scheduler.core.units import ONE_MILLI
-from scheduler.selectors.fleet import rows
+from scheduler.selectors.fleet import ALL, rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Capacity:
     `total_milli` counts usable nodes and devices. What a flavor has free may be free for another
     one too: a device cut on demand is offered to each of its profiles. Of a model's quota, devices
     that hold nothing are free. `usable` is False while the
-    cluster takes nothing new.
+    cluster takes nothing new, or its pool of the model is held.
     """
 
     flavor_id: UUID
@@ -32,6 +32,12 @@ class Capacity:
     usable: bool
 
 
+_CLUSTERS = """
+SELECT c.id, c.state = 'active',
+       array(SELECT model FROM clusters_hardwarequeue q
+             WHERE q.cluster_id = c.id AND q.queue_state <> 'open')
+FROM clusters_cluster c
+"""
 # The mask of a device's taken memory slices, of which a device has eight at most. What is free of
 # a shared device is what shares may ask of its free replicas (core.replicas).
 _DEVICES = """
@@ -95,7 +101,7 @@ class _Devices:
 def by_flavor_and_cluster(*, flavors: Iterable[Flavor]) -> list[Capacity]:
     """Every pair in which the cluster has any of the flavor, in the order of `flavors`. Four
     queries."""
-    states = dict(Cluster.objects.values_list("id", "state"))
+    clusters = rows(_CLUSTERS)
     devices: dict[UUID, list[_Devices]] = {}
     for cluster_id, *facts in rows(_DEVICES):
         devices.setdefault(cluster_id, []).append(_Devices(*facts))
@@ -103,7 +109,7 @@ def by_flavor_and_cluster(*, flavors: Iterable[Flavor]) -> list[Capacity]:
     cores = {cluster_id: (total, free) for cluster_id, total, free in rows(_CORES)}
     found = []
     for flavor in flavors:
-        for cluster_id, state in states.items():
+        for cluster_id, active, held in clusters:
             total, free = _amounts(
                 flavor,
                 devices=devices.get(cluster_id, ()),
@@ -111,7 +117,7 @@ def by_flavor_and_cluster(*, flavors: Iterable[Flavor]) -> list[Capacity]:
                 cores=cores.get(cluster_id, (0, 0)),
             )
             if total:
-                usable = state == ClusterState.ACTIVE
+                usable = active and not {ALL, flavor.model} & set(held)
                 found.append(Capacity(flavor.id, cluster_id, total, free, usable))
     return found
 

@@ -36,7 +36,9 @@ SELECT EXISTS (SELECT FROM scheduler_workload WHERE ended_at IS NULL AND state =
                                AND f.position > 0))
     OR EXISTS (SELECT FROM tenants_quota WHERE enforce_at <= %(at)s)
     OR EXISTS (SELECT FROM tenants_tenantquota WHERE enforce_at <= %(at)s),
-  EXISTS (SELECT FROM tenants_project WHERE queue_state = 'draining'),
+  EXISTS (SELECT FROM tenants_project WHERE queue_state = 'draining')
+    OR EXISTS (SELECT FROM tenants_tenant WHERE queue_state = 'draining')
+    OR EXISTS (SELECT FROM clusters_hardwarequeue WHERE queue_state = 'draining'),
   EXISTS (SELECT FROM scheduler_defragmentation
           WHERE ended_at IS NULL AND starts_at <= %(at)s),
   EXISTS (SELECT FROM scheduler_idleness),

@@ -40,6 +40,7 @@ from scheduler.core.units import (
 )
 from tenants.models import NEVER, Reservation
 from tenants.selectors import idle_limits, run_times
+from tenants.selectors import queues as tenant_queues
 from tenants.selectors.idle_limits import IdleLimit
 from tenants.selectors.past import Past
 
@@ -71,18 +72,24 @@ def flavors() -> tuple[FlavorView, ...]:
 
 
 _QUEUES = (
-    run_times.GRANTED
+    run_times.GRANTED  # noqa: S608  # constants
     + ", "
     + idle_limits.NEAREST
+    + ", "
+    + tenant_queues.CLOSED
     + """
 SELECT p.id::text, p.tenant_id::text, p.weight, q.flavor_id::text, q.nominal_milli,
        q.borrowing_limit_milli, q.lending_limit_milli,
-       ceil(extract(epoch FROM q.enforce_at))::bigint, p.queue_state <> 'open',
+       ceil(extract(epoch FROM q.enforce_at))::bigint,
+       CASE WHEN p.queue_state = 'open' THEN '{}' ELSE ARRAY['project ' || p.name] END
+       || array(SELECT 'tenant ' || t.name FROM unnest(c.above) WITH ORDINALITY AS up (id, nth)
+                JOIN tenants_tenant t ON t.id = up.id ORDER BY up.nth),
        p.max_running, p.user_max_running, p.user_max_gpus_milli,
        coalesce(p.min_run_time_s, g.seconds), coalesce(p.idle_timeout_s, i.timeout_s),
        coalesce(p.idle_warning_s, i.warning_s)
 FROM tenants_project p LEFT JOIN tenants_quota q ON q.project_id = p.id
 LEFT JOIN granted g ON g.id = p.tenant_id LEFT JOIN idle_limit i ON i.id = p.tenant_id
+LEFT JOIN closed c ON c.id = p.tenant_id
 ORDER BY p.id
 """
 )
@@ -96,7 +103,7 @@ def queues(*, past: Past | None = None) -> tuple[QueueView, ...]:
     found: dict[str, QueueView] = {}
     quotas: dict[str, list[QuotaView]] = {}
     for project, tenant, weight, flavor, *told in rows(_QUEUES):
-        *amounts, held, running, by_user, gpus, run_s, idle_s, warning_s = told
+        *amounts, held_by, running, by_user, gpus, run_s, idle_s, warning_s = told
         if project not in found:
             caps = CapsView(running, by_user, gpus)
             limit = idle_limits.of_fleet() if idle_s is None else IdleLimit(idle_s, warning_s)
@@ -105,7 +112,7 @@ def queues(*, past: Past | None = None) -> tuple[QueueView, ...]:
                 CohortId(tenant),
                 weight,
                 past=tuple(pasts.get(project, ())),
-                held=held,
+                held_by=tuple(held_by),
                 caps=None if caps == CapsView() else caps,
                 min_run_time_s=run_times.fleet_s() if run_s is None else run_s,
                 idle_timeout_s=limit.timeout_s or None,
@@ -158,8 +165,11 @@ def cohorts() -> tuple[CohortView, ...]:
     return tuple(found.values())
 
 
+ALL = ""
+"""The model of a queue that is the whole cluster's."""
+
 # Hardware changes seldom and is the larger part of a snapshot, so a worker keeps the last few,
-# keyed by each cluster's inventory revision.
+# keyed by each cluster's inventory revision and by what of it is held.
 _inventories: OrderedDict[tuple[Row, ...], tuple[ClusterView, ...]] = OrderedDict()
 # Of the inventory read last: a node that has not changed stays the same object.
 _nodes: dict[str, NodeView] = {}
@@ -172,9 +182,7 @@ def levels() -> tuple[str, ...]:
 
 def clusters() -> tuple[ClusterView, ...]:
     """Every cluster with its nodes and devices."""
-    key = tuple(
-        rows("SELECT id::text, name, state, inventory_rev FROM clusters_cluster ORDER BY id")
-    )
+    key = tuple((*row, tuple(held)) for *row, held in rows(_CLUSTERS))
     found = _inventories.get(key)  # other threads may take it out meanwhile
     if found is None:
         found = _inventories[key] = _read_inventory(key)
@@ -183,6 +191,12 @@ def clusters() -> tuple[ClusterView, ...]:
     return found
 
 
+_CLUSTERS = """
+SELECT c.id::text, c.name, c.state = 'active', c.inventory_rev,
+       array(SELECT q.model FROM clusters_hardwarequeue q
+             WHERE q.cluster_id = c.id AND q.queue_state <> 'open' ORDER BY q.model)
+FROM clusters_cluster c ORDER BY c.id
+"""
 _NODES = """
 SELECT id::text, cluster_id::text, name, greatest(cpu_milli - foreign_cpu_milli, 0),
        greatest(memory_mib - foreign_memory_mib, 0), ready AND schedulable, share_isolation,
@@ -192,7 +206,10 @@ SELECT id::text, cluster_id::text, name, greatest(cpu_milli - foreign_cpu_milli,
 FROM clusters_node WHERE gone_at IS NULL ORDER BY id
 """
 _DEVICES = """
-SELECT d.id::text, d.node_id::text, d.ordinal, d.model, d.mode, d.usable
+SELECT d.id::text, d.node_id::text, d.ordinal, d.model, d.mode,
+       d.usable AND NOT EXISTS (SELECT FROM clusters_hardwarequeue q
+                                WHERE q.cluster_id = n.cluster_id AND q.model = d.model
+                                  AND q.queue_state <> 'open')
 FROM clusters_device d JOIN clusters_node n ON n.id = d.node_id
 WHERE d.gone_at IS NULL AND n.gone_at IS NULL ORDER BY d.node_id, d.ordinal
 """
@@ -236,6 +253,13 @@ def _read_inventory(key: tuple[Row, ...]) -> tuple[ClusterView, ...]:
         by_cluster.setdefault(cluster, []).append(view)
     _nodes = known
     return tuple(
-        ClusterView(ClusterId(id), name, tuple(by_cluster.get(id, ())), usable=state == "active")
-        for id, name, state, _ in key
+        ClusterView(
+            ClusterId(id),
+            name,
+            tuple(by_cluster.get(id, ())),
+            usable=active and ALL not in held,
+            held=active and ALL in held,
+            held_models=tuple(model for model in held if model != ALL),
+        )
+        for id, name, active, _, held in key
     )

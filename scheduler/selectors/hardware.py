@@ -11,7 +11,9 @@ from django.db import connection
 from django.db.models import Count, Q, QuerySet, Sum
 
 from clusters.models import Cluster, ClusterState, Device, DeviceMode, DeviceSlice, Isolation, Node
+from clusters.selectors import queue_state
 from controlplane.kernel.errors import NotFound
+from controlplane.kernel.queues import QueueState
 from scheduler.core import mig
 from scheduler.core.lifecycle import State
 from scheduler.core.units import ONE_MILLI
@@ -27,12 +29,14 @@ SILENT = frozenset({ClusterState.NEW, ClusterState.DEGRADED, ClusterState.LOST})
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """A cluster in figures. `silent` is True when it was not heard of lately (degraded, lost)."""
+    """A cluster in figures. `silent` is True when it was not heard of lately (degraded, lost);
+    `standing` is its state, or, of one that is active, its queue's while that is not open."""
 
     id: UUID
     name: str
     region: str
     state: str
+    queue_state: str
     version: str
     simulated: bool
     seen_at: datetime | None
@@ -43,6 +47,11 @@ class ClusterFacts:
     device_count: int
     cpu_milli: int
     memory_mib: int
+
+    @property
+    def standing(self) -> str:
+        closed = self.state == ClusterState.ACTIVE and self.queue_state != QueueState.OPEN
+        return self.queue_state if closed else self.state
 
     @property
     def silent(self) -> bool:
@@ -110,7 +119,7 @@ def axis(*, model: str, mode: str) -> int:
 def clusters(*, name: str | None = None) -> tuple[ClusterFacts, ...]:
     """All clusters, or the one of that name. Three queries. Raises NotFound for an unknown
     name."""
-    which = Cluster.objects.order_by("name")
+    which = Cluster.objects.annotate(queue_state=queue_state()).order_by("name")
     rows = list(which.filter(name=name) if name else which)
     if name and not rows:
         raise NotFound("There is no such cluster.")
@@ -140,6 +149,7 @@ def clusters(*, name: str | None = None) -> tuple[ClusterFacts, ...]:
             name=row.name,
             region=row.region,
             state=row.state,
+            queue_state=row.queue_state,
             version=row.version,
             simulated=row.simulated,
             seen_at=row.seen_at,

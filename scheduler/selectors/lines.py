@@ -15,6 +15,7 @@ from scheduler.selectors.standing import Standing
 from tenants import access
 from tenants.access import Actor
 from tenants.models import Project
+from tenants.selectors.queues import ClosedTenant, closed_tenants
 
 SHOWN = 20
 """Workloads listed of each project; the rest is counted."""
@@ -39,7 +40,8 @@ class Queue:
     """A project's pending work, first in line first; `lines` are the first SHOWN of `waiting`, an
     array being one.
 
-    `state` and `note` say whether any of it starts, and if not, why.
+    `state` and `note` say whether any of it starts, and if not, why; so do `closed_tenants`, the
+    nearest first, of those above it.
     """
 
     project_id: UUID
@@ -47,6 +49,7 @@ class Queue:
     tenant: str
     state: str
     note: str
+    closed_tenants: tuple[ClosedTenant, ...]
     waiting: Load
     active: Load
     lines: tuple[Line, ...]
@@ -69,7 +72,7 @@ class Queues:
 
 
 def queues(*, actor: Actor, at: datetime, project: UUID | None = None) -> Queues:
-    """Every project the actor sees that has live work, or just that one. Thirteen queries."""
+    """Every project the actor sees that has live work, or just that one. Fourteen queries."""
     waiting, active = _loads()
     seen = {
         p.id: p
@@ -80,6 +83,7 @@ def queues(*, actor: Actor, at: datetime, project: UUID | None = None) -> Queues
     ]
     wanted.sort(key=lambda p: (p.tenant.name, p.name, str(p.id)))
     lines = _first_lines([p.id for p in wanted if p.id in waiting])
+    closed = closed_tenants()
     stand = standing.standings(projects=wanted, at=at)
     return Queues(
         queues=tuple(
@@ -89,6 +93,7 @@ def queues(*, actor: Actor, at: datetime, project: UUID | None = None) -> Queues
                 tenant=p.tenant.name,
                 state=p.queue_state,
                 note=p.queue_note,
+                closed_tenants=closed.get(p.tenant_id, ()),
                 waiting=waiting.get(p.id, NOTHING),
                 active=active.get(p.id, NOTHING),
                 lines=lines.get(p.id, ()),

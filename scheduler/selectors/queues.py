@@ -1,5 +1,7 @@
 """A project's queue: what waits, in which order, why, and until when probably."""
 
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -8,6 +10,7 @@ from django.db.models.functions import Coalesce
 
 from scheduler.core.lifecycle import UNDER_WAY, State
 from scheduler.models import LIVE, Workload
+from scheduler.selectors.fleet import rows
 from scheduler.selectors.workloads import summarised
 from tenants.models import Project
 
@@ -50,11 +53,43 @@ class UnderWay:
     others: int
 
 
-def under_way(*, project_id: UUID) -> UnderWay:
-    """Those of the project, whose page the caller may see. One query."""
-    rows = Workload.objects.filter(LIVE, project_id=project_id, state__in=sorted(UNDER_WAY))
-    counts = rows.aggregate(
-        stoppable=Count("id", filter=Q(preemptible=True)),
-        others=Count("id", filter=Q(preemptible=False)),
+_COUNTS = {
+    "stoppable": Count("id", filter=Q(preemptible=True), distinct=True),
+    "others": Count("id", filter=Q(preemptible=False), distinct=True),
+}
+
+
+def under_way(of: Q) -> UnderWay:
+    """Those of projects whose page the caller may see. One query."""
+    work = Workload.objects.filter(LIVE, of, state__in=sorted(UNDER_WAY))
+    return UnderWay(**work.aggregate(**_COUNTS))
+
+
+def under_way_in(*, cluster_id: UUID) -> Mapping[str, UnderWay]:
+    """Those of the cluster's pools by model, and of all of it for "". Two queries."""
+    work = Workload.objects.filter(LIVE, state__in=sorted(UNDER_WAY))
+    whole = work.filter(attempts__cluster=cluster_id, attempts__ended_at=None)
+    found = defaultdict(lambda: UnderWay(0, 0), {"": UnderWay(**whole.aggregate(**_COUNTS))})
+    device = "placements__spans__device"
+    held = work.filter(
+        placements__spans__released_at=None,
+        placements__spans__device__node__cluster=cluster_id,
     )
-    return UnderWay(**counts)
+    for model, *counts in held.values_list(f"{device}__model").annotate(**_COUNTS):
+        found[model] = UnderWay(*counts)
+    return found
+
+
+_CLOSED = """
+SELECT 'project', queue_state FROM tenants_project WHERE queue_state <> 'open'
+UNION ALL SELECT 'tenant', queue_state FROM tenants_tenant WHERE queue_state <> 'open'
+UNION ALL SELECT CASE WHEN model = '' THEN 'cluster' ELSE 'pool' END, queue_state
+FROM clusters_hardwarequeue WHERE queue_state <> 'open'
+"""
+
+
+def closed_counts() -> dict[tuple[str, str], int]:
+    """How many queues of each kind are held, and how many are draining; 0 too. One query."""
+    found = Counter((of, state) for of, state in rows(_CLOSED))
+    kinds, states = ("project", "tenant", "cluster", "pool"), ("held", "draining")
+    return {(of, state): found[of, state] for of in kinds for state in states}

@@ -26,7 +26,7 @@ UNITS = [unit.value for unit in Unit]
 _TITLES: Mapping[CheckCode, str] = {
     CheckCode.SOUND: "What is stored of it is in order",
     CheckCode.ADMITTING: "New work is let in",
-    CheckCode.QUEUE: "The project's queue is open",
+    CheckCode.QUEUE: "Its project is open, and all tenants above it",
     CheckCode.GATES: "All its gates are open",
     CheckCode.DEPENDENCIES: "What it was told to wait for has ended",
     CheckCode.RETRY: "It may be tried again",
@@ -41,6 +41,7 @@ _TITLES: Mapping[CheckCode, str] = {
     CheckCode.FIRM: "What may not be preempted takes no more than is guaranteed",
     CheckCode.CLUSTERS: "An accepted cluster takes new work",
     CheckCode.HARDWARE: "The hardware could hold it, if it were empty",
+    CheckCode.HELD: "It does not lack clusters and pools that are held",
     CheckCode.OUTAGES: "What it needs is in service",
     CheckCode.FREE: "Enough is free in one cluster",
     CheckCode.DOMAIN: "What has to be together fits in one {where}",

@@ -5,7 +5,7 @@ from tenants.models.gate import GateKind, StandingGate
 from tenants.models.ledger import Charge, Rate, UsageInterval
 from tenants.models.member import Member, Role
 from tenants.models.past import PastUse
-from tenants.models.project import CAPS, MAX_CAP, Project, QueueState
+from tenants.models.project import CAPS, MAX_CAP, Project
 from tenants.models.quota import Quota, TenantQuota
 from tenants.models.request import Decision, QuotaRequest
 from tenants.models.reservation import LONGEST_WEEKLY, NEVER, WEEK, Reservation
@@ -32,7 +32,6 @@ __all__ = [
     "PastUse",
     "Period",
     "Project",
-    "QueueState",
     "Quota",
     "QuotaRequest",
     "Rate",

@@ -4,15 +4,9 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from controlplane.kernel import queues
 from controlplane.kernel.models import Row
 from tenants.models.tenant import Tenant, idle_limit_in_range, min_run_time_in_range
-
-
-class QueueState(models.TextChoices):
-    OPEN = "open"
-    HELD = "held"  # nothing new starts; what runs goes on
-    DRAINING = "draining"  # nor does what runs go on, where it may be stopped: it waits again
-
 
 CAPS = (
     "max_running",
@@ -32,12 +26,11 @@ def _is_cap(column: str) -> Q:
     return Q((f"{column}__isnull", True)) | within
 
 
-class Project(Row):
+class Project(queues.Queue, Row):
     """`namespace` is server-made and the same in each cluster.
 
-    `queue_note`, `queue_changed_at` and `queue_changed_by` tell of the last change of
-    `queue_state`: "" and None when there never was one. Caps count workloads that hold capacity
-    (`running`) or wait (`pending`), of the whole project or of each submitter in it;
+    `queue_changed_by` is who moved its queue last, None when nobody did. Caps count workloads that
+    hold capacity (`running`) or wait (`pending`), of the whole project or of each submitter in it;
     `user_max_gpus_milli` is in thousandths of devices or slices, held by one submitter at once;
     `…_submits_a_minute` count workloads, an array as one.
     `min_run_time_s` is how long its work runs before it may be evicted; None takes its tenant's.
@@ -50,11 +43,6 @@ class Project(Row):
     namespace = models.CharField(max_length=63, unique=True)
     weight = models.PositiveIntegerField(default=1)
     created_at = models.DateTimeField()
-    queue_state = models.CharField(
-        max_length=8, choices=QueueState, default=QueueState.OPEN, db_default=QueueState.OPEN
-    )
-    queue_note = models.CharField(max_length=500, blank=True, default="", db_default="")
-    queue_changed_at = models.DateTimeField(null=True, blank=True)
     queue_changed_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         null=True,
@@ -89,17 +77,7 @@ class Project(Row):
                 condition=Q(namespace__regex=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"),
                 name="project_namespace_plain",
             ),
-            models.CheckConstraint(
-                condition=Q(queue_state__in=QueueState.values), name="project_queue_state_known"
-            ),
-            models.CheckConstraint(
-                condition=Q(queue_state=QueueState.OPEN)
-                | (
-                    Q(queue_changed_at__isnull=False, queue_changed_by__isnull=False)
-                    & ~Q(queue_note="")
-                ),
-                name="project_queue_closed_by_someone",
-            ),
+            *queues.constraints("project", by_someone=Q(queue_changed_by__isnull=False)),
             *(
                 models.CheckConstraint(condition=_is_cap(cap), name=f"project_{cap}")
                 for cap in CAPS

@@ -1,8 +1,10 @@
 """The tenant tree: organisation > department. Projects hang below."""
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from controlplane.kernel import queues
 from controlplane.kernel.models import Row
 
 MAX_MIN_RUN_TIME_S = 86_400
@@ -32,13 +34,14 @@ def idle_limit_in_range() -> Q:
     return neither | both
 
 
-class Tenant(Row):
+class Tenant(queues.Queue, Row):
     """An organisation (no parent) or a department of one. A trigger refuses cycles.
 
     `weight` is its part in fair share among its siblings. `min_run_time_s` is how long work of
     its projects runs before it may be evicted; None takes what is above. What is idle for
     `idle_timeout_s` is freed, and told `idle_warning_s` before; a time-out of 0 is never, and None
-    for both takes what is above.
+    for both takes what is above. Its queue is that of all projects below it; `queue_changed_by` is
+    who moved it last, None when nobody did.
     """
 
     parent = models.ForeignKey(
@@ -51,6 +54,13 @@ class Tenant(Row):
     min_run_time_s = models.IntegerField(null=True, blank=True)
     idle_timeout_s = models.IntegerField(null=True, blank=True)
     idle_warning_s = models.IntegerField(null=True, blank=True)
+    queue_changed_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="tenant_queue_changes",
+    )
 
     class Meta:
         constraints = [
@@ -63,6 +73,7 @@ class Tenant(Row):
             models.CheckConstraint(
                 condition=idle_limit_in_range(), name="tenant_idle_limit_in_range"
             ),
+            *queues.constraints("tenant", by_someone=Q(queue_changed_by__isnull=False)),
             models.CheckConstraint(
                 condition=Q(parent__isnull=True) | ~Q(parent=models.F("id")),
                 name="tenant_not_its_own_parent",

@@ -16,22 +16,28 @@ def say[Row: (Project, Tenant)](
     of: Row, *, action: str, values: Mapping[str, int | None], actor: Actor, at: datetime
 ) -> Row:
     """Set these columns of the row, which is locked, and audit the action with what they were."""
-    is_project = isinstance(of, Project)
     with transaction.atomic():
         row = type(of).objects.select_for_update(no_key=True).get(id=of.id)
         before = {name: getattr(row, name) for name in values}
         for name, value in values.items():
             setattr(row, name, value)
         row.save(update_fields=values)
-        entry = Entry(
-            action=action,
-            target_type="project" if is_project else "tenant",
-            target_id=row.id,
-            tenant_id=row.tenant_id if isinstance(row, Project) else row.id,
-            project_id=row.id if is_project else None,
-            before=before,
-            after=dict(values),
-        )
-        trail.record(entry, actor=actor, at=at)
+        trail.record(entry(row, action=action, before=before, after=values), actor=actor, at=at)
         hints.hint(hints.CYCLE)
     return row
+
+
+def entry(
+    of: Project | Tenant, *, action: str, before: Mapping[str, object], after: Mapping[str, object]
+) -> Entry:
+    """What is audited of an act on it."""
+    is_project = isinstance(of, Project)
+    return Entry(
+        action=action,
+        target_type="project" if is_project else "tenant",
+        target_id=of.id,
+        tenant_id=of.tenant_id if isinstance(of, Project) else of.id,
+        project_id=of.id if is_project else None,
+        before=before,
+        after=dict(after),
+    )

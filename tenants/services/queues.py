@@ -1,19 +1,18 @@
-"""A project's queue, held, drained and opened again, and the caps on what of it runs and waits."""
+"""The queue of a project or a tenant, held, drained and opened again, and a project's caps on what
+of it runs and waits."""
 
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from django.db import transaction
 
-from controlplane.audit.services import Entry
-from controlplane.kernel import hints, text
+from controlplane.kernel import hints
 from controlplane.kernel.errors import Conflict, Invalid
+from controlplane.kernel.queues import QueueState, checked_note
 from tenants import access
 from tenants.access import Action, Actor
-from tenants.models import MAX_CAP, Project, QueueState
+from tenants.models import MAX_CAP, Project, Tenant
 from tenants.services import columns, trail
-
-MAX_NOTE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,20 +28,25 @@ class Caps:
     user_max_submits_a_minute: int | None = None
 
 
-def move(*, actor: Actor, project: Project, state: QueueState, note: str, at: datetime) -> Project:
-    """Hold, drain or open the project's queue; what has been submitted keeps its place.
+def move[Row: (Project, Tenant)](
+    *, actor: Actor, of: Row, state: QueueState, note: str, at: datetime
+) -> Row:
+    """Hold, drain or open the queue of a project, or of a tenant with all below it; what has been
+    submitted keeps its place.
 
     From the next cycle on nothing starts while it is held or draining; of one that is draining
-    the next cycles take back what runs and may be stopped, and it waits again. `note` says why,
-    and is wanted unless the queue is opened.
-    Raises NotFound or NotAllowed for the project, Invalid for a note that is none, Conflict when
-    the queue is in that state already.
+    the next cycles take back what runs and may be stopped, and it waits again. A project is open
+    while it is and all above it are. `note` says why, and is wanted unless the queue is opened.
+    Raises NotFound or NotAllowed for it, Invalid for a note that is none, Conflict when the queue
+    is in that state already.
     """
-    access.authorize(actor, Action.MANAGE_QUEUE, project=project)
-    note = note.strip()
-    _check_note(note, wanted=state != QueueState.OPEN)
+    if isinstance(of, Project):
+        access.authorize(actor, Action.MANAGE_QUEUE, project=of)
+    else:
+        access.authorize_tenant(actor, Action.MANAGE_QUEUE, tenant=of)
+    note = checked_note(note, state=state)
     with transaction.atomic():
-        row = Project.objects.select_for_update(no_key=True).get(id=project.id)
+        row = type(of).objects.select_for_update(no_key=True).get(id=of.id)
         before = row.queue_state
         if before == state:
             raise Conflict(f"The queue of {row.name} is {state} already.")
@@ -51,19 +55,9 @@ def move(*, actor: Actor, project: Project, state: QueueState, note: str, at: da
         row.save(
             update_fields=["queue_state", "queue_note", "queue_changed_at", "queue_changed_by"]
         )
-        trail.record(
-            Entry(
-                action="queue.move",
-                target_type="project",
-                target_id=row.id,
-                tenant_id=row.tenant_id,
-                project_id=row.id,
-                before={"state": before},
-                after={"state": state.value, "note": note},
-            ),
-            actor=actor,
-            at=at,
-        )
+        after = {"state": state.value, "note": note}
+        entry = columns.entry(row, action="queue.move", before={"state": before}, after=after)
+        trail.record(entry, actor=actor, at=at)
         hints.hint(hints.CYCLE)
     return row
 
@@ -83,11 +77,3 @@ def set_caps(*, actor: Actor, project: Project, caps: Caps, at: datetime) -> Pro
                 code="out-of-range",
             )
     return columns.say(project, action="project.caps", values=wanted, actor=actor, at=at)
-
-
-def _check_note(note: str, *, wanted: bool) -> None:
-    fault = text.fault(note)
-    if fault:
-        raise Invalid(fault, pointer="/note", code="bad-character")
-    if len(note) > MAX_NOTE or (wanted and not note):
-        raise Invalid(f"Say why, in 1 to {MAX_NOTE} characters.", pointer="/note")

@@ -19,6 +19,7 @@ urlpatterns = [
     path("me", api.MeApi.as_view(), name="me"),
     path("tenants", api.TenantsApi.as_view(), name="tenants"),
     path("tenants/<uuid:id>", api.TenantApi.as_view(), name="tenant"),
+    path("tenants/<uuid:id>/queue", queue_api.TenantQueueApi.as_view(), name="tenant-queue"),
     path("tenants/<uuid:id>/weight", weight_api.TenantWeightApi.as_view(), name="tenant-weight"),
     path(
         "tenants/<uuid:id>/min-run-time",

@@ -4,6 +4,7 @@ gates, with what changes them."""
 from uuid import UUID
 
 from django.contrib import messages
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -13,23 +14,20 @@ from controlplane.kernel import clock
 from controlplane.kernel.errors import Conflict, Invalid
 from controlplane.kernel.forms import no_fields
 from controlplane.kernel.htmx import focus_fault, go, page
+from controlplane.kernel.queue_forms import MOVED, QueueForm
+from controlplane.kernel.queues import QueueState
 from scheduler.selectors import queues as selectors
 from tenants import access
 from tenants.access import Action
-from tenants.models import Project, QueueState
+from tenants.models import Project
 from tenants.selectors import idle_limits as limits_in_force
 from tenants.selectors import people
 from tenants.selectors.gates import of_project
+from tenants.selectors.queues import closed_tenants
 from tenants.selectors.run_times import inherited
 from tenants.services import gates, idle_limits, queues, run_times, weights
 from tenants.web.gate_forms import StandingGateForm
-from tenants.web.queue_forms import CapsForm, IdleLimitForm, MinRunTimeForm, QueueForm, WeightForm
-
-_MOVED = {
-    QueueState.OPEN: "The queue of {} is open: its work may start.",
-    QueueState.HELD: "The queue of {} is held: nothing of it starts.",
-    QueueState.DRAINING: "The queue of {} is draining: what may be stopped gives way.",
-}
+from tenants.web.queue_forms import CapsForm, IdleLimitForm, MinRunTimeForm, WeightForm
 
 
 @page("GET", "HEAD")
@@ -51,14 +49,14 @@ def project_queue(request: HttpRequest, id: UUID) -> HttpResponse:
         state = QueueState(form.cleaned_data["state"])
         note = form.cleaned_data["note"]
         try:
-            queues.move(actor=actor, project=project, state=state, note=note, at=clock.now())
+            queues.move(actor=actor, of=project, state=state, note=note, at=clock.now())
         except Invalid as error:
-            form.add_error("note", error.message)
+            form.show(error.problems)
         except Conflict as error:
             form.add_error(None, error.message)
             project, status = people.project(actor=actor, id=id), 409
         else:
-            messages.success(request, _MOVED[state].format(project.name))
+            messages.success(request, MOVED[state].format(project.name))
             return go(request, reverse("project-detail", args=[project.id]))
     focus_fault(form)
     return _page(request, project, queue_form=form, status=status)
@@ -184,8 +182,12 @@ def _page(
     above = limits_in_force.inherited(project=project)
     context = {
         "project": project,
-        "under_way": selectors.under_way(project_id=project.id),
+        "under_way": selectors.under_way(Q(project=project)),
+        "closed_tenants": closed_tenants().get(project.tenant_id, ()),
         "may_manage": access.allowed(actor_of(request), Action.MANAGE_QUEUE, project=project),
+        "may_manage_tenant": access.allowed_for_tenant(
+            actor_of(request), Action.MANAGE_QUEUE, tenant=project.tenant
+        ),
         "may_grant": access.allowed(actor_of(request), Action.EDIT_QUOTA, project=project),
         "inherited": inherited(project=project),
         "queue_form": queue_form or QueueForm(),

@@ -1,4 +1,4 @@
-"""Endpoints of a project's queue: holding, draining and opening it, and its caps."""
+"""Endpoints of the queue of a project or a tenant: holding, draining and opening it; caps."""
 
 from typing import Any
 from uuid import UUID
@@ -6,10 +6,11 @@ from uuid import UUID
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from controlplane.api.fields import QueueStateIn
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView
+from controlplane.kernel.queues import QueueState
 from tenants import access
-from tenants.models import QueueState
 from tenants.services import queues
 from tenants.web import serializers as s
 
@@ -21,22 +22,47 @@ class QueueStateApi(ApiView):
         "projects_move_queue",
         tag="projects",
         summary="Hold, drain or open a project's queue (its owners, operators)",
-        takes=s.QueueStateIn,
+        takes=QueueStateIn,
         answers={200: s.ProjectOut},
         problems=(404, 409),
         keyed=True,
     )
     def post(self, request: Request, id: UUID) -> Response:
         def make() -> Out:
-            body = self.body(s.QueueStateIn)
+            body = self.body(QueueStateIn)
             moved = queues.move(
                 actor=self.actor,
-                project=access.project_or_404(self.actor, id),
+                of=access.project_or_404(self.actor, id),
                 state=QueueState(body["state"]),
                 note=body["note"],
                 at=self.at,
             )
             return s.ProjectOut(moved).data
+
+        return self.once(make, status=200)
+
+
+class TenantQueueApi(ApiView):
+    @operation(
+        "tenants_move_queue",
+        tag="tenants",
+        summary="Hold, drain or open a tenant with all below it (its owners, operators)",
+        takes=QueueStateIn,
+        answers={200: s.TenantOut},
+        problems=(404, 409),
+        keyed=True,
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        def make() -> Out:
+            body = self.body(QueueStateIn)
+            moved = queues.move(
+                actor=self.actor,
+                of=access.tenant_or_404(self.actor, id),
+                state=QueueState(body["state"]),
+                note=body["note"],
+                at=self.at,
+            )
+            return s.TenantOut(moved).data
 
         return self.once(make, status=200)
 

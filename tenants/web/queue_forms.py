@@ -1,4 +1,4 @@
-"""The forms of a project's queue, caps, weight, least run time and idle limit. The services check
+"""The forms of a project's caps, weight, least run time and idle limit. The services check
 what they say; these convert."""
 
 from decimal import Decimal
@@ -13,21 +13,10 @@ from tenants.models import (
     MAX_IDLE_TIMEOUT_S,
     MAX_MIN_RUN_TIME_S,
     Project,
-    QueueState,
 )
 from tenants.selectors.idle_limits import IdleLimit
-from tenants.services.queues import MAX_NOTE, Caps
+from tenants.services.queues import Caps
 from tenants.services.weights import MAX_WEIGHT
-
-
-class QueueForm(StrictForm):
-    """Where the queue is moved to, by which button is pressed, and why."""
-
-    state = forms.ChoiceField(choices=QueueState.choices, widget=forms.HiddenInput)
-    note = forms.CharField(
-        label="Why", max_length=MAX_NOTE, required=False,
-        help_text="Members read this while their work waits. It may be left out when it opens.",
-    )  # fmt: skip
 
 
 def _workloads(label: str, help_text: str = "") -> forms.IntegerField:

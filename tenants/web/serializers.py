@@ -6,15 +6,14 @@ from django.core.validators import RegexValidator
 from rest_framework import serializers
 
 from controlplane.api.fields import Id, Integer, Moment, StrictSerializer, Text, Words
+from controlplane.kernel.queues import MAX_NOTE, QueueState
 from tenants.models import (
     MAX_CAP,
     MAX_MIN_RUN_TIME_S,
     Decision,
-    QueueState,
     Role,
     Scope,
 )
-from tenants.services.queues import MAX_NOTE
 from tenants.services.quotas import MAX_MILLI
 from tenants.services.rates import PRICE
 from tenants.services.requests import MAX_TEXT
@@ -42,6 +41,14 @@ class TenantOut(serializers.Serializer[Rows]):
     slug = serializers.CharField()
     weight = serializers.IntegerField()
     created_at = serializers.DateTimeField()
+    queue_state = serializers.ChoiceField(
+        choices=QUEUE_STATES, help_text="Of a tenant that is not open nothing below it starts."
+    )
+    queue_note = serializers.CharField(allow_blank=True, help_text="Why it was moved there.")
+    queue_changed_at = serializers.DateTimeField(allow_null=True)
+    queue_changed_by = serializers.CharField(
+        source="queue_changed_by.username", allow_null=True, default=None
+    )
     min_run_time_s = serializers.IntegerField(allow_null=True, help_text=_RUNS_FOR)
     idle_timeout_s = serializers.IntegerField(allow_null=True, help_text=_IDLE_FOR)
     idle_warning_s = serializers.IntegerField(allow_null=True, help_text=_TOLD)
@@ -92,17 +99,6 @@ class ProjectIn(StrictSerializer):
     name = Text(max_length=100)
     slug = serializers.RegexField(r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$")
     weight = Integer(low=1, high=MAX_WEIGHT, required=False, default=1)
-
-
-class QueueStateIn(StrictSerializer):
-    state = serializers.ChoiceField(choices=QUEUE_STATES)
-    note = Text(
-        max_length=MAX_NOTE,
-        required=False,
-        default="",
-        allow_blank=True,
-        help_text="Why; wanted unless the queue is opened.",
-    )
 
 
 def _cap(counted: str) -> Integer:

@@ -8,6 +8,7 @@ from tenants.web import (
     pages,
     project_pages,
     reservation_pages,
+    tenant_pages,
     token_pages,
     weight_pages,
 )
@@ -26,6 +27,7 @@ urlpatterns = [
     path("projects/<uuid:id>/queue", project_pages.project_queue, name="project-queue"),
     path("projects/<uuid:id>/caps", project_pages.project_caps, name="project-caps"),
     path("projects/<uuid:id>/weight", project_pages.project_weight, name="project-weight-set"),
+    path("tenants/<uuid:id>/queue", tenant_pages.tenant_queue, name="tenant-queue-page"),
     path("tenants/<uuid:id>/weight", weight_pages.tenant_weight, name="tenant-weight-set"),
     path(
         "projects/<uuid:id>/min-run-time",

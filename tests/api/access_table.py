@@ -110,6 +110,7 @@ OF_FLEET = "403 403 403 403 403 200 200 403 401 401 403 403 403"
 _SETS_QUOTA = "403 403 200 403 403 200 403 404 401 401 403 404 403"
 _MANAGE_QUEUE = "200 403 200 403 403 200 403 404 401 401 403 404 200"
 _EDIT_QUOTA = "403 403 200 403 403 200 403 404 401 401 403 404 403"
+_MANAGE_QUEUE_OF_TENANT = "200 403 200 403 403 200 403 404 401 401 403 403 200"
 _EDIT_QUOTA_OF_TENANT = "403 403 200 403 403 200 403 404 401 401 403 403 403"
 _EDIT_TENANTS = "403 403 403 403 403 200 403 404 401 401 403 403 403"
 _REORDERS = "200 403 200 200 403 200 403 404 401 401 403 404 200"
@@ -140,6 +141,11 @@ API: dict[tuple[str, str], Row] = {
     ("GET", "projects/<uuid:id>"): Row(_TENANTS, {"id": "project"}),
     ("POST", "projects/<uuid:id>/queue"): Row(
         _MANAGE_QUEUE, {"id": "project"}, body=lambda world: {"state": "held", "note": "Why."}
+    ),
+    ("POST", "tenants/<uuid:id>/queue"): Row(
+        _MANAGE_QUEUE_OF_TENANT,
+        {"id": "tenant"},
+        body=lambda world: {"state": "held", "note": "Why."},
     ),
     ("POST", "projects/<uuid:id>/caps"): Row(
         _MANAGE_QUEUE, {"id": "project"}, body=lambda world: dict.fromkeys(CAPS)
@@ -224,8 +230,10 @@ API: dict[tuple[str, str], Row] = {
         _OPERATE_MAKES, body=lambda world: {"name": "new-one", "region": "eu"}
     ),
     ("GET", "clusters/<uuid:id>"): Row(_EVERYBODY, {"id": "cluster"}),
-    ("POST", "clusters/<uuid:id>/drain"): Row(_OPERATE, {"id": "cluster"}),
-    ("POST", "clusters/<uuid:id>/resume"): Row(_OPERATE, {"id": "draining cluster"}),
+    ("GET", "clusters/<uuid:id>/queues"): Row(_EVERYBODY, {"id": "cluster"}),
+    ("POST", "clusters/<uuid:id>/queues"): Row(
+        _OPERATE, {"id": "cluster"}, body=lambda world: {"state": "held", "note": "Why."}
+    ),
     ("GET", "clusters/<uuid:id>/defragmentation"): Row(_OPERATE, {"id": "cluster"}),
     ("POST", "clusters/<uuid:id>/defragmentation"): Row(
         _OPERATE_MAKES,
@@ -237,7 +245,7 @@ API: dict[tuple[str, str], Row] = {
         },
     ),
     ("DELETE", "clusters/<uuid:id>/defragmentation"): Row(
-        _OPERATE.replace("200", "204"), {"id": "draining cluster"}
+        _OPERATE.replace("200", "204"), {"id": "other cluster"}
     ),
     ("GET", "pools/<uuid:id>/fit"): Row(_EVERYBODY, {"id": "cluster"}),
     ("GET", "layouts/advice"): Row(OF_FLEET),

@@ -6,6 +6,7 @@ _PAGE = "200 200 200 200 200 200 200 200 302 302 302 302 302"
 """Pages know sessions only: a token is nobody there."""
 _EMPTY_FORM = "422 422 422 422 422 422 422 422 302 302 302 302 302"
 _MANAGE_QUEUE_PAGE = "303 403 303 403 403 303 403 404 302 302 302 302 302"
+_MANAGE_TENANT_PAGE = "200 403 200 403 403 200 403 404 302 302 302 302 302"
 _OPERATE_PAGE = "403 403 403 403 403 200 403 403 302 302 302 302 302"
 _SET_QUOTA_PAGE = "403 403 200 403 403 200 403 404 302 302 302 302 302"
 _SET_TENANT_PAGE = "403 403 403 403 403 200 403 404 302 302 302 302 302"
@@ -98,6 +99,10 @@ OTHERS: dict[tuple[str, str], Row] = {
     ("POST", "projects/<uuid:id>/weight"): Row(
         _SET_QUOTA_PAGE.replace("200", "422"), {"id": "project"}, form=True
     ),
+    ("GET", "tenants/<uuid:id>/queue"): Row(_MANAGE_TENANT_PAGE, {"id": "tenant"}),
+    ("POST", "tenants/<uuid:id>/queue"): Row(
+        _MANAGE_TENANT_PAGE.replace("200", "422"), {"id": "tenant"}, form=True
+    ),
     ("GET", "tenants/<uuid:id>/weight"): Row(_SET_TENANT_PAGE, {"id": "tenant"}),
     ("POST", "tenants/<uuid:id>/weight"): Row(
         _SET_TENANT_PAGE.replace("200", "422"), {"id": "tenant"}, form=True
@@ -142,6 +147,10 @@ OTHERS: dict[tuple[str, str], Row] = {
     ),
     ("GET", "clusters"): Row(_PAGE),
     ("GET", "clusters/<slug:name>"): Row(_PAGE, {"name": "cluster name"}),
+    ("GET", "clusters/<slug:name>/queues"): Row(_OPERATE_PAGE, {"name": "cluster name"}),
+    ("POST", "clusters/<slug:name>/queues"): Row(
+        _OPERATE_PAGE.replace("200", "422"), {"name": "cluster name"}, form=True
+    ),
     ("GET", "clusters/<slug:name>/defragmentation"): Row(_OPERATE_PAGE, {"name": "cluster name"}),
     ("POST", "clusters/<slug:name>/defragmentation"): Row(
         _OPERATE_PAGE.replace("200", "422"), {"name": "cluster name"}, form=True

@@ -4,10 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.db import connection
 from rest_framework.test import APIClient
 
-from clusters.models import Cluster, ClusterState, Flavor
+from clusters.models import Cluster, Flavor
 from clusters.services import clusters
 from controlplane.audit.models import AuditEvent
 from tenants.models import Rate, Scope, User
@@ -75,58 +74,78 @@ def test_a_clusters_name_is_taken_once(api: Api, cast: Cast, nothing_stored: Unc
     assert [each["pointer"] for each in answer.json()["errors"]] == ["/name"]
 
 
-def test_a_draining_cluster_stays_so_when_heard_until_it_is_resumed(api: Api, cast: Cast) -> None:
+def test_a_held_cluster_stays_so_when_heard_until_it_is_opened(api: Api, cast: Cast) -> None:
     cluster, client = factories.cluster(), api(cast.oz)
-    drained = client.post(f"{CLUSTERS}/{cluster.id}/drain")
-    assert (drained.status_code, drained.json()["state"]) == (200, "draining")
+    url = f"{CLUSTERS}/{cluster.id}/queues"
+    held = client.post(url, {"state": "held", "note": " New racks. "}, format="json")
+    assert (held.status_code, held.json()["queue_state"]) == (200, "held")
     clusters.heard(cluster=cluster)
-    clusters.mark_silent()
-    assert Cluster.objects.get().state == ClusterState.DRAINING
-    resumed = client.post(f"{CLUSTERS}/{cluster.id}/resume")
-    assert (resumed.status_code, resumed.json()["state"]) == (200, "active")
+    shown = client.get(f"{CLUSTERS}/{cluster.id}").json()
+    assert (shown["state"], shown["queue_state"]) == ("active", "held")
+    [told] = client.get(url).json()
+    assert (told["model"], told["queue_note"], told["queue_changed_by"]) == (
+        "",
+        "New racks.",
+        "oz",
+    )
+    opened = client.post(url, {"state": "open"}, format="json")
+    assert opened.json()["queue_state"] == "open"
     assert audited() == [
-        ("cluster.drain", "oz", {"state": "active"}, {"state": "draining"}),
-        ("cluster.resume", "oz", {"state": "draining"}, {"state": "active"}),
+        ("queue.move", "oz", {"state": "open"}, {"state": "held", "note": "New racks."}),
+        ("queue.move", "oz", {"state": "held"}, {"state": "open", "note": ""}),
+    ]
+
+
+def test_a_pool_is_drained_beside_others_that_stay_open(api: Api, cast: Cast) -> None:
+    cluster, client = factories.cluster(), api(cast.oz)
+    factories.node(cluster, gpus=1)
+    factories.node(cluster, "n2", gpus=1, model="NVIDIA-L4")
+    url, body = f"{CLUSTERS}/{cluster.id}/queues", {"state": "draining", "note": "Recall."}
+    assert client.post(url, body | {"model": H100}, format="json").status_code == 200
+    listed = [(each["model"], each["queue_state"]) for each in client.get(url).json()]
+    assert listed == [("", "open"), (H100, "draining"), ("NVIDIA-L4", "open")]
+    assert audited() == [
+        (
+            "queue.move",
+            "oz",
+            {"state": "open", "model": H100},
+            {"state": "draining", "note": "Recall.", "model": H100},
+        )
     ]
 
 
 @pytest.mark.parametrize(
-    ("silent_s", "state"), [(None, "new"), (5, "active"), (120, "degraded"), (3600, "lost")]
+    ("body", "pointer", "told"),
+    [
+        ({"state": "held"}, "/note", "Say why"),
+        ({"state": "held", "note": "a\u202eb"}, "/note", "bidirectional"),
+        ({"state": "ajar", "note": "x"}, "/state", "ajar"),
+        ({"state": "held", "note": "x", "model": "A9"}, "/model", f"It has: {H100}."),
+    ],
 )
-def test_a_resumed_cluster_is_what_its_silence_makes_of_it(
-    api: Api, cast: Cast, silent_s: int | None, state: str
-) -> None:
-    cluster = factories.cluster(state=ClusterState.DRAINING)
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE clusters_cluster SET seen_at = clock_timestamp() - %s * interval '1 second'",
-            [silent_s],
-        )
-    assert api(cast.oz).post(f"{CLUSTERS}/{cluster.id}/resume").json()["state"] == state
-
-
-@pytest.mark.parametrize(
-    ("state", "act"), [("draining", "drain"), ("active", "resume"), ("lost", "resume")]
-)
-def test_what_is_so_already_is_a_conflict(
-    api: Api, cast: Cast, nothing_stored: Unchanged, state: str, act: str
-) -> None:
-    cluster = factories.cluster(state=state)
-    with nothing_stored():
-        assert api(cast.oz).post(f"{CLUSTERS}/{cluster.id}/{act}").status_code == 409
-    assert Cluster.objects.get().state == state
-
-
-@pytest.mark.parametrize("act", ["drain", "resume"])
-def test_draining_takes_no_body_and_a_cluster_that_there_is(
-    api: Api, cast: Cast, act: str
+def test_a_queue_is_moved_nowhere_by_what_is_wrong(
+    api: Api, cast: Cast, nothing_stored: Unchanged, body: Json, pointer: str, told: str
 ) -> None:
     cluster = factories.cluster()
-    url = f"{CLUSTERS}/{cluster.id}/{act}"
-    assert api(cast.oz).post(url, {"force": True}, format="json").status_code == 400
-    assert api(cast.oz).get(url).status_code == 405
-    missing = url.replace(str(cluster.id), str(cast.oz.id))
-    assert api(cast.oz).post(missing).status_code == 404
+    factories.node(cluster, gpus=1)
+    with nothing_stored():
+        answer = api(cast.oz).post(f"{CLUSTERS}/{cluster.id}/queues", body, format="json")
+    assert [each["pointer"] for each in answer.json()["errors"]] == [pointer]
+    assert told in answer.json()["errors"][0]["message"]
+
+
+@pytest.mark.parametrize(("state", "model"), [("held", H100), ("held", ""), ("open", "")])
+def test_a_queue_that_is_so_already_is_a_conflict(
+    api: Api, cast: Cast, nothing_stored: Unchanged, state: str, model: str
+) -> None:
+    cluster = factories.cluster()
+    if state == "held":
+        factories.close(cluster, model)
+    body = {"state": state, "note": "x", "model": model}
+    with nothing_stored():
+        answer = api(cast.oz).post(f"{CLUSTERS}/{cluster.id}/queues", body, format="json")
+    assert answer.status_code == 409
+    assert f"is {state} already" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize(
@@ -259,6 +278,6 @@ def test_a_token_needs_the_scope(cast: Cast, scopes: list[Scope], status: int) -
 def test_an_operator_of_a_tenant_may_not(api: Api, cast: Cast, nothing_stored: Unchanged) -> None:
     cluster = factories.cluster()
     with nothing_stored():
-        for url in (CLUSTERS, FLAVORS, RATES, f"{CLUSTERS}/{cluster.id}/drain"):
+        for url in (CLUSTERS, FLAVORS, RATES, f"{CLUSTERS}/{cluster.id}/queues"):
             # Refused before the body is looked at: what is wrong with it is not theirs to learn.
             assert api(cast.ada).post(url).status_code == 403

@@ -8,7 +8,6 @@ from typing import Any
 from django.test import Client
 from rest_framework.test import APIClient
 
-from clusters.models import ClusterState
 from scheduler.core.lifecycle import State
 from tenants.models import Project, Role, Scope, Tenant
 from tests import factories
@@ -45,7 +44,7 @@ def build(cast: Cast) -> World:
     """Every object belongs to Detection; ben, its member, made what a member makes."""
     flavor = factories.flavor()
     cluster = factories.cluster()
-    draining = factories.cluster("west", state=ClusterState.DRAINING)
+    west = factories.cluster("west")
     node = factories.node(cluster, gpus=1)
     factories.quota(cast.detection, flavor)
     rate = factories.rate(flavor)
@@ -63,7 +62,7 @@ def build(cast: Cast) -> World:
     reservation = factories.reservation(cast.detection, flavor, cast.oz)
     budget = factories.budget(cast.detection)
     token = factories.token(cast.ada)
-    factories.defragmentation(draining)
+    factories.defragmentation(west)
     return World(
         tenant=cast.vision,
         project=cast.detection,
@@ -81,7 +80,7 @@ def build(cast: Cast) -> World:
             "token": token.id,
             "cluster": cluster.id,
             "flavor": flavor.id,
-            "draining cluster": draining.id,
+            "other cluster": west.id,
             "cluster name": cluster.name,
         },
         clients=_clients(cast),

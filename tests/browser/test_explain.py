@@ -38,7 +38,7 @@ def test_the_page_of_waiting_work_says_what_was_asked(sign_in: SignIn, shown: Sc
     page.goto(f"/workloads/{shown.waiting.id}")
     block = page.locator("#explanation")
     expect(block).to_contain_text("What the plan asks, in its order")
-    expect(block).to_contain_text("The project's queue is open")
+    expect(block).to_contain_text("Its project is open, and all tenants above it")
     block.get_by_role("link", name="Look again").click()
     expect(block).to_contain_text("Planned at")
     expect(page.get_by_role("heading", name="Timeline")).to_be_visible()
@@ -49,14 +49,14 @@ def test_the_explanation_goes_and_comes_with_the_waiting(sign_in: SignIn, shown:
     page.on("request", lambda one: asked.append(one.url))
     page.goto(f"/workloads/{shown.waiting.id}")
     block, heading = page.locator("#explanation"), page.get_by_role("heading", level=1)
-    expect(block).to_contain_text("The project's queue is open")
+    expect(block).to_contain_text("Its project is open, and all tenants above it")
     Workload.objects.filter(id=shown.waiting.id).update(name="renamed")
     expect(heading).to_contain_text("renamed")
-    expect(block).to_contain_text("The project's queue is open")
+    expect(block).to_contain_text("Its project is open, and all tenants above it")
     move(shown.waiting, State.ADMITTED)
     expect(block).to_have_count(0)
     move(shown.waiting, State.PENDING)
-    expect(block).to_contain_text("The project's queue is open")
+    expect(block).to_contain_text("Its project is open, and all tenants above it")
     assert sum(url.endswith("/explanation") for url in asked) == 2
 
 

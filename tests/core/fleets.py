@@ -114,7 +114,10 @@ def _capped(pick: Random, of: Snapshot) -> Snapshot:
     users = [UserId("u"), UserId("v")]
     return replace(
         of,
-        queues=tuple(replace(q, held=pick.random() < 0.05, caps=caps()) for q in of.queues),
+        queues=tuple(
+            replace(q, held_by=("a",) if pick.random() < 0.05 else (), caps=caps())
+            for q in of.queues
+        ),
         pending=tuple(replace(p, user=pick.choice(users)) for p in of.pending),
         holding=tuple(replace(h, user=pick.choice(users)) for h in of.holding),
     )

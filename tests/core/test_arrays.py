@@ -100,7 +100,7 @@ class TestDependencies:
         waits = replace(job("w", not_before=10**10), waits_for=UnmetView(1, "x"))
         of = fleet(waits)
         assert decide(of).reason("w") is ReasonCode.DEPENDENCY
-        held = replace(of, queues=tuple(replace(q, held=True) for q in of.queues))
+        held = replace(of, queues=tuple(replace(q, held_by=("tenant a",)) for q in of.queues))
         assert decide(held).reason("w") is ReasonCode.QUEUE_HELD
         free = replace(of, pending=(replace(waits, waits_for=None),))
         assert decide(free).reason("w") is ReasonCode.BACKOFF

@@ -130,7 +130,7 @@ def test_nobody_moves_who_has_not_asked_or_may_not() -> None:
     assert up(fleet(replace(e, started_at=None))) == {}
     assert up(fleet(e), replace(POLICY, preemption=False)) == {}
     assert up(fleet(e), replace(POLICY, consolidation_budget_milli_s=0)) == {}
-    held = tuple(replace(each, held=True) for each in BOTH)
+    held = tuple(replace(each, held_by=("tenant a",)) for each in BOTH)
     assert up(fleet(e, queues=held)) == {}
 
 

@@ -150,13 +150,14 @@ def test_a_capped_head_keeps_no_quota_from_those_behind_it() -> None:
 class TestHeldQueues:
     def held(self, *pending: PendingView, holding: tuple[HoldingView, ...] = ()) -> Snapshot:
         of = fleet(*pending, holding=holding, others=(queue("b", h100=8),))
-        return replace(of, queues=(replace(of.queues[0], held=True), of.queues[1]))
+        return replace(of, queues=(replace(of.queues[0], held_by=("tenant a",)), of.queues[1]))
 
     def test_nothing_of_it_starts_and_others_do(self) -> None:
         made = decide(self.held(job("w"), job("x", "b")))
         assert made.started() == ["x"]
         assert made.reason("w") is ReasonCode.QUEUE_HELD
-        assert "queue is held" in describe(made.hold("w").reason)
+        assert "Held, so that nothing starts" in describe(made.hold("w").reason)
+        assert "tenant a" in describe(made.hold("w").reason)
 
     def test_nobody_is_evicted_for_it_and_it_keeps_no_quota(self) -> None:
         low = tuple(runs(f"r{i}", "a", f"n{1 + i // 8}/{i % 8}", priority=-1) for i in range(16))
@@ -212,7 +213,7 @@ def test_a_plan_that_knows_no_caps_breaks_the_law(
     of = fleet(job("w1", "a", pods(2), user=ADA), job("w2", user=BEN), holding=(held,))
     made = plan(of, Policy())
     assert violations(of, made) == ()
-    law = replace(of, queues=(replace(of.queues[0], held=closed, caps=caps),))
+    law = replace(of, queues=(replace(of.queues[0], held_by=("a",) if closed else (), caps=caps),))
     assert violations(law, made) == (told,)
 
 

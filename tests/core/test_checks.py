@@ -113,7 +113,7 @@ def full(count: int, project: str = "b", limit_s: int | None = None) -> list[Hol
 
 CASES = {
     "its queue is held": (
-        fleet(queues=[replace(PLENTY[0], held=True)]),
+        fleet(queues=[replace(PLENTY[0], held_by=("tenant a",))]),
         job("w"),
         (CheckCode.QUEUE, None, None, Unit.NONE),
     ),

@@ -86,7 +86,7 @@ def test_who_was_moved_rests_for_a_day() -> None:
 
 def test_nothing_of_a_held_queue_moves_for_it_could_not_start_again() -> None:
     of = halves()
-    held = replace(of.queues[1], held=True)
+    held = replace(of.queues[1], held_by=("tenant a",))
     assert not moved(plan(replace(of, queues=(of.queues[0], held)), POLICY))
 
 

@@ -59,7 +59,7 @@ def test_a_held_queue_is_told_before_it_and_a_dependency_after_it() -> None:
     waits = replace(behind(job("w")), waits_for=UnmetView(1, "x"))
     of = fleet(waits)
     assert decide(of).reason("w") is ReasonCode.GATE
-    held = replace(of, queues=tuple(replace(q, held=True) for q in of.queues))
+    held = replace(of, queues=tuple(replace(q, held_by=("tenant a",)) for q in of.queues))
     assert decide(held).reason("w") is ReasonCode.QUEUE_HELD
     opened = replace(of, pending=(behind(waits, None),))
     assert decide(opened).reason("w") is ReasonCode.DEPENDENCY

@@ -95,7 +95,9 @@ def ruled(of: Snapshot, pick: Random) -> Snapshot:
             for quota in queue.quotas
         )
         cohort = pick.choice((None, queue.cohort, *(cohort.id for cohort in of.cohorts)))
-        return replace(queue, quotas=quotas, cohort=cohort, held=pick.random() < 0.2)
+        return replace(
+            queue, quotas=quotas, cohort=cohort, held_by=("a",) if pick.random() < 0.2 else ()
+        )
 
     def placed(flavor: FlavorView) -> FlavorView:
         can = flavor.kind in (FlavorKind.WHOLE, FlavorKind.CPU)

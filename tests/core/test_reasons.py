@@ -4,14 +4,28 @@ from dataclasses import replace
 
 import pytest
 
+from scheduler.core.cycle import plan
+from scheduler.core.invariants import violations
 from scheduler.core.limits import never_admissible
+from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode, describe
-from scheduler.core.snapshot import PodSetView
-from tests.core.build import A30, cluster, decide, job, node, pods, queue, runs, snapshot
+from scheduler.core.snapshot import ClusterView, PodSetView
+from tests.core.build import A30, H100, cluster, decide, job, node, pods, queue, runs, snapshot
 
 ONE = [node("n1", gpus=4, cores=8, memory_gib=16)]
 FULL = [runs("r", "b", "n1/0", "n1/1", "n1/2", preemptible=False)]
 CODE = ReasonCode
+
+
+def held_cluster(of: ClusterView) -> ClusterView:
+    return replace(of, usable=False, held=True)
+
+
+def held_pool(of: ClusterView) -> ClusterView:
+    nodes = (
+        replace(n, devices=tuple(replace(d, usable=False) for d in n.devices)) for n in of.nodes
+    )
+    return replace(of, nodes=tuple(nodes), held_models=(H100,))
 
 
 def test_it_waits_for_a_node_that_is_not_ready_when_it_would_fit_there() -> None:
@@ -41,9 +55,56 @@ def test_it_waits_for_a_degraded_cluster_that_alone_has_its_flavor() -> None:
     assert made.reason("w") is CODE.CLUSTER_UNAVAILABLE
     expected = {"clusters_count": 1, "flavor": "a30", "free_milli": 0, "nodes_count": 0}
     assert expected.items() <= made.numbers("w").items()
-    assert "1 cluster lost, degraded or draining" in describe(made.hold("w").reason)
+    assert "1 cluster lost or degraded" in describe(made.hold("w").reason)
     used = runs("r", "a", "n2/0", flavor="a30", in_cluster="c2", preemptible=False)
     assert decide(replace(of, holding=(used,))).reason("w") is CODE.NO_FREE_CAPACITY
+
+
+def test_it_waits_for_a_held_pool_or_cluster_where_it_would_fit_and_is_told_which() -> None:
+    queues, waits = [queue("a", h100=16), queue("b", h100=8)], [job("w", "a", pods(gpus=4))]
+    busy, free = cluster("c1", ONE), cluster("c2", [node("n2", gpus=4, usable=True)])
+    for held, name in (
+        (held_pool(free), f"pool {H100} in c2"),
+        (held_cluster(free), "cluster c2"),
+    ):
+        of = snapshot(clusters=[busy, held], queues=queues, holding=FULL, pending=waits)
+        made = decide(of)
+        assert made.reason("w") is CODE.HARDWARE_HELD
+        assert made.numbers("w")["held"] == name
+        assert describe(made.hold("w").reason) == (
+            "4 h100 asked, 1 free in one cluster that takes new work. It would fit where nothing"
+            f" new starts until it is opened again: {name}."
+        )
+        assert violations(of, plan(of, Policy())) == ()
+    of = snapshot(clusters=[busy, free], queues=queues, holding=FULL, pending=waits)
+    assert decide(of).started() == ["w"]
+
+
+def test_what_runs_in_a_held_pool_keeps_what_it_holds() -> None:
+    held = held_pool(cluster("c2", [node("n2", gpus=4)]))
+    runs_there = runs("r", "a", "n2/0", in_cluster="c2", preemptible=False)
+    of = snapshot(
+        clusters=[held],
+        queues=[queue("a", h100=4)],
+        holding=[runs_there],
+        pending=[job("w", "a", pods(gpus=4))],
+    )
+    assert decide(of).reason("w") in {CODE.QUOTA_USED, CODE.COHORT_USED}
+    wide = replace(of, queues=(queue("a", h100=8),))
+    assert decide(wide).reason("w") is CODE.NO_FREE_CAPACITY
+    assert never_admissible(of, of.pending[0]) is None
+
+
+def test_held_clusters_are_named_where_no_other_is_accepted() -> None:
+    clusters = [held_cluster(cluster("c1", ONE)), cluster("c2", [node("n2")], usable=False)]
+    made = decide(
+        snapshot(clusters=clusters, queues=[queue("a", h100=8)], pending=[job("w", "a")])
+    )
+    assert made.reason("w") is CODE.HARDWARE_HELD
+    assert describe(made.hold("w").reason) == (
+        "Held, so that nothing new starts there until it is opened again: cluster c1. No other"
+        " cluster that is accepted takes new work."
+    )
 
 
 def test_what_starts_in_the_same_plan_is_not_counted_as_free_beside_an_outage() -> None:

@@ -179,7 +179,7 @@ def test_the_first_moment_at_which_enough_has_ended() -> None:
 
 
 def test_nothing_is_asked_of_who_waits_for_people() -> None:
-    of = replace(busy(), queues=(replace(QUEUES[0], held=True),))
+    of = replace(busy(), queues=(replace(QUEUES[0], held_by=("tenant a",)),))
     assert helps(of, job("w", "a", pods(2))) == {}
 
 

@@ -64,7 +64,7 @@ class World:
             queues=[
                 replace(
                     queue_of(name, self._rows(name), tenant=PARENTS[name].removeprefix(FLEET)),
-                    held=of.held,
+                    held_by=("tenant t",) if of.held else (),
                     min_run_time_s=of.min_run_time_s,
                 )
                 for name, of in self.queues.items()

@@ -1,23 +1,47 @@
-"""Holding and draining a project's queue, from the service to what its pods come to."""
+"""Holding and draining the queue of a project, a tenant, a cluster or a pool, from the service to
+what pods come to."""
 
 import pytest
+from django.db.models import Q
 
 from clusters.port import PodPhase
+from clusters.services import queues as hardware
+from controlplane import health
+from controlplane.kernel.queues import QueueState
 from scheduler.core.snapshot import CapsView
 from scheduler.loop import drain, run
 from scheduler.models import Operation, Workload
+from scheduler.selectors import due
 from scheduler.selectors.load import load_here
 from scheduler.selectors.queues import UnderWay, under_way
-from tenants.models import Project, QueueState
+from tenants.access import Actor, actor_for
+from tenants.models import Project, Role, Tenant, User
 from tenants.services import queues
 from tenants.services.queues import Caps
 from tests import factories
 from tests.factories import AT
 from tests.scheduler.stage import LATER, Stage
 
+H100 = "NVIDIA-H100-80GB-HBM3"
+
 
 def move(stage: Stage, state: QueueState) -> None:
-    queues.move(actor=stage.actor, project=stage.project, state=state, note="New racks.", at=AT)
+    queues.move(actor=stage.actor, of=stage.project, state=state, note="New racks.", at=AT)
+
+
+def operator() -> Actor:
+    found = User.objects.filter(username="oz").first()
+    if found is None:
+        found = factories.user("oz")
+        factories.member(found, Role.OPERATOR)
+    return actor_for(user=found)
+
+
+def close(stage: Stage, model: str = "", state: QueueState = QueueState.HELD) -> None:
+    hardware.move(
+        cluster=stage.cluster, model=model, state=state, note="New racks.",
+        actor="user:oz", actor_name="oz", at=AT,
+    )  # fmt: skip
 
 
 def reason(of: Workload) -> tuple[str, str]:
@@ -52,13 +76,13 @@ def test_a_drained_queue_takes_back_what_may_be_stopped_and_it_waits_again(stage
     factories.quota(other, stage.flavor, 0, borrowing_limit_milli=None)
     factories.workload(other, stage.ada, [stage.flavor], "elsewhere")
     stage.cycle()
-    assert under_way(project_id=stage.project.id) == UnderWay(stoppable=1, others=1)
+    assert under_way(Q(project=stage.project)) == UnderWay(stoppable=1, others=1)
     move(stage, QueueState.DRAINING)
     assert drain.evict(at=LATER) == 1
     assert states() == {"stopped": "PREEMPTING", "kept": "RUNNING", "elsewhere": "ADMITTED"}
     event = stopped.events.order_by("-id")[0]
     assert event.message == "its project's queue is drained: New racks."
-    assert under_way(project_id=stage.project.id) == UnderWay(stoppable=0, others=1)
+    assert under_way(Q(project=stage.project)) == UnderWay(stoppable=0, others=1)
 
     stage.dispatch()
     stage.observe(stage.report(stopped.placements.get(), PodPhase.FAILED))
@@ -112,6 +136,130 @@ def test_what_is_admitted_while_somebody_drains_goes_too(stage: Stage) -> None:
     move(stage, QueueState.DRAINING)
     assert drain.evict(at=LATER) == 1
     assert states() == {"train": "PREEMPTING"}
+
+
+def test_of_a_held_tenant_nothing_below_it_starts_and_who_is_held_is_told(stage: Stage) -> None:
+    tenant = stage.project.tenant
+    above = factories.tenant("Above", slug="above")
+    Tenant.objects.filter(id=tenant.id).update(parent=above)
+    for each in (tenant, above):
+        queues.move(actor=operator(), of=each, state=QueueState.HELD, note="Audit.", at=AT)
+    move(stage, QueueState.HELD)
+    waits = stage.submit("waits")
+    stage.cycle()
+    code, text = reason(waits)
+    assert code == "queue-held"
+    assert f"project {stage.project.name}, tenant {tenant.name}, tenant Above." in text
+    queues.move(actor=operator(), of=tenant, state=QueueState.OPEN, note="", at=AT)
+    move(stage, QueueState.OPEN)
+    stage.cycle(at=LATER)
+    assert reason(waits) == (
+        "queue-held",
+        "Held, so that nothing starts until it is opened again: tenant Above.",
+    )
+    queues.move(actor=operator(), of=above, state=QueueState.OPEN, note="", at=AT)
+    stage.cycle()
+    assert states() == {"waits": "ADMITTED"}
+
+
+def test_a_drained_tenant_takes_back_what_runs_in_all_projects_below_it(stage: Stage) -> None:
+    above = factories.tenant("Above", slug="above")
+    Tenant.objects.filter(id=stage.project.tenant_id).update(parent=above)
+    other = factories.project(above, "Other")
+    factories.quota(other, stage.flavor, 0, borrowing_limit_milli=None)
+    stage.running("runs")
+    stage.running("kept", preemptible=False)
+    factories.workload(other, stage.ada, [stage.flavor], "beside")
+    stage.cycle()
+    drained = stage.project.tenant
+    queues.move(actor=operator(), of=drained, state=QueueState.DRAINING, note="Sale.", at=AT)
+    assert due.now(at=LATER).drain
+    assert drain.evict(at=LATER) == 1
+    assert states() == {"runs": "PREEMPTING", "kept": "RUNNING", "beside": "ADMITTED"}
+    event = Workload.objects.get(name="runs").events.order_by("-id")[0]
+    assert event.message == f"the queue of its tenant {drained.name} is drained: Sale."
+    queues.move(actor=operator(), of=above, state=QueueState.DRAINING, note="Sale.", at=AT)
+    assert drain.evict(at=LATER) == 1
+    assert states() == {"runs": "PREEMPTING", "kept": "RUNNING", "beside": "PREEMPTING"}
+
+
+@pytest.mark.parametrize("model", ["", H100])
+def test_what_a_drained_cluster_or_pool_takes_back_starts_elsewhere(
+    stage: Stage, model: str
+) -> None:
+    runs = stage.running("runs")
+    stage.running("kept", preemptible=False)
+    factories.node(factories.cluster("south"), "s1", gpus=1)
+    close(stage, model, QueueState.DRAINING)
+    assert due.now(at=LATER).drain
+    assert drain.evict(at=LATER) == 1
+    told = f"the pool {H100} in north" if model else "the cluster north"
+    assert runs.events.order_by("-id")[0].message == f"{told} is drained: New racks."
+    assert drain.evict(at=LATER) == 0
+    stage.dispatch()
+    stage.observe(stage.report(runs.placements.get(), PodPhase.FAILED))
+    stage.cycle()
+    stage.cycle()
+    assert states() == {"runs": "ADMITTED", "kept": "RUNNING"}
+    assert runs.attempts.order_by("-number")[0].cluster.name == "south"
+
+
+def test_a_drained_pool_leaves_work_on_other_hardware_alone(stage: Stage) -> None:
+    cpu = factories.cpu_flavor()
+    factories.quota(stage.project, cpu, 96_000)
+    stage.running("cores", flavor=cpu.name, gpus=0)
+    stage.running("gpus")
+    close(stage, H100, QueueState.DRAINING)
+    assert drain.evict(at=LATER) == 1
+    assert states() == {"cores": "RUNNING", "gpus": "PREEMPTING"}
+
+
+@pytest.mark.parametrize("model", ["", H100])
+def test_nothing_starts_on_held_hardware_and_it_is_told_which(stage: Stage, model: str) -> None:
+    stage.running("runs")
+    close(stage, model)
+    waits = stage.submit("waits")
+    stage.cycle()
+    assert states() == {"runs": "RUNNING", "waits": "PENDING"}
+    code, text = reason(waits)
+    assert code == "hardware-held"
+    assert (f"pool {H100} in north" if model else "cluster north") in text
+    assert drain.evict(at=LATER) == 0
+    hardware.move(
+        cluster=stage.cluster, model=model, state=QueueState.OPEN, note="",
+        actor="user:oz", actor_name="oz", at=AT,
+    )  # fmt: skip
+    stage.cycle()
+    assert states() == {"runs": "RUNNING", "waits": "ADMITTED"}
+
+
+@pytest.mark.parametrize("of", ["tenant", "cluster", "pool"])
+def test_what_was_planned_before_anything_above_it_was_closed_is_not_admitted(
+    stage: Stage, of: str
+) -> None:
+    planned = stage.submit()
+    loaded, decided = stage.decide()
+    assert decided.admits
+    if of == "tenant":
+        tenant = stage.project.tenant
+        queues.move(actor=operator(), of=tenant, state=QueueState.HELD, note="Audit.", at=AT)
+    else:
+        close(stage, H100 if of == "pool" else "")
+    outcome = stage.carry_out(loaded, decided)
+    assert outcome.refused == (str(planned.id),)
+    assert states() == {"train": "PENDING"}
+
+
+def test_what_is_closed_is_told_by_metrics_of_every_kind(stage: Stage) -> None:
+    close(stage, H100)
+    close(stage, "", QueueState.DRAINING)
+    move(stage, QueueState.HELD)
+    found = next(m for m in health.Counts().collect() if m.name == "berth_queues_closed")
+    told = {(s.labels["of"], s.labels["state"]): s.value for s in found.samples}
+    assert len(told) == 8
+    assert {of for of, count in told.items() if count} == {
+        ("pool", "held"), ("cluster", "draining"), ("project", "held"),
+    }  # fmt: skip
 
 
 def test_caps_are_loaded_and_submitters_only_where_they_have_caps(stage: Stage) -> None:

@@ -6,7 +6,6 @@ from decimal import Decimal
 import pytest
 from django.db import IntegrityError, transaction
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
-from django.db.models.functions import Now
 
 from clusters.models import Cluster
 from clusters.port import PodPhase
@@ -101,15 +100,6 @@ def test_a_silent_clusters_hours_wait_until_it_is_heard(stage: Stage) -> None:
     assert meter.tick(at=TEN + meter.LAG) == 0
     Cluster.objects.update(state="active")
     assert meter.tick(at=TEN + meter.LAG) == 1
-
-
-def test_a_draining_clusters_hours_are_closed_while_it_is_heard(stage: Stage) -> None:
-    stage.running()
-    Cluster.objects.update(state="draining", seen_at=Now() - timedelta(minutes=5))
-    assert meter.tick(at=TEN + meter.LAG) == 0
-    Cluster.objects.update(seen_at=Now())
-    assert meter.tick(at=TEN + meter.LAG) == 1
-    assert intervals() == [(AT, TEN)]
 
 
 def test_what_is_closed_late_is_cut_where_days_begin(stage: Stage) -> None:

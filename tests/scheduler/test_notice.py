@@ -7,12 +7,12 @@ from typing import Any
 from django.db import connection
 
 from clusters.port import Fault, PodPhase
+from controlplane.kernel.queues import QueueState
 from scheduler.core.lifecycle import State
 from scheduler.loop import drain
 from scheduler.models import Operation, OperationKind, Workload
 from scheduler.selectors.load import load_here
 from scheduler.services import workloads
-from tenants.models import QueueState
 from tenants.services import queues
 from tests.factories import AT
 from tests.scheduler.stage import LATER, Stage
@@ -28,7 +28,7 @@ def evicted(stage: Stage, *, speed: float = 1.0, **asked: Any) -> Workload:  # A
 
 def drained(stage: Stage, workload: Workload, *, speed: float = 1.0) -> Workload:
     queues.move(
-        actor=stage.actor, project=stage.project, state=QueueState.DRAINING, note="Why.", at=LATER
+        actor=stage.actor, of=stage.project, state=QueueState.DRAINING, note="Why.", at=LATER
     )
     assert drain.evict(at=LATER, speed=speed) == 1
     workload.refresh_from_db()

@@ -9,13 +9,13 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from clusters.models import ClusterState
 from controlplane import health
 from controlplane.kernel import clock
 from scheduler.loop import forecast, pools
 from scheduler.models import PoolSample
 from scheduler.selectors import pools as selectors
 from scheduler.selectors.load import load_here
+from tests import factories
 from tests.factories import AT
 from tests.scheduler.stage import LATER, Stage
 
@@ -98,8 +98,7 @@ def test_they_are_measured_whenever_waits_are_estimated(committed: Stage) -> Non
 
 
 def test_of_a_cluster_that_takes_nothing_new_nothing_is_told(stage: Stage) -> None:
-    stage.cluster.state = ClusterState.DRAINING
-    stage.cluster.save(update_fields=["state"])
+    factories.close(stage.cluster)
     measure(stage)
     assert not PoolSample.objects.exists()
 

@@ -7,6 +7,7 @@ import pytest
 from django.db import connection
 
 from clusters.port import Fault, PodPhase
+from controlplane.kernel.queues import QueueState
 from scheduler.core.lifecycle import State
 from scheduler.core.plan import Grow, Plan, Shrink
 from scheduler.core.policy import Policy
@@ -25,7 +26,7 @@ from scheduler.models import (
 )
 from scheduler.selectors import due, elastic
 from scheduler.selectors.load import Loaded
-from tenants.models import QueueState, Quota
+from tenants.models import Quota
 from tests.factories import AT
 from tests.scheduler.stage import LATER, SHARD, Stage
 from tests.scheduler.test_drain import move

@@ -88,7 +88,7 @@ def test_nothing_is_given_up_where_nobody_knows_what_runs(
     stage.started()
     Cluster.objects.update(state=cluster_state)
     assert starts.give_up_late(at=LATE) == 0
-    Cluster.objects.update(state=ClusterState.DRAINING)
+    Cluster.objects.update(state=ClusterState.ACTIVE)
     assert starts.give_up_late(at=LATE) == 1
 
 

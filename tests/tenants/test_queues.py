@@ -8,8 +8,9 @@ import pytest
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel import hints
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound
+from controlplane.kernel.queues import QueueState
 from tenants.access import actor_for
-from tenants.models import MAX_CAP, Project, QueueState, User
+from tenants.models import MAX_CAP, Project, User
 from tenants.services import queues
 from tenants.services.queues import Caps
 from tests import factories
@@ -21,7 +22,7 @@ def move(
 ) -> Project:
     return queues.move(
         actor=actor_for(user=by or cast.ada),
-        project=cast.detection,
+        of=cast.detection,
         state=state,
         note=note,
         at=factories.AT,

@@ -102,9 +102,7 @@ def test_cores_are_what_nobody_holds(cast: Cast, north: Cluster) -> None:
     assert amounts(cpu) == (90_000, 86_000)
 
 
-@pytest.mark.parametrize(
-    "state", [ClusterState.NEW, ClusterState.DEGRADED, ClusterState.LOST, ClusterState.DRAINING]
-)
+@pytest.mark.parametrize("state", [ClusterState.NEW, ClusterState.DEGRADED, ClusterState.LOST])
 def test_clusters_that_take_nothing_new_count_for_nothing(
     cast: Cast, north: Cluster, state: ClusterState
 ) -> None:
@@ -114,6 +112,14 @@ def test_clusters_that_take_nothing_new_count_for_nothing(
     assert amounts(flavor) == (0, 0)
     [known] = capacity.by_flavor_and_cluster(flavors=[flavor])
     assert (known.total_milli, known.usable) == (4000, False)
+
+
+@pytest.mark.parametrize("model", ["", "NVIDIA-H100-80GB-HBM3"])
+def test_held_clusters_and_pools_count_for_nothing(cast: Cast, north: Cluster, model: str) -> None:
+    flavor = factories.flavor()
+    factories.node(north, gpus=4)
+    factories.close(north, model)
+    assert amounts(flavor) == (0, 0)
 
 
 @pytest.mark.parametrize(

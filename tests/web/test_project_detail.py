@@ -5,8 +5,9 @@ from uuid import uuid4
 import pytest
 from django.urls import reverse
 
+from controlplane.kernel.queues import QueueState
 from scheduler.core.lifecycle import State
-from tenants.models import Project, QueueState
+from tenants.models import Project
 from tests import factories
 from tests.conftest import Cast
 from tests.web.conftest import Browse, Shop
@@ -27,7 +28,7 @@ def test_who_may_not_change_it_sees_the_state_the_caps_and_no_button(
     held(cast.detection)
     Project.objects.update(max_running=7, user_max_gpus_milli=2500)
     page = browse(cast.ben).get(url(cast.detection)).content.decode()
-    for told in ("Held", "Nothing of it starts", "New racks.", ">ben<", "<dd>7</dd>", ">2.5<"):
+    for told in ("Held", "Nothing new starts", "New racks.", ">ben<", "<dd>7</dd>", ">2.5<"):
         assert told in page
     assert page.count("<dd>no cap</dd>") == 5
     assert url(cast.detection, "project-queue") not in page
@@ -45,7 +46,7 @@ def test_before_a_drain_is_confirmed_the_page_says_how_many_it_stops(
     page = browse(cast.ada).get(url(cast.detection)).content.decode()
     assert "2 that may be stopped, 1 that may not" in page
     assert (
-        "Drain Detection? 2 of its workloads are stopped and wait again; "
+        "Drain Detection? 2 workloads are stopped and wait again; "
         "1 that may not be stopped ends by itself." in page
     )
 
@@ -53,7 +54,7 @@ def test_before_a_drain_is_confirmed_the_page_says_how_many_it_stops(
 @pytest.mark.parametrize(
     ("state", "told"),
     [
-        ("held", "The queue of Detection is held: nothing of it starts."),
+        ("held", "The queue of Detection is held: nothing new starts."),
         ("draining", "The queue of Detection is draining: what may be stopped gives way."),
     ],
 )
@@ -155,7 +156,7 @@ def test_the_queue_page_says_that_a_queue_is_closed_and_why(
     browse: Browse, cast: Cast, shop: Shop
 ) -> None:
     queue = reverse("queue")
-    assert "Nothing of it starts" not in browse(cast.ben).get(queue).content.decode()
+    assert "Nothing new starts" not in browse(cast.ben).get(queue).content.decode()
     held(cast.detection, QueueState.DRAINING)
     page = browse(cast.ben).get(queue).content.decode()
     assert "Nothing of it starts, and what runs and may be stopped gives way: New racks." in page

@@ -1,5 +1,7 @@
 """Attacks on what hardware exists."""
 
+from functools import partial
+
 from clusters.models import (
     Cluster,
     Device,
@@ -7,6 +9,7 @@ from clusters.models import (
     Flavor,
     FlavorKind,
     FlavorPart,
+    HardwareQueue,
     Isolation,
     Node,
 )
@@ -26,10 +29,34 @@ def _slice_returns() -> Statement:
     return update(gone, gone_at=None)
 
 
+def _held(**columns: object) -> Statement:
+    """A pool that is held, with one thing wrong."""
+    held = {
+        "queue_state": "held",
+        "queue_note": "New racks.",
+        "queue_changed_at": NOON,
+        "queue_changed_by": "oz",
+    }
+    return update(make(HardwareQueue), **held | columns)
+
+
 CLUSTERS = (
     Attack("cluster_state_known", "a cluster is haunted", change(Cluster, state="haunted")),
     Attack("clusters_cluster_name_key", "two clusters have one name", copy(Cluster)),
     negative("clusters_cluster_inventory_rev_check", Cluster, "inventory_rev"),
+)
+
+QUEUES = (
+    Attack("hardware_queue_once_a_pool", "a pool has two queues", copy(HardwareQueue)),
+    Attack("hardware_queue_state_known", "a pool is ajar", partial(_held, queue_state="ajar")),
+    *(
+        Attack("hardware_queue_closed_by_someone", what, partial(_held, **columns))
+        for what, columns in (
+            ("nobody held the pool", {"queue_changed_by": ""}),
+            ("the pool was held never", {"queue_changed_at": None}),
+            ("nobody knows why the pool is held", {"queue_note": ""}),
+        )
+    ),
 )
 
 NODES = (
@@ -172,4 +199,4 @@ FLAVORS = (
     ),
 )
 
-ATTACKS = CLUSTERS + NODES + DEVICES + FLAVORS
+ATTACKS = CLUSTERS + QUEUES + NODES + DEVICES + FLAVORS

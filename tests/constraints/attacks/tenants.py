@@ -102,7 +102,7 @@ def _granted(**columns: object) -> Statement:
     return update(make(QuotaRequest), **decision | columns)
 
 
-def _closed(**columns: object) -> Statement:
+def _closed(model: type[Project | Tenant], **columns: object) -> Statement:
     """A queue that is held, with one thing wrong."""
     held = {
         "queue_state": "held",
@@ -110,7 +110,7 @@ def _closed(**columns: object) -> Statement:
         "queue_changed_at": NOON,
         "queue_changed_by_id": _second_person,
     }
-    return update(make(Project), **held | columns)
+    return update(make(model), **held | columns)
 
 
 TREE = (
@@ -164,17 +164,14 @@ TREE = (
             ("the other half", {"idle_warning_s": 60}),
         )
     ),
-    Attack(
-        "project_queue_state_known",
-        "a queue is ajar",
-        lambda: _closed(queue_state="ajar"),
-    ),
     *(
-        Attack("project_queue_closed_by_someone", what, partial(_closed, **columns))
-        for what, columns in (
-            ("nobody closed the queue", {"queue_changed_by_id": None}),
-            ("the queue was closed never", {"queue_changed_at": None}),
-            ("nobody knows why the queue was closed", {"queue_note": ""}),
+        Attack(f"{name}_queue_{wall}", what.format(name), partial(_closed, model, **of))
+        for name, model in (("project", Project), ("tenant", Tenant))
+        for wall, what, of in (
+            ("state_known", "the queue of a {} is ajar", {"queue_state": "ajar"}),
+            ("closed_by_someone", "nobody closed that of a {}", {"queue_changed_by_id": None}),
+            ("closed_by_someone", "that of a {} was closed never", {"queue_changed_at": None}),
+            ("closed_by_someone", "that of a {} was closed for nothing", {"queue_note": ""}),
         )
     ),
     *(

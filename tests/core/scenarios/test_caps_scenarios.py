@@ -34,7 +34,7 @@ CASES = (
         "Kueue: KEP-1284, StopPolicy Hold",
         snapshot(
             nodes=nodes(4),
-            queues=[replace(queue("a", h100=4), held=True), queue("b", h100=2)],
+            queues=[replace(queue("a", h100=4), held_by=("tenant a",)), queue("b", h100=2)],
             holding=[runs("r", "a", "n1/0")],
             pending=[job("w", "a", priority=9), job("x", "b")],
         ),
@@ -46,7 +46,7 @@ CASES = (
         "Armada: scheduling_algo_test, multi-queue scheduling with paused and non-paused queue",
         snapshot(
             nodes=nodes(2),
-            queues=[replace(queue("a", h100=2), held=True), queue("b", h100=FREE)],
+            queues=[replace(queue("a", h100=2), held_by=("tenant a",)), queue("b", h100=FREE)],
             holding=[runs("b1", "b", "n1/0")],
             pending=[job("w", "a", pods(gpus=2)), job("x", "b")],
         ),
@@ -58,7 +58,7 @@ CASES = (
         "Volcano: reclaim_test, can not reclaim resources when queue is not open",
         snapshot(
             nodes=nodes(1),
-            queues=[queue("a", h100=1), replace(queue("b", h100=FREE), held=True)],
+            queues=[queue("a", h100=1), replace(queue("b", h100=FREE), held_by=("tenant a",))],
             holding=[runs("b1", "b", "n1/0")],
             pending=[job("w", "a")],
         ),

@@ -52,7 +52,7 @@ CASES = (
         "Kueue: docs cluster_queue, stopPolicy Hold",
         snapshot(
             nodes=nodes(4),
-            queues=[replace(queue("a", h100=8), held=True)],
+            queues=[replace(queue("a", h100=8), held_by=("tenant a",))],
             holding=[elastic("e", "a", "n1/0")],
         ),
     ),

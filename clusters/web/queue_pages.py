@@ -1,0 +1,81 @@
+"""The queues of a cluster: of the whole, and of each pool in it."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+
+from clusters import selectors
+from clusters.models import Cluster
+from clusters.services import queues
+from controlplane.api.auth import actor_of
+from controlplane.kernel import clock
+from controlplane.kernel.errors import Conflict, Invalid, NotFound
+from controlplane.kernel.htmx import focus_fault, go, page
+from controlplane.kernel.queue_forms import MOVED, QueueForm
+from controlplane.kernel.queues import QueueState
+from scheduler.selectors.queues import under_way_in
+from tenants import access
+from tenants.access import Action
+
+
+class _PoolForm(QueueForm):
+    beside = frozenset({"model"})
+
+
+@page("GET", "HEAD", "POST")
+def cluster_queues(request: HttpRequest, name: str) -> HttpResponse:
+    """A POST holds, drains or opens that of `model`. What is wrong, or was done meanwhile, is told
+    on the page. Raises NotAllowed but for operators of the fleet."""
+    actor = actor_of(request)
+    access.authorize_fleet(actor, Action.OPERATE)
+    cluster = Cluster.objects.filter(name=name).first()
+    if cluster is None:
+        raise NotFound("There is no such cluster.")
+    if request.method != "POST":
+        return _page(request, cluster)
+    form = _PoolForm(request.POST, request.FILES)
+    status = 422
+    if form.is_valid():
+        try:
+            moved = queues.move(
+                cluster=cluster,
+                model=request.POST.get("model", ""),
+                state=QueueState(form.cleaned_data["state"]),
+                note=form.cleaned_data["note"],
+                actor=actor.label,
+                actor_name=actor.name,
+                at=clock.now(),
+            )
+        except Invalid as error:
+            form.show(error.problems)
+        except Conflict as error:
+            form.add_error(None, error.message)
+            status = 409
+        else:
+            messages.success(request, MOVED[QueueState(moved.queue_state)].format(moved))
+            return go(request, reverse("cluster-queues-page", args=[cluster.name]))
+    focus_fault(form)
+    return _page(request, cluster, form, status=status)
+
+
+def _page(
+    request: HttpRequest, cluster: Cluster, posted: QueueForm | None = None, *, status: int = 200
+) -> HttpResponse:
+    """`posted` stands where it was posted, at the cluster's if that is no model there."""
+    found = selectors.queues(cluster=cluster)
+    counts = under_way_in(cluster_id=cluster.id)
+    model = request.POST.get("model", "")
+    at = next((n for n, queue in enumerate(found) if queue.model == model), 0)
+    context = {
+        "cluster": cluster,
+        "queues": [
+            (
+                queue,
+                posted if posted and n == at else QueueForm(auto_id=f"id_{n}_%s"),
+                counts[queue.model],
+            )
+            for n, queue in enumerate(found)
+        ],
+    }
+    return render(request, "clusters/cluster_queues.html", context, status=status)
