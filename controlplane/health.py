@@ -34,6 +34,7 @@ from scheduler.selectors import (
     elastic,
     gates,
     idleness,
+    kept,
     losses,
     pools,
     queues,
@@ -147,6 +148,7 @@ class Counts(Collector):
         yield from _of_failures()
         yield from _of_check(checks.newest())
         yield from _of_cycle(waiting=counted.get(State.PENDING.value, 0))
+        yield _of_kept()
         yield from _of_idleness()
         yield from _of_pools()
         yield from _of_budgets()
@@ -220,6 +222,15 @@ def _of_cycle(*, waiting: int) -> Iterable[Metric]:
         "berth_kept_idle_devices",
         "Devices that are free and kept for who has waited longer than BERTH_GUARD_S.",
         sum(idle_milli for _, _, idle_milli in (keeps or ()) if waiting) / 1000,
+    )
+
+
+def _of_kept() -> Metric:
+    return CounterMetricFamily(
+        "berth_kept_idle_device_seconds",
+        "Devices x seconds that stood free because they were kept for who had waited longer than"
+        " BERTH_GUARD_S, whether or not others would have used them.",
+        kept.total_milli_s() / 1000,
     )
 
 

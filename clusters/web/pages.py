@@ -17,7 +17,7 @@ from controlplane.kernel.charts import TONES
 from controlplane.kernel.device_map import DeviceMap, Holding
 from controlplane.kernel.errors import NotFound
 from controlplane.kernel.htmx import minute, page, partial, revision, unchanged
-from scheduler.selectors import capacity, hardware, pools
+from scheduler.selectors import capacity, hardware, kept, pools
 from scheduler.selectors.hardware import ClusterFacts, DeviceFacts, NodeFacts, SpanHeld
 from scheduler.selectors.offers import TAGS
 from tenants.access import Action, Actor
@@ -45,13 +45,16 @@ def cluster_list(request: HttpRequest) -> HttpResponse:
     actor = actor_of(request)
     facts = hardware.clusters()
     totals = _totals()
-    rev = revision(facts, totals, minute(clock.now()))
+    at = clock.now()
+    idle = kept.lately(at=at) if actor.fleet_roles else None
+    rev = revision(facts, totals, idle, minute(at))
     same = unchanged(request, rev)
     if same is not None:
         return same
     context = {
         "clusters": [(one, totals.get(one.id, ())) for one in facts],
         "may_see_layouts": bool(actor.fleet_roles),
+        "kept": idle,
         "rev": rev,
     }
     return partial(request, "clusters/cluster_list.html", "clusters", context)

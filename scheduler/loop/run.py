@@ -30,6 +30,7 @@ from scheduler.loop import (
     gates,
     idle,
     inputs,
+    kept,
     resize,
     retention,
 )
@@ -109,6 +110,8 @@ def run_cycle(
         leases.release(lease)
     faults.log(decided.faults)
     with transaction.atomic():
+        if decided.keeps or todo.kept:
+            kept.count(keeps=decided.keeps, at=at, speed=speed)
         retention.prune(CycleRecord, days=KEPT_DAYS)
         record = CycleRecord.objects.create(
             shard=lease.shard,

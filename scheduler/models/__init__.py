@@ -7,6 +7,7 @@ from scheduler.models.dependency import Dependency, DependencyKind, OnUnmet
 from scheduler.models.estimate import Estimate
 from scheduler.models.gate import Gate, GateState
 from scheduler.models.idleness import Idleness
+from scheduler.models.kept import KeptRoom
 from scheduler.models.landing import Landing
 from scheduler.models.operation import Operation, OperationKind
 from scheduler.models.placement import (
@@ -40,6 +41,7 @@ __all__ = [
     "GateState",
     "Idleness",
     "InvariantCheck",
+    "KeptRoom",
     "Landing",
     "Leftover",
     "OnUnmet",

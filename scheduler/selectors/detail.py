@@ -19,7 +19,16 @@ from scheduler.core.losses import gpu_hours
 from scheduler.core.reasons import in_units, moment
 from scheduler.core.units import ONE_MILLI
 from scheduler.models import Attempt, Placement, PlacementSpan, PodSet, Workload, WorkloadEvent
-from scheduler.selectors import accrual, decisions, hardware, idleness, listing, standing, topology
+from scheduler.selectors import (
+    accrual,
+    decisions,
+    hardware,
+    idleness,
+    kept,
+    listing,
+    standing,
+    topology,
+)
 from scheduler.selectors.accrual import Cost
 from scheduler.selectors.decisions import Decided
 from scheduler.selectors.dispatch import Dispatch, failing
@@ -163,7 +172,8 @@ class Detail:
     """`cost` is None for those who may not see spend; `dispatch` is there while it fails. `domain`
     is where the newest attempt stands, of work that asks for a topology. `notice_until` is to
     come, else None. `idle` is there while it leaves all its devices unused. `decided` is
-    the cycle whose word it is that it waits."""
+    the cycle whose word it is that it waits. `kept` is what stood idle for it before it started,
+    in GPU-hours; "" where that is nothing."""
 
     line: Line
     run_time_limit_s: int | None
@@ -187,6 +197,7 @@ class Detail:
     domain: tuple[tuple[str, str], ...] = ()
     idle: Idle | None = None
     decided: Decided | None = None
+    kept: str = ""
 
     @property
     def lost(self) -> str:
@@ -227,6 +238,7 @@ def detail(*, workload: Workload, prices: Prices | None, at: datetime) -> Detail
         domain=topology.domain(workload=workload),
         idle=idleness.of_running(workload=workload),
         decided=decisions.of_waiting(workload=workload) if line.why else None,
+        kept=kept.of(workload),
     )
 
 

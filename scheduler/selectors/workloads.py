@@ -76,7 +76,7 @@ def seen(*, actor: Actor, id: UUID) -> Workload:
 
     Raises NotFound, the same for foreign and missing ids.
     """
-    rows = Workload.objects.select_related("project__tenant", "submitted_by")
+    rows = Workload.objects.select_related("project__tenant", "submitted_by", "kept_room")
     return access.get_or_404(rows, actor=actor, id=id)
 
 

@@ -3,13 +3,17 @@
 from datetime import timedelta
 
 import pytest
+from django.test import Client
+from django.urls import reverse
 from pytest_django import Settings
 
 from controlplane import health
+from controlplane.kernel import clock
 from scheduler.loop import run
-from scheduler.models import Workload
+from scheduler.models import KeptRoom, Workload
 from scheduler.selectors import policy
-from tenants.models import Quota
+from tenants.models import Quota, Role
+from tests import factories
 from tests.factories import AT
 from tests.scheduler.stage import Stage
 
@@ -29,6 +33,12 @@ def crowded(committed: Stage) -> Stage:
     waits = committed.submit("waits", gpus=8, count=2)
     Workload.objects.filter(id=waits.id).update(submitted_at=LONG_AGO)
     return committed
+
+
+def counted() -> float:
+    """In device-seconds, since ever."""
+    name = "berth_kept_idle_device_seconds"
+    return next(m for m in health.Counts().collect() if m.name == name).samples[0].value
 
 
 def codes() -> dict[str, str]:
@@ -61,3 +71,52 @@ def test_an_installation_may_keep_none(crowded: Stage, settings: Settings) -> No
 def test_an_installation_says_for_how_many(settings: Settings) -> None:
     settings.BERTH_GUARD_S, settings.BERTH_KEPT_FOR = 60, 3
     assert (policy.current().guard_s, policy.current().most_kept) == (60, 3)
+
+
+def test_what_stands_idle_for_it_is_counted_from_cycle_to_cycle(crowded: Stage) -> None:
+    for after_s, told in ((0, 0), (5, 40), (20, 160), (21, 168)):
+        run.run_cycle(at=AT + timedelta(seconds=after_s))
+        assert counted() == told
+    row = KeptRoom.objects.get()
+    assert (row.workload.name, row.idle_milli, row.idle_milli_s) == ("waits", 8000, 168_000)
+
+
+def test_no_more_than_a_minute_is_counted_between_two_cycles(crowded: Stage) -> None:
+    for after_s, told in ((0, 0), (3600, 480)):
+        run.run_cycle(at=AT + timedelta(seconds=after_s))
+        assert counted() == told
+
+
+def test_a_clock_that_goes_faster_counts_its_own_seconds(crowded: Stage) -> None:
+    for after_s in (0, 600):
+        run.run_cycle(at=AT + timedelta(seconds=after_s), speed=10.0)
+    assert counted() == 4800
+
+
+def test_what_is_kept_no_more_is_counted_until_then(crowded: Stage) -> None:
+    run.run_cycle(at=AT)
+    waits = Workload.objects.get(name="waits")
+    crowded.cancel(waits)
+    crowded.submit("other", gpus=1)
+    for after_s in (10, 20):
+        run.run_cycle(at=AT + timedelta(seconds=after_s))
+    row = KeptRoom.objects.get()
+    assert (row.idle_milli, counted()) == (0, 80)
+
+
+def test_where_clusters_are_listed_operators_read_the_sum_and_the_workload_its_own(
+    crowded: Stage, client: Client
+) -> None:
+    run.run_cycle(at=AT)
+    KeptRoom.objects.update(idle_milli_s=8000 * 5400, counted_at=clock.now())
+    waits = Workload.objects.get(name="waits")
+    client.force_login(crowded.ada)
+    page = client.get(reverse("workload-detail", args=[waits.id])).content.decode()
+    assert "<dt>Kept idle for it</dt><dd>12 GPU-hours</dd>" in page
+    listed = reverse("cluster-list")
+    assert "stood idle" not in client.get(listed).content.decode()
+    oz = factories.user("oz")
+    factories.member(oz, Role.OPERATOR)
+    client.force_login(oz)
+    told = "12 GPU-hours stood idle, kept for 1 workload that had waited longest"
+    assert told in client.get(listed).content.decode()

@@ -8,6 +8,7 @@ from tests.constraints.attacks import (
     held,
     house,
     idle,
+    kept,
     ledger,
     moved,
     runs,
@@ -28,6 +29,7 @@ ATTACKS = (
     *gates.ATTACKS,
     *runs.ATTACKS,
     *idle.ATTACKS,
+    *kept.ATTACKS,
     *moved.ATTACKS,
     *held.ATTACKS,
 )
