@@ -11,6 +11,11 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+NVIDIA_GPU = "nvidia.com/gpu"
+"""The resource of whole devices, unless a node says otherwise."""
+UNKNOWN = "unknown"
+"""How the model ends of a device of which its node does not tell it."""
+
 
 class Fault(StrEnum):
     """What went wrong, as far as the caller has to tell cases apart."""
@@ -69,7 +74,8 @@ class NodeReport:
     `hostname` is the value of kubernetes.io/hostname, which a placement selects. `share_replicas`
     is into how many shares each whole device is cut (1: not shared) and `share_isolation` what
     keeps them apart ("none" for time-slicing, "memory" for MPS or HAMi, "" when not shared); a
-    share is asked for as one `share_resource`. `mig_counts` is how many slices of each MIG profile
+    share is asked for as one `share_resource`, a whole device, where none is shared, as one
+    `gpu_resource`. `mig_counts` is how many slices of each MIG profile
     a node of mig-static devices advertises; which device holds which is left to the reader.
     """
 
@@ -84,6 +90,7 @@ class NodeReport:
     share_replicas: int = 1
     share_isolation: str = ""
     share_resource: str = "nvidia.com/gpu.shared"
+    gpu_resource: str = NVIDIA_GPU
     mig_counts: Mapping[str, int] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     resource_version: str = ""
@@ -140,7 +147,8 @@ class PodReport:
 @dataclass(frozen=True, slots=True)
 class PodRequest:
     """A pod to be born gated. `name` is deterministic ({workload}-{attempt}-{rank}), so that a
-    second request for it is a no-op. `resources` are extended resources with their counts.
+    second request for it is a no-op. `resources` are extended resources with their counts;
+    `tolerates` is the key of the taint that keeps others off its node, if that has one.
 
     `subdomain` names the gang's headless service, "" for a single pod. `grace_s` is the time from
     SIGTERM to SIGKILL whoever deletes it; with `notice` it can read what `give_notice` tells it.
@@ -162,6 +170,7 @@ class PodRequest:
     subdomain: str = ""
     grace_s: int = 30
     notice: bool = False
+    tolerates: str = NVIDIA_GPU
 
 
 @dataclass(frozen=True, slots=True)

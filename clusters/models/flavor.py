@@ -39,11 +39,15 @@ SEVENTHS = ".sevenths"
 
 
 VENDORS: Mapping[str, tuple[str, ...]] = {
-    "nvidia": ("nvidia", "tesla", "geforce", "quadro", "grid", "titan"),
-    "amd": ("amd", "instinct", "radeon"),
-    "intel": ("intel", "gaudi"),
+    "nvidia": (
+        *("nvidia", "tesla", "geforce", "quadro", "grid", "titan", "rtx"),
+        *("a", "b", "gb", "gh", "h", "k", "l", "m", "p", "t", "v"),  # "NVIDIA-" is left out
+    ),
+    "amd": ("amd", "instinct", "radeon", "mi"),
+    "intel": ("intel", "gaudi", "arc", "flex", "max"),
 }
-"""Makers of devices, and how the product names that nodes report of theirs begin."""
+"""Makers of devices, and how the product names that nodes report of theirs begin, up to the first
+character that is no letter."""
 
 
 class Flavor(Row):

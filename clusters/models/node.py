@@ -7,6 +7,7 @@ from django.db.models import Q
 
 from clusters.models.cluster import Cluster
 from clusters.models.flavor import Isolation
+from clusters.port import NVIDIA_GPU
 from controlplane.kernel.models import Row
 
 
@@ -28,6 +29,7 @@ class Node(Row):
     share_replicas = models.PositiveIntegerField(default=1)
     share_isolation = models.CharField(max_length=8, blank=True)
     share_resource = models.CharField(max_length=80, blank=True)
+    gpu_resource = models.CharField(max_length=80, default=NVIDIA_GPU, db_default=NVIDIA_GPU)
     labels = models.JSONField(default=dict)
     gone_at = models.DateTimeField(null=True, blank=True)
 

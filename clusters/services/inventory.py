@@ -66,6 +66,7 @@ _NODE_FIELDS = (
     "share_replicas",
     "share_isolation",
     "share_resource",
+    "gpu_resource",
     "labels",
 )
 

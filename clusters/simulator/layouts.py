@@ -1,7 +1,7 @@
 """The machines of a simulated cluster: built-in layouts, a JSON file, or a CSV of nodes.
 
 A layout is a list of pools; each pool is a number of like machines. Nodes look as NVIDIA's device
-plugin and GPU feature discovery make them.
+plugin and GPU feature discovery make them, or those of AMD and Intel.
 """
 
 import csv
@@ -27,7 +27,8 @@ class Pool:
     Of `gpus` physical devices `mig_gpus` are in MIG mode: cut into the slices of `mig` (profile ->
     slices a node), or, when `mig_dynamic`, into any that fit, of which `mig` is the most of each.
     `replicas` above 1 shares each other device among so many pods. `stands` says where they stand,
-    as labels; with `racks` they stand in so many, as many in each, rack-1 first.
+    as labels; with `racks` they stand in so many, as many in each, rack-1 first. Of another
+    `maker`, amd or intel, GPUs are whole; without a `product` no label tells what they are.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Pool:
     pods: int = 110
     stands: Mapping[str, str] = field(default_factory=dict)
     racks: int = 0
+    maker: str = "nvidia"
 
 
 _GIB = 1024
@@ -225,6 +227,8 @@ def _resources(pool: Pool) -> dict[str, str]:
         "pods": str(pool.pods),
     }
     whole = pool.gpus - pool.mig_gpus
+    if pool.maker in _RESOURCES:
+        return resources | {_RESOURCES[pool.maker]: str(whole)}
     if pool.replicas > 1:
         resources["nvidia.com/gpu.shared"] = str(whole * pool.replicas)
     elif pool.gpus:
@@ -235,7 +239,10 @@ def _resources(pool: Pool) -> dict[str, str]:
 
 
 def _discovered(pool: Pool) -> dict[str, str]:
-    """The labels of GPU feature discovery; `gpu.count` counts devices in MIG mode too."""
+    """The labels of GPU feature discovery; `gpu.count` counts devices in MIG mode too. Of others'
+    GPUs those of AMD's node labeller, and of Intel's rules and plugin."""
+    if pool.maker != "nvidia":
+        return _labelled(pool) if pool.product else {}
     labels = {
         "nvidia.com/gpu.present": "true",
         "nvidia.com/gpu.product": pool.product,
@@ -252,3 +259,17 @@ def _discovered(pool: Pool) -> dict[str, str]:
             labels[f"{resource}.count"] = str(count)
             labels[f"{resource}.product"] = f"{pool.product}-MIG-{profile.replace('+', '.')}"
     return labels
+
+
+_RESOURCES = {"amd": "amd.com/gpu", "intel": "gpu.intel.com/xe"}
+
+
+def _labelled(pool: Pool) -> dict[str, str]:
+    if pool.maker == "amd":
+        vram = f"{pool.gpu_memory_mib // _GIB}G"
+        return {"amd.com/gpu.product-name": pool.product, "amd.com/gpu.vram": vram}
+    return {
+        "gpu.intel.com/product": pool.product,
+        "gpu.intel.com/device.count": str(pool.gpus),
+        "gpu.intel.com/memory.max": str(pool.gpus * pool.gpu_memory_mib * 2**20),
+    }

@@ -47,6 +47,7 @@ class Pod:
     gpu_milli: int
     share_replicas: int
     share_resource: str
+    gpu_resource: str
     run_time_limit_s: int | None
     grace_s: int
     notice_s: int
@@ -136,8 +137,8 @@ SELECT * FROM (
                OVER (PARTITION BY q.attempt_id) AS peers,
            p.namespace, q.pod_name, q.pod_uid, n.hostname, s.image, s.command, s.args, s.env,
            q.cpu_milli, q.memory_mib, f.kind, f.profile, s.gpu_count, s.gpu_milli,
-           n.share_replicas, n.share_resource, w.run_time_limit_s, w.grace_s, w.notice_s,
-           w.array_index, y.size,
+           n.share_replicas, n.share_resource, n.gpu_resource, w.run_time_limit_s, w.grace_s,
+           w.notice_s, w.array_index, y.size,
            sizes.least, sizes.most, q.opened_at IS NOT NULL, q.dismissed_at IS NOT NULL,
            q.released_at
     FROM scheduler_placement q

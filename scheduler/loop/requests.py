@@ -6,7 +6,6 @@ from clusters.port import PodRequest
 from scheduler.core.snapshot import FlavorKind
 from scheduler.loop.claims import Pod
 
-GPU = "nvidia.com/gpu"
 RENDEZVOUS_PORT = 29500
 
 
@@ -59,6 +58,7 @@ def pod_request(pod: Pod) -> PodRequest:
         subdomain=subdomain,
         grace_s=pod.grace_s,
         notice=pod.notice_s > 0,
+        tolerates=pod.gpu_resource,
     )
 
 
@@ -71,6 +71,6 @@ def _resources(pod: Pod) -> tuple[tuple[str, int], ...]:
         # The device plugin writes "1g.10gb+me" as mig-1g.10gb.me.
         return ((f"nvidia.com/mig-{pod.profile.replace('+', '.')}", pod.gpu_count),)
     if pod.share_replicas == 1:
-        return ((GPU, pod.gpu_count),)
+        return ((pod.gpu_resource, pod.gpu_count),)
     replicas = -(-pod.gpu_count * pod.gpu_milli * pod.share_replicas // 1000)
     return ((pod.share_resource, replicas),)

@@ -11,6 +11,7 @@ from django.db import connection
 from django.db.models import Count, Q, QuerySet, Sum
 
 from clusters.models import Cluster, ClusterState, Device, DeviceMode, DeviceSlice, Isolation, Node
+from clusters.port import UNKNOWN
 from clusters.selectors import queue_state
 from controlplane.kernel.errors import NotFound
 from controlplane.kernel.queues import QueueState
@@ -97,7 +98,8 @@ class DeviceFacts:
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """`isolation` is what keeps those apart who share one of its devices."""
+    """`isolation` is what keeps those apart who share one of its devices. `untold`: no label says
+    what they are, or how much memory they have."""
 
     name: str
     state: str
@@ -105,6 +107,7 @@ class NodeFacts:
     memory_mib: int
     devices: tuple[DeviceFacts, ...]
     isolation: Isolation = Isolation.HARDWARE
+    untold: str = ""
 
 
 def axis(*, model: str, mode: str) -> int:
@@ -180,9 +183,12 @@ def nodes(*, actor: Actor, cluster_id: UUID, node: str | None = None) -> tuple[N
     slices = _slices(there)
     held = _held(actor=actor, there=there)
     by_node: dict[UUID, list[DeviceFacts]] = {}
-    columns = ("id", "node_id", "ordinal", "model", "mode", "usable", "uuid")
+    untold: dict[UUID, str] = {}
+    columns = ("id", "node_id", "ordinal", "model", "mode", "usable", "uuid", "memory_mib")
     rows = Device.objects.filter(gone_at__isnull=True, node__in=there).order_by("ordinal")
-    for id, on, ordinal, model, mode, usable, uuid in rows.values_list(*columns):
+    for id, on, ordinal, model, mode, usable, uuid, memory_mib in rows.values_list(*columns):
+        if model.endswith(UNKNOWN) or not memory_mib:
+            untold[on] = "model" if model.endswith(UNKNOWN) else "memory"
         device = DeviceFacts(
             id=id,
             ordinal=ordinal,
@@ -203,6 +209,7 @@ def nodes(*, actor: Actor, cluster_id: UUID, node: str | None = None) -> tuple[N
             memory_mib=n.memory_mib,
             devices=tuple(by_node.get(n.id, ())),
             isolation=Isolation(n.share_isolation or Isolation.HARDWARE),
+            untold=untold.get(n.id, ""),
         )
         for n in found
     )

@@ -31,7 +31,7 @@ LABEL_KEY = re.compile(
     r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?", re.ASCII
 )
 LABEL_VALUE = re.compile(r"([A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?)?", re.ASCII)
-RESERVED_DOMAINS = ("kubernetes.io", "k8s.io", "nvidia.com")
+RESERVED_DOMAINS = ("kubernetes.io", "k8s.io", "nvidia.com", "amd.com", "gpu.intel.com")
 """Label prefixes, next to Berth's own, that only Berth and the cluster may set."""
 RENDEZVOUS = frozenset(
     {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "BERTH_MIN_PODS", "BERTH_MAX_PODS"}

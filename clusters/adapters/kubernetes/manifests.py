@@ -61,7 +61,10 @@ def _spec(request: PodRequest, *, names: Names) -> Json:
             "seccompProfile": {"type": "RuntimeDefault"},
         },
         # The usual taint that keeps other work off GPU nodes: what goes where is Berth's decision.
-        "tolerations": [{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}],
+        "tolerations": [
+            {"key": key, "operator": "Exists", "effect": "NoSchedule"}
+            for key in dict.fromkeys((GPU, request.tolerates))
+        ],
         "containers": [_container(request)],
     }
     if request.run_time_limit_s is not None:

@@ -2,9 +2,14 @@
 
 from dataclasses import dataclass, field
 
+from clusters.port import NVIDIA_GPU
+
 HOSTNAME = "kubernetes.io/hostname"
-GPU = "nvidia.com/gpu"
+GPU = NVIDIA_GPU
 GPU_SHARED = "nvidia.com/gpu.shared"
+AMD_GPU = "amd.com/gpu"
+INTEL_GPUS = ("gpu.intel.com/xe", "gpu.intel.com/i915")  # by driver, the newer first
+DEVICES = ("nvidia.com/", "amd.com/", "gpu.intel.com/")
 MIG = "nvidia.com/mig-"  # and the profile, with "." for its "+"
 
 

@@ -1,12 +1,15 @@
 """Pure: a raw Node as a NodeReport. Raises Malformed for a node that makes no sense.
 
 The labels are those of NVIDIA's GPU feature discovery: `gpu.count` counts every physical device,
-cut into MIG slices or not, and the device plugin's `nvidia.com/gpu` only the uncut ones.
+cut into MIG slices or not, and the device plugin's `nvidia.com/gpu` only the uncut ones. Where
+others' GPUs are, `makers` reads them.
 """
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from math import ceil
+from typing import Any
 
 from clusters.adapters.kubernetes.checks import (
     Json,
@@ -18,6 +21,7 @@ from clusters.adapters.kubernetes.checks import (
     optional_word,
     word,
 )
+from clusters.adapters.kubernetes.makers import Advertised, advertised
 from clusters.adapters.kubernetes.names import GPU, GPU_SHARED, HOSTNAME, MIG, Names
 from clusters.adapters.kubernetes.quantities import BadQuantity, mebibytes, milli, pieces
 from clusters.port import DeviceReport, NodeReport
@@ -41,19 +45,16 @@ def node(body: Json, *, names: Names) -> NodeReport:
     allocatable = mapping(status, "allocatable")
     try:
         gpus = _Gpus(labels, allocatable, mapping(status, "capacity"), names=names)
+        others = advertised(labels, allocatable)
         return NodeReport(
             name=name,
             hostname=labels.get(HOSTNAME) or name,
             uid=word(metadata, "uid"),
             ready=_is_ready(status),
-            schedulable=_is_schedulable(spec),
+            schedulable=_is_schedulable(spec, GPU if others is None else others.resource),
             cpu_milli=milli(_quantity(allocatable, "cpu")),
             memory_mib=mebibytes(_quantity(allocatable, "memory")),
-            devices=gpus.devices(),
-            share_replicas=gpus.replicas,
-            share_isolation=gpus.isolation,
-            share_resource=gpus.share_resource,
-            mig_counts=gpus.mig_counts,
+            **(gpus.reported() if others is None else _reported(others)),
             labels=labels,
             resource_version=optional_word(metadata, "resourceVersion"),
         )
@@ -95,6 +96,15 @@ class _Gpus:
         self._whole = 0 if single else _devices(allocatable, resource, self.replicas)
         self._cut = 0 if single else self._cut_up(_devices(capacity, resource, self.replicas))
 
+    def reported(self) -> dict[str, Any]:  # Any: fields of a NodeReport
+        return {
+            "devices": self.devices(),
+            "share_replicas": self.replicas,
+            "share_isolation": self.isolation,
+            "share_resource": self.share_resource,
+            "mig_counts": self.mig_counts,
+        }
+
     def devices(self) -> tuple[DeviceReport, ...]:
         memory_mib = count(self._labels.get(f"{GPU}.memory"), most=2**24)
         if self._cut + self._whole > MOST_DEVICES:
@@ -119,6 +129,19 @@ class _Gpus:
         if not self.mig_counts:
             return 0
         return counted - whole if counted > whole else _fewest_devices(self.mig_counts)
+
+
+def _reported(of: Advertised) -> dict[str, Any]:  # Any: fields of a NodeReport
+    if of.devices > MOST_DEVICES:
+        raise Malformed(f"more than {MOST_DEVICES} devices")
+    device = DeviceReport(ordinal=0, model=of.model[:80], memory_mib=of.memory_mib)
+    return {
+        "devices": tuple(replace(device, ordinal=ordinal) for ordinal in range(of.devices)),
+        "share_replicas": of.shares,
+        "share_isolation": "none" if of.shares > 1 else "",
+        "share_resource": of.resource,
+        "gpu_resource": of.resource,
+    }
 
 
 def _fewest_devices(mig_counts: Mapping[str, int]) -> int:
@@ -166,9 +189,10 @@ def _is_ready(status: Json) -> bool:
     )
 
 
-def _is_schedulable(spec: Json) -> bool:
-    """Not cordoned, and without a taint that Berth's pods do not tolerate."""
+def _is_schedulable(spec: Json, tolerated: str) -> bool:
+    """Not cordoned, and without a taint that Berth's pods do not tolerate there."""
     return spec.get("unschedulable") is not True and not any(
-        taint.get("effect") in {"NoSchedule", "NoExecute"} and taint.get("key") != GPU
+        taint.get("effect") in {"NoSchedule", "NoExecute"}
+        and taint.get("key") not in {GPU, tolerated}
         for taint in objects(spec, "taints")
     )

@@ -15,7 +15,7 @@ from clusters.adapters.kubernetes.checks import (
     word,
 )
 from clusters.adapters.kubernetes.failures import printable
-from clusters.adapters.kubernetes.names import Names
+from clusters.adapters.kubernetes.names import DEVICES, Names
 from clusters.adapters.kubernetes.nodes import node
 from clusters.adapters.kubernetes.quantities import BadQuantity, mebibytes, milli, pieces
 from clusters.port import PodPhase, PodReport
@@ -189,7 +189,7 @@ def _amounts(container: Json) -> list[tuple[str, int]]:
 
 
 def _counts(name: str) -> bool:
-    return name in ("cpu", "memory") or (name.startswith("nvidia.com/") and len(name) < 100)
+    return name in ("cpu", "memory") or (name.startswith(DEVICES) and len(name) < 100)
 
 
 def _amount(name: str, value: object) -> int:
