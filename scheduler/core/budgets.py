@@ -17,10 +17,18 @@ from typing import Protocol
 from scheduler.core.equivalents import DEVICE_MILLI, counts_milli
 from scheduler.core.limits import because
 from scheduler.core.plan import Place
+from scheduler.core.portions import as_given
 from scheduler.core.quota import amount_milli
 from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.request import Option
-from scheduler.core.snapshot import BudgetView, HeldView, HoldingView, PendingView, Snapshot
+from scheduler.core.snapshot import (
+    BudgetView,
+    FlavorView,
+    HeldView,
+    HoldingView,
+    PendingView,
+    Snapshot,
+)
 from scheduler.core.units import ONE_MILLI, CohortId, FlavorId, ProjectId
 
 HOUR_S = 3600
@@ -43,10 +51,12 @@ class Budgets:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._at = snapshot.at
+        self._flavors: dict[FlavorId, FlavorView] = {}
         self._counts: dict[FlavorId, int] = {}
         self._coming: Counter[BudgetView] = Counter()
         self._over = dict(bound(snapshot))
         if self._over:
+            self._flavors = {flavor.id: flavor for flavor in snapshot.flavors}
             self._counts = {
                 f.id: counts_milli(kind=f.kind, model=f.model, profile=f.profile)
                 for f in snapshot.flavors
@@ -163,9 +173,13 @@ class Budgets:
         rate = 0
         for pod_set in pending.pod_sets:
             if pod_set.gpu_count:
-                least = pod_set.min_count * amount_milli(pod_set=pod_set)
-                known = [self._counts[f] for f in pod_set.flavors if f in self._counts]
-                rate += least * min(known, default=DEVICE_MILLI) // ONE_MILLI
+                known = (self._flavors[f] for f in pod_set.flavors if f in self._flavors)
+                rates = (
+                    amount_milli(pod_set=as_given(pod_set=pod_set, flavor=f)) * self._counts[f.id]
+                    for f in known
+                )
+                unknown = amount_milli(pod_set=pod_set) * DEVICE_MILLI
+                rate += pod_set.min_count * min(rates, default=unknown) // ONE_MILLI
         return rate
 
     def _short(self, workload: Workload, rate: int) -> BudgetView | None:

@@ -13,6 +13,7 @@ from typing import Protocol
 from scheduler.core.budgets import Budgets, Workload
 from scheduler.core.limits import because
 from scheduler.core.plan import Place
+from scheduler.core.portions import portion_milli
 from scheduler.core.quota import amount_milli
 from scheduler.core.reasons import Cap, Reason, ReasonCode
 from scheduler.core.request import Option
@@ -23,6 +24,7 @@ from scheduler.core.snapshot import (
     HeldView,
     HoldingView,
     PendingView,
+    PodSetView,
     Snapshot,
 )
 from scheduler.core.units import ArrayId, FlavorId, ProjectId, UserId
@@ -46,6 +48,7 @@ class Caps:
         self._of: Mapping[ProjectId, CapsView] = {
             queue.project: queue.caps for queue in snapshot.queues if queue.caps is not None
         }
+        self._flavors = {flavor.id: flavor for flavor in snapshot.flavors}
         self.budgets = Budgets(snapshot)
         self._of_array: Counter[ArrayId] = Counter()
         self._running: Counter[ProjectId] = Counter()
@@ -113,7 +116,7 @@ class Caps:
                     ReasonCode.CAP_REACHED, cap=cap.value, limit_count=limit, used_count=used
                 )
         limit, used = caps.user_gpus_milli, self._user_milli[submitter]
-        asked = sum(p.min_count * amount_milli(pod_set=p) for p in pending.pod_sets if p.gpu_count)
+        asked = sum(p.min_count * self._most_milli(p) for p in pending.pod_sets if p.gpu_count)
         if limit is not None and asked and used + asked > limit:
             return because(
                 ReasonCode.CAP_REACHED,
@@ -123,6 +126,15 @@ class Caps:
                 used_milli=used,
             )
         return self.budgets.reached(pending)
+
+    def _most_milli(self, pod_set: PodSetView) -> int:
+        """What one pod of it gets, with whichever of its flavors."""
+        asked_mib = pod_set.gpu_memory_mib
+        if asked_mib is None:
+            return amount_milli(pod_set=pod_set)
+        known = (self._flavors[id] for id in pod_set.flavors if id in self._flavors)
+        found = (portion_milli(gpu_memory_mib=asked_mib, flavor=flavor) for flavor in known)
+        return max((milli for milli in found if milli is not None), default=0)
 
     def narrow(self, *, pending: PendingView, option: Option, spare: dict[FlavorId, int]) -> None:
         """Leave in `spare` no more than its submitter may hold, and its budgets cover; for what

@@ -2,7 +2,8 @@
 
 Cheapest first, by what the user gives up: a preference (another flavor or cluster, a wider level
 of the topology), then time or size (a run-time limit, cores, memory, fewer pods to begin with),
-then safety (being preemptible), then somebody else's yes (quota, a budget), then time itself.
+then safety (being preemptible, neighbours less far apart), then somebody else's yes (quota, a
+budget), then time itself.
 """
 
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ class Change(StrEnum):
     MEMORY = "memory"  # less a pod
     PODS = "pods"  # start with fewer
     PREEMPTIBLE = "preemptible"  # give way to others
+    ISOLATION = "isolation"  # accept less between neighbours
     QUOTA = "quota"  # ask for more
     BUDGET = "budget"  # ask for a larger one
     WAIT = "wait"  # for what ends by its run-time limit
@@ -45,7 +47,8 @@ class Relaxation:
     at once or (WAIT) for `new` seconds. `subject` is the flavor of QUOTA by name, and the pod set
     of CORES, MEMORY and PODS by id, and of TOPOLOGY where it is that of a pod set; of QUOTA `new`
     is how much more, and of BUDGET, in thousandths of a device for an hour. Whose budget it is,
-    also of RUN_LIMIT, `subject` says by name.
+    also of RUN_LIMIT, `subject` says by name. Of ISOLATION it is the flavor's, and `old` and `new`
+    are isolations.
     """
 
     change: Change
@@ -84,6 +87,11 @@ def describe(found: Relaxation) -> str:
             return f"Start with at least {new} of its pods, not {old}; {more}."
         case Change.PREEMPTIBLE:
             return "Let it be preempted: then it may borrow."
+        case Change.ISOLATION:
+            return (
+                f"Accept {found.subject}, with isolation {new}, not {old}: an owner may for the"
+                " project, and the request must not ask for more."
+            )
         case Change.QUOTA:
             now = "" if found.starts_now else "; what others borrow is then taken back for it"
             return f"Ask for {new} {found.subject} more of quota{now}."

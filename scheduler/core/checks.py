@@ -18,8 +18,8 @@ from scheduler.core.limits import HOPELESS
 from scheduler.core.plan import Admit, Hold
 from scheduler.core.quota import Book
 from scheduler.core.reasons import BINDS_MEMORY, Reason, ReasonCode
-from scheduler.core.request import Option, Request
-from scheduler.core.snapshot import PendingView
+from scheduler.core.request import Option, Refusal, Request
+from scheduler.core.snapshot import Isolation, PendingView
 
 MOST_CHAINS = 8
 """Options that are told of, the preferred ones first; the one the plan tells of is among them."""
@@ -38,6 +38,7 @@ class CheckCode(StrEnum):
     CAPS = "caps"  # the project, its submitter and its array may run one more
     RESERVATIONS = "reservations"  # it runs into nothing that is kept for others
     PROMISES = "promises"  # nothing is being freed or kept for it, which it would have to wait for
+    ISOLATION = "isolation"  # the flavor keeps neighbours as far apart as is accepted
     BUDGET = "budget"  # the budgets of the project, and of those above it, cover it
     FIRM = "firm"  # work that may not be preempted stays within what it is guaranteed
     OWN_QUOTA = "own-quota"  # nominal and borrowing limit of the project
@@ -73,6 +74,7 @@ SHARED: Mapping[ReasonCode, CheckCode] = {
 """Where a workload fails whatever the option."""
 
 BY_OPTION: Mapping[ReasonCode, CheckCode] = {
+    ReasonCode.ISOLATION: CheckCode.ISOLATION,
     ReasonCode.NEVER_ADMISSIBLE: CheckCode.OWN_QUOTA,
     ReasonCode.QUOTA_USED: CheckCode.OWN_QUOTA,
     ReasonCode.COHORT_USED: CheckCode.OWN_QUOTA,
@@ -128,8 +130,8 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The checks of one option, `flavors` the names it takes, a pod set each. `told`: the plan's
-    decision is about this one."""
+    """The checks of one option, `flavors` the names it takes, a pod set each; or of one flavor
+    that may not be had. `told`: the plan's decision is about this one."""
 
     flavors: tuple[str, ...]
     told: bool
@@ -161,17 +163,33 @@ def chains(*, cycle: Cycle, pending: PendingView, decision: Admit | Hold) -> tup
             return (_chain(cycle, pending, option, None, told=True),)
     if decision.reason.code in SHARED:
         return ()
-    if not request.options:  # no accepted flavor suits it
+    if not request.options and not request.refused:  # no accepted flavor suits it
         row = Check(CheckCode.HARDWARE, passed=False, reason=decision.reason)
         return (Chain((), told=True, checks=(row,)),)
     reasons = {o: cycle.why_not(pending, request, o) for o in request.options}
     same = (o for o, reason in reasons.items() if _is_told(reason, decision.reason))
-    told = next(same, request.options[0])
-    reasons[told] = decision.reason
-    shown = list(request.options[:MOST_CHAINS])
-    if told not in shown:
-        shown[-1] = told
-    return tuple(_chain(cycle, pending, o, reasons[o], told=o is told) for o in shown)
+    refused = [r for r in request.refused if r.reason == decision.reason]
+    shown: list[Option | Refusal] = [*request.options, *request.refused]
+    said: list[Option | Refusal] = [*same, *refused, *shown]
+    told = said[0]
+    if isinstance(told, Option):
+        reasons[told] = decision.reason
+    if told not in shown[:MOST_CHAINS]:
+        shown[MOST_CHAINS - 1] = told
+    return tuple(
+        _chain(cycle, pending, each, reasons[each], told=each is told)
+        if isinstance(each, Option)
+        else _refused(pending, each, told=each is told)
+        for each in shown[:MOST_CHAINS]
+    )
+
+
+def _refused(pending: PendingView, refusal: Refusal, *, told: bool) -> Chain:
+    """Of one flavor, whatever others it would start with: nobody asks for quota or room."""
+    rows = [Check(CheckCode.ISOLATION, passed=True), *_room_rows(pending)]
+    fails = fails_at(refusal.reason)
+    nth = next(i for i, row in enumerate(rows) if row.code is fails)
+    return Chain((refusal.flavor.name,), told, _stopped(rows, nth, refusal.reason))
 
 
 def _is_told(reason: Reason, told: Reason) -> bool:
@@ -204,6 +222,10 @@ def _chain(
         rows.insert(0, Check(CheckCode.FIRM, passed=True))
     if cycle.admission.caps.budgets.binds(pending.project):
         rows.insert(0, Check(CheckCode.BUDGET, passed=True))
+    if any(pod_set.least_isolation is not Isolation.NONE for pod_set in pending.pod_sets) or (
+        pending.project in cycle.admission.draft.book.isolations
+    ):
+        rows.insert(0, Check(CheckCode.ISOLATION, passed=True))
     nth = None
     if reason is not None:
         fails = fails_at(reason)
@@ -239,6 +261,9 @@ def _failed(row: Check, reason: Reason) -> Check:
     code = _within_fit(numbers) if row.code is CheckCode.HARDWARE else row.code
     if code is CheckCode.CAPS:
         return _capped(row, numbers)
+    if "gpu_memory_mib" in numbers:
+        value, limit = int(numbers["gpu_memory_mib"]), int(numbers["largest_gpu_memory_mib"])
+        return replace(row, value=value, limit=limit, unit=Unit.MEBIBYTES)
     if row.value is not None or code not in _MEASURES:
         return row
     asked, most, unit = _MEASURES[code]

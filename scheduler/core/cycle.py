@@ -222,6 +222,7 @@ class Cycle:
         if reason is not None:
             return reason
         reasons = [self.why_not(pending, request, option) for option in request.options]
+        reasons += [refusal.reason for refusal in request.refused]
         told = most_useful(reasons)
         if told.code in _OF_ROOM:
             told = next((r for r in reasons if r.code is ReasonCode.KEPT_FOR_OTHERS), told)

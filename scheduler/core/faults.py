@@ -354,6 +354,8 @@ def _why_impossible(asked: PodSetView, flavors: set[FlavorId]) -> str:
             return f"{name} {value}; right would be 0 to {most}"
     if asked.gpu_count and not 1 <= asked.gpu_milli <= ONE_MILLI:
         return f"gpu_milli {asked.gpu_milli}; right would be 1 to {ONE_MILLI}"
+    if asked.gpu_memory_mib is not None and not 1 <= asked.gpu_memory_mib < LARGEST:
+        return f"gpu_memory_mib {asked.gpu_memory_mib}; right would be 1 to {LARGEST - 1}"
     size = None if asked.topology is None else asked.topology.group_size
     if size is not None and (size < 1 or asked.count % size or asked.min_count < asked.count):
         return (

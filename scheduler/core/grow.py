@@ -211,7 +211,7 @@ class Growth:
                     for nth in request.order
                     for _ in range(view.pod_sets[nth].count - len(pods[nth]))
                 ]
-                return _Short(held, view, option, self._layout(held), lacks)
+                return _Short(held, option.asks(view), option, self._layout(held), lacks)
         return None
 
     def _layout(self, held: HoldingView) -> Layout:

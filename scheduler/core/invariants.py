@@ -5,7 +5,7 @@ arithmetic with the planner.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from scheduler.core import mig
 from scheduler.core.budgets_law import budgets
@@ -14,8 +14,10 @@ from scheduler.core.cohorts import Cohorts
 from scheduler.core.elastic_law import begun, elastic
 from scheduler.core.enforce_law import enforced, obeyed
 from scheduler.core.idle_law import freed, going
+from scheduler.core.isolation import is_enough, stricter
 from scheduler.core.moves_law import landed, moves
 from scheduler.core.plan import Admit, Place, Plan
+from scheduler.core.portions import as_given
 from scheduler.core.reasons import PreemptRule, ReasonCode
 from scheduler.core.shares_law import is_as_charged, shares
 from scheduler.core.snapshot import (
@@ -24,6 +26,7 @@ from scheduler.core.snapshot import (
     FlavorKind,
     FlavorView,
     HeldView,
+    Isolation,
     PendingView,
     PodSetView,
     Snapshot,
@@ -32,6 +35,7 @@ from scheduler.core.tree_law import Law, add_models, firm, reclaimers, reclaims,
 from scheduler.core.units import (
     ONE_MILLI,
     DeviceId,
+    FlavorId,
     Span,
 )
 
@@ -95,11 +99,14 @@ def _gangs(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
             yield f"{waiting.id} starts before it may"
         if not {p.node for p in admit.places} <= nodes.get(admit.cluster, set()):
             yield f"{waiting.id} is placed outside of cluster {admit.cluster}"
-        yield from _gang(waiting, admit)
+        yield from _gang(snapshot, waiting, admit)
         yield from _apart(snapshot, waiting, admit)
 
 
-def _gang(waiting: PendingView, admit: Admit) -> Iterator[str]:
+def _gang(snapshot: Snapshot, waiting: PendingView, admit: Admit) -> Iterator[str]:
+    flavors = {flavor.id: flavor for flavor in snapshot.flavors}
+    own = (q.least_isolation for q in snapshot.queues if q.project == waiting.project)
+    least = next(own, Isolation.NONE)
     if [p.rank for p in admit.places] != list(range(len(admit.places))) or not admit.places:
         yield f"the ranks of {waiting.id} do not count from 0"
     at = 0
@@ -113,8 +120,12 @@ def _gang(waiting: PendingView, admit: Admit) -> Iterator[str]:
             yield f"the ranks of {waiting.id} do not follow its pod sets"
         if len({p.flavor for p in of_set}) > 1:
             yield f"the pods of {pod_set.id} have several flavors"
-        if any(not _as_asked(place, pod_set) for place in of_set):
+        if any(not _as_asked(place, pod_set, flavors) for place in of_set):
             yield f"a pod of {pod_set.id} does not get what it asks for"
+        for given in {flavors[p.flavor].isolation for p in of_set if p.flavor in flavors}:
+            wanted = stricter(least, pod_set.least_isolation)
+            if not is_enough(given=given, least=wanted):
+                yield f"the pods of {pod_set.id} are isolated by {given}, not {wanted}"
     if at != len(admit.places):
         yield f"{waiting.id} starts pods of unknown pod sets"
 
@@ -148,7 +159,9 @@ def _one_domain(
         yield f"{who} is placed where the {level} is unknown"
 
 
-def _as_asked(place: Place, pod_set: PodSetView) -> bool:
+def _as_asked(place: Place, pod_set: PodSetView, flavors: Mapping[FlavorId, FlavorView]) -> bool:
+    if place.flavor in flavors:
+        pod_set = as_given(pod_set=pod_set, flavor=flavors[place.flavor])
     amount = pod_set.gpu_count * pod_set.gpu_milli if pod_set.gpu_count else pod_set.cpu_milli
     return (
         place.flavor in pod_set.flavors

@@ -21,6 +21,7 @@ IN_VAIN = frozenset(
         ReasonCode.NEVER_ADMISSIBLE,
         ReasonCode.NO_MATCHING_FLAVOR,
         ReasonCode.EXCEEDS_CAPACITY,
+        ReasonCode.ISOLATION,
         ReasonCode.QUEUE_HELD,
         ReasonCode.GATE,
         ReasonCode.DEPENDENCY,
@@ -31,7 +32,12 @@ IN_VAIN = frozenset(
 )
 """What waits for these does not start, whatever comes free."""
 HOPELESS = frozenset(
-    {ReasonCode.NEVER_ADMISSIBLE, ReasonCode.NO_MATCHING_FLAVOR, ReasonCode.EXCEEDS_CAPACITY}
+    {
+        ReasonCode.NEVER_ADMISSIBLE,
+        ReasonCode.NO_MATCHING_FLAVOR,
+        ReasonCode.EXCEEDS_CAPACITY,
+        ReasonCode.ISOLATION,
+    }
 )
 """Reasons that no release of capacity takes away."""
 
@@ -103,7 +109,7 @@ class Limits:
             if reason is None:
                 return None
             reasons.append(reason)
-        return most_useful(reasons)
+        return most_useful([*reasons, *(refusal.reason for refusal in request.refused)])
 
     def known(self, *, option: Option) -> bool | None:
         """Whether `of_capacity` found nothing against it; None when it was not asked."""
@@ -184,6 +190,7 @@ def room_numbers(
     *, draft: Draft, pending: PendingView, request: Request, option: Option
 ) -> dict[str, int | str]:
     """What the least start asks of its scarcest flavor, and the most that a cluster has of it."""
+    pending = option.asks(pending)
     clusters = clusters_for(draft=draft, request=request, option=option)
     kinds = {flavor.id: flavor for flavor in option.flavors}
     free = {
@@ -217,6 +224,7 @@ def why_no_fit(
 ) -> dict[str, int | str]:
     """Asked when it does not fit: that it has to be together, if it fits apart, or what binds, if
     not the devices; {} when they do."""
+    pending = option.asks(pending)
     if is_bound(pending=pending, request=request):
         numbers = why_not_together(draft=draft, pending=pending, request=request, option=option)
         if numbers:

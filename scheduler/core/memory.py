@@ -10,12 +10,11 @@ from typing import Protocol, cast
 from scheduler.core.candidates import Candidates
 from scheduler.core.demand import Demand
 from scheduler.core.draft import Draft
-from scheduler.core.equivalents import Parts
 from scheduler.core.holders import Holders
 from scheduler.core.plan import Fault
 from scheduler.core.quota import Book
 from scheduler.core.since import Since
-from scheduler.core.snapshot import FlavorView, HoldingView, PendingView, Snapshot
+from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
 from scheduler.core.units import ProjectId
 from scheduler.core.world import World
 
@@ -35,7 +34,7 @@ class Memory:
         self._since = Since()
         self._turn = 0
         self._seen: Snapshot | None = None
-        self._classes_by: tuple[tuple[FlavorView, ...], Parts, frozenset[ProjectId]] | None = None
+        self._classes_by: tuple[object, ...] | None = None
         self._backlog: tuple[int, Backlog] | None = None
         self._candidates: tuple[int, Candidates] | None = None
         self._worlds: dict[str, World] = {}
@@ -130,7 +129,7 @@ class Memory:
             or kept[0] != self._turn - 1
             or kept[1].is_stale
             or since.is_new
-            or self._classes_by != (snapshot.flavors, book.parts, timed)
+            or self._classes_by != (snapshot.flavors, book.parts, book.isolations, timed)
         ):
             made = new(flavors=snapshot.flavors, book=book, timed=timed)
             made.change(gone=(), come=snapshot.pending)
@@ -138,5 +137,5 @@ class Memory:
             made = cast(B, kept[1])
             made.change(gone=since.pending.gone, come=since.pending.come)
         self._backlog = self._turn, made
-        self._classes_by = snapshot.flavors, book.parts, timed
+        self._classes_by = snapshot.flavors, book.parts, book.isolations, timed
         return made

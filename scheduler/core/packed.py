@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from scheduler.core import replicas
 from scheduler.core.compiled import compiled
 from scheduler.core.fit import Room
+from scheduler.core.portions import as_given
 from scheduler.core.shapes import LARGEST, MOST_DEVICES, MOST_MODELS, Node, Shape
 from scheduler.core.snapshot import (
     DeviceMode,
@@ -144,7 +145,9 @@ class Packed:
         waiting = (pending.pod_sets for pending in self._snapshot.pending)
         running = (held.pod_sets for held in self._snapshot.holding)
         for pod_set in chain.from_iterable(chain(waiting, running)):
-            shape = self._shape(pod_set, pod_set.flavors, cut)
+            given = (self._flavors[id] for id in pod_set.flavors if id in self._flavors)
+            asked = next((as_given(pod_set=pod_set, flavor=flavor) for flavor in given), pod_set)
+            shape = self._shape(asked, pod_set.flavors, cut)
             if shape is not None:
                 mix[shape] += pod_set.count
         return mix

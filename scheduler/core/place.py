@@ -52,6 +52,7 @@ def place_gang(
     a pod of the least start finds no place, `make_room` is asked to free one; for what has to be
     in domains only where `within` names those.
     """
+    pending = option.asks(pending)
     topology = pending.topology
     gang: Gang | None = None
     if within is not None:
@@ -120,7 +121,7 @@ def place_more(
 ) -> Place | None:
     """One more pod of the nth pod set of what runs, in the draft: in `within`, or at least near it
     where the topology only asks for that. Its rank is 0; None leaves the draft as it was."""
-    gang = Gang(draft, pending, option, cluster, packs=True, layout=within)
+    gang = Gang(draft, option.asks(pending), option, cluster, packs=True, layout=within)
     return gang.places()[0] if gang.put_more(nth) else None
 
 
@@ -158,6 +159,7 @@ def layouts(
     """In which domains of `draft`, within `whole`, room may be made for the pod sets that have to
     be in some of their own: at most so many layouts with which the least start fits in `emptied`,
     the same nodes with less on them. Groups go where they fit now, then where most is free."""
+    pending = option.asks(pending)
     inside = Layout(None if whole is None else emptied.domains.same(whole))
     now = Gang(draft, pending, option, cluster, packs=False, layout=Layout(whole))
     then = Gang(emptied, pending, option, cluster, packs=False, layout=inside)

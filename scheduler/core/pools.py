@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from scheduler.core import mig, replicas
 from scheduler.core.draft import Draft
 from scheduler.core.fit import FULL, Room
+from scheduler.core.portions import as_given
 from scheduler.core.snapshot import (
     ClusterView,
     DeviceMode,
@@ -119,21 +120,25 @@ def _waiting(snapshot: Snapshot, cluster: ClusterView) -> dict[str, dict[FlavorV
     shapes: dict[FlavorView, set[Shape]] = {}
     for pending in snapshot.pending:
         if not pending.clusters or cluster.id in pending.clusters:
-            for flavor_id, shape in _shapes(pending):
-                if flavor_id in flavors:
-                    shapes.setdefault(flavors[flavor_id], set()).add(shape)
+            for flavor, shape in _shapes(pending, flavors):
+                shapes.setdefault(flavor, set()).add(shape)
     found: dict[str, dict[FlavorView, list[Shape]]] = {}
     for flavor, asked in shapes.items():
         found.setdefault(flavor.model, {})[flavor] = _smallest(asked)
     return found
 
 
-def _shapes(pending: PendingView) -> Iterator[tuple[FlavorId, Shape]]:
-    for asked in pending.pod_sets:
-        if asked.gpu_count:
-            shape = Shape(asked.gpu_count, asked.gpu_milli, asked.cpu_milli, asked.memory_mib)
-            for flavor in asked.flavors:
-                yield flavor, shape
+def _shapes(
+    pending: PendingView, flavors: Mapping[FlavorId, FlavorView]
+) -> Iterator[tuple[FlavorView, Shape]]:
+    for pod_set in pending.pod_sets:
+        for flavor in (flavors[id] for id in pod_set.flavors if id in flavors):
+            asked = as_given(pod_set=pod_set, flavor=flavor)
+            if asked.gpu_count:
+                yield (
+                    flavor,
+                    Shape(asked.gpu_count, asked.gpu_milli, asked.cpu_milli, asked.memory_mib),
+                )
 
 
 def _smallest(shapes: Iterable[Shape]) -> list[Shape]:

@@ -15,7 +15,7 @@ What stays within a member's kept part raises nobody's use above it. The databas
 law, by triggers (ADR 0018). What of its use is guaranteed to whom is another law: `guarantees`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ from scheduler.core.snapshot import (
     CohortView,
     FlavorView,
     HoldingView,
+    Isolation,
     PodSetView,
     QueueView,
     QuotaView,
@@ -253,7 +254,7 @@ class Book:
     quota row of its own for a flavor may use none of it.
     """
 
-    __slots__ = ("_ledgers", "_strays", "cohorts", "parts")
+    __slots__ = ("_ledgers", "_strays", "cohorts", "isolations", "parts")
 
     def __init__(
         self,
@@ -262,8 +263,14 @@ class Book:
         queues: Iterable[QueueView],
         flavors: Iterable[FlavorView] = (),
     ) -> None:
-        """Without `flavors` nothing that is charged counts of a model too."""
+        """Without `flavors` nothing that is charged counts of a model too. `isolations` has the
+        least that a project accepts, where that is not any."""
         self.parts = Parts(flavors=flavors, queues=queues)
+        self.isolations: Mapping[ProjectId, Isolation] = {
+            queue.project: queue.least_isolation
+            for queue in queues
+            if queue.least_isolation is not Isolation.NONE
+        }
         self.cohorts = Cohorts(cohorts=cohorts, queues=queues)
         self._ledgers: dict[FlavorId, Ledger] = {}
         self._strays: dict[tuple[ProjectId, FlavorId], int] = {}

@@ -32,6 +32,7 @@ class ReasonCode(StrEnum):
     ARRAY_FULL = "array-full"  # as many of its array run as may at once
     GATE = "gate"  # somebody has to open a gate of it first
     DEPENDENCY = "dependency"  # others that it was told to wait for have not ended
+    ISOLATION = "isolation"  # the flavor keeps neighbours less apart than is accepted
     INVALID = "invalid"  # what is stored of it contradicts itself; the fault says how
 
 
@@ -43,6 +44,8 @@ class Cap(StrEnum):
     USER_GPUS = "user_max_gpus_milli"
 
 
+BY_PROJECT = "project"
+BY_REQUEST = "request"
 BINDS_CORES = "cores"
 BINDS_MEMORY = "memory"
 BINDS_BOTH = "cores and memory"
@@ -102,6 +105,9 @@ class Reason:
     `most_groups_count` would fit with no other pods.
     Of a budget they are in thousandths of a device for an hour: used, its limit and, in safe mode,
     what is asked, what others that run may still use (`coming`) and what is left beside them.
+    `given` and `least` are isolations: the flavor's, and that below which BY_PROJECT or BY_REQUEST
+    nothing is accepted. A pod set that asks for memory of a device asks `gpu_memory_mib`, and one
+    of the flavor has `largest_gpu_memory_mib`.
     `moves_…` tell of slices that might move to make room: how many, and the work lost by it, and
     that might be lost, in seconds of a device.
     """
@@ -173,6 +179,10 @@ _SENTENCES: dict[ReasonCode, str] = {
     ),
     ReasonCode.ARRAY_FULL: "{used} of its array run; at most {limit} may at once.",
     ReasonCode.GATE: "It waits for {owner} to open its gate {gate}, since {since}.",
+    ReasonCode.ISOLATION: (
+        "{flavor} isolates by {given} where neighbours share a GPU; {by} accepts no less than"
+        " {least}."
+    ),
     ReasonCode.DEPENDENCY: "It starts after other work. Still to end: {unmet}; first {first}.",
 }
 _KEPT = (
@@ -193,6 +203,11 @@ _COVERED = (
     " before it ends on {until}: {used} of {limit} are used, and what runs or starts may use"
     " {coming}."
 )
+_GPU_MEMORY = "{gpu_memory} of GPU memory asked; one GPU of {flavor} has {largest_gpu_memory}."
+_GPU_MEMORY_UNKNOWN = "{gpu_memory} of GPU memory asked; how much {flavor} has is not registered."
+ISOLATED_BY = {"none": "nothing", "memory": "memory limits alone", "hardware": "hardware"}
+"""What keeps neighbours apart, within a sentence."""
+_ACCEPTED_BY = {BY_PROJECT: "the project", BY_REQUEST: "what was asked for"}
 _FIRM = {
     ReasonCode.NEVER_ADMISSIBLE: (
         "{asked} asked; {guaranteed} {flavor} are guaranteed to the project and those above it,"
@@ -279,6 +294,13 @@ def describe(reason: Reason) -> str:
         sentence = _NO_QUOTA
     if reason.code is ReasonCode.NO_MATCHING_FLAVOR and "flavor" not in words:
         sentence = _NO_FLAVOR
+    if "gpu_memory_mib" in milli:
+        sentence = _GPU_MEMORY if milli["largest_gpu_memory_mib"] else _GPU_MEMORY_UNKNOWN
+        for name in ("gpu_memory", "largest_gpu_memory"):
+            words[name] = f"{milli[f'{name}_mib'] / 1024:.4g} GiB"
+    if reason.code is ReasonCode.ISOLATION:
+        words["by"] = _ACCEPTED_BY[words["by"]]
+        words.update((name, ISOLATED_BY[words[name]]) for name in ("given", "least"))
     if "moves_count" in milli:
         sentence += _MOVES
         words["moves_lost"] = in_units(milli["moves_lost_s"] * 1000 // 3600)

@@ -7,10 +7,8 @@ missed: plans are bounded (`whatif.MOST_PLANS`), and numbers are searched by hal
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 
-from scheduler.core import mig
 from scheduler.core.backfill import Backfill, ends_at
 from scheduler.core.budgets import HOUR_S
 from scheduler.core.change import Change, Relaxation, Unit
@@ -20,13 +18,11 @@ from scheduler.core.cycle import Cycle
 from scheduler.core.layouts import Groups
 from scheduler.core.plan import Admit, Hold
 from scheduler.core.policy import Policy
+from scheduler.core.portions import is_as_good
 from scheduler.core.quota import Ledger
 from scheduler.core.reasons import BINDS_CORES, BINDS_MEMORY, Reason, ReasonCode
 from scheduler.core.request import Option, Request, Requests
 from scheduler.core.snapshot import (
-    FlavorKind,
-    FlavorView,
-    Isolation,
     PendingView,
     PodSetView,
     SetTopologyView,
@@ -34,7 +30,7 @@ from scheduler.core.snapshot import (
     TopologyView,
 )
 from scheduler.core.units import ONE_MILLI, FlavorId
-from scheduler.core.whatif import Trials, funded, granted, later
+from scheduler.core.whatif import Trials, accepting, funded, granted, later
 
 MOST_FLAVORS = 4
 """Flavors that are tried beside the accepted ones."""
@@ -42,7 +38,6 @@ MOST_OPTIONS = 4
 """Accepted flavors for which it is asked how much quota is lacking."""
 LEAST_LIMIT_S = 60
 """A shorter run-time limit is of no use to anybody."""
-_APART = (Isolation.NONE, Isolation.MEMORY, Isolation.HARDWARE)
 _PARTS = 16
 """Cores and memory of a pod are lowered by so many steps at most."""
 _NEAR = 16
@@ -119,6 +114,7 @@ class _Search:
         yield from self._size()
         yield from self._pods(request)
         yield from self._preemptible()
+        yield from self._isolation(request)
         yield from self._quota(request)
         yield from self._budget()
         if self._fails is not CheckCode.PROMISES:  # whose reason says until when
@@ -131,7 +127,7 @@ class _Search:
         wanted = [flavors[f] for f in sorted(accepted) if f in flavors]
         tried = 0
         for flavor in sorted(flavors.values(), key=lambda f: (f.name, f.id)):
-            if flavor.id in accepted or not any(_is_as_good(flavor, own) for own in wanted):
+            if flavor.id in accepted or not any(is_as_good(flavor, own) for own in wanted):
                 continue
             pod_sets = tuple(
                 replace(p, flavors=(*p.flavors, flavor.id)) for p in self._pending.pod_sets
@@ -258,6 +254,19 @@ class _Search:
         if self._trials.starts(replace(self._pending, preemptible=True)):
             yield Relaxation(Change.PREEMPTIBLE, None, None)
 
+    def _isolation(self, request: Request) -> Iterator[Relaxation]:
+        """The first of its flavors with which it starts where less is accepted."""
+        for flavor, reason in request.refused:
+            if reason.code is not ReasonCode.ISOLATION:
+                continue
+            asks, of = accepting(self._snapshot, self._pending, flavor.isolation)
+            if self._trials.starts(asks, of):
+                least = str(dict(reason.numbers)["least"])
+                yield Relaxation(
+                    Change.ISOLATION, least, flavor.isolation.value, subject=flavor.name
+                )
+                return
+
     def _quota(self, request: Request) -> Iterator[Relaxation]:
         """The least that helps, of one flavor. Less may do for who then comes before others."""
         if self._fails not in _HELD_BY_QUOTA:
@@ -372,16 +381,3 @@ def _beyond_lent(ledger: Ledger, path: Sequence[int], asked: int) -> int:
             used, lends = ledger.used[member] + asked, quota.lending_limit_milli
             return used - ledger.capacity[member] + lends
     return 0
-
-
-def _is_as_good(flavor: FlavorView, accepted: FlavorView) -> bool:
-    """Whether it gives as much: of the same kind, a slice as large, neighbours as far apart."""
-    if flavor.kind is not accepted.kind or flavor.kind is FlavorKind.CPU:
-        return False
-    if flavor.kind is FlavorKind.MIG:
-        return _part(flavor) >= _part(accepted)
-    return _APART.index(flavor.isolation) >= _APART.index(accepted.isolation)
-
-
-def _part(flavor: FlavorView) -> Fraction:
-    return mig.device_equivalent(model=flavor.model, profile=flavor.profile) or Fraction(1)

@@ -1,12 +1,16 @@
 """What a workload asks for, worked out once for all workloads that ask for the same."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, product
 from operator import attrgetter
+from typing import NamedTuple
 
+from scheduler.core.isolation import is_enough, stricter
+from scheduler.core.portions import as_given, portion_milli
 from scheduler.core.quota import Book, amount_milli
-from scheduler.core.snapshot import FlavorKind, FlavorView, PendingView, PodSetView
+from scheduler.core.reasons import BY_PROJECT, BY_REQUEST, Reason, ReasonCode
+from scheduler.core.snapshot import FlavorKind, FlavorView, Isolation, PendingView, PodSetView
 from scheduler.core.units import ONE_MILLI, ClusterId, FlavorId, ProjectId
 
 MOST_OPTIONS = 64
@@ -22,6 +26,8 @@ SHAPE = attrgetter(
     "gpu_milli",
     "flavors",
     "topology",
+    "gpu_memory_mib",
+    "least_isolation",
 )
 
 
@@ -29,12 +35,30 @@ SHAPE = attrgetter(
 class Option:
     """One accepted flavor for each pod set, and what the least start is charged of each flavor.
 
-    `needs` is in thousandths, ascending by flavor, then by the models of which they count. Belongs
-    to one request: equal to itself alone.
+    `needs` is in thousandths, ascending by flavor, then by the models of which they count.
+    `by_memory`: some pod set asks for memory of a device. Belongs to one request: equal to itself
+    alone.
     """
 
     flavors: tuple[FlavorView, ...]
     needs: tuple[tuple[FlavorId, int], ...]
+    by_memory: bool = False
+
+    def asks(self, pending: PendingView) -> PendingView:
+        """The workload as it asks with this option: for memory of a device in thousandths of the
+        flavor."""
+        if not self.by_memory:
+            return pending
+        fitted = zip(pending.pod_sets, self.flavors, strict=True)
+        pod_sets = tuple(as_given(pod_set=p, flavor=f) for p, f in fitted)
+        return replace(pending, pod_sets=pod_sets)
+
+
+class Refusal(NamedTuple):
+    """A flavor that a pod set names and may not get, whatever is free."""
+
+    flavor: FlavorView
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +68,8 @@ class Request:
     `options` has the preferred flavors first; () when none exists that suits. `clusters` () takes
     any. `order` is that in which pod sets are placed, largest first. `count` counts all pods.
     `bound` are the pod sets that have to be in domains of their own, those first of which most has
-    to be in one domain; `near` those that had better be, in `order`.
+    to be in one domain; `near` those that had better be, in `order`. `refused` are flavors that it
+    names and that are in no option, for what they are; by memory, those with most first.
     """
 
     options: tuple[Option, ...]
@@ -54,6 +79,7 @@ class Request:
     preemptible: bool
     bound: tuple[int, ...] = ()
     near: tuple[int, ...] = ()
+    refused: tuple[Refusal, ...] = ()
 
     def accepts(self, cluster: ClusterId) -> bool:
         return not self.clusters or cluster in self.clusters
@@ -71,9 +97,11 @@ class Requests:
         timed: Collection[ProjectId] = (),
     ) -> None:
         """`by_limit`: those with another run-time limit are of another class; of the `timed`
-        projects they always are. So are those whose projects have quotas of other models."""
+        projects they always are. So are those whose projects have quotas of other models, or
+        accept less or more isolation."""
         self._flavors = flavors
         self._parts = book.parts
+        self._isolations = book.isolations
         self._by_limit = by_limit
         self._timed = timed
         self._known: dict[tuple[object, ...], Request] = {}
@@ -83,21 +111,28 @@ class Requests:
         counts = self._by_limit or pending.project in self._timed
         limit_s = pending.run_time_limit_s if counts else None
         bound = self._parts.bound(project=pending.project)
+        isolation = self._isolations.get(pending.project)
         asks = *map(SHAPE, pending.pod_sets), pending.clusters, pending.topology
-        shape = asks, limit_s, pending.preemptible, bound
+        shape = asks, limit_s, pending.preemptible, bound, isolation
         found = self._known.get(shape)
         if found is None:
             found = self._known[shape] = self._request(pending, bound)
         return found
 
     def _request(self, pending: PendingView, bound: frozenset[FlavorId]) -> Request:
-        pod_sets = pending.pod_sets
-        accepted = [
-            [self._flavors[f] for f in pod_set.flavors if self._suits(f, pod_set)]
-            for pod_set in pod_sets
-        ]
+        pod_sets, own = pending.pod_sets, self._isolations.get(pending.project, Isolation.NONE)
+        refused: dict[FlavorId, Refusal] = {}
+        accepted: list[list[FlavorView]] = []
+        for pod_set in pod_sets:
+            named = [self._flavors[f] for f in pod_set.flavors if self._suits(f, pod_set)]
+            why = {flavor.id: _why_refused(pod_set, flavor, own) for flavor in named}
+            refused |= {f.id: Refusal(f, reason) for f in named if (reason := why[f.id])}
+            accepted.append([flavor for flavor in named if why[flavor.id] is None])
+        by_memory = any(pod_set.gpu_memory_mib is not None for pod_set in pod_sets)
         combined = islice(product(*accepted), MOST_OPTIONS)
-        options = tuple(Option(c, self._needs(pod_sets, c, bound)) for c in combined if c)
+        options = tuple(
+            Option(c, self._needs(pod_sets, c, bound), by_memory) for c in combined if c
+        )
         order = sorted(range(len(pod_sets)), key=lambda i: _size(pod_sets[i], i))
         count = sum(pod_set.count for pod_set in pod_sets)
         wishes = {i: p.topology.required for i, p in enumerate(pod_sets) if p.topology is not None}
@@ -110,6 +145,7 @@ class Requests:
             pending.preemptible,
             tuple(sorted(bound_sets, key=lambda i: _of_group(pod_sets[i]))),
             tuple(i for i in order if wishes.get(i) is False),
+            tuple(sorted(refused.values(), key=lambda r: -r.flavor.memory_mib * by_memory)),
         )
 
     def _suits(self, flavor_id: FlavorId, pod_set: PodSetView) -> bool:
@@ -118,9 +154,11 @@ class Requests:
             return False
         if not pod_set.gpu_count:
             return flavor.kind is FlavorKind.CPU
+        given = flavor.kind in (FlavorKind.WHOLE, FlavorKind.MIG)
+        if pod_set.gpu_memory_mib is not None:
+            return pod_set.gpu_count == 1 and (given or flavor.kind is FlavorKind.SHARE)
         if flavor.kind is FlavorKind.SHARE:
             return pod_set.gpu_count == 1 and 0 < pod_set.gpu_milli <= ONE_MILLI
-        given = flavor.kind in (FlavorKind.WHOLE, FlavorKind.MIG)
         return given and pod_set.gpu_milli == ONE_MILLI
 
     def _needs(
@@ -131,10 +169,25 @@ class Requests:
     ) -> tuple[tuple[FlavorId, int], ...]:
         needs: dict[FlavorId, int] = {}
         for pod_set, flavor in zip(pod_sets, flavors, strict=True):
-            least = pod_set.min_count * amount_milli(pod_set=pod_set)
+            given = as_given(pod_set=pod_set, flavor=flavor)
+            least = pod_set.min_count * amount_milli(pod_set=given)
             needs[flavor.id] = needs.get(flavor.id, 0) + least
         of_models = self._parts.needs(bound=bound, needs=needs)
         return (*sorted(needs.items()), *sorted(of_models.items()))
+
+
+def _why_refused(pod_set: PodSetView, flavor: FlavorView, of_project: Isolation) -> Reason | None:
+    """Why it may not have a flavor that suits it otherwise."""
+    least, asked_mib = stricter(of_project, pod_set.least_isolation), pod_set.gpu_memory_mib
+    numbers: dict[str, int | str] = {"flavor": flavor.name}
+    if not is_enough(given=flavor.isolation, least=least):
+        by = BY_PROJECT if least is of_project else BY_REQUEST
+        numbers |= {"by": by, "given": flavor.isolation.value, "least": least.value}
+        return Reason(ReasonCode.ISOLATION, tuple(sorted(numbers.items())))
+    if asked_mib is None or portion_milli(gpu_memory_mib=asked_mib, flavor=flavor) is not None:
+        return None
+    numbers |= {"gpu_memory_mib": asked_mib, "largest_gpu_memory_mib": flavor.memory_mib}
+    return Reason(ReasonCode.EXCEEDS_CAPACITY, tuple(sorted(numbers.items())))
 
 
 def _size(pod_set: PodSetView, i: int) -> tuple[int, ...]:

@@ -56,7 +56,7 @@ class Isolation(StrEnum):
 @dataclass(frozen=True, slots=True)
 class FlavorView:
     """`model` is "" for CPU; `profile` is set for MIG only, e.g. `1g.10gb`. Whole devices and
-    cores alone are spread."""
+    cores alone are spread. `memory_mib` is that of one device, or slice; 0 is unknown."""
 
     id: FlavorId
     name: str
@@ -65,6 +65,7 @@ class FlavorView:
     profile: str = ""
     isolation: Isolation = Isolation.HARDWARE
     placing: Placing = Placing.PACK
+    memory_mib: int = 0
 
 
 class DeviceMode(StrEnum):
@@ -183,7 +184,8 @@ class QueueView:
     was used before. `held_by` names who of itself and those above it is held: while any is,
     nothing of it starts. `caps` None has none. No workload of it is evicted before it has run for
     `min_run_time_s`. What is idle for `idle_timeout_s`, None is for ever, is freed,
-    `idle_warning_s` after it was told at the soonest."""
+    `idle_warning_s` after it was told at the soonest. It accepts no less than `least_isolation`
+    between neighbours."""
 
     project: ProjectId
     cohort: CohortId | None = None
@@ -195,6 +197,7 @@ class QueueView:
     min_run_time_s: int = 0
     idle_timeout_s: int | None = None
     idle_warning_s: int = 0
+    least_isolation: Isolation = Isolation.NONE
 
     @property
     def held(self) -> bool:
@@ -228,8 +231,10 @@ class PodSetView:
     go while the others run.
 
     gpu_count 0 is CPU-only work (its flavors are of kind CPU). gpu_milli is 1000, or, with
-    gpu_count 1 and SHARE flavors, the thousandths of one device. `flavors` are accepted in that
-    order. `topology` binds its pods within what binds all pods of the workload.
+    gpu_count 1 and SHARE flavors, the thousandths of one device; with `gpu_memory_mib` it is the
+    least part of one, of each flavor another, that has that memory (`portions`). `flavors` are
+    accepted in that order, but none that isolates less than `least_isolation`. `topology` binds
+    its pods within what binds all pods of the workload.
     """
 
     id: PodSetId
@@ -241,6 +246,8 @@ class PodSetView:
     gpu_milli: int
     flavors: tuple[FlavorId, ...]
     topology: SetTopologyView | None = None
+    gpu_memory_mib: int | None = None
+    least_isolation: Isolation = Isolation.NONE
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from scheduler.core import mig
 from scheduler.core.cohorts import FLEET, Cohorts
 from scheduler.core.elastic_law import lost
 from scheduler.core.plan import Plan, Preempt, Shrink
+from scheduler.core.portions import as_given
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.snapshot import FlavorKind, Snapshot
 from scheduler.core.units import FlavorId, ProjectId, WorkloadId
@@ -131,6 +132,7 @@ def reclaimers(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     """
     pending = {p.id: p for p in snapshot.pending}
     holding = {h.id: h for h in snapshot.holding}
+    kinds = {flavor.id: flavor for flavor in snapshot.flavors}
     cohorts = Cohorts(cohorts=snapshot.cohorts, queues=snapshot.queues)
     gives = _given(plan)
     for by in sorted({each.preemptor for each in gives} & pending.keys()):
@@ -144,8 +146,10 @@ def reclaimers(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
                     used[held.project, placement.flavor] += placement.amount_milli
         flavors = {flavor for pod_set in asks.pod_sets for flavor in pod_set.flavors}
         for pod_set in asks.pod_sets:
-            a_pod = pod_set.gpu_count * pod_set.gpu_milli or pod_set.cpu_milli
-            used[asks.project, pod_set.flavors[0]] += pod_set.min_count * a_pod
+            first = pod_set.flavors[0]
+            given = as_given(pod_set=pod_set, flavor=kinds[first]) if first in kinds else pod_set
+            a_pod = given.gpu_count * given.gpu_milli or given.cpu_milli
+            used[asks.project, first] += pod_set.min_count * a_pod
         within = set(_up(cohorts, asks.project))
         for preempt in of:
             if preempt.rule is PreemptRule.RECLAIM:

@@ -6,9 +6,10 @@ from dataclasses import replace
 from scheduler.core.backfill import ends_at
 from scheduler.core.budgets import used_since
 from scheduler.core.cycle import plan
+from scheduler.core.isolation import is_enough
 from scheduler.core.plan import Admit, Hold
 from scheduler.core.policy import Policy
-from scheduler.core.snapshot import PendingView, QueueView, QuotaView, Snapshot
+from scheduler.core.snapshot import Isolation, PendingView, QueueView, QuotaView, Snapshot
 from scheduler.core.units import BudgetId, FlavorId, ProjectId
 
 MOST_PLANS = 32
@@ -89,6 +90,26 @@ def funded(snapshot: Snapshot, id: BudgetId, milli_s: int) -> Snapshot:
             for budget in snapshot.budgets
         ),
     )
+
+
+def accepting(
+    snapshot: Snapshot, pending: PendingView, isolation: Isolation
+) -> tuple[PendingView, Snapshot]:
+    """Both when neither the workload nor its project asks for more isolation than that."""
+    pod_sets = (
+        p if is_enough(given=isolation, least=p.least_isolation)
+        else replace(p, least_isolation=isolation)
+        for p in pending.pod_sets
+    )  # fmt: skip
+    queues = (
+        replace(queue, least_isolation=isolation)
+        if queue.project == pending.project
+        and not is_enough(given=isolation, least=queue.least_isolation)
+        else queue
+        for queue in snapshot.queues
+    )
+    asks = replace(pending, pod_sets=tuple(pod_sets))
+    return asks, replace(snapshot, queues=tuple(queues))
 
 
 def _with_quota(queue: QueueView, flavor: FlavorId, milli: int) -> QueueView:

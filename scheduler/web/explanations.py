@@ -34,6 +34,7 @@ _TITLES: Mapping[CheckCode, str] = {
     CheckCode.CAPS: "Its project, its submitter and its array may run one more",
     CheckCode.RESERVATIONS: "It runs into no reservation",
     CheckCode.PROMISES: "Nothing is being freed or kept for it that it has to wait for",
+    CheckCode.ISOLATION: "It isolates as much as is accepted",
     CheckCode.BUDGET: "GPU-hours left in the budgets over it",
     CheckCode.OWN_QUOTA: "Quota of the project, with what it may borrow",
     CheckCode.TENANT_QUOTA: "Quota of {where}",

@@ -55,17 +55,25 @@ def _flavor(name: str, kind: FlavorKind, model: str = "", profile: str = "") -> 
     return FlavorView(FlavorId(name), name, kind, model, profile)
 
 
+def _share(name: str, model: str, isolation: Isolation, memory_mib: int) -> FlavorView:
+    kind = FlavorKind.SHARE
+    return FlavorView(
+        FlavorId(name), name, kind, model, isolation=isolation, memory_mib=memory_mib
+    )
+
+
 FLAVORS = (
     _flavor("h100", FlavorKind.WHOLE, H100),
-    _flavor("1g", FlavorKind.MIG, H100, "1g.10gb"),
+    replace(_flavor("1g", FlavorKind.MIG, H100, "1g.10gb"), memory_mib=9_984),
     _flavor("1gme", FlavorKind.MIG, H100, "1g.10gb+me"),
     _flavor("2g", FlavorKind.MIG, H100, "2g.20gb"),
     _flavor("3g", FlavorKind.MIG, H100, "3g.40gb"),
     _flavor("7g", FlavorKind.MIG, H100, "7g.80gb"),
     _flavor("a30", FlavorKind.WHOLE, A30),
     _flavor("t4", FlavorKind.WHOLE, T4),
-    FlavorView(FlavorId("t4share"), "t4share", FlavorKind.SHARE, T4, isolation=Isolation.MEMORY),
-    FlavorView(FlavorId("t4slot"), "t4slot", FlavorKind.SHARE, T4, isolation=Isolation.NONE),
+    _share("t4share", T4, Isolation.MEMORY, 15_360),
+    _share("t4slot", T4, Isolation.NONE, 15_360),
+    _share("a30share", A30, Isolation.MEMORY, 24_576),
     _flavor("cpu", FlavorKind.CPU),
     _flavor("h100all", FlavorKind.MODEL, H100),
     _flavor("t4all", FlavorKind.MODEL, T4),

@@ -6,13 +6,18 @@ import pytest
 
 from scheduler.core.reasons import ReasonCode as Code
 from scheduler.core.snapshot import HoldingView, Isolation, NodeView, PodSetView
-from tests.core.build import T4, Quota, job, node, pods, queue, runs, snapshot
+from tests.core.build import A30, T4, Quota, job, node, pods, queue, runs, snapshot
 from tests.core.scenarios.scenario import FREE, Scenario, check
 
 ALL = [queue("a", t4=8, t4share=8, t4slot=8)]
 PAIR = node("n1", gpus=2, model=T4, shares=Isolation.MEMORY)
 MIXED = replace(PAIR, devices=(PAIR.devices[0], replace(PAIR.devices[1], shares=None)))
 WHOLE = pods(flavors="t4")
+TWO_MODELS = [
+    node("n1", gpus=1, model=T4, shares=Isolation.MEMORY),
+    node("n2", gpus=1, model=A30, shares=Isolation.MEMORY),
+]
+BOTH = [queue("a", t4share=8, a30share=8, t4slot=8, _1g=8)]
 
 
 def t4(*gpus: int, shares: Isolation | None = Isolation.MEMORY) -> list[NodeView]:
@@ -21,6 +26,10 @@ def t4(*gpus: int, shares: Isolation | None = Isolation.MEMORY) -> list[NodeView
 
 def part(share: float) -> PodSetView:
     return pods(share=share, flavors="t4share")
+
+
+def of_memory(mib: int, flavors: str, *, least: Isolation = Isolation.NONE) -> PodSetView:
+    return replace(pods(flavors=flavors), gpu_memory_mib=mib, least_isolation=least)
 
 
 def holds(
@@ -260,6 +269,104 @@ CASES = (
         ),
         starts="w",
         spans={"w": [("n1/1", 0, 1000)]},
+    ),
+    Scenario(
+        "memory of a device is the part of it that has so much, of each model another",
+        "Run:ai: GPU fractions, request by GPU memory",
+        snapshot(
+            nodes=TWO_MODELS,
+            queues=BOTH,
+            pending=[
+                job("w", "a", of_memory(6_144, "t4share")),
+                job("x", "a", of_memory(6_144, "a30share"), submitted_at=1),
+            ],
+        ),
+        starts="w x",
+        spans={"w": [("n1/0", 0, 400)], "x": [("n2/0", 0, 250)]},
+    ),
+    Scenario(
+        "a part that does not come out even is rounded up, so that the memory is there",
+        "KAI: docs/gpu-sharing, gpu-memory annotation",
+        snapshot(
+            nodes=t4(1),
+            queues=ALL,
+            pending=[job("w", "a", of_memory(5_120, "t4share"))],
+        ),
+        starts="w",
+        spans={"w": [("n1/0", 0, 334)]},
+    ),
+    Scenario(
+        "shares by memory and by part fill one device together",
+        "KAI: docs/gpu-sharing, gpu-memory annotation",
+        snapshot(
+            nodes=t4(1),
+            queues=ALL,
+            holding=[holds("p", "n1/0", 0, 500)],
+            pending=[
+                job("w", "a", of_memory(7_680, "t4share")),
+                job("x", "a", of_memory(1, "t4share"), submitted_at=1),
+            ],
+        ),
+        starts="w",
+        spans={"w": [("n1/0", 500, 1000)]},
+        waits={"x": Code.NO_FREE_CAPACITY},
+    ),
+    Scenario(
+        "of several flavors one whose devices are too small is passed over",
+        "HAMi: user guide, allocate device memory",
+        snapshot(
+            nodes=TWO_MODELS,
+            queues=BOTH,
+            pending=[
+                job("w", "a", of_memory(20_000, "t4share a30share")),
+                job("x", "a", of_memory(25_000, "t4share a30share"), submitted_at=1),
+            ],
+        ),
+        starts="w",
+        spans={"w": [("n2/0", 0, 814)]},
+        waits={"x": Code.EXCEEDS_CAPACITY},
+        numbers={"x": {"gpu_memory_mib": 25_000, "largest_gpu_memory_mib": 24_576}},
+    ),
+    Scenario(
+        "memory may be asked of slices beside shares: a slice is given whole",
+        "HAMi: user guide, dynamic MIG",
+        snapshot(
+            nodes=[node("n1", gpus=1, dynamic=True)],
+            queues=BOTH,
+            pending=[job("w", "a", of_memory(8_000, "1g t4share"))],
+        ),
+        starts="w",
+        flavors={"w": "1g"},
+    ),
+    Scenario(
+        "work of a project that accepts no less than memory limits goes where those are",
+        "unlike KAI: kai-scheduler issue 274, fractions are time slices without isolation",
+        snapshot(
+            nodes=[
+                node("n1", gpus=1, model=T4, shares=Isolation.NONE),
+                node("n2", gpus=1, model=T4, shares=Isolation.MEMORY),
+            ],
+            queues=[replace(ALL[0], least_isolation=Isolation.MEMORY)],
+            pending=[
+                job("w", "a", pods(share=0.5, flavors="t4slot t4share")),
+                job("x", "a", pods(share=0.5, flavors="t4slot"), submitted_at=1),
+            ],
+        ),
+        starts="w",
+        flavors={"w": "t4share"},
+        waits={"x": Code.ISOLATION},
+        numbers={"x": {"by": "project", "flavor": "t4slot", "given": "none", "least": "memory"}},
+    ),
+    Scenario(
+        "a pod set that asks for hardware between neighbours gets no share",
+        "unlike GPU Operator: time-slicing, no memory or fault isolation between replicas",
+        snapshot(
+            nodes=t4(1),
+            queues=ALL,
+            pending=[job("w", "a", of_memory(5_120, "t4share", least=Isolation.HARDWARE))],
+        ),
+        waits={"w": Code.ISOLATION},
+        numbers={"w": {"by": "request", "given": "memory", "least": "hardware"}},
     ),
 )
 
