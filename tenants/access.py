@@ -28,7 +28,7 @@ class Action(StrEnum):
     DECIDE_REQUEST = "decide-request"
     EDIT_QUOTA = "edit-quota"
     MANAGE_MEMBERS = "manage-members"
-    MANAGE_QUEUE = "manage-queue"  # hold, drain and cap what of a project runs
+    MANAGE_QUEUE = "manage-queue"  # hold, drain, cap and isolate what of a project runs
     VIEW_SPEND = "view-spend"
     VIEW_AUDIT = "view-audit"
     OPERATE = "operate"  # clusters, flavors, rates: fleet-wide only

@@ -81,6 +81,7 @@ def tenant(name: str = "Vision Lab", *, parent: Tenant | None = None, **fields: 
 def project(within: Tenant, name: str = "Detection", **fields: Any) -> Project:
     slug = fields.setdefault("slug", name.lower().replace(" ", "-"))
     fields.setdefault("namespace", f"berth-{within.slug}-{slug}"[:63].rstrip("-"))
+    fields.setdefault("least_isolation", Isolation.NONE)
     return Project.objects.create(tenant=within, name=name, created_at=AT, **fields)
 
 

@@ -15,6 +15,7 @@ type Rows = Any  # plain rows
 
 CLUSTER_STATES = ClusterState.values
 FLAVOR_KINDS = FlavorKind.values
+ISOLATIONS = Isolation.values
 _PLACING = "pack fills the fullest nodes first; spread, of whole devices and cores, the emptiest."
 
 

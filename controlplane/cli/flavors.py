@@ -11,16 +11,25 @@ from controlplane.cli.quantities import quantity
 type Row = Mapping[str, Any]  # Any: a flavor as the API gives it
 
 
-def choose(read: Manifest, known: Sequence[Row], wanted: Sequence[str]) -> list[str]:
-    """The names of `wanted`, or of every known flavor that the manifest's resource means.
+def choose(
+    read: Manifest, known: Sequence[Row], wanted: Sequence[str], *, by_memory: bool = False
+) -> list[str]:
+    """The names of `wanted`, or of every known flavor that the manifest's resource means: shares
+    where it asks for memory of a GPU `by_memory`, for which slices and whole GPUs may be wanted.
 
     Raises click.UsageError when a wanted one is unknown or means something else, or none is left.
     """
     kind = ("mig" if read.profile else "whole") if read.gpus else "cpu"
+    kinds, asked = {kind}, "whole GPUs" if read.gpus else "CPU work"
+    if read.profile:
+        asked = f"MIG {read.profile}"
+    elif by_memory:
+        kinds, asked = {"share", "mig", "whole"} if wanted else {"share"}, "memory of a GPU"
     fitting = sorted(
-        row["name"] for row in known if row["kind"] == kind and row["profile"] == read.profile
+        row["name"]
+        for row in known
+        if row["kind"] in kinds and (by_memory or row["profile"] == read.profile)
     )
-    asked = f"MIG {read.profile}" if read.profile else "whole GPUs" if read.gpus else "CPU work"
     if not fitting:
         raise click.UsageError(
             f"The manifest asks for {asked}; this installation has no such flavor."
@@ -35,9 +44,13 @@ def choose(read: Manifest, known: Sequence[Row], wanted: Sequence[str]) -> list[
 
 
 class Memory(click.ParamType[int]):
-    """A device's memory, as 80GB or 40Gi, in MiB."""
+    """A device's memory, as 80GB or 40Gi, in MiB: what has no less than that, or `rounds_up` to
+    what is no less."""
 
     name = "size"
+
+    def __init__(self, *, rounds_up: bool = False) -> None:
+        self._more = 2**20 - 1 if rounds_up else 0
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
@@ -47,7 +60,20 @@ class Memory(click.ParamType[int]):
         amount = quantity(str(value).removesuffix("B"))
         if amount is None or amount < 0:
             self.fail(f"{value!r} is no size, as 80GB or 40Gi.", param, ctx)
-        return int(amount) // 2**20
+        return (int(amount) + self._more) // 2**20
+
+
+def gpu_memory_mib(read: Manifest, asked_mib: int | None) -> int | None:
+    """What of one GPU's memory a pod asks for, by the option or by the manifest. Raises
+    click.UsageError where the manifest asks for anything but one GPU."""
+    if asked_mib is None:
+        asked_mib = read.body["pod_sets"][0].get("gpu_memory_mib")
+    if asked_mib is not None and (read.profile or read.gpus != 1):
+        asked = f"MIG {read.profile}" if read.profile else f"{read.gpus} GPUs"
+        raise click.UsageError(
+            f"The manifest asks for {asked}: memory of a GPU goes with nvidia.com/gpu: 1."
+        )
+    return asked_mib
 
 
 def wish(

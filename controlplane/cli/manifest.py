@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import ceil
 from typing import Any
 
 from controlplane.cli import refusals
@@ -23,6 +24,9 @@ RESERVED_ENV = frozenset(
 )
 """As scheduler.web.submission; a test holds the two together."""
 _GPU = "nvidia.com/gpu"
+_GPU_MEMORY = "nvidia.com/gpumem"
+"""HAMi's, in MiB of each GPU."""
+_SIZES = (("cpu_milli", "cpu"), ("memory_mib", "memory"), ("gpu_memory_mib", _GPU_MEMORY))
 _MIG = re.compile(r"nvidia\.com/mig-([0-9]+g\.[0-9]+gb(?:\.me)?)")
 _KINDS = {("batch/v1", "Job"), ("v1", "Pod")}
 _POD_SET = "/pod_sets/0"
@@ -247,7 +251,7 @@ class _Reader(Reader):
                 self.refuse(at, "a request has to equal its limit")
         wished = [name for name in limits if name == _GPU or _MIG.fullmatch(name)]
         for name, (at, amount) in limits.items():
-            if name not in {"cpu", "memory", *wished} and amount is not None:
+            if name not in {"cpu", "memory", _GPU_MEMORY, *wished} and amount is not None:
                 self.refuse(at, refusals.RESOURCE)
         for name in wished[1:]:
             self.refuse(limits[name][0], "a second kind of GPU: one a pod is accepted")
@@ -269,7 +273,10 @@ class _Reader(Reader):
             ),
             "gpu_count": gpus,
         }
-        for key, name in (("cpu_milli", "cpu"), ("memory_mib", "memory")):
+        if _GPU_MEMORY in limits:
+            most = specs.MAX_DEVICE_MIB
+            sizes["gpu_memory_mib"] = self.size(limits, _GPU_MEMORY, ceil, most, f"{most} (MiB)")
+        for key, name in _SIZES:
             if name in limits:
                 self.comes_from(f"{_POD_SET}/{key}", limits[name][0])
         for name in wished[:1]:

@@ -1,7 +1,9 @@
 """What a manifest may say, and why what it may not is refused. Data only."""
 
 UNKNOWN = "Berth does not accept this field"
-RESOURCE = "only cpu, memory, nvidia.com/gpu and nvidia.com/mig-<profile> are accepted"
+RESOURCE = (
+    "only cpu, memory, nvidia.com/gpu, nvidia.com/gpumem and nvidia.com/mig-<profile> are accepted"
+)
 _PLACEMENT = "where pods run is Berth's decision; narrow it with --cluster or --flavor"
 _IDENTITY = "pods run without rights in the cluster's API"
 _NODE = "it would reach the node, or its neighbours"

@@ -14,7 +14,7 @@ from controlplane.cli import arrays, explanation, manifest, together
 from controlplane.cli.arrays import Named
 from controlplane.cli.client import Client, SaidNo
 from controlplane.cli.document import MAX_BYTES, Refused
-from controlplane.cli.flavors import Memory, choose, wish
+from controlplane.cli.flavors import Memory, choose, gpu_memory_mib, wish
 from controlplane.cli.gates import Declared
 from controlplane.cli.login import client_for
 from scheduler.services import specs
@@ -55,6 +55,10 @@ def remote[**P, R](
     help="Any whole GPU with so much, as 80GB, behind each --flavor; later ones, too.",
 )  # fmt: skip
 @click.option("--vendor", "vendors", multiple=True, help="The same of this maker, as nvidia.")
+@click.option(
+    "--gpu-memory", type=Memory(rounds_up=True), metavar="SIZE",
+    help="The least share of one GPU that has so much, as 10GB.",
+)  # fmt: skip
 @click.option("--cluster", "clusters", multiple=True, help="Accepted cluster; any when left out.")
 @click.option("--within", metavar="LEVEL", help="All pods in one such domain, as rack, or wait.")
 @click.option("--near", metavar="LEVEL", help="All pods in one such domain if that can be.")
@@ -99,6 +103,7 @@ def submit(
     flavors: tuple[str, ...],
     least_memory: int | None,
     vendors: tuple[str, ...],
+    gpu_memory: int | None,
     clusters: tuple[str, ...],
     within: str | None,
     near: str | None,
@@ -132,9 +137,12 @@ def submit(
     for note in read.notes:
         click.echo(_plain(f"Note: {file}: {note}"), err=True)
     body = {"project": project_id(client, project), **read.body}
-    wished = wish(read, least_memory, vendors)
+    wished, asked_mib = wish(read, least_memory, vendors), gpu_memory_mib(read, gpu_memory)
     if flavors or wished is None:
-        body["pod_sets"][0]["flavors"] = choose(read, list(client.items("flavors")), flavors)
+        known, by_memory = list(client.items("flavors")), asked_mib is not None
+        body["pod_sets"][0]["flavors"] = choose(read, known, flavors, by_memory=by_memory)
+    if asked_mib is not None:
+        body["pod_sets"][0]["gpu_memory_mib"] = asked_mib
     if wished is not None:
         body["pod_sets"][0]["wish"] = wished
     if clusters:
@@ -168,6 +176,7 @@ def submit(
         **bound,
     }
     options |= {f"{_POD_SET}/flavors": "--flavor"} if flavors else {}
+    options |= {f"{_POD_SET}/gpu_memory_mib": "--gpu-memory"} if gpu_memory else {}
     options |= {f"{_POD_SET}/wish": "--least-gpu-memory", f"{_POD_SET}/wish/vendors": "--vendor"}
     try:
         if array and not dry_run:

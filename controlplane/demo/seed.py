@@ -4,6 +4,7 @@ What must not live here: workloads, which `activity` submits as these people wou
 """
 
 import json
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -141,13 +142,24 @@ def _projects(tenants: dict[str, Tenant], flavors: dict[str, Flavor], at: dateti
         project, new = Project.objects.get_or_create(
             tenant=tenants[tenant],
             slug=slug,
-            defaults={"name": name, "namespace": f"berth-{tenant}-{slug}", "created_at": at},
+            defaults={
+                "name": name,
+                "namespace": f"berth-{tenant}-{slug}",
+                "created_at": at,
+                "least_isolation": _accepted(flavors[flavor] for flavor in nominal),
+            },
         )
         if new:
             Quota.objects.bulk_create(
                 Quota(project=project, flavor=flavors[flavor], nominal_milli=units * 1000)
                 for flavor, units in nominal.items()
             )
+
+
+def _accepted(flavors: Iterable[Flavor]) -> str:
+    """With a quota of shares that nothing isolates a project accepts them."""
+    given = {flavor.isolation for flavor in flavors}
+    return Isolation.NONE if Isolation.NONE in given else Isolation.HARDWARE
 
 
 def _people(tenants: dict[str, Tenant]) -> None:

@@ -209,6 +209,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": {
         "WorkloadState": "scheduler.core.lifecycle.State",
         "ClusterState": "clusters.web.serializers.CLUSTER_STATES",
+        "Isolation": "clusters.web.serializers.ISOLATIONS",
         "FlavorKind": "clusters.web.serializers.FLAVOR_KINDS",
         "OperationKind": "scheduler.web.details.OPERATION_KINDS",
         "ReasonCode": "scheduler.web.meanings.CODES",

@@ -92,7 +92,12 @@ def _project(slug: str, name: str, at: datetime) -> Project:
         name=name, slug=slug, created_at=at, min_run_time_s=MAX_MIN_RUN_TIME_S
     )
     return Project.objects.create(
-        tenant=tenant, name=name, slug=slug, namespace=f"{CLUSTER}-{slug}", created_at=at
+        tenant=tenant,
+        name=name,
+        slug=slug,
+        namespace=f"{CLUSTER}-{slug}",
+        created_at=at,
+        least_isolation=Isolation.NONE,
     )
 
 

@@ -44,7 +44,9 @@ class Pod:
     flavor_kind: str
     profile: str
     gpu_count: int
-    gpu_milli: int
+    amount_milli: int
+    gpu_memory_mib: int | None
+    isolation: str
     share_replicas: int
     share_resource: str
     gpu_resource: str
@@ -136,9 +138,9 @@ SELECT * FROM (
            count(*) FILTER (WHERE q.created_at = a.created_at)
                OVER (PARTITION BY q.attempt_id) AS peers,
            p.namespace, q.pod_name, q.pod_uid, n.hostname, s.image, s.command, s.args, s.env,
-           q.cpu_milli, q.memory_mib, f.kind, f.profile, s.gpu_count, s.gpu_milli,
-           n.share_replicas, n.share_resource, n.gpu_resource, w.run_time_limit_s, w.grace_s,
-           w.notice_s, w.array_index, y.size,
+           q.cpu_milli, q.memory_mib, f.kind, f.profile, s.gpu_count, q.amount_milli,
+           s.gpu_memory_mib, f.isolation, n.share_replicas, n.share_resource, n.gpu_resource,
+           w.run_time_limit_s, w.grace_s, w.notice_s, w.array_index, y.size,
            sizes.least, sizes.most, q.opened_at IS NOT NULL, q.dismissed_at IS NOT NULL,
            q.released_at
     FROM scheduler_placement q

@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from clusters.port import PodRequest
-from scheduler.core.snapshot import FlavorKind
+from scheduler.core.snapshot import FlavorKind, Isolation
 from scheduler.loop.claims import Pod
 
 RENDEZVOUS_PORT = 29500
@@ -41,6 +41,7 @@ def pod_request(pod: Pod) -> PodRequest:
         }
     if pod.least < pod.most:
         env |= {"BERTH_MIN_PODS": str(pod.least), "BERTH_MAX_PODS": str(pod.most)}
+    env |= _memory_limits(pod)
     return PodRequest(
         namespace=pod.namespace,
         name=pod.name,
@@ -62,6 +63,20 @@ def pod_request(pod: Pod) -> PodRequest:
     )
 
 
+def _memory_limits(pod: Pod) -> dict[str, str]:
+    """What a pod that asked for memory of a device is told of it, in the words of what can hold it
+    to that: the MPS client, and HAMi-core where the image preloads it. Nothing else does."""
+    if pod.gpu_memory_mib is None:
+        return {}
+    told = {"BERTH_GPU_MEMORY_MIB": str(pod.gpu_memory_mib)}
+    if pod.flavor_kind != FlavorKind.SHARE:
+        return told  # a slice's limit is its own, and a whole device has no neighbours
+    told["CUDA_DEVICE_MEMORY_LIMIT"] = f"{pod.gpu_memory_mib}m"
+    if pod.isolation == Isolation.MEMORY:
+        told["CUDA_MPS_PINNED_DEVICE_MEM_LIMIT"] = f"0={pod.gpu_memory_mib}M"
+    return told
+
+
 def _resources(pod: Pod) -> tuple[tuple[str, int], ...]:
     """On a node whose devices are cut into replicas, a whole device is all of its replicas."""
     kind = FlavorKind(pod.flavor_kind)
@@ -72,5 +87,5 @@ def _resources(pod: Pod) -> tuple[tuple[str, int], ...]:
         return ((f"nvidia.com/mig-{pod.profile.replace('+', '.')}", pod.gpu_count),)
     if pod.share_replicas == 1:
         return ((pod.gpu_resource, pod.gpu_count),)
-    replicas = -(-pod.gpu_count * pod.gpu_milli * pod.share_replicas // 1000)
+    replicas = -(-pod.amount_milli * pod.share_replicas // 1000)
     return ((pod.share_resource, replicas),)

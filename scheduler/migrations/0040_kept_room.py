@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('scheduler', '0038_turns_checked'),
+        ('scheduler', '0039_gpu_memory_and_isolation'),
     ]
 
     operations = [

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("scheduler", "0038_turns_checked")]
+    dependencies = [("scheduler", "0040_kept_room")]
     operations = [
         migrations.AddField(
             "cycleinput", "digest", models.CharField(db_default="", default="", max_length=64)

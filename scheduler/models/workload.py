@@ -7,7 +7,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Mod
 from django.db.models.lookups import Exact
 
-from clusters.models import Cluster, Flavor
+from clusters.models import Cluster, Flavor, Isolation
 from controlplane.kernel.models import Row
 from scheduler.core.failures import (
     MOST_EXIT_CODES,
@@ -211,6 +211,9 @@ class PodSet(Row):
     With `least_memory_mib` it has a wish: whole devices with so much, 0 any, of one of `vendors`,
     () any. The flavors that have it are accepted behind those that were named.
 
+    With `gpu_memory_mib` each pod gets the least part of one device, of each flavor another, that
+    has that memory. No flavor will do that isolates less than `least_isolation`.
+
     All its pods, or each `topology_group_size` by rank, have to be in one domain of
     `topology_level`, or had better be ("" for neither).
     """
@@ -235,6 +238,10 @@ class PodSet(Row):
     env = models.JSONField(default=dict)
     least_memory_mib = models.BigIntegerField(null=True, blank=True)
     vendors = ArrayField(models.CharField(max_length=10), default=list, db_default=[], blank=True)
+    gpu_memory_mib = models.BigIntegerField(null=True, blank=True)
+    least_isolation = models.CharField(
+        max_length=8, choices=Isolation, default=Isolation.NONE, db_default=Isolation.NONE
+    )
     topology_level = models.CharField(max_length=40, blank=True, default="", db_default="")
     topology_required = models.BooleanField(default=False, db_default=False)
     topology_group_size = models.PositiveIntegerField(null=True, blank=True)
@@ -269,6 +276,19 @@ class PodSet(Row):
                     gpu_milli=1000,
                 ),
                 name="pod_set_wish_of_whole_devices",
+            ),
+            models.CheckConstraint(
+                condition=Q(gpu_memory_mib__isnull=True)
+                | Q(
+                    gpu_memory_mib__gte=1,
+                    gpu_count=1,
+                    gpu_milli=1000,
+                    least_memory_mib__isnull=True,
+                ),
+                name="pod_set_memory_of_one_device",
+            ),
+            models.CheckConstraint(
+                condition=Q(least_isolation__in=Isolation.values), name="pod_set_isolation_known"
             ),
             models.CheckConstraint(
                 condition=~Q(topology_level="")

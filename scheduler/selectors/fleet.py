@@ -62,10 +62,10 @@ def flavors() -> tuple[FlavorView, ...]:
     return tuple(
         FlavorView(
             FlavorId(id), name, FlavorKind(kind), model, profile, Isolation(isolation),
-            Placing(placing),
+            Placing(placing), memory_mib,
         )
-        for id, name, kind, model, profile, isolation, placing in rows(
-            "SELECT id::text, name, kind, model, profile, isolation, f.placing"
+        for id, name, kind, model, profile, isolation, placing, memory_mib in rows(
+            "SELECT id::text, name, kind, model, profile, isolation, f.placing, memory_mib"
             " FROM clusters_flavor f"
         )
     )  # fmt: skip
@@ -86,7 +86,7 @@ SELECT p.id::text, p.tenant_id::text, p.weight, q.flavor_id::text, q.nominal_mil
                 JOIN tenants_tenant t ON t.id = up.id ORDER BY up.nth),
        p.max_running, p.user_max_running, p.user_max_gpus_milli,
        coalesce(p.min_run_time_s, g.seconds), coalesce(p.idle_timeout_s, i.timeout_s),
-       coalesce(p.idle_warning_s, i.warning_s)
+       coalesce(p.idle_warning_s, i.warning_s), p.least_isolation
 FROM tenants_project p LEFT JOIN tenants_quota q ON q.project_id = p.id
 LEFT JOIN granted g ON g.id = p.tenant_id LEFT JOIN idle_limit i ON i.id = p.tenant_id
 LEFT JOIN closed c ON c.id = p.tenant_id
@@ -103,7 +103,7 @@ def queues(*, past: Past | None = None) -> tuple[QueueView, ...]:
     found: dict[str, QueueView] = {}
     quotas: dict[str, list[QuotaView]] = {}
     for project, tenant, weight, flavor, *told in rows(_QUEUES):
-        *amounts, held_by, running, by_user, gpus, run_s, idle_s, warning_s = told
+        *amounts, held_by, running, by_user, gpus, run_s, idle_s, warning_s, isolation = told
         if project not in found:
             caps = CapsView(running, by_user, gpus)
             limit = idle_limits.of_fleet() if idle_s is None else IdleLimit(idle_s, warning_s)
@@ -117,6 +117,7 @@ def queues(*, past: Past | None = None) -> tuple[QueueView, ...]:
                 min_run_time_s=run_times.fleet_s() if run_s is None else run_s,
                 idle_timeout_s=limit.timeout_s or None,
                 idle_warning_s=limit.warning_s,
+                least_isolation=Isolation(isolation),
             )
             quotas[project] = []
         if flavor is not None:

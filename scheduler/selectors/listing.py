@@ -48,6 +48,7 @@ class Asked:
     flavors: tuple[str, ...]
     least_memory_mib: int | None = None
     vendors: tuple[str, ...] = ()
+    gpu_memory_mib: int | None = None
 
     @property
     def wish(self) -> str:
@@ -60,13 +61,18 @@ class Asked:
 
     @property
     def devices_milli(self) -> int:
-        """What all its pods ask for, in thousandths of a device or slice; 0 for CPU-only work."""
+        """What all its pods ask for, in thousandths of a device or slice; 0 for CPU-only work. Of
+        what asks for memory of a device, as many devices: how much of one that is, the flavor
+        decides."""
         return self.count * self.gpu_count * self.gpu_milli
 
     @property
     def each(self) -> str:
-        """What one pod asks for of its first flavor: "2 h100-80gb", "0.25 a10-share", "8 cpu"."""
+        """What one pod asks for of its first flavor: "2 h100-80gb", "0.25 a10-share", "8 cpu",
+        "10 GiB of a10-share"."""
         flavor = self.flavors[0] if self.flavors else "GPU"
+        if self.gpu_memory_mib is not None:
+            return f"{self.gpu_memory_mib / 1024:.3g} GiB of {flavor}"
         milli = self.gpu_count * self.gpu_milli or self.cpu_milli
         return flavor if milli == ONE_MILLI and self.gpu_count else f"{in_units(milli)} {flavor}"
 
@@ -275,6 +281,7 @@ def asked(workloads: Iterable[UUID]) -> Mapping[UUID, tuple[Asked, ...]]:
                 flavors=tuple(names.get(one.id, ())),
                 least_memory_mib=one.least_memory_mib,
                 vendors=tuple(one.vendors),
+                gpu_memory_mib=one.gpu_memory_mib,
             )
         )
     return {workload: tuple(listed) for workload, listed in found.items()}

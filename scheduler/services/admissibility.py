@@ -75,6 +75,8 @@ def _field_at_fault(spec: WorkloadSpec, reason: Reason, flavors: Mapping[str, Fl
         asking,
         key=lambda each: (_of_pod(each[1]) == told, _of_pod(each[1])[0] * each[1].min_count),
     )
+    if "gpu_memory_mib" in numbers:
+        return f"/pod_sets/{position}/gpu_memory_mib"
     most = {
         ReasonCode.NEVER_ADMISSIBLE: _sum(numbers, "nominal_milli", "borrowable_milli"),
         ReasonCode.EXCEEDS_CAPACITY: _sum(numbers, "largest_free_milli"),
@@ -138,4 +140,6 @@ def _pod_set(asked: PodSetSpec, flavors: Mapping[str, FlavorView]) -> PodSetView
         gpu_milli=asked.gpu_milli,
         flavors=tuple(flavors[name].id for name in asked.accepted),
         topology=asked.topology,
+        gpu_memory_mib=asked.gpu_memory_mib,
+        least_isolation=asked.least_isolation,
     )

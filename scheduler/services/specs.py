@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from scheduler.core.failures import RETRIES, Retries
-from scheduler.core.snapshot import SetTopologyView, TopologyView
+from scheduler.core.snapshot import Isolation, SetTopologyView, TopologyView
 from tenants.gating import GateSpec
 
 PRIORITY_CLASSES: Mapping[str, int] = {"low": -100, "normal": 0, "high": 100, "urgent": 200}
@@ -16,6 +16,7 @@ MAX_BATCH_PODS = 4 * MAX_PODS
 MAX_GPUS_PER_POD = 64
 MAX_CPU_MILLI = 4_096_000
 MAX_MEMORY_MIB = 64 * 1024 * 1024
+MAX_DEVICE_MIB = 2**30
 MAX_POD_SETS = 16
 MAX_ENV = 100
 MAX_RUN_TIME_S = 90 * 24 * 3600
@@ -42,6 +43,8 @@ class WishSpec:
 class PodSetSpec:
     """`flavors` are flavor names, accepted in that order. gpu_count 0 is CPU-only work.
 
+    With `gpu_memory_mib` a pod gets the least part of one device that has it. No flavor will do
+    that isolates less than `least_isolation`.
     With a `wish`, `wished` are the names of those that have it, behind the others: found when the
     submission is checked.
     """
@@ -61,6 +64,8 @@ class PodSetSpec:
     wish: WishSpec | None = None
     wished: tuple[str, ...] = ()
     topology: SetTopologyView | None = None
+    gpu_memory_mib: int | None = None
+    least_isolation: Isolation = Isolation.NONE
 
     @property
     def accepted(self) -> tuple[str, ...]:

@@ -100,6 +100,8 @@ def _insert_pod_sets(
         env=[dict(each.env) for each in pod_sets],
         least_memory_mib=[wish.least_memory_mib if wish else None for wish in wishes],
         vendors=[wish.vendors if wish else () for wish in wishes],
+        gpu_memory_mib=[each.gpu_memory_mib for each in pod_sets],
+        least_isolation=[each.least_isolation.value for each in pod_sets],
         topology_level=[level.level if level else "" for level in levels],
         topology_required=[level is not None and level.required for level in levels],
         topology_group_size=[level.group_size if level else None for level in levels],

@@ -4,6 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from scheduler.core.snapshot import Isolation
 from scheduler.models import AttemptOutcome, OperationKind
 from scheduler.web.terms import CLASSES
 from scheduler.web.topologies import SetTopologyOut
@@ -24,6 +25,10 @@ class PodSetOut(serializers.Serializer[Any]):  # Any: plain rows
         child=serializers.CharField(), help_text="Accepted in this order, those of the wish last."
     )
     wish = WishOut(allow_null=True)
+    gpu_memory_mib = serializers.IntegerField(
+        allow_null=True, help_text="Of one GPU, instead of gpu_milli."
+    )
+    least_isolation = serializers.ChoiceField(choices=[each.value for each in Isolation])
     topology = SetTopologyOut(allow_null=True)
     image = serializers.CharField()
     command = serializers.ListField(child=serializers.CharField())

@@ -12,6 +12,7 @@ from django import forms
 
 from clusters.models import VENDORS, FlavorKind
 from controlplane.kernel.forms import Posted
+from scheduler.core.snapshot import Isolation
 from scheduler.selectors.offers import Offer, by_name
 from scheduler.services import specs
 from scheduler.services.modes import Mode
@@ -25,7 +26,7 @@ POD_SET = "main"
 GB, MIB = 10**9, 2**20
 MAX_DEVICE_GB = 10**6
 """Makers count in powers of ten, and what is called 80 GB has no less than that."""
-SUMMED = ("project", "count", "gpus", "share_milli", "cpu", "limit", "limit_unit")
+SUMMED = ("project", "count", "gpus", "share_milli", "share_gb", "cpu", "limit", "limit_unit")
 """The fields, next to the flavor, that the price follows from. Only these go into the address of
 the estimate, so that no command or environment ends in a log."""
 SIZED_BY = {
@@ -48,6 +49,8 @@ _PLACES: Sequence[tuple[str, str]] = (
     (r"/pod_sets/0/memory_mib", "memory_gib"),
     (r"/pod_sets/0/gpu_count", "gpus"),
     (r"/pod_sets/0/gpu_milli", "share_milli"),
+    (r"/pod_sets/0/gpu_memory_mib", "share_gb"),
+    (r"/pod_sets/0/least_isolation", "least_isolation"),
     (r"/pod_sets/0/wish/vendors\b.*", "vendors"),
     (r"/pod_sets/0/wish\b.*", "least_gb"),
     (r"/pod_sets/0/flavors/1", "second"),
@@ -93,6 +96,19 @@ class SubmitForm(TermsForm):
     share_milli = forms.IntegerField(
         label="Share of a GPU per pod", initial=500, min_value=1, max_value=1000,
         help_text="In thousandths: 250 is a quarter.",
+    )  # fmt: skip
+    share_gb = forms.IntegerField(
+        label="or GPU memory per pod, GB", required=False, min_value=1, max_value=MAX_DEVICE_GB,
+        help_text="The least share that has it, of each flavor another. Empty: by the share.",
+    )  # fmt: skip
+    least_isolation = forms.ChoiceField(
+        label="Between neighbours on one GPU", required=False,
+        choices=[
+            ("none", "what the project accepts"),
+            ("memory", "at least memory limits"),
+            ("hardware", "hardware"),
+        ],
+        help_text="Flavors that isolate less are passed over.",
     )  # fmt: skip
     cpu = forms.DecimalField(
         label="CPU cores per pod", initial=Decimal(4), min_value=Decimal("0.001"),
@@ -179,7 +195,9 @@ class SubmitForm(TermsForm):
         self.order_fields([name for name in self.fields if name not in TermsForm.base_fields])
         self.offers = offers
         names = [(offer.name, offer.name) for offer in offers]
+        projects = list(projects)
         places = {str(one.id): one.full_name for one in projects}
+        self.accepted = {str(one.id): Isolation(one.least_isolation) for one in projects}
         self.project_ids = frozenset(places)
         self.choose("project", list(places.items()))
         self.choose("flavor", names)
@@ -217,8 +235,12 @@ class SubmitForm(TermsForm):
         cleaned = super().clean()
         offer = by_name(self.offers, cleaned.get("flavor", ""))
         if offer is not None:
-            for field in {"gpus", "share_milli"} - {SIZED_BY.get(FlavorKind(offer.kind))}:
+            sized_by = SIZED_BY.get(FlavorKind(offer.kind))
+            by_memory = {"share_milli"} if cleaned.get("share_gb") else set()
+            for field in {"gpus", "share_milli"} - {sized_by} | by_memory:
                 self.errors.pop(field, None)
+            if sized_by != "share_milli":
+                self.errors.pop("share_gb", None)
         if cleaned.get("vendors") and cleaned.get("least_gb") is None:
             self.add_error("vendors", "Say with how much memory; 0 is any.")
         self._check_groups(cleaned)
@@ -273,8 +295,12 @@ class SubmitForm(TermsForm):
             "command": cleaned["command"],
             "env": cleaned["env"],
         }
-        if kind == FlavorKind.SHARE:
+        if kind == FlavorKind.SHARE and cleaned["share_gb"]:
+            pod_set["gpu_memory_mib"] = mib_of(cleaned["share_gb"])
+        elif kind == FlavorKind.SHARE:
             pod_set["gpu_milli"] = cleaned["share_milli"]
+        if cleaned["least_isolation"]:
+            pod_set["least_isolation"] = cleaned["least_isolation"]
         if kind in {FlavorKind.WHOLE, FlavorKind.MIG} and cleaned["least_gb"] is not None:
             pod_set["wish"] = {
                 "least_memory_mib": cleaned["least_gb"] * GB // MIB,
@@ -310,6 +336,11 @@ class SubmitForm(TermsForm):
     def field_of(pointer: str) -> str | None:
         path = re.sub(r"^/\d+(?=/|$)", "", pointer)
         return next((field for pattern, field in _PLACES if re.fullmatch(pattern, path)), None)
+
+
+def mib_of(gb: int) -> int:
+    """Of a maker's GB, in whole MiB that have as much."""
+    return -(-gb * GB // MIB)
 
 
 def _topology(level: str, *, required: bool) -> dict[str, str] | None:

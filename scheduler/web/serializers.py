@@ -10,6 +10,7 @@ from rest_framework import serializers
 from controlplane.api.fields import Boolean, Id, Integer, Moment, StrictSerializer, Text, Words
 from controlplane.kernel.errors import Invalid, Problem
 from scheduler.core.lifecycle import State
+from scheduler.core.snapshot import Isolation
 from scheduler.services import specs
 from scheduler.services.specs import ArraySpec, WorkloadSpec
 from scheduler.web import array_input, gate_input, submission
@@ -141,6 +142,21 @@ class PodSetIn(StrictSerializer):
         help_text="Accepted flavors by name, the preferred one first; at least one, or a wish.",
     )
     wish = WishIn(required=False, allow_null=True)
+    gpu_memory_mib = Integer(
+        low=1,
+        high=specs.MAX_DEVICE_MIB,
+        required=False,
+        allow_null=True,
+        help_text="With gpu_count 1, instead of gpu_milli: the least part of each accepted flavor"
+        " that has so much memory; of slices and whole GPUs, all of one.",
+    )
+    least_isolation = serializers.ChoiceField(
+        choices=[each.value for each in Isolation],
+        required=False,
+        default=Isolation.NONE.value,
+        help_text="No accepted flavor that keeps neighbours less apart is given; the project may"
+        " ask for more.",
+    )
     topology = SetTopologyIn(required=False, allow_null=True)
     image = serializers.RegexField(rf"^{submission.IMAGE.pattern}$", max_length=300)
     command = serializers.ListField(

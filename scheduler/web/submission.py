@@ -46,7 +46,7 @@ WORKLOAD_FIELDS = frozenset(
 )  # fmt: skip
 POD_SET_FIELDS = frozenset(
     {"name", "count", "min_count", "cpu_milli", "memory_mib", "gpu_count", "gpu_milli", "flavors",
-     "wish", "topology", "image", "command", "args", "env"}
+     "wish", "gpu_memory_mib", "least_isolation", "topology", "image", "command", "args", "env"}
 )  # fmt: skip
 
 
@@ -174,6 +174,8 @@ def _pod_set(data: Json, root: str, faults: Faults) -> PodSetSpec | None:
     gpu_milli = faults.integer(data, "gpu_milli", root, 1, 1000, 1000) or 0
     if gpu_milli != 1000 and gpu_count != 1:
         faults.add(f"{root}/gpu_milli", "invalid", "A share of a GPU needs gpu_count 1.")
+    gpu_memory_mib = wishes.gpu_memory_mib(data, root, faults)
+    least_isolation = wishes.least_isolation(data, root, faults)
     flavors = faults.items(data, "flavors", root, MAX_FLAVORS, _plain_fault)
     faults.once(flavors, f"{root}/flavors")
     wish = wishes.wish(data, root, faults, gpu_count=gpu_count, gpu_milli=gpu_milli)
@@ -189,7 +191,8 @@ def _pod_set(data: Json, root: str, faults: Faults) -> PodSetSpec | None:
         return None
     return PodSetSpec(
         name, count, min_count, cpu_milli, memory_mib, gpu_count, gpu_milli, flavors, image,
-        command, args, env, wish, topology=topology,
+        command, args, env, wish, topology=topology, gpu_memory_mib=gpu_memory_mib,
+        least_isolation=least_isolation,
     )  # fmt: skip
 
 

@@ -24,6 +24,11 @@ from controlplane.kernel.htmx import (
     unchanged,
 )
 from controlplane.kernel.throttle import TooOften
+from scheduler.core.isolation import is_enough
+from scheduler.core.portions import share_milli
+from scheduler.core.reasons import ISOLATED_BY
+from scheduler.core.snapshot import Isolation
+from scheduler.core.units import ONE_MILLI
 from scheduler.models import Workload, WorkloadArray
 from scheduler.selectors import fleet
 from scheduler.selectors import offers as offering
@@ -31,7 +36,7 @@ from scheduler.selectors.offers import Offer, by_name
 from scheduler.services import arrays, comparing, explaining, workloads
 from scheduler.services.specs import ArraySpec, WorkloadSpec
 from scheduler.web import comparisons, explanations, serializers
-from scheduler.web.forms import LIMIT_UNITS, SubmitForm
+from scheduler.web.forms import LIMIT_UNITS, SubmitForm, mib_of
 from tenants.access import Action, Actor
 from tenants.models import Project, Quota
 from tenants.selectors import people, prices
@@ -46,14 +51,30 @@ LINKED = ("project", "flavor", "count", "gpus", "after")
 class Sum:
     """What the form as it stands would hold and cost. Amounts in thousandths of the offer's unit.
 
-    `most` is the price of the whole run-time limit, None without one or without a price.
+    `most` is the price of the whole run-time limit, None without one or without a price. The
+    project accepts no less isolation than `accepted`.
     """
 
     offer: Offer
+    count: int
     amount_milli: int
     per_hour: Decimal | None
     most: Decimal | None
     quota: Quota | None
+    accepted: Isolation
+
+    @property
+    def refusal(self) -> str:
+        """Why it will be refused whatever is free; "" when it won't for that."""
+        name, given = self.offer.name, Isolation(self.offer.isolation)
+        if not is_enough(given=given, least=self.accepted):
+            return (
+                f"{name} isolates neighbours by {ISOLATED_BY[given]}, and the project accepts no"
+                f" less than {ISOLATED_BY[self.accepted]}: its owners may say that it does"
+            )
+        if self.offer.kind == FlavorKind.SHARE and self.amount_milli > self.count * ONE_MILLI:
+            return f"One GPU of {name} has {self.offer.memory_gib} GiB, which is less than asked"
+        return ""
 
     @property
     def free_now(self) -> bool:
@@ -219,7 +240,7 @@ def _sum(form: SubmitForm, values: QueryDict) -> Sum | None:
     count = _number(values, "count", Decimal(1))
     each_milli = {
         FlavorKind.CPU: _number(values, "cpu", Decimal("0.001")) * 1000,
-        FlavorKind.SHARE: _number(values, "share_milli", Decimal(1)),
+        FlavorKind.SHARE: _share_milli(values, offer),
     }.get(FlavorKind(offer.kind), _number(values, "gpus", Decimal(1)) * 1000)
     amount_milli = int(count * each_milli)
     per_hour = None if offer.high is None else offer.high * amount_milli / 1000
@@ -227,11 +248,21 @@ def _sum(form: SubmitForm, values: QueryDict) -> Sum | None:
     unit_s = LIMIT_UNITS.get(values.get("limit_unit", ""), 3600)
     return Sum(
         offer=offer,
+        count=int(count),
         amount_milli=amount_milli,
         per_hour=per_hour,
         most=per_hour * limit * unit_s / 3600 if per_hour is not None and limit else None,
         quota=_quota(form, offer, values.get("project", "")),
+        accepted=form.accepted.get(values.get("project", ""), Isolation.NONE),
     )
+
+
+def _share_milli(values: QueryDict, offer: Offer) -> Decimal:
+    """Of one GPU: what has the memory that is asked for, else the part."""
+    gb = int(_number(values, "share_gb", Decimal(0)))
+    if gb and offer.memory_mib:
+        return Decimal(share_milli(asked_mib=mib_of(gb), device_mib=offer.memory_mib))
+    return _number(values, "share_milli", Decimal(1))
 
 
 def _number(values: QueryDict, name: str, least: Decimal) -> Decimal:

@@ -7,12 +7,13 @@ from rest_framework import serializers
 
 from clusters.models import VENDORS
 from controlplane.api.fields import Integer, StrictSerializer
+from scheduler.core.snapshot import Isolation
 from scheduler.models import PodSet
+from scheduler.services import specs
 from scheduler.services.specs import WishSpec
 from scheduler.web.reading import Faults, Json
 
 WISH_FIELDS = frozenset({"least_memory_mib", "vendors"})
-MAX_DEVICE_MIB = 2**30
 
 
 class WishIn(StrictSerializer):
@@ -21,7 +22,7 @@ class WishIn(StrictSerializer):
 
     least_memory_mib = Integer(
         low=0,
-        high=MAX_DEVICE_MIB,
+        high=specs.MAX_DEVICE_MIB,
         required=False,
         default=0,
         help_text="Of one GPU, as its flavor says: an H100 of 80 GB has 81559. 0 is any.",
@@ -49,7 +50,7 @@ def wish(
     value = faults.member(data, "wish", root, WISH_FIELDS, "least_memory_mib and vendors")
     if value is None:
         return None
-    least_mib = faults.integer(value, "least_memory_mib", pointer, 0, MAX_DEVICE_MIB, 0) or 0
+    least_mib = faults.integer(value, "least_memory_mib", pointer, 0, specs.MAX_DEVICE_MIB, 0) or 0
     vendors = faults.items(value, "vendors", pointer, len(VENDORS), _vendor_fault)
     faults.once(vendors, f"{pointer}/vendors")
     if not gpu_count or gpu_milli != 1000:
@@ -57,6 +58,28 @@ def wish(
         message = f"A wish is for whole GPUs, which {asked} does not ask for."
         faults.add(pointer, "invalid", message)
     return WishSpec(least_mib, vendors)
+
+
+def gpu_memory_mib(data: Mapping[str, Json], root: str, faults: Faults) -> int | None:
+    """What of one device's memory a pod of the pod set below `root` asks for, None for none."""
+    if data.get("gpu_memory_mib") is None:
+        return None
+    found = faults.integer(data, "gpu_memory_mib", root, 1, specs.MAX_DEVICE_MIB, None)
+    wishes = data.get("wish") is not None
+    if data.get("gpu_count") != 1 or data.get("gpu_milli", 1000) != 1000 or wishes:
+        message = "Memory of a GPU is asked with gpu_count 1, and without gpu_milli or a wish."
+        faults.add(f"{root}/gpu_memory_mib", "invalid", message)
+    return found
+
+
+def least_isolation(data: Mapping[str, Json], root: str, faults: Faults) -> Isolation:
+    """Below which the pod set below `root` accepts nothing."""
+    value = data.get("least_isolation", Isolation.NONE)
+    if value not in list(Isolation):
+        message = f"One of {', '.join(Isolation)} is wanted."
+        faults.add(f"{root}/least_isolation", "invalid", message)
+        return Isolation.NONE
+    return Isolation(str(value))
 
 
 def shown(row: PodSet) -> dict[str, Json] | None:

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('tenants', '0019_standing_gate'),
+        ('tenants', '0020_least_isolation'),
     ]
 
     operations = [

@@ -4,6 +4,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from clusters.models import Isolation
 from controlplane.kernel import queues
 from controlplane.kernel.models import Row
 from tenants.models.tenant import Tenant, idle_limit_in_range, min_run_time_in_range
@@ -35,6 +36,8 @@ class Project(queues.Queue, Row):
     `…_submits_a_minute` count workloads, an array as one.
     `min_run_time_s` is how long its work runs before it may be evicted; None takes its tenant's.
     What is idle for `idle_timeout_s` is freed, as `Tenant` says of it.
+    Its work starts on no share that keeps neighbours less apart than `least_isolation`: a new
+    project's on none at all, until somebody says that it accepts them.
     """
 
     tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="projects")
@@ -60,6 +63,12 @@ class Project(queues.Queue, Row):
     min_run_time_s = models.IntegerField(null=True, blank=True)
     idle_timeout_s = models.IntegerField(null=True, blank=True)
     idle_warning_s = models.IntegerField(null=True, blank=True)
+    least_isolation = models.CharField(
+        max_length=8,
+        choices=Isolation,
+        default=Isolation.HARDWARE,
+        db_default=Isolation.HARDWARE,
+    )
 
     class Meta:
         constraints = [
@@ -78,6 +87,9 @@ class Project(queues.Queue, Row):
                 name="project_namespace_plain",
             ),
             *queues.constraints("project", by_someone=Q(queue_changed_by__isnull=False)),
+            models.CheckConstraint(
+                condition=Q(least_isolation__in=Isolation.values), name="project_isolation_known"
+            ),
             *(
                 models.CheckConstraint(condition=_is_cap(cap), name=f"project_{cap}")
                 for cap in CAPS

@@ -13,7 +13,7 @@ from tenants.services import trail
 
 
 def say[Row: (Project, Tenant)](
-    of: Row, *, action: str, values: Mapping[str, int | None], actor: Actor, at: datetime
+    of: Row, *, action: str, values: Mapping[str, int | str | None], actor: Actor, at: datetime
 ) -> Row:
     """Set these columns of the row, which is locked, and audit the action with what they were."""
     with transaction.atomic():

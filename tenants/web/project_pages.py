@@ -1,5 +1,5 @@
-"""One project's page: the state of its queue, its caps, weight, least run time, idle limit and
-gates, with what changes them."""
+"""One project's page: the state of its queue, its caps, weight, least run time, idle limit,
+isolation and gates, with what changes them."""
 
 from uuid import UUID
 
@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
+from clusters.models import Isolation
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Conflict, Invalid
@@ -25,9 +26,15 @@ from tenants.selectors import people
 from tenants.selectors.gates import of_project
 from tenants.selectors.queues import closed_tenants
 from tenants.selectors.run_times import inherited
-from tenants.services import gates, idle_limits, queues, run_times, weights
+from tenants.services import gates, idle_limits, isolation, queues, run_times, weights
 from tenants.web.gate_forms import StandingGateForm
-from tenants.web.queue_forms import CapsForm, IdleLimitForm, MinRunTimeForm, WeightForm
+from tenants.web.queue_forms import (
+    CapsForm,
+    IdleLimitForm,
+    LeastIsolationForm,
+    MinRunTimeForm,
+    WeightForm,
+)
 
 
 @page("GET", "HEAD")
@@ -131,6 +138,22 @@ def project_idle_limit(request: HttpRequest, id: UUID) -> HttpResponse:
 
 
 @page("POST")
+def project_isolation(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Set how far its work has to be kept from neighbours; 422 with the form for no such."""
+    actor = actor_of(request)
+    project = people.project(actor=actor, id=id)
+    access.authorize(actor, Action.MANAGE_QUEUE, project=project)
+    form = LeastIsolationForm(request.POST, request.FILES)
+    if form.is_valid():
+        least = Isolation(form.cleaned_data["least_isolation"])
+        isolation.set_for_project(actor=actor, project=project, least=least, at=clock.now())
+        messages.success(request, f"What starts of {project.name} from now on is isolated so.")
+        return go(request, reverse("project-detail", args=[project.id]))
+    focus_fault(form)
+    return _page(request, project, isolation_form=form, status=422)
+
+
+@page("POST")
 def project_gate_add(request: HttpRequest, id: UUID) -> HttpResponse:
     """Put a gate before all its work from now on; 422 with the form when there can't be such."""
     actor = actor_of(request)
@@ -174,6 +197,7 @@ def _page(
     run_time_form: MinRunTimeForm | None = None,
     idle_form: IdleLimitForm | None = None,
     gate_form: StandingGateForm | None = None,
+    isolation_form: LeastIsolationForm | None = None,
     status: int = 200,
 ) -> HttpResponse:
     """With what was posted of one of its forms; the others are as things are now."""
@@ -199,6 +223,8 @@ def _page(
         "idle_limit_by": "" if limits_in_force.own(project) else above.by or "the fleet",
         "gates": of_project(project).order_by("id"),
         "gate_form": gate_form or StandingGateForm(),
+        "isolation_form": isolation_form
+        or LeastIsolationForm(initial={"least_isolation": project.least_isolation}),
         "idle_form": idle_form or IdleLimitForm(initial=idle_now),
     }
     return render(request, "tenants/project_detail.html", context, status=status)

@@ -1,11 +1,12 @@
-"""The forms of a project's caps, weight, least run time and idle limit. The services check
-what they say; these convert."""
+"""The forms of a project's caps, weight, least run time, idle limit and isolation. The services
+check what they say; these convert."""
 
 from decimal import Decimal
 from typing import Any, ClassVar
 
 from django import forms
 
+from clusters.models import Isolation
 from controlplane.kernel.forms import StrictForm
 from tenants.models import (
     CAPS,
@@ -77,6 +78,20 @@ class MinRunTimeForm(StrictForm):
     min_run_time_s = forms.IntegerField(
         label="Seconds", min_value=0, max_value=MAX_MIN_RUN_TIME_S, required=False,
         help_text="For as long others wait for what it borrows. Left empty, it is inherited.",
+    )  # fmt: skip
+
+
+class LeastIsolationForm(StrictForm):
+    """How far its work has to be kept from its neighbours."""
+
+    least_isolation = forms.ChoiceField(
+        label="Between neighbours on one GPU",
+        choices=[
+            (Isolation.HARDWARE, "Hardware: slices and whole GPUs, no shares"),
+            (Isolation.MEMORY, "At least memory limits (MPS): a fault may hit neighbours"),
+            (Isolation.NONE, "Nothing (time-slicing): neighbours share memory and time"),
+        ],
+        help_text="Shares that keep less apart are refused to its work. What runs goes on.",
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from typing import Any
 from django.core.validators import RegexValidator
 from rest_framework import serializers
 
+from clusters.models import Isolation
 from controlplane.api.fields import Id, Integer, Moment, StrictSerializer, Text, Words
 from controlplane.kernel.queues import MAX_NOTE, QueueState
 from tenants.models import (
@@ -82,6 +83,10 @@ class ProjectOut(serializers.Serializer[Rows]):
     min_run_time_s = serializers.IntegerField(allow_null=True, help_text=_RUNS_FOR)
     idle_timeout_s = serializers.IntegerField(allow_null=True, help_text=_IDLE_FOR)
     idle_warning_s = serializers.IntegerField(allow_null=True, help_text=_TOLD)
+    least_isolation = serializers.ChoiceField(
+        choices=Isolation.values,
+        help_text="Its work starts on no share that keeps neighbours on a GPU less apart.",
+    )
 
 
 class ProjectDetailOut(ProjectOut):

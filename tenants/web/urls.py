@@ -42,6 +42,11 @@ urlpatterns = [
         project_pages.project_idle_limit,
         name="project-idle-limit-set",
     ),
+    path(
+        "projects/<uuid:id>/least-isolation",
+        project_pages.project_isolation,
+        name="project-least-isolation-set",
+    ),
     path("projects/<uuid:id>/gates", project_pages.project_gate_add, name="project-gate-add"),
     path(
         "projects/<uuid:id>/gates/<slug:name>/remove",

@@ -150,6 +150,9 @@ API: dict[tuple[str, str], Row] = {
     ("POST", "projects/<uuid:id>/caps"): Row(
         _MANAGE_QUEUE, {"id": "project"}, body=lambda world: dict.fromkeys(CAPS)
     ),
+    ("POST", "projects/<uuid:id>/least-isolation"): Row(
+        _MANAGE_QUEUE, {"id": "project"}, body=lambda world: {"least_isolation": "memory"}
+    ),
     ("POST", "projects/<uuid:id>/idle-limit"): Row(
         _EDIT_QUOTA, {"id": "project"}, body=lambda world: _IDLE_LIMIT
     ),

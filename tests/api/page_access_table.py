@@ -93,6 +93,12 @@ OTHERS: dict[tuple[str, str], Row] = {
         form=True,
     ),
     ("POST", "projects/<uuid:id>/caps"): Row(_MANAGE_QUEUE_PAGE, {"id": "project"}, form=True),
+    ("POST", "projects/<uuid:id>/least-isolation"): Row(
+        _MANAGE_QUEUE_PAGE,
+        {"id": "project"},
+        body=lambda world: {"least_isolation": "memory"},
+        form=True,
+    ),
     ("POST", "projects/<uuid:id>/idle-limit"): Row(
         "403 403 303 403 403 303 403 404 302 302 302 302 302", {"id": "project"}, form=True
     ),

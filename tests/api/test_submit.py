@@ -55,6 +55,8 @@ def test_every_field_arrives_and_is_shown_again(api: Api, cast: Cast) -> None:
         "gpu_milli": 1000,
         "flavors": ["a100-80gb", "h100-80gb"],
         "wish": {"least_memory_mib": 0, "vendors": ["nvidia"]},
+        "gpu_memory_mib": None,
+        "least_isolation": "memory",
         "topology": {"level": "nvlink", "mode": "preferred", "group_size": None},
         "image": "registry.example.org/a/b:1@sha256:00",
         "command": ["bash", "-c", "echo '\u202e'\nsleep 1"],
@@ -101,6 +103,8 @@ def test_what_is_left_out_has_the_documented_default(api: Api, cast: Cast) -> No
     assert (shown["failures"], shown["node_losses"], shown["attempts"]) == (0, 0, [])
     assert (shown["pod_sets"][0]["min_count"], shown["pod_sets"][0]["gpu_milli"]) == (4, 1000)
     assert shown["pod_sets"][0]["wish"] is None
+    assert shown["pod_sets"][0]["gpu_memory_mib"] is None
+    assert shown["pod_sets"][0]["least_isolation"] == "none"
     assert shown["pod_sets"][0]["topology"] is None
 
 
@@ -259,8 +263,9 @@ def test_the_refused_environment_is_what_a_gangs_pods_are_given() -> None:
         placement_id=UUID(int=1), workload_id=UUID(int=2), attempt=1, rank=0, peers=2,
         namespace="x", name="w2-1-0", uid="", hostname="n1", image="x", command=(), args=(),
         env=(), cpu_milli=1, memory_mib=1, flavor_kind="cpu", profile="", gpu_count=0,
-        gpu_milli=1000, share_replicas=1, share_resource="", gpu_resource="nvidia.com/gpu",
-        run_time_limit_s=None, grace_s=30, notice_s=0, array_index=None, array_size=None,
-        least=1, most=2, opened=False, dismissed=False,
+        amount_milli=1, gpu_memory_mib=None, isolation="hardware", share_replicas=1,
+        share_resource="", gpu_resource="nvidia.com/gpu", run_time_limit_s=None, grace_s=30,
+        notice_s=0, array_index=None, array_size=None, least=1, most=2, opened=False,
+        dismissed=False,
     )  # fmt: skip
     assert {name for name, _ in pod_request(pod).env} == RENDEZVOUS

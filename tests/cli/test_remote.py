@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from django.db.models import F
 
+from clusters.models import Cluster, FlavorKind
 from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
 from scheduler.models import Estimate, Workload
 from tenants.models import Project
+from tests import factories
 from tests.cli.conftest import Berth
 from tests.cli.test_manifest import JOB, POD
 from tests.conftest import Cast
@@ -54,6 +56,36 @@ def test_it_shows_the_servers_reason_by_the_option_it_means(berth: Berth) -> Non
     lines = done.output.splitlines()
     assert lines[0] == "Error: The input is not acceptable:"
     assert lines[1].startswith("--cluster: There is no cluster 'nowhere'")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (POD.replace("mig-1g.10gb: 1", "gpu: 1"), ("--gpu-memory", "10GB")),
+        (POD.replace("mig-1g.10gb: 1", "gpu: 1\n        nvidia.com/gpumem: 9537"), ()),
+    ],
+    ids=["option", "manifest"],
+)
+def test_it_asks_for_memory_of_a_gpu(
+    berth: Berth, cast: Cast, text: str, said: tuple[str, ...]
+) -> None:
+    share = factories.flavor("t4.share", FlavorKind.SHARE, model="T4", memory_mib=15_360)
+    factories.quota(cast.detection, share)
+    north = Cluster.objects.order_by("name")[0]
+    factories.node(north, "t4", gpus=1, model="T4", share_isolation="none", share_replicas=4)
+    done = berth("submit", "-f", "-", "--project", "detection", *said, text_in=text)
+    assert done.exit_code == 0, done.output
+    pod_set = Workload.objects.get().pod_sets.get()
+    assert (pod_set.gpu_count, pod_set.gpu_milli, pod_set.gpu_memory_mib) == (1, 1000, 9537)
+    assert [each.flavor.name for each in pod_set.accepted.all()] == ["t4.share"]
+
+
+def test_memory_of_several_gpus_is_refused(berth: Berth) -> None:
+    asked = ("submit", "-f", "-", "--project", "detection", "--gpu-memory", "10GB")
+    done = berth(*asked, text_in=JOB)
+    assert done.exit_code == 2
+    assert "memory of a GPU goes with nvidia.com/gpu: 1" in done.output
+    assert not Workload.objects.exists()
 
 
 def test_a_dry_run_says_where_it_would_start_and_submits_nothing(berth: Berth) -> None:

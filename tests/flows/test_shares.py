@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -9,7 +10,7 @@ from clusters.models import Flavor, FlavorKind, Isolation
 from clusters.port import PodPhase
 from scheduler.core.lifecycle import State
 from scheduler.models import Placement, Workload
-from tenants.models import UsageInterval
+from tenants.models import Project, UsageInterval
 from tests.flows.world import World, build, spec
 from tests.simulation import simulation
 
@@ -55,6 +56,30 @@ def test_a_share_is_charged_for_what_it_asks(south: World) -> None:
     south.until_state(workload, State.SUCCEEDED)
     assert Placement.objects.get().amount_milli == 300
     assert UsageInterval.objects.get().amount_milli == 300
+
+
+def test_a_share_by_memory_is_charged_for_the_part_that_has_it(south: World) -> None:
+    """5 GiB of 24 are 209 thousandths, which one of four replicas holds."""
+    Flavor.objects.filter(name="l4.share").update(memory_mib=24_576)
+    asked = spec("l4.share")
+    pods = replace(asked.pod_sets[0], gpu_memory_mib=5_120)
+    [workload] = south.submit(replace(asked, pod_sets=(pods,)))
+    south.until_state(workload, State.SUCCEEDED)
+    placed = Placement.objects.get()
+    assert placed.amount_milli == UsageInterval.objects.get().amount_milli == 209
+    [span] = placed.spans.all()
+    assert span.span.upper - span.span.lower == 250
+
+
+def test_work_whose_project_accepts_less_sharing_since_waits_for_that(south: World) -> None:
+    [workload] = south.submit(spec("l4.share", gpu_milli=300))
+    Project.objects.update(least_isolation=Isolation.MEMORY)
+    south.turn()
+    workload.refresh_from_db()
+    assert workload.state == State.PENDING
+    assert (workload.reason or {})["code"] == "isolation"
+    Project.objects.update(least_isolation=Isolation.NONE)
+    south.until_state(workload, State.SUCCEEDED)
 
 
 def _states() -> Counter[str]:

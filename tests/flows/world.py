@@ -188,7 +188,12 @@ def build(simulator: Simulator) -> World:
         tenant = Tenant.objects.create(name=name, slug=name, created_at=at)
         projects.append(
             Project.objects.create(
-                tenant=tenant, name=name, slug=name, namespace=f"berth-{name}", created_at=at
+                tenant=tenant,
+                name=name,
+                slug=name,
+                namespace=f"berth-{name}",
+                created_at=at,
+                least_isolation=Isolation.NONE,
             )
         )
         Member.objects.create(user=user, tenant=tenant, role=Role.OWNER)

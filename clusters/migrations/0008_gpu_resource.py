@@ -4,7 +4,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("clusters", "0008_draining_is_held")]
+    dependencies = [("clusters", "0007_draining_is_held")]
 
     operations = [
         migrations.AddField(
