@@ -1,5 +1,6 @@
 """Changing the order in which work waits: its priority, and its turn in its project's queue."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -60,6 +61,7 @@ WITH queued AS (
 UPDATE scheduler_workload w SET turn_at = theirs.at, turn_of = theirs.name
 FROM queued own JOIN queued theirs ON theirs.priority = own.priority AND theirs.nth = own.wanted
 WHERE w.id = own.id AND own.wanted <> own.nth
+RETURNING w.id
 """
 
 
@@ -83,12 +85,15 @@ def reorder(*, actor: Actor, work: Workload | WorkloadArray, change: Change, at:
         if isinstance(work, Workload):
             _check_version(moved[0], work.name, change.version)
         touched = _prioritized(moved, change.priority_class)
-        if change.to is not None and _exchanged(moved, among, change.to):
+        exchanged = _exchanged(moved, among, change.to)
+        if exchanged:
             touched = moved
         if touched:
             ids = [each.id for each in touched]
             Workload.objects.filter(id__in=ids).update(version=F("version") + 1)
             _tell(actor, work, touched, change, at)
+            others = exchanged - {each.id for each in moved}
+            _tell_others(actor, work, others, change, at)
             hints.hint(hints.CYCLE)
     if isinstance(work, Workload):
         work.refresh_from_db()
@@ -149,8 +154,10 @@ def _prioritized(moved: list[_Waiting], wanted: str | None) -> list[_Waiting]:
     return others
 
 
-def _exchanged(moved: list[_Waiting], among: list[_Waiting], to: To) -> bool:
-    """Whether anybody's turn is another now."""
+def _exchanged(moved: list[_Waiting], among: list[_Waiting], to: To | None) -> set[UUID]:
+    """Those whose turn is another now."""
+    if to is None:
+        return set()
     with connection.cursor() as cursor:
         cursor.execute(
             _EXCHANGE,
@@ -160,7 +167,7 @@ def _exchanged(moved: list[_Waiting], among: list[_Waiting], to: To) -> bool:
                 "first": to == To.FIRST,
             },
         )
-        return bool(cursor.rowcount)
+        return {id for (id,) in cursor.fetchall()}
 
 
 def _tell(
@@ -196,6 +203,26 @@ def _tell(
         after=after,
     )
     trail.record(entry, actor=actor, at=at)
+
+
+def _tell_others(
+    actor: Actor,
+    work: Workload | WorkloadArray,
+    others: Iterable[UUID],
+    change: Change,
+    at: datetime,
+) -> None:
+    """Those that have another's turn since that was moved: told by another kind of line, since
+    they are at the version that they were."""
+    WorkloadEvent.objects.bulk_create(
+        WorkloadEvent(
+            workload_id=id,
+            at=at,
+            kind="turn",
+            message=f"has another's turn: {work.name} was put {change.to} by {actor.name}"[:500],
+        )
+        for id in sorted(others)
+    )
 
 
 def _said(each: _Waiting, change: Change) -> str:

@@ -1,7 +1,7 @@
 """The metering's crash point. Its own file, because it has to happen around a full hour."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -14,30 +14,37 @@ from scheduler.services import workloads
 from tenants.models import UsageInterval
 from tests.crash.conftest import Scene
 from tests.flows.world import spec
-from tests.kube.waiting import eventually
 
 HOUR = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
+type SetClock = Callable[[datetime], str]
+
+
 @pytest.fixture
-def before_the_hour(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Two seconds before HOUR, for this process and the simulated cluster in it."""
-    begin = HOUR - timedelta(seconds=2)
-    accelerated = clock.Acceleration(time.time(), begin.timestamp(), 1.0).encode()
-    monkeypatch.setenv("BERTH_CLOCK", accelerated)
-    clock.acceleration.cache_clear()
-    yield accelerated
+def set_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[SetClock]:
+    """For this process and the simulated cluster in it; what it gives is for others. At first it
+    is a minute before HOUR, in which pods have all the time to begin."""
+
+    def set_to(at: datetime) -> str:
+        accelerated = clock.Acceleration(time.time(), at.timestamp(), 1.0).encode()
+        monkeypatch.setenv("BERTH_CLOCK", accelerated)
+        clock.acceleration.cache_clear()
+        return accelerated
+
+    set_to(HOUR - timedelta(minutes=1))
+    yield set_to
     monkeypatch.delenv("BERTH_CLOCK")
     clock.acceleration.cache_clear()
 
 
-def test_dying_at_m1(before_the_hour: str, scene: Scene) -> None:
+def test_dying_at_m1(set_clock: SetClock, scene: Scene) -> None:
     world = scene.world
     [workload] = world.submit(spec("h100", count=2, command=("sleep", "600")))
     world.until_state(workload, State.RUNNING)
-    eventually("the hour is full", lambda: clock.now() > HOUR)
+    accelerated = set_clock(HOUR + timedelta(seconds=1))
     at = clock.now() + meter.LAG
-    scene.children.run("meter", crash="M1", at=at.isoformat(), accelerated=before_the_hour)
+    scene.children.run("meter", crash="M1", at=at.isoformat(), accelerated=accelerated)
     assert not UsageInterval.objects.exists()
     for _ in range(2):
         assert meter.tick(at=at) in {2, 0}

@@ -182,6 +182,14 @@ class TestTold:
         [broken] = [sql for rule, sql in RULES.items() if rule.name == "version"]
         assert fleet.rows(broken) == []
 
+    def test_who_only_has_anothers_turn_since_is_told_too(self, stage: Stage, ben: User) -> None:
+        first, second, mine, behind = wait(stage, ben, "first", "second", "mine", "behind")
+        reorder(ben, mine, FIRST)
+        for each in (first, second):
+            [told] = each.events.filter(kind="turn")
+            assert told.message == "has another's turn: mine was put first by ben"
+        assert not WorkloadEvent.objects.filter(kind="turn", workload__in=[mine, behind]).exists()
+
 
 class TestRefused:
     @pytest.mark.parametrize(
