@@ -54,6 +54,11 @@ KINDS: Mapping[str, Kind] = {
         "No accepted cluster has the flavor",
         "Accept another flavor or cluster: `GET /api/v1/flavors` lists what there is.",
     ),
+    "isolation": Kind(
+        "The flavors that are left isolate too little",
+        "Accept a flavor that isolates as much as the project and the request ask for, or have an "
+        "owner of the project accept less; the message says whose word it is.",
+    ),
     "no-such-device": Kind(
         "No flavor has what is wished of a GPU",
         "Wish for less memory or another vendor: `GET /api/v1/flavors` lists what there is.",

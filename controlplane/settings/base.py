@@ -217,6 +217,7 @@ SPECTACULAR_SETTINGS = {
         "BudgetMode": "tenants.web.budget_api.MODES",
         "QueueState": "tenants.web.serializers.QUEUE_STATES",
         "Role": "tenants.web.serializers.ROLES",
+        "WorkMode": "scheduler.web.comparisons.MODES",
         "TopologyMode": "scheduler.web.topologies.TOPOLOGY_MODES",
         "GateKind": "tenants.gating.KINDS",
         "GateState": "scheduler.web.gate_input.STATES",

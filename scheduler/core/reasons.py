@@ -207,7 +207,7 @@ _GPU_MEMORY = "{gpu_memory} of GPU memory asked; one GPU of {flavor} has {larges
 _GPU_MEMORY_UNKNOWN = "{gpu_memory} of GPU memory asked; how much {flavor} has is not registered."
 ISOLATED_BY = {"none": "nothing", "memory": "memory limits alone", "hardware": "hardware"}
 """What keeps neighbours apart, within a sentence."""
-_ACCEPTED_BY = {BY_PROJECT: "the project", BY_REQUEST: "what was asked for"}
+_ISOLATION = ISOLATED_BY | {BY_PROJECT: "the project", BY_REQUEST: "what was asked for"}
 _FIRM = {
     ReasonCode.NEVER_ADMISSIBLE: (
         "{asked} asked; {guaranteed} {flavor} are guaranteed to the project and those above it,"
@@ -299,8 +299,7 @@ def describe(reason: Reason) -> str:
         for name in ("gpu_memory", "largest_gpu_memory"):
             words[name] = f"{milli[f'{name}_mib'] / 1024:.4g} GiB"
     if reason.code is ReasonCode.ISOLATION:
-        words["by"] = _ACCEPTED_BY[words["by"]]
-        words.update((name, ISOLATED_BY[words[name]]) for name in ("given", "least"))
+        words |= {each: _ISOLATION.get(words[each], "") for each in ("by", "given", "least")}
     if "moves_count" in milli:
         sentence += _MOVES
         words["moves_lost"] = in_units(milli["moves_lost_s"] * 1000 // 3600)

@@ -29,6 +29,7 @@ MEANS: Mapping[Mode, str] = {
     Mode.SEMI: "Keeps its least, and does not borrow. What it has beyond comes and goes.",
     Mode.FIRM: "Keeps all that it has, and does not borrow.",
 }
+MODES = [mode.value for mode in Mode]
 LOSES: Mapping[Mode, str] = {
     Mode.PREEMPTIBLE: "All work since its last checkpoint.",
     Mode.ELASTIC: "What pods beyond its least were at; then all work since its last checkpoint.",
@@ -38,7 +39,7 @@ LOSES: Mapping[Mode, str] = {
 """To the work of others. What nodes and clusters lose, and the work's own faults, is apart."""
 
 
-class NeedOut(serializers.Serializer[Any]):  # Any: plain rows
+class GuaranteedOut(serializers.Serializer[Any]):  # Any: plain rows
     flavor = serializers.CharField()
     asked_milli = serializers.IntegerField(help_text="Thousandths that it starts with.")
     left_milli = serializers.IntegerField(
@@ -47,7 +48,7 @@ class NeedOut(serializers.Serializer[Any]):  # Any: plain rows
 
 
 class ModeOut(serializers.Serializer[Any]):  # Any: plain rows
-    mode = serializers.ChoiceField(choices=[mode.value for mode in Mode])
+    mode = serializers.ChoiceField(choices=MODES)
     refused = serializers.CharField(
         allow_null=True, help_text="Why it could never start so; null where it could."
     )
@@ -60,7 +61,9 @@ class ModeOut(serializers.Serializer[Any]):  # Any: plain rows
     most_per_hour = serializers.DecimalField(
         max_digits=20, decimal_places=6, allow_null=True, help_text="All its pods."
     )
-    needs = NeedOut(many=True, help_text="What has to be guaranteed; empty where it may borrow.")
+    needs = GuaranteedOut(
+        many=True, help_text="What has to be guaranteed; empty where it may borrow."
+    )
     means = serializers.CharField()
     loses = serializers.CharField(help_text="What the work of others may cost it.")
 

@@ -55,11 +55,8 @@ def _flavor(name: str, kind: FlavorKind, model: str = "", profile: str = "") -> 
     return FlavorView(FlavorId(name), name, kind, model, profile)
 
 
-def _share(name: str, model: str, isolation: Isolation, memory_mib: int) -> FlavorView:
-    kind = FlavorKind.SHARE
-    return FlavorView(
-        FlavorId(name), name, kind, model, isolation=isolation, memory_mib=memory_mib
-    )
+def _share(name: str, model: str, isolation: Isolation, mib: int) -> FlavorView:
+    return replace(_flavor(name, FlavorKind.SHARE, model), isolation=isolation, memory_mib=mib)
 
 
 FLAVORS = (

@@ -69,7 +69,9 @@ def test_it_shows_the_checks_and_what_would_help(
     assert "Quota of the project, with what it may borrow: 17 of at most 12 h100-80gb" in page
     assert "Start with at least 11 of its pods, not 16; more start with them if they fit." in page
     assert page.count("It would start now.") >= 1
-    assert page.index("The project&#x27;s queue is open") < page.index("Quota of the project")
+    assert page.index("Its project is open, and all tenants above it") < page.index(
+        "Quota of the project"
+    )
 
 
 def test_htmx_gets_the_block_alone(browse: Browse, cast: Cast, gang: Workload) -> None:

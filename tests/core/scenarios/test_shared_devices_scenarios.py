@@ -339,8 +339,8 @@ CASES = (
         flavors={"w": "1g"},
     ),
     Scenario(
-        "work of a project that accepts no less than memory limits goes where those are",
-        "unlike KAI: kai-scheduler issue 274, fractions are time slices without isolation",
+        "unlike in KAI, work of a project that accepts no less than memory limits gets those",
+        "KAI: issue 274, equal time slices whatever fraction was asked",
         snapshot(
             nodes=[
                 node("n1", gpus=1, model=T4, shares=Isolation.NONE),
@@ -358,8 +358,8 @@ CASES = (
         numbers={"x": {"by": "project", "flavor": "t4slot", "given": "none", "least": "memory"}},
     ),
     Scenario(
-        "a pod set that asks for hardware between neighbours gets no share",
-        "unlike GPU Operator: time-slicing, no memory or fault isolation between replicas",
+        "unlike with time-slicing alone, who asks for hardware between neighbours gets no share",
+        "GPU Operator: time-slicing, no memory or fault isolation between replicas",
         snapshot(
             nodes=t4(1),
             queues=ALL,

@@ -4,7 +4,20 @@ from collections import Counter
 
 from tests.core.scenarios.table import README, scenarios, text
 
-PEERS = ("Kueue: ", "KAI: ", "Volcano: ", "YuniKorn: ", "Armada: ", "Slurm: ", "Run:ai: ")
+PEERS = tuple(
+    f"{name}: "
+    for name in (
+        "Kueue",
+        "KAI",
+        "Volcano",
+        "YuniKorn",
+        "Armada",
+        "Slurm",
+        "Run:ai",
+        "HAMi",
+        "GPU Operator",
+    )
+)
 
 
 def test_the_table_is_what_the_scenarios_say() -> None:
