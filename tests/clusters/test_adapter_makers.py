@@ -76,6 +76,40 @@ def test_intels_that_pods_share_are_replicas() -> None:
     assert (report.share_isolation, report.share_resource) == ("none", "gpu.intel.com/xe")
 
 
+@pytest.mark.parametrize(
+    ("fitted", "held", "devices", "replicas"), [(8, 7, 3, 2), (8, 6, 3, 2), (7, 7, 3, 2)]
+)
+def test_intels_that_pods_share_stay_shared_when_one_goes_sick(
+    fitted: int, held: int, devices: int, replicas: int
+) -> None:
+    name = "gpu.intel.com/xe"
+    report = node(MAX, allocatable={name: str(held)}, capacity={name: str(fitted)})
+    assert (len(report.devices), report.share_replicas) == (devices, replicas)
+
+
+@pytest.mark.parametrize(
+    ("labels", "allocatable", "capacity"),
+    [
+        (gpu_labels(1), {"nvidia.com/gpu": "0", "nvidia.com/mig-1g.10gb": "7"}, {}),
+        ({}, {"nvidia.com/mig-1g.10gb": "0"}, {}),
+        ({}, {}, {"nvidia.com/gpu": "8"}),
+        ({"nvidia.com/gpu.product": "Tesla-T4"}, {}, {}),
+        ({"nvidia.com/gpu.count": "8"}, {}, {}),
+    ],
+)
+def test_a_node_with_nvidias_is_never_another_makers(
+    labels: dict[str, str], allocatable: dict[str, str], capacity: dict[str, str]
+) -> None:
+    intel = {"gpu.intel.com/i915": "1"}
+    report = node(labels, allocatable=allocatable | intel, capacity=capacity)
+    assert report.gpu_resource == "nvidia.com/gpu"
+
+
+def test_network_cards_of_nvidias_hide_no_gpus_of_others() -> None:
+    both = {"amd.com/gpu": "8", "nvidia.com/hostdev": "4"}
+    assert shown(MI300X, **both) == ({(PRODUCT, 196_608)}, 8, "amd.com/gpu")
+
+
 def test_of_a_node_with_two_makers_only_nvidias_are_seen() -> None:
     report = node(gpu_labels(2) | MI300X, allocatable={"nvidia.com/gpu": "2", "amd.com/gpu": "8"})
     assert (len(report.devices), report.gpu_resource) == (2, "nvidia.com/gpu")

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from clusters.adapters.kubernetes.checks import Json, Malformed, count
-from clusters.adapters.kubernetes.names import AMD_GPU, GPU, INTEL_GPUS
+from clusters.adapters.kubernetes.names import AMD_GPU, GPU, INTEL_GPUS, MIG
 from clusters.adapters.kubernetes.quantities import pieces
 from clusters.port import UNKNOWN
 
@@ -38,10 +38,10 @@ class Advertised:
     shares: int = 1
 
 
-def advertised(labels: Mapping[str, str], allocatable: Json) -> Advertised | None:
+def advertised(labels: Mapping[str, str], allocatable: Json, capacity: Json) -> Advertised | None:
     """GPUs of AMD or Intel; None where there are none. A node has GPUs of one maker: NVIDIA's go
-    before, and of two drivers of Intel's the newer."""
-    if any(_held(allocatable, name) for name in allocatable if name.startswith(f"{GPU}")):
+    before, healthy or not, and of two drivers of Intel's the newer."""
+    if _has_nvidias(labels, allocatable, capacity):
         return None
     held = _held(allocatable, AMD_GPU)
     if held:
@@ -49,8 +49,16 @@ def advertised(labels: Mapping[str, str], allocatable: Json) -> Advertised | Non
     for resource in INTEL_GPUS:
         held = _held(allocatable, resource)
         if held:
-            return _intel(resource, held, labels)
+            return _intel(resource, held, max(held, _held(capacity, resource)), labels)
     return None
+
+
+def _has_nvidias(labels: Mapping[str, str], allocatable: Json, capacity: Json) -> bool:
+    """All may be sick, or in MIG mode: then there are 0 whole ones. Network cards beside any GPUs
+    are `nvidia.com/` too."""
+    return any(name.startswith((GPU, MIG)) for name in (*allocatable, *capacity)) or any(
+        f"{GPU}.{told}" in labels for told in ("count", "product")
+    )
 
 
 def _held(allocatable: Json, resource: str) -> int:
@@ -81,11 +89,12 @@ def _amd(labels: Mapping[str, str], kind: str) -> str:
     return _only(label.removeprefix(within) for label in labels if label.startswith(within))
 
 
-def _intel(resource: str, held: int, labels: Mapping[str, str]) -> Advertised:
+def _intel(resource: str, held: int, fitted: int, labels: Mapping[str, str]) -> Advertised:
     """The plugin may advertise each GPU several times, for pods that share it: then there are more
-    than rules count."""
-    devices = count(labels.get(f"{_INTEL}device.count"), most=1000) or held
-    shares = held // devices if held % devices == 0 else 1
+    than rules count. How many share one is told by what is `fitted`, since what is `held` falls
+    with health; what is left of a GPU that has gone sick meanwhile is no device."""
+    devices = count(labels.get(f"{_INTEL}device.count"), most=1000) or fitted
+    shares = max(1, -(-fitted // devices))
     matches = (_INTEL_ID.fullmatch(label) for label in labels)
     device = _only(found[1] for found in matches if found)
     model = labels.get(f"{_INTEL}product") or f"Intel-{device or UNKNOWN}"

@@ -44,8 +44,9 @@ def node(body: Json, *, names: Names) -> NodeReport:
     labels = label_words(metadata)
     allocatable = mapping(status, "allocatable")
     try:
-        gpus = _Gpus(labels, allocatable, mapping(status, "capacity"), names=names)
-        others = advertised(labels, allocatable)
+        capacity = mapping(status, "capacity")
+        gpus = _Gpus(labels, allocatable, capacity, names=names)
+        others = advertised(labels, allocatable, capacity)
         return NodeReport(
             name=name,
             hostname=labels.get(HOSTNAME) or name,
