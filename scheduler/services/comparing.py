@@ -15,10 +15,12 @@ from typing import Literal
 from controlplane.kernel.errors import Invalid
 from scheduler.core import firm
 from scheduler.core.estimate import Forecast
+from scheduler.core.isolation import is_enough, stricter
 from scheduler.core.plan import Admit
+from scheduler.core.portions import portion_milli
 from scheduler.core.quota import Book
 from scheduler.core.reasons import Reason
-from scheduler.core.snapshot import Snapshot
+from scheduler.core.snapshot import FlavorView, Isolation, Snapshot
 from scheduler.core.units import FlavorId, ProjectId
 from scheduler.core.whatif import would_start
 from scheduler.selectors import losses, offers
@@ -27,7 +29,7 @@ from scheduler.selectors.losses import PREEMPTED, Loss
 from scheduler.services import asking, explaining, modes
 from scheduler.services.explaining import Start
 from scheduler.services.modes import Mode
-from scheduler.services.specs import ArraySpec, WorkloadSpec
+from scheduler.services.specs import ArraySpec, PodSetSpec, WorkloadSpec
 from scheduler.services.workloads import Checked
 from tenants.access import Actor
 from tenants.models import Project
@@ -151,12 +153,25 @@ def _planned(
 
 
 def _amounts(checked: Checked, *, of: Literal["min_count", "count"]) -> Counter[str]:
-    """Thousandths of the flavors that its pod sets prefer, by name."""
+    """Thousandths of the flavors that its pod sets prefer of those they may get, by name."""
     found: Counter[str] = Counter()
+    own = Isolation(checked.project.least_isolation)
     for pod_set in checked.specs[0].pod_sets:
-        each_milli = pod_set.gpu_count * pod_set.gpu_milli or pod_set.cpu_milli
-        found[pod_set.accepted[0]] += getattr(pod_set, of) * each_milli
+        least = stricter(own, pod_set.least_isolation)
+        flavors = (checked.flavors[name] for name in pod_set.accepted)
+        enough = (f for f in flavors if is_enough(given=f.isolation, least=least))
+        each = ((flavor.name, _pod_milli(pod_set, flavor)) for flavor in enough)
+        # What is checked gets one.
+        name, pod_milli = next((name, milli) for name, milli in each if milli is not None)
+        found[name] += getattr(pod_set, of) * pod_milli
     return found
+
+
+def _pod_milli(pod_set: PodSetSpec, flavor: FlavorView) -> int | None:
+    """Of the flavor in thousandths; None where its devices have less memory than is asked."""
+    if pod_set.gpu_memory_mib is None:
+        return pod_set.gpu_count * pod_set.gpu_milli or pod_set.cpu_milli
+    return portion_milli(gpu_memory_mib=pod_set.gpu_memory_mib, flavor=flavor)
 
 
 def _per_hour(amounts: Mapping[str, int], highest: Mapping[str, Decimal | None]) -> Decimal | None:

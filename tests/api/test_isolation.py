@@ -2,12 +2,13 @@
 refused; and shares that are asked for by memory."""
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from rest_framework.test import APIClient
 
-from clusters.models import FlavorKind, Isolation
+from clusters.models import Flavor, FlavorKind, Isolation
 from controlplane.audit.models import AuditEvent
 from scheduler.models import PodSet
 from tenants.models import Project, User
@@ -121,3 +122,20 @@ def test_more_memory_than_any_device_has_is_refused_with_the_largest(
         answer = api(cast.ben).post("/api/v1/workloads", asked, format="json")
     assert refused(answer) == [("/pod_sets/0/gpu_memory_mib", "exceeds-capacity")]
     assert "one GPU of t4.slot has 15 GiB" in answer.json()["detail"]
+
+
+@pytest.mark.usefixtures("shares", "one_moment")
+@pytest.mark.parametrize("of_pods", [{}, {"gpu_memory_mib": 3_840, "gpu_milli": 1000}])
+def test_what_a_mode_costs_is_of_the_share_that_is_given(
+    api: Api, cast: Cast, of_pods: Json
+) -> None:
+    Project.objects.filter(id=cast.detection.id).update(least_isolation="memory")
+    for name, price in (("t4.slot", "1.00"), ("t4.mps", "4.00")):
+        factories.rate(Flavor.objects.get(name=name), price)
+    asked = body(cast, "t4.slot", "t4.mps", **of_pods)
+    answer = api(cast.ben).post("/api/v1/workloads/modes", asked, format="json")
+    assert answer.status_code == 200, answer.json()
+    [firm] = [each for each in answer.json()["modes"] if each["mode"] == "non-preemptible"]
+    assert Decimal(firm["most_per_hour"]) == 1
+    [need] = firm["needs"]
+    assert (need["flavor"], need["asked_milli"]) == ("t4.mps", 250)
