@@ -92,8 +92,7 @@ def reorder(*, actor: Actor, work: Workload | WorkloadArray, change: Change, at:
             ids = [each.id for each in touched]
             Workload.objects.filter(id__in=ids).update(version=F("version") + 1)
             _tell(actor, work, touched, change, at)
-            others = exchanged - {each.id for each in moved}
-            _tell_others(actor, work, others, change, at)
+            _tell_others(actor, work, exchanged - {each.id for each in moved}, change, at)
             hints.hint(hints.CYCLE)
     if isinstance(work, Workload):
         work.refresh_from_db()
@@ -213,7 +212,11 @@ def _tell_others(
     at: datetime,
 ) -> None:
     """Those that have another's turn since that was moved: told by another kind of line, since
-    they are at the version that they were."""
+    they are at the version that they were. Who moved it knows of their own, and of an array its
+    first element that waits is told."""
+    rows = Workload.objects.filter(id__in=others).exclude(submitted_by=actor.user)
+    first = rows.order_by("array_id", "array_index").distinct("array_id")
+    told = rows.filter(Q(array=None) | Q(id__in=first.values("id"))).order_by("id")
     WorkloadEvent.objects.bulk_create(
         WorkloadEvent(
             workload_id=id,
@@ -221,7 +224,7 @@ def _tell_others(
             kind="turn",
             message=f"has another's turn: {work.name} was put {change.to} by {actor.name}"[:500],
         )
-        for id in sorted(others)
+        for id in told.values_list("id", flat=True)
     )
 
 

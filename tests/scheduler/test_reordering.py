@@ -184,11 +184,27 @@ class TestTold:
 
     def test_who_only_has_anothers_turn_since_is_told_too(self, stage: Stage, ben: User) -> None:
         first, second, mine, behind = wait(stage, ben, "first", "second", "mine", "behind")
-        reorder(ben, mine, FIRST)
+        reorder(stage.ada, mine, FIRST)
         for each in (first, second):
             [told] = each.events.filter(kind="turn")
-            assert told.message == "has another's turn: mine was put first by ben"
+            assert told.message == "has another's turn: mine was put first by ada"
         assert not WorkloadEvent.objects.filter(kind="turn", workload__in=[mine, behind]).exists()
+
+    def test_who_moves_it_is_not_told_of_their_own(self, stage: Stage, ben: User) -> None:
+        _, bens = wait(stage, ben, "first", "second")
+        reorder(ben, bens, FIRST)
+        wait(stage, stage.ada, "adas", after_s=10)
+        reorder(stage.ada, bens, LAST)
+        told = WorkloadEvent.objects.filter(kind="turn")
+        assert [each.workload.name for each in told] == ["first"]
+
+    def test_of_an_array_its_first_that_waits_is_told(self, stage: Stage, ben: User) -> None:
+        array = factories.array(stage.project, ben, [stage.flavor], 4)
+        end(array.elements.get(array_index=0), *RUN)
+        [mine] = wait(stage, ben, "mine", after_s=3600)
+        reorder(stage.ada, mine, FIRST)
+        told = WorkloadEvent.objects.filter(kind="turn")
+        assert [each.workload.name for each in told] == ["sweep[1]"]
 
 
 class TestRefused:
