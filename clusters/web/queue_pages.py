@@ -1,5 +1,6 @@
 """The queues of a cluster: of the whole, and of each pool in it."""
 
+from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -20,7 +21,15 @@ from tenants.access import Action
 
 
 class _PoolForm(QueueForm):
-    beside = frozenset({"model"})
+    """`model` "" is the whole cluster, which is said, too: a field that got lost is not that."""
+
+    model = forms.CharField(required=False, max_length=80, widget=forms.HiddenInput)
+
+    def clean_model(self) -> str:
+        if "model" not in self.data:
+            raise forms.ValidationError("Say of which GPU model; empty is the whole cluster.")
+        model: str = self.cleaned_data["model"]
+        return model
 
 
 @page("GET", "HEAD", "POST")
@@ -40,7 +49,7 @@ def cluster_queues(request: HttpRequest, name: str) -> HttpResponse:
         try:
             moved = queues.move(
                 cluster=cluster,
-                model=request.POST.get("model", ""),
+                model=form.cleaned_data["model"],
                 state=QueueState(form.cleaned_data["state"]),
                 note=form.cleaned_data["note"],
                 actor=actor.label,
