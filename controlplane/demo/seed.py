@@ -157,9 +157,9 @@ def _projects(tenants: dict[str, Tenant], flavors: dict[str, Flavor], at: dateti
 
 
 def _accepted(flavors: Iterable[Flavor]) -> str:
-    """With a quota of shares that nothing isolates a project accepts them."""
+    """The least that any of them isolates: a project accepts what it has a quota of."""
     given = {flavor.isolation for flavor in flavors}
-    return Isolation.NONE if Isolation.NONE in given else Isolation.HARDWARE
+    return next(each for each in Isolation.values if each in given)
 
 
 def _people(tenants: dict[str, Tenant]) -> None:
