@@ -3,6 +3,8 @@
 from django.test import Client
 from django.urls import reverse
 
+from controlplane.kernel import clock
+from scheduler.models import KeptRoom
 from tests import factories
 from tests.conftest import Cast
 from tests.web.conftest import HTMX, Browse, Shop
@@ -51,3 +53,14 @@ def test_a_poll_is_204_until_something_changes(
 def test_it_asks_to_sign_in_and_rejects_post(browse: Browse, cast: Cast) -> None:
     assert Client().get(URL).status_code == 302
     assert browse(cast.ben).post(URL).status_code == 405
+
+
+def test_what_was_kept_is_told_as_since_it_first_was(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    KeptRoom.objects.create(
+        workload=shop.waiting, idle_milli=8000, idle_milli_s=7_200_000, counted_at=clock.now()
+    )
+    told = " ".join(browse(cast.oz).get(URL).content.decode().split())
+    assert "2 GPU-hours stood idle, kept for 1 workload that had waited longest" in told
+    assert "those of the last 30 days, each from when anything was first kept for it" in told
