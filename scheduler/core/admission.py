@@ -92,8 +92,8 @@ class Admission:
         return self._ahead.setdefault(project, {})
 
     def of_tier(self, *, pending: PendingView, request: Request) -> tuple[Option, ...]:
-        """The options of the round's tier, and of those before it, that its budgets cover."""
-        lacks = self.caps.budgets.lacks
+        """The options of the round's tier, and of those before it, that caps and budgets allow."""
+        lacks = self.caps.lacks
         covered = [o for o in request.options if lacks(pending=pending, option=o) is None]
         if self.tier == BORROWED:
             return tuple(covered)
@@ -162,7 +162,7 @@ class Admission:
         return reason
 
     def has_quota(self, *, pending: PendingView, option: Option) -> bool:
-        """Whether the quota and the budgets left are enough for the least start."""
+        """Whether the quota, caps and budgets left are enough for the least start."""
         return self._spare(pending, option) is not None
 
     def has_room(self, *, pending: PendingView, request: Request, option: Option) -> bool:
@@ -220,9 +220,9 @@ class Admission:
         return min(available, promised or 0)
 
     def _spare(self, pending: PendingView, option: Option) -> dict[FlavorId, int] | None:
-        """The quota left per flavor; None when that, or a budget, is not enough for the least
-        start."""
-        if self.caps.budgets.lacks(pending=pending, option=option) is not None:
+        """The quota left per flavor; None when that, a cap or a budget is not enough for the
+        least start."""
+        if self.caps.lacks(pending=pending, option=option) is not None:
             return None
         spare: dict[FlavorId, int] = {}
         for flavor, asked in option.needs:
@@ -306,7 +306,7 @@ class Admission:
 
     def _why_no_quota(self, pending: PendingView, option: Option) -> Reason | None:
         book, project = self.draft.book, pending.project
-        reason = self.caps.budgets.lacks(pending=pending, option=option)
+        reason = self.caps.lacks(pending=pending, option=option)
         if reason is None and not pending.preemptible:
             reason = firm.why_not(drafts=self.drafts, pending=pending, option=option)
         if reason is not None:

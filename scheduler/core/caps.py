@@ -95,7 +95,8 @@ class Caps:
         self._user_milli[project, user] += sign * of_devices
 
     def reached(self, pending: PendingView) -> Reason | None:
-        """The cap that its least start would pass, with the numbers; None when there is none."""
+        """The cap that its least start would pass whatever flavor it gets, with the numbers; None
+        when there is none."""
         array = pending.array
         if array is not None and self._of_array[array.id] >= array.most_at_once:
             return because(
@@ -115,30 +116,43 @@ class Caps:
                 return because(
                     ReasonCode.CAP_REACHED, cap=cap.value, limit_count=limit, used_count=used
                 )
-        limit, used = caps.user_gpus_milli, self._user_milli[submitter]
-        asked = sum(p.min_count * self._most_milli(p) for p in pending.pod_sets if p.gpu_count)
-        if limit is not None and asked and used + asked > limit:
-            return because(
-                ReasonCode.CAP_REACHED,
-                cap=Cap.USER_GPUS.value,
-                asked_milli=asked,
-                limit_milli=limit,
-                used_milli=used,
-            )
-        return self.budgets.reached(pending)
+        asked = sum(p.min_count * self._least_milli(p) for p in pending.pod_sets if p.gpu_count)
+        return self._passed(pending, asked) or self.budgets.reached(pending)
 
-    def _most_milli(self, pod_set: PodSetView) -> int:
-        """What one pod of it gets, with whichever of its flavors."""
+    def lacks(self, *, pending: PendingView, option: Option) -> Reason | None:
+        """The cap or budget that its least start would pass with the option; None when there is
+        none. Who asks for memory holds more of one flavor than of another."""
+        if pending.project in self._of:
+            passed = self._passed(pending, sum(asked for _, asked in _of_devices(option)))
+            if passed is not None:
+                return passed
+        return self.budgets.lacks(pending=pending, option=option)
+
+    def _passed(self, pending: PendingView, asked: int) -> Reason | None:
+        limit = self._of[pending.project].user_gpus_milli
+        used = self._user_milli[pending.project, pending.user]
+        if limit is None or not asked or used + asked <= limit:
+            return None
+        return because(
+            ReasonCode.CAP_REACHED,
+            cap=Cap.USER_GPUS.value,
+            asked_milli=asked,
+            limit_milli=limit,
+            used_milli=used,
+        )
+
+    def _least_milli(self, pod_set: PodSetView) -> int:
+        """What one pod of it gets of the flavor that it takes least of."""
         asked_mib = pod_set.gpu_memory_mib
         if asked_mib is None:
             return amount_milli(pod_set=pod_set)
         known = (self._flavors[id] for id in pod_set.flavors if id in self._flavors)
         found = (portion_milli(gpu_memory_mib=asked_mib, flavor=flavor) for flavor in known)
-        return max((milli for milli in found if milli is not None), default=0)
+        return min((milli for milli in found if milli is not None), default=0)
 
     def narrow(self, *, pending: PendingView, option: Option, spare: dict[FlavorId, int]) -> None:
         """Leave in `spare` no more than its submitter may hold, and its budgets cover; for what
-        has reached no cap.
+        lacks nothing with the option.
 
         The least start of each flavor stays; what is left beyond goes to the flavors in turn.
         """
@@ -146,10 +160,15 @@ class Caps:
         caps = self._of.get(pending.project)
         if caps is None or caps.user_gpus_milli is None:
             return
-        devices = {f.id for f in option.flavors if f.kind is not FlavorKind.CPU}
-        needs = [(flavor, asked) for flavor, asked in option.needs if flavor in devices]
+        needs = _of_devices(option)
         more = caps.user_gpus_milli - self._user_milli[pending.project, pending.user]
         more -= sum(asked for _, asked in needs)
         for flavor, asked in needs:
             spare[flavor] = min(spare[flavor], asked + more)
             more -= spare[flavor] - asked
+
+
+def _of_devices(option: Option) -> list[tuple[FlavorId, int]]:
+    """What it needs of flavors that are devices."""
+    devices = {flavor.id for flavor in option.flavors if flavor.kind is not FlavorKind.CPU}
+    return [(flavor, asked) for flavor, asked in option.needs if flavor in devices]

@@ -71,7 +71,7 @@ SHARED: Mapping[ReasonCode, CheckCode] = {
     ReasonCode.WAITING_FOR_PREEMPTION: CheckCode.PROMISES,
     ReasonCode.ROOM_KEPT: CheckCode.PROMISES,
 }
-"""Where a workload fails whatever the option."""
+"""Where a workload fails whatever the option; of memory of a device, at a cap with some only."""
 
 BY_OPTION: Mapping[ReasonCode, CheckCode] = {
     ReasonCode.ISOLATION: CheckCode.ISOLATION,
@@ -90,7 +90,11 @@ BY_OPTION: Mapping[ReasonCode, CheckCode] = {
 }
 """Where an option fails, at the least: see `_fails_at`."""
 
-_VAIN = HOPELESS | {ReasonCode.BUDGET_USED, ReasonCode.RUN_TIME_UNKNOWN}
+_VAIN = HOPELESS | {
+    ReasonCode.BUDGET_USED,
+    ReasonCode.RUN_TIME_UNKNOWN,
+    ReasonCode.CAP_REACHED,
+}
 """No eviction makes up for these."""
 
 _OF_CLUSTERS = (CheckCode.HARDWARE, CheckCode.HELD, CheckCode.OUTAGES)
@@ -226,6 +230,8 @@ def _chain(
         pending.project in cycle.admission.draft.book.isolations
     ):
         rows.insert(0, Check(CheckCode.ISOLATION, passed=True))
+    if reason is not None and reason.code is ReasonCode.CAP_REACHED:
+        rows.insert(0, Check(CheckCode.CAPS, passed=True))  # with another flavor it has not
     nth = None
     if reason is not None:
         fails = fails_at(reason)

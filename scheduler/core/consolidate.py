@@ -81,7 +81,12 @@ def consolidate(
     helped = set()
     others = in_turn(worth[MOST_LOOKS:], at=snapshot.at, most=MOST_LOOKS)
     for (pending, ids, request), option in [*worth[:MOST_LOOKS], *others]:
-        if pending.id in helped or admission.caps.reached(pending) is not None:
+        caps = admission.caps  # who was helped before counts too
+        if (
+            pending.id in helped
+            or caps.reached(pending)
+            or caps.lacks(pending=pending, option=option)
+        ):
             continue
         found = make_room(
             movers=movers,
