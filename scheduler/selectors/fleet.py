@@ -207,10 +207,7 @@ SELECT id::text, cluster_id::text, name, greatest(cpu_milli - foreign_cpu_milli,
 FROM clusters_node WHERE gone_at IS NULL ORDER BY id
 """
 _DEVICES = """
-SELECT d.id::text, d.node_id::text, d.ordinal, d.model, d.mode,
-       d.usable AND NOT EXISTS (SELECT FROM clusters_hardwarequeue q
-                                WHERE q.cluster_id = n.cluster_id AND q.model = d.model
-                                  AND q.queue_state <> 'open')
+SELECT d.id::text, d.node_id::text, n.cluster_id::text, d.ordinal, d.model, d.mode, d.usable
 FROM clusters_device d JOIN clusters_node n ON n.id = d.node_id
 WHERE d.gone_at IS NULL AND n.gone_at IS NULL ORDER BY d.node_id, d.ordinal
 """
@@ -226,8 +223,10 @@ def _read_inventory(key: tuple[Row, ...]) -> tuple[ClusterView, ...]:
         slices.setdefault(device, []).append(SliceView(profile, Span(start, end)))
     nodes = rows(_NODES, [list(settings.BERTH_TOPOLOGY_LEVELS.values())])
     shares = {row[0]: (Isolation(row[6]), row[7]) for row in nodes if row[6]}
+    # From the key: a queue may be held, or opened, between two statements.
+    held_of = {cluster: held for cluster, *_, held in key}
     devices: dict[str, list[DeviceView]] = {}
-    for id, node, ordinal, model, mode, usable in rows(_DEVICES):
+    for id, node, cluster, ordinal, model, mode, usable in rows(_DEVICES):
         isolation, replicas = shares.get(node, (None, ONE_MILLI))
         devices.setdefault(node, []).append(
             DeviceView(
@@ -237,7 +236,7 @@ def _read_inventory(key: tuple[Row, ...]) -> tuple[ClusterView, ...]:
                 DeviceMode(mode),
                 tuple(slices.get(id, ())),
                 isolation,
-                usable,
+                usable and model not in held_of.get(cluster, ()),
                 replicas,
             )
         )

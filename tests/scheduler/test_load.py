@@ -8,9 +8,10 @@ from django.db.models import F
 from pytest_django import Settings
 
 from clusters.models import Cluster, Flavor, Node
-from scheduler.core.snapshot import PastView, Placing, TopologyView
+from scheduler.core.snapshot import ClusterView, PastView, Placing, TopologyView
 from scheduler.core.units import FlavorId, NodeId
 from scheduler.models import Workload
+from scheduler.selectors import fleet
 from scheduler.selectors.load import load_here
 from tenants.models import PastUse, Project, Quota, TenantQuota
 from tests import factories
@@ -177,3 +178,21 @@ def test_what_has_not_changed_is_loaded_as_the_same_objects(stage: Stage) -> Non
     Workload.objects.filter(name="waits").update(reason={"code": "no-fit"})
     assert load_here(at=AT).snapshot.pending[0] is after.pending[0]
     assert after.pending[0].priority == 7
+
+
+def test_a_pool_held_between_two_statements_is_as_the_first_of_them_read_it(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is remembered of hardware depends on what it is remembered by alone."""
+    read = fleet._read_inventory
+
+    def held_before(key: tuple[fleet.Row, ...]) -> tuple[ClusterView, ...]:
+        factories.close(stage.cluster, model="NVIDIA-H100-80GB-HBM3")
+        return read(key)
+
+    Cluster.objects.update(inventory_rev=F("inventory_rev") + 1)
+    monkeypatch.setattr(fleet, "_read_inventory", held_before)
+    for usable in (True, False):
+        [seen] = fleet.clusters()
+        assert {d.usable for node in seen.nodes for d in node.devices} == {usable}
+        monkeypatch.setattr(fleet, "_read_inventory", read)
