@@ -78,6 +78,8 @@ def run_cycle(
         defrag.carry_out(shard=SHARD, at=at, speed=speed)
     may_free = todo.idle and idle.warn(at=at) and not checks.admission_stopped()
     if not (todo.plan or may_free):
+        if todo.kept:  # for nobody any more
+            kept.count(keeps=(), at=at, speed=speed)
         return None  # an idle installation pays for one query a tick
     if todo.follow:
         dependencies.settle(at=at)

@@ -104,6 +104,17 @@ def test_what_is_kept_no_more_is_counted_until_then(crowded: Stage) -> None:
     assert (row.idle_milli, counted()) == (0, 80)
 
 
+def test_what_is_kept_is_counted_until_then_also_where_nothing_waits_any_more(
+    crowded: Stage,
+) -> None:
+    run.run_cycle(at=AT)
+    crowded.cancel(Workload.objects.get(name="waits"))
+    for after_s in (10, 20):
+        assert run.run_cycle(at=AT + timedelta(seconds=after_s)) is None
+    row = KeptRoom.objects.get()
+    assert (row.idle_milli, counted()) == (0, 80)
+
+
 def test_where_clusters_are_listed_operators_read_the_sum_and_the_workload_its_own(
     crowded: Stage, client: Client
 ) -> None:
