@@ -32,6 +32,7 @@ WITH kept (id, workload_id, idle_milli) AS (
 INSERT INTO scheduler_keptroom (id, workload_id, counted_at, idle_milli, idle_milli_s)
 SELECT id, workload_id, %(at)s, idle_milli, 0 FROM kept
 WHERE workload_id NOT IN (SELECT workload_id FROM counted)
+ON CONFLICT (workload_id) DO NOTHING  -- another process has counted it this moment
 """
 
 

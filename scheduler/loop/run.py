@@ -110,6 +110,9 @@ def run_cycle(
         return None
     finally:
         leases.release(lease)
+    more = outcome.left or len(decided.admits) >= policy.max_admits
+    if more:
+        hints.send(hints.CYCLE)  # at once: what is left over waits for nothing that could come
     faults.log(decided.faults)
     with transaction.atomic():
         if decided.keeps or todo.kept:
@@ -133,9 +136,7 @@ def run_cycle(
         inputs.keep(
             record, snapshot=loaded.snapshot, policy=policy, made=decided, told=outcome.told
         )
-    if outcome.left or len(decided.admits) >= policy.max_admits:
-        hints.send(hints.CYCLE)  # at once: what is left over waits for nothing that could come
-    else:
+    if not more:
         pace.ended(took_s=perf_counter() - begun)
     return record
 
