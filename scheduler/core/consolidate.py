@@ -44,7 +44,8 @@ class Consolidated:
         self, ids: tuple[WorkloadId, ...], reason: Reason, *, ahead: AbstractSet[WorkloadId]
     ) -> list[Hold]:
         """What a class is told, less those that went `ahead`: by default the reason."""
-        if ahead.isdisjoint(ids) and self.reasons.keys().isdisjoint(ids):
+        own = ahead | self.reasons.keys()
+        if not own or own.isdisjoint(ids):  # mostly none, and then each would be looked up
             return [Hold(ids, reason)]
         told: dict[Reason, list[WorkloadId]] = {}
         for id in ids:

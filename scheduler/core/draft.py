@@ -5,6 +5,7 @@ A what-if is an operation log that is cut off again, as in KAI's `Statement`: no
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Protocol
 
 from scheduler.core.demand import Demand
 from scheduler.core.domains import Domains
@@ -18,6 +19,13 @@ from scheduler.core.units import ClusterId, FlavorId, NodeId, ProjectId
 from scheduler.core.world import World
 
 
+class Totals(Protocol):
+    """Who knows what is free of a flavor in sum, or on one node; None where it does not."""
+
+    def free_milli(self, *, cluster: ClusterId, flavor: FlavorView) -> int | None: ...
+    def largest_free_milli(self, *, cluster: ClusterId, flavor: FlavorView) -> int | None: ...
+
+
 class Draft:
     """The fleet with some workloads in it; `world` is where they are.
 
@@ -27,7 +35,7 @@ class Draft:
 
     __slots__ = (
         *("_domains", "_index", "_inside", "_late", "_log", "_packed", "_rooms"),
-        *("_snapshot", "_stale"),
+        *("_snapshot", "_stale", "_totals"),
         *("book", "clusters", "flavors", "packs", "slices", "world"),
     )
 
@@ -58,29 +66,46 @@ class Draft:
         self.packs = packs
         self.world = world
         self._inside = False
+        self._rooms: Mapping[NodeId, Room] = {}
+        self._index: Index | None = None
         self._packed: Packed | None = None
         self._domains: Domains | None = None
         self._log: list[tuple[bool, ProjectId, Holds, int]] = []
         self._late: list[Holds] = []
         self._stale: dict[NodeId, None] = {}
+        self._totals: Totals | None = None
 
     def held(self) -> Mapping[NodeId, Room]:
-        """The nodes on which something is held, and at times others, as the snapshot says. To be
-        read before the first change."""
+        """The nodes on which something is held, or that were `changed`, and at times others. To
+        be read: before the first change, as the snapshot says."""
         return self.world.held()
 
     @property
     def rooms(self) -> Mapping[NodeId, Room]:
         """Every node of the snapshot. To be read."""
-        self._enter()
+        if self._index is None:
+            self._index = self.index  # which ranks them
         return self._rooms
 
     @property
     def index(self) -> Index:
         self._enter()
-        if self._stale:
-            self._catch_up()
+        if self._index is None:
+            self._index = self.world.index(moved=self._stale)
+            self._stale.clear()
+        elif self._stale:
+            self._catch_up(self._index)
         return self._index
+
+    @property
+    def totals(self) -> Totals | None:
+        """For who asks no more than that, and no index has to be made for it."""
+        known = not self.world.changed and (self._inside or not self._log)
+        return self._totals if known else None
+
+    def count_by(self, totals: Totals) -> None:
+        """They know of all that is let in, and of other changes once somebody asked for those."""
+        self._totals = totals
 
     @property
     def packed(self) -> Packed:
@@ -143,13 +168,14 @@ class Draft:
         self._refresh(node)
 
     def _enter(self) -> None:
-        """Do in the world what has been done so far."""
+        """Do in the rooms what has been done so far."""
         if self._inside:
             return
         self._inside = True
         moves = [*((True, h) for h in self._late), *((add, h) for add, _, h, _ in self._log)]
         self._late.clear()
-        self._index, self._rooms = self.world.index(moves), self.world.rooms()
+        self._rooms = self.world.rooms()
+        self._stale = dict.fromkeys(self.world.move(moves))
         self.world.changed.clear()
 
     def _do(self, add: bool, project: ProjectId, holder: Holds, amount: int) -> None:
@@ -170,12 +196,12 @@ class Draft:
         if node in self._rooms:
             self._stale[node] = None
             if self._domains is not None:
-                self._catch_up()
+                self._catch_up(self.index)
 
-    def _catch_up(self) -> None:
+    def _catch_up(self, index: Index) -> None:
         for node in self._stale:
             room = self._rooms[node]
-            old, new = self._index.refresh(room)
+            old, new = index.refresh(room)
             if self._packed is not None:
                 self._packed.refresh(room)
             if self._domains is not None:

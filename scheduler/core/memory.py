@@ -76,9 +76,10 @@ class Memory:
         return Draft(snapshot=snapshot, holding=holding, packs=packs, world=world, demand=demand)
 
     def _twin(self, holders: int) -> World | None:
-        """Of a world that has about as many."""
-        worlds = self._worlds.values()
-        return next((world.twin() for world in worlds if 0 < world.holders < 2 * holders), None)
+        """Of a world that has about as many; of one with an index, if there is one."""
+        like = [world for world in self._worlds.values() if 0 < world.holders < 2 * holders]
+        of = max(like, key=lambda world: world.has_index, default=None)
+        return None if of is None else of.twin()
 
     def _demand_of(self, snapshot: Snapshot) -> Demand:
         of, seen = snapshot, self._seen

@@ -20,6 +20,10 @@ from scheduler.core.units import ONE_MILLI, ClusterId
 
 def free_milli(*, draft: Draft, cluster: ClusterId, flavor: FlavorView) -> int:
     """What is free of the flavor in sum, in thousandths, whether or not one pod can use it."""
+    if draft.totals is not None:
+        known = draft.totals.free_milli(cluster=cluster, flavor=flavor)
+        if known is not None:
+            return known
     return _sum_milli(draft.index.pools_for(cluster=cluster, flavor=flavor), flavor)
 
 
@@ -65,6 +69,10 @@ def largest_free_milli(*, draft: Draft, cluster: ClusterId, flavor: FlavorView) 
 
     Of slices that are cut on demand it is what one device gives.
     """
+    if draft.totals is not None:
+        known = draft.totals.largest_free_milli(cluster=cluster, flavor=flavor)
+        if known is not None:
+            return known
     largest = 0
     for pool in draft.index.pools_for(cluster=cluster, flavor=flavor):
         if pool.free is Free.MASK:

@@ -87,6 +87,11 @@ class World:
         """How many workloads hold something in it."""
         return len(self._holding.listed)
 
+    @property
+    def has_index(self) -> bool:
+        """Whether somebody has asked for it."""
+        return self._index is not None
+
     def book(self) -> Book:
         """Usage against quota: a copy, for the caller to change."""
         return self._book.copy()
@@ -114,23 +119,24 @@ class World:
         return self._cut[model]
 
     def rooms(self) -> Mapping[NodeId, Room]:
-        """All nodes. To be read."""
-        self.index()
+        """All nodes, in no order. To be read; an index ranks them."""
+        self.held()
+        if len(self._rooms) < len(self._nodes):
+            for id, node in self._nodes.items():
+                if id not in self._rooms:
+                    self._rooms[id] = Room(node=node)
         return self._rooms
 
-    def index(self, moves: Iterable[tuple[bool, Holds]] = ()) -> Index:
-        """The nodes that take something new, once these were let in, or gave back."""
-        self.held()
+    def index(self, moved: Iterable[NodeId] = ()) -> Index:
+        """The nodes that take something new; these have `moved` since it was asked for last."""
+        rooms = self.rooms()
         if self._index is None:
-            listed = list(self._all())
-            self._rooms = {room.node.id: room for _, room, _ in listed}
-            self.move(moves)
-            self._index = Index(rooms=listed)
-            return self._index
-        for node in self.move(moves) | self._behind:
-            of = self._nodes[node]
-            usable = of.usable and node not in self._shut
-            self._index.renew(self._rooms[node], usable=usable)
+            self._index = Index(rooms=self._all())
+        else:
+            for node in self._behind.union(moved):
+                of = self._nodes[node]
+                usable = of.usable and node not in self._shut
+                self._index.renew(rooms[node], usable=usable)
         self._behind = set()
         return self._index
 
@@ -235,13 +241,10 @@ class World:
             self._overdrawn.discard(room.node.id)
 
     def _all(self) -> Iterator[tuple[ClusterId, Room, bool]]:
-        """In order: each node's room, and whether it takes something new."""
+        """In order, once all are there: each node's room, and whether it takes something new."""
         for cluster, usable in sorted(self._clusters):
             for node in sorted(self._listed[cluster].listed, key=lambda n: (n.name, n.id)):
-                room = self._rooms.get(node.id)
-                if room is None:
-                    room = self._rooms[node.id] = Room(node=node)
-                yield cluster, room, usable and node.usable
+                yield cluster, self._rooms[node.id], usable and node.usable
 
 
 def _cut(node: NodeView, model: str) -> int:

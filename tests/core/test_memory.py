@@ -1,7 +1,7 @@
 """A plan with a memory of those before it is the plan made from nothing, whatever has changed."""
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from random import Random
 
@@ -21,6 +21,7 @@ from scheduler.core.since import Since
 from scheduler.core.snapshot import (
     FlavorKind,
     FlavorView,
+    HeldView,
     HoldingView,
     NodeView,
     PendingView,
@@ -237,13 +238,18 @@ def test_a_twin_of_a_world_is_as_that_was_and_goes_its_own_way(of: Snapshot, see
         return world
 
     def state(world: World) -> tuple[object, ...]:
+        pools = world.index().pools()
         rooms = {id: (r.cpu_milli, r.taken, r.rank) for id, r in world.rooms().items()}
         over = {room.node.id for room in world.overdrawn()}
-        return world.index().pools(), rooms, world.book().usage(), over
+        return pools, rooms, world.book().usage(), over
+
+    def let_go(world: World, placements: Iterable[HeldView]) -> None:
+        world.index()
+        world.index(world.move((False, placement) for placement in placements))
 
     pick, first = Random(seed), made(of.holding)
     held = [p for holding in of.holding for p in holding.placements]
-    first.index((False, p) for p in held if pick.random() < 0.5)
+    let_go(first, (p for p in held if pick.random() < 0.5))
     if pick.random() < 0.5:  # its index does not know yet who has gone
         assert first.follow(snapshot=of, holding=of.holding[::2])
         first.held()
@@ -251,7 +257,7 @@ def test_a_twin_of_a_world_is_as_that_was_and_goes_its_own_way(of: Snapshot, see
     moved = state(first)
     assert twin.follow(snapshot=of, holding=some)
     assert state(twin) == state(made(some))
-    twin.index((False, p) for holding in some for p in holding.placements)
+    let_go(twin, (p for holding in some for p in holding.placements))
     assert state(first) == moved
 
 

@@ -121,7 +121,7 @@ def test_a_rollback_restores_everything(data: st.DataObject) -> None:
 def _state(draft: Draft, of: Snapshot) -> object:
     rooms = [
         (node, r.cpu_milli, r.memory_mib, dict(r.taken), set(r.media))
-        for node, r in draft.rooms.items()
+        for node, r in sorted(draft.rooms.items())
     ]
     return rooms, draft.book.usage(), draft.index.pools(), _seats(draft, of)
 

@@ -28,6 +28,7 @@ from scheduler.core.sweep.backlog import Backlog
 from scheduler.core.sweep.filling import fill
 from scheduler.core.sweep.hardware import write_room
 from scheduler.core.sweep.state import Unfit
+from scheduler.core.sweep.totals import Totals
 from scheduler.core.sweep.writing import Writer
 from scheduler.core.units import WorkloadId
 
@@ -65,12 +66,14 @@ class Sweep:
         except OverflowError as error:
             raise Unfit("a number has more than 63 bits") from error
         self._writer = Writer(state=self._state, board=self._board)
+        admission.draft.count_by(Totals(state=self._state, board=self._board))
         self._admission = admission
         self._shares = shares
         self._evictions = None if evictions is None or evictions.idle else evictions
         self._begun = begun
         self._backfill = backfill
         self._current = -1
+        self._listed: tuple[s.Ints, s.Ints] | None = None
         self._preemptors = 0
         self._has_firm = bool(self._state.work.requests[:, s.FIRM].any())
         self._learn_use()
@@ -83,6 +86,7 @@ class Sweep:
         """The head that comes first now and is to be decided by hand; None when none is left, or
         when as many start as may."""
         self._settle()
+        self._listed = None
         most = int(self._state.log.counts[s.ADMITTED]) + self._begun.left
         self._current = int(running.run(self._state, self._admission.tier, most))
         self._tell()
@@ -101,6 +105,7 @@ class Sweep:
     def reopen(self) -> None:
         """Another round, over all that still waits."""
         self._settle()
+        self._listed = None
         if self._admission.tier != BORROWED:
             self._state.queues.ahead[:] = s.NOBODY
         running.reopen(self._state)
@@ -137,18 +142,23 @@ class Sweep:
             request = backlog.classes[closed[first]].of
             reason = why(backlog.view(rows[begins[first]]), request)
             numbers[like] = reasons.setdefault(reason, len(reasons))
-        of_rows, listed = np.repeat(numbers[likes], sizes), rows[: sizes.sum()]
-        ids = backlog.ids[listed[np.argsort(of_rows, kind="stable")]].tolist()
-        ends = np.cumsum(np.bincount(of_rows, minlength=len(reasons))).tolist()
+        of_classes = numbers[likes]
+        in_turn = np.argsort(of_classes, kind="stable")
+        ids = backlog.ids[rows[_ranges(begins[in_turn], sizes[in_turn])]].tolist()
+        counts = np.zeros(len(reasons), np.int64)
+        np.add.at(counts, of_classes, sizes)
+        ends = np.cumsum(counts).tolist()
         for reason, begin, end in zip(reasons, [0, *ends], ends, strict=False):
             yield reason, tuple(ids[begin:end])
 
     def _left(self) -> tuple[s.Ints, s.Ints]:
         """The classes that were closed, in that order, and the rows of all who did not start:
         class after class, last who is of none of them."""
-        self._settle()
-        queues, rows = self._state.queues, running.leave(self._state)
-        return queues.shut[: self._state.log.counts[s.SHUT]], queues.left[:rows]
+        if self._listed is None:
+            self._settle()
+            queues, rows = self._state.queues, running.leave(self._state)
+            self._listed = queues.shut[: self._state.log.counts[s.SHUT]], queues.left[:rows]
+        return self._listed
 
     def _sizes(self, closed: s.Ints) -> s.Ints:
         """How many of each class did not start."""
@@ -181,6 +191,7 @@ class Sweep:
             self._charge()
             placed = [place for _, admit in started for place in admit.places]
             self._admission.draft.let_in(holders=placed)
+            self._admission.draft.changed()  # which the tables know
 
     def _asked(self) -> range:
         """The options of the workload handed out last; all of them when none was."""
@@ -233,9 +244,9 @@ class Sweep:
         """What was done by hand since the last head."""
         hardware, rank = self._state.hardware, self._board.fleet.rank
         draft = self._admission.draft
-        changed = draft.changed()
+        changed, rooms = draft.changed(), draft.held()
         for node in changed & rank.keys():
-            write_room(hardware, rank[node], draft.rooms[node])
+            write_room(hardware, rank[node], rooms[node])
             running.refresh(hardware, rank[node])
         if changed:
             self._learn_use()
@@ -280,3 +291,10 @@ class Sweep:
         if evictions is not None:
             counts[s.CAN_EVICT] = int(evictions.may_evict)
             counts[s.COMING] = int(evictions.coming)
+
+
+def _ranges(begins: s.Ints, sizes: s.Ints) -> s.Ints:
+    """One range after the other: from its begin, so many numbers."""
+    at: s.Ints = np.repeat(begins - np.cumsum(sizes) + sizes, sizes)
+    at += np.arange(len(at))
+    return at
