@@ -295,6 +295,8 @@ class Evictions:
 
     def _take(self, places: Sequence[Place]) -> None:
         """What was found possible there may be so no more."""
+        if not self._possible:
+            return
         nodes = {place.node for place in places}
         for option in [o for o, of in self._possible.items() if not nodes.isdisjoint(of)]:
             del self._possible[option]

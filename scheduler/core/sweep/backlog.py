@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from scheduler.core.order import turn
 from scheduler.core.quota import Book
-from scheduler.core.request import Request, Requests
-from scheduler.core.snapshot import ArrayView, FlavorView, PendingView
+from scheduler.core.request import SHAPE, Request, Requests
+from scheduler.core.snapshot import FlavorView, PendingView
 from scheduler.core.sweep import state as s
 from scheduler.core.sweep.state import Ints, Unfit
 from scheduler.core.sweep.tree import Quotas
-from scheduler.core.units import ProjectId, UserId, WorkloadId
+from scheduler.core.units import ProjectId, WorkloadId
 
 MOST_PRIORITY = 1 << 40
 _STEP = 1 << 20
@@ -33,6 +33,8 @@ _SIGN = np.int64(-1 << 63)
 """Turned over, so that as bytes what is negative comes first."""
 
 _id = attrgetter("id")
+_OWN = attrgetter("project", "user", "array", "preemptible", "clusters", "topology")
+"""What a class is one of, beside what its pod sets ask for."""
 Objects = NDArray[np.object_]
 
 
@@ -75,7 +77,8 @@ class Backlog:
         by_id = {flavor.id: flavor for flavor in flavors}
         self._made = Requests(flavors=by_id, book=book, timed=timed)
         self._numbers: dict[Request, int] = {}
-        self._classes: dict[tuple[ProjectId, UserId, ArrayView | None, Request], int] = {}
+        self._timed = timed
+        self._classes: dict[tuple[object, ...], int] = {}
         self._rows: dict[WorkloadId, int] = {}
         self._turns: dict[WorkloadId, str] = {}
         self._free: list[int] = []
@@ -169,14 +172,15 @@ class Backlog:
         np.add.at(self.members, classes, each)
 
     def _classes_of(self, come: Sequence[PendingView]) -> list[int]:
-        found, of, known = [], self._made.of, self._classes
+        found, timed, known = [], self._timed, self._classes
         for view in come:
-            request = of(view)
-            key = view.project, view.user, view.array, request
+            limit_s = view.run_time_limit_s if view.project in timed else None
+            # Who is of one project and asks for the same is of one request.
+            key = _OWN(view), limit_s, *map(SHAPE, view.pod_sets)
             number = known.get(key)
             if number is None:
                 number = known[key] = len(self.classes)
-                self.classes.append(self._class(view, request))
+                self.classes.append(self._class(view, self._made.of(view)))
             found.append(number)
         self._list_new_classes()
         return found
