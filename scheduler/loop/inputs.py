@@ -4,6 +4,7 @@ A snapshot has ids, quantities, and the names of hardware and flavors; of people
 run it has no more than ids. One of 8,000 waiting workloads takes some 0.9 MB.
 """
 
+import logging
 import zlib
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -24,6 +25,8 @@ from scheduler.core.policy import Policy
 from scheduler.core.snapshot import Snapshot
 from scheduler.loop import retention
 from scheduler.models import CycleInput, CycleRecord
+
+logger = logging.getLogger(__name__)
 
 KEPT_DAYS = 3
 """How long inputs are kept, if there is room for them; less than the records they belong to."""
@@ -80,7 +83,13 @@ def parsed(text: bytes) -> Inputs:
 
 
 def keep(
-    record: CycleRecord, *, snapshot: Snapshot, policy: Policy, made: Plan, told: bool
+    record: CycleRecord,
+    *,
+    snapshot: Snapshot,
+    policy: Policy,
+    made: Plan,
+    told: bool,
+    carried_out: bool,
 ) -> None:
     """Store those of the plan `made` just now if it acts, or somebody was `told` another kind of
     reason to wait, and then forget old ones, also those beyond BERTH_INPUTS_MIB.
@@ -88,7 +97,9 @@ def keep(
     Unless somebody is evicted there are BERTH_INPUTS_S between the last ones and what acts, and
     BERTH_INPUTS_HOLDS_S where reasons are all that is new. What was told and not kept outdates
     the last ones, and the first cycle after that time is kept instead. So who waits does so for
-    the same kind of reason as in the last one that is kept, unless that is outdated.
+    the same kind of reason as in the last one that is kept, unless that is outdated; it is from
+    the beginning where not all that it lets in was `carried_out`. Of what is too large alone no
+    more than the digest is stored, and a warning says so, once while that lasts.
     """
     most = settings.BERTH_INPUTS_MIB << 20
     evicts = bool(made.preempts or made.shrinks or made.frees)
@@ -96,30 +107,41 @@ def keep(
     rows = CycleInput.objects.order_by("-cycle_id")
     last = rows.values_list("start_byte", Length("payload"), "outdated", "cycle_id").first()
     start, length, outdated, last_id = last or (0, 0, True, None)
-    if not most or not (acts or told or outdated):
+    if not (acts or told or outdated):
         return
     apart_s = settings.BERTH_INPUTS_S if acts else settings.BERTH_INPUTS_HOLDS_S
-    if not evicts and retention.any_younger(CycleInput, than_s=apart_s):
+    if not most or (not evicts and retention.any_younger(CycleInput, than_s=apart_s)):
         if told and not outdated:
             CycleInput.objects.filter(cycle_id=last_id).update(outdated=True)
         return
     retention.prune(CycleInput, days=KEPT_DAYS)
     inputs = of(snapshot=snapshot, policy=policy, made=made)
     payload = zlib.compress(written(inputs), level=1)
+    fits = len(payload) <= most
+    if not fits and (length or last_id is None):
+        logger.warning(_TOO_LARGE, record.pk, len(payload), settings.BERTH_INPUTS_MIB)
     CycleInput.objects.create(
         cycle=record,
-        payload=payload,
+        payload=payload if fits else b"",
         start_byte=start + length,
         digest=inputs.digest,
-        schema=snapshot.schema,
+        schema=snapshot.schema if fits else 0,
+        outdated=not carried_out,
     )
-    too_early = start + length + len(payload) - most
-    CycleInput.objects.filter(start_byte__lt=too_early).delete()
+    if fits:
+        too_early = start + length + len(payload) - most
+        CycleInput.objects.filter(start_byte__lt=too_early).delete()
+
+
+_TOO_LARGE = (
+    "cycle %s cannot be planned again: its inputs take %d bytes, and BERTH_INPUTS_MIB is %d;"
+    " of those that follow it this is not said until some fit"
+)
 
 
 def kept(cycle_id: UUID) -> Inputs | None:
     """Those of the cycle, None if none are kept. Raises wire.Unreadable for another schema's."""
-    found = CycleInput.objects.filter(cycle_id=cycle_id).first()
+    found = CycleInput.objects.filter(cycle_id=cycle_id).exclude(payload=b"").first()
     return None if found is None else parsed(zlib.decompress(found.payload))
 
 

@@ -134,7 +134,12 @@ def run_cycle(
             faults=faults.summary(decided.faults),
         )
         inputs.keep(
-            record, snapshot=loaded.snapshot, policy=policy, made=decided, told=outcome.told
+            record,
+            snapshot=loaded.snapshot,
+            policy=policy,
+            made=decided,
+            told=outcome.told,
+            carried_out=not (outcome.refused or outcome.left),
         )
     if not more:
         pace.ended(took_s=perf_counter() - begun)

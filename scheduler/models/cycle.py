@@ -47,8 +47,10 @@ class CycleInput(models.Model):
     """What a cycle was planned from (`loop/inputs`), compressed by zlib. It goes with its record.
 
     `start_byte` counts the bytes of all payloads before it, since the first. `digest` is that of
-    the plan and `schema` that of the snapshot; "" and 0 of what an older version stored.
-    `outdated`: a later cycle, whose inputs are not kept, told somebody another kind of reason.
+    the plan and `schema` that of the snapshot; "" and 0 of what an older version stored. What was
+    too large to be kept has no payload, and schema 0.
+    `outdated`: a later cycle, whose inputs are not kept, told somebody another kind of reason, or
+    not all that the plan lets in has started.
     """
 
     cycle = models.OneToOneField(

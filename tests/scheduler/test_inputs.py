@@ -2,14 +2,12 @@
 
 import zlib
 from datetime import UTC, datetime, timedelta
-from io import StringIO
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 import orjson
 import pytest
-from django.core.management import CommandError, call_command
+from django.core.management import CommandError
 from pytest_django import Settings
 
 from controlplane.kernel.ids import uuid7
@@ -20,10 +18,15 @@ from scheduler.core.policy import Policy
 from scheduler.core.snapshot import SCHEMA, Snapshot
 from scheduler.core.wire import Unreadable
 from scheduler.loop import inputs, lease, retention, run
-from scheduler.models import CycleInput, CycleRecord, InvariantCheck, SchedulerLease, WorkloadEvent
-from scheduler.selectors import decisions
+from scheduler.models import (
+    CycleInput,
+    CycleRecord,
+    InvariantCheck,
+    SchedulerLease,
+)
 from tenants.models import Quota
 from tests.factories import AT
+from tests.scheduler.replaying import cycle, replay
 from tests.scheduler.stage import Stage
 
 SOON = AT + timedelta(seconds=2)
@@ -40,22 +43,6 @@ def first(committed: Stage) -> CycleRecord:
     for name in ("train", "other", "third"):
         committed.submit(name, gpus=8)
     return cycle()
-
-
-def cycle(at: datetime = AT, **policy: Any) -> CycleRecord:  # Any: fields of Policy
-    record = run.run_cycle(at=at, policy=Policy(**policy))
-    assert record is not None
-    return record
-
-
-def replay(*arguments: object) -> tuple[int, str]:
-    """The exit status, and all that was said."""
-    out = StringIO()
-    try:
-        call_command("replay_cycle", *map(str, arguments), stdout=out, stderr=out)
-    except SystemExit as ended:
-        return int(str(ended.code)), out.getvalue()
-    return 0, out.getvalue()
 
 
 def change_payload(**fields: object) -> None:
@@ -134,39 +121,22 @@ def test_a_cycle_while_admission_was_stopped_is_planned_again_as_it_was(
     )
 
 
-def test_what_was_told_too_soon_to_be_kept_is_kept_as_soon_as_it_may_be(
-    first: CycleRecord, committed: Stage, settings: Settings
+def test_inputs_that_are_too_large_are_not_worked_out_in_each_cycle(
+    committed: Stage, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    settings.BERTH_INPUTS_MIB, settings.BERTH_INPUTS_S = 1, 3600
     settings.BERTH_INPUTS_HOLDS_S = 3600
-    late = committed.submit("late", gpus=8)
-    cycle(at=SOON)
-    assert CycleInput.objects.get().outdated
-    late.refresh_from_db()
-    told = decisions.of_waiting(workload=late)
-    assert told is not None
-    assert (told.at, told.replayable) == (SOON, False)
-    settings.BERTH_INPUTS_HOLDS_S = 0
-    owed = cycle(at=SOON + timedelta(seconds=1))
-    late.refresh_from_db()
-    told = decisions.of_waiting(workload=late)
-    assert told is not None
-    assert (told.cycle, told.replayable) == (owed.id, True)
-    assert late.reason_at == SOON
-    assert "It is held: " in replay(told.cycle, "--workload", late.id)[1]
+    tried = []
 
+    def large(*_: object, **__: object) -> bytes:
+        tried.append(1)
+        return bytes((1 << 20) + 1)
 
-def test_a_start_and_an_eviction_name_their_cycles(committed: Stage) -> None:
-    Quota.objects.update(nominal_milli=8000, borrowing_limit_milli=0)
-    low = committed.submit("low", gpus=8, priority_class="low")
-    started = cycle()
-    committed.submit("high", gpus=8, priority_class="high")
-    evicted = cycle(at=SOON)
-    events = WorkloadEvent.objects.filter(workload=low).order_by("id")
-    found = decisions.of_events(events)
-    told = [(e.after, found[e.id].cycle, found[e.id].replayable) for e in events if e.id in found]
-    assert told == [("ADMITTED", started.id, True), ("PREEMPTING", evicted.id, True)]
-    CycleInput.objects.filter(cycle=started).delete()
-    assert [one.replayable for one in decisions.of_events(events).values()] == [False, True]
+    monkeypatch.setattr(zlib, "compress", large)
+    for name in ("train", "other", "third"):
+        committed.submit(name, gpus=8)
+        cycle()
+    assert tried == [1]
 
 
 def test_nothing_is_kept_where_nothing_was_decided(first: CycleRecord) -> None:
@@ -243,7 +213,14 @@ def test_they_are_kept_for_some_days_and_go_with_their_record(first: CycleRecord
     first.pk = uuid7()
     first.save(force_insert=True)
     made = inputs.replayed(found)
-    inputs.keep(first, snapshot=found.snapshot, policy=found.policy, made=made, told=False)
+    inputs.keep(
+        first,
+        snapshot=found.snapshot,
+        policy=found.policy,
+        made=made,
+        told=False,
+        carried_out=True,
+    )
     assert set(CycleInput.objects.values_list("pk", flat=True)) == {first.pk, today, young}
 
 
