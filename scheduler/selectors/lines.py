@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Count, F, Q, Sum
-
 from scheduler.core.lifecycle import HOLDING, State
-from scheduler.models import PodSet, Workload
+from scheduler.core.units import ONE_MILLI
+from scheduler.models import Workload
 from scheduler.selectors import fleet, listing, standing
 from scheduler.selectors.listing import Line
 from scheduler.selectors.standing import Standing
@@ -106,28 +105,40 @@ def queues(*, actor: Actor, at: datetime, project: UUID | None = None) -> Queues
     )
 
 
+# Who asks for memory of a device counts what its pods hold of one, or would of the first flavor
+# that they may get and that has so much (core/portions).
+_PORTION = f"""
+coalesce(
+    (SELECT min(p.amount_milli) FROM scheduler_placement p
+     WHERE p.workload_id = w.id AND p.pod_set_id = s.id AND p.released_at IS NULL),
+    (SELECT CASE f.kind WHEN 'share'
+            THEN (s.gpu_memory_mib * {ONE_MILLI} + f.memory_mib - 1) / f.memory_mib
+            ELSE {ONE_MILLI} END
+     FROM scheduler_podsetflavor a JOIN clusters_flavor f ON f.id = a.flavor_id
+     WHERE a.pod_set_id = s.id AND f.memory_mib >= s.gpu_memory_mib
+       AND berth_isolation_rank(f.isolation) >= greatest(
+           berth_isolation_rank(s.least_isolation), berth_isolation_rank(t.least_isolation))
+     ORDER BY a.position LIMIT 1),
+    0)
+"""  # noqa: S608  # constants
+_LOADS = f"""
+SELECT w.project_id, w.state = 'PENDING', count(DISTINCT w.id),
+       sum(s.count * s.gpu_count * CASE WHEN s.gpu_memory_mib IS NULL THEN s.gpu_milli
+                                        ELSE {_PORTION} END)::bigint
+FROM scheduler_podset s
+JOIN scheduler_workload w ON w.id = s.workload_id
+JOIN tenants_project t ON t.id = w.project_id
+WHERE w.ended_at IS NULL AND (w.state = 'PENDING' OR w.state = ANY(%s))
+GROUP BY 1, 2
+"""  # noqa: S608  # constants
+
+
 def _loads() -> tuple[dict[UUID, Load], dict[UUID, Load]]:
     """Project → what waits and what holds capacity, over the fleet."""
-    pending = Q(workload__state=State.PENDING)
-    asked = F("count") * F("gpu_count") * F("gpu_milli")
-    rows = (
-        PodSet.objects.filter(pending | Q(workload__state__in=sorted(HOLDING)))
-        .filter(workload__ended_at__isnull=True)
-        .values("workload__project_id")
-        .annotate(
-            waiting=Count("workload_id", filter=pending, distinct=True),
-            waiting_milli=Sum(asked, filter=pending, default=0),
-            active=Count("workload_id", filter=~pending, distinct=True),
-            active_milli=Sum(asked, filter=~pending, default=0),
-        )
-    )
-    waiting, active = {}, {}
-    for row in rows:
-        project = row["workload__project_id"]
-        if row["waiting"]:
-            waiting[project] = Load(row["waiting"], row["waiting_milli"])
-        if row["active"]:
-            active[project] = Load(row["active"], row["active_milli"])
+    waiting: dict[UUID, Load] = {}
+    active: dict[UUID, Load] = {}
+    for project, waits, count, devices_milli in fleet.rows(_LOADS, [sorted(HOLDING)]):
+        (waiting if waits else active)[project] = Load(count, devices_milli)
     return waiting, active
 
 

@@ -60,13 +60,6 @@ class Asked:
         return f"any whole GPU{of}{least}"
 
     @property
-    def devices_milli(self) -> int:
-        """What all its pods ask for, in thousandths of a device or slice; 0 for CPU-only work. Of
-        what asks for memory of a device, as many devices: how much of one that is, the flavor
-        decides."""
-        return self.count * self.gpu_count * self.gpu_milli
-
-    @property
     def each(self) -> str:
         """What one pod asks for of its first flavor: "2 h100-80gb", "0.25 a10-share", "8 cpu",
         "10 GiB of a10-share"."""

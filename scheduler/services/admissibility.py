@@ -6,6 +6,7 @@ from functools import cache
 
 from controlplane.kernel.errors import Problem
 from scheduler.core.limits import Limits
+from scheduler.core.portions import portion_milli
 from scheduler.core.reasons import Reason, ReasonCode, describe
 from scheduler.core.snapshot import (
     ClusterView,
@@ -73,7 +74,10 @@ def _field_at_fault(spec: WorkloadSpec, reason: Reason, flavors: Mapping[str, Fl
     told = tuple(numbers.get(number) for number in pod)
     position, asked = max(
         asking,
-        key=lambda each: (_of_pod(each[1]) == told, _of_pod(each[1])[0] * each[1].min_count),
+        key=lambda each: (
+            _of_pod(each[1], flavors[name]) == told,
+            (pod_milli(each[1], flavors[name]) or 0) * each[1].min_count,
+        ),
     )
     if "gpu_memory_mib" in numbers:
         return f"/pod_sets/{position}/gpu_memory_mib"
@@ -91,16 +95,31 @@ def _field_at_fault(spec: WorkloadSpec, reason: Reason, flavors: Mapping[str, Fl
             field = "cpu_milli"
         elif asked.memory_mib > _sum(numbers, "largest_memory_mib"):
             field = "memory_mib"
-    elif _of_pod(asked)[0] > most:
-        share = flavors[name].kind == FlavorKind.SHARE and asked.gpu_count == 1
-        field = "cpu_milli" if not asked.gpu_count else "gpu_milli" if share else "gpu_count"
+    elif (pod_milli(asked, flavors[name]) or 0) > most:
+        field = _sized_by(asked, flavors[name])
     return f"/pod_sets/{position}/{field}"
 
 
-def _of_pod(asked: PodSetSpec) -> tuple[int, int, int]:
+def _sized_by(asked: PodSetSpec, flavor: FlavorView) -> str:
+    """The field that says how much of the flavor a pod gets."""
+    if asked.gpu_memory_mib is not None:
+        return "gpu_memory_mib"
+    if not asked.gpu_count:
+        return "cpu_milli"
+    return "gpu_milli" if flavor.kind == FlavorKind.SHARE and asked.gpu_count == 1 else "gpu_count"
+
+
+def _of_pod(asked: PodSetSpec, flavor: FlavorView) -> tuple[int | None, int, int]:
     """Of its flavor in thousandths, of cores and of memory: as a reason tells a pod's size."""
-    milli = asked.gpu_count * asked.gpu_milli or asked.cpu_milli
-    return milli, asked.cpu_milli, asked.memory_mib
+    return pod_milli(asked, flavor), asked.cpu_milli, asked.memory_mib
+
+
+def pod_milli(asked: PodSetSpec, flavor: FlavorView) -> int | None:
+    """What a pod gets of the flavor in thousandths; None where its devices have less memory than
+    is asked."""
+    if asked.gpu_memory_mib is None:
+        return asked.gpu_count * asked.gpu_milli or asked.cpu_milli
+    return portion_milli(gpu_memory_mib=asked.gpu_memory_mib, flavor=flavor)
 
 
 def _sum(numbers: Mapping[str, int | str], *names: str) -> int:

@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 from clusters.models import Flavor, FlavorKind, Isolation
 from controlplane.audit.models import AuditEvent
 from scheduler.models import PodSet
-from tenants.models import Project, User
+from tenants.models import Project, Quota, User
 from tests import factories
 from tests.api.test_bad_input import refused
 from tests.conftest import Cast, Unchanged
@@ -122,6 +122,17 @@ def test_more_memory_than_any_device_has_is_refused_with_the_largest(
         answer = api(cast.ben).post("/api/v1/workloads", asked, format="json")
     assert refused(answer) == [("/pod_sets/0/gpu_memory_mib", "exceeds-capacity")]
     assert "one GPU of t4.slot has 15 GiB" in answer.json()["detail"]
+
+
+@pytest.mark.usefixtures("shares")
+def test_a_share_by_memory_beyond_the_quota_is_refused_at_the_memory(
+    api: Api, cast: Cast, nothing_stored: Unchanged
+) -> None:
+    Quota.objects.update(nominal_milli=300, borrowing_limit_milli=0)
+    asked = body(cast, "t4.mps", gpu_memory_mib=5_000, gpu_milli=1000)
+    with nothing_stored():
+        answer = api(cast.ben).post("/api/v1/workloads", asked, format="json")
+    assert refused(answer) == [("/pod_sets/0/gpu_memory_mib", "never-admissible")]
 
 
 @pytest.mark.usefixtures("shares", "one_moment")
