@@ -5,7 +5,7 @@ set prefers, in the dearest cluster that has it: as the submit form sums up.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -15,21 +15,20 @@ from typing import Literal
 from controlplane.kernel.errors import Invalid
 from scheduler.core import firm
 from scheduler.core.estimate import Forecast
-from scheduler.core.isolation import is_enough, stricter
 from scheduler.core.plan import Admit
-from scheduler.core.portions import portion_milli
 from scheduler.core.quota import Book
 from scheduler.core.reasons import Reason
-from scheduler.core.snapshot import FlavorView, Isolation, Snapshot
+from scheduler.core.request import Requests
+from scheduler.core.snapshot import FlavorView, PendingView, Snapshot
 from scheduler.core.units import FlavorId, ProjectId
 from scheduler.core.whatif import would_start
 from scheduler.selectors import losses, offers
 from scheduler.selectors.load import load
 from scheduler.selectors.losses import PREEMPTED, Loss
-from scheduler.services import asking, explaining, modes
+from scheduler.services import admissibility, asking, explaining, modes
 from scheduler.services.explaining import Start
 from scheduler.services.modes import Mode
-from scheduler.services.specs import ArraySpec, PodSetSpec, WorkloadSpec
+from scheduler.services.specs import ArraySpec, WorkloadSpec
 from scheduler.services.workloads import Checked
 from tenants.access import Actor
 from tenants.models import Project
@@ -127,6 +126,7 @@ def _planned(
 ) -> tuple[Compared, ...]:
     begun = perf_counter()
     snapshot, rules = load(at=at).snapshot, explaining.rules()
+    book = _book(snapshot)
     offered = offers.offers(prices=prices.at_moment(at=at))
     highest = {offer.name: offer.high for offer in offered}
     compared = []
@@ -136,12 +136,14 @@ def _planned(
             continue
         pending = explaining.pending(actor=actor, checked=each, snapshot=snapshot)
         decision = would_start(snapshot, rules, pending)
-        least, most = _amounts(each, of="min_count"), _amounts(each, of="count")
+        flavors = _preferred(snapshot, book, pending)
+        least = _amounts(each, flavors, of="min_count")
+        most = _amounts(each, flavors, of="count")
         told = Compared(
             mode,
             least_per_hour=_per_hour(least, highest),
             most_per_hour=_per_hour(most, highest),
-            needs=() if mode.preemptible else _needs(snapshot, each, least),
+            needs=() if mode.preemptible else _needs(book, each, least),
         )
         if isinstance(decision, Admit):
             told = replace(told, start=explaining.start(snapshot, decision))
@@ -152,30 +154,39 @@ def _planned(
     return tuple(compared)
 
 
-def _amounts(checked: Checked, *, of: Literal["min_count", "count"]) -> Counter[str]:
-    """Thousandths of the flavors that its pod sets prefer of those they may get, by name."""
+def _book(snapshot: Snapshot) -> Book:
+    """With all that is held."""
+    book = Book(cohorts=snapshot.cohorts, queues=snapshot.queues, flavors=snapshot.flavors)
+    for held in snapshot.holding:
+        for one in held.placements:
+            book.charge(project=held.project, flavor=one.flavor, amount_milli=one.amount_milli)
+    return book
+
+
+def _preferred(snapshot: Snapshot, book: Book, pending: PendingView) -> tuple[FlavorView, ...]:
+    """For each of its pod sets the flavor that it prefers of those it may get; () where there is
+    none any more, since its project has changed while it was checked."""
+    flavors = {flavor.id: flavor for flavor in snapshot.flavors}
+    options = Requests(flavors=flavors, book=book).of(pending).options
+    return options[0].flavors if options else ()
+
+
+def _amounts(
+    checked: Checked, flavors: Sequence[FlavorView], *, of: Literal["min_count", "count"]
+) -> Counter[str]:
+    """Thousandths of those `flavors`, one for each of its pod sets, by name."""
     found: Counter[str] = Counter()
-    own = Isolation(checked.project.least_isolation)
-    for pod_set in checked.specs[0].pod_sets:
-        least = stricter(own, pod_set.least_isolation)
-        flavors = (checked.flavors[name] for name in pod_set.accepted)
-        enough = (f for f in flavors if is_enough(given=f.isolation, least=least))
-        each = ((flavor.name, _pod_milli(pod_set, flavor)) for flavor in enough)
-        # What is checked gets one.
-        name, pod_milli = next((name, milli) for name, milli in each if milli is not None)
-        found[name] += getattr(pod_set, of) * pod_milli
+    for pod_set, flavor in zip(checked.specs[0].pod_sets, flavors, strict=False):
+        found[flavor.name] += getattr(pod_set, of) * (
+            admissibility.pod_milli(pod_set, flavor) or 0
+        )
     return found
 
 
-def _pod_milli(pod_set: PodSetSpec, flavor: FlavorView) -> int | None:
-    """Of the flavor in thousandths; None where its devices have less memory than is asked."""
-    if pod_set.gpu_memory_mib is None:
-        return pod_set.gpu_count * pod_set.gpu_milli or pod_set.cpu_milli
-    return portion_milli(gpu_memory_mib=pod_set.gpu_memory_mib, flavor=flavor)
-
-
 def _per_hour(amounts: Mapping[str, int], highest: Mapping[str, Decimal | None]) -> Decimal | None:
-    """None while anything of it has no price."""
+    """None while anything of it has no price, or it is nothing."""
+    if not amounts:
+        return None
     total = Decimal(0)
     for flavor, amount_milli in amounts.items():
         price = highest.get(flavor)
@@ -185,11 +196,7 @@ def _per_hour(amounts: Mapping[str, int], highest: Mapping[str, Decimal | None])
     return total
 
 
-def _needs(snapshot: Snapshot, checked: Checked, least: Mapping[str, int]) -> tuple[Need, ...]:
-    book = Book(cohorts=snapshot.cohorts, queues=snapshot.queues, flavors=snapshot.flavors)
-    for held in snapshot.holding:
-        for one in held.placements:
-            book.charge(project=held.project, flavor=one.flavor, amount_milli=one.amount_milli)
+def _needs(book: Book, checked: Checked, least: Mapping[str, int]) -> tuple[Need, ...]:
     project = ProjectId(str(checked.project.id))
     ids = {name: FlavorId(str(flavor.id)) for name, flavor in checked.flavors.items()}
     return tuple(

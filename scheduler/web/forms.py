@@ -26,9 +26,12 @@ POD_SET = "main"
 GB, MIB = 10**9, 2**20
 MAX_DEVICE_GB = 10**6
 """Makers count in powers of ten, and what is called 80 GB has no less than that."""
-SUMMED = ("project", "count", "gpus", "share_milli", "share_gb", "cpu", "limit", "limit_unit")
-"""The fields, next to the flavor, that the price follows from. Only these go into the address of
-the estimate, so that no command or environment ends in a log."""
+SUMMED = (
+    "project", "count", "gpus", "share_milli", "share_gb", "least_isolation", "cpu", "limit",
+    "limit_unit",
+)  # fmt: skip
+"""The fields, next to the flavor, that the estimate follows from. Only these go into its address,
+so that no command or environment ends in a log."""
 SIZED_BY = {
     FlavorKind.WHOLE: "gpus", FlavorKind.MIG: "gpus", FlavorKind.SHARE: "share_milli",
 }  # fmt: skip

@@ -52,7 +52,7 @@ class Sum:
     """What the form as it stands would hold and cost. Amounts in thousandths of the offer's unit.
 
     `most` is the price of the whole run-time limit, None without one or without a price. The
-    project accepts no less isolation than `accepted`.
+    project accepts no less isolation than `accepted`, and what is asked for no less than `asked`.
     """
 
     offer: Offer
@@ -62,6 +62,7 @@ class Sum:
     most: Decimal | None
     quota: Quota | None
     accepted: Isolation
+    asked: Isolation
 
     @property
     def refusal(self) -> str:
@@ -71,6 +72,11 @@ class Sum:
             return (
                 f"{name} isolates neighbours by {ISOLATED_BY[given]}, and the project accepts no"
                 f" less than {ISOLATED_BY[self.accepted]}: its owners may say that it does"
+            )
+        if not is_enough(given=given, least=self.asked):
+            return (
+                f"{name} isolates neighbours by {ISOLATED_BY[given]}, and no less than"
+                f" {ISOLATED_BY[self.asked]} is asked for"
             )
         if self.offer.kind == FlavorKind.SHARE and self.amount_milli > self.count * ONE_MILLI:
             return f"One GPU of {name} has {self.offer.memory_gib} GiB, which is less than asked"
@@ -254,7 +260,14 @@ def _sum(form: SubmitForm, values: QueryDict) -> Sum | None:
         most=per_hour * limit * unit_s / 3600 if per_hour is not None and limit else None,
         quota=_quota(form, offer, values.get("project", "")),
         accepted=form.accepted.get(values.get("project", ""), Isolation.NONE),
+        asked=_asked(values),
     )
+
+
+def _asked(values: QueryDict) -> Isolation:
+    """The least isolation that the form says, none for what is no isolation."""
+    said = values.get("least_isolation", "")
+    return Isolation(said) if said in Isolation else Isolation.NONE
 
 
 def _share_milli(values: QueryDict, offer: Offer) -> Decimal:

@@ -10,7 +10,9 @@ from rest_framework.test import APIClient
 
 from clusters.models import Flavor, FlavorKind, Isolation
 from controlplane.audit.models import AuditEvent
+from controlplane.kernel.errors import Problem
 from scheduler.models import PodSet
+from scheduler.services import admissibility
 from tenants.models import Project, Quota, User
 from tests import factories
 from tests.api.test_bad_input import refused
@@ -150,3 +152,27 @@ def test_what_a_mode_costs_is_of_the_share_that_is_given(
     assert Decimal(firm["most_per_hour"]) == 1
     [need] = firm["needs"]
     assert (need["flavor"], need["asked_milli"]) == ("t4.mps", 250)
+
+
+@pytest.mark.usefixtures("shares", "one_moment")
+def test_modes_are_compared_while_the_project_changes_what_it_accepts(
+    api: Api, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between two queries of one request, both ways."""
+    asked = body(cast, "t4.slot")
+    strict = Project.objects.filter(id=cast.detection.id)
+    real = admissibility.problems
+
+    def as_before(**told: Any) -> list[Problem]:  # Any: as `problems` is asked
+        strict.update(least_isolation="none")
+        found = real(**told)
+        strict.update(least_isolation="hardware")
+        return found
+
+    monkeypatch.setattr(admissibility, "problems", as_before)
+    strict.update(least_isolation="hardware")
+    answer = api(cast.ben).post("/api/v1/workloads/modes", asked, format="json")
+    assert answer.status_code == 200, answer.json()
+    firm = next(each for each in answer.json()["modes"] if each["mode"] == "non-preemptible")
+    assert (firm["most_per_hour"], firm["needs"]) == (None, [])
+    assert firm["reason"]["code"] == "isolation"

@@ -63,3 +63,16 @@ def test_the_form_says_before_that_the_project_does_not_accept_it(
     answer = browse(cast.ben).post(URL, form(cast, flavor=shared, share_milli="250", gpus=""))
     assert answer.status_code == 422
     assert "the project accepts no less than hardware" in answer.content.decode()
+
+
+def test_the_form_says_before_that_more_isolation_is_asked_for_than_it_gives(
+    browse: Browse, cast: Cast, shared: str
+) -> None:
+    whole = browse(cast.ben).get(URL)
+    assert "data-sum" in whole.context["form"]["least_isolation"].as_widget()
+    asked = form(cast, flavor=shared, least_isolation="memory") | {"part": "estimate"}
+    told = browse(cast.ben).get(URL, asked, headers=HTMX).content.decode()
+    assert "by nothing, and no less than memory limits alone is asked for" in told
+    for enough in ("none", "glass"):
+        answer = browse(cast.ben).get(URL, asked | {"least_isolation": enough}, headers=HTMX)
+        assert "is asked for" not in answer.content.decode()
