@@ -6,7 +6,7 @@ from typing import Any
 from django.core.validators import RegexValidator
 from rest_framework import serializers
 
-from clusters.models import ClusterState, DeviceMode, FlavorKind, Isolation, Placing
+from clusters.models import VENDORS, ClusterState, DeviceMode, FlavorKind, Isolation, Placing
 from clusters.services import clusters, flavors
 from controlplane.api.fields import Id, Integer, QueueStateIn, StrictSerializer, Text
 from controlplane.kernel.queues import QueueState
@@ -114,6 +114,10 @@ class FlavorOut(serializers.Serializer[Rows]):
     kind = serializers.ChoiceField(choices=FLAVOR_KINDS)
     model = serializers.CharField(allow_blank=True)
     profile = serializers.CharField(allow_blank=True)
+    vendor = serializers.CharField(
+        allow_blank=True,
+        help_text=f"Who makes its devices: {', '.join(VENDORS)}; empty where nothing tells.",
+    )
     isolation = serializers.ChoiceField(choices=Isolation.values)
     memory_mib = serializers.IntegerField()
     placing = serializers.ChoiceField(choices=Placing.values)

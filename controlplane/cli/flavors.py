@@ -7,6 +7,10 @@ import click
 
 from controlplane.cli.manifest import Manifest
 from controlplane.cli.quantities import quantity
+from scheduler.core.snapshot import Isolation
+
+ISOLATIONS = tuple(each.value for each in Isolation if each is not Isolation.NONE)
+"""What may be asked to keep neighbours apart; nothing is asked by saying nothing."""
 
 type Row = Mapping[str, Any]  # Any: a flavor as the API gives it
 
@@ -16,19 +20,25 @@ def choose(
 ) -> list[str]:
     """The names of `wanted`, or of every known flavor that the manifest's resource means: shares
     where it asks for memory of a GPU `by_memory`, for which slices and whole GPUs may be wanted.
+    Of another maker than the resource's is none.
 
     Raises click.UsageError when a wanted one is unknown or means something else, or none is left.
     """
     kind = ("mig" if read.profile else "whole") if read.gpus else "cpu"
-    kinds, asked = {kind}, "whole GPUs" if read.gpus else "CPU work"
+    kinds, asked = {kind}, f"whole GPUs of {read.maker}" if read.gpus else "CPU work"
     if read.profile:
         asked = f"MIG {read.profile}"
     elif by_memory:
-        kinds, asked = {"share", "mig", "whole"} if wanted else {"share"}, "memory of a GPU"
+        kinds, asked = (
+            {"share", "mig", "whole"} if wanted else {"share"},
+            f"memory of a GPU of {read.maker}",
+        )
     fitting = sorted(
         row["name"]
         for row in known
-        if row["kind"] in kinds and (by_memory or row["profile"] == read.profile)
+        if row["kind"] in kinds
+        and (by_memory or row["profile"] == read.profile)
+        and row.get("vendor", "") in {read.maker, ""}  # an older server does not tell
     )
     if not fitting:
         raise click.UsageError(
@@ -71,7 +81,7 @@ def gpu_memory_mib(read: Manifest, asked_mib: int | None) -> int | None:
     if asked_mib is not None and (read.profile or read.gpus != 1):
         asked = f"MIG {read.profile}" if read.profile else f"{read.gpus} GPUs"
         raise click.UsageError(
-            f"The manifest asks for {asked}: memory of a GPU goes with nvidia.com/gpu: 1."
+            f"The manifest asks for {asked}: memory of a GPU goes with one, as nvidia.com/gpu: 1."
         )
     return asked_mib
 
@@ -80,7 +90,7 @@ def wish(
     read: Manifest, least_memory_mib: int | None, vendors: Sequence[str]
 ) -> dict[str, object] | None:
     """What is asked for by what it has; None when nothing is. Raises click.UsageError where the
-    manifest asks for no whole GPUs."""
+    manifest asks for no whole GPUs, or for those of another maker."""
     if least_memory_mib is None and not vendors:
         return None
     if read.profile or not read.gpus:
@@ -88,4 +98,9 @@ def wish(
         raise click.UsageError(
             f"The manifest asks for {asked}: --least-gpu-memory and --vendor are for whole GPUs."
         )
-    return {"least_memory_mib": least_memory_mib or 0, "vendors": list(vendors)}
+    for vendor in vendors:
+        if vendor != read.maker:
+            raise click.UsageError(
+                f"The manifest asks for GPUs of {read.maker}: --vendor {vendor} makes none."
+            )
+    return {"least_memory_mib": least_memory_mib or 0, "vendors": [read.maker]}

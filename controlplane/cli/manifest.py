@@ -23,7 +23,14 @@ RESERVED_ENV = frozenset(
     {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "BERTH_MIN_PODS", "BERTH_MAX_PODS"}
 )
 """As scheduler.web.submission; a test holds the two together."""
-_GPU = "nvidia.com/gpu"
+MAKERS = {
+    "nvidia.com/gpu": "nvidia",
+    "amd.com/gpu": "amd",
+    "gpu.intel.com/xe": "intel",
+    "gpu.intel.com/i915": "intel",
+}
+"""Of whole GPUs, by resource. As the Kubernetes adapter asks for them; a test holds the two
+together."""
 _GPU_MEMORY = "nvidia.com/gpumem"
 """HAMi's, in MiB of each GPU."""
 _SIZES = (("cpu_milli", "cpu"), ("memory_mib", "memory"), ("gpu_memory_mib", _GPU_MEMORY))
@@ -44,7 +51,7 @@ type Amounts = dict[str, tuple[Node, Fraction | None]]
 @dataclass(frozen=True, slots=True)
 class Manifest:
     """`body` is a submission but for its project and flavors. `profile` is the MIG profile that it
-    asks for, "" for whole GPUs; it says nothing when `gpus`, a pod's, is 0.
+    asks for, "" for whole GPUs; it says nothing when `gpus`, a pod's, is 0. `maker` is the GPUs'.
 
     `places` are the lines and fields that parts of the body come from, by JSON pointer; `notes`
     say, by line, what is taken but means less than it would to Kubernetes.
@@ -53,6 +60,7 @@ class Manifest:
     body: dict[str, Any]  # Any: JSON values
     profile: str
     gpus: int
+    maker: str = ""
     places: Mapping[str, str] = field(default_factory=dict, compare=False)
     notes: tuple[str, ...] = ()
 
@@ -188,7 +196,7 @@ class _Reader(Reader):
             return None
         for extra in containers.value[1:]:
             self.refuse(extra, "a second container: only one a pod is accepted")
-        pod_set, profile = self.container(containers.value[0])
+        pod_set, profile, maker = self.container(containers.value[0])
         body: dict[str, Any] = {
             "name": name,
             "pod_sets": [{"name": "main", "count": count} | pod_set],
@@ -201,10 +209,11 @@ class _Reader(Reader):
             body["grace_s"] = grace_s
         if priority is not None:
             body["priority_class"] = priority.value
-        return Manifest(body, profile, pod_set["gpu_count"], self.places, tuple(self.notes))
+        gpus = pod_set["gpu_count"]
+        return Manifest(body, profile, gpus, maker, self.places, tuple(self.notes))
 
-    def container(self, node: Node) -> tuple[dict[str, Any], str]:  # Any: JSON values
-        """A pod set without name, count and flavors, and the MIG profile."""
+    def container(self, node: Node) -> tuple[dict[str, Any], str, str]:  # Any: JSON values
+        """A pod set without name, count and flavors, the MIG profile, and who made the GPUs."""
         fields = self.fields(node, refusals.CONTAINER_TAKEN, refusals.CONTAINER)
         self.text(fields.get("name"), missing=node, name="name")
         pod_set: dict[str, Any] = {
@@ -219,8 +228,8 @@ class _Reader(Reader):
                 self.comes_from(f"{_POD_SET}/{key}", fields[key])
         if "env" in fields:
             pod_set["env"] = self.env(fields["env"])
-        amounts, profile = self.resources(fields.get("resources"), node)
-        return pod_set | amounts, profile
+        amounts, profile, maker = self.resources(fields.get("resources"), node)
+        return pod_set | amounts, profile, maker
 
     def env(self, node: Node) -> dict[str, str]:
         values: dict[str, str] = {}
@@ -241,7 +250,7 @@ class _Reader(Reader):
             self.comes_from(f"{_POD_SET}/env/{_escape(name)}", item)
         return values
 
-    def resources(self, node: Node | None, container: Node) -> tuple[dict[str, int], str]:
+    def resources(self, node: Node | None, container: Node) -> tuple[dict[str, int], str, str]:
         fields = self.fields(node, {"limits", "requests"}, refusals.RESOURCES)
         limits = self.amounts(fields.get("limits"))
         requests = self.amounts(fields.get("requests"))
@@ -249,7 +258,7 @@ class _Reader(Reader):
             known = name in limits
             if amount is not None and (not known or limits[name][1] not in (amount, None)):
                 self.refuse(at, "a request has to equal its limit")
-        wished = [name for name in limits if name == _GPU or _MIG.fullmatch(name)]
+        wished = [name for name in limits if name in MAKERS or _MIG.fullmatch(name)]
         for name, (at, amount) in limits.items():
             if name not in {"cpu", "memory", _GPU_MEMORY, *wished} and amount is not None:
                 self.refuse(at, refusals.RESOURCE)
@@ -260,9 +269,10 @@ class _Reader(Reader):
             for name in ("cpu", "memory"):
                 if name not in limits:
                     self.refuse(node or container, "this limit is required", _path(node, name))
-        gpus, profile = 0, ""
+        gpus, profile, maker = 0, "", ""
         if wished:
             gpus = self.gpus(*limits[wished[0]])
+            maker = MAKERS.get(wished[0], "nvidia")
             mig = _MIG.fullmatch(wished[0])
             # The device plugin writes "1g.10gb+me" as mig-1g.10gb.me.
             profile = mig.group(1).replace(".me", "+me") if mig else ""
@@ -274,6 +284,10 @@ class _Reader(Reader):
             "gpu_count": gpus,
         }
         if _GPU_MEMORY in limits:
+            if maker not in ("", "nvidia"):
+                self.refuse(
+                    limits[_GPU_MEMORY][0], "it goes with nvidia.com/gpu; say --gpu-memory"
+                )
             most = specs.MAX_DEVICE_MIB
             sizes["gpu_memory_mib"] = self.size(limits, _GPU_MEMORY, ceil, most, f"{most} (MiB)")
         for key, name in _SIZES:
@@ -283,7 +297,7 @@ class _Reader(Reader):
             # What the hardware or the quota can't give is asked for here.
             for pointer in ("/pod_sets", f"{_POD_SET}/gpu_count", f"{_POD_SET}/flavors"):
                 self.comes_from(pointer, limits[name][0])
-        return sizes, profile
+        return sizes, profile, maker
 
     def gpus(self, node: Node, amount: Fraction | None) -> int:
         if amount is None:

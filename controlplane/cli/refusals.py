@@ -2,13 +2,15 @@
 
 UNKNOWN = "Berth does not accept this field"
 RESOURCE = (
-    "only cpu, memory, nvidia.com/gpu, nvidia.com/gpumem and nvidia.com/mig-<profile> are accepted"
+    "only cpu, memory, nvidia.com/gpu, nvidia.com/gpumem, nvidia.com/mig-<profile>, amd.com/gpu,"
+    " gpu.intel.com/xe and gpu.intel.com/i915 are accepted"
 )
 _PLACEMENT = "where pods run is Berth's decision; narrow it with --cluster or --flavor"
 _IDENTITY = "pods run without rights in the cluster's API"
 _NODE = "it would reach the node, or its neighbours"
 _KEPT = "Berth keeps no such object; leave it out"
 _STORAGE = "volumes are not accepted"
+_CLAIMS = "say nvidia.com/gpu, nvidia.com/mig-<profile>, amd.com/gpu or gpu.intel.com/xe"
 _SERVICE = "workloads run to their end; they serve nothing"
 
 TOP = {"status": "a manifest to submit has no status"}
@@ -58,7 +60,7 @@ POD = {
     "priority": "say priorityClassName",
     "preemptionPolicy": "say --not-preemptible",
     "runtimeClassName": _NODE,
-    "resourceClaims": "say nvidia.com/gpu or nvidia.com/mig-<profile>",
+    "resourceClaims": _CLAIMS,
     "serviceAccount": _IDENTITY,
     "serviceAccountName": _IDENTITY,
     "automountServiceAccountToken": _IDENTITY,
@@ -94,7 +96,7 @@ CONTAINER = {
     "resizePolicy": UNKNOWN,
 }
 ENV = {"valueFrom": "only plain values: say name and value"}
-RESOURCES = {"claims": "say nvidia.com/gpu or nvidia.com/mig-<profile>"}
+RESOURCES = {"claims": _CLAIMS}
 
 OPENED = {"volumes", "securityContext"}
 """Refused fields whose parts are named too."""

@@ -14,7 +14,7 @@ from controlplane.cli import arrays, explanation, manifest, together
 from controlplane.cli.arrays import Named
 from controlplane.cli.client import Client, SaidNo
 from controlplane.cli.document import MAX_BYTES, Refused
-from controlplane.cli.flavors import Memory, choose, gpu_memory_mib, wish
+from controlplane.cli.flavors import ISOLATIONS, Memory, choose, gpu_memory_mib, wish
 from controlplane.cli.gates import Declared
 from controlplane.cli.login import client_for
 from scheduler.services import specs
@@ -58,6 +58,10 @@ def remote[**P, R](
 @click.option(
     "--gpu-memory", type=Memory(rounds_up=True), metavar="SIZE",
     help="The least share of one GPU that has so much, as 10GB.",
+)  # fmt: skip
+@click.option(
+    "--least-isolation", type=click.Choice(ISOLATIONS),
+    help="No flavor that keeps those who share a GPU less apart.",
 )  # fmt: skip
 @click.option("--cluster", "clusters", multiple=True, help="Accepted cluster; any when left out.")
 @click.option("--within", metavar="LEVEL", help="All pods in one such domain, as rack, or wait.")
@@ -104,6 +108,7 @@ def submit(
     least_memory: int | None,
     vendors: tuple[str, ...],
     gpu_memory: int | None,
+    least_isolation: str | None,
     clusters: tuple[str, ...],
     within: str | None,
     near: str | None,
@@ -143,6 +148,8 @@ def submit(
         body["pod_sets"][0]["flavors"] = choose(read, known, flavors, by_memory=by_memory)
     if asked_mib is not None:
         body["pod_sets"][0]["gpu_memory_mib"] = asked_mib
+    if least_isolation:
+        body["pod_sets"][0]["least_isolation"] = least_isolation
     if wished is not None:
         body["pod_sets"][0]["wish"] = wished
     if clusters:
@@ -172,6 +179,7 @@ def submit(
         "/project": "--project",
         "/clusters": "--cluster",
         "/gates": "--gate",
+        f"{_POD_SET}/least_isolation": "--least-isolation",
         **arrays.OPTIONS,
         **bound,
     }

@@ -5,10 +5,12 @@ from typing import Any
 import pytest
 import yaml
 
+from clusters.adapters.kubernetes.names import AMD_GPU, GPU, INTEL_GPUS
+from clusters.models import VENDORS
 from controlplane.cli import manifest
 from controlplane.cli.document import Refused
 from controlplane.cli.flavors import choose
-from controlplane.cli.manifest import RESERVED_ENV, Manifest
+from controlplane.cli.manifest import MAKERS, RESERVED_ENV, Manifest
 from scheduler.core.failures import FailureClass
 from scheduler.services.specs import PRIORITY_CLASSES
 from scheduler.web import submission
@@ -111,6 +113,7 @@ def test_a_job_becomes_a_gang() -> None:
         },
         profile="",
         gpus=8,
+        maker="nvidia",
     )
 
 
@@ -218,6 +221,12 @@ def changed(old: str, new: str, text: str = POD) -> list[str]:
         ("nvidia.com/mig-1g.10gb: 1\n    ", "amd.com/gpu: 1\n    ", "a request has to equal"),
         ("memory: 2Gi", "memory: 2Gi\n        nvidia.com/gpu: 1", "a second kind of GPU"),
         ("memory: 2Gi", "memory: 2Gi\n        nvidia.com/gpu.shared: 1", "only cpu, memory"),
+        (
+            "memory: 2Gi",
+            "memory: 2Gi\n        gpu.intel.com/millicores: 1",
+            "gpu.intel.com/xe and",
+        ),
+        ("memory: 2Gi", "memory: 2Gi\n        amd.com/gpu: 1", "a second kind of GPU"),
         ("memory: 2Gi", "memory: -2Gi", "out of range: more than 0 and at most 64Ti"),
         ("cpu: 500m", 'cpu: "0"', "out of range: more than 0 and at most 4096"),
         ("nvidia.com/mig-1g.10gb: 1\n      l", "nvidia.com/gpu: 1\n      l", "has to equal"),
@@ -324,3 +333,13 @@ def test_named_flavors_keep_their_order_and_have_to_fit() -> None:
         choose(read(POD), FLAVORS, ("h100",))
     with pytest.raises(Exception, match="no such flavor"):
         choose(read(POD), FLAVORS[:2], ())
+
+
+def test_whole_gpus_are_asked_for_as_the_clusters_offer_them() -> None:
+    assert set(MAKERS) == {GPU, AMD_GPU, *INTEL_GPUS}
+    assert set(MAKERS.values()) == set(VENDORS)
+
+
+def test_memory_of_anothers_gpu_is_no_resource() -> None:
+    text = POD.replace("nvidia.com/mig-1g.10gb: 1", "amd.com/gpu: 1\n        nvidia.com/gpumem: 9")
+    assert "it goes with nvidia.com/gpu; say" in "".join(refusals(text))

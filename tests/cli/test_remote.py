@@ -84,8 +84,51 @@ def test_memory_of_several_gpus_is_refused(berth: Berth) -> None:
     asked = ("submit", "-f", "-", "--project", "detection", "--gpu-memory", "10GB")
     done = berth(*asked, text_in=JOB)
     assert done.exit_code == 2
-    assert "memory of a GPU goes with nvidia.com/gpu: 1" in done.output
+    assert "memory of a GPU goes with one, as nvidia.com/gpu: 1" in done.output
     assert not Workload.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("resource", "flavor", "model"),
+    [
+        ("amd.com/gpu", "mi300x", "AMD Instinct MI300X"),
+        ("gpu.intel.com/xe", "max1550", "Intel Data Center GPU Max 1550"),
+        ("gpu.intel.com/i915", "max1550", "Intel Data Center GPU Max 1550"),
+    ],
+)
+def test_a_gpu_of_another_maker_is_asked_for_by_its_resource(
+    berth: Berth, cast: Cast, resource: str, flavor: str, model: str
+) -> None:
+    made = factories.flavor(flavor, model=model)
+    factories.quota(cast.detection, made)
+    factories.node(Cluster.objects.order_by("name")[0], "other", gpus=8, model=model)
+    asked = ("submit", "-f", "-", "--project", "detection")
+    text = POD.replace("nvidia.com/mig-1g.10gb", resource)
+    done = berth(*asked, text_in=text)
+    assert done.exit_code == 0, done.output
+    pod_set = Workload.objects.get().pod_sets.get()
+    assert (pod_set.gpu_count, pod_set.gpu_milli) == (1, 1000)
+    assert [each.flavor.name for each in pod_set.accepted.all()] == [flavor]
+    told = berth(*asked, "--least-gpu-memory", "1GB", "--print", text_in=text).output
+    maker = "amd" if "amd" in resource else "intel"
+    assert json.loads(told[told.index("{") :])["pod_sets"][0]["wish"]["vendors"] == [maker]
+    done = berth(*asked, "--flavor", "h100-80gb", text_in=text)
+    assert done.exit_code == 2
+    assert f"asks for whole GPUs of {maker}, which --flavor h100-80gb is not" in done.output
+    done = berth(*asked, "--vendor", "nvidia", text_in=text)
+    assert f"asks for GPUs of {maker}: --vendor nvidia makes none" in done.output
+    done = berth(*asked, "--flavor", flavor, text_in=POD.replace("mig-1g.10gb", "gpu"))
+    assert f"asks for whole GPUs of nvidia, which --flavor {flavor} is not" in done.output
+
+
+def test_it_asks_for_isolation_between_neighbours(berth: Berth) -> None:
+    asked = ("submit", "-f", "-", "--project", "detection", "--least-isolation")
+    told = berth(*asked, "memory", "--print", text_in=JOB).output
+    assert json.loads(told)["pod_sets"][0]["least_isolation"] == "memory"
+    assert berth(*asked, "hardware", text_in=JOB).exit_code == 0
+    assert Workload.objects.get().pod_sets.get().least_isolation == "hardware"
+    done = berth(*asked, "none", text_in=JOB)
+    assert (done.exit_code, "'memory', 'hardware'" in done.output) == (2, True)
 
 
 def test_a_dry_run_says_where_it_would_start_and_submits_nothing(berth: Berth) -> None:
