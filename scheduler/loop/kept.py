@@ -17,9 +17,15 @@ from scheduler.core.plan import Keep
 LONGEST_S = 60
 """Cycles follow each other every few seconds while anything waits."""
 
+# Rows are locked by workload, and only then made: two processes that count wait for each other and
+# don't block each other.
 _COUNT = """
 WITH kept (id, workload_id, idle_milli) AS (
     SELECT * FROM unnest(%(ids)s::uuid[], %(workloads)s::uuid[], %(idle_milli)s::bigint[])
+), due AS (
+    SELECT id FROM scheduler_keptroom
+    WHERE idle_milli > 0 OR workload_id IN (SELECT workload_id FROM kept)
+    ORDER BY workload_id FOR NO KEY UPDATE
 ), counted AS (
     UPDATE scheduler_keptroom r SET
         idle_milli_s = r.idle_milli_s + r.idle_milli * least(%(longest_s)s * 1000, greatest(
@@ -27,11 +33,12 @@ WITH kept (id, workload_id, idle_milli) AS (
         idle_milli = coalesce((SELECT k.idle_milli FROM kept k
                                WHERE k.workload_id = r.workload_id), 0),
         counted_at = %(at)s
-    WHERE r.idle_milli > 0 OR r.workload_id IN (SELECT workload_id FROM kept)
+    FROM due WHERE r.id = due.id
     RETURNING r.workload_id)
 INSERT INTO scheduler_keptroom (id, workload_id, counted_at, idle_milli, idle_milli_s)
 SELECT id, workload_id, %(at)s, idle_milli, 0 FROM kept
 WHERE workload_id NOT IN (SELECT workload_id FROM counted)
+ORDER BY workload_id
 ON CONFLICT (workload_id) DO NOTHING  -- another process has counted it this moment
 """
 

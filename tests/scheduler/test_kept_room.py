@@ -1,20 +1,23 @@
 """Room that the loop keeps for who has waited long, and how that is told."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from django.db import connection, transaction
 from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
 from controlplane import health
 from controlplane.kernel import clock
-from scheduler.loop import run
+from scheduler.loop import kept, run
 from scheduler.models import KeptRoom, Workload
 from scheduler.selectors import policy
 from tenants.models import Quota, Role
 from tests import factories
 from tests.factories import AT
+from tests.scheduler.locks import LIMIT_S, until_somebody_waits
 from tests.scheduler.stage import Stage
 
 LONG_AGO = AT - timedelta(seconds=1800)
@@ -52,9 +55,9 @@ def test_what_could_delay_it_does_not_go_ahead(crowded: Stage) -> None:
     record = run.run_cycle(at=AT)
     assert record is not None
     assert codes() == {"waits": "room-kept", "late": "kept-for-others"}
-    [(kept, starts_at, idle_milli)] = record.plan["keeps"]
+    [(whom, starts_at, idle_milli)] = record.plan["keeps"]
     waits = Workload.objects.get(name="waits")
-    assert (kept, starts_at) == (str(waits.id), int(AT.timestamp()) + 3600)
+    assert (whom, starts_at) == (str(waits.id), int(AT.timestamp()) + 3600)
     assert idle_milli == 8000
     assert idle() == 8
     assert "the last of them is free in 60 min" in str((waits.reason or {})["text"])
@@ -91,6 +94,33 @@ def test_a_clock_that_goes_faster_counts_its_own_seconds(crowded: Stage) -> None
     for after_s in (0, 600):
         run.run_cycle(at=AT + timedelta(seconds=after_s), speed=10.0)
     assert counted() == 4800
+
+
+def test_two_that_count_lock_the_rows_in_one_order(committed: Stage) -> None:
+    """Who waits for the first row holds none of the others."""
+    rooms = [
+        KeptRoom.objects.create(
+            workload=committed.submit(name), counted_at=AT, idle_milli=1000, idle_milli_s=0
+        )
+        for name in ("first", "second", "third")
+    ]
+    KeptRoom.objects.filter(id=rooms[0].id).update(idle_milli=2000)  # stored behind the others
+
+    def beside() -> None:
+        try:
+            kept.count(keeps=(), at=AT + timedelta(seconds=5))
+        finally:
+            connection.close()
+
+    rows = KeptRoom.objects.select_for_update(nowait=True)
+    with ThreadPoolExecutor(1) as threads:
+        with transaction.atomic():
+            rows.get(id=rooms[0].id)
+            other = threads.submit(beside)
+            until_somebody_waits()
+            assert len(rows.filter(id__in=[room.id for room in rooms[1:]])) == 2
+        other.result(LIMIT_S)
+    assert counted() == 20
 
 
 def test_what_is_kept_no_more_is_counted_until_then(crowded: Stage) -> None:
