@@ -36,6 +36,7 @@ from scheduler.core.sweep.state import Unfit
 from scheduler.core.world import World
 from tests.bench.fleet import fleet
 from tests.bench.scale import later, running
+from tests.core.accepted import accepting, closed
 from tests.core.build import FLAVORS, job, node, pods, queue, runs, snapshot
 from tests.core.corrupt import corrupted
 from tests.core.fleets import shuffled, snapshots
@@ -46,7 +47,7 @@ ALL = Policy(max_admits=10**9)
 
 def after(of: Snapshot, pick: Random) -> Snapshot:
     """A snapshot that shares most of its objects with `of`, sound or not."""
-    match pick.randrange(6):
+    match pick.randrange(7):
         case 0:
             return running(of, plan(of, ALL))
         case 1:
@@ -57,6 +58,8 @@ def after(of: Snapshot, pick: Random) -> Snapshot:
             return ruled(of, pick)
         case 4:
             return reordered(pick, of)
+        case 5:
+            return closed(pick, accepting(pick, of))
         case _:
             return corrupted(of, pick, pick.randint(1, 2))
 
