@@ -41,7 +41,7 @@ app.conf.beat_schedule = {
     "meter": _tick("scheduler.meter", settings.BERTH_METER_S),
     "forecast": _tick("scheduler.forecast", settings.BERTH_FORECAST_S),
     "check invariants": _tick("scheduler.check_invariants", settings.BERTH_INVARIANTS_S),
-    "refresh wishes": _tick("scheduler.refresh_wishes", 30),
+    "refresh wishes": _tick(hints.WISHES, 30),
     "measure use": _tick(hints.MEASURE, settings.BERTH_USE_S),
     "watch clusters": _tick("scheduler.check_clusters", 15),
     "watch starts": _tick("scheduler.check_starts", 30),

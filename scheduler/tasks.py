@@ -149,9 +149,11 @@ def forecast(**_: Any) -> None:  # Any: as above
     forecaster.run(at=clock.now())
 
 
-@shared_task(name="scheduler.refresh_wishes")
+@shared_task(name=hints.WISHES)
 def refresh_wishes(**_: Any) -> None:  # Any: as above
-    """Let what waits accept the flavors that have its wish by now."""
+    """Let what waits accept the flavors that have its wish, and that its project prefers, by
+    now."""
+    hints.taken(hints.WISHES)
     wishes.refresh(at=clock.now())
 
 

@@ -58,6 +58,12 @@ class StandingGatePage(ReadOnly):
     list_filter = ("kind",)
 
 
+@admin.register(models.PreferredFlavor)
+class PreferredFlavorPage(ReadOnly):
+    list_display = ("project", "position", "flavor")
+    list_select_related = ("project", "flavor")
+
+
 @admin.register(models.Member)
 class MemberPage(ReadOnly):
     list_display = ("user", "role", "tenant", "project")

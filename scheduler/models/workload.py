@@ -211,6 +211,9 @@ class PodSet(Row):
     With `least_memory_mib` it has a wish: whole devices with so much, 0 any, of one of `vendors`,
     () any. The flavors that have it are accepted behind those that were named.
 
+    With `as_preferred` neither flavors nor a wish were said: it accepts, of those its project
+    prefers, those that go with what it asks for.
+
     With `gpu_memory_mib` each pod gets the least part of one device, of each flavor another, that
     has that memory. No flavor will do that isolates less than `least_isolation`.
 
@@ -238,6 +241,7 @@ class PodSet(Row):
     env = models.JSONField(default=dict)
     least_memory_mib = models.BigIntegerField(null=True, blank=True)
     vendors = ArrayField(models.CharField(max_length=10), default=list, db_default=[], blank=True)
+    as_preferred = models.BooleanField(default=False, db_default=False)
     gpu_memory_mib = models.BigIntegerField(null=True, blank=True)
     least_isolation = models.CharField(
         max_length=8, choices=Isolation, default=Isolation.NONE, db_default=Isolation.NONE
@@ -278,6 +282,10 @@ class PodSet(Row):
                 name="pod_set_wish_of_whole_devices",
             ),
             models.CheckConstraint(
+                condition=Q(as_preferred=False) | Q(least_memory_mib__isnull=True),
+                name="pod_set_wishes_or_as_preferred",
+            ),
+            models.CheckConstraint(
                 condition=Q(gpu_memory_mib__isnull=True)
                 | Q(
                     gpu_memory_mib__gte=1,
@@ -310,8 +318,8 @@ class PodSet(Row):
             ),
             models.Index(
                 fields=["workload"],
-                condition=Q(least_memory_mib__isnull=False),
-                name="pod_set_wish",
+                condition=Q(least_memory_mib__isnull=False) | Q(as_preferred=True),
+                name="pod_set_unnamed",
             ),
         ]
 
@@ -320,7 +328,8 @@ class PodSet(Row):
 
 
 class PodSetFlavor(Row):
-    """A flavor that a pod set accepts, in order; `wished`: not by name, but for what it has."""
+    """A flavor that a pod set accepts, in order; `wished`: not by name, but for what it has, or
+    as its project prefers it."""
 
     pod_set = models.ForeignKey(
         PodSet,

@@ -37,7 +37,7 @@ BASES: Mapping[str, str] = {
 @dataclass(frozen=True, slots=True)
 class Asked:
     """One pod set in a line. `flavors` are names in the order of acceptance, those that have what
-    is wished behind the others."""
+    is wished behind the others; `as_preferred`, what the project prefers."""
 
     count: int
     min_count: int
@@ -49,6 +49,7 @@ class Asked:
     least_memory_mib: int | None = None
     vendors: tuple[str, ...] = ()
     gpu_memory_mib: int | None = None
+    as_preferred: bool = False
 
     @property
     def wish(self) -> str:
@@ -275,6 +276,7 @@ def asked(workloads: Iterable[UUID]) -> Mapping[UUID, tuple[Asked, ...]]:
                 least_memory_mib=one.least_memory_mib,
                 vendors=tuple(one.vendors),
                 gpu_memory_mib=one.gpu_memory_mib,
+                as_preferred=one.as_preferred,
             )
         )
     return {workload: tuple(listed) for workload, listed in found.items()}

@@ -87,7 +87,7 @@ def _field_at_fault(spec: WorkloadSpec, reason: Reason, flavors: Mapping[str, Fl
     }.get(reason.code, 0)
     if not most:
         if name in asked.wished:
-            return f"/pod_sets/{position}/wish"
+            return f"/pod_sets/{position}/{'flavors' if asked.as_preferred else 'wish'}"
         return f"/pod_sets/{position}/flavors/{asked.flavors.index(name)}"
     field = "count" if asked.min_count == asked.count else "min_count"
     if "binds" in numbers:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from scheduler.core.failures import RETRIES, Retries
-from scheduler.core.snapshot import Isolation, SetTopologyView, TopologyView
+from scheduler.core.snapshot import FlavorKind, Isolation, SetTopologyView, TopologyView
+from scheduler.core.units import ONE_MILLI
 from tenants.gating import GateSpec
 
 PRIORITY_CLASSES: Mapping[str, int] = {"low": -100, "normal": 0, "high": 100, "urgent": 200}
@@ -45,8 +46,8 @@ class PodSetSpec:
 
     With `gpu_memory_mib` a pod gets the least part of one device that has it. No flavor will do
     that isolates less than `least_isolation`.
-    With a `wish`, `wished` are the names of those that have it, behind the others: found when the
-    submission is checked.
+    With a `wish`, `wished` are the names of those that have it, behind the others, and without
+    either those that the project prefers: found when the submission is checked.
     """
 
     name: str
@@ -71,6 +72,27 @@ class PodSetSpec:
     def accepted(self) -> tuple[str, ...]:
         """In order: those that were named, then those that have what is wished."""
         return self.flavors + self.wished
+
+    @property
+    def as_preferred(self) -> bool:
+        """Whether it accepts what its project prefers, for want of its own word."""
+        return not self.flavors and self.wish is None
+
+    @property
+    def kind(self) -> FlavorKind:
+        return kind_asked(
+            gpu_count=self.gpu_count,
+            gpu_milli=self.gpu_milli,
+            gpu_memory_mib=self.gpu_memory_mib,
+        )
+
+
+def kind_asked(*, gpu_count: int, gpu_milli: int, gpu_memory_mib: int | None) -> FlavorKind:
+    """Of what flavors such pods get that name none. A slice is asked for by name alone."""
+    if not gpu_count:
+        return FlavorKind.CPU
+    is_part = gpu_milli != ONE_MILLI or gpu_memory_mib is not None
+    return FlavorKind.SHARE if is_part else FlavorKind.WHOLE
 
 
 ON_UNMET: tuple[str, ...] = ("cancel", "hold")

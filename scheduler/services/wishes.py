@@ -1,8 +1,10 @@
-"""Which flavors have what a pod set wishes of a device: found when it is submitted, and again when
-flavors or prices have changed, so that what waits may use what came later (ADR 0039)."""
+"""Which flavors a pod set accepts without naming them: those that have what it wishes of a device,
+or, where it says neither, those that its project prefers. Found when it is submitted, and again
+when flavors, prices or what is preferred have changed, so that what waits may use what came later
+(ADRs 0039 and 0064)."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
@@ -14,32 +16,79 @@ from clusters.models import Flavor, FlavorKind
 from controlplane.kernel import bulk, hints
 from controlplane.kernel.errors import Problem
 from controlplane.kernel.ids import uuid7
+from scheduler.core.lifecycle import State
 from scheduler.models import PodSetFlavor, Workload
-from scheduler.services.specs import WishSpec, WorkloadSpec
-from tenants.selectors import prices
+from scheduler.services.specs import PodSetSpec, WishSpec, WorkloadSpec, kind_asked
+from tenants.models import Project
+from tenants.selectors import preferred, prices
 
 MIB_A_GIB = 1024
+KINDS: Mapping[FlavorKind, str] = {
+    FlavorKind.WHOLE: "whole GPUs",
+    FlavorKind.SHARE: "shares of a GPU",
+    FlavorKind.CPU: "CPU cores",
+}
+"""What pods ask for that name no flavor, in words."""
 
 
-def widened(*, specs: Sequence[WorkloadSpec], at: datetime) -> Sequence[WorkloadSpec]:
-    """The specs with `wished`, at the prices of the moment. No query when nothing is wished."""
-    if not any(pod_set.wish for spec in specs for pod_set in spec.pod_sets):
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """All flavors, the lowest price of each in any cluster, and what projects prefer, in order."""
+
+    flavors: Sequence[Flavor]
+    cheapest: Mapping[UUID, Decimal]
+    preferred: Mapping[UUID, Sequence[UUID]]
+
+    def having(self, wish: WishSpec, *, project: UUID) -> list[Flavor]:
+        """Whole devices that have it: first those that the project prefers, in its order, then the
+        smallest, then the cheapest, those without a price last, then by name.
+
+        In whole GiB, for models of one size report a few MiB more or less: 81,559 and 81,920.
+        """
+        order = self.preferred[project]
+
+        def key(flavor: Flavor) -> tuple[int, int, Decimal, str]:
+            place = order.index(flavor.id) if flavor.id in order else len(order)
+            price = self.cheapest.get(flavor.id, Decimal("Infinity"))
+            return place, -(-flavor.memory_mib // MIB_A_GIB), price, flavor.name
+
+        return sorted(
+            (
+                flavor
+                for flavor in self.flavors
+                if flavor.kind == FlavorKind.WHOLE
+                and flavor.memory_mib >= wish.least_memory_mib
+                and (not wish.vendors or flavor.vendor in wish.vendors)
+            ),
+            key=key,
+        )
+
+    def preferred_of(self, kind: str, *, project: UUID) -> list[Flavor]:
+        """Those of the kind that the project prefers, in its order."""
+        known = {flavor.id: flavor for flavor in self.flavors}
+        return [known[id] for id in self.preferred[project] if known[id].kind == kind]
+
+
+def widened(
+    *, project: Project, specs: Sequence[WorkloadSpec], at: datetime
+) -> Sequence[WorkloadSpec]:
+    """The specs with `wished`, at the prices of the moment. No query when all is named."""
+    if not any(_is_unnamed(pod_set) for spec in specs for pod_set in spec.pod_sets):
         return specs
-    flavors, cheapest = list(Flavor.objects.all()), _cheapest(at)
+    shelf = _shelf([project.id], at)
+
+    def found(pod_set: PodSetSpec) -> tuple[str, ...]:
+        if pod_set.wish is None:
+            flavors = shelf.preferred_of(pod_set.kind, project=project.id)
+        else:
+            flavors = shelf.having(pod_set.wish, project=project.id)
+        return tuple(each.name for each in flavors if each.name not in pod_set.flavors)
+
     return [
         replace(
             spec,
             pod_sets=tuple(
-                replace(
-                    pod_set,
-                    wished=tuple(
-                        flavor.name
-                        for flavor in _having(pod_set.wish, flavors, cheapest)
-                        if flavor.name not in pod_set.flavors
-                    ),
-                )
-                if pod_set.wish
-                else pod_set
+                replace(pod_set, wished=found(pod_set)) if _is_unnamed(pod_set) else pod_set
                 for pod_set in spec.pod_sets
             ),
         )
@@ -47,67 +96,100 @@ def widened(*, specs: Sequence[WorkloadSpec], at: datetime) -> Sequence[Workload
     ]
 
 
-def problems(*, specs: Sequence[WorkloadSpec]) -> list[Problem]:
-    """One for each wish that no flavor has, where none is named either. Pointers begin with the
-    spec's index. No query without such a wish."""
+def problems(*, project: Project, specs: Sequence[WorkloadSpec]) -> list[Problem]:
+    """One for each pod set that would accept no flavor: it names none, and none has what it wishes
+    or, without a wish, is preferred. Pointers begin with the spec's index. No query without such.
+    """
     in_vain = [
-        (f"/{index}/pod_sets/{position}/wish", pod_set.wish)
+        (f"/{index}/pod_sets/{position}", pod_set)
         for index, spec in enumerate(specs)
         for position, pod_set in enumerate(spec.pod_sets)
-        if pod_set.wish and not pod_set.accepted
+        if not pod_set.accepted
     ]
-    whole = list(Flavor.objects.filter(kind=FlavorKind.WHOLE)) if in_vain else []
+    if not in_vain:
+        return []
+    whole = list(Flavor.objects.filter(kind=FlavorKind.WHOLE))
+    first = [flavor.name for flavor in preferred.of_project(project)]
     return [
-        Problem(pointer=pointer, code="no-such-device", message=_why_none(wish, whole))
-        for pointer, wish in in_vain
+        Problem(pointer=f"{pointer}/flavors", code="required", message=_why_named(pod_set, first))
+        if pod_set.wish is None
+        else Problem(
+            pointer=f"{pointer}/wish",
+            code="no-such-device",
+            message=_why_none(pod_set.wish, whole),
+        )
+        for pointer, pod_set in in_vain
     ]
 
 
-# Of work that has not ended: pod sets that wish, and accept, the same.
-_WISHES = """
-SELECT s.least_memory_mib, s.vendors, f.named, f.wished, array_agg(s.id),
-       array_agg(DISTINCT s.workload_id)
+# Of work that has not ended: pod sets that wish, and accept, the same; and such that wait and go
+# by what their project prefers.
+_UNNAMED = """
+SELECT w.project_id, s.as_preferred, s.least_memory_mib, s.vendors, s.gpu_count, s.gpu_milli,
+       s.gpu_memory_mib, f.named, f.wished, array_agg(s.id ORDER BY s.id),
+       array_agg(s.workload_id ORDER BY s.id)
 FROM scheduler_podset s JOIN scheduler_workload w ON w.id = s.workload_id
 CROSS JOIN LATERAL (
     SELECT coalesce(array_agg(flavor_id ORDER BY position) FILTER (WHERE NOT wished), '{}') named,
            coalesce(array_agg(flavor_id ORDER BY position) FILTER (WHERE wished), '{}') wished
     FROM scheduler_podsetflavor WHERE pod_set_id = s.id) f
-WHERE s.least_memory_mib IS NOT NULL AND w.ended_at IS NULL
-GROUP BY 1, 2, 3, 4
+WHERE (s.least_memory_mib IS NOT NULL OR s.as_preferred) AND w.ended_at IS NULL
+  AND (NOT s.as_preferred OR w.state = 'PENDING')
+GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9
 """
 
 
 def refresh(*, at: datetime) -> int:
-    """Let what has not ended accept what has its wish by now; of how many pod sets that changed.
+    """Let what has not ended accept what has its wish by now, and what waits what its project
+    prefers by now; of how many pod sets that changed.
 
-    What is named stays before. One query when nobody wishes for anything.
+    What is named stays before, and what would accept nothing any more keeps what it accepts. One
+    query when nobody asks for anything but by name.
     """
     with connection.cursor() as cursor:
-        cursor.execute(_WISHES)
+        cursor.execute(_UNNAMED)
         groups = cursor.fetchall()
     if not groups:
         return 0
-    flavors, cheapest = list(Flavor.objects.all()), _cheapest(at)
+    shelf = _shelf({project for project, *_ in groups}, at)
     changed = 0
-    for least_memory_mib, vendors, named, before, pod_sets, workloads in groups:
-        having = _having(WishSpec(least_memory_mib, tuple(vendors)), flavors, cheapest)
+    for project, as_preferred, least_mib, vendors, *asked, named, before, sets, works in groups:
+        if as_preferred:
+            gpu_count, gpu_milli, memory_mib = asked
+            kind = kind_asked(gpu_count=gpu_count, gpu_milli=gpu_milli, gpu_memory_mib=memory_mib)
+            having = shelf.preferred_of(kind, project=project)
+        else:
+            having = shelf.having(WishSpec(least_mib, tuple(vendors)), project=project)
         now = [flavor.id for flavor in having if flavor.id not in named]
-        if now != before:
-            _accept(pod_sets, workloads, now, behind=len(named))
-            changed += len(pod_sets)
+        if now and now != before:
+            changed += _accept(
+                list(zip(sets, works, strict=True)),
+                now,
+                behind=len(named),
+                states=[State.PENDING] if as_preferred else list(State),
+            )
     return changed
 
 
 def _accept(
-    pod_sets: Sequence[UUID], workloads: Sequence[UUID], wished: Sequence[UUID], *, behind: int
-) -> None:
+    pod_sets: Sequence[tuple[UUID, UUID]],
+    wished: Sequence[UUID],
+    *,
+    behind: int,
+    states: Sequence[State],
+) -> int:
+    """Of these pod sets, each with its workload, those whose work is in one of the states; how
+    many that are. What has started meanwhile may run on what it would not accept any more."""
     with transaction.atomic():
-        rows = Workload.objects.filter(id__in=workloads)
-        list(rows.order_by("id").select_for_update(no_key=True).values_list("id"))
-        PodSetFlavor.objects.filter(pod_set_id__in=pod_sets, wished=True).delete()
+        rows = Workload.objects.filter(id__in={work for _, work in pod_sets}, state__in=states)
+        locked = set(
+            rows.order_by("id").select_for_update(no_key=True).values_list("id", flat=True)
+        )
+        changed = [pod_set for pod_set, work in pod_sets if work in locked]
+        PodSetFlavor.objects.filter(pod_set_id__in=changed, wished=True).delete()
         accepted = [
             (pod_set, flavor, behind + nth)
-            for pod_set in pod_sets
+            for pod_set in changed
             for nth, flavor in enumerate(wished)
         ]
         bulk.insert(
@@ -118,33 +200,17 @@ def _accept(
             position=[position for *_, position in accepted],
             wished=True,
         )
-        rows.update(asks_version=F("asks_version") + 1)
+        Workload.objects.filter(id__in=locked).update(asks_version=F("asks_version") + 1)
         hints.hint(hints.CYCLE)
+    return len(changed)
 
 
-def _having(
-    wish: WishSpec, flavors: Iterable[Flavor], cheapest: Mapping[UUID, Decimal]
-) -> list[Flavor]:
-    """Flavors of whole devices that have it: the smallest first, then the cheapest, those without
-    a price last, then by name.
+def _is_unnamed(pod_set: PodSetSpec) -> bool:
+    return pod_set.wish is not None or pod_set.as_preferred
 
-    In whole GiB, for models of one size report a few MiB more or less: 81,559 and 81,920.
-    """
 
-    def key(flavor: Flavor) -> tuple[int, Decimal, str]:
-        price = cheapest.get(flavor.id, Decimal("Infinity"))
-        return -(-flavor.memory_mib // MIB_A_GIB), price, flavor.name
-
-    return sorted(
-        (
-            flavor
-            for flavor in flavors
-            if flavor.kind == FlavorKind.WHOLE
-            and flavor.memory_mib >= wish.least_memory_mib
-            and (not wish.vendors or flavor.vendor in wish.vendors)
-        ),
-        key=key,
-    )
+def _shelf(projects: Iterable[UUID], at: datetime) -> Shelf:
+    return Shelf(list(Flavor.objects.all()), _cheapest(at), preferred.by_project(set(projects)))
 
 
 def _cheapest(at: datetime) -> dict[UUID, Decimal]:
@@ -153,6 +219,14 @@ def _cheapest(at: datetime) -> dict[UUID, Decimal]:
     for row in prices.at_moment(at=at).rows:
         found[row.flavor_id] = min(row.per_hour, found.get(row.flavor_id, row.per_hour))
     return found
+
+
+def _why_named(pod_set: PodSetSpec, preferred: Sequence[str]) -> str:
+    told = "At least one flavor is wanted, or a wish"
+    if not preferred:
+        return f"{told}; or its project has to prefer some."
+    asked = KINDS[FlavorKind(pod_set.kind)]
+    return f"{told}: none of those that its project prefers is of {asked}: {', '.join(preferred)}."
 
 
 def _why_none(wish: WishSpec, whole: Sequence[Flavor]) -> str:

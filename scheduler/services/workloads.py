@@ -43,7 +43,7 @@ class QueueFull(Invalid):
 @dataclass(frozen=True, slots=True)
 class Checked:
     """Specs that `actor` may submit and that could start, with what their names stand for, and
-    with what has what they wish."""
+    with what has what they wish, or is preferred."""
 
     actor: Actor
     project: Project
@@ -77,7 +77,7 @@ def check(
     when a flavor, cluster or what it shall wait for is unknown, or it could never start.
     """
     access.authorize(actor, Action.SUBMIT, project=project)
-    specs = wishes.widened(specs=specs, at=at)
+    specs = wishes.widened(project=project, specs=specs, at=at)
     flavors = {flavor.name: flavor for flavor in fleet.flavors()}
     clusters = {cluster.name: cluster for cluster in fleet.clusters()}
     problems = [
@@ -85,7 +85,7 @@ def check(
         for index, spec in enumerate(specs)
         for problem in _unknown_names(f"/{index}", spec, flavors, clusters)
     ]
-    problems += wishes.problems(specs=specs)
+    problems += wishes.problems(project=project, specs=specs)
     problems += dependencies.problems(actor=actor, specs=specs, array=array)
     problems += gates.problems(project=project, specs=specs)
     if not problems:

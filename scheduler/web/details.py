@@ -25,6 +25,9 @@ class PodSetOut(serializers.Serializer[Any]):  # Any: plain rows
         child=serializers.CharField(), help_text="Accepted in this order, those of the wish last."
     )
     wish = WishOut(allow_null=True)
+    as_preferred = serializers.BooleanField(
+        help_text="It named none and wishes for nothing: `flavors` are what its project prefers."
+    )
     gpu_memory_mib = serializers.IntegerField(
         allow_null=True, help_text="Of one GPU, instead of gpu_milli."
     )

@@ -72,7 +72,7 @@ class SubmitForm(TermsForm):
 
     project = forms.ChoiceField()
     name = forms.CharField(max_length=100, initial="")
-    flavor = forms.ChoiceField(widget=forms.RadioSelect)
+    flavor = forms.ChoiceField(widget=forms.RadioSelect, required=False)
     second = forms.ChoiceField(label="If that is full, also accept", required=False)
     third = forms.ChoiceField(label="and then", required=False)
     least_gb = forms.IntegerField(
@@ -192,18 +192,20 @@ class SubmitForm(TermsForm):
         offers: Sequence[Offer],
         clusters: Iterable[str],
         levels: Iterable[str],
+        preferred: Mapping[str, Sequence[str]],
         initial: dict[str, object] | None = None,
     ) -> None:
+        """`preferred` are the whole GPUs that each project prefers, by its id."""
         super().__init__(data, files, initial=initial)
         self.order_fields([name for name in self.fields if name not in TermsForm.base_fields])
-        self.offers = offers
+        self.offers, self.preferred = offers, preferred
         names = [(offer.name, offer.name) for offer in offers]
         projects = list(projects)
         places = {str(one.id): one.full_name for one in projects}
         self.accepted = {str(one.id): Isolation(one.least_isolation) for one in projects}
         self.project_ids = frozenset(places)
         self.choose("project", list(places.items()))
-        self.choose("flavor", names)
+        self.choose("flavor", [("", "none by name"), *names])
         self.choose("second", [("", "nothing else"), *names])
         self.choose("third", [("", "nothing else"), *names])
         self.choose("clusters", [(name, name) for name in clusters])
@@ -212,7 +214,6 @@ class SubmitForm(TermsForm):
         self.choose("grouped", places_of_level)
         for name in SUMMED:
             self.fields[name].widget.attrs["data-sum"] = True
-        self.fields["flavor"].error_messages["required"] = "Choose a flavor."
 
     def clean_command(self) -> list[str]:
         try:
@@ -244,6 +245,7 @@ class SubmitForm(TermsForm):
                 self.errors.pop(field, None)
             if sized_by != "share_milli":
                 self.errors.pop("share_gb", None)
+        self._check_named(cleaned)
         if cleaned.get("vendors") and cleaned.get("least_gb") is None:
             self.add_error("vendors", "Say with how much memory; 0 is any.")
         self._check_groups(cleaned)
@@ -252,6 +254,17 @@ class SubmitForm(TermsForm):
         if most and "array_size" not in self.errors and most > (size or 0):
             self.add_error("most_at_once", f"At most the size of the array: {size or 'none'}.")
         return cleaned
+
+    def _check_named(self, cleaned: Mapping[str, Any]) -> None:  # Any: cleaned values
+        """A flavor, unless it may have any GPU of a size, or those that the project prefers."""
+        if cleaned.get("flavor") or "flavor" in self.errors:
+            return
+        others = [name for name in ("second", "third") if cleaned.get(name)]
+        for name in others:
+            self.add_error(name, "Choose a flavor before it, above.")
+        wishes = cleaned.get("least_gb") is not None
+        if not others and not wishes and not self.preferred.get(cleaned.get("project", "")):
+            self.add_error("flavor", "Choose a flavor.")
 
     def _check_groups(self, cleaned: Mapping[str, Any]) -> None:  # Any: cleaned values
         size, level = cleaned.get("group_size"), cleaned.get("grouped")

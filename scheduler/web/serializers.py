@@ -139,7 +139,8 @@ class PodSetIn(StrictSerializer):
         child=serializers.CharField(max_length=63),
         required=False,
         max_length=submission.MAX_FLAVORS,
-        help_text="Accepted flavors by name, the preferred one first; at least one, or a wish.",
+        help_text="Accepted flavors by name, the first choice first. Without any, and"
+        " without a wish, those that the project prefers: whole GPUs, shares or CPU, as is asked.",
     )
     wish = WishIn(required=False, allow_null=True)
     gpu_memory_mib = Integer(

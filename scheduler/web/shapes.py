@@ -189,6 +189,7 @@ def _pod_set(row: PodSet, held_count: int) -> Out:
         "gpu_milli": row.gpu_milli,
         "flavors": [each.flavor.name for each in row.accepted.all()],
         "wish": wishes.shown(row),
+        "as_preferred": row.as_preferred,
         "gpu_memory_mib": row.gpu_memory_mib,
         "least_isolation": row.least_isolation,
         "topology": topologies.shown_of_set(row),

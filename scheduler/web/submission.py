@@ -179,9 +179,6 @@ def _pod_set(data: Json, root: str, faults: Faults) -> PodSetSpec | None:
     flavors = faults.items(data, "flavors", root, MAX_FLAVORS, _plain_fault)
     faults.once(flavors, f"{root}/flavors")
     wish = wishes.wish(data, root, faults, gpu_count=gpu_count, gpu_milli=gpu_milli)
-    if not flavors and wish is None and len(faults.found) == before:
-        message = "At least one flavor is wanted, or a wish."
-        faults.add(f"{root}/flavors", "required", message)
     topology = topologies.of_set(data, root, faults, name=name, count=count, min_count=min_count)
     image = faults.string(data, "image", root, IMAGE, "an image reference of up to 300 characters")
     command = faults.items(data, "command", root, MAX_WORDS, _word_fault)

@@ -1,6 +1,6 @@
 """The submit page: a form that any browser can send, and the estimate beside it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
@@ -40,6 +40,7 @@ from scheduler.web.forms import LIMIT_UNITS, SubmitForm, mib_of
 from tenants.access import Action, Actor
 from tenants.models import Project, Quota
 from tenants.selectors import people, prices
+from tenants.selectors import preferred as preferring
 
 type Told = dict[str, object]  # more for the template
 
@@ -51,6 +52,7 @@ LINKED = ("project", "flavor", "count", "gpus", "after")
 class Sum:
     """What the form as it stands would hold and cost. Amounts in thousandths of the offer's unit.
 
+    `behind` are the flavors that it tries after the offer's, where none is chosen by name.
     `most` is the price of the whole run-time limit, None without one or without a price. The
     project accepts no less isolation than `accepted`, and what is asked for no less than `asked`.
     """
@@ -63,6 +65,7 @@ class Sum:
     quota: Quota | None
     accepted: Isolation
     asked: Isolation
+    behind: tuple[str, ...] = ()
 
     @property
     def refusal(self) -> str:
@@ -105,7 +108,7 @@ def workload_submit(request: HttpRequest) -> HttpResponse:
     offers = offering.offers(prices=prices.at_moment(at=at))
     form = _form(request, projects, offers)
     if not form.is_bound:
-        return unchanged(request, revision(offers)) or _render(request, form, request.GET)
+        return unchanged(request, _flavors_rev(form)) or _render(request, form, request.GET)
     if form.is_valid() and project:
         try:
             spec = serializers.parse(form.specification())
@@ -188,20 +191,39 @@ def _form(
 ) -> SubmitForm:
     """As it was posted, else as a link to it fills it in."""
     names = Cluster.objects.order_by("name").values_list("name", flat=True)
+    preferred = _preferred(projects, offers)
     first = next((offer.name for offer in offers if offer.free_milli), None)
-    start: dict[str, object] = {"flavor": first or (offers[0].name if offers else "")}
-    if projects:  # a browser shows the first one as chosen anyway
-        start["project"] = str(projects[0].id)
-    posted = (request.POST, request.FILES) if request.method == "POST" else ()
+    # A browser shows the first project as chosen anyway.
+    start: dict[str, object] = {"project": str(projects[0].id) if projects else ""}
     start |= {name: request.GET[name] for name in LINKED if name in request.GET}
+    if not preferred.get(str(start["project"])):
+        start.setdefault("flavor", first or (offers[0].name if offers else ""))
+    posted = (request.POST, request.FILES) if request.method == "POST" else ()
     return SubmitForm(
         *posted,
         projects=projects,
         offers=offers,
         clusters=names,
         levels=fleet.levels(),
+        preferred=preferred,
         initial=start,
     )
+
+
+def _preferred(
+    projects: Sequence[Project], offers: Sequence[Offer]
+) -> Mapping[str, tuple[str, ...]]:
+    """The names of the whole GPUs that each project prefers, in order, by its id. One query."""
+    whole = {offer.id: offer.name for offer in offers if offer.kind == FlavorKind.WHOLE}
+    found = preferring.by_project([project.id for project in projects])
+    return {
+        str(project): tuple(whole[flavor] for flavor in flavors if flavor in whole)
+        for project, flavors in found.items()
+    }
+
+
+def _flavors_rev(form: SubmitForm) -> str:
+    return revision((form.offers, form.preferred.get(str(form["project"].value()))))
 
 
 def _render(
@@ -220,8 +242,9 @@ def _render(
         "sum": _sum(form, values),
         "nowhere": [offer for offer in form.offers if not offer.places],
         "choices": [offer for offer in form.offers if offer.places],
-        "chosen": form["flavor"].value(),
-        "flavors_rev": revision(form.offers),
+        "chosen": form["flavor"].value() or "",
+        "preferred": form.preferred.get(str(form["project"].value()), ()),
+        "flavors_rev": _flavors_rev(form),
         "focus_top": focus_top or "flavor" in form.errors,
         "modes": comparisons.rows(None),
         **(told or {}),
@@ -240,7 +263,10 @@ def _defaults(form: SubmitForm) -> QueryDict:
 
 def _sum(form: SubmitForm, values: QueryDict) -> Sum | None:
     """None while no flavor is chosen. Fields that are not numbers yet count as their least."""
-    offer = by_name(form.offers, values.get("flavor", ""))
+    project = values.get("project", "")
+    first, *behind = form.preferred.get(project) or ("",)
+    chosen = values.get("flavor", "")
+    offer = by_name(form.offers, chosen or first)
     if offer is None:
         return None
     count = _number(values, "count", Decimal(1))
@@ -258,9 +284,10 @@ def _sum(form: SubmitForm, values: QueryDict) -> Sum | None:
         amount_milli=amount_milli,
         per_hour=per_hour,
         most=per_hour * limit * unit_s / 3600 if per_hour is not None and limit else None,
-        quota=_quota(form, offer, values.get("project", "")),
-        accepted=form.accepted.get(values.get("project", ""), Isolation.NONE),
+        quota=_quota(form, offer, project),
+        accepted=form.accepted.get(project, Isolation.NONE),
         asked=_asked(values),
+        behind=() if chosen else tuple(behind),
     )
 
 

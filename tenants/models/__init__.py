@@ -5,6 +5,7 @@ from tenants.models.gate import GateKind, StandingGate
 from tenants.models.ledger import Charge, Rate, UsageInterval
 from tenants.models.member import Member, Role
 from tenants.models.past import PastUse
+from tenants.models.preferred import MAX_PREFERRED, PreferredFlavor
 from tenants.models.project import CAPS, MAX_CAP, Project
 from tenants.models.quota import Quota, TenantQuota
 from tenants.models.request import Decision, QuotaRequest
@@ -21,6 +22,7 @@ __all__ = [
     "MAX_CAP",
     "MAX_IDLE_TIMEOUT_S",
     "MAX_MIN_RUN_TIME_S",
+    "MAX_PREFERRED",
     "NEVER",
     "WEEK",
     "Budget",
@@ -31,6 +33,7 @@ __all__ = [
     "Member",
     "PastUse",
     "Period",
+    "PreferredFlavor",
     "Project",
     "Quota",
     "QuotaRequest",

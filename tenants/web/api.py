@@ -14,7 +14,7 @@ from controlplane.api.views import ApiView, many
 from controlplane.kernel.errors import Invalid
 from tenants import access
 from tenants.models import Role, Scope, User
-from tenants.selectors import idle_limits, people, run_times
+from tenants.selectors import idle_limits, people, preferred, run_times
 from tenants.services import members, projects, tokens
 from tenants.web import serializers as s
 
@@ -127,6 +127,7 @@ class ProjectApi(ApiView):
         return Response(
             {
                 **s.ProjectOut(project).data,
+                "preferred_flavors": [each.name for each in preferred.of_project(project)],
                 "roles": roles,
                 "min_run_time_in_force_s": in_force_s,
                 "idle_timeout_in_force_s": idle.timeout_s,

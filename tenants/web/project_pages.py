@@ -1,5 +1,5 @@
 """One project's page: the state of its queue, its caps, weight, least run time, idle limit,
-isolation and gates, with what changes them."""
+isolation, preferred flavors and gates, with what changes them."""
 
 from uuid import UUID
 
@@ -23,11 +23,13 @@ from tenants.access import Action
 from tenants.models import Project
 from tenants.selectors import idle_limits as limits_in_force
 from tenants.selectors import people
+from tenants.selectors import preferred as preferring
 from tenants.selectors.gates import of_project
 from tenants.selectors.queues import closed_tenants
 from tenants.selectors.run_times import inherited
-from tenants.services import gates, idle_limits, isolation, queues, run_times, weights
+from tenants.services import gates, idle_limits, isolation, preferred, queues, run_times, weights
 from tenants.web.gate_forms import StandingGateForm
+from tenants.web.preferred_forms import PreferredForm
 from tenants.web.queue_forms import (
     CapsForm,
     IdleLimitForm,
@@ -154,6 +156,28 @@ def project_isolation(request: HttpRequest, id: UUID) -> HttpResponse:
 
 
 @page("POST")
+def project_preferred(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Set which flavors its work tries first; 422 with the form for no such order."""
+    actor = actor_of(request)
+    project = people.project(actor=actor, id=id)
+    access.authorize(actor, Action.MANAGE_QUEUE, project=project)
+    names = [flavor.name for flavor in preferring.choices()]
+    form = PreferredForm(request.POST, request.FILES, names=names)
+    if form.is_valid():
+        try:
+            preferred.set_for_project(
+                actor=actor, project=project, names=form.preferred, at=clock.now()
+            )
+        except Invalid as error:
+            form.show(error.problems)
+        else:
+            messages.success(request, f"What {project.name} prefers holds for what waits, too.")
+            return go(request, reverse("project-detail", args=[project.id]))
+    focus_fault(form)
+    return _page(request, project, preferred_form=form, status=422)
+
+
+@page("POST")
 def project_gate_add(request: HttpRequest, id: UUID) -> HttpResponse:
     """Put a gate before all its work from now on; 422 with the form when there can't be such."""
     actor = actor_of(request)
@@ -198,17 +222,21 @@ def _page(
     idle_form: IdleLimitForm | None = None,
     gate_form: StandingGateForm | None = None,
     isolation_form: LeastIsolationForm | None = None,
+    preferred_form: PreferredForm | None = None,
     status: int = 200,
 ) -> HttpResponse:
     """With what was posted of one of its forms; the others are as things are now."""
     now = {"min_run_time_s": project.min_run_time_s}
     idle_now = {name: getattr(project, name) for name in IdleLimitForm.base_fields}
     above = limits_in_force.inherited(project=project)
+    first = [flavor.name for flavor in preferring.of_project(project)]
+    may_manage = access.allowed(actor_of(request), Action.MANAGE_QUEUE, project=project)
+    choices = [flavor.name for flavor in preferring.choices()] if may_manage else []
     context = {
         "project": project,
         "under_way": selectors.under_way(Q(project=project)),
         "closed_tenants": closed_tenants().get(project.tenant_id, ()),
-        "may_manage": access.allowed(actor_of(request), Action.MANAGE_QUEUE, project=project),
+        "may_manage": may_manage,
         "may_manage_tenant": access.allowed_for_tenant(
             actor_of(request), Action.MANAGE_QUEUE, tenant=project.tenant
         ),
@@ -225,6 +253,8 @@ def _page(
         "gate_form": gate_form or StandingGateForm(),
         "isolation_form": isolation_form
         or LeastIsolationForm(initial={"least_isolation": project.least_isolation}),
+        "preferred": first,
+        "preferred_form": preferred_form or PreferredForm(names=choices, preferred=first),
         "idle_form": idle_form or IdleLimitForm(initial=idle_now),
     }
     return render(request, "tenants/project_detail.html", context, status=status)

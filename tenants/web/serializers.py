@@ -30,6 +30,7 @@ _SCOPES = [scope.value for scope in Scope]
 _RUNS_FOR = "Its work runs as long before it may be evicted; null takes what is above."
 _IDLE_FOR = "Its work is freed when it leaves its devices unused for as long; 0 is never."
 _TOLD = "As long before it is told so. Null for both takes what is above."
+PREFERRED = "Flavors that its work tries first, in this order, and gets if it names none itself."
 _MAX_AGE_S = int(MAX_AGE.total_seconds())
 
 
@@ -89,7 +90,11 @@ class ProjectOut(serializers.Serializer[Rows]):
     )
 
 
-class ProjectDetailOut(ProjectOut):
+class PreferredFlavorsOut(serializers.Serializer[Rows]):
+    preferred_flavors = serializers.ListField(child=serializers.CharField(), help_text=PREFERRED)
+
+
+class ProjectDetailOut(PreferredFlavorsOut, ProjectOut):
     min_run_time_in_force_s = serializers.IntegerField(help_text="Inherited, if null there.")
     idle_timeout_in_force_s = serializers.IntegerField(help_text="The same of that; 0 is never.")
     idle_warning_in_force_s = serializers.IntegerField()

@@ -47,6 +47,11 @@ urlpatterns = [
         project_pages.project_isolation,
         name="project-least-isolation-set",
     ),
+    path(
+        "projects/<uuid:id>/preferred-flavors",
+        project_pages.project_preferred,
+        name="project-preferred-flavors-set",
+    ),
     path("projects/<uuid:id>/gates", project_pages.project_gate_add, name="project-gate-add"),
     path(
         "projects/<uuid:id>/gates/<slug:name>/remove",

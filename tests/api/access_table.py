@@ -153,6 +153,9 @@ API: dict[tuple[str, str], Row] = {
     ("POST", "projects/<uuid:id>/least-isolation"): Row(
         _MANAGE_QUEUE, {"id": "project"}, body=lambda world: {"least_isolation": "memory"}
     ),
+    ("POST", "projects/<uuid:id>/preferred-flavors"): Row(
+        _MANAGE_QUEUE, {"id": "project"}, body=lambda world: {"preferred_flavors": []}
+    ),
     ("POST", "projects/<uuid:id>/idle-limit"): Row(
         _EDIT_QUOTA, {"id": "project"}, body=lambda world: _IDLE_LIMIT
     ),

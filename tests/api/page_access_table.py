@@ -99,6 +99,9 @@ OTHERS: dict[tuple[str, str], Row] = {
         body=lambda world: {"least_isolation": "memory"},
         form=True,
     ),
+    ("POST", "projects/<uuid:id>/preferred-flavors"): Row(
+        _MANAGE_QUEUE_PAGE, {"id": "project"}, form=True
+    ),
     ("POST", "projects/<uuid:id>/idle-limit"): Row(
         "403 403 303 403 403 303 403 404 302 302 302 302 302", {"id": "project"}, form=True
     ),

@@ -80,7 +80,7 @@ def test_every_field_arrives_and_is_shown_again(api: Api, cast: Cast) -> None:
     made = client.post(URL, body | {"project": str(cast.detection.id)}, format="json")
     assert made.status_code == 201, made.content
     shown = client.get(f"{URL}/{made.json()['id']}").json()
-    told = body | {"pod_sets": [pod_set | {"held_count": 0}]}
+    told = body | {"pod_sets": [pod_set | {"held_count": 0, "as_preferred": False}]}
     assert {name: shown[name] for name in body} == told
     assert (shown["pods"], shown["gpus"]) == (3, 6)
     assert shown["flavors"] == ["a100-80gb", "h100-80gb"]

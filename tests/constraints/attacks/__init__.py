@@ -12,6 +12,7 @@ from tests.constraints.attacks import (
     kept,
     ledger,
     moved,
+    preferred,
     runs,
     tenant_quotas,
     tenants,
@@ -33,5 +34,6 @@ ATTACKS = (
     *isolation.ATTACKS,
     *kept.ATTACKS,
     *moved.ATTACKS,
+    *preferred.ATTACKS,
     *held.ATTACKS,
 )
