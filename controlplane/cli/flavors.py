@@ -16,11 +16,17 @@ type Row = Mapping[str, Any]  # Any: a flavor as the API gives it
 
 
 def choose(
-    read: Manifest, known: Sequence[Row], wanted: Sequence[str], *, by_memory: bool = False
+    read: Manifest,
+    known: Sequence[Row],
+    wanted: Sequence[str],
+    *,
+    preferred: Sequence[str] = (),
+    by_memory: bool = False,
 ) -> list[str]:
-    """The names of `wanted`, or of every known flavor that the manifest's resource means: shares
-    where it asks for memory of a GPU `by_memory`, for which slices and whole GPUs may be wanted.
-    Of another maker than the resource's is none.
+    """The names of `wanted`, else none where the project has `preferred` ones and all that it would
+    give are what the manifest's resource means, else of every known flavor that it means, the
+    preferred alone if there are any: shares where it asks for memory of a GPU `by_memory`, for
+    which slices and whole GPUs may be wanted. Of another maker than the resource's is none.
 
     Raises click.UsageError when a wanted one is unknown or means something else, or none is left.
     """
@@ -50,7 +56,12 @@ def choose(
                 f"The manifest asks for {asked}, which --flavor {name} is not; "
                 f"fitting: {', '.join(fitting)}."
             )
-    return list(wanted) or fitting
+    if wanted or read.profile:
+        return list(wanted) or fitting
+    given = [row["name"] for row in known if row["kind"] in kinds and row["name"] in preferred]
+    if given and all(name in fitting for name in given):
+        return []  # which follows the project when it prefers others
+    return [name for name in preferred if name in fitting] or fitting
 
 
 class Memory(click.ParamType[int]):

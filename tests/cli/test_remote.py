@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from django.db.models import F
 
-from clusters.models import Cluster, FlavorKind
+from clusters.models import Cluster, Flavor, FlavorKind
 from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
 from scheduler.models import Estimate, Workload
-from tenants.models import Project
+from tenants.models import PreferredFlavor, Project
 from tests import factories
 from tests.cli.conftest import Berth
 from tests.cli.test_manifest import JOB, POD
@@ -199,6 +199,30 @@ def test_a_gpu_is_asked_for_by_what_it_has(berth: Berth) -> None:
     assert "'much' is no size, as 80GB or 40Gi." in done.output
     on_cores = JOB.replace('nvidia.com/gpu: "8"', "").replace("nvidia.com/gpu: 8", "")
     assert "--vendor are for whole GPUs." in berth(*asked, text_in=on_cores).output
+
+
+def test_what_the_project_prefers_is_left_to_it_unless_a_slice_is_meant(
+    berth: Berth, cast: Cast
+) -> None:
+    h100 = Flavor.objects.get(name="h100-80gb")
+    factories.flavor("a100", model="NVIDIA-A100-SXM4-80GB")
+    asked = ("submit", "-f", "-", "--project", "detection")
+
+    def flavors(*options: str, of: str = JOB) -> list[str]:
+        [pod_set] = json.loads(berth(*asked, *options, "--print", text_in=of).output)["pod_sets"]
+        named: list[str] = pod_set["flavors"]
+        return named
+
+    assert flavors() == ["a100", "h100-80gb"]
+    PreferredFlavor.objects.create(project=cast.detection, flavor=h100, position=0)
+    assert flavors() == []
+    assert flavors("--flavor", "a100") == ["a100"]
+    factories.mig_flavor("slice", profile="1g.10gb")
+    mig = JOB.replace("nvidia.com/gpu", "nvidia.com/mig-1g.10gb")
+    assert flavors(of=mig) == ["slice"]
+    done = berth(*asked, text_in=JOB)
+    assert done.exit_code == 0, done.output
+    assert Workload.objects.get().pod_sets.get().as_preferred
 
 
 @pytest.mark.parametrize(("option", "mode"), [("--within", "required"), ("--near", "preferred")])
