@@ -8,7 +8,7 @@ from uuid import UUID
 
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel import bulk
-from controlplane.kernel.ids import uuid7
+from controlplane.kernel.ids import uuid7s
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,19 @@ class Entry:
     after: Mapping[str, Any] = field(default_factory=dict)  # Any: JSON values
 
 
+INSERT = """
+INSERT INTO audit_auditevent (id, at, actor, actor_name, action, target_type, target_id, tenant_id,
+                              project_id, before, after)
+"""
+"""How a statement begins that records what it changes: what follows selects these columns."""
+
+
 def record(*, actor: str, actor_name: str, entries: Iterable[Entry], at: datetime) -> None:
     """Append one row an entry."""
     rows = list(entries)
     bulk.insert(
         AuditEvent,
-        id=[uuid7() for _ in rows],
+        id=uuid7s(len(rows)),
         at=at,
         actor=actor,
         actor_name=actor_name,

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 from uuid import UUID
@@ -17,21 +17,18 @@ from controlplane.kernel.models import Row
 def array(values: Iterable[object]) -> str:
     """The values, None for NULL, as the text of an array, to be cast to its type. The adapter's
     own way looks into each value twice, which costs more than the statement."""
-    return "{" + ",".join([_ELEMENT.get(type(each), _quoted)(each) for each in values]) + "}"
-
-
-def _quoted(value: object) -> str:
-    text = str(value)
-    if "\\" in text or '"' in text:
-        text = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{text}"'
-
-
-_ELEMENT: dict[type, Callable[[Any], str]] = {  # Any: of that type
-    type(None): lambda _: "NULL",
-    UUID: lambda value: value.hex,
-    int: str,
-}
+    given: list[Any] = list(values)  # Any: each as its kind says
+    kinds = set(map(type, given))
+    texts = [each.hex for each in given] if kinds == {UUID} else [str(each) for each in given]
+    if kinds <= {UUID} or kinds <= {int}:
+        return "{" + ",".join(texts) + "}"
+    joined = "".join(texts)
+    if "\\" in joined or '"' in joined:
+        texts = [text.replace("\\", "\\\\").replace('"', '\\"') for text in texts]
+    quoted = [
+        "NULL" if each is None else f'"{text}"' for each, text in zip(given, texts, strict=True)
+    ]
+    return "{" + ",".join(quoted) + "}"
 
 
 def save(rows: Sequence[Row], /) -> None:

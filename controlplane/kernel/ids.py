@@ -2,24 +2,33 @@
 about other tenants' numbers."""
 
 import os
+import struct
 import threading
 import time
 import uuid
 
 _lock = threading.Lock()
 _last = 0
+_VERSION = 0x7 << 76 | 0b10 << 62
 
 
 def uuid7() -> uuid.UUID:
     """A new id; within one process each is greater than the one before it."""
+    return uuid7s(1)[0]
+
+
+def uuid7s(count: int) -> list[uuid.UUID]:
+    """So many new ids, in order, at less than half of what they cost one by one."""
     global _last
     with _lock:
         # 48 bits of milliseconds and 12 bits of their fraction (RFC 9562, 6.2 method 3).
-        stamp = time.time_ns() * 4096 // 1_000_000
-        _last = stamp = max(stamp, _last + 1)
-    value = (stamp >> 12) << 80 | 0x7 << 76 | (stamp & 0xFFF) << 64
-    value |= 0b10 << 62 | int.from_bytes(os.urandom(8)) >> 2
-    return uuid.UUID(int=value)
+        first = max(time.time_ns() * 4096 // 1_000_000, _last + 1)
+        _last = first + count - 1
+    random = struct.unpack(f"{count}Q", os.urandom(8 * count))
+    return [
+        uuid.UUID(int=(stamp >> 12) << 80 | (stamp & 0xFFF) << 64 | _VERSION | bits >> 2)
+        for stamp, bits in enumerate(random, first)
+    ]
 
 
 def least_since(ago_s: int) -> uuid.UUID:

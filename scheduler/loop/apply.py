@@ -17,7 +17,7 @@ from django.db import IntegrityError, OperationalError, transaction
 
 from controlplane.kernel import bulk, hints, statements
 from controlplane.kernel.crash import crash
-from controlplane.kernel.ids import uuid7
+from controlplane.kernel.ids import uuid7s
 from scheduler.core.fit import Room, let_in
 from scheduler.core.lifecycle import State
 from scheduler.core.plan import Admit, Grow, Landing, Plan
@@ -44,7 +44,7 @@ from tenants.services import usage
 logger = logging.getLogger(__name__)
 
 ACTOR = "system:scheduler"
-BATCH = 250
+BATCH = 500
 """Workloads a transaction. It holds its quotas' rows to its end, and observe waits for them."""
 BUDGET_S = 0.4
 """Real seconds after which no further batch is begun: what is left goes to the next cycle, so that
@@ -151,7 +151,7 @@ def _admit_batch(
     usage.add(amounts(made, projects))
     workloads = [ids[admit.workload] for admit in made]
     numbers = [loaded.waiting[admit.workload].attempts + 1 for admit in made]
-    attempts = [uuid7() for _ in made]
+    attempts = uuid7s(len(made))
     bulk.insert(
         Attempt,
         id=attempts,
@@ -165,7 +165,7 @@ def _admit_batch(
     insert_placements(made, attempts, numbers, at)
     bulk.insert(
         Operation,
-        id=[uuid7() for _ in made],
+        id=uuid7s(len(made)),
         attempt_id=attempts,
         kind=OperationKind.START.value,
     )
@@ -236,7 +236,7 @@ def insert_placements[T: (Admit, Grow)](
         for each, attempt, number in zip(batch, attempts, numbers, strict=True)
         for place in each.places
     ]
-    ids = [uuid7() for _ in pods]
+    ids = uuid7s(len(pods))
     bulk.insert(
         Placement,
         id=ids,
@@ -262,7 +262,7 @@ def insert_placements[T: (Admit, Grow)](
     ]
     bulk.insert(
         PlacementSpan,
-        id=[uuid7() for _ in spans],
+        id=uuid7s(len(spans)),
         placement_id=[id for id, _, _ in spans],
         device_id=[device for _, device, _ in spans],
         span=[span for _, _, span in spans],
@@ -316,7 +316,7 @@ def _preempt(
         victims = sorted(moved)
         bulk.insert(
             WorkloadEvent,
-            id=[uuid7() for _ in victims],
+            id=uuid7s(len(victims)),
             workload_id=victims,
             at=at,
             kind="preempted",

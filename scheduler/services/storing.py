@@ -6,7 +6,7 @@ from datetime import datetime
 from uuid import UUID
 
 from controlplane.kernel import bulk
-from controlplane.kernel.ids import uuid7
+from controlplane.kernel.ids import uuid7s
 from scheduler.core.lifecycle import State
 from scheduler.core.snapshot import ClusterView, FlavorView
 from scheduler.models import PodSet, PodSetFlavor, Workload, WorkloadArray, WorkloadEvent
@@ -65,7 +65,7 @@ def insert(
     )
     bulk.insert(
         WorkloadEvent,
-        id=[uuid7() for _ in workloads],
+        id=uuid7s(len(workloads)),
         workload_id=[workload.id for workload in workloads],
         at=at,
         kind="state",
@@ -78,7 +78,7 @@ def _insert_pod_sets(
     asked: Sequence[tuple[UUID, int, PodSetSpec]], flavors: Mapping[str, FlavorView]
 ) -> None:
     """Each with its workload and its position there."""
-    ids = [uuid7() for _ in asked]
+    ids = uuid7s(len(asked))
     pod_sets = [pod_set for *_, pod_set in asked]
     wishes = [each.wish for each in pod_sets]
     levels = [each.topology for each in pod_sets]
@@ -114,7 +114,7 @@ def _insert_pod_sets(
     ]
     bulk.insert(
         PodSetFlavor,
-        id=[uuid7() for _ in accepted],
+        id=uuid7s(len(accepted)),
         pod_set_id=[pod_set for pod_set, *_ in accepted],
         flavor_id=[flavor for _, flavor, *_ in accepted],
         position=[index for *_, index, _ in accepted],

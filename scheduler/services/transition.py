@@ -9,9 +9,8 @@ from django.db import transaction
 
 from controlplane.audit import services as audit
 from controlplane.kernel import bulk, statements
-from controlplane.kernel.ids import uuid7
+from controlplane.kernel.ids import uuid7s
 from scheduler.core.lifecycle import State, allowed
-from scheduler.models import WorkloadEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,27 +33,41 @@ class Step:
 # Rows are locked by id, so that two that move the same workloads wait and don't block each other.
 # From there to its end the transaction looks rows up by their keys: a session keeps the plans by
 # which it checks foreign keys, and one that suited an empty table reads all of a large one.
-_MOVE = """
+_MOVE = f"""
 WITH s AS (
-    SELECT u.* FROM unnest(%s::uuid[], %s::text[], %s::text[], %s::int[], %s::timestamptz[],
-                           %s::timestamptz[]) AS u(id, before, after, version, at, started_at)
-    JOIN scheduler_workload k ON k.id = u.id ORDER BY k.id FOR NO KEY UPDATE OF k)
-UPDATE scheduler_workload w SET
-    state = s.after,
-    version = w.version + 1,
-    admitted_at = CASE s.after WHEN 'ADMITTED' THEN s.at WHEN 'PENDING' THEN NULL
-                               ELSE w.admitted_at END,
-    started_at = CASE s.after WHEN 'RUNNING' THEN s.at WHEN 'PENDING' THEN NULL
-                              ELSE coalesce(w.started_at, s.started_at) END,
-    notice_until = NULL,
-    ended_at = CASE WHEN s.after IN ('SUCCEEDED', 'FAILED', 'CANCELLED') THEN s.at END,
-    reason = NULL,
-    reason_at = NULL
-FROM s, tenants_project p, (SELECT set_config('enable_seqscan', 'off', true)) AS by_key
-WHERE w.id = s.id AND w.state = s.before AND (s.version IS NULL OR w.version = s.version)
-  AND p.id = w.project_id
-RETURNING w.id, p.tenant_id
-"""
+    SELECT u.* FROM unnest(
+        %s::uuid[], %s::uuid[], %s::text[], %s::text[], %s::text[], %s::int[],
+        %s::timestamptz[], %s::timestamptz[], %s::uuid[], %s::uuid[]
+    ) AS u(id, project_id, before, after, message, version, at, started_at, event_id, audit_id)
+    JOIN scheduler_workload k ON k.id = u.id ORDER BY k.id FOR NO KEY UPDATE OF k
+), moved AS (
+    UPDATE scheduler_workload w SET
+        state = s.after,
+        version = w.version + 1,
+        admitted_at = CASE s.after WHEN 'ADMITTED' THEN s.at WHEN 'PENDING' THEN NULL
+                                   ELSE w.admitted_at END,
+        started_at = CASE s.after WHEN 'RUNNING' THEN s.at WHEN 'PENDING' THEN NULL
+                                  ELSE coalesce(w.started_at, s.started_at) END,
+        notice_until = NULL,
+        ended_at = CASE WHEN s.after IN ('SUCCEEDED', 'FAILED', 'CANCELLED') THEN s.at END,
+        reason = NULL,
+        reason_at = NULL
+    FROM s, tenants_project p, (SELECT set_config('enable_seqscan', 'off', true)) AS by_key
+    WHERE w.id = s.id AND w.state = s.before AND (s.version IS NULL OR w.version = s.version)
+      AND p.id = w.project_id
+    RETURNING s.*, p.tenant_id
+), told AS (
+    INSERT INTO scheduler_workloadevent (id, workload_id, at, kind, before, after, message)
+    SELECT event_id, id, at, 'state', before, after, left(message, 500) FROM moved
+), recorded AS (
+    {audit.INSERT}
+    SELECT audit_id, %s, %s, %s, 'workload.state', 'workload', id, tenant_id, project_id,
+           jsonb_build_object('state', before),
+           jsonb_build_object('state', after, 'why', message)
+    FROM moved
+)
+SELECT id FROM moved
+"""  # noqa: S608  # constants
 
 
 def transition(
@@ -66,54 +79,31 @@ def transition(
     ValueError for a step that the lifecycle does not know, which is a defect. Runs in the caller's
     transaction, which from there on reads no table whole (see `_MOVE`).
     """
-    for step in steps:
-        if not allowed(step.before, step.after):
-            raise ValueError(f"no transition {step.before} → {step.after}")
+    for before, after in {(step.before, step.after) for step in steps}:
+        if not allowed(before, after):
+            raise ValueError(f"no transition {before} → {after}")
     if not steps:
         return frozenset()
-    with transaction.atomic(savepoint=False):
-        with statements.cursor() as cursor:
-            cursor.execute(
-                _MOVE,
-                [
-                    bulk.array(step.workload_id for step in steps),
-                    bulk.array(step.before.value for step in steps),
-                    bulk.array(step.after.value for step in steps),
-                    bulk.array(step.version for step in steps),
-                    bulk.array(step.at or at for step in steps),
-                    bulk.array(step.started_at for step in steps),
-                ],
-            )
-            tenants: dict[UUID, UUID] = dict(cursor.fetchall())
-        made = [step for step in steps if step.workload_id in tenants]
-        bulk.insert(
-            WorkloadEvent,
-            id=[uuid7() for _ in made],
-            workload_id=[step.workload_id for step in made],
-            at=[step.at or at for step in made],
-            kind="state",
-            before=[step.before.value for step in made],
-            after=[step.after.value for step in made],
-            message=[step.message[:500] for step in made],
-        )
-        audit.record(
-            actor=actor,
-            actor_name=actor_name,
-            at=at,
-            entries=[
-                audit.Entry(
-                    action="workload.state",
-                    target_type="workload",
-                    target_id=step.workload_id,
-                    tenant_id=tenants[step.workload_id],
-                    project_id=step.project_id,
-                    before={"state": step.before.value},
-                    after={"state": step.after.value, "why": step.message},
-                )
-                for step in made
+    with transaction.atomic(savepoint=False), statements.cursor() as cursor:
+        cursor.execute(
+            _MOVE,
+            [
+                bulk.array(step.workload_id for step in steps),
+                bulk.array(step.project_id for step in steps),
+                bulk.array(step.before.value for step in steps),
+                bulk.array(step.after.value for step in steps),
+                bulk.array(step.message for step in steps),
+                bulk.array(step.version for step in steps),
+                bulk.array(step.at or at for step in steps),
+                bulk.array(step.started_at for step in steps),
+                bulk.array(uuid7s(len(steps))),
+                bulk.array(uuid7s(len(steps))),
+                at,
+                actor,
+                actor_name,
             ],
         )
-    return frozenset(tenants)
+        return frozenset(id for (id,) in cursor.fetchall())
 
 
 # All attempts are locked before the first workload: an array is made before it is looked up by.

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 
 from controlplane.kernel import bulk, statements
-from controlplane.kernel.ids import uuid7
+from controlplane.kernel.ids import uuid7s
 from tenants import pricing
 from tenants.models import Charge, Rate, UsageInterval
 from tenants.services import past
@@ -49,7 +49,7 @@ def record(intervals: Iterable[Interval]) -> None:
         return
     rates = _rates({one.flavor_id for one in whole})
     cut = [part for one in whole for part in _cut(one, rates[one.flavor_id])]
-    ids = [uuid7() for _ in cut]
+    ids = uuid7s(len(cut))
     with transaction.atomic(savepoint=False):
         bulk.insert(
             UsageInterval,
@@ -71,7 +71,7 @@ def _charge(priced: Sequence[tuple[UUID, Interval, _Rate]]) -> None:
     """Store the charges of these, which are stored under these ids."""
     bulk.insert(
         Charge,
-        id=[uuid7() for _ in priced],
+        id=uuid7s(len(priced)),
         usage_id=[id for id, _, _ in priced],
         project_id=[one.project_id for _, one, _ in priced],
         flavor_id=[one.flavor_id for _, one, _ in priced],
