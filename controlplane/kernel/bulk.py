@@ -13,14 +13,19 @@ from django.db.models import Field
 from controlplane.kernel import statements
 from controlplane.kernel.models import Row
 
+type Array = str | list[UUID]
+"""What a statement takes for an array, to be cast to its type: ids, or a text of anything else."""
 
-def array(values: Iterable[object]) -> str:
-    """The values, None for NULL, as the text of an array, to be cast to its type. The adapter's
-    own way looks into each value twice, which costs more than the statement."""
+
+def array(values: Iterable[object]) -> Array:
+    """The values, None for NULL. The adapter's own way looks into each value twice, which costs
+    more than the statement."""
     given: list[Any] = list(values)  # Any: each as its kind says
     kinds = set(map(type, given))
-    texts = [each.hex for each in given] if kinds == {UUID} else [str(each) for each in given]
-    if kinds <= {UUID} or kinds <= {int}:
+    if kinds == {UUID}:
+        return given
+    texts = [str(each) for each in given]
+    if kinds <= {int}:
         return "{" + ",".join(texts) + "}"
     joined = "".join(texts)
     if "\\" in joined or '"' in joined:

@@ -40,7 +40,7 @@ def decayed(*, at: datetime) -> Past:
 
 
 @lru_cache(maxsize=1)  # every cycle asks for those of one day
-def _weights(today: date, half_life: int) -> tuple[str, str]:
+def _weights(today: date, half_life: int) -> tuple[bulk.Array, bulk.Array]:
     """The days that count, and how much of what was used on each does, as arrays."""
     ages = range(REMEMBERED * half_life)
     days = bulk.array(today - timedelta(days=age) for age in ages)
