@@ -145,7 +145,12 @@ class Placement(Row):
     the amounts or a known `pod_uid` change, and release it once, together with its spans.
     """
 
-    workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="placements")
+    workload = models.ForeignKey(
+        Workload,
+        on_delete=models.CASCADE,
+        related_name="placements",
+        db_constraint=False,  # its attempt has a key to it, and placement_fits ties the two
+    )
     attempt = models.ForeignKey(
         Attempt,
         on_delete=models.CASCADE,
