@@ -1,0 +1,221 @@
+"""What happens to a fleet, in whatever order; its plans obey the laws after every step.
+
+The rules of `Fleet` are those that a machine is about to have any use for the others, which
+`test_machine` adds to it.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from itertools import count
+
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
+
+from scheduler.core.cycle import plan
+from scheduler.core.policy import Policy
+from scheduler.core.snapshot import FlavorKind, Isolation, NodeView, PendingView, PodSetView
+from scheduler.core.units import WorkloadId
+from tests.core.build import BY_NAME, T4, Quota, cpu_pods, job, node, pods
+from tests.core.reference import budgets, laws
+from tests.core.reference.world import CLUSTERS, COHORTS, PROJECTS, Queue, World
+
+FLAVORS = ("h100", "1g", "3g", "t4share", "cpu")
+MEMBERS = (*PROJECTS, *COHORTS)
+KINDS = ("whole", "whole", "cut on demand", "shared", "in replicas")
+QUOTAS = st.builds(
+    Quota,
+    st.integers(0, 3),
+    st.sampled_from([None, None, None, 0, 2]),
+    st.sampled_from([None, None, None, 0, 1]),
+)
+POLICIES = st.builds(
+    Policy,
+    guard_s=st.sampled_from([None, 120, 120, 120]),
+    most_kept=st.sampled_from([1, 1, 2]),
+    consolidation_budget_milli_s=st.sampled_from([0, 10**6, 10**9, 10**9]),
+)
+LIMITS = [None, None, 300, 900, 3600]
+
+
+def hardware(kind: str, name: str) -> NodeView:
+    if kind == "whole":
+        return node(name, gpus=3, cores=8, memory_gib=8)
+    if kind == "cut on demand":
+        return node(name, gpus=1, dynamic=True, cores=8, memory_gib=8)
+    return node(
+        name,
+        gpus=2,
+        model=T4,
+        shares=Isolation.MEMORY,
+        cores=8,
+        memory_gib=8,
+        replicas=1000 if kind == "shared" else 3,
+    )
+
+
+def a_pod_set(flavor: str, *, most: int, least: int, size: int) -> PodSetView:
+    """`size` is 1 to 3: devices of a kind that is given whole, else more of one."""
+    kind = BY_NAME[flavor].kind  # type: ignore[index]  # a name is an id here
+    if kind is FlavorKind.CPU:
+        made = cpu_pods(most, cores=size)
+    elif kind is FlavorKind.SHARE:
+        made = pods(most, flavors=flavor, share=size * 0.3)
+    else:
+        made = pods(most, flavors=flavor, gpus=size if kind is FlavorKind.WHOLE else 1)
+    return replace(made, min_count=min(least, most))
+
+
+@st.composite
+def asked(draw: st.DrawFn) -> PendingView:
+    """Without a name yet. What is scarce is asked for most."""
+    pod_set = a_pod_set(
+        draw(st.sampled_from([*("h100",) * 4, *FLAVORS])),
+        most=draw(st.integers(1, 3)),
+        least=draw(st.sampled_from([1, 1, 2, 3])),
+        size=draw(st.sampled_from([1, 1, 2, 3])),
+    )
+    made = job(
+        "",
+        draw(st.sampled_from(PROJECTS)),
+        pod_set,
+        priority=draw(st.sampled_from([0, 0, 1, 2])),
+        limit_s=draw(st.sampled_from(LIMITS)),
+    )
+    return replace(made, preemptible=draw(st.sampled_from([True, True, True, False])))
+
+
+SUBMISSIONS = st.lists(asked(), min_size=2, max_size=8)
+
+
+class Fleet(RuleBasedStateMachine):
+    kinds: tuple[str, ...] = KINDS
+    quota: Quota | None = None
+    """Of everybody, if not each has its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World()
+        self.names: Iterator[int] = count()
+
+    @initialize(
+        quotas=st.lists(QUOTAS, min_size=len(MEMBERS), max_size=len(MEMBERS)),
+        queue=st.sampled_from([Queue(), Queue(min_run_time_s=300)]),
+        policy=POLICIES,
+        of=SUBMISSIONS,
+    )
+    def begin(
+        self, quotas: list[Quota], queue: Queue, policy: Policy, of: list[PendingView]
+    ) -> None:
+        self.world.queues = dict.fromkeys(PROJECTS, queue)
+        self.world.policy = policy
+        for member, quota in zip(MEMBERS, quotas, strict=True):
+            given = self.quota or quota
+            self.world.quotas |= {(member, flavor): given for flavor in FLAVORS}
+        for kind in self.kinds:
+            self.add_node(kind, CLUSTERS[0])
+        self.submit(of)
+
+    @rule(of=SUBMISSIONS)
+    def submit(self, of: list[PendingView]) -> None:
+        """A plan follows, as it does on a hint."""
+        for each in of:
+            self.world.submit(replace(each, id=WorkloadId(f"w{next(self.names)}")))
+        self.plan()
+
+    @rule(after_s=st.lists(st.sampled_from([60, 120, 300, 600]), min_size=1, max_size=4))
+    def time_passes(self, after_s: list[int]) -> None:
+        for seconds in after_s:
+            self.plan(after_s=seconds)
+
+    @rule()
+    def nothing_is_taken_back(self) -> None:
+        self.plan(preemption=False)
+
+    def plan(self, *, after_s: int = 60, preemption: bool = True) -> None:
+        world = self.world
+        world.pass_time(after_s)
+        world.drain()
+        world.policy = replace(world.policy, preemption=preemption)
+        made = plan(world.snapshot(), world.policy)
+        laws.check(world, made)
+        assert preemption or world.enforced or not made.preempts, "preempted without preemption"
+        world.carry_out(made)
+
+    @precondition(lambda self: self.world.holding)
+    @rule(data=st.data())
+    def end(self, data: st.DataObject) -> None:
+        """Also of what was evicted: it may have finished just before."""
+        self.world.end(one(data, self.world.holding))
+
+    @precondition(lambda self: self.leaving())
+    @rule(data=st.data(), all_are=st.booleans())
+    def an_eviction_is_seen(self, data: st.DataObject, all_are: bool) -> None:
+        leaving = self.leaving()
+        for id in leaving if all_are else [one(data, leaving)]:
+            self.world.seen_gone(id)
+        self.plan()
+
+    @precondition(lambda self: self.shrinking())
+    @rule(data=st.data())
+    def a_shrink_is_seen(self, data: st.DataObject) -> None:
+        self.world.pods_seen_gone(one(data, self.shrinking()))
+        self.plan()
+
+    @rule(
+        member=st.sampled_from(MEMBERS),
+        flavor=st.sampled_from(FLAVORS),
+        quota=st.one_of(QUOTAS, QUOTAS, QUOTAS, st.none()),
+    )
+    def a_quota_changes(self, member: str, flavor: str, quota: Quota | None) -> None:
+        """None: the row is gone."""
+        self.world.quotas.pop((member, flavor), None)
+        self.world.enforced.pop((member, flavor), None)
+        if quota is not None:
+            self.world.quotas[member, flavor] = quota
+        self.world.is_as_planned = False
+
+    @rule(data=st.data(), usable=st.sampled_from([True, True, False]), sick=st.booleans())
+    def a_node_is_drained_or_back(self, data: st.DataObject, usable: bool, sick: bool) -> None:
+        name = one(data, self.world.nodes)
+        cluster, was = self.world.nodes[name]
+        first = replace(was.devices[0], usable=not sick)
+        now = replace(was, usable=usable, devices=(first, *was.devices[1:]))
+        self.world.nodes[name] = cluster, now
+        self.world.is_as_planned = False
+
+    @rule(data=st.data(), kind=st.sampled_from(KINDS), cluster=st.sampled_from(CLUSTERS))
+    def a_node_is_replaced(self, data: st.DataObject, kind: str, cluster: str) -> None:
+        """What it held counts until its release is seen."""
+        del self.world.nodes[one(data, self.world.nodes)]
+        self.add_node(kind, cluster)
+        self.world.is_as_planned = False
+
+    def add_node(self, kind: str, cluster: str) -> None:
+        name = f"n{next(self.names)}"
+        self.world.nodes[name] = cluster, hardware(kind, name)
+
+    @invariant()
+    def all_is_well(self) -> None:
+        self.world.check_everything_is_somewhere()
+        self.world.check_nothing_is_held_twice()
+        budgets.check_kept(self.world)
+
+    def leaving(self) -> list[WorkloadId]:
+        return [id for id, held in self.world.holding.items() if held.releasing]
+
+    def shrinking(self) -> list[WorkloadId]:
+        return [
+            id
+            for id, held in self.world.holding.items()
+            if not held.releasing and any(p.leaving for p in held.placements)
+        ]
+
+
+def one[T: str](data: st.DataObject, of: Collection[T]) -> T:
+    return data.draw(st.sampled_from(sorted(of)))

@@ -1,0 +1,176 @@
+"""Quotas, borrowing and guarantees in the tree of cohorts and projects."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from scheduler.core.plan import Plan, Preempt, Shrink
+from scheduler.core.reasons import PreemptRule, ReasonCode
+from scheduler.core.snapshot import PendingView
+from scheduler.core.units import WorkloadId
+from tests.core.build import milli
+from tests.core.reference.world import FLEET, PARENTS, World, begun, children, flavor_of, path
+
+type Usage = Mapping[tuple[str, str], int]
+"""By project and flavor."""
+
+
+def check(world: World, made: Plan) -> None:
+    _check_limits(world, made)
+    _check_guarantees(world, made)
+    _check_firm(world, made)
+
+
+def usage(world: World, *, releasing: bool = True) -> Counter[tuple[str, str]]:
+    """Without what is `releasing` if that is said."""
+    used: Counter[tuple[str, str]] = Counter()
+    for held in world.holding.values():
+        for placement in held.placements:
+            if releasing or not (held.releasing or placement.leaving):
+                used[held.project, placement.flavor] += placement.amount_milli
+    return used
+
+
+def used(world: World, member: str, flavor: str, usage: Usage) -> int:
+    """What it uses of its own, and what its members use beyond what they keep."""
+    below = sum(
+        max(0, used(world, child, flavor, usage) - _kept(world, child, flavor))
+        for child in children(member)
+    )
+    return usage.get((member, flavor), 0) + below
+
+
+def most(world: World, member: str, flavor: str) -> int | None:
+    """What it has and may borrow; None is no limit."""
+    if member == FLEET:
+        return _capacity(world, member, flavor)
+    quota = world.quotas.get((member, flavor))
+    if quota is None or quota.borrow is None:
+        return None
+    return _capacity(world, member, flavor) + milli(quota.borrow)
+
+
+def waits(made: Plan) -> set[WorkloadId]:
+    """Those for which something was evicted, or is on its way back."""
+    waiting = ReasonCode.WAITING_FOR_PREEMPTION
+    return {id for id, reason in made.reasons().items() if reason.code is waiting}
+
+
+def evicting(made: Plan) -> list[Preempt | Shrink]:
+    """What ends for others, and does not start again at once."""
+    return [each for each in stopping(made) if each.rule is not PreemptRule.CONSOLIDATE]
+
+
+def stopping(made: Plan) -> list[Preempt | Shrink]:
+    """What ends, whole or in part."""
+    return [*made.preempts, *made.shrinks]
+
+
+def _nominal(world: World, member: str, flavor: str) -> int:
+    quota = world.quotas.get((member, flavor))
+    return milli(quota.nominal) if quota else 0
+
+
+def _capacity(world: World, member: str, flavor: str) -> int:
+    """Its nominal, and what its members lend."""
+    lent = sum(
+        _capacity(world, child, flavor) - _kept(world, child, flavor) for child in children(member)
+    )
+    return _nominal(world, member, flavor) + lent
+
+
+def _kept(world: World, member: str, flavor: str) -> int:
+    quota = world.quotas.get((member, flavor))
+    if quota is None or quota.lend is None:
+        return 0
+    return max(0, _capacity(world, member, flavor) - milli(quota.lend))
+
+
+def _started(world: World, made: Plan) -> Counter[tuple[str, str]]:
+    more: Counter[tuple[str, str]] = Counter()
+    for workload, places in begun(made):
+        for place in places:
+            more[world.asks[workload].project, place.flavor] += place.amount_milli
+    return more
+
+
+def _check_limits(world: World, made: Plan) -> None:
+    """No start raises the use of a member beyond what it has and may borrow."""
+    before, started = usage(world), _started(world, made)
+    after = before + started
+    for project, flavor in started:
+        assert (project, flavor) in world.quotas, "started without any quota"
+    for flavor in {flavor for _, flavor in started}:
+        for member in (FLEET, *PARENTS):
+            then, now = (used(world, member, flavor, of) for of in (before, after))
+            bound = most(world, member, flavor)
+            assert now <= then or bound is None or now <= bound, f"{member} has too much"
+
+
+def _check_guarantees(world: World, made: Plan) -> None:
+    """Who is reclaimed from keeps what is guaranteed, and so does each above it that is not
+    above who reclaims; that one stays within what is guaranteed to it, or to one above it that
+    is not above whom it takes from.
+
+    What a project waits for counts for it, so of one that waits too nothing is said here.
+    """
+    waiting = {above for id in waits(made) for above in path(world.asks[id].project)}
+    kept, left = usage(world, releasing=False), usage(world, releasing=False)
+    left.update(_started(world, made))
+    for preempt in evicting(made):
+        _take(world, preempt, left)
+        if preempt.rule is PreemptRule.PRIORITY:
+            _take(world, preempt, kept)
+    for preempt in evicting(made):
+        if preempt.rule is PreemptRule.PRIORITY:
+            continue
+        victim, by = world.holding[preempt.victim], world.asks[preempt.preemptor]
+        flavor = flavor_of(by)
+        then = kept + Counter({(by.project, flavor): _least_milli(by)})
+        mine, theirs = path(by.project), path(victim.project)
+        assert any(
+            used(world, member, flavor, then) <= _capacity(world, member, flavor)
+            for member in mine
+            if member not in theirs
+        ), "reclaimed beyond what is guaranteed"
+        for member in theirs:
+            if member not in mine and member not in waiting:
+                stays = used(world, member, flavor, left)
+                assert stays >= _capacity(world, member, flavor), "reclaimed from a guarantee"
+
+
+def _check_firm(world: World, made: Plan) -> None:
+    """What may not be preempted starts on nominal of its project, or of one above it, that is
+    not used up by what others below that one use beyond their own."""
+    then = usage(world, releasing=False)
+    for admit in made.admits:
+        asked = world.asks[admit.workload]
+        flavor = flavor_of(asked)
+        then[asked.project, flavor] += sum(place.amount_milli for place in admit.places)
+        assert asked.preemptible or any(
+            _drawn(world, member, flavor, then) <= _nominal(world, member, flavor)
+            for member in path(asked.project)
+        ), "it may not be preempted, and borrows"
+
+
+def _drawn(world: World, member: str, flavor: str, usage: Usage) -> int:
+    beyond = (
+        _drawn(world, child, flavor, usage) - _nominal(world, child, flavor)
+        for child in children(member)
+    )
+    return usage.get((member, flavor), 0) + sum(more for more in beyond if more > 0)
+
+
+def _take(world: World, preempt: Preempt | Shrink, used: Counter[tuple[str, str]]) -> None:
+    victim = world.holding[preempt.victim]
+    for placement in victim.placements:
+        goes = not placement.leaving
+        if isinstance(preempt, Shrink):
+            goes = placement.id in preempt.placements
+        if goes:
+            used[victim.project, placement.flavor] -= placement.amount_milli
+
+
+def _least_milli(pending: PendingView) -> int:
+    (pod_set,) = pending.pod_sets
+    a_pod = pod_set.gpu_count * pod_set.gpu_milli if pod_set.gpu_count else pod_set.cpu_milli
+    return pod_set.min_count * a_pod

@@ -1,0 +1,98 @@
+"""Who starts, grows, and is evicted for: whole gangs, on what takes them, of who may start."""
+
+from scheduler.core.plan import Admit, Grow, Plan, Preempt
+from scheduler.core.reasons import PreemptRule
+from scheduler.core.snapshot import HoldingView
+from scheduler.core.units import WorkloadId
+from tests.core.build import BY_NAME
+from tests.core.reference.quotas import evicting, stopping, waits
+from tests.core.reference.world import World, flavor_of
+
+
+def check(world: World, made: Plan) -> None:
+    decided = [
+        *(a.workload for a in made.admits),
+        *(id for hold in made.holds for id in hold.workloads),
+    ]
+    assert sorted(decided) == sorted(world.waiting), "each is decided once"
+    for admit in made.admits:
+        _check_gang(world, admit)
+    for grow in made.grows:
+        _check_growth(world, grow)
+    _check_evictions(world, made)
+    _check_nothing_is_done_for_who_may_not_start(world, made)
+
+
+def may_start(world: World, workload: WorkloadId) -> bool:
+    """By its project's queue and its gate."""
+    queue = world.queues[world.asks[workload].project]
+    return not (queue.held or queue.drains or workload in world.shut)
+
+
+def _check_gang(world: World, admit: Admit) -> None:
+    asked = world.asks[admit.workload]
+    (pod_set,) = asked.pod_sets
+    assert pod_set.min_count <= len(admit.places) <= pod_set.count, "a gang in part"
+    assert [place.rank for place in admit.places] == list(range(len(admit.places)))
+    assert may_start(world, admit.workload), "from a held queue, or behind a gate"
+    for place in admit.places:
+        name, node = world.nodes[place.node]
+        assert name == admit.cluster, "a gang over two clusters"
+        assert node.usable, "on a node that takes nothing new"
+        assert place.flavor in pod_set.flavors, "of a flavor that it does not accept"
+        usable = {d.id for d in node.devices if d.usable}
+        on = {device for device, _ in place.spans}
+        assert on <= usable, "on a device that takes nothing new, or of another node"
+        assert len(on) == pod_set.gpu_count, "of as many devices as it asks for"
+        assert {d.model for d in node.devices if d.id in on} <= {BY_NAME[place.flavor].model}
+
+
+def _check_growth(world: World, grow: Grow) -> None:
+    held, asked = world.holding[grow.workload], world.asks[grow.workload]
+    (pod_set,) = asked.pod_sets
+    assert not held.releasing, "grew on its way out"
+    assert not any(p.leaving for p in held.placements), "grew while pods of it go"
+    assert may_start(world, grow.workload), "grew in a held queue"
+    assert len(held.placements) + len(grow.places) <= pod_set.count, "grew too large"
+    for place in grow.places:
+        name, node = world.nodes[place.node]
+        assert name == held.cluster, "grew into another cluster"
+        assert node.usable, "grew onto a node that takes nothing new"
+        assert {place.flavor} == {p.flavor for p in held.placements}, "of another flavor"
+
+
+def _check_evictions(world: World, made: Plan) -> None:
+    assert len({p.victim for p in made.preempts}) == len(made.preempts), "evicted twice"
+    for shrink in made.shrinks:
+        held, asked = world.holding[shrink.victim], world.asks[shrink.victim]
+        left = [p for p in held.placements if not p.leaving and p.id not in shrink.placements]
+        assert len(left) >= asked.pod_sets[0].min_count, "shrunk below its least"
+        ranks = [p.rank for p in held.placements if p.id in shrink.placements]
+        assert len(ranks) == len(shrink.placements) > 0, "shrunk by pods that it has not"
+    for preempt in stopping(made):
+        victim, by = world.holding[preempt.victim], world.asks[preempt.preemptor]
+        assert by.id in waits(made), "evicted for one who does not wait"
+        assert not victim.releasing, "evicted before"
+        if isinstance(preempt, Preempt):
+            _check_may_go(world, victim)
+    for preempt in evicting(made):
+        victim, by = world.holding[preempt.victim], world.asks[preempt.preemptor]
+        if preempt.rule is PreemptRule.PRIORITY:
+            assert victim.project == by.project, "by priority, of another project"
+            assert victim.priority < by.priority, "by priority, and not lower"
+        else:
+            assert victim.project != by.project, "reclaimed from itself"
+            of = {placement.flavor for placement in victim.placements}
+            assert of == {flavor_of(by)}, "reclaimed what is not asked for"
+
+
+def _check_may_go(world: World, victim: HoldingView) -> None:
+    assert victim.preemptible, "stopped though it is not preemptible"
+    ran_s = world.at - (victim.started_at or world.at)
+    assert ran_s >= world.queues[victim.project].min_run_time_s, "stopped too early"
+
+
+def _check_nothing_is_done_for_who_may_not_start(world: World, made: Plan) -> None:
+    stopped_for = {each.preemptor for each in stopping(made)}
+    for id in stopped_for | waits(made) | {keep.workload for keep in made.keeps}:
+        assert may_start(world, id), "room is made for what may not start"

@@ -1,0 +1,102 @@
+"""What a plan takes back for nobody: what lies idle, and what passes an enforced quota."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from scheduler.core.plan import Plan
+from scheduler.core.reasons import PreemptRule
+from scheduler.core.snapshot import HeldView, HoldingView
+from scheduler.core.units import WorkloadId
+from tests.core.reference.quotas import most, usage, used
+from tests.core.reference.world import World
+
+
+def obeyed(world: World, made: Plan) -> tuple[World, Plan]:
+    """When all these have been told to go: the world then, and the plan made for it."""
+    quota = PreemptRule.QUOTA
+    stops = Plan(
+        frees=made.frees,
+        preempts=tuple(p for p in made.preempts if p.rule is quota),
+        shrinks=tuple(s for s in made.shrinks if s.rule is quota),
+    )
+    rest = replace(
+        made,
+        frees=(),
+        preempts=tuple(p for p in made.preempts if p.rule is not quota),
+        shrinks=tuple(s for s in made.shrinks if s.rule is not quota),
+    )
+    return world.after(stops), rest
+
+
+def check(world: World, made: Plan) -> None:
+    freed = set(made.frees)
+    assert len(freed) == len(made.frees), "freed twice"
+    assert freed == set(_idle(world)), "freed is who was idle for too long, and was told"
+    idle_gone = world.after(Plan(frees=made.frees))
+    _check_enforced(idle_gone, obeyed(world, made)[0])
+
+
+def _idle(world: World) -> Iterator[WorkloadId]:
+    for id, held in world.holding.items() if world.policy.preemption else ():
+        of = world.queues[held.project]
+        if held.releasing or not held.preemptible or of.idle_timeout_s is None:
+            continue
+        if held.idle_since is None or held.idle_warned_at is None or held.started_at is None:
+            continue
+        idle_s, told_s = world.at - held.idle_since, world.at - held.idle_warned_at
+        ran_s = world.at - held.started_at
+        if (
+            idle_s >= of.idle_timeout_s
+            and told_s >= of.idle_warning_s
+            and ran_s >= of.min_run_time_s
+        ):
+            yield id
+
+
+def _check_enforced(before: World, after: World) -> None:
+    """Who goes for a quota has to: with it more would be held than the quota allows. And nothing
+    stays that may go and without which less would be."""
+    passed = _passed(after, ())
+    was = {held.id: pods for held, pods in before.stays()}
+    staying = {held.id: pods for held, pods in after.stays()}
+    for id, pods in was.items():
+        held, stays = before.holding[id], staying.get(id, [])
+        least = before.asks[id].pod_sets[0].min_count
+        if not stays:
+            assert held.preemptible, "stopped for a quota, and is not preemptible"
+            assert _is_more(_passed(after, _signed(held, pods)), passed), "stopped for no quota"
+            continue
+        gone = [pod for pod in pods if pod not in stays]
+        assert not gone or len(stays) >= least, "shrunk below its least for a quota"
+        for pod in gone:
+            assert _is_more(_passed(after, _signed(held, [pod])), passed), "shrunk for no quota"
+        may_go = stays if held.preemptible else stays[: max(0, len(stays) - least)]
+        without = _passed(after, _signed(held, may_go, sign=-1))
+        assert not _is_more(passed, without), "it stays, and an enforced quota is passed"
+
+
+def _passed(world: World, also: Iterable[tuple[tuple[str, str], int]]) -> list[int]:
+    """By how much each quota that is enforced by now is passed once all has left that leaves."""
+    holds = usage(world, releasing=False)
+    for key, amount in also:
+        holds[key] += amount
+    found = []
+    for (member, flavor), since in sorted(world.enforced.items()):
+        bound = most(world, member, flavor)
+        if since <= world.at and bound is not None:
+            found.append(max(0, used(world, member, flavor, holds) - bound))
+    return found
+
+
+def _is_more(some: list[int], others: list[int]) -> bool:
+    return any(one > other for one, other in zip(some, others, strict=True))
+
+
+def _signed(
+    held: HoldingView, pods: Iterable[HeldView], *, sign: int = 1
+) -> Iterator[tuple[tuple[str, str], int]]:
+    amounts: Counter[tuple[str, str]] = Counter()
+    for pod in pods:
+        amounts[held.project, pod.flavor] += sign * pod.amount_milli
+    yield from amounts.items()

@@ -1,0 +1,305 @@
+"""A fleet on which plans are carried out: what there is, how it changes, and what holds of it at
+any time. What holds of a plan is said by the other modules here, each of one kind of decision.
+
+Written apart from the planner, plain, slow and obvious: dicts, sets, and sums over everything each
+time. Of the core only the types that go in and come out.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from copy import copy
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+
+from scheduler.core.plan import Landing, Place, Plan
+from scheduler.core.policy import Policy
+from scheduler.core.reasons import PreemptRule
+from scheduler.core.snapshot import (
+    BudgetView,
+    CohortView,
+    HeldView,
+    HoldingView,
+    NodeView,
+    PendingView,
+    QueueView,
+    QuotaView,
+    ReservationView,
+    Snapshot,
+)
+from scheduler.core.units import WorkloadId
+from scheduler.core.waits import GateView
+from tests.core.build import Quota, cluster, cohort_of, holds, queue_of, snapshot
+from tests.core.elastic import resized
+
+FLEET = "fleet"
+PARENTS = {"lab": FLEET, "vision": "lab", "a": "vision", "b": "vision", "c": "lab", "d": FLEET}
+"""Cohorts and projects, each with what it hangs below."""
+COHORTS, PROJECTS = ("lab", "vision"), ("a", "b", "c", "d")
+CLUSTERS = ("c1", "c2")
+OF_A_DEVICE = {"1g": Fraction(1, 7), "3g": Fraction(1, 2), "cpu": Fraction(0)}
+"""What a unit of a flavor takes of a device, as far as that is not all of it."""
+
+
+@dataclass(frozen=True)
+class Queue:
+    """One that drains is held."""
+
+    held: bool = False
+    drains: bool = False
+    min_run_time_s: int = 0
+    idle_timeout_s: int | None = None
+    idle_warning_s: int = 0
+
+
+class World:
+    """What there is: `asks` of all that was ever submitted, and where each of it is now."""
+
+    def __init__(self) -> None:
+        self.at = 1_000_000
+        self.policy = Policy()
+        self.nodes: dict[str, tuple[str, NodeView]] = {}  # with the name of its cluster
+        self.quotas: dict[tuple[str, str], Quota] = {}  # by member and flavor
+        self.enforced: dict[tuple[str, str], int] = {}  # from when on they are
+        self.queues = dict.fromkeys(PROJECTS, Queue())
+        self.reservations: list[ReservationView] = []
+        self.budgets: dict[str, BudgetView] = {}  # by member
+        self.used: dict[str, Fraction] = {}  # of them, in the unit of their limits
+        self.asks: dict[WorkloadId, PendingView] = {}
+        self.shut: set[WorkloadId] = set()  # whose gates are
+        self.waiting: set[WorkloadId] = set()
+        self.holding: dict[WorkloadId, HoldingView] = {}
+        self.freed: set[WorkloadId] = set()  # and not seen gone yet
+        self.ended: set[WorkloadId] = set()
+        self.saved: dict[WorkloadId, int] = {}
+        self.moved: dict[WorkloadId, int] = {}
+        self.landings: tuple[Landing, ...] = ()
+        self.promised: dict[WorkloadId, int] = {}  # by when there is room for them
+        self.is_as_planned = True  # what the last plan was made of, but for what ends by itself
+
+    def snapshot(self) -> Snapshot:
+        by_cluster = [
+            cluster(name, [node for of, node in self.nodes.values() if of == name])
+            for name in CLUSTERS
+        ]
+        made = snapshot(
+            clusters=by_cluster,
+            cohorts=[self._cohort(name) for name in COHORTS],
+            queues=[self._queue(name, of) for name, of in self.queues.items()],
+            pending=[self._pending(id) for id in sorted(self.waiting)],
+            holding=self.holding.values(),
+        )
+        budgets = (
+            replace(budget, used_milli_s=ceil(self.used[member]))
+            for member, budget in self.budgets.items()
+        )
+        return replace(
+            made,
+            at=self.at,
+            reservations=tuple(self.reservations),
+            budgets=tuple(budgets),
+            landings=self.landings,
+        )
+
+    def submit(self, pending: PendingView) -> None:
+        self.asks[pending.id] = replace(pending, submitted_at=self.at)
+        self.waiting.add(pending.id)
+
+    def carry_out(self, made: Plan) -> None:
+        for admit in made.admits:
+            held = holds(admit, self.asks[admit.workload])
+            self.holding[admit.workload] = replace(
+                held,
+                admitted_at=self.at,
+                started_at=self.at,
+                checkpointed_at=self.saved.get(admit.workload),
+                moved_at=self.moved.get(admit.workload),
+            )
+            self.waiting.remove(admit.workload)
+        for grow in made.grows:
+            self.holding[grow.workload] = resized(self.holding[grow.workload], made)
+        self.told_to_go(made)
+        self.freed |= set(made.frees)
+        moves = (p.victim for p in made.preempts if p.rule is PreemptRule.CONSOLIDATE)
+        self.moved |= dict.fromkeys(moves, self.at)
+        self.landings = made.landings
+        self.promised = {k.workload: k.starts_at for k in made.keeps if k.starts_at is not None}
+        self.is_as_planned = True
+
+    def told_to_go(self, made: Plan) -> None:
+        """Whoever gives way by the plan is on its way back, or pods of it are."""
+        for id in made.frees:
+            self.holding[id] = replace(self.holding[id], releasing=True, pod_sets=())
+        for preempt in made.preempts:
+            self.holding[preempt.victim] = replace(self.holding[preempt.victim], releasing=True)
+        for shrink in made.shrinks:
+            held = self.holding[shrink.victim]
+            placements = (
+                replace(p, leaving=p.leaving or p.id in shrink.placements) for p in held.placements
+            )
+            self.holding[shrink.victim] = replace(held, placements=tuple(placements))
+
+    def after(self, made: Plan) -> "World":
+        """Another one, in which those have been told to go."""
+        then = copy(self)
+        then.holding = dict(self.holding)
+        then.told_to_go(made)
+        return then
+
+    def pass_time(self, seconds: int) -> None:
+        """What runs uses budgets meanwhile, and ends by its limit; who is idle is told in time."""
+        until = self.at + seconds
+        for held in self.holding.values():
+            rate = devices_milli(held.placements)
+            for member, budget in self.budgets.items():
+                lasts_s = min(until, budget.ends_at, ends_at(held) or until) - self.at
+                if member in path(held.project) and lasts_s > 0:
+                    self.used[member] += rate * lasts_s
+        for id in [
+            id for id, held in self.holding.items() if (ends_at(held) or until + 1) <= until
+        ]:
+            self.end(id)
+        self.at = until
+        for id, held in self.holding.items():
+            of = self.queues[held.project]
+            if held.idle_since is None or of.idle_timeout_s is None or held.idle_warned_at:
+                continue
+            if self.at >= held.idle_since + of.idle_timeout_s - of.idle_warning_s:
+                self.holding[id] = replace(held, idle_warned_at=self.at)
+
+    def drain(self) -> None:
+        """As the loop does before each cycle: what may be stopped goes."""
+        for id, held in self.holding.items():
+            if self.queues[held.project].drains and held.preemptible and not held.releasing:
+                self.holding[id] = replace(held, releasing=True)
+
+    def end(self, id: WorkloadId) -> None:
+        del self.holding[id]
+        self.ended.add(id)
+
+    def seen_gone(self, id: WorkloadId) -> None:
+        """Told to go, and its pods are gone: it queues again, unless it was freed."""
+        del self.holding[id]
+        (self.ended if id in self.freed else self.waiting).add(id)
+
+    def pods_seen_gone(self, id: WorkloadId) -> None:
+        """Those that were told to go; the others run on."""
+        held = self.holding[id]
+        left = tuple(p for p in held.placements if not p.leaving)
+        self.holding[id] = replace(held, placements=left)
+
+    def stays(self) -> list[tuple[HoldingView, list[HeldView]]]:
+        """What is not on its way back."""
+        return [
+            (held, [placement for placement in held.placements if not placement.leaving])
+            for held in self.holding.values()
+            if not held.releasing
+        ]
+
+    def any_leaves(self) -> bool:
+        """Whether anything is on its way back, and not seen gone."""
+        return any(
+            held.releasing or any(pod.leaving for pod in held.placements)
+            for held in self.holding.values()
+        )
+
+    def _cohort(self, name: str) -> CohortView:
+        made = cohort_of(name, self._rows(name), parent=PARENTS[name].removeprefix(FLEET))
+        return replace(made, quotas=self._enforced(name, made))
+
+    def _queue(self, name: str, of: Queue) -> QueueView:
+        made = queue_of(name, self._rows(name), tenant=PARENTS[name].removeprefix(FLEET))
+        return replace(
+            made,
+            quotas=self._enforced(name, made),
+            held_by=("project",) if of.held or of.drains else (),
+            min_run_time_s=of.min_run_time_s,
+            idle_timeout_s=of.idle_timeout_s,
+            idle_warning_s=of.idle_warning_s,
+        )
+
+    def _rows(self, member: str) -> dict[str, float | Quota]:
+        return {flavor: quota for (of, flavor), quota in self.quotas.items() if of == member}
+
+    def _enforced(self, member: str, of: QueueView | CohortView) -> tuple[QuotaView, ...]:
+        return tuple(
+            replace(quota, enforce_at=self.enforced.get((member, quota.flavor)))
+            for quota in of.quotas
+        )
+
+    def _pending(self, id: WorkloadId) -> PendingView:
+        gate = GateView("data", "ada", self.at) if id in self.shut else None
+        return replace(self.asks[id], gate=gate)
+
+    # What must hold at any time.
+
+    def check_everything_is_somewhere(self) -> None:
+        places = [*self.waiting, *self.holding, *self.ended]
+        assert sorted(places) == sorted(self.asks), "lost, or in two places"
+
+    def check_nothing_is_held_twice(self) -> None:
+        found = self.overbooked(p for held in self.holding.values() for p in held.placements)
+        assert not found, found
+
+    def overbooked(self, holders: Iterable[HeldView | Place]) -> str:
+        """What there is too little of for all of them together; "" for nothing."""
+        parts: set[tuple[str, int]] = set()
+        cores: Counter[str] = Counter()
+        memory: Counter[str] = Counter()
+        for holder in holders:
+            cores[holder.node] += holder.cpu_milli
+            memory[holder.node] += holder.memory_mib
+            found = parts_of([holder])
+            if parts & found:
+                return f"held twice: {sorted(parts & found)[0]}"
+            parts |= found
+        for name, (_, node) in self.nodes.items():
+            if cores[name] > node.cpu_milli or memory[name] > node.memory_mib:
+                return f"more cores or memory are held than {name} has"
+        return ""
+
+
+def begun(made: Plan) -> Iterator[tuple[WorkloadId, tuple[Place, ...]]]:
+    """Who starts or grows, and on what."""
+    for admit in made.admits:
+        yield admit.workload, admit.places
+    for grow in made.grows:
+        yield grow.workload, grow.places
+
+
+def children(member: str) -> list[str]:
+    return [child for child, parent in PARENTS.items() if parent == member]
+
+
+def path(member: str) -> list[str]:
+    """It, and who is above it, without the fleet."""
+    return [] if member == FLEET else [member, *path(PARENTS[member])]
+
+
+def ends_at(held: HoldingView) -> int | None:
+    """By its run-time limit."""
+    if held.run_time_limit_s is None:
+        return None
+    return (held.started_at or held.admitted_at) + held.run_time_limit_s
+
+
+def devices_milli(places: Iterable[HeldView | Place]) -> Fraction:
+    """What they take of devices, in thousandths of one."""
+    taken = (place.amount_milli * OF_A_DEVICE.get(place.flavor, Fraction(1)) for place in places)
+    return sum(taken, Fraction(0))
+
+
+def parts_of(places: Iterable[HeldView | Place]) -> set[tuple[str, int]]:
+    """Of devices, in the units of their axes."""
+    return {
+        (device, part)
+        for place in places
+        for device, span in place.spans
+        for part in range(span.start, span.end)
+    }
+
+
+def flavor_of(pending: PendingView) -> str:
+    """The one that it accepts."""
+    ((flavor,),) = (pod_set.flavors for pod_set in pending.pod_sets)
+    return flavor
