@@ -10,7 +10,8 @@ Work without a limit is taken to end last, the one that has run longest first; w
 too there is no shadow time, and the places are kept from everybody. Only room is kept, not quota,
 and only from those who come after it in the order: who comes before it may still be first.
 With `Policy.most_kept` above one the same is done for the next in order (conservative backfill),
-each beside those before it.
+each beside those before it. Room is kept for the least of each, and who starts takes its surplus
+too if that is free: so elastic work may put off those for whom room is kept beside it.
 """
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence

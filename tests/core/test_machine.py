@@ -9,27 +9,48 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
-from scheduler.core.snapshot import BudgetView, PendingView, ReservationView
-from scheduler.core.units import BudgetId, CohortId, FlavorId, ProjectId, WorkloadId
+from scheduler.core.defragment import defragment
+from scheduler.core.policy import Policy
+from scheduler.core.snapshot import BudgetView, Isolation, PendingView, ReservationView
+from scheduler.core.units import BudgetId, ClusterId, CohortId, FlavorId, ProjectId, WorkloadId
 from tests.core.build import Quota, milli
-from tests.core.reference import budgets, windows
-from tests.core.reference.machine import FLAVORS, MEMBERS, Fleet, asked, one
-from tests.core.reference.world import PROJECTS, Queue
+from tests.core.reference import budgets, defragmentations, windows
+from tests.core.reference.machine import FLAVORS, MEMBERS, Changing, Fleet, asked, one
+from tests.core.reference.told import told
+from tests.core.reference.world import CLUSTERS, PROJECTS, QUEUES, Queue
 
-QUEUES = [
+SAID = [
     Queue(),
     Queue(min_run_time_s=300),
     Queue(idle_timeout_s=300, idle_warning_s=120),
-    Queue(held=True),
-    Queue(drains=True),
 ]
 
 
-class Stopping(Fleet):
+@st.composite
+def sharing(draw: st.DrawFn) -> PendingView:
+    """Of shares, in thousandths or by memory, or a slice that has as much."""
+    asks = draw(asked(flavors=["t4share"]))
+    named = draw(st.lists(st.sampled_from(["t4share", "t4slot", "1g"]), min_size=1, unique=True))
+    by_memory = draw(st.sampled_from([None, 1000, 5120, 7001, 15_360, 15_361]))
+    if by_memory is None:
+        named = [each for each in named if each != "1g"] or ["t4share"]
+    (pod_set,) = asks.pod_sets
+    pod_set = replace(
+        pod_set,
+        flavors=tuple(FlavorId(each) for each in named),
+        gpu_memory_mib=by_memory,
+        gpu_milli=pod_set.gpu_milli if by_memory is None else 1000,
+        least_isolation=draw(st.sampled_from([Isolation.NONE, Isolation.NONE, *Isolation])),
+    )
+    return replace(asks, pod_sets=(pod_set,))
+
+
+class Stopping(Changing):
     """People hold work back, and take back what runs."""
 
     @rule(of=asked())
     def one_waits_for_a_gate(self, of: PendingView) -> None:
+        """It may be of a project that has a standing gate."""
         id = WorkloadId(f"w{next(self.names)}")
         self.world.shut.add(id)
         self.world.submit(replace(of, id=id))
@@ -70,14 +91,32 @@ class Stopping(Fleet):
         self.world.is_as_planned = False
         self.plan()
 
-    @rule(project=st.sampled_from(PROJECTS), to=st.sampled_from(QUEUES))
-    def a_queue_changes(self, project: str, to: Queue) -> None:
+    @rule(project=st.sampled_from(PROJECTS), to=st.sampled_from(SAID))
+    def a_project_says_otherwise(self, project: str, to: Queue) -> None:
         self.world.queues[project] = to
         self.world.is_as_planned = False
         self.plan()
 
+    @rule(queue=st.sampled_from(QUEUES), drains=st.booleans())
+    def a_queue_is_held(self, queue: str, drains: bool) -> None:
+        """Of a project, a tenant, a cluster or a pool."""
+        self.world.held.add(queue)
+        if drains:
+            self.world.draining.add(queue)
+        self.world.is_as_planned = False
+        self.plan()
 
-class Promising(Fleet):
+    @precondition(lambda self: self.world.held)
+    @rule(data=st.data())
+    def a_queue_is_opened(self, data: st.DataObject) -> None:
+        queue = one(data, self.world.held)
+        self.world.held.remove(queue)
+        self.world.draining.discard(queue)
+        self.world.is_as_planned = False
+        self.plan()
+
+
+class Promising(Changing):
     """Devices are kept for projects, and their time is bounded."""
 
     @rule(
@@ -131,18 +170,76 @@ class Promising(Fleet):
 
 
 class Everything(Stopping, Promising):
-    pass
+    plans_twice = True
 
 
-class Scattered(Fleet):
+class Waiting(Fleet):
+    """All queue in one line, and most has a limit: what goes ahead delays nobody."""
+
+    kinds = ("whole", "whole")
+    asks = asked(
+        flavors=["h100", "h100", "h100", "cpu"],
+        projects=["a"],
+        priorities=[0],
+        limits_s=[300, 600, 900, 1200, 3600, None],
+    )
+    policies = st.builds(Policy, guard_s=st.just(120), most_kept=st.sampled_from([1, 1, 2]))
+    quota = Quota(30)
+
+
+class Sharing(Changing):
+    """Devices are shared, by memory too, and projects and work accept only so near neighbours."""
+
+    kinds = ("shared", "in replicas", "in turns", "cut on demand")
+    asks = sharing()
+    quota = Quota(4, None)
+
+    @rule(project=st.sampled_from(PROJECTS), least=st.sampled_from(Isolation))
+    def a_project_accepts(self, project: str, least: Isolation) -> None:
+        self.world.queues[project] = replace(self.world.queues[project], least_isolation=least)
+        self.world.is_as_planned = False
+        self.plan()
+
+
+class Scattered(Changing):
     """Devices alone are scarce, and free ones are on many nodes: work is moved, and waits long."""
 
     kinds = ("whole", "whole", "whole", "cut on demand", "cut on demand")
     quota = Quota(9, None)
 
 
-@pytest.mark.parametrize("machine", [Fleet, Scattered, Stopping, Promising, Everything])
+class Sparse(Fleet):
+    """Small work on many nodes, much of which ends: what is left is moved together."""
+
+    kinds = ("whole", "whole", "whole", "whole", "cut on demand", "cut on demand")
+    asks = asked(flavors=["h100", "h100", "1g", "3g"], priorities=[0], limits_s=[None])
+    quota = Quota(30)
+
+    @precondition(lambda self: len(self.world.holding) > 1)
+    @rule(every=st.integers(2, 3), which=st.integers(0, 1))
+    def much_ends(self, every: int, which: int) -> None:
+        for nth, id in enumerate(sorted(self.world.holding)):
+            if nth % every != which:
+                self.world.end(id)
+
+    @precondition(lambda self: not self.world.landings)
+    @rule(budget_milli_s=st.sampled_from([10**6, 10**9]))
+    def a_defragmentation_is_carried_out(self, budget_milli_s: int) -> None:
+        made = defragment(
+            snapshot=told(self.world),
+            cluster=ClusterId(CLUSTERS[0]),
+            budget_milli_s=budget_milli_s,
+        )
+        defragmentations.check(self.world, made, budget_milli_s)
+        self.world.carry_out(defragmentations.as_plan(self.world, made))
+        self.plan()
+
+
+MACHINES = [Changing, Scattered, Sparse, Stopping, Promising, Waiting, Sharing, Everything]
+
+
+@pytest.mark.parametrize("machine", MACHINES)
 def test_whatever_happens_the_rules_hold(machine: type[Fleet]) -> None:
     run_state_machine_as_test(
-        machine, settings=settings(max_examples=25, stateful_step_count=40, deadline=None)
+        machine, settings=settings(max_examples=8, stateful_step_count=40, deadline=None)
     )

@@ -7,6 +7,7 @@ from scheduler.core.plan import Place, Plan
 from scheduler.core.reasons import ReasonCode
 from scheduler.core.snapshot import HeldView
 from scheduler.core.units import WorkloadId
+from tests.core.reference import portions
 from tests.core.reference.quotas import stopping
 from tests.core.reference.world import World, begun, ends_at, parts_of
 
@@ -28,6 +29,7 @@ def check(world: World, made: Plan) -> None:
         assert reasons[keep.workload].code is ReasonCode.ROOM_KEPT, "kept, and not told so"
         _check_is_free(world, made, nth)
     _check_promises(world, made)
+    _check_dates(world, made)
 
 
 def _check_is_free(world: World, made: Plan, nth: int) -> None:
@@ -48,9 +50,8 @@ def _check_is_free(world: World, made: Plan, nth: int) -> None:
     for place in (*others, *keep.places):
         cores[place.node] += place.cpu_milli
     for place in keep.places:
-        _, node = world.nodes[place.node]
-        assert node.usable, "kept where nothing may start"
-        assert cores[place.node] <= node.cpu_milli, "kept without the cores"
+        portions.check(world, world.asks[keep.workload], place)
+        assert cores[place.node] <= world.nodes[place.node][1].cpu_milli, "without the cores"
 
 
 def _running(world: World, made: Plan, at: int) -> Iterator[HeldView | Place]:
@@ -75,6 +76,27 @@ def _check_promises(world: World, made: Plan) -> None:
     first; or lacks something else by now."""
     if not world.is_as_planned or world.any_leaves() or made.admits or stopping(made):
         return
+    first = made.keeps[0].workload if made.keeps else None
     for id, reason in made.reasons().items():
-        late = id in world.promised and world.promised[id] <= world.at
-        assert not late or reason.code not in FOR_WANT_OF_ROOM, f"{id} was promised room by now"
+        by = world.promised.get(id)
+        if first in (None, id) and by is not None and by <= world.at:
+            assert reason.code not in FOR_WANT_OF_ROOM, f"{id} was promised room by now"
+
+
+def _check_dates(world: World, made: Plan) -> None:
+    """Where all are of one project and one priority, and so nobody is ever first who was not,
+    nothing that starts puts a promise off: it starts by then. One with surplus may put off
+    those for whom room is kept beside it."""
+    ranks = {(asked.project, asked.priority) for asked in world.asks.values()}
+    if len(ranks) > 1 or not world.is_as_planned or world.any_leaves():
+        return
+    started = {admit.workload for admit in made.admits}
+    dates = {keep.workload: keep.starts_at for keep in made.keeps}
+    for id, by in world.promised.items():
+        if by is not None and id in world.waiting - started:
+            date = dates.get(id)
+            assert date is not None, f"{id} was promised room, and has lost it"
+            assert world.at < date <= by, f"{id} has to wait for longer than it was promised"
+        (pod_set,) = world.asks[id].pod_sets
+        if pod_set.min_count < pod_set.count:
+            return  # it may have started with more than was kept for it

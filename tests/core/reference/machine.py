@@ -1,10 +1,10 @@
 """What happens to a fleet, in whatever order; its plans obey the laws after every step.
 
-The rules of `Fleet` are those that a machine is about to have any use for the others, which
-`test_machine` adds to it.
+`Fleet` is what any of them is about, and `Changing` what happens to most; `test_machine` adds to
+them.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -18,14 +18,17 @@ from hypothesis.stateful import (
 )
 
 from scheduler.core.cycle import plan
+from scheduler.core.memory import Memory
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import FlavorKind, Isolation, NodeView, PendingView, PodSetView
 from scheduler.core.units import WorkloadId
 from tests.core.build import BY_NAME, T4, Quota, cpu_pods, job, node, pods
+from tests.core.fleets import shuffled
 from tests.core.reference import budgets, laws
+from tests.core.reference.told import told
 from tests.core.reference.world import CLUSTERS, COHORTS, PROJECTS, Queue, World
 
-FLAVORS = ("h100", "1g", "3g", "t4share", "cpu")
+FLAVORS = ("h100", "1g", "3g", "t4share", "t4slot", "cpu")
 MEMBERS = (*PROJECTS, *COHORTS)
 KINDS = ("whole", "whole", "cut on demand", "shared", "in replicas")
 QUOTAS = st.builds(
@@ -40,7 +43,6 @@ POLICIES = st.builds(
     most_kept=st.sampled_from([1, 1, 2]),
     consolidation_budget_milli_s=st.sampled_from([0, 10**6, 10**9, 10**9]),
 )
-LIMITS = [None, None, 300, 900, 3600]
 
 
 def hardware(kind: str, name: str) -> NodeView:
@@ -52,7 +54,7 @@ def hardware(kind: str, name: str) -> NodeView:
         name,
         gpus=2,
         model=T4,
-        shares=Isolation.MEMORY,
+        shares=Isolation.NONE if kind == "in turns" else Isolation.MEMORY,
         cores=8,
         memory_gib=8,
         replicas=1000 if kind == "shared" else 3,
@@ -72,59 +74,65 @@ def a_pod_set(flavor: str, *, most: int, least: int, size: int) -> PodSetView:
 
 
 @st.composite
-def asked(draw: st.DrawFn) -> PendingView:
+def asked(
+    draw: st.DrawFn,
+    *,
+    flavors: Sequence[str] = (*("h100",) * 4, *FLAVORS),
+    projects: Sequence[str] = PROJECTS,
+    priorities: Sequence[int] = (0, 0, 1, 2),
+    limits_s: Sequence[int | None] = (None, None, 300, 900, 3600),
+) -> PendingView:
     """Without a name yet. What is scarce is asked for most."""
     pod_set = a_pod_set(
-        draw(st.sampled_from([*("h100",) * 4, *FLAVORS])),
+        draw(st.sampled_from(flavors)),
         most=draw(st.integers(1, 3)),
         least=draw(st.sampled_from([1, 1, 2, 3])),
         size=draw(st.sampled_from([1, 1, 2, 3])),
     )
     made = job(
         "",
-        draw(st.sampled_from(PROJECTS)),
+        draw(st.sampled_from(projects)),
         pod_set,
-        priority=draw(st.sampled_from([0, 0, 1, 2])),
-        limit_s=draw(st.sampled_from(LIMITS)),
+        priority=draw(st.sampled_from(priorities)),
+        limit_s=draw(st.sampled_from(limits_s)),
     )
     return replace(made, preemptible=draw(st.sampled_from([True, True, True, False])))
 
 
-SUBMISSIONS = st.lists(asked(), min_size=2, max_size=8)
-
-
 class Fleet(RuleBasedStateMachine):
     kinds: tuple[str, ...] = KINDS
+    asks: st.SearchStrategy[PendingView] = asked()
+    policies: st.SearchStrategy[Policy] = POLICIES
     quota: Quota | None = None
     """Of everybody, if not each has its own."""
+    plans_twice = False
+    """The same in another order, without a memory."""
 
     def __init__(self) -> None:
         super().__init__()
         self.world = World()
+        self.memory = Memory()
         self.names: Iterator[int] = count()
 
     @initialize(
         quotas=st.lists(QUOTAS, min_size=len(MEMBERS), max_size=len(MEMBERS)),
         queue=st.sampled_from([Queue(), Queue(min_run_time_s=300)]),
-        policy=POLICIES,
-        of=SUBMISSIONS,
+        data=st.data(),
     )
-    def begin(
-        self, quotas: list[Quota], queue: Queue, policy: Policy, of: list[PendingView]
-    ) -> None:
+    def begin(self, quotas: list[Quota], queue: Queue, data: st.DataObject) -> None:
         self.world.queues = dict.fromkeys(PROJECTS, queue)
-        self.world.policy = policy
+        self.world.policy = data.draw(self.policies)
         for member, quota in zip(MEMBERS, quotas, strict=True):
             given = self.quota or quota
             self.world.quotas |= {(member, flavor): given for flavor in FLAVORS}
         for kind in self.kinds:
             self.add_node(kind, CLUSTERS[0])
-        self.submit(of)
+        self.submit(data)
 
-    @rule(of=SUBMISSIONS)
-    def submit(self, of: list[PendingView]) -> None:
+    @rule(data=st.data())
+    def submit(self, data: st.DataObject) -> None:
         """A plan follows, as it does on a hint."""
-        for each in of:
+        for each in data.draw(st.lists(self.asks, min_size=2, max_size=8)):
             self.world.submit(replace(each, id=WorkloadId(f"w{next(self.names)}")))
         self.plan()
 
@@ -142,7 +150,10 @@ class Fleet(RuleBasedStateMachine):
         world.pass_time(after_s)
         world.drain()
         world.policy = replace(world.policy, preemption=preemption)
-        made = plan(world.snapshot(), world.policy)
+        of = told(world)
+        made = plan(of, world.policy, self.memory)
+        if self.plans_twice:
+            assert made == plan(shuffled(of, world.at), world.policy), "by its order, or a memory"
         laws.check(world, made)
         assert preemption or world.enforced or not made.preempts, "preempted without preemption"
         world.carry_out(made)
@@ -166,6 +177,30 @@ class Fleet(RuleBasedStateMachine):
     def a_shrink_is_seen(self, data: st.DataObject) -> None:
         self.world.pods_seen_gone(one(data, self.shrinking()))
         self.plan()
+
+    def add_node(self, kind: str, cluster: str) -> None:
+        name = f"n{next(self.names)}"
+        self.world.nodes[name] = cluster, hardware(kind, name)
+
+    @invariant()
+    def all_is_well(self) -> None:
+        self.world.check_everything_is_somewhere()
+        self.world.check_nothing_is_held_twice()
+        budgets.check_kept(self.world)
+
+    def leaving(self) -> list[WorkloadId]:
+        return [id for id, held in self.world.holding.items() if held.releasing]
+
+    def shrinking(self) -> list[WorkloadId]:
+        return [
+            id
+            for id, held in self.world.holding.items()
+            if not held.releasing and any(p.leaving for p in held.placements)
+        ]
+
+
+class Changing(Fleet):
+    """Quotas and nodes change."""
 
     @rule(
         member=st.sampled_from(MEMBERS),
@@ -195,26 +230,6 @@ class Fleet(RuleBasedStateMachine):
         del self.world.nodes[one(data, self.world.nodes)]
         self.add_node(kind, cluster)
         self.world.is_as_planned = False
-
-    def add_node(self, kind: str, cluster: str) -> None:
-        name = f"n{next(self.names)}"
-        self.world.nodes[name] = cluster, hardware(kind, name)
-
-    @invariant()
-    def all_is_well(self) -> None:
-        self.world.check_everything_is_somewhere()
-        self.world.check_nothing_is_held_twice()
-        budgets.check_kept(self.world)
-
-    def leaving(self) -> list[WorkloadId]:
-        return [id for id, held in self.world.holding.items() if held.releasing]
-
-    def shrinking(self) -> list[WorkloadId]:
-        return [
-            id
-            for id, held in self.world.holding.items()
-            if not held.releasing and any(p.leaving for p in held.placements)
-        ]
 
 
 def one[T: str](data: st.DataObject, of: Collection[T]) -> T:

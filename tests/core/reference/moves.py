@@ -1,9 +1,10 @@
 """Work that is moved so that other work fits: what that may cost, and that all of them land."""
 
-from scheduler.core.plan import Plan
+from scheduler.core.plan import Landing, Plan
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.snapshot import HoldingView
 from scheduler.core.units import WorkloadId
+from tests.core.reference import portions
 from tests.core.reference.world import World, begun, path
 
 RESTS_S = 24 * 3600
@@ -13,16 +14,14 @@ KEPT_S = 8100
 def check(world: World, made: Plan) -> None:
     moves = [p for p in made.preempts if p.rule is PreemptRule.CONSOLIDATE]
     movers = [world.holding[move.victim] for move in moves]
-    lost = sum(_lost_milli_s(held, world.at) for held in movers)
+    lost = sum(lost_milli_s(held, world.at) for held in movers)
     assert lost <= world.policy.consolidation_budget_milli_s, "more work is lost than may be"
     landing = {each.workload: each for each in made.landings}
     assert len(landing) == len(made.landings), "lands twice"
     for move in moves:
         assert {move.victim, move.preemptor} <= landing.keys(), "is moved, and lands nowhere"
     for held in movers:
-        rested = held.moved_at is None or world.at - held.moved_at >= RESTS_S
-        assert rested, "moved again on the same day"
-        assert len(landing[held.id].places) == len(held.placements), "lands smaller than it was"
+        check_mover(world, held, landing[held.id])
     known = {each.workload for each in world.landings}
     for id in landing.keys() - known:
         assert any(id in (move.victim, move.preemptor) for move in moves), "lands, and why?"
@@ -33,6 +32,14 @@ def check(world: World, made: Plan) -> None:
     found = then.overbooked([*places, *staying])
     assert not found, f"once all have landed: {found}"
     _check_kept(world, made)
+
+
+def check_mover(world: World, held: HoldingView, landing: Landing) -> None:
+    rested = held.moved_at is None or world.at - held.moved_at >= RESTS_S
+    assert rested, "moved again on the same day"
+    assert len(landing.places) == len(held.placements), "lands smaller than it was"
+    for place in landing.places:
+        portions.check(world, world.asks[held.id], place)
 
 
 def _check_kept(world: World, made: Plan) -> None:
@@ -58,7 +65,7 @@ def _is_bounded(world: World, id: WorkloadId) -> bool:
     return bool(world.reservations) or any(member in world.budgets for member in above)
 
 
-def _lost_milli_s(held: HoldingView, at: int) -> int:
+def lost_milli_s(held: HoldingView, at: int) -> int:
     """Since it was saved, if that was in this run; of cores where it has no devices."""
     since = max(held.started_at or at, held.checkpointed_at or 0)
     of_devices = sum(pod.amount_milli for pod in held.placements if pod.spans)

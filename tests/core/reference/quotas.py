@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 from scheduler.core.plan import Plan, Preempt, Shrink
 from scheduler.core.reasons import PreemptRule, ReasonCode
-from scheduler.core.snapshot import PendingView
 from scheduler.core.units import WorkloadId
 from tests.core.build import milli
-from tests.core.reference.world import FLEET, PARENTS, World, begun, children, flavor_of, path
+from tests.core.reference.portions import least_milli
+from tests.core.reference.world import FLEET, PARENTS, World, begun, children, path
 
 type Usage = Mapping[tuple[str, str], int]
 """By project and flavor."""
@@ -124,8 +124,8 @@ def _check_guarantees(world: World, made: Plan) -> None:
         if preempt.rule is PreemptRule.PRIORITY:
             continue
         victim, by = world.holding[preempt.victim], world.asks[preempt.preemptor]
-        flavor = flavor_of(by)
-        then = kept + Counter({(by.project, flavor): _least_milli(by)})
+        (flavor,) = {placement.flavor for placement in victim.placements}
+        then = kept + Counter({(by.project, flavor): least_milli(by.pod_sets[0], flavor)})
         mine, theirs = path(by.project), path(victim.project)
         assert any(
             used(world, member, flavor, then) <= _capacity(world, member, flavor)
@@ -139,13 +139,12 @@ def _check_guarantees(world: World, made: Plan) -> None:
 
 
 def _check_firm(world: World, made: Plan) -> None:
-    """What may not be preempted starts on nominal of its project, or of one above it, that is
-    not used up by what others below that one use beyond their own."""
+    """What may not be preempted starts, and grows, on nominal of its project, or of one above
+    it, that is not used up by what others below that one use beyond their own."""
     then = usage(world, releasing=False)
-    for admit in made.admits:
-        asked = world.asks[admit.workload]
-        flavor = flavor_of(asked)
-        then[asked.project, flavor] += sum(place.amount_milli for place in admit.places)
+    for workload, places in begun(made):
+        asked, (flavor,) = world.asks[workload], {place.flavor for place in places}
+        then[asked.project, flavor] += sum(place.amount_milli for place in places)
         assert asked.preemptible or any(
             _drawn(world, member, flavor, then) <= _nominal(world, member, flavor)
             for member in path(asked.project)
@@ -168,9 +167,3 @@ def _take(world: World, preempt: Preempt | Shrink, used: Counter[tuple[str, str]
             goes = placement.id in preempt.placements
         if goes:
             used[victim.project, placement.flavor] -= placement.amount_milli
-
-
-def _least_milli(pending: PendingView) -> int:
-    (pod_set,) = pending.pod_sets
-    a_pod = pod_set.gpu_count * pod_set.gpu_milli if pod_set.gpu_count else pod_set.cpu_milli
-    return pod_set.min_count * a_pod

@@ -60,12 +60,11 @@ def _lacking(world: World, moment: int, runs: list[_Run]) -> int:
 
 def _devices(world: World) -> set[str]:
     """Those that are given whole, and take new work."""
+    _, devices = world.takes_new()
     return {
-        device.id
-        for _, node in world.nodes.values()
-        if node.usable
-        for device in node.devices
-        if device.usable and device.mode is DeviceMode.WHOLE and device.shares is None
+        id
+        for id, device in devices.items()
+        if device.mode is DeviceMode.WHOLE and device.shares is None
     }
 
 

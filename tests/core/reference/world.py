@@ -10,26 +10,22 @@ from collections.abc import Iterable, Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil
 
 from scheduler.core.plan import Landing, Place, Plan
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.snapshot import (
     BudgetView,
-    CohortView,
+    DeviceView,
     HeldView,
     HoldingView,
+    Isolation,
     NodeView,
     PendingView,
-    QueueView,
-    QuotaView,
     ReservationView,
-    Snapshot,
 )
 from scheduler.core.units import WorkloadId
-from scheduler.core.waits import GateView
-from tests.core.build import Quota, cluster, cohort_of, holds, queue_of, snapshot
+from tests.core.build import H100, T4, Quota, holds
 from tests.core.elastic import resized
 
 FLEET = "fleet"
@@ -37,19 +33,21 @@ PARENTS = {"lab": FLEET, "vision": "lab", "a": "vision", "b": "vision", "c": "la
 """Cohorts and projects, each with what it hangs below."""
 COHORTS, PROJECTS = ("lab", "vision"), ("a", "b", "c", "d")
 CLUSTERS = ("c1", "c2")
+POOLS = tuple(f"{cluster} {model}" for cluster in CLUSTERS for model in (H100, T4))
+QUEUES = (*PROJECTS, *COHORTS, *CLUSTERS, *POOLS)
+"""All that people hold, or drain."""
 OF_A_DEVICE = {"1g": Fraction(1, 7), "3g": Fraction(1, 2), "cpu": Fraction(0)}
 """What a unit of a flavor takes of a device, as far as that is not all of it."""
 
 
 @dataclass(frozen=True)
 class Queue:
-    """One that drains is held."""
+    """What a project has said of its work."""
 
-    held: bool = False
-    drains: bool = False
     min_run_time_s: int = 0
     idle_timeout_s: int | None = None
     idle_warning_s: int = 0
+    least_isolation: Isolation = Isolation.NONE
 
 
 class World:
@@ -62,6 +60,8 @@ class World:
         self.quotas: dict[tuple[str, str], Quota] = {}  # by member and flavor
         self.enforced: dict[tuple[str, str], int] = {}  # from when on they are
         self.queues = dict.fromkeys(PROJECTS, Queue())
+        self.held: set[str] = set()  # of QUEUES
+        self.draining: set[str] = set()  # of those that are held
         self.reservations: list[ReservationView] = []
         self.budgets: dict[str, BudgetView] = {}  # by member
         self.used: dict[str, Fraction] = {}  # of them, in the unit of their limits
@@ -74,32 +74,8 @@ class World:
         self.saved: dict[WorkloadId, int] = {}
         self.moved: dict[WorkloadId, int] = {}
         self.landings: tuple[Landing, ...] = ()
-        self.promised: dict[WorkloadId, int] = {}  # by when there is room for them
+        self.promised: dict[WorkloadId, int | None] = {}  # by when there is room, if that is known
         self.is_as_planned = True  # what the last plan was made of, but for what ends by itself
-
-    def snapshot(self) -> Snapshot:
-        by_cluster = [
-            cluster(name, [node for of, node in self.nodes.values() if of == name])
-            for name in CLUSTERS
-        ]
-        made = snapshot(
-            clusters=by_cluster,
-            cohorts=[self._cohort(name) for name in COHORTS],
-            queues=[self._queue(name, of) for name, of in self.queues.items()],
-            pending=[self._pending(id) for id in sorted(self.waiting)],
-            holding=self.holding.values(),
-        )
-        budgets = (
-            replace(budget, used_milli_s=ceil(self.used[member]))
-            for member, budget in self.budgets.items()
-        )
-        return replace(
-            made,
-            at=self.at,
-            reservations=tuple(self.reservations),
-            budgets=tuple(budgets),
-            landings=self.landings,
-        )
 
     def submit(self, pending: PendingView) -> None:
         self.asks[pending.id] = replace(pending, submitted_at=self.at)
@@ -123,7 +99,7 @@ class World:
         moves = (p.victim for p in made.preempts if p.rule is PreemptRule.CONSOLIDATE)
         self.moved |= dict.fromkeys(moves, self.at)
         self.landings = made.landings
-        self.promised = {k.workload: k.starts_at for k in made.keeps if k.starts_at is not None}
+        self.promised = {keep.workload: keep.starts_at for keep in made.keeps}
         self.is_as_planned = True
 
     def told_to_go(self, made: Plan) -> None:
@@ -169,8 +145,17 @@ class World:
 
     def drain(self) -> None:
         """As the loop does before each cycle: what may be stopped goes."""
+        models = {
+            device.id: device.model for _, node in self.nodes.values() for device in node.devices
+        }
         for id, held in self.holding.items():
-            if self.queues[held.project].drains and held.preemptible and not held.releasing:
+            pools = {
+                f"{held.cluster} {models.get(device)}"
+                for placement in held.placements
+                for device, _ in placement.spans
+            }
+            drained = self.draining & {*path(held.project), held.cluster, *pools}
+            if drained and held.preemptible and not held.releasing:
                 self.holding[id] = replace(held, releasing=True)
 
     def end(self, id: WorkloadId) -> None:
@@ -196,42 +181,27 @@ class World:
             if not held.releasing
         ]
 
+    def held_above(self, project: str) -> list[str]:
+        """Who is held, of it and those above it."""
+        return [name for name in path(project) if name in self.held]
+
+    def takes_new(self) -> tuple[dict[str, NodeView], dict[str, DeviceView]]:
+        """The nodes on which something may start, and the devices on them."""
+        nodes, devices = dict[str, NodeView](), dict[str, DeviceView]()
+        for name, (cluster, node) in self.nodes.items():
+            if node.usable and cluster not in self.held:
+                nodes[name] = node
+                for device in node.devices:
+                    if device.usable and f"{cluster} {device.model}" not in self.held:
+                        devices[device.id] = device
+        return nodes, devices
+
     def any_leaves(self) -> bool:
         """Whether anything is on its way back, and not seen gone."""
         return any(
             held.releasing or any(pod.leaving for pod in held.placements)
             for held in self.holding.values()
         )
-
-    def _cohort(self, name: str) -> CohortView:
-        made = cohort_of(name, self._rows(name), parent=PARENTS[name].removeprefix(FLEET))
-        return replace(made, quotas=self._enforced(name, made))
-
-    def _queue(self, name: str, of: Queue) -> QueueView:
-        made = queue_of(name, self._rows(name), tenant=PARENTS[name].removeprefix(FLEET))
-        return replace(
-            made,
-            quotas=self._enforced(name, made),
-            held_by=("project",) if of.held or of.drains else (),
-            min_run_time_s=of.min_run_time_s,
-            idle_timeout_s=of.idle_timeout_s,
-            idle_warning_s=of.idle_warning_s,
-        )
-
-    def _rows(self, member: str) -> dict[str, float | Quota]:
-        return {flavor: quota for (of, flavor), quota in self.quotas.items() if of == member}
-
-    def _enforced(self, member: str, of: QueueView | CohortView) -> tuple[QuotaView, ...]:
-        return tuple(
-            replace(quota, enforce_at=self.enforced.get((member, quota.flavor)))
-            for quota in of.quotas
-        )
-
-    def _pending(self, id: WorkloadId) -> PendingView:
-        gate = GateView("data", "ada", self.at) if id in self.shut else None
-        return replace(self.asks[id], gate=gate)
-
-    # What must hold at any time.
 
     def check_everything_is_somewhere(self) -> None:
         places = [*self.waiting, *self.holding, *self.ended]
@@ -299,7 +269,6 @@ def parts_of(places: Iterable[HeldView | Place]) -> set[tuple[str, int]]:
     }
 
 
-def flavor_of(pending: PendingView) -> str:
-    """The one that it accepts."""
-    ((flavor,),) = (pod_set.flavors for pod_set in pending.pod_sets)
-    return flavor
+def isolates(isolation: Isolation) -> int:
+    """How well."""
+    return [Isolation.NONE, Isolation.MEMORY, Isolation.HARDWARE].index(isolation)
