@@ -105,6 +105,7 @@ class Fleet(RuleBasedStateMachine):
     policies: st.SearchStrategy[Policy] = POLICIES
     quota: Quota | None = None
     """Of everybody, if not each has its own."""
+    steps = 30
     plans_twice = False
     """The same in another order, without a memory."""
 
