@@ -23,10 +23,10 @@ def choose(
     preferred: Sequence[str] = (),
     by_memory: bool = False,
 ) -> list[str]:
-    """The names of `wanted`, else none where the project has `preferred` ones and all that it would
-    give are what the manifest's resource means, else of every known flavor that it means, the
-    preferred alone if there are any: shares where it asks for memory of a GPU `by_memory`, for
-    which slices and whole GPUs may be wanted. Of another maker than the resource's is none.
+    """The names of `wanted`, else of the flavors that the manifest's resource means: shares where it
+    asks for memory of a GPU `by_memory`, for which slices and whole GPUs may be wanted. Of another
+    maker than the resource's is none. None are named where the project's `preferred` ones all
+    mean the same, for it gives those; else those of them that do, if there are any.
 
     Raises click.UsageError when a wanted one is unknown or means something else, or none is left.
     """

@@ -217,6 +217,10 @@ def test_what_the_project_prefers_is_left_to_it_unless_a_slice_is_meant(
     PreferredFlavor.objects.create(project=cast.detection, flavor=h100, position=0)
     assert flavors() == []
     assert flavors("--flavor", "a100") == ["a100"]
+    mi300x = factories.flavor("mi300x", model="AMD Instinct MI300X")
+    other = PreferredFlavor.objects.create(project=cast.detection, flavor=mi300x, position=1)
+    assert flavors() == ["h100-80gb"]  # none that the manifest's resource does not mean
+    other.delete()
     factories.mig_flavor("slice", profile="1g.10gb")
     mig = JOB.replace("nvidia.com/gpu", "nvidia.com/mig-1g.10gb")
     assert flavors(of=mig) == ["slice"]

@@ -7,7 +7,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("scheduler", "0042_decisions_index")]
+    dependencies = [("scheduler", "0044_as_preferred_index")]
     operations = [
         migrations.AlterField(
             "placement",
