@@ -24,9 +24,9 @@ def choose(
     by_memory: bool = False,
 ) -> list[str]:
     """The names of `wanted`, else of the flavors that the manifest's resource means: shares where
-    it asks for memory of a GPU `by_memory`, for which slices and whole GPUs may be wanted. Of another
-    maker than the resource's is none. None are named where the project's `preferred` ones all
-    mean the same, for it gives those; else those of them that do, if there are any.
+    it asks for memory of a GPU `by_memory`, for which slices and whole GPUs may be wanted. Of
+    another maker than the resource's is none. None are named where the project's `preferred` ones
+    all mean the same, for it gives those; else those of them that do, if there are any.
 
     Raises click.UsageError when a wanted one is unknown or means something else, or none is left.
     """
