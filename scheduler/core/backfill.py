@@ -28,7 +28,7 @@ from scheduler.core.policy import Policy
 from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import FlavorView, HeldView, HoldingView, PendingView, Snapshot
-from scheduler.core.units import FlavorId, ProjectId
+from scheduler.core.units import FlavorId, NodeId, ProjectId
 from scheduler.core.victims import ALL, UnitId, begun_at
 
 MOST_IN_VAIN = 16
@@ -77,6 +77,11 @@ class Backfill:
             and of_project < MOST_IN_VAIN_EACH
             and (project, request) not in self._in_vain
         )
+
+    @property
+    def nodes(self) -> set[NodeId]:
+        """Where room is kept."""
+        return {place.node for keep in self.keeps for place in keep.places}
 
     @property
     def shadow(self) -> int | None:

@@ -5,7 +5,7 @@ there, by the work that is lost, within `Policy.consolidation_budget_milli_s` fo
 with the places kept until all have landed (`landing`).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
@@ -23,7 +23,7 @@ from scheduler.core.reasons import PreemptRule, Reason
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
 from scheduler.core.turns import in_turn
-from scheduler.core.units import ONE_MILLI, WorkloadId
+from scheduler.core.units import ONE_MILLI, NodeId, WorkloadId
 from scheduler.core.windows import Windows
 
 MOST_LOOKS = 4
@@ -61,9 +61,10 @@ def consolidate(
     admission: Admission,
     evictions: Evictions | None,
     left: Iterable[Left],
+    kept: Collection[NodeId],
 ) -> Consolidated:
     """`left` are the classes that could not start in this plan, nor had anybody evicted for them,
-    in their order.
+    in their order. Nobody moves off the nodes `kept`.
 
     Asked last of all: the moves are made in what `evictions` expects, and told to nobody else.
     """
@@ -78,6 +79,7 @@ def consolidate(
         candidates=evictions.candidates,
         draft=evictions.soon,
         may_return=partial(may_return, admission.caps, admission.windows),
+        kept=kept,
     )
     helped = set()
     others = in_turn(worth[MOST_LOOKS:], at=snapshot.at, most=MOST_LOOKS)

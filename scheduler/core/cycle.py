@@ -165,6 +165,7 @@ class Cycle:
             admission=self.admission,
             evictions=self.evictions,
             left=(of for of in heads.left() if of.first.id not in ahead),
+            kept=self.backfill.nodes,
         )
         for reason, ids in heads.told(self._why_not):
             self._holds += moved.holds(ids, reason, ahead=ahead)

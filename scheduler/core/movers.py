@@ -3,7 +3,7 @@
 It lands with as many pods as it has, in the clusters, flavors and domains that it accepts, within
 its project's quota. It has run for its least time and was not moved within REST_S, so that none
 is kept from getting on. It ends later than it would have: whoever might then run into a
-reservation stays.
+reservation stays. What it leaves is free for who comes next, so where room is kept it stays.
 """
 
 from collections import Counter
@@ -50,11 +50,14 @@ class Movers:
         candidates: Candidates,
         draft: Draft,
         may_return: Callable[[HoldingView, Request], bool],
+        kept: Collection[NodeId] = (),
     ) -> None:
         """`draft` is the fleet as it will be; moves are made in it. `may_return` says whether one
-        that ended now might start again, by the caps and the reservations."""
+        that ended now might start again, by the caps and the reservations. On the nodes `kept`
+        room is kept for others."""
         self.draft = draft
         self._may_return = may_return
+        self._kept = kept
         self._at = snapshot.at
         self._candidates = candidates
         self._requests = Requests(flavors=draft.flavors, book=draft.book)
@@ -148,7 +151,10 @@ class Movers:
         )
 
     def may_move(self, held: HoldingView) -> bool:
-        """Whether it runs whole, has rested, and might start again if it ended now."""
+        """Whether it runs whole, has rested, might start again if it ended now, and leaves nothing
+        that is kept."""
+        if any(placement.node in self._kept for placement in held.placements):
+            return False
         if held.moved_at is not None and self._at - held.moved_at < REST_S:
             return False
         counts = Counter(placement.pod_set for placement in held.placements)

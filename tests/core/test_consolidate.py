@@ -316,3 +316,24 @@ def test_caps_count_who_moves_once() -> None:
     assert caps.reached(job("y", "b")) is not None
     lands = plan(after(of, made, gone=1, moved={}), POLICY)
     assert violations(after(of, made, gone=1, moved={}), lands) == ()
+
+
+def test_nobody_moves_off_a_node_where_room_is_kept() -> None:
+    of = snapshot(
+        nodes=[node("n1", gpus=2, cores=4), node("n2", gpus=2)],
+        queues=TWO,
+        holding=[
+            runs("late", "a", "n1/0", preemptible=False, since_s=60),
+            runs("early", "a", "n2/0", preemptible=False, since_s=REST_S * 3),
+            saved("p", "n2/1"),
+        ],
+        pending=[
+            job("waits", "a", pods(gpus=2), submitted_at=AT - 7200),
+            job("comes", "a", pods(cores=8), submitted_at=AT - 60),
+        ],
+    )
+    assert nodes_of(plan(of, POLICY).landings) == {"comes": {"n2"}, "p": {"n1"}}
+    made = plan(of, replace(POLICY, guard_s=3600))
+    assert [(keep.workload, keep.starts_at) for keep in made.keeps] == [("waits", None)]
+    assert {place.node for place in made.keeps[0].places} == {"n2"}
+    assert moved(made) == []
