@@ -145,12 +145,7 @@ class Placement(Row):
     the amounts or a known `pod_uid` change, and release it once, together with its spans.
     """
 
-    workload = models.ForeignKey(
-        Workload,
-        on_delete=models.CASCADE,
-        related_name="placements",
-        db_constraint=False,  # its attempt has a key to it, and placement_fits ties the two
-    )
+    workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="placements")
     attempt = models.ForeignKey(
         Attempt,
         on_delete=models.CASCADE,

@@ -2,10 +2,9 @@
 
 import pytest
 from django.db import IntegrityError, connection, models
-from django.db.backends.utils import CursorWrapper
 
 from controlplane.kernel.ids import uuid7
-from scheduler.models import Placement, PlacementSpan
+from scheduler.models import PlacementSpan
 from tenants.models import Charge
 from tests.constraints.attack import Attack
 from tests.constraints.attacks import ATTACKS
@@ -50,31 +49,6 @@ def test_what_is_checked_against_a_row_never_comes_before_it(
     with pytest.raises(IntegrityError) as error, connection.cursor() as cursor:
         cursor.execute(sql, parameters)
     assert error.value.__cause__.diag.constraint_name == wall  # type: ignore[union-attr]  # psycopg
-
-
-@pytest.mark.parametrize("gone", ["attempt", "workload"])
-def test_a_placement_keeps_its_workload_by_its_attempt(gone: str) -> None:
-    """It has no foreign key to it: the two that lead there have to hold by themselves."""
-    row = getattr(make(Placement), gone)
-    with connection.cursor() as cursor:
-        _only_keys(cursor, "scheduler_placement_attempt_id", "scheduler_attempt_workload_id")
-        with pytest.raises(IntegrityError) as error:
-            cursor.execute(f"DELETE FROM {row._meta.db_table} WHERE id = %s", [row.pk])
-    assert error.value.__cause__.diag.sqlstate == "23503"  # type: ignore[union-attr]  # psycopg
-
-
-def _only_keys(cursor: CursorWrapper, *kept: str) -> None:
-    """Take down every other foreign key to an attempt or a workload."""
-    cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-    cursor.execute(
-        "SELECT conname, conrelid::regclass FROM pg_constraint WHERE contype = 'f' AND confrelid"
-        " IN ('scheduler_attempt'::regclass, 'scheduler_workload'::regclass)"
-    )
-    found = cursor.fetchall()
-    assert {key for key in kept for name, _ in found if name.startswith(key)} == set(kept)
-    for name, table in found:
-        if not name.startswith(kept):
-            cursor.execute(f"ALTER TABLE {table} DROP CONSTRAINT {name}")
 
 
 def test_every_wall_is_attacked_and_every_attack_has_a_wall() -> None:
