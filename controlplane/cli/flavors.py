@@ -23,10 +23,10 @@ def choose(
     preferred: Sequence[str] = (),
     by_memory: bool = False,
 ) -> list[str]:
-    """The names of `wanted`, else of the flavors that the manifest's resource means: shares where
-    it asks for memory of a GPU `by_memory`, for which slices and whole GPUs may be wanted. Of
-    another maker than the resource's is none. None are named where the project's `preferred` ones
-    all mean the same, for it gives those; else those of them that do, if there are any.
+    """The names of `wanted`, else of those flavors that the manifest's resource means: such as the
+    project has in `preferred`, in its order, or all where that has none of them. Shares are meant
+    where it asks for memory of a GPU `by_memory`, for which slices and whole GPUs may be wanted.
+    Of another maker than the resource's is none.
 
     Raises click.UsageError when a wanted one is unknown or means something else, or none is left.
     """
@@ -56,12 +56,7 @@ def choose(
                 f"The manifest asks for {asked}, which --flavor {name} is not; "
                 f"fitting: {', '.join(fitting)}."
             )
-    if wanted or read.profile:
-        return list(wanted) or fitting
-    given = [row["name"] for row in known if row["kind"] in kinds and row["name"] in preferred]
-    if given and all(name in fitting for name in given):
-        return []  # which follows the project when it prefers others
-    return [name for name in preferred if name in fitting] or fitting
+    return list(wanted) or [name for name in preferred if name in fitting] or fitting
 
 
 class Memory(click.ParamType[int]):

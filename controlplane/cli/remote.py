@@ -145,9 +145,9 @@ def submit(
     wished, asked_mib = wish(read, least_memory, vendors), gpu_memory_mib(read, gpu_memory)
     if flavors or wished is None:
         known, by_memory = list(client.items("flavors")), asked_mib is not None
-        chosen = client.get("projects", body["project"])
+        of = {} if flavors else client.get("projects", body["project"])
         body["pod_sets"][0]["flavors"] = choose(
-            read, known, flavors, preferred=chosen["preferred_flavors"], by_memory=by_memory
+            read, known, flavors, preferred=of.get("preferred_flavors", ()), by_memory=by_memory
         )
     if asked_mib is not None:
         body["pod_sets"][0]["gpu_memory_mib"] = asked_mib

@@ -176,7 +176,8 @@ class Draft:
         self._late.clear()
         self._rooms = self.world.rooms()
         self._stale = dict.fromkeys(self.world.move(moves))
-        self.world.changed.clear()
+        # What was let in is known to who let it in.
+        self.world.changed = {holder.node for _, _, holder, _ in self._log}
 
     def _do(self, add: bool, project: ProjectId, holder: Holds, amount: int) -> None:
         self._move(add, project, holder, amount)

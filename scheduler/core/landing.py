@@ -65,6 +65,8 @@ def land(
         workload = pending or leaving.get(landing.workload)
         if workload is None or snapshot.at >= landing.since + KEPT_S:
             continue
+        if not _accepts(workload, places):
+            continue
         if pending is not None and not _may_start(admission.caps, pending, places):
             continue
         if soon is not None and not fits(soon, workload, places):
@@ -83,6 +85,12 @@ def land(
                 hold(pending, waits_for(places=places, flavors=soon.flavors, victims=0))
                 del waiting[pending.id]
     return Landed(tuple(kept), looked_at - waiting.keys())
+
+
+def _accepts(workload: PendingView | HoldingView, places: Sequence[Place]) -> bool:
+    """Whether it still accepts those flavors: what its project prefers may have changed."""
+    flavors = {pod_set.id: pod_set.flavors for pod_set in workload.pod_sets}
+    return all(place.flavor in flavors.get(place.pod_set, ()) for place in places)
 
 
 def _may_start(caps: Caps, pending: PendingView, places: Sequence[Place]) -> bool:

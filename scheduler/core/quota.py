@@ -364,8 +364,9 @@ class Book:
         return self.ledger(flavor).total
 
     def flavors(self) -> set[FlavorId]:
-        """Those that have been asked for, or charged, here."""
-        return {*self._ledgers, *(flavor for _, flavor in self._strays)}
+        """Those of which anything is in use by projects."""
+        held = {flavor for flavor, ledger in self._ledgers.items() if any(ledger.used)}
+        return held | {flavor for (_, flavor), amount in self._strays.items() if amount}
 
     def usage(self) -> dict[tuple[ProjectId, FlavorId], int]:
         """All that is in use by projects, without zeros."""

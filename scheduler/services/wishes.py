@@ -66,7 +66,8 @@ class Shelf:
     def preferred_of(self, kind: str, *, project: UUID) -> list[Flavor]:
         """Those of the kind that the project prefers, in its order."""
         known = {flavor.id: flavor for flavor in self.flavors}
-        return [known[id] for id in self.preferred[project] if known[id].kind == kind]
+        mine = (known.get(id) for id in self.preferred[project])  # one may be newer than flavors
+        return [flavor for flavor in mine if flavor is not None and flavor.kind == kind]
 
 
 def widened(
@@ -161,7 +162,7 @@ def refresh(*, at: datetime) -> int:
         else:
             having = shelf.having(WishSpec(least_mib, tuple(vendors)), project=project)
         now = [flavor.id for flavor in having if flavor.id not in named]
-        if now and now != before:
+        if (now or named) and now != before:
             changed += _accept(
                 list(zip(sets, works, strict=True)),
                 now,

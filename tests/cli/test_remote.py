@@ -201,7 +201,7 @@ def test_a_gpu_is_asked_for_by_what_it_has(berth: Berth) -> None:
     assert "--vendor are for whole GPUs." in berth(*asked, text_in=on_cores).output
 
 
-def test_what_the_project_prefers_is_left_to_it_unless_a_slice_is_meant(
+def test_of_what_a_manifest_means_the_flavors_that_the_project_prefers_are_named(
     berth: Berth, cast: Cast
 ) -> None:
     h100 = Flavor.objects.get(name="h100-80gb")
@@ -215,7 +215,7 @@ def test_what_the_project_prefers_is_left_to_it_unless_a_slice_is_meant(
 
     assert flavors() == ["a100", "h100-80gb"]
     PreferredFlavor.objects.create(project=cast.detection, flavor=h100, position=0)
-    assert flavors() == []
+    assert flavors() == ["h100-80gb"]
     assert flavors("--flavor", "a100") == ["a100"]
     mi300x = factories.flavor("mi300x", model="AMD Instinct MI300X")
     other = PreferredFlavor.objects.create(project=cast.detection, flavor=mi300x, position=1)
@@ -226,7 +226,8 @@ def test_what_the_project_prefers_is_left_to_it_unless_a_slice_is_meant(
     assert flavors(of=mig) == ["slice"]
     done = berth(*asked, text_in=JOB)
     assert done.exit_code == 0, done.output
-    assert Workload.objects.get().pod_sets.get().as_preferred
+    [accepted] = Workload.objects.get().pod_sets.get().accepted.all()
+    assert (accepted.flavor, accepted.wished) == (h100, False)
 
 
 @pytest.mark.parametrize(("option", "mode"), [("--within", "required"), ("--near", "preferred")])

@@ -64,8 +64,9 @@ def closed(pick: Random, of: Snapshot) -> Snapshot:
     parents = {c.id: c.parent for c in of.cohorts}
 
     def above(cohort: object) -> tuple[str, ...]:
-        names = []
-        while cohort is not None:
+        names, seen = [], set()  # of a ring, which contradicts itself, each once
+        while cohort is not None and cohort not in seen:
+            seen.add(cohort)
             names += [name for id, name in held.items() if id == cohort]
             cohort = next((parent for id, parent in parents.items() if id == cohort), None)
         return tuple(names)

@@ -337,3 +337,13 @@ def test_nobody_moves_off_a_node_where_room_is_kept() -> None:
     assert [(keep.workload, keep.starts_at) for keep in made.keeps] == [("waits", None)]
     assert {place.node for place in made.keeps[0].places} == {"n2"}
     assert moved(made) == []
+
+
+def test_a_place_of_a_flavor_that_is_not_accepted_any_more_is_given_up() -> None:
+    of = halves()
+    made = plan(of, POLICY)
+    kept = after(of, made, gone=0, moved={})
+    assert {landing.workload for landing in plan(kept, POLICY).landings} >= {"w"}
+    waits = replace(kept.pending[0], pod_sets=(pods(gpus=2, flavors="t4"),))
+    changed = replace(kept, pending=(waits,))
+    assert "w" not in {landing.workload for landing in plan(changed, POLICY).landings}

@@ -30,6 +30,7 @@ from tests.core.build import (
     runs,
     snapshot,
 )
+from tests.core.fleets import fleet as random_fleet
 from tests.core.fleets import shuffled, snapshots
 
 ALL = Policy(max_admits=10**9)
@@ -54,6 +55,20 @@ def test_it_plans_as_by_hand(of: Snapshot, most: int, preemptors: int) -> None:
     agree(of)
     agree(of, Policy(max_admits=most, max_preemptors=preemptors))
     agree(of, Policy(guard_s=AT - 1, most_kept=1 + preemptors))
+
+
+def test_most_random_fleets_are_swept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the properties say nothing."""
+    swept, take = set[int](), Sweep.next
+
+    def noted(self: Sweep) -> PendingView | None:
+        swept.add(seed)
+        return take(self)
+
+    monkeypatch.setattr(Sweep, "next", noted)
+    for seed in range(100):
+        planned(random_fleet(seed, 6, 10), ALL, least=0)
+    assert len(swept) >= 50
 
 
 @settings(deadline=None)

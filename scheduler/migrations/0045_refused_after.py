@@ -22,7 +22,7 @@ BEFORE = [
 
 
 class Migration(migrations.Migration):
-    dependencies = [("scheduler", "0045_key_by_attempt")]
+    dependencies = [("scheduler", "0044_as_preferred_index")]
     operations = [
         migrations.RunSQL(sql.replace(" BEFORE ", " AFTER "), sql) for sql in BEFORE
     ]

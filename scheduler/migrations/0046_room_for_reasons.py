@@ -8,7 +8,7 @@ from django.db import migrations
 
 
 class Migration(migrations.Migration):
-    dependencies = [("scheduler", "0046_refused_after")]
+    dependencies = [("scheduler", "0045_refused_after")]
     operations = [
         migrations.RunSQL(
             "ALTER TABLE scheduler_workload SET (fillfactor = 36)",
