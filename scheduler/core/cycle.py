@@ -219,9 +219,10 @@ class Cycle:
         return started
 
     def _why_not(self, pending: PendingView, request: Request) -> Reason:
-        reason = self.admission.why_none(pending=pending, request=request)
-        if reason is not None:
-            return reason
+        if request.options or not request.refused:  # else it never starts, whatever is capped
+            reason = self.admission.why_none(pending=pending, request=request)
+            if reason is not None:
+                return reason
         reasons = [self.why_not(pending, request, option) for option in request.options]
         reasons += [refusal.reason for refusal in request.refused]
         told = most_useful(reasons)
