@@ -12,9 +12,9 @@ from scheduler.core.plan import Admit, Hold
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode
 from scheduler.core.relax import MOST_FLAVORS
-from scheduler.core.snapshot import PendingView, PodSetView, ReservationView, Snapshot
+from scheduler.core.snapshot import Isolation, PendingView, PodSetView, ReservationView, Snapshot
 from scheduler.core.units import BudgetId, FlavorId, ProjectId
-from scheduler.core.whatif import funded, granted, later, would_start
+from scheduler.core.whatif import accepting, funded, granted, later, would_start
 from tests.core.build import (
     A30,
     AT,
@@ -221,6 +221,9 @@ def applied(of: Snapshot, asked: PendingView, one: Relaxation) -> tuple[Snapshot
             return of, replace(asked, topology=wider)
         case Change.PREEMPTIBLE:
             return of, replace(asked, preemptible=True)
+        case Change.ISOLATION:
+            asks, fleet_then = accepting(of, asked, Isolation(str(new)))
+            return fleet_then, asks
     assert isinstance(new, int)
     match one.change:
         case Change.RUN_LIMIT:
@@ -251,6 +254,7 @@ def decided(of: Snapshot, asked: PendingView, one: Relaxation, policy: Policy) -
 
 @settings(max_examples=120, deadline=None)
 @given(of=snapshots(), guard_s=st.sampled_from([None, 0, 300]))
+@example(of=fleet(3, 0, 8), guard_s=None)  # one that waits might accept less isolation
 def test_what_is_said_to_help_helps(of: Snapshot, guard_s: int | None) -> None:
     policy = Policy(guard_s=guard_s)
     for asked in of.pending:
