@@ -169,12 +169,12 @@ class _Defragmentation:
         victims = [Victim.of(held, PreemptRule.CONSOLIDATE) for held in found.movers]
         mark = draft.checkpoint()
         self._remove(victims)
-        if draft.rooms[found.place.node].misfit(place=found.place, flavor=flavor):
-            draft.rollback(mark)  # cores or memory
-            return False
         landed = [
             self._movers.land_at(*each) for each in zip(found.movers, found.homes, strict=True)
         ]
+        if draft.rooms[found.place.node].misfit(place=found.place, flavor=flavor):
+            draft.rollback(mark)  # cores or memory, which those that land on the node take too
+            return False
         return self._take(found.place.node, victims, landed, mark)
 
     def _free_more(self) -> None:
