@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from clusters.models import Cluster
 from clusters.port import PodUse
 from controlplane.kernel import bulk
-from controlplane.kernel.ids import uuid7
+from controlplane.kernel.ids import uuid7s
 from scheduler.core.failures import FailureClass
 from scheduler.core.lifecycle import State
 from scheduler.core.units import WorkloadId
@@ -158,7 +158,7 @@ def _tell(messages: dict[UUID, str], at: datetime) -> None:
     workloads = sorted(messages)
     bulk.insert(
         WorkloadEvent,
-        id=[uuid7() for _ in workloads],
+        id=uuid7s(len(workloads)),
         workload_id=workloads,
         at=at,
         kind=EVENT,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from controlplane.kernel import statements
-from controlplane.kernel.ids import uuid7
+from controlplane.kernel.ids import uuid7s
 from scheduler.core.plan import Keep
 
 LONGEST_S = 60
@@ -51,7 +51,7 @@ def count(*, keeps: Sequence[Keep], at: datetime, speed: float = 1.0) -> None:
         cursor.execute(
             _COUNT,
             {
-                "ids": [uuid7() for _ in idle],
+                "ids": uuid7s(len(idle)),
                 "workloads": [keep.workload for keep in idle],
                 "idle_milli": [keep.idle_milli for keep in idle],
                 "at": at,

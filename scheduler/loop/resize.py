@@ -15,7 +15,7 @@ from django.db import connection, transaction
 
 from controlplane.kernel import bulk, hints
 from controlplane.kernel.crash import crash
-from controlplane.kernel.ids import uuid7
+from controlplane.kernel.ids import uuid7s
 from scheduler.core.lifecycle import UNDER_WAY, State
 from scheduler.core.plan import Grow, Shrink
 from scheduler.core.reasons import PreemptRule
@@ -179,7 +179,7 @@ def _due(attempts: Sequence[UUID]) -> None:
             " FROM unnest(%s::uuid[], %s::uuid[]) AS u(id, attempt_id)"
             " ON CONFLICT (attempt_id, kind) DO UPDATE SET done_at = NULL, failures = 0,"
             " last_error = '', due_at = clock_timestamp()",
-            [[uuid7() for _ in attempts], list(attempts)],
+            [uuid7s(len(attempts)), list(attempts)],
         )
     if attempts:
         hints.hint(hints.DISPATCH)
@@ -211,7 +211,7 @@ def _tell(kind: str, messages: Mapping[WorkloadId, str], at: datetime) -> None:
     """A line in the timeline of each."""
     bulk.insert(
         WorkloadEvent,
-        id=[uuid7() for _ in messages],
+        id=uuid7s(len(messages)),
         workload_id=[UUID(id) for id in messages],
         at=at,
         kind=kind,

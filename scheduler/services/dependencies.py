@@ -6,7 +6,7 @@ from uuid import UUID
 
 from controlplane.kernel import bulk
 from controlplane.kernel.errors import Conflict, Problem
-from controlplane.kernel.ids import uuid7
+from controlplane.kernel.ids import uuid7s
 from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.core.waits import UnmetView
 from scheduler.models import Dependency, DependencyKind, Workload, WorkloadArray
@@ -140,7 +140,7 @@ def store_by_index(*, elements: Sequence[UUID], spec: WorkloadSpec) -> None:
             _check_order(max(ids), min(elements))
             bulk.insert(
                 Dependency,
-                id=[uuid7() for _ in ids],
+                id=uuid7s(len(ids)),
                 workload_id=list(elements),
                 on_workload_id=ids,
                 kind=one.kind,

@@ -4,7 +4,7 @@ by as many statements as two."""
 from uuid import UUID
 
 from controlplane.kernel import bulk
-from controlplane.kernel.ids import uuid7
+from controlplane.kernel.ids import uuid7s
 from scheduler.models import PodSet, PodSetFlavor, Workload, WorkloadArray
 
 
@@ -16,7 +16,7 @@ def name(of: str, index: int) -> str:
 def copy(*, first: Workload, array: WorkloadArray) -> list[tuple[UUID, str]]:
     """Store the others like `first`, which was stored just now with its pod sets, its clusters and
     its event; their ids, which ascend by index, and names. In the caller's transaction."""
-    ids = [uuid7() for _ in range(1, array.size)]
+    ids = uuid7s(array.size - 1)
     names = [name(array.name, index) for index in range(1, array.size)]
     bulk.copy(first, id=ids, name=names, array_index=range(1, array.size))
     for pod_set in PodSet.objects.filter(workload=first).order_by("position"):
@@ -36,4 +36,4 @@ def copy(*, first: Workload, array: WorkloadArray) -> list[tuple[UUID, str]]:
 
 
 def _new(like: list[UUID]) -> list[UUID]:
-    return [uuid7() for _ in like]
+    return uuid7s(len(like))

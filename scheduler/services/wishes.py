@@ -15,7 +15,7 @@ from django.db.models import F
 from clusters.models import Flavor, FlavorKind
 from controlplane.kernel import bulk, hints
 from controlplane.kernel.errors import Problem
-from controlplane.kernel.ids import uuid7
+from controlplane.kernel.ids import uuid7s
 from scheduler.core.lifecycle import State
 from scheduler.models import PodSetFlavor, Workload
 from scheduler.services.specs import PodSetSpec, WishSpec, WorkloadSpec, kind_asked
@@ -195,7 +195,7 @@ def _accept(
         ]
         bulk.insert(
             PodSetFlavor,
-            id=[uuid7() for _ in accepted],
+            id=uuid7s(len(accepted)),
             pod_set_id=[pod_set for pod_set, *_ in accepted],
             flavor_id=[flavor for _, flavor, _ in accepted],
             position=[position for *_, position in accepted],

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from controlplane.kernel import statements
-from controlplane.kernel.ids import uuid7
+from controlplane.kernel.ids import uuid7s
 
 
 class Interval(NamedTuple):
@@ -47,5 +47,5 @@ def add(usages: Iterable[Interval]) -> None:
             " SELECT * FROM unnest(%s::uuid[], %s::date[], %s::uuid[], %s::uuid[], %s::bigint[])"
             " ON CONFLICT (day, project_id, flavor_id)"
             " DO UPDATE SET milli_s = p.milli_s + excluded.milli_s",
-            [[uuid7() for _ in rows], list(days), list(projects), list(flavors), list(amounts)],
+            [uuid7s(len(rows)), list(days), list(projects), list(flavors), list(amounts)],
         )

@@ -9,7 +9,7 @@ from django.db import transaction
 from clusters.models import Flavor, FlavorKind
 from controlplane.kernel import bulk, hints
 from controlplane.kernel.errors import Invalid, Problem
-from controlplane.kernel.ids import uuid7
+from controlplane.kernel.ids import uuid7s
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import MAX_PREFERRED, PreferredFlavor, Project
@@ -39,7 +39,7 @@ def set_for_project(
             PreferredFlavor.objects.filter(project=row).delete()
             bulk.insert(
                 PreferredFlavor,
-                id=[uuid7() for _ in names],
+                id=uuid7s(len(names)),
                 project_id=row.id,
                 flavor_id=[flavors[name].id for name in names],
                 position=list(range(len(names))),

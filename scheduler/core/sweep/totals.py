@@ -22,10 +22,10 @@ class Totals:
 
     def free_milli(self, *, cluster: ClusterId, flavor: FlavorView) -> int | None:
         """As `space.free_milli`."""
-        row, column = self._rows.get(flavor.id), self._columns.get(cluster)
-        if row is None or column is None:
+        at = self._at(cluster, flavor)
+        if at is None:
             return None
-        pool = int(self._state.flavors.pool_of[row, column])
+        row, pool = at
         if pool < 0:
             return 0
         of = self._state.hardware.pools[pool]
@@ -36,10 +36,10 @@ class Totals:
 
     def largest_free_milli(self, *, cluster: ClusterId, flavor: FlavorView) -> int | None:
         """As `space.largest_free_milli`."""
-        row, column = self._rows.get(flavor.id), self._columns.get(cluster)
-        if row is None or column is None:
+        at = self._at(cluster, flavor)
+        if at is None:
             return None
-        pool = int(self._state.flavors.pool_of[row, column])
+        row, pool = at
         if pool < 0:
             return 0
         hardware = self._state.hardware
@@ -55,3 +55,10 @@ class Totals:
         nodes = hardware.nodes
         here = (nodes[:, s.CORES_POOL] == pool) & (nodes[:, s.USABLE] >= 0)
         return int(nodes[here, s.NODE_CPU].max())
+
+    def _at(self, cluster: ClusterId, flavor: FlavorView) -> tuple[int, int] | None:
+        """The rows of the flavor and of its pool there, that below 0 where there is none."""
+        row, column = self._rows.get(flavor.id), self._columns.get(cluster)
+        if row is None or column is None:
+            return None
+        return row, int(self._state.flavors.pool_of[row, column])
