@@ -11,10 +11,9 @@ from clusters.models import Cluster
 from clusters.services import queues
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
-from controlplane.kernel.errors import Conflict, Invalid, NotFound
-from controlplane.kernel.htmx import focus_fault, go, page
+from controlplane.kernel.errors import NotFound
+from controlplane.kernel.htmx import go, page, refusal
 from controlplane.kernel.queue_forms import MOVED, QueueForm
-from controlplane.kernel.queues import QueueState
 from scheduler.selectors.queues import under_way_in
 from tenants import access
 from tenants.access import Action
@@ -44,28 +43,23 @@ def cluster_queues(request: HttpRequest, name: str) -> HttpResponse:
     if request.method != "POST":
         return _page(request, cluster)
     form = _PoolForm(request.POST, request.FILES)
-    status = 422
-    if form.is_valid():
-        try:
-            moved = queues.move(
-                cluster=cluster,
-                model=form.cleaned_data["model"],
-                state=QueueState(form.cleaned_data["state"]),
-                note=form.cleaned_data["note"],
-                actor=actor.label,
-                actor_name=actor.name,
-                at=clock.now(),
-            )
-        except Invalid as error:
-            form.show(error.problems)
-        except Conflict as error:
-            form.add_error(None, error.message)
-            status = 409
-        else:
-            messages.success(request, MOVED[QueueState(moved.queue_state)].format(moved))
-            return go(request, reverse("cluster-queues-page", args=[cluster.name]))
-    focus_fault(form)
-    return _page(request, cluster, form, status=status)
+
+    def move() -> None:
+        moved = queues.move(
+            cluster=cluster,
+            model=form.cleaned_data["model"],
+            state=form.moved_to,
+            note=form.cleaned_data["note"],
+            actor=actor.label,
+            actor_name=actor.name,
+            at=clock.now(),
+        )
+        messages.success(request, MOVED[form.moved_to].format(moved))
+
+    status = refusal(form, move)
+    if status is not None:
+        return _page(request, cluster, form, status=status)
+    return go(request, reverse("cluster-queues-page", args=[cluster.name]))
 
 
 def _page(

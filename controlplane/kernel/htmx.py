@@ -23,7 +23,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect
 
-from controlplane.kernel.errors import AppError, Conflict, NotAllowed, NotFound
+from controlplane.kernel.errors import AppError, Conflict, Invalid, NotAllowed, NotFound
+from controlplane.kernel.forms import StrictForm
 
 ZONE_COOKIE = "berth_tz"
 """Set by app.js: the browser's IANA time zone."""
@@ -126,6 +127,27 @@ def focus_fault(form: Form) -> bool:
             form.fields[name].widget.attrs["autofocus"] = True
             return True
     return False
+
+
+def refusal(
+    form: StrictForm, save: Callable[[], object], *, about: str | None = None
+) -> int | None:
+    """Save what was posted when it is valid, and a service takes it: None. Else the status of the
+    page that shows the form again, which says what is wrong: 422, or 409 for what was done
+    meanwhile, beside the field that this is `about`."""
+    status = 422
+    if form.is_valid():
+        try:
+            save()
+        except Invalid as error:
+            form.show(error.problems)
+        except Conflict as error:
+            form.add_error(about, error.message)
+            status = 409
+        else:
+            return None
+    focus_fault(form)
+    return status
 
 
 def refusal_status(error: AppError) -> int:

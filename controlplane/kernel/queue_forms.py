@@ -21,3 +21,7 @@ class QueueForm(StrictForm):
         label="Why", max_length=MAX_NOTE, required=False,
         help_text="Members read this while their work waits. It may be left out when it opens.",
     )  # fmt: skip
+
+    @property
+    def moved_to(self) -> QueueState:
+        return QueueState(self.cleaned_data["state"])

@@ -13,7 +13,7 @@ from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Invalid, NotAllowed
 from controlplane.kernel.forms import no_fields
-from controlplane.kernel.htmx import focus_fault, go, page
+from controlplane.kernel.htmx import focus_fault, go, page, refusal
 from scheduler.selectors.budgets import standings
 from tenants.access import Action, Actor
 from tenants.models import Budget, Period, Project, Tenant
@@ -63,27 +63,21 @@ def budget_detail(request: HttpRequest, id: UUID) -> HttpResponse:
     budgets.authorize(actor, budget.owner)
     if request.method != "POST":
         return _form(request, budget, TermsForm(budget=budget))
-    form, status = TermsForm(request.POST, request.FILES, budget=budget), 422
-    if form.is_valid():
-        try:
-            budgets.set_budget(
-                actor=actor,
-                of=budget.owner,
-                period=Period(budget.period),
-                terms=form.terms,
-                at=clock.now(),
-                version=form.cleaned_data["version"],
-            )
-        except Invalid as error:
-            form.show(error.problems)
-        except VersionMismatch as error:
-            form.add_error(None, error.message)
-            status = 409
-        else:
-            told = f"The budget of {budget.owner.name} holds from the next cycle on."
-            return _done(request, told)
-    focus_fault(form)
-    return _form(request, budget, form, status=status)
+    form = TermsForm(request.POST, request.FILES, budget=budget)
+    status = refusal(
+        form,
+        lambda: budgets.set_budget(
+            actor=actor,
+            of=budget.owner,
+            period=Period(budget.period),
+            terms=form.terms,
+            at=clock.now(),
+            version=form.cleaned_data["version"],
+        ),
+    )
+    if status is not None:
+        return _form(request, budget, form, status=status)
+    return _done(request, f"The budget of {budget.owner.name} holds from the next cycle on.")
 
 
 @page("POST")

@@ -15,11 +15,9 @@ from django.urls import reverse
 from clusters.models import Isolation
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
-from controlplane.kernel.errors import Conflict, Invalid
 from controlplane.kernel.forms import StrictForm, no_fields
-from controlplane.kernel.htmx import focus_fault, go, page
+from controlplane.kernel.htmx import go, page, refusal
 from controlplane.kernel.queue_forms import MOVED, QueueForm
-from controlplane.kernel.queues import QueueState
 from scheduler.selectors import queues as selectors
 from tenants import access
 from tenants.access import Action, Actor
@@ -56,9 +54,9 @@ def project_queue(request: HttpRequest, id: UUID) -> HttpResponse:
     form = QueueForm(request.POST, request.FILES)
 
     def move(by: Actor, at: datetime) -> str:
-        state, note = QueueState(form.cleaned_data["state"]), form.cleaned_data["note"]
-        queues.move(actor=by, of=project, state=state, note=note, at=at)
-        return MOVED[state].format(project.name)
+        note = form.cleaned_data["note"]
+        queues.move(actor=by, of=project, state=form.moved_to, note=note, at=at)
+        return MOVED[form.moved_to].format(project.name)
 
     return _save(request, project, form, "queue_form", move)
 
@@ -185,23 +183,15 @@ def _save(
     *,
     about: str | None = None,
 ) -> HttpResponse:
-    """Back to the page with what `save` says was done; else the page with the form, as `name`,
-    and what is wrong in it (422), or what was done meanwhile (409): of which field it is `about`.
-    """
-    status = 422
-    if form.is_valid():
-        actor = actor_of(request)
-        try:
-            done = save(actor, clock.now())
-        except Invalid as error:
-            form.show(error.problems)
-        except Conflict as error:
-            form.add_error(about, error.message)
-            project, status = people.project(actor=actor, id=project.id), 409
-        else:
-            messages.success(request, done)
-            return go(request, reverse("project-detail", args=[project.id]))
-    focus_fault(form)
+    """Back to the page with what `save` says was done; else the page with the form, as `name`."""
+    actor = actor_of(request)
+    status = refusal(
+        form, lambda: messages.success(request, save(actor, clock.now())), about=about
+    )
+    if status is None:
+        return go(request, reverse("project-detail", args=[project.id]))
+    if status == 409:
+        project = people.project(actor=actor, id=project.id)
     return _page(request, project, {name: form}, status=status)
 
 

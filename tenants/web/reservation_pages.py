@@ -10,9 +10,9 @@ from django.urls import reverse
 from clusters.models import Flavor, FlavorKind
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
-from controlplane.kernel.errors import Conflict, Invalid, NotAllowed
+from controlplane.kernel.errors import Conflict, NotAllowed
 from controlplane.kernel.forms import no_fields
-from controlplane.kernel.htmx import focus_fault, go, page
+from controlplane.kernel.htmx import go, page, refusal
 from scheduler.selectors import capacity
 from tenants import access
 from tenants.access import Action, Actor
@@ -38,28 +38,27 @@ def reservation_list(request: HttpRequest) -> HttpResponse:
     if not projects:
         raise NotAllowed("To reserve takes a role that may set quotas.")
     form = ReservationForm(request.POST, request.FILES, projects=projects, flavors=flavors)
-    if form.is_valid():
+
+    def make() -> None:
         flavor = next(f for f in flavors if f.name == form.cleaned_data["flavor"])
-        try:
-            made = reservations.make(
-                actor=actor,
-                project=next(p for p in projects if str(p.id) == form.cleaned_data["project"]),
-                flavor=flavor,
-                amount_milli=form.amount_milli,
-                starts_at=form.cleaned_data["starts_at"],
-                ends_at=form.cleaned_data["ends_at"],
-                note=form.cleaned_data["note"],
-                weekly=form.weekly,
-                there_milli=capacity.there_milli(flavor=flavor),
-                at=clock.now(),
-            )
-        except Invalid as error:
-            form.show(error.problems)
-        else:
-            messages.success(request, f"Reserved {made.flavor.name} for {made.project.name}.")
-            return go(request, reverse("reservation-list"))
-    focus_fault(form)
-    return _page(request, actor, form, status=422)
+        made = reservations.make(
+            actor=actor,
+            project=next(p for p in projects if str(p.id) == form.cleaned_data["project"]),
+            flavor=flavor,
+            amount_milli=form.amount_milli,
+            starts_at=form.cleaned_data["starts_at"],
+            ends_at=form.cleaned_data["ends_at"],
+            note=form.cleaned_data["note"],
+            weekly=form.weekly,
+            there_milli=capacity.there_milli(flavor=flavor),
+            at=clock.now(),
+        )
+        messages.success(request, f"Reserved {made.flavor.name} for {made.project.name}.")
+
+    status = refusal(form, make)
+    if status is not None:
+        return _page(request, actor, form, status=status)
+    return go(request, reverse("reservation-list"))
 
 
 @page("POST")

@@ -10,8 +10,7 @@ from django.urls import reverse
 
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
-from controlplane.kernel.errors import Conflict, Invalid
-from controlplane.kernel.htmx import focus_fault, go, page
+from controlplane.kernel.htmx import go, page, refusal
 from controlplane.kernel.queue_forms import MOVED, QueueForm
 from controlplane.kernel.queues import QueueState
 from scheduler.selectors.queues import under_way
@@ -32,21 +31,21 @@ def tenant_queue(request: HttpRequest, id: UUID) -> HttpResponse:
     if request.method != "POST":
         return _page(request, actor, tenant, QueueForm())
     form = QueueForm(request.POST, request.FILES)
-    status = 422
-    if form.is_valid():
-        state = QueueState(form.cleaned_data["state"])
-        note = form.cleaned_data["note"]
-        try:
-            queues.move(actor=actor, of=tenant, state=state, note=note, at=clock.now())
-        except Invalid as error:
-            form.show(error.problems)
-        except Conflict as error:
-            form.add_error(None, error.message)
-            tenant, status = access.tenant_or_404(actor, id), 409
-        else:
-            messages.success(request, MOVED[state].format(tenant.name))
-            return go(request, reverse("tenant-queue-page", args=[tenant.id]))
-    focus_fault(form)
+    status = refusal(
+        form,
+        lambda: queues.move(
+            actor=actor,
+            of=tenant,
+            state=form.moved_to,
+            note=form.cleaned_data["note"],
+            at=clock.now(),
+        ),
+    )
+    if status is None:
+        messages.success(request, MOVED[form.moved_to].format(tenant.name))
+        return go(request, reverse("tenant-queue-page", args=[tenant.id]))
+    if status == 409:
+        tenant = access.tenant_or_404(actor, id)
     return _page(request, actor, tenant, form, status=status)
 
 
