@@ -11,6 +11,7 @@ from controlplane.kernel.commits import NOT_WAITING
 from scheduler.core.plan import Hold
 from scheduler.core.reasons import Reason, describe
 from scheduler.core.units import WorkloadId
+from scheduler.loop import inputs
 from scheduler.loop.lease import Lease, fence
 from scheduler.selectors.waiting import Waiting
 
@@ -35,9 +36,8 @@ def write(
     holds: Sequence[Hold],
     at: datetime,
     speed: float,
-) -> bool:
-    """Write the reasons that changed in kind, or are getting old; whether any changed in kind.
-    Raises lease.Fenced."""
+) -> None:
+    """Write the reasons that changed in kind, or are getting old. Raises lease.Fenced."""
     old_at = (at - REASON_AGE * speed).timestamp()
     reasons: list[str] = []
     fresh: list[tuple[WorkloadId, int]] = []
@@ -56,7 +56,7 @@ def write(
             reasons.append(_as_json(hold.reason))
             fresh += [(id, len(reasons)) for id in due]
     if not fresh:
-        return False
+        return
     with transaction.atomic(), statements.cursor() as cursor:
         fence(lease)
         cursor.execute(
@@ -68,7 +68,8 @@ def write(
                 reasons,
             ],
         )
-    return changed
+        if changed:
+            inputs.outdate()
 
 
 def _as_json(reason: Reason) -> str:

@@ -82,24 +82,29 @@ def parsed(text: bytes) -> Inputs:
     return wire.read(Inputs, value)
 
 
+def outdate() -> None:
+    """Somebody is told another kind of reason to wait than in the last ones; in the transaction
+    that tells it, since who dies before `keep` leaves it told."""
+    last = CycleInput.objects.order_by("-cycle_id").values("cycle_id")[:1]
+    CycleInput.objects.filter(cycle_id__in=last, outdated=False).update(outdated=True)
+
+
 def keep(
     record: CycleRecord,
     *,
     snapshot: Snapshot,
     policy: Policy,
     made: Plan,
-    told: bool,
     carried_out: bool,
 ) -> None:
-    """Store those of the plan `made` just now if it acts, or somebody was `told` another kind of
-    reason to wait, and then forget old ones, also those beyond BERTH_INPUTS_MIB.
+    """Store those of the plan `made` just now if it acts, or the last ones are outdated, and then
+    forget old ones, also those beyond BERTH_INPUTS_MIB.
 
     Unless somebody is evicted there are BERTH_INPUTS_S between the last ones and what acts, and
-    BERTH_INPUTS_HOLDS_S where reasons are all that is new. What was told and not kept outdates
-    the last ones, and the first cycle after that time is kept instead. So who waits does so for
-    the same kind of reason as in the last one that is kept, unless that is outdated; it is from
-    the beginning where not all that it lets in was `carried_out`. Of what is too large alone no
-    more than the digest is stored, and a warning says so, once while that lasts.
+    BERTH_INPUTS_HOLDS_S where reasons are all that is new. So who waits does so for the same kind
+    of reason as in the last one that is kept, unless that is outdated; it is from the beginning
+    where not all that it lets in was `carried_out`. Of what is too large alone no more than the
+    digest is stored, and a warning says so, once while that lasts.
     """
     most = settings.BERTH_INPUTS_MIB << 20
     evicts = bool(made.preempts or made.shrinks or made.frees)
@@ -107,12 +112,10 @@ def keep(
     rows = CycleInput.objects.order_by("-cycle_id")
     last = rows.values_list("start_byte", Length("payload"), "outdated", "cycle_id").first()
     start, length, outdated, last_id = last or (0, 0, True, None)
-    if not (acts or told or outdated):
+    if not (acts or outdated):
         return
     apart_s = settings.BERTH_INPUTS_S if acts else settings.BERTH_INPUTS_HOLDS_S
     if not most or (not evicts and retention.any_younger(CycleInput, than_s=apart_s)):
-        if told and not outdated:
-            CycleInput.objects.filter(cycle_id=last_id).update(outdated=True)
         return
     retention.prune(CycleInput, days=KEPT_DAYS)
     inputs = of(snapshot=snapshot, policy=policy, made=made)

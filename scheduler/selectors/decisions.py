@@ -51,8 +51,6 @@ def of_waiting(*, workload: Workload) -> Decided | None:
     kept = newest.first()
     if kept is None or kept.outdated or kept.schema != SCHEMA:
         return told
-    if kept.cycle.at < workload.submitted_at:  # what told it first has left no record
-        return told
     return Decided(kept.cycle_id, kept.cycle.at, kept.digest, replayable=True)
 
 

@@ -8,7 +8,7 @@ import pytest
 from pytest_django import Settings
 
 from controlplane.kernel.queues import QueueState
-from scheduler.loop import apply, inputs
+from scheduler.loop import apply, faults, inputs
 from scheduler.models import CycleInput, CycleRecord, Workload, WorkloadEvent
 from scheduler.selectors import decisions
 from tenants.models import Project, Quota
@@ -96,14 +96,29 @@ def test_who_was_refused_its_places_is_not_told_the_plan_that_gave_them(
     assert _decided(waiting) == (again.id, True)
 
 
-def test_a_cycle_before_the_submission_is_nobodys(first: CycleRecord, committed: Stage) -> None:
-    """Another scheduler has taken over before the record of the cycle that told it."""
+def test_what_a_cycle_told_that_died_before_its_record_is_laid_to_no_other(
+    first: CycleRecord, committed: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    third = Workload.objects.get(name="third")
     late = committed.submit("late", gpus=8)
-    Workload.objects.filter(id=late.id).update(
-        submitted_at=SOON, reason={"code": "behind", "numbers": {}, "text": ""}, reason_at=SOON
-    )
-    late.refresh_from_db()
-    assert decisions.of_waiting(workload=late) is None
+    Quota.objects.update(nominal_milli=0, borrowing_limit_milli=0)
+
+    class Died(BaseException): ...
+
+    def die(_: object) -> None:
+        raise Died
+
+    with monkeypatch.context() as patch:
+        patch.setattr(faults, "log", die)
+        with pytest.raises(Died):
+            cycle(at=SOON)
+    for waiting in (third, late):
+        waiting.refresh_from_db()
+        assert waiting.reason_at == SOON
+        assert decisions.of_waiting(workload=waiting) is None
+    again = cycle(at=SOON + timedelta(seconds=1))
+    for waiting in (third, late):
+        assert _decided(waiting) == (again.id, True)
 
 
 def test_inputs_larger_than_all_that_may_be_kept_drive_nothing_out(
