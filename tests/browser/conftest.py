@@ -6,9 +6,11 @@ Playwright's own browser is not downloaded: Debian's Chromium does.
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from threading import Condition
 from typing import Any
 
 import pytest
+from django.core.signals import request_finished, request_started
 from playwright.sync_api import Browser, ConsoleMessage, Page
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
@@ -64,9 +66,42 @@ def watch() -> Iterator[Watch]:
     assert watching.complaints == []
 
 
+class Requests:
+    """Those that the live server, a thread of this process, is answering."""
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._open = 0
+
+    def began(self, **_: object) -> None:
+        self._count(1)
+
+    def ended(self, **_: object) -> None:
+        self._count(-1)
+
+    def _count(self, more: int) -> None:
+        with self._changed:
+            self._open += more
+            self._changed.notify_all()
+
+    def await_end(self) -> None:
+        with self._changed:
+            assert self._changed.wait_for(lambda: self._open <= 0, timeout=60)
+
+
+@pytest.fixture
+def requests() -> Iterator[Requests]:
+    found = Requests()
+    request_started.connect(found.began)
+    request_finished.connect(found.ended)
+    yield found
+    request_started.disconnect(found.began)
+    request_finished.disconnect(found.ended)
+
+
 @pytest.fixture
 def sign_in(
-    browser: Browser, live_server: LiveServer, shown: Scene, watch: Watch
+    browser: Browser, live_server: LiveServer, shown: Scene, watch: Watch, requests: Requests
 ) -> Iterator[SignIn]:
     """Opens a browser of that person, signed in through the form; keywords are Playwright's."""
     contexts = []
@@ -85,6 +120,5 @@ def sign_in(
 
     yield opened
     for context in contexts:
-        for page in context.pages:  # what a page loads late would meet the next test's database
-            page.wait_for_load_state("networkidle")
         context.close()
+    requests.await_end()  # what a page asked for last would meet the next test's database

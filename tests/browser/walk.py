@@ -13,7 +13,7 @@ import sys
 import time
 from dataclasses import dataclass
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from controlplane.demo.logins import PASSWORD
 
@@ -49,8 +49,8 @@ def walk(base_url: str) -> None:
             args=[] if os.geteuid() else ["--no-sandbox"],
         )
         pages = [(errand, signed_in(browser, base_url, errand.user)) for errand in ERRANDS]
-        await_hardware(pages[0][1])
         for errand, page in pages:
+            await_hardware(page, errand)
             submit(page, errand)
         for errand, page in pages:
             follow(page, errand)
@@ -69,15 +69,21 @@ def signed_in(browser: Browser, base_url: str, user: str) -> Page:
     return page
 
 
-def await_hardware(page: Page) -> None:
-    """Soon after the start the clusters' machines are listed; until then none can be chosen."""
+def await_hardware(page: Page, errand: Errand) -> None:
+    """Soon after the start the clusters' machines are listed; until then its flavor can't be
+    chosen."""
     deadline = time.monotonic() + WITHIN_MS / 1000
     while True:
         page.goto("/workloads/new")
-        if page.get_by_role("radio").count():
+        if radio(page, errand).count():
             return
-        assert time.monotonic() < deadline, "no hardware came to be known"
+        assert time.monotonic() < deadline, f"{errand.flavor} did not come to be known"
         page.wait_for_timeout(500)
+
+
+def radio(page: Page, errand: Errand) -> Locator:
+    flavor = re.compile(rf"^{re.escape(errand.flavor)}(?![\w.])")
+    return page.get_by_role("radio", name=flavor)
 
 
 def submit(page: Page, errand: Errand) -> None:
@@ -86,8 +92,7 @@ def submit(page: Page, errand: Errand) -> None:
     project = page.get_by_label("Project", exact=True)
     option = project.locator("option", has_text=errand.project).first
     project.select_option(value=option.get_attribute("value"))
-    flavor = re.compile(rf"^{re.escape(errand.flavor)}(?![\w.])")
-    page.get_by_role("radio", name=flavor).check()
+    radio(page, errand).check()
     page.get_by_label("Pods", exact=True).fill(str(errand.pods))
     page.get_by_label("GPUs or slices per pod").fill(str(errand.gpus))
     page.get_by_label("Image").fill("busybox:1.37")
