@@ -92,7 +92,7 @@ def test_it_goes_on_from_what_runs() -> None:
     agree(replace(more, pending=waiting))
 
 
-def by_hand(of: Snapshot, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def by_hand(of: Snapshot, monkeypatch: pytest.MonkeyPatch, policy: Policy = ALL) -> list[str]:
     """The workloads that a sweep hands out, in that order."""
     found: list[str] = []
     handed = Sweep.next
@@ -104,13 +104,24 @@ def by_hand(of: Snapshot, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return pending
 
     monkeypatch.setattr(Sweep, "next", watched)
-    agree(of)
+    agree(of, policy)
     return found
 
 
 def test_plain_work_is_not_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
     of = fleet(pending=600, nodes=20, queues=10)
     assert by_hand(of, monkeypatch) == []
+
+
+def test_who_waits_for_long_is_handed_out_once_room_alone_is_missing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    of = fleet(pending=600, nodes=20, queues=10)
+    guarded = replace(ALL, guard_s=0)
+    of = replace(of, pending=tuple(replace(p, submitted_at=of.at) for p in of.pending))
+    kept = agree(of, guarded).keeps
+    assert by_hand(of, monkeypatch, guarded) == [keep.workload for keep in kept]
+    assert len(kept) == 1
 
 
 def test_neither_is_work_without_devices_that_nodes_have_cores_for(

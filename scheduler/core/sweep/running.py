@@ -170,6 +170,23 @@ def _start(s: State, workload: int, request: int, project: int, tier: int) -> bo
 
 
 @compiled
+def _lacks_room(s: State, workload: int, request: int, project: int, tier: int) -> bool:
+    """Of one that did not start: whether there is quota for an option of the tier."""
+    _, f, t, q, w, log = s
+    priority, member = q.workloads[workload, PRIORITY], q.projects[project, MEMBER]
+    for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
+        if tier > 0:
+            by = guarantor(f, t, q, w, option, project, priority)
+            if not is_of_tier(t, q, project, by, tier):
+                continue
+        if not spare(f, t, w, log, option, member):
+            continue
+        if not w.requests[request, FIRM] or firm_spare(t, f, w, log, option, member):
+            return True
+    return False
+
+
+@compiled
 def _beyond(q: Queues, at: int, last: int) -> int:
     """Where in the queue, up to its end at `last`, the next of another class comes. Looked for
     once: each round comes by again."""
@@ -359,8 +376,9 @@ def run(s: State, tier: int, most_admits: int) -> int:
         priority = q.workloads[workload, PRIORITY]
         if may_evict(f, t, q, w, log, request, project, priority, tier):
             return workload
-        if q.workloads[workload, SUBMITTED] <= log.counts[WAITED_SINCE]:
-            return workload
+        waits_long = q.workloads[workload, SUBMITTED] <= log.counts[WAITED_SINCE]
+        if waits_long and _lacks_room(s, workload, request, project, tier):
+            return workload  # which may be kept for it
         claims = tier > 0 and q.projects[project, MIXED]
         if claims and not claim(f, t, q, w, request, project, priority):
             return workload
