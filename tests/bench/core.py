@@ -9,7 +9,7 @@ Each bench has options of its own when it is run alone.
 import argparse
 from pathlib import Path
 
-from tests.bench import kueue, mig, packing, persist, reclaim, scale
+from tests.bench import kueue, kueue_path, mig, packing, persist, reclaim, scale
 from tests.bench.report import RESULTS, Figures
 
 
@@ -31,6 +31,7 @@ def main() -> None:
     mig.take(figures)
     reclaim.take(figures, reclaim.SIZES, reclaim.RUNS)
     kueue.take(figures)
+    kueue_path.take(figures)
     persist.take(figures)
     figures.write(options.json)
 

@@ -25,11 +25,13 @@ from scheduler.core.memory import Memory
 from scheduler.core.plan import Admit, Plan
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot
-from scheduler.core.units import PlacementId
+from scheduler.core.units import ONE_MILLI, PlacementId
 from tests.bench.fleet import fleet, waiting
 from tests.bench.report import RESULTS, Figures
 
 ALL = Policy(max_admits=10**9)
+DEFAULTS = replace(ALL, guard_s=1800, consolidation_budget_milli_s=3600 * ONE_MILLI)
+"""The guard and the consolidation budget of a new installation besides."""
 PENDING, NODES, QUEUES, RUNS = 100_000, 10_000, 1_000, 3
 SIZES = (1_000, 10_000, 100_000), (100, 1_000, 10_000)
 PART = 100
@@ -91,16 +93,18 @@ def later(of: Snapshot, queues: int, *, seed: int = 2) -> Snapshot:
     )
 
 
-def timed(of: Snapshot, runs: int, *, after: Snapshot | None = None) -> tuple[float, Plan]:
+def timed(
+    of: Snapshot, runs: int, *, after: Snapshot | None = None, policy: Policy = ALL
+) -> tuple[float, Plan]:
     """The best of some runs, each with a memory of the plan `after` that snapshot, if one is
     given."""
     seconds = []
     for _ in range(runs):
         memory = Memory()
         if after is not None:
-            plan(after, ALL, memory)
+            plan(after, policy, memory)
         start = time.process_time()
-        made = plan(of, ALL, memory)
+        made = plan(of, policy, memory)
         seconds.append(time.process_time() - start)
     return min(seconds), made
 
@@ -123,8 +127,14 @@ def take(figures: Figures, *, pending: int, nodes: int, queues: int, runs: int) 
     if same != next_plan:
         raise SystemExit("the plan with a memory is not the one without")
     print(f"  the next cycle: {steady:.2f} s, {len(same.admits):,} start; anew: {anew:.2f} s")
+    guarded, made = timed(of, runs, policy=DEFAULTS)
+    before = running(of, made)
+    steady_guarded, _ = timed(later(before, queues), runs, after=before, policy=DEFAULTS)
+    print(f"  by the defaults of an installation: {guarded:.2f} s, next {steady_guarded:.2f} s")
     name = f"{_short(pending)}_x_{_short(nodes)}"
     figures.add(f"full_cycle_{name}_s", seconds, "s")
+    figures.add(f"full_cycle_{name}_defaults_s", guarded, "s")
+    figures.add("steady_cycle_1pct_defaults_s", steady_guarded, "s")
     figures.add(f"full_cycle_{name}_decided_per_s", pending / seconds, "/s")
     figures.add(f"full_cycle_{name}_pods_per_s", pods / seconds, "/s")
     figures.add("steady_cycle_1pct_s", steady, "s")
