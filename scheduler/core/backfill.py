@@ -19,9 +19,10 @@ from typing import NamedTuple
 
 from scheduler.core import mig
 from scheduler.core.draft import Draft
-from scheduler.core.elastic import staying
+from scheduler.core.elastic import keeping, staying
 from scheduler.core.fit import Room
 from scheduler.core.limits import because
+from scheduler.core.memory import Memory
 from scheduler.core.place import would_place
 from scheduler.core.plan import Admit, Keep, Place
 from scheduler.core.policy import Policy
@@ -54,8 +55,9 @@ class _Run(NamedTuple):
 class Backfill:
     """What a plan keeps. Asked about who could not start, after evictions were of no help."""
 
-    def __init__(self, *, snapshot: Snapshot, policy: Policy) -> None:
+    def __init__(self, *, snapshot: Snapshot, policy: Policy, memory: Memory) -> None:
         self._snapshot = snapshot
+        self._memory = memory
         self._policy = policy
         self.keeps: list[Keep] = []
         self._in_vain: set[tuple[ProjectId, Request]] = set()
@@ -96,7 +98,7 @@ class Backfill:
         pending: PendingView,
         request: Request,
         options: Iterable[Option],
-        started: Iterable[tuple[PendingView, Admit]],
+        started: Sequence[tuple[PendingView, Admit]],
         promised: Iterable[tuple[ProjectId, Place]],
         leaving: Container[UnitId],
         drafts: Sequence[Draft],
@@ -108,10 +110,10 @@ class Backfill:
         the fleet as it is.
         """
         runs = sorted(self._runs(started, leaving), key=_by_end)
-        ahead = Draft(snapshot=self._snapshot, holding=())
-        for run in runs:
-            for holder in run.holders:
-                ahead.add(project=run.project, holder=holder)
+        ahead = self._ahead(leaving)
+        for waiting, admit in started:
+            for place in admit.places:
+                ahead.add(project=waiting.project, holder=place)
         for project, place in promised:
             ahead.add(project=project, holder=place)
         for keep in self.keeps:
@@ -135,6 +137,17 @@ class Backfill:
             return self.keeps[-1]
         self._in_vain.add((pending.project, request))
         return None
+
+    def _ahead(self, leaving: Container[UnitId]) -> Draft:
+        """The fleet with what runs and is not on its way back."""
+        left = [keeping(held, staying(held)) for held in self._snapshot.holding]
+        runs = [held for held in left if held.placements]
+        ahead = self._memory.draft("ahead", snapshot=self._snapshot, holding=runs)
+        for held in runs:
+            for placement in held.placements:
+                if (held.id, ALL) in leaving or (held.id, placement.id) in leaving:
+                    ahead.remove(project=held.project, holder=placement)
+        return ahead
 
     def _runs(
         self, started: Iterable[tuple[PendingView, Admit]], leaving: Container[UnitId]

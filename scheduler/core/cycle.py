@@ -119,7 +119,7 @@ class Cycle:
         self.evictions: Evictions | None = None
         if policy.preemption:
             self.evictions = Evictions(snapshot=snapshot, policy=policy, memory=memory)
-        self.backfill = Backfill(snapshot=snapshot, policy=policy)
+        self.backfill = Backfill(snapshot=snapshot, policy=policy, memory=memory)
         self._caps = Caps.running(snapshot, arrays=self._holders.arrays)
         self.admission = Admission(
             snapshot=snapshot,

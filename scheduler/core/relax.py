@@ -16,6 +16,7 @@ from scheduler.core.checks import CheckCode, fails_at
 from scheduler.core.cohorts import FLEET
 from scheduler.core.cycle import Cycle
 from scheduler.core.layouts import Groups
+from scheduler.core.memory import Memory
 from scheduler.core.plan import Admit, Hold
 from scheduler.core.policy import Policy
 from scheduler.core.portions import is_as_good
@@ -350,7 +351,8 @@ class _Search:
         request = self._cycle.request_of(self._pending)
         if request is None or self._fails not in _HELD_BY_ROOM:
             return self._snapshot.at
-        kept = Backfill(snapshot=self._snapshot, policy=self._policy).keep(
+        backfill = Backfill(snapshot=self._snapshot, policy=self._policy, memory=Memory())
+        kept = backfill.keep(
             pending=self._pending,
             request=request,
             options=request.options,
