@@ -1,4 +1,4 @@
-"""The score of a node, compiled: the only module that uses numba.
+"""The score of a node, compiled by numba, as the sweep is; nothing else is.
 
 See `fragmentation` for what is computed and why. The columns of the arrays are named here, and so
 are the weights: numba keeps what it has compiled by this file alone. Signatures are given, so that
