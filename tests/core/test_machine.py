@@ -9,15 +9,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule, run_state_machine_as_test
 
-from scheduler.core.defragment import defragment
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import BudgetView, Isolation, PendingView, ReservationView
-from scheduler.core.units import BudgetId, ClusterId, CohortId, FlavorId, ProjectId, WorkloadId
+from scheduler.core.units import BudgetId, CohortId, FlavorId, ProjectId
 from tests.core.build import Quota, milli
-from tests.core.reference import budgets, defragmentations, windows
+from tests.core.reference import budgets, moves, openings, windows
 from tests.core.reference.machine import FLAVORS, MEMBERS, Changing, Fleet, asked, one
-from tests.core.reference.told import told
-from tests.core.reference.world import CLUSTERS, PROJECTS, QUEUES, Queue
+from tests.core.reference.tried import Case
+from tests.core.reference.world import PROJECTS, QUEUES, Queue
 
 SAID = [
     Queue(),
@@ -45,15 +44,25 @@ def sharing(draw: st.DrawFn) -> PendingView:
     return replace(asks, pod_sets=(pod_set,))
 
 
+@st.composite
+def preferring(draw: st.DrawFn) -> PendingView:
+    """Whole devices of one model, or of several in some order."""
+    asks = draw(asked(flavors=["h100"]))
+    named = draw(st.permutations(["h100", "a30", "t4"]))[: draw(st.sampled_from([1, 2, 3]))]
+    (pod_set,) = asks.pod_sets
+    pod_set = replace(pod_set, flavors=tuple(FlavorId(each) for each in named))
+    return replace(asks, pod_sets=(pod_set,))
+
+
 class Stopping(Changing):
     """People hold work back, and take back what runs."""
+
+    opens = [openings.stopping]
 
     @rule(of=asked())
     def one_waits_for_a_gate(self, of: PendingView) -> None:
         """It may be of a project that has a standing gate."""
-        id = WorkloadId(f"w{next(self.names)}")
-        self.world.shut.add(id)
-        self.world.submit(replace(of, id=id))
+        self.world.shut.add(self.ask(of))
 
     @precondition(lambda self: self.world.shut & self.world.waiting)
     @rule(data=st.data(), opened=st.booleans())
@@ -62,8 +71,7 @@ class Stopping(Changing):
         id = one(data, self.world.shut & self.world.waiting)
         self.world.shut.remove(id)
         if not opened:
-            self.world.waiting.remove(id)
-            self.world.ended.add(id)
+            self.world.cancel(id)
 
     @precondition(lambda self: self.world.holding)
     @rule(data=st.data(), what=st.sampled_from(["saved", "idle", "idle", "used"]))
@@ -119,6 +127,8 @@ class Stopping(Changing):
 class Promising(Changing):
     """Devices are kept for projects, and their time is bounded."""
 
+    opens = [openings.promising]
+
     @rule(
         project=st.sampled_from(PROJECTS),
         amount=st.integers(1, 3),
@@ -171,6 +181,7 @@ class Promising(Changing):
 
 class Everything(Stopping, Promising):
     plans_twice = True
+    opens = [openings.stopping, openings.promising, openings.taking_back]
 
 
 class Waiting(Fleet):
@@ -185,6 +196,7 @@ class Waiting(Fleet):
     )
     policies = st.builds(Policy, guard_s=st.just(120), most_kept=st.sampled_from([1, 1, 2]))
     quota = Quota(30)
+    opens = [openings.waiting]
 
 
 class Sharing(Changing):
@@ -193,6 +205,7 @@ class Sharing(Changing):
     kinds = ("shared", "in replicas", "in turns", "cut on demand")
     asks = sharing()
     quota = Quota(4, None)
+    opens = [openings.sharing]
 
     @rule(project=st.sampled_from(PROJECTS), least=st.sampled_from(Isolation))
     def a_project_accepts(self, project: str, least: Isolation) -> None:
@@ -206,6 +219,7 @@ class Scattered(Changing):
 
     kinds = ("whole", "whole", "whole", "cut on demand", "cut on demand")
     quota = Quota(9, None)
+    opens = [openings.scattered]
 
 
 class Sparse(Fleet):
@@ -215,6 +229,7 @@ class Sparse(Fleet):
     asks = asked(flavors=["h100", "h100", "1g", "3g"], priorities=[0], limits_s=[None])
     quota = Quota(30)
     steps = 10
+    opens = [openings.sparse]
 
     @precondition(lambda self: not self.world.landings)
     @rule(data=st.data(), every=st.integers(2, 3), budget_milli_s=st.sampled_from([10**6, 10**9]))
@@ -228,16 +243,41 @@ class Sparse(Fleet):
             if nth % every:
                 self.world.end(id)
         self.world.pass_time(300)
-        cluster, of = ClusterId(CLUSTERS[0]), told(self.world)
-        made = defragment(snapshot=of, cluster=cluster, budget_milli_s=budget_milli_s)
-        defragmentations.check(self.world, made, budget_milli_s)
-        self.world.carry_out(defragmentations.as_plan(self.world, made))
-        for id in self.leaving():
-            self.world.seen_gone(id)
-        self.plan()
+        if not self.world.landings:  # of who was moved for what came
+            openings.carry_out_a_defragmentation(self, budget_milli_s=budget_milli_s)
 
 
-MACHINES = [Changing, Scattered, Sparse, Stopping, Promising, Waiting, Sharing, Everything]
+class Climbing(Changing):
+    """Work prefers some flavors, and asks to be moved to them."""
+
+    kinds = ("whole", "whole a30", "whole t4", "whole t4")
+    flavors = (*FLAVORS, "a30", "t4")
+    asks = preferring()
+    quota = Quota(6, None)
+    opens = [openings.climbing]
+
+    @precondition(lambda self: self.world.holding)
+    @rule(data=st.data())
+    def it_asks_to_be_moved(self, data: st.DataObject) -> None:
+        id = one(data, self.world.holding)
+        self.world.asking.add(id)
+        self.world.holding[id] = replace(self.world.holding[id], move_to_better=True)
+
+    @rule()
+    def a_day_passes(self) -> None:
+        self.plan(after_s=moves.RESTS_S)
+
+
+class Taking(Changing):
+    """Work is taken back for other work."""
+
+    opens = [openings.taking_back]
+
+
+MACHINES = [
+    *(Changing, Taking, Scattered, Sparse, Climbing, Stopping, Promising, Waiting, Sharing),
+    Everything,
+]
 
 
 @pytest.mark.parametrize("machine", MACHINES)
@@ -246,3 +286,8 @@ def test_whatever_happens_the_rules_hold(machine: type[Fleet]) -> None:
         machine,
         settings=settings(max_examples=8, stateful_step_count=machine.steps, deadline=None),
     )
+
+
+def test_each_case_is_reached_in_each_run_of_a_machine() -> None:
+    opens = [machine.opens[0] for machine in MACHINES if len(machine.opens) == 1]
+    assert {case for opening in opens for case in opening.reaches} == {*Case}

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 from scheduler.core.plan import Plan
 from scheduler.core.snapshot import BudgetView
+from tests.core.reference.tried import Case
 from tests.core.reference.world import World, begun, devices_milli, ends_at, path
 
 
@@ -40,6 +41,8 @@ def _check(world: World, made: Plan, member: str, budget: BudgetView) -> None:
         end = world.at + (asked.run_time_limit_s or budget.ends_at)
         if workload in world.holding:
             end = ends_at(world.holding[workload]) or budget.ends_at
+        if budget.safe:
+            world.tried[Case.COVERED_GROWTH if workload in world.holding else Case.COVERED] += 1
         coming += rate * (min(end, budget.ends_at) - world.at)
     assert not starts or not budget.safe or coming <= left, (
         "starts, and a budget does not cover it"

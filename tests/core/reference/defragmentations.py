@@ -3,8 +3,10 @@
 from scheduler.core.defragment import Proposal
 from scheduler.core.plan import Plan, Preempt
 from scheduler.core.reasons import PreemptRule
+from tests.core.reference import slices
 from tests.core.reference.moves import check_mover, lost_milli_s
 from tests.core.reference.starts import check_may_go, may_start
+from tests.core.reference.tried import Case
 from tests.core.reference.world import CLUSTERS, World, parts_of
 
 
@@ -35,9 +37,13 @@ def check(world: World, made: Proposal, budget_milli_s: int) -> None:
     assert lost <= budget_milli_s, "more work is lost than may be"
     assert made.before.free_nodes == _free_nodes(world, Plan()), "counted another room before"
     then = as_plan(world, made)
+    slices.check(world, made, then)
     assert made.after.free_nodes == _free_nodes(world, then), "counted another room afterwards"
     more_nodes = made.after.free_nodes > made.before.free_nodes
-    assert not made.steps or more_nodes or made.after.slices > made.before.slices, "for nothing"
+    more_slices = made.after.slices > made.before.slices
+    assert not made.steps or more_nodes or more_slices, "for nothing"
+    world.tried[Case.NODES_GAINED] += more_nodes
+    world.tried[Case.SLICES_GAINED] += more_slices
     staying = [pod for _, pods in world.after(then).stays() for pod in pods]
     landing = [place for each in then.landings for place in each.places]
     found = world.overbooked([*staying, *landing])

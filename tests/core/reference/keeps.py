@@ -9,6 +9,7 @@ from scheduler.core.snapshot import HeldView
 from scheduler.core.units import WorkloadId
 from tests.core.reference import portions
 from tests.core.reference.quotas import stopping
+from tests.core.reference.tried import Case
 from tests.core.reference.world import World, begun, ends_at, parts_of
 
 FOR_WANT_OF_ROOM = {
@@ -45,6 +46,7 @@ def _check_is_free(world: World, made: Plan, nth: int) -> None:
         others += [place for grow in made.grows for place in grow.places]
     else:
         others += _running(world, made, keep.starts_at)
+        world.tried[Case.KEPT_FROM] += any(True for _ in begun(made))
     assert not parts_of(keep.places) & parts_of(others), "somebody else is on room that is kept"
     cores: Counter[str] = Counter()
     for place in (*others, *keep.places):
@@ -74,13 +76,18 @@ def _running(world: World, made: Plan, at: int) -> Iterator[HeldView | Place]:
 def _check_promises(world: World, made: Plan) -> None:
     """Whose time has come starts, as long as nothing else has happened since and nobody else is
     first; or lacks something else by now."""
-    if not world.is_as_planned or world.any_leaves() or made.admits or stopping(made):
+    if not world.is_as_planned or world.any_leaves() or stopping(made):
         return
     first = made.keeps[0].workload if made.keeps else None
-    for id, reason in made.reasons().items():
-        by = world.promised.get(id)
-        if first in (None, id) and by is not None and by <= world.at:
-            assert reason.code not in FOR_WANT_OF_ROOM, f"{id} was promised room by now"
+    reasons, started = made.reasons(), {admit.workload for admit in made.admits}
+    for id, by in world.promised.items():
+        if by is None or by > world.at:
+            continue
+        told = id in reasons and first in (None, id) and not started
+        if told:
+            wants_room = reasons[id].code in FOR_WANT_OF_ROOM
+            assert not wants_room, f"{id} was promised room by now"
+        world.tried[Case.PROMISE_DUE] += told or id in started
 
 
 def _check_dates(world: World, made: Plan) -> None:
@@ -100,6 +107,7 @@ def _check_dates(world: World, made: Plan) -> None:
             if reasons[id].code not in FOR_WANT_OF_ROOM:
                 continue  # only room is kept for it, not quota
             date = dates.get(id)
+            world.tried[Case.PROMISE_STANDS] += 1
             assert date is not None, f"{id} was promised room, and has lost it"
             assert world.at < date <= by, f"{id} has to wait for longer than it was promised"
         (pod_set,) = world.asks[id].pod_sets

@@ -1,12 +1,24 @@
 """What must hold of a plan, before it is carried out."""
 
 from scheduler.core.plan import Plan
-from tests.core.reference import budgets, keeps, moves, quotas, reasons, starts, stops, windows
+from tests.core.reference import (
+    better,
+    budgets,
+    keeps,
+    moves,
+    quotas,
+    reasons,
+    starts,
+    stops,
+    windows,
+)
+from tests.core.reference.tried import decided
 from tests.core.reference.world import World
 
 
 def check(world: World, made: Plan) -> None:
+    world.tried.update(decided(made))
     stops.check(world, made)
     then, rest = stops.obeyed(world, made)
-    for law in (starts, quotas, keeps, windows, budgets, moves, reasons):
+    for law in (starts, quotas, keeps, windows, budgets, moves, better, reasons):
         law.check(then, rest)

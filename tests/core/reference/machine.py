@@ -4,8 +4,8 @@
 them.
 """
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 
 from hypothesis import strategies as st
@@ -22,15 +22,17 @@ from scheduler.core.memory import Memory
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import FlavorKind, Isolation, NodeView, PendingView, PodSetView
 from scheduler.core.units import WorkloadId
-from tests.core.build import BY_NAME, T4, Quota, cpu_pods, job, node, pods
+from tests.core.build import A30, BY_NAME, H100, T4, Quota, cpu_pods, job, node, pods
 from tests.core.fleets import shuffled
 from tests.core.reference import budgets, laws
 from tests.core.reference.told import told
+from tests.core.reference.tried import Case
 from tests.core.reference.world import CLUSTERS, COHORTS, PROJECTS, Queue, World
 
 FLAVORS = ("h100", "1g", "3g", "t4share", "t4slot", "cpu")
 MEMBERS = (*PROJECTS, *COHORTS)
 KINDS = ("whole", "whole", "cut on demand", "shared", "in replicas")
+WHOLE = {"whole": H100, "whole a30": A30, "whole t4": T4}
 QUOTAS = st.builds(
     Quota,
     st.integers(0, 3),
@@ -46,8 +48,8 @@ POLICIES = st.builds(
 
 
 def hardware(kind: str, name: str) -> NodeView:
-    if kind == "whole":
-        return node(name, gpus=3, cores=8, memory_gib=8)
+    if kind in WHOLE:
+        return node(name, gpus=3, model=WHOLE[kind], cores=8, memory_gib=8)
     if kind == "cut on demand":
         return node(name, gpus=1, dynamic=True, cores=8, memory_gib=8)
     return node(
@@ -99,13 +101,24 @@ def asked(
     return replace(made, preemptible=draw(st.sampled_from([True, True, True, False])))
 
 
+@dataclass(frozen=True)
+class Opening:
+    """What happens first, and what that puts to the test in each run, whatever else is drawn."""
+
+    tell: Callable[["Fleet"], None]
+    reaches: frozenset[Case]
+
+
 class Fleet(RuleBasedStateMachine):
     kinds: tuple[str, ...] = KINDS
+    flavors: tuple[str, ...] = FLAVORS
     asks: st.SearchStrategy[PendingView] = asked()
     policies: st.SearchStrategy[Policy] = POLICIES
     quota: Quota | None = None
     """Of everybody, if not each has its own."""
     steps = 30
+    opens: Sequence[Opening] = ()
+    """With one of these; with whatever is asked for if there are none."""
     plans_twice = False
     """The same in another order, without a memory."""
 
@@ -121,21 +134,35 @@ class Fleet(RuleBasedStateMachine):
         data=st.data(),
     )
     def begin(self, quotas: list[Quota], queue: Queue, data: st.DataObject) -> None:
-        self.world.queues = dict.fromkeys(PROJECTS, queue)
-        self.world.policy = data.draw(self.policies)
+        world = self.world
         for member, quota in zip(MEMBERS, quotas, strict=True):
             given = self.quota or quota
-            self.world.quotas |= {(member, flavor): given for flavor in FLAVORS}
+            world.quotas |= {(member, flavor): given for flavor in self.flavors}
         for kind in self.kinds:
             self.add_node(kind, CLUSTERS[0])
-        self.submit(data)
+        opening = data.draw(st.sampled_from(self.opens)) if self.opens else None
+        if opening is not None:
+            opening.tell(self)
+            missed = [case for case in opening.reaches if not world.tried[case]]
+            assert not missed, f"not put to the test: {missed}"
+        world.queues = dict.fromkeys(PROJECTS, queue)
+        world.policy = data.draw(self.policies)
+        world.is_as_planned = False
+        if opening is None:
+            self.submit(data)
 
     @rule(data=st.data())
     def submit(self, data: st.DataObject) -> None:
         """A plan follows, as it does on a hint."""
         for each in data.draw(st.lists(self.asks, min_size=2, max_size=8)):
-            self.world.submit(replace(each, id=WorkloadId(f"w{next(self.names)}")))
+            self.ask(each)
         self.plan()
+
+    def ask(self, of: PendingView) -> WorkloadId:
+        """Under a name of its own."""
+        id = WorkloadId(f"w{next(self.names)}")
+        self.world.submit(replace(of, id=id))
+        return id
 
     @rule(after_s=st.lists(st.sampled_from([60, 120, 300, 600]), min_size=1, max_size=4))
     def time_passes(self, after_s: list[int]) -> None:
@@ -156,6 +183,7 @@ class Fleet(RuleBasedStateMachine):
         if self.plans_twice:
             assert made == plan(shuffled(of, world.at), world.policy), "by its order, or a memory"
         laws.check(world, made)
+        world.tried[Case.UNPREEMPTED] += not preemption and bool(made.holds)
         assert preemption or world.enforced or not made.preempts, "preempted without preemption"
         world.carry_out(made)
 

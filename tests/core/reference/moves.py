@@ -1,18 +1,19 @@
-"""Work that is moved so that other work fits: what that may cost, and that all of them land."""
+"""Work that is moved so that other work fits, or that it has what it prefers: what that may cost,
+and that all of them land."""
 
 from scheduler.core.plan import Landing, Plan
-from scheduler.core.reasons import PreemptRule
 from scheduler.core.snapshot import HoldingView
 from scheduler.core.units import WorkloadId
 from tests.core.reference import portions
-from tests.core.reference.world import World, begun, path
+from tests.core.reference.tried import Case
+from tests.core.reference.world import MOVES, World, begun, path
 
 RESTS_S = 24 * 3600
 KEPT_S = 8100
 
 
 def check(world: World, made: Plan) -> None:
-    moves = [p for p in made.preempts if p.rule is PreemptRule.CONSOLIDATE]
+    moves = [p for p in made.preempts if p.rule in MOVES]
     movers = [world.holding[move.victim] for move in moves]
     lost = sum(lost_milli_s(held, world.at) for held in movers)
     assert lost <= world.policy.consolidation_budget_milli_s, "more work is lost than may be"
@@ -35,11 +36,14 @@ def check(world: World, made: Plan) -> None:
 
 
 def check_mover(world: World, held: HoldingView, landing: Landing) -> None:
-    rested = held.moved_at is None or world.at - held.moved_at >= RESTS_S
-    assert rested, "moved again on the same day"
+    assert has_rested(world, held), "moved again on the same day"
     assert len(landing.places) == len(held.placements), "lands smaller than it was"
     for place in landing.places:
         portions.check(world, world.asks[held.id], place)
+
+
+def has_rested(world: World, held: HoldingView) -> bool:
+    return held.moved_at is None or world.at - held.moved_at >= RESTS_S
 
 
 def _check_kept(world: World, made: Plan) -> None:
@@ -57,6 +61,7 @@ def _check_kept(world: World, made: Plan) -> None:
         assert each.places in (starts.get(id), landing.get(id)), f"{id} has lost its landing"
         ready = not world.any_leaves() and not world.overbooked([*holders, *each.places])
         assert id in starts or not ready, f"{id} could land, and does not"
+        world.tried[Case.LANDS if id in starts else Case.LANDS_LATER] += 1
 
 
 def _is_bounded(world: World, id: WorkloadId) -> bool:

@@ -12,6 +12,7 @@ from scheduler.core.snapshot import (
     PodSetView,
 )
 from tests.core.build import BY_NAME
+from tests.core.reference.tried import Case
 from tests.core.reference.world import World, isolates
 
 SLICES = {"1g": (1, range(7)), "3g": (4, (0, 4))}
@@ -32,6 +33,10 @@ def check(world: World, asked: PendingView, place: Place) -> None:
     least = max(world.queues[asked.project].least_isolation, pod_set.least_isolation, key=isolates)
     assert isolates(flavor.isolation) >= isolates(least), "neighbours are too near"
     _check_amount(pod_set, flavor, place.amount_milli)
+    is_share = flavor.kind is FlavorKind.SHARE
+    world.tried[Case.BY_MEMORY] += is_share and pod_set.gpu_memory_mib is not None
+    world.tried[Case.REPLICAS] += is_share
+    world.tried[Case.SLICE] += flavor.kind is FlavorKind.MIG
     for device in on:
         spans = [(span.start, span.end) for id, span in place.spans if id == device]
         _check_spans(devices[device], flavor, place.amount_milli, spans)

@@ -8,7 +8,8 @@ from scheduler.core.reasons import PreemptRule, ReasonCode
 from scheduler.core.units import WorkloadId
 from tests.core.build import milli
 from tests.core.reference.portions import least_milli
-from tests.core.reference.world import FLEET, PARENTS, World, begun, children, path
+from tests.core.reference.tried import Case
+from tests.core.reference.world import FLEET, MOVES, PARENTS, World, begun, children, path
 
 type Usage = Mapping[tuple[str, str], int]
 """By project and flavor."""
@@ -57,12 +58,21 @@ def waits(made: Plan) -> set[WorkloadId]:
 
 def evicting(made: Plan) -> list[Preempt | Shrink]:
     """What ends for others, and does not start again at once."""
-    return [each for each in stopping(made) if each.rule is not PreemptRule.CONSOLIDATE]
+    return [each for each in stopping(made) if each.rule not in MOVES]
 
 
 def stopping(made: Plan) -> list[Preempt | Shrink]:
     """What ends, whole or in part."""
     return [*made.preempts, *made.shrinks]
+
+
+def may_hold(world: World, made: Plan, project: str, flavor: str, amount_milli: int) -> bool:
+    """So much more of the flavor, once the plan is carried out."""
+    holds = usage(world) + _started(world, made) + Counter({(project, flavor): amount_milli})
+    bounds = ((member, most(world, member, flavor)) for member in (FLEET, *path(project)))
+    return (project, flavor) in world.quotas and all(
+        bound is None or used(world, member, flavor, holds) <= bound for member, bound in bounds
+    )
 
 
 def _nominal(world: World, member: str, flavor: str) -> int:
@@ -86,8 +96,11 @@ def _kept(world: World, member: str, flavor: str) -> int:
 
 
 def _started(world: World, made: Plan) -> Counter[tuple[str, str]]:
+    """With who moves up, which has its new places beside the old ones."""
     more: Counter[tuple[str, str]] = Counter()
-    for workload, places in begun(made):
+    up = {p.victim for p in made.preempts if p.rule is PreemptRule.BETTER}
+    landing = ((each.workload, each.places) for each in made.landings if each.workload in up)
+    for workload, places in (*begun(made), *landing):
         for place in places:
             more[world.asks[workload].project, place.flavor] += place.amount_milli
     return more
@@ -104,6 +117,8 @@ def _check_limits(world: World, made: Plan) -> None:
             then, now = (used(world, member, flavor, of) for of in (before, after))
             bound = most(world, member, flavor)
             assert now <= then or bound is None or now <= bound, f"{member} has too much"
+            if bound is not None and now > then:
+                world.tried[Case.LIMIT_USED_UP if now == bound else Case.LIMIT] += 1
 
 
 def _check_guarantees(world: World, made: Plan) -> None:
@@ -134,6 +149,7 @@ def _check_guarantees(world: World, made: Plan) -> None:
         ), "reclaimed beyond what is guaranteed"
         for member in theirs:
             if member not in mine and member not in waiting:
+                world.tried[Case.GUARANTEE] += 1
                 stays = used(world, member, flavor, left)
                 assert stays >= _capacity(world, member, flavor), "reclaimed from a guarantee"
 
@@ -145,6 +161,7 @@ def _check_firm(world: World, made: Plan) -> None:
     for workload, places in begun(made):
         asked, (flavor,) = world.asks[workload], {place.flavor for place in places}
         then[asked.project, flavor] += sum(place.amount_milli for place in places)
+        world.tried[Case.FIRM] += not asked.preemptible
         assert asked.preemptible or any(
             _drawn(world, member, flavor, then) <= _nominal(world, member, flavor)
             for member in path(asked.project)

@@ -15,6 +15,7 @@ from scheduler.core.snapshot import (
 )
 from tests.core.build import BY_NAME
 from tests.core.reference.quotas import waits
+from tests.core.reference.tried import Case
 from tests.core.reference.world import CLUSTERS, POOLS, World, begun
 
 WANTS_ROOM = {
@@ -53,23 +54,25 @@ def _check_held(world: World, made: Plan, asked: PendingView) -> None:
             if device.usable or f"{cluster} {device.model}" in world.held
         }
         there = nodes, devices
-        assert _has_room(world, there, asked, _holders(world, made)), "nobody holds its room back"
+        assert has_room(world, there, asked, holders(world, made)), "nobody holds its room back"
 
 
 def _check_has_none(world: World, made: Plan, asked: PendingView) -> None:
     """Once all has started that starts; said of whole devices, of which those of a node can be
     counted, and where none are promised to others, or kept."""
     if _is_whole(asked) and not (made.keeps or made.landings or made.grows or waits(made)):
-        room = _has_room(world, world.takes_new(), asked, _holders(world, made))
+        room = has_room(world, world.takes_new(), asked, holders(world, made))
+        world.tried[Case.NO_ROOM] += 1
         assert not room, f"{asked.id} is told of room that is not there, and there is some"
 
 
 def _is_whole(asked: PendingView) -> bool:
-    kinds = {BY_NAME[flavor].kind for pod_set in asked.pod_sets for flavor in pod_set.flavors}
-    return kinds == {FlavorKind.WHOLE}
+    """And of one flavor: of several it may lack something else of each."""
+    kinds = [BY_NAME[flavor].kind for pod_set in asked.pod_sets for flavor in pod_set.flavors]
+    return kinds == [FlavorKind.WHOLE]
 
 
-def _holders(world: World, made: Plan) -> Iterator[HeldView | Place]:
+def holders(world: World, made: Plan) -> Iterator[HeldView | Place]:
     """What is on its way back holds still."""
     for held in world.holding.values():
         yield from held.placements
@@ -77,7 +80,7 @@ def _holders(world: World, made: Plan) -> Iterator[HeldView | Place]:
         yield from places
 
 
-def _has_room(
+def has_room(
     world: World, there: Fleet, asked: PendingView, holders: Iterable[HeldView | Place]
 ) -> bool:
     """In one cluster for the least of it, of one flavor."""

@@ -2,10 +2,11 @@
 
 from scheduler.core.plan import Admit, Grow, Plan, Preempt
 from scheduler.core.reasons import PreemptRule
-from scheduler.core.snapshot import HoldingView
+from scheduler.core.snapshot import HeldView, HoldingView
 from scheduler.core.units import WorkloadId
 from tests.core.reference import portions
 from tests.core.reference.quotas import evicting, stopping, waits
+from tests.core.reference.tried import Case
 from tests.core.reference.world import World
 
 
@@ -33,6 +34,7 @@ def _check_gang(world: World, admit: Admit) -> None:
     (pod_set,) = asked.pod_sets
     assert pod_set.min_count <= len(admit.places) <= pod_set.count, "a gang in part"
     assert [place.rank for place in admit.places] == list(range(len(admit.places)))
+    world.tried[Case.PART] += len(admit.places) < pod_set.count
     assert may_start(world, admit.workload), "from a held queue, or behind a gate"
     for place in admit.places:
         assert world.nodes[place.node][0] == admit.cluster, "a gang over two clusters"
@@ -56,13 +58,14 @@ def _check_evictions(world: World, made: Plan) -> None:
     assert len({p.victim for p in made.preempts}) == len(made.preempts), "evicted twice"
     for shrink in made.shrinks:
         held, asked = world.holding[shrink.victim], world.asks[shrink.victim]
-        left = [p for p in held.placements if not p.leaving and p.id not in shrink.placements]
-        assert len(left) >= asked.pod_sets[0].min_count, "shrunk below its least"
+        beyond = {pod.id for pod in surplus(held, asked.pod_sets[0].min_count)}
+        assert beyond >= {*shrink.placements}, "shrunk by what it has to keep"
         ranks = [p.rank for p in held.placements if p.id in shrink.placements]
         assert len(ranks) == len(shrink.placements) > 0, "shrunk by pods that it has not"
     for preempt in stopping(made):
         victim, by = world.holding[preempt.victim], world.asks[preempt.preemptor]
-        assert by.id in waits(made), "evicted for one who does not wait"
+        moves_up = preempt.rule is PreemptRule.BETTER
+        assert moves_up or by.id in waits(made), "evicted for one who does not wait"
         assert not victim.releasing, "evicted before"
         if isinstance(preempt, Preempt):
             check_may_go(world, victim)
@@ -77,9 +80,16 @@ def _check_evictions(world: World, made: Plan) -> None:
             assert of <= {*by.pod_sets[0].flavors}, "reclaimed what is not asked for"
 
 
+def surplus(held: HoldingView, least: int) -> list[HeldView]:
+    """What may go by itself of what stays: pods beyond its least, of the highest ranks."""
+    staying = [pod for pod in held.placements if not pod.leaving]
+    return sorted(staying, key=lambda pod: pod.rank)[least:]
+
+
 def check_may_go(world: World, victim: HoldingView) -> None:
     assert victim.preemptible, "stopped though it is not preemptible"
     ran_s = world.at - (victim.started_at or world.at)
+    world.tried[Case.LEAST_RUN] += world.queues[victim.project].min_run_time_s > 0
     assert ran_s >= world.queues[victim.project].min_run_time_s, "stopped too early"
 
 

@@ -1,15 +1,18 @@
 """What a plan takes back for nobody: what lies idle, and what passes an enforced quota."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from scheduler.core.plan import Plan
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.snapshot import HeldView, HoldingView
 from scheduler.core.units import WorkloadId
+from tests.core.reference.moves import lost_milli_s
 from tests.core.reference.quotas import most, usage, used
-from tests.core.reference.world import World
+from tests.core.reference.starts import surplus
+from tests.core.reference.tried import Case
+from tests.core.reference.world import World, path
 
 
 def obeyed(world: World, made: Plan) -> tuple[World, Plan]:
@@ -52,6 +55,8 @@ def _idle(world: World) -> Iterator[WorkloadId]:
             and ran_s >= of.min_run_time_s
         ):
             yield id
+        else:
+            world.tried[Case.IDLE_ON] += 1
 
 
 def _check_enforced(before: World, after: World) -> None:
@@ -63,17 +68,55 @@ def _check_enforced(before: World, after: World) -> None:
     for id, pods in was.items():
         held, stays = before.holding[id], staying.get(id, [])
         least = before.asks[id].pod_sets[0].min_count
+        beyond = {pod.id for pod in surplus(held, least)}
         if not stays:
             assert held.preemptible, "stopped for a quota, and is not preemptible"
             assert _is_more(_passed(after, _signed(held, pods)), passed), "stopped for no quota"
+            _check_least_harm(after, held, staying)
             continue
         gone = [pod for pod in pods if pod not in stays]
-        assert not gone or len(stays) >= least, "shrunk below its least for a quota"
         for pod in gone:
+            assert pod.id in beyond, "shrunk for a quota by what it has to keep"
             assert _is_more(_passed(after, _signed(held, [pod])), passed), "shrunk for no quota"
         may_go = stays if held.preemptible else stays[: max(0, len(stays) - least)]
         without = _passed(after, _signed(held, may_go, sign=-1))
         assert not _is_more(passed, without), "it stays, and an enforced quota is passed"
+        under = {(member, flavor) for member, flavor, _ in _due(after)}
+        limited = {(above, pod.flavor) for above in path(held.project) for pod in may_go}
+        after.tried[Case.ENFORCED] += bool(under & limited)
+        after.tried[Case.SPARED] += held.preemptible and any(
+            _harm(before.holding[other], after.at) > _harm(held, after.at)
+            for other in was.keys() - staying.keys()
+        )
+
+
+def _check_least_harm(
+    after: World, gone: HoldingView, staying: Mapping[WorkloadId, Sequence[HeldView]]
+) -> None:
+    """None like it stays that has lower priority, or loses less by it."""
+    alike = (held for held in after.holding.values() if _is_like(after, held, gone))
+    for held in alike:
+        if len(staying.get(held.id, ())) == len(held.placements):
+            after.tried[Case.ENFORCED_ORDER] += 1
+            assert _harm(gone, after.at) <= _harm(held, after.at), "stopped before one like it"
+
+
+def _is_like(world: World, held: HoldingView, gone: HoldingView) -> bool:
+    """Of the same project, as much of the same flavor, of which no pod goes by itself."""
+    alike = held.preemptible and held.project == gone.project
+    return (
+        alike
+        and dict(_signed(held, held.placements)) == dict(_signed(gone, gone.placements))
+        and all(
+            world.asks[each.id].pod_sets[0].min_count >= len(each.placements)
+            and not any(pod.leaving for pod in each.placements)
+            for each in (held, gone)
+        )
+    )
+
+
+def _harm(held: HoldingView, at: int) -> tuple[int, int, int, WorkloadId]:
+    return held.priority, lost_milli_s(held, at), len(held.placements), held.id
 
 
 def _passed(world: World, also: Iterable[tuple[tuple[str, str], int]]) -> list[int]:
@@ -82,11 +125,17 @@ def _passed(world: World, also: Iterable[tuple[tuple[str, str], int]]) -> list[i
     for key, amount in also:
         holds[key] += amount
     found = []
+    for member, flavor, bound in _due(world):
+        found.append(max(0, used(world, member, flavor, holds) - bound))
+    return found
+
+
+def _due(world: World) -> Iterator[tuple[str, str, int]]:
+    """The quotas that are enforced by now, and what each allows."""
     for (member, flavor), since in sorted(world.enforced.items()):
         bound = most(world, member, flavor)
         if since <= world.at and bound is not None:
-            found.append(max(0, used(world, member, flavor, holds) - bound))
-    return found
+            yield member, flavor, bound
 
 
 def _is_more(some: list[int], others: list[int]) -> bool:

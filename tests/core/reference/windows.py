@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from scheduler.core.plan import Place, Plan
 from scheduler.core.snapshot import DeviceMode, HeldView
+from tests.core.reference.tried import Case
 from tests.core.reference.world import World, ends_at
 
 FLAVOR = "h100"
@@ -34,6 +35,7 @@ def check(world: World, made: Plan) -> None:
         )
         before = _lacking(world, moment, runs)
         after = _lacking(world, moment, [*runs, *(begun if binds else by_limit)])
+        world.tried[Case.RESERVED] += before <= 0 and any(run.places for run in begun)
         assert after <= max(0, before), "what starts takes from a reservation"
 
 

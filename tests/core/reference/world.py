@@ -27,6 +27,7 @@ from scheduler.core.snapshot import (
 from scheduler.core.units import WorkloadId
 from tests.core.build import H100, T4, Quota, holds
 from tests.core.elastic import resized
+from tests.core.reference.tried import Case
 
 FLEET = "fleet"
 PARENTS = {"lab": FLEET, "vision": "lab", "a": "vision", "b": "vision", "c": "lab", "d": FLEET}
@@ -38,6 +39,9 @@ QUEUES = (*PROJECTS, *COHORTS, *CLUSTERS, *POOLS)
 """All that people hold, or drain."""
 OF_A_DEVICE = {"1g": Fraction(1, 7), "3g": Fraction(1, 2), "cpu": Fraction(0)}
 """What a unit of a flavor takes of a device, as far as that is not all of it."""
+
+MOVES = {PreemptRule.CONSOLIDATE, PreemptRule.BETTER}
+"""By which work ends, and starts again at once."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,7 @@ class World:
     """What there is: `asks` of all that was ever submitted, and where each of it is now."""
 
     def __init__(self) -> None:
+        self.tried = Counter[Case]()  # what its plans have put to the test
         self.at = 1_000_000
         self.policy = Policy()
         self.nodes: dict[str, tuple[str, NodeView]] = {}  # with the name of its cluster
@@ -73,6 +78,7 @@ class World:
         self.ended: set[WorkloadId] = set()
         self.saved: dict[WorkloadId, int] = {}
         self.moved: dict[WorkloadId, int] = {}
+        self.asking: set[WorkloadId] = set()  # to be moved to flavors that they prefer
         self.landings: tuple[Landing, ...] = ()
         self.promised: dict[WorkloadId, int | None] = {}  # by when there is room, if that is known
         self.is_as_planned = True  # what the last plan was made of, but for what ends by itself
@@ -90,14 +96,14 @@ class World:
                 started_at=self.at,
                 checkpointed_at=self.saved.get(admit.workload),
                 moved_at=self.moved.get(admit.workload),
+                move_to_better=admit.workload in self.asking,
             )
             self.waiting.remove(admit.workload)
         for grow in made.grows:
             self.holding[grow.workload] = resized(self.holding[grow.workload], made)
         self.told_to_go(made)
         self.freed |= set(made.frees)
-        moves = (p.victim for p in made.preempts if p.rule is PreemptRule.CONSOLIDATE)
-        self.moved |= dict.fromkeys(moves, self.at)
+        self.moved |= {p.victim: self.at for p in made.preempts if p.rule in MOVES}
         self.landings = made.landings
         self.promised = {keep.workload: keep.starts_at for keep in made.keeps}
         self.is_as_planned = True
@@ -157,6 +163,11 @@ class World:
             drained = self.draining & {*path(held.project), held.cluster, *pools}
             if drained and held.preemptible and not held.releasing:
                 self.holding[id] = replace(held, releasing=True)
+
+    def cancel(self, id: WorkloadId) -> None:
+        """Who waits."""
+        self.waiting.remove(id)
+        self.ended.add(id)
 
     def end(self, id: WorkloadId) -> None:
         del self.holding[id]
