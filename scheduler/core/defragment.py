@@ -17,16 +17,24 @@ from scheduler.core.draft import Draft
 from scheduler.core.faults import faults
 from scheduler.core.fit import Room
 from scheduler.core.gang import seat
+from scheduler.core.landing import fits
 from scheduler.core.movers import Landed, Movers
 from scheduler.core.plan import Landing, Place
 from scheduler.core.policy import Policy
 from scheduler.core.preempt import Evictions
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.reshaping import reshaped
-from scheduler.core.snapshot import FlavorKind, FlavorView, PendingView, PodSetView, Snapshot
+from scheduler.core.snapshot import (
+    FlavorKind,
+    FlavorView,
+    HoldingView,
+    PendingView,
+    PodSetView,
+    Snapshot,
+)
 from scheduler.core.sound import sound
 from scheduler.core.space import candidates
-from scheduler.core.units import ClusterId, NodeId
+from scheduler.core.units import ClusterId, NodeId, WorkloadId
 from scheduler.core.victims import Victim, loss_milli_s
 from scheduler.core.windows import Windows
 
@@ -69,7 +77,7 @@ class Proposal:
 def defragment(*, snapshot: Snapshot, cluster: ClusterId, budget_milli_s: int) -> Proposal:
     """The moves that lose no more than the budget, () when none helps. Says nothing of a cluster
     that takes no new work, or of one that there is not. What contradicts itself is left out, as
-    in a plan."""
+    in a plan; and nobody comes where others are to land."""
     of = sound(snapshot, faults(snapshot))
     return _Defragmentation(of, cluster, budget_milli_s).run()
 
@@ -90,8 +98,10 @@ class _Defragmentation:
         self._left_milli_s = budget_milli_s
         self._steps: list[Step] = []
         self._kept: list[tuple[PendingView, Place]] = []
+        self._landing: set[WorkloadId] = set()
 
     def run(self) -> Proposal:
+        self._land()
         nodes = self._free_nodes()
         lacking = self._seat_slices()
         before = Figures(nodes, len(self._kept))
@@ -102,6 +112,18 @@ class _Defragmentation:
         self._free_more()
         self._give_back()
         return Proposal(tuple(self._steps), before, Figures(self._free_nodes(), slices))
+
+    def _land(self) -> None:
+        """Who lands by plans before has its places, where those are to be had still."""
+        snapshot, draft = self._snapshot, self._draft
+        landing: dict[WorkloadId, PendingView | HoldingView] = {p.id: p for p in snapshot.pending}
+        landing |= {held.id: held for held in snapshot.holding if held.releasing}
+        for each in sorted(snapshot.landings, key=lambda each: (each.since, each.workload)):
+            workload = landing.get(each.workload)
+            if workload is not None and fits(draft, workload, each.places):
+                self._landing.add(each.workload)
+                for place in each.places:
+                    draft.add(project=workload.project, holder=place)
 
     def _rooms(self) -> Iterator[Room]:
         """Those with devices that take new work."""
@@ -115,8 +137,9 @@ class _Defragmentation:
         return sum(not any(room.taken.values()) for room in self._rooms())
 
     def _waiting(self) -> Iterator[tuple[PendingView, PodSetView, FlavorView]]:
-        """The slices that wait, one by one, of the flavor that each prefers."""
-        for pending in sorted(self._snapshot.pending, key=lambda p: p.id):
+        """The slices that wait and do not land, one by one, of the flavor that each prefers."""
+        waiting = (p for p in self._snapshot.pending if p.id not in self._landing)
+        for pending in sorted(waiting, key=lambda p: p.id):
             for pod_set in (each for each in pending.pod_sets if each.flavors):
                 flavor = self._draft.flavors.get(pod_set.flavors[0])
                 if flavor and flavor.kind is FlavorKind.MIG and pod_set.gpu_count == 1:

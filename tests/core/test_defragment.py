@@ -6,14 +6,18 @@ from random import Random
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from scheduler.core.cycle import plan
 from scheduler.core.defragment import Figures, defragment
 from scheduler.core.fit import Room, let_in
+from scheduler.core.plan import Landing
+from scheduler.core.policy import Policy
 from scheduler.core.snapshot import Snapshot
-from scheduler.core.units import ClusterId
+from scheduler.core.units import WHOLE_DEVICE, ClusterId, DeviceId, FlavorId
+from tests.core.brute import everywhere
 from tests.core.build import AT, BY_NAME, job, node, pods, queue, snapshot
 from tests.core.corrupt import corrupted
 from tests.core.fleets import shuffled
-from tests.core.fragments import fragments, taken_from_others
+from tests.core.fragments import after, fragments, taken_from_others
 from tests.core.test_consolidate import HOUR, MIXED, saved, sliced
 from tests.core.test_windows import window
 
@@ -43,6 +47,29 @@ def test_no_more_is_lost_than_the_budget() -> None:
     made = defragment(snapshot=pieces(), cluster=C1, budget_milli_s=121 * 1000)
     assert [step.landing.workload for step in made.steps] == ["p0"]
     assert not defragment(snapshot=pieces(), cluster=C1, budget_milli_s=59 * 1000).steps
+
+
+def test_nobody_comes_where_another_is_to_land() -> None:
+    """Where it can't any more its places are free."""
+    waits = job("w", "b", pods())
+    (pod_set,) = waits.pod_sets
+    place = next(everywhere(pieces().clusters[0].nodes[1], pod_set, FlavorId("h100")))
+    place = replace(place, spans=((DeviceId("n1/1"), WHOLE_DEVICE),))
+    landing = Landing(waits.id, C1, (place,), AT)
+    of = replace(pieces(), pending=(waits,), landings=(landing,))
+    made = defragment(snapshot=of, cluster=C1, budget_milli_s=HOUR)
+    assert [(s.frees, s.landing.places[0].node) for s in made.steps] == [("n0", "n2")]
+    assert (made.before, made.after) == (Figures(0, 0), Figures(1, 0))
+    gone = replace(of, pending=())
+    assert defragment(snapshot=gone, cluster=C1, budget_milli_s=HOUR).after == Figures(2, 0)
+
+
+def test_a_slice_that_is_to_land_waits_for_no_span() -> None:
+    of = sliced(*MIXED)
+    made = plan(of, Policy(consolidation_budget_milli_s=HOUR))
+    assert {each.workload for each in made.landings} & {each.id for each in of.pending}
+    then = after(of, made, gone=0, moved={})
+    assert defragment(snapshot=then, cluster=C1, budget_milli_s=HOUR).after.slices == 0
 
 
 def test_slices_that_wait_get_spans() -> None:

@@ -231,7 +231,6 @@ class Sparse(Fleet):
     steps = 10
     opens = [openings.sparse]
 
-    @precondition(lambda self: not self.world.landings)
     @rule(data=st.data(), every=st.integers(2, 3), budget_milli_s=st.sampled_from([10**6, 10**9]))
     def a_defragmentation_is_carried_out(
         self, data: st.DataObject, every: int, budget_milli_s: int
@@ -243,8 +242,7 @@ class Sparse(Fleet):
             if nth % every:
                 self.world.end(id)
         self.world.pass_time(300)
-        if not self.world.landings:  # of who was moved for what came
-            openings.carry_out_a_defragmentation(self, budget_milli_s=budget_milli_s)
+        openings.carry_out_a_defragmentation(self, budget_milli_s=budget_milli_s)
 
 
 class Climbing(Changing):

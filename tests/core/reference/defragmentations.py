@@ -17,13 +17,13 @@ def as_plan(world: World, made: Proposal) -> Plan:
         preempts=tuple(
             Preempt(each.workload, each.workload, PreemptRule.CONSOLIDATE) for each in landings
         ),
-        landings=(*world.landings, *landings),
+        landings=(*world.to_land(), *landings),
     )
 
 
 def check(world: World, made: Proposal, budget_milli_s: int) -> None:
     """Of the first cluster."""
-    lost = 0
+    lost, now = 0, Plan(landings=world.to_land())
     for step in made.steps:
         held = world.holding[step.landing.workload]
         assert not held.releasing, "moved, and is on its way back"
@@ -35,7 +35,7 @@ def check(world: World, made: Proposal, budget_milli_s: int) -> None:
         check_mover(world, held, step.landing)
         lost += step.lost_milli_s
     assert lost <= budget_milli_s, "more work is lost than may be"
-    assert made.before.free_nodes == _free_nodes(world, Plan()), "counted another room before"
+    assert made.before.free_nodes == _free_nodes(world, now), "counted another room before"
     then = as_plan(world, made)
     slices.check(world, made, then)
     assert made.after.free_nodes == _free_nodes(world, then), "counted another room afterwards"

@@ -273,7 +273,7 @@ def sharing(fleet: Fleet) -> None:
 
 
 def carry_out_a_defragmentation(fleet: Fleet, *, budget_milli_s: int) -> None:
-    """Of the first cluster, in which nothing is to land."""
+    """Of the first cluster."""
     of = told(fleet.world)
     made = defragment(snapshot=of, cluster=ClusterId(CLUSTERS[0]), budget_milli_s=budget_milli_s)
     defragmentations.check(fleet.world, made, budget_milli_s)

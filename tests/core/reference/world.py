@@ -207,6 +207,10 @@ class World:
                         devices[device.id] = device
         return nodes, devices
 
+    def to_land(self) -> tuple[Landing, ...]:
+        """Of those that have not ended meanwhile."""
+        return tuple(each for each in self.landings if each.workload not in self.ended)
+
     def any_leaves(self) -> bool:
         """Whether anything is on its way back, and not seen gone."""
         return any(
