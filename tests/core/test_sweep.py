@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from scheduler.core import cycle
 from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
+from scheduler.core.reasons import Reason
+from scheduler.core.request import Request
 from scheduler.core.snapshot import NodeView, PendingView, Placing, PodSetView, Snapshot
 from scheduler.core.sweep import running
 from scheduler.core.sweep.sweep import Sweep
@@ -230,3 +232,40 @@ def test_numbers_of_more_than_63_bits_are_planned_by_hand() -> None:
         nodes=[node("n1", gpus=8)], queues=[queue("a", h100=8)], pending=[late, *waits[1:]]
     )
     assert len(agree(of).admits) == 3
+
+
+@pytest.mark.parametrize(
+    ("other", "asked"),
+    [
+        (Quota(1, borrow=0), ["a"]),
+        (Quota(2, borrow=0), ["a", "c"]),
+        (Quota(1, borrow=1), ["a", "c"]),
+        (Quota(1, borrow=0, lend=0), ["a"]),
+    ],
+    ids=["all the same", "another nominal", "another limit", "what is not told of"],
+)
+@pytest.mark.parametrize("uses", [False, True], ids=["alike in use", "one uses some"])
+def test_the_reason_is_asked_once_for_those_who_lack_the_same_quota(
+    other: Quota, asked: list[str], uses: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = snapshot(
+        nodes=[node("n1", gpus=8)],
+        queues=[
+            queue("a", h100=Quota(1, borrow=0)),
+            queue("b", h100=Quota(1, borrow=0)),
+            queue("c", h100=other),
+        ],
+        pending=[job(f"{project}{n}", project, pods(gpus=4)) for project in "abc" for n in "12"],
+        holding=[runs("uses", "b", "n1/0")] if uses else [],
+    )
+    found: list[str] = []
+    why = cycle.Cycle._why_not
+
+    def noted(self: cycle.Cycle, pending: PendingView, request: Request) -> Reason:
+        found.append(pending.project)
+        return why(self, pending, request)
+
+    agree(of)
+    monkeypatch.setattr(cycle.Cycle, "_why_not", noted)
+    planned(of, ALL, least=0)
+    assert sorted(found) == sorted([*asked, *(["b"] if uses else [])])

@@ -86,13 +86,41 @@ def spare(f: Flavors, t: Tree, w: Work, log: Log, option: int, member: int) -> b
         flavor = w.needs[need, 0]
         if not t.ledgers[QUOTED, flavor, member]:
             return False
-        available = _available(t, USED, flavor, member)
-        if log.counts[PROMISES]:
-            available = min(available, _promised(t, flavor, member))
+        available = _left(t, log, flavor, member)
         if available < w.needs[need, 1]:
             return False
         f.flavors[flavor, SPARE] = available
     return True
+
+
+@compiled
+def _left(t: Tree, log: Log, flavor: int, member: int) -> int:
+    """As `Admission.available`, of a member with quota."""
+    available = _available(t, USED, flavor, member)
+    return min(available, _promised(t, flavor, member)) if log.counts[PROMISES] else available
+
+
+@compiled
+def lack_alike(t: Tree, w: Work, log: Log, request: int, a: int, b: int) -> bool:
+    """Whether two members have the same to be told of the quota for it: of all that an option
+    needs both have enough, or all numbers are the same."""
+    for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
+        for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
+            if not _is_like(t, log, w.needs[need, 0], w.needs[need, 1], a, b):
+                return False
+    return True
+
+
+@compiled
+def _is_like(t: Tree, log: Log, flavor: int, asked: int, a: int, b: int) -> bool:
+    of_a, of_b = _left(t, log, flavor, a), _left(t, log, flavor, b)
+    both = t.ledgers[QUOTED, flavor, a] and t.ledgers[QUOTED, flavor, b]
+    if both and min(of_a, of_b) >= asked:
+        return True
+    same = of_a == of_b
+    for ledger in (QUOTED, USED, NOMINAL, LIMIT, CEILING):
+        same = same and t.ledgers[ledger, flavor, a] == t.ledgers[ledger, flavor, b]
+    return bool(same)
 
 
 @compiled

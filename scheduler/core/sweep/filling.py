@@ -159,7 +159,7 @@ def _work(
         bits = sum(1 << n for n, id in enumerate(clusters) if request.accepts(id))
         ranges = first, len(sets), first_option, len(options)
         rest = bits, int(not plain), min(request.count, MOST), int(not request.preemptible)
-        of_requests.append((*ranges, *rest))
+        of_requests.append((*ranges, *rest, s.UNKNOWN))
     held = [row if _is_plain(row) else (0,) * s.SET_COLUMNS for row in sets]
     made = Work(
         np.array(of_requests, np.int64).reshape(len(of_requests), s.REQUEST_COLUMNS),

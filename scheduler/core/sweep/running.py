@@ -13,6 +13,7 @@ from scheduler.core.sweep.charging import (
     firm_spare,
     guarantor,
     is_of_tier,
+    lack_alike,
     may_evict,
     share,
     spare,
@@ -20,7 +21,6 @@ from scheduler.core.sweep.charging import (
 from scheduler.core.sweep.state import (
     ACCEPTED,
     ADMITTED,
-    ALIKE,
     BY_HAND,
     CAPPED,
     CLASS,
@@ -37,6 +37,7 @@ from scheduler.core.sweep.state import (
     HOPE,
     INT_TYPE,
     LEFT,
+    LIKE,
     LISTED,
     MEMBER,
     MIXED,
@@ -61,8 +62,10 @@ from scheduler.core.sweep.state import (
     STATE,
     STATE_TYPE,
     SUBMITTED,
+    TOLD,
     TURN,
     UNKNOWN,
+    UNLIKE,
     WAITED_SINCE,
     WAITING,
     Flavors,
@@ -75,10 +78,13 @@ from scheduler.core.sweep.state import (
     entry,
 )
 
-PARTS: Final = "57261f9fe1fa9d68"
+PARTS: Final = "cb363d0f2549e43d"
 
 DONE: Final = -1
 """The answer of `run` when nothing is left; else it is the workload to be decided by hand."""
+
+_LOOKS: Final = 8
+"""So many reasons of a request are compared before it is asked for another."""
 
 
 @compiled
@@ -265,16 +271,29 @@ def _close(q: Queues, log: Log, workload: int) -> None:
 
 
 @compiled
-def _has_quota(s: State, of: int, member: int) -> bool:
-    """Whether the member has enough of it for each option of the class."""
+def _has_quota(s: State, request: int, member: int) -> bool:
+    """Whether the member has enough of it for each option."""
     f, t, w, log = s.flavors, s.tree, s.work, s.log
-    request = s.queues.classes[of, REQUEST]
     for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
         if not spare(f, t, w, log, option, member):
             return False
         if w.requests[request, FIRM] and not firm_spare(t, f, w, log, option, member):
             return False
     return True
+
+
+@compiled
+def _project(q: Queues, of: int) -> int:
+    """That of a class of whom some are listed."""
+    return int(q.workloads[q.left[q.classes[of, LISTED] - 1], PROJECT])
+
+
+@compiled
+def _is_like(s: State, request: int, of: int, other: int) -> bool:
+    """Whether two classes of the request lack the same quota."""
+    projects = s.queues.projects
+    a, b = _project(s.queues, of), _project(s.queues, other)
+    return lack_alike(s.tree, s.work, s.log, request, projects[a, MEMBER], projects[b, MEMBER])
 
 
 @entry(HARDWARE_TYPE)
@@ -317,14 +336,27 @@ def leave(s: State) -> int:
 
 @entry(STATE_TYPE)
 def compare(s: State) -> None:
-    """Once they are listed: which of the closed classes are ALIKE, as nothing that is its
-    project's own, or an array's, keeps them from any option."""
-    q, projects = s.queues, s.queues.projects
+    """Once they are listed: set LIKE of the closed classes. Looks at the last few of a request
+    alone: who is asked about though another had the same reason gets that again."""
+    q, w = s.queues, s.work
+    for nth in range(s.log.counts[SHUT]):
+        w.requests[q.classes[q.shut[nth], REQUEST], TOLD] = UNKNOWN
     for nth in range(s.log.counts[SHUT]):
         of = q.shut[nth]
-        project = q.workloads[q.left[q.classes[of, LISTED] - 1], PROJECT]
-        own = projects[project, BY_HAND] or q.classes[of, CAPPED]
-        q.classes[of, ALIKE] = not own and _has_quota(s, of, projects[project, MEMBER])
+        q.classes[of, LIKE] = of
+        request, project = q.classes[of, REQUEST], _project(q, of)
+        own = q.projects[project, BY_HAND] or q.classes[of, CAPPED]
+        if w.requests[request, FIRM] and not own:
+            own = not _has_quota(s, request, q.projects[project, MEMBER])
+        if own:  # something beside the numbers of a quota may keep it from an option
+            continue
+        like, looks = w.requests[request, TOLD], 0
+        while like >= 0 and looks < _LOOKS and not _is_like(s, request, of, like):
+            like, looks = q.classes[like, UNLIKE], looks + 1
+        if like >= 0 and looks < _LOOKS:
+            q.classes[of, LIKE] = like
+        else:
+            q.classes[of, UNLIKE], w.requests[request, TOLD] = w.requests[request, TOLD], of
 
 
 @entry(STATE_TYPE)

@@ -164,14 +164,16 @@ WAITING: Final = 0
 DECIDED: Final = 1
 
 # classes. CAPPED: whether they are an array that has a cap, and decided by hand. LEFT: so many did
-# not start. ALIKE: whether each like them has the same reason for that, whosever it is.
+# not start. LIKE: the class that has the same reason for that, or itself if none is told before;
+# such are a chain, of which this one is followed by UNLIKE.
 REQUEST: Final = 0
 CLOSED: Final = 1
 CAPPED: Final = 2
 LEFT: Final = 3
 LISTED: Final = 4
-ALIKE: Final = 5
-CLASS_COLUMNS: Final = 6
+LIKE: Final = 5
+UNLIKE: Final = 6
+CLASS_COLUMNS: Final = 7
 
 
 class Queues(NamedTuple):
@@ -194,7 +196,8 @@ class Queues(NamedTuple):
     shut: Ints
 
 
-# requests: ranges of `sets` and `options`, accepted clusters as bits, pods in all.
+# requests: ranges of `sets` and `options`, accepted clusters as bits, pods in all. TOLD is scratch
+# of `compare`: the class of it that is told of last.
 SETS: Final = 0
 SETS_BEYOND: Final = 1
 OPTIONS: Final = 2
@@ -203,7 +206,8 @@ CLUSTERS: Final = 4
 HARD: Final = 5
 PODS: Final = 6
 FIRM: Final = 7
-REQUEST_COLUMNS: Final = 8
+TOLD: Final = 8
+REQUEST_COLUMNS: Final = 9
 
 # sets: pod sets in the order in which they are placed. NUMBER is their place in the workload.
 COUNT: Final = 0

@@ -131,17 +131,13 @@ class Sweep:
         self._learn_use()
         running.compare(self._state)
         backlog, sizes = self._board.backlog, self._sizes(closed)
-        classes = self._state.queues.classes[closed]
-        unlike = -1 - np.arange(len(closed))
-        likes = np.where(classes[:, s.ALIKE], classes[:, s.REQUEST], unlike)
-        _, firsts, likes = np.unique(likes, return_index=True, return_inverse=True)
-        begins, numbers = np.cumsum(sizes) - sizes, np.zeros(len(firsts), np.int64)
+        likes = self._state.queues.classes[closed, s.LIKE]
+        begins, numbers = np.cumsum(sizes) - sizes, np.zeros(len(backlog.classes), np.int64)
         reasons: dict[Reason, int] = {}
-        for like in np.argsort(firsts).tolist():
-            first = firsts[like]
-            request = backlog.classes[closed[first]].of
-            reason = why(backlog.view(rows[begins[first]]), request)
-            numbers[like] = reasons.setdefault(reason, len(reasons))
+        for nth in np.flatnonzero(likes == closed).tolist():
+            of = closed[nth]
+            reason = why(backlog.view(rows[begins[nth]]), backlog.classes[of].of)
+            numbers[of] = reasons.setdefault(reason, len(reasons))
         of_classes = numbers[likes]
         in_turn = np.argsort(of_classes, kind="stable")
         ids = backlog.ids[rows[_ranges(begins[in_turn], sizes[in_turn])]].tolist()

@@ -68,7 +68,7 @@ class Writer:
         """What pods get, by row of `sets`."""
         work, found = self._state.work, list[dict[int, _Gets]]()
         sets = work.sets.tolist()
-        for first, beyond, *options, _, _, _, _ in work.requests.tolist():
+        for first, beyond, *options, _, _, _, _, _ in work.requests.tolist():
             for option in self._board.options[slice(*options)]:
                 gets = {}
                 for row in range(first, beyond):
