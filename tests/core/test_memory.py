@@ -325,6 +325,7 @@ def test_a_backlog_stands_in_line_whoever_comes_and_goes(lists: list[list[str]])
         there |= {view.id: view for view in come}
         backlog.change(gone=gone, come=come)
         told = [backlog.view(row) for row in backlog.queue.tolist()]
+        assert dict(backlog.listed({0: backlog.queue})) == {0: tuple(view.id for view in told)}
         lines = {project: [v.id for v in told if v.project == project] for project in "ab"}
         assert lines == {
             project: sorted(id for id, view in there.items() if view.project == project)
@@ -333,6 +334,20 @@ def test_a_backlog_stands_in_line_whoever_comes_and_goes(lists: list[list[str]])
         names = backlog.workloads[backlog.queue, s.NAME].tolist()
         assert [v.id for _, v in sorted(zip(names, told, strict=True))] == sorted(there)
         assert backlog.members.sum() == len(backlog) == len(there)
+
+
+def test_those_who_are_there_still_are_listed_once() -> None:
+    backlog = Backlog(flavors=FLAVORS, book=Book(queues=()))
+    many = [job(f"w{number}", "a", pods()) for number in range(3)]
+    backlog.change(gone=(), come=many)
+    rows = backlog.queue
+    before = dict(backlog.listed({"why": rows, "other": rows[:1]}))
+    backlog.change(gone=many[:1], come=[job("v", "a", pods())])  # who gets its row
+    after = dict(backlog.listed({"why": rows[1:], "other": rows[:1]}))
+    again = dict(backlog.listed({"why": rows[1:]}))
+    assert before == {"why": ("w0", "w1", "w2"), "other": ("w0",)}
+    assert after == {"why": ("w1", "w2"), "other": ("v",)}
+    assert again["why"] is after["why"]
 
 
 def test_they_stand_in_line_by_priority_then_submission_below_nothing_too() -> None:

@@ -5,7 +5,7 @@ that is planned goes by those.
 """
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -81,6 +81,9 @@ class Backlog:
         self._classes: dict[tuple[object, ...], int] = {}
         self._rows: dict[WorkloadId, int] = {}
         self._turns: dict[WorkloadId, str] = {}
+        self._seated: Ints = np.zeros(0, np.int64)
+        self._seatings = 0
+        self._listed: dict[object, tuple[Ints, tuple[WorkloadId, ...]]] = {}
         self._free: list[int] = []
         self._keys = np.zeros(0, "S32")
         self._names = _Names()
@@ -129,6 +132,17 @@ class Backlog:
     def rows_of(self, ids: Iterable[WorkloadId]) -> list[int]:
         """Of those that wait."""
         return [self._rows[id] for id in ids]
+
+    def listed[K](self, rows: Mapping[K, Ints]) -> Iterator[tuple[K, tuple[WorkloadId, ...]]]:
+        """The ids in those rows, under each key: where they are the same as the last time, the
+        tuple that was made then, for to see that costs less than to list thousands."""
+        known, self._listed = self._listed, {}
+        for key, of in rows.items():
+            seated, made = self._seated[of], known.get(key)
+            if made is None or not np.array_equal(made[0], seated):
+                made = seated, tuple(self.ids[of].tolist())
+            self._listed[key] = made
+            yield key, made[1]
 
     def _leave(self, gone: Sequence[PendingView]) -> None:
         rows = [self._rows.pop(view.id) for view in gone]
@@ -215,11 +229,14 @@ class Backlog:
             added = np.full((more, s.WORKLOAD_COLUMNS), s.DECIDED, np.int64)
             self.workloads = np.concatenate((self.workloads, added))
             self._keys = np.concatenate((self._keys, np.zeros(more, "S32")))
+            self._seated = np.concatenate((self._seated, np.zeros(more, np.int64)))
             self._free += range(first + more - 1, first - 1, -1)
         rows = self._free[: -len(come) - 1 : -1]
         del self._free[-len(come) :]
         self.views[rows] = np.fromiter(come, np.object_, len(come))
         self.ids[rows] = np.fromiter(map(_id, come), np.object_, len(come))
+        self._seated[rows] = np.arange(self._seatings, self._seatings + len(come))
+        self._seatings += len(come)  # no other has had the number, whoever had the row
         before = len(self._rows)
         self._rows.update(zip(map(_id, come), rows, strict=True))
         if len(self._rows) < before + len(come):

@@ -140,12 +140,12 @@ class Sweep:
             numbers[of] = reasons.setdefault(reason, len(reasons))
         of_classes = numbers[likes]
         in_turn = np.argsort(of_classes, kind="stable")
-        ids = backlog.ids[rows[_ranges(begins[in_turn], sizes[in_turn])]].tolist()
+        listed = rows[_ranges(begins[in_turn], sizes[in_turn])]
         counts = np.zeros(len(reasons), np.int64)
         np.add.at(counts, of_classes, sizes)
-        ends = np.cumsum(counts).tolist()
-        for reason, begin, end in zip(reasons, [0, *ends], ends, strict=False):
-            yield reason, tuple(ids[begin:end])
+        return backlog.listed(
+            dict(zip(reasons, np.split(listed, np.cumsum(counts)), strict=False))
+        )
 
     def _left(self) -> tuple[s.Ints, s.Ints]:
         """The classes that were closed, in that order, and the rows of all who did not start:
