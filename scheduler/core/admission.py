@@ -1,6 +1,6 @@
 """Can this workload start now, and if not, why? What plan, dry run and estimate share."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from scheduler.core import firm
 from scheduler.core.caps import Caps
@@ -54,7 +54,7 @@ class Admission:
         self._shares = shares
         memory = memory or Memory()
         self._limits = Limits(snapshot, memory)
-        self._outage = Outage(snapshot, memory)
+        self._outage = Outage(snapshot, draft)
         self._full: dict[Option, Reason | None] = {}
         self._ahead: dict[ProjectId, dict[str, int]] = {}
 
@@ -279,16 +279,8 @@ class Admission:
 
     def started(self, *, pending: PendingView, places: tuple[Place, ...]) -> None:
         """It was put into the draft, and charged."""
-        self._outage.started(pending.project, places)
         self.caps.add(workload=pending, holds=places)
         self.windows.started(pending=pending, places=places)
-
-    def swept(self, *, admits: Iterable[tuple[PendingView, Admit]]) -> None:
-        """As `started`, of what a sweep starts: no cap or budget counts it, and there are no
-        windows."""
-        if self._outage:
-            for pending, admit in admits:
-                self._outage.started(pending.project, admit.places)
 
     def start_at(self, *, pending: PendingView, landing: Landing) -> Admit:
         """Start it in the draft where its landing says, without asking."""

@@ -24,7 +24,7 @@ class Domain:
         self.path = path
         self.ranks: list[int] = []
         self._index = index
-        self._beside: dict[Pool, Pool] = {}
+        self._beside: dict[int, Pool] = {}
         self._of_flavor: dict[FlavorId, tuple[Pool, ...]] = {}
 
     def pools_for(self, *, flavor: FlavorView) -> tuple[Pool, ...]:
@@ -32,9 +32,9 @@ class Domain:
         found = self._of_flavor.get(flavor.id)
         if found is None:
             pools = self._index.pools_for(cluster=self.cluster, flavor=flavor)
-            new = [pool for pool in pools if pool not in self._beside]
+            new = [pool.number for pool in pools if pool.number not in self._beside]
             self._beside |= self._index.of_nodes(pools=new, ranks=self.ranks)
-            found = self._of_flavor[flavor.id] = tuple(self._beside[pool] for pool in pools)
+            found = self._of_flavor[flavor.id] = tuple(self._beside[pool.number] for pool in pools)
         return found
 
     def refresh(self, old: Entries, new: Entries) -> None:

@@ -3,7 +3,8 @@
 A what-if is an operation log that is cut off again, as in KAI's `Statement`: nothing is copied.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from functools import partial
 from typing import Protocol
 
@@ -14,7 +15,7 @@ from scheduler.core.index import Index
 from scheduler.core.packed import Packed
 from scheduler.core.plan import Place
 from scheduler.core.slices import Slices
-from scheduler.core.snapshot import FlavorView, HeldView, HoldingView, Snapshot
+from scheduler.core.snapshot import FlavorView, HeldView, HoldingView, NodeView, Snapshot
 from scheduler.core.units import ClusterId, FlavorId, NodeId, ProjectId
 from scheduler.core.world import World
 
@@ -27,16 +28,17 @@ class Totals(Protocol):
 
 
 class Draft:
-    """The fleet with some workloads in it; `world` is where they are.
+    """The fleet with some workloads in it; `world` is where they are. `state` is the same number
+    whenever all is as it was, after a rollback too.
 
     What is held on a node or device that the snapshot lacks is charged to its project and takes no
     room. Clusters and nodes that are not usable keep what they hold and are in no pool.
     """
 
     __slots__ = (
-        *("_domains", "_index", "_inside", "_late", "_log", "_packed", "_rooms"),
-        *("_snapshot", "_stale", "_totals"),
-        *("book", "clusters", "flavors", "packs", "slices", "world"),
+        *("_domains", "_index", "_inside", "_late", "_latest", "_log", "_others", "_packed"),
+        *("_rooms", "_snapshot", "_stale", "_totals"),
+        *("book", "clusters", "flavors", "packs", "slices", "state", "world"),
     )
 
     def __init__(
@@ -47,11 +49,12 @@ class Draft:
         packs: bool = False,
         world: World | None = None,
         demand: Callable[[], Demand] | None = None,
+        others: Iterable[World] = (),
     ) -> None:
         """With `packs` the prices of gaps decide on nodes with shared devices; without, as a
         question whether something fits needs no more, best fit does. `world` has followed the
         snapshot; it is this draft's until it follows the next. `demand` tells that of the
-        snapshot."""
+        snapshot; `others` are worlds of the same planner."""
         self.flavors: dict[FlavorId, FlavorView] = {f.id: f for f in snapshot.flavors}
         self.clusters: tuple[ClusterId, ...] = tuple(
             sorted(cluster.id for cluster in snapshot.clusters if cluster.usable)
@@ -65,15 +68,29 @@ class Draft:
         self._snapshot = snapshot
         self.packs = packs
         self.world = world
+        self._others = others
         self._inside = False
         self._rooms: Mapping[NodeId, Room] = {}
         self._index: Index | None = None
         self._packed: Packed | None = None
         self._domains: Domains | None = None
-        self._log: list[tuple[bool, ProjectId, Holds, int]] = []
+        self.state = self._latest = 0
+        self._log: list[tuple[bool, ProjectId, Holds, int, int]] = []
         self._late: list[Holds] = []
         self._stale: dict[NodeId, None] = {}
         self._totals: Totals | None = None
+
+    def beside(self, nodes: Iterable[NodeView]) -> "Draft":
+        """This one with these nodes in the place of its own, in every cluster, by best fit. To ask
+        what would fit while this one is in the same state: most rooms are the same ones."""
+        self._index = self.index  # into which all has come that was let in
+        beside = copy(self)
+        beside.world = self.world.beside({node.id: node for node in nodes})
+        beside._rooms, beside.book = beside.world.rooms(), self.book.copy()
+        beside.clusters = tuple(sorted(cluster.id for cluster in self._snapshot.clusters))
+        beside.packs, beside._packed, beside._domains, beside._totals = False, None, None, None
+        beside._index, beside._stale, beside._log = None, {}, []
+        return beside
 
     def held(self) -> Mapping[NodeId, Room]:
         """The nodes on which something is held, or that were `changed`, and at times others. To
@@ -91,7 +108,7 @@ class Draft:
     def index(self) -> Index:
         self._enter()
         if self._index is None:
-            self._index = self.world.index(moved=self._stale)
+            self._index = self.world.index(moved=self._stale, others=self._others)
             self._stale.clear()
         elif self._stale:
             self._catch_up(self._index)
@@ -131,6 +148,7 @@ class Draft:
 
     def let_in(self, *, holders: Sequence[Holds]) -> None:
         """Let them take their room; they have been charged. Final: not for a what-if."""
+        self._change()
         if not self._inside and not self._log:
             self._late += holders
             return
@@ -150,7 +168,7 @@ class Draft:
     def rollback(self, mark: int) -> None:
         """Undo everything since `mark`, latest first."""
         while len(self._log) > mark:
-            added, project, holder, amount = self._log.pop()
+            added, project, holder, amount, self.state = self._log.pop()
             self._move(not added, project, holder, amount)
 
     def tighten(self, *, node: NodeId, other: Room) -> None:
@@ -165,6 +183,7 @@ class Draft:
         for device, bits in other.taken.items():
             room.taken[device] |= bits
         self._log.clear()
+        self._change()
         self._refresh(node)
 
     def _enter(self) -> None:
@@ -172,16 +191,22 @@ class Draft:
         if self._inside:
             return
         self._inside = True
-        moves = [*((True, h) for h in self._late), *((add, h) for add, _, h, _ in self._log)]
+        moves = [*((True, h) for h in self._late), *((add, h) for add, _, h, *_ in self._log)]
         self._late.clear()
         self._rooms = self.world.rooms()
         self._stale = dict.fromkeys(self.world.move(moves))
         # What was let in is known to who let it in.
-        self.world.changed = {holder.node for _, _, holder, _ in self._log}
+        self.world.changed = {holder.node for _, _, holder, *_ in self._log}
 
     def _do(self, add: bool, project: ProjectId, holder: Holds, amount: int) -> None:
         self._move(add, project, holder, amount)
-        self._log.append((add, project, holder, amount))
+        self._log.append((add, project, holder, amount, self.state))
+        self._change()
+
+    def _change(self) -> None:
+        """In no state that has been."""
+        self._latest += 1
+        self.state = self._latest
 
     def _move(self, add: bool, project: ProjectId, holder: Holds, amount: int) -> None:
         self.book.charge(

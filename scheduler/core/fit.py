@@ -94,10 +94,13 @@ class Room:
         """Whether more is held than there is."""
         return bool(self.broken) or self.cpu_milli < 0 or self.memory_mib < 0
 
-    def copy(self) -> "Room":
-        """A room of its own for a trial; in no index."""
+    def copy(self, *, node: NodeView | None = None) -> "Room":
+        """A room of its own for a trial; in no index. As much is in it, though the node may be
+        another view of the same one."""
         twin = Room.__new__(Room)
-        twin.rank, twin.node, twin.devices = -1, self.node, self.devices
+        twin.rank, twin.node, twin.devices = -1, node or self.node, self.devices
+        if twin.node.devices is not self.node.devices:
+            twin.devices = _in_order(twin.node)
         twin.cpu_milli, twin.memory_mib = self.cpu_milli, self.memory_mib
         twin.taken = dict(self.taken)
         twin.media, twin.broken = set(self.media), set(self.broken)

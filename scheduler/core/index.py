@@ -55,17 +55,19 @@ _MANY = 32
 
 
 class Pool:
-    """The nodes of one kind, sorted by what is free. `total` sums the levels (cores for CPU).
+    """The nodes of one kind, sorted by what is free. `total` sums the levels (cores for CPU);
+    `number` is its own among those of its index.
 
     What comes and goes is put in order when `entries` are next asked for: of many pools nothing
     but the total is.
     """
 
-    __slots__ = ("_come", "_entries", "_gone", "free", "key", "total")
+    __slots__ = ("_come", "_entries", "_gone", "free", "key", "number", "total")
 
-    def __init__(self, key: Key, entries: Iterable[Entry] = ()) -> None:
+    def __init__(self, key: Key, entries: Iterable[Entry] = (), *, number: int = 0) -> None:
         self.key = key
         self.free = key.free
+        self.number = number
         self._entries = sorted(entries)
         self._come: list[Entry] = []
         self._gone: list[Entry] = []
@@ -166,26 +168,21 @@ def _without(entries: Iterable[Entry], gone: Counter[Entry]) -> list[Entry]:
     return left
 
 
-Entries = list[tuple[Pool, Entry]]
+Entries = list[tuple[int, Entry]]
+"""Each in the pool of that number."""
 
 
 class _Slot(NamedTuple):
-    """The pools that a usable device can stand in."""
+    """The numbers of the pools that a usable device can stand in."""
 
     mode: DeviceMode
-    whole: Pool
-    part: Pool | None
-    slices: tuple[tuple[Pool, int], ...]
+    whole: int
+    part: int | None
+    slices: tuple[tuple[int, int], ...]
     replicas: int
 
-    def among(self, pools: Mapping[Pool, Pool]) -> "_Slot":
-        """The same among other pools."""
-        part = None if self.part is None else pools[self.part]
-        slices = tuple((pools[pool], bits) for pool, bits in self.slices)
-        return _Slot(self.mode, pools[self.whole], part, slices, self.replicas)
 
-
-_Slots = tuple[Pool, tuple[DeviceId, ...], tuple[_Slot, ...]]
+_Slots = tuple[int, tuple[DeviceId, ...], tuple[_Slot, ...]]
 """Of a node: its pool of kind CPU, its usable devices, and the pools of each."""
 
 
@@ -193,8 +190,8 @@ class Index:
     """Pools over the rooms of a draft; `refresh` a room after each change."""
 
     __slots__ = (
-        *("_alike", "_entries", "_hardware", "_of_flavor", "_places", "_pools", "_slots"),
-        *("clusters", "rooms"),
+        *("_alike", "_entries", "_hardware", "_numbers", "_of_flavor", "_places", "_pools"),
+        *("_slots", "clusters", "rooms"),
     )
 
     def __init__(self, *, rooms: Iterable[tuple[ClusterId, Room, bool]]) -> None:
@@ -205,8 +202,9 @@ class Index:
         self._hardware: list[Mapping[DeviceId, DeviceView]] = []
         self._slots: list[_Slots] = []
         self._alike: dict[tuple[object, ...], tuple[_Slot, ...]] = {}
-        self._entries: list[list[tuple[Pool, Entry]]] = []
-        self._pools: dict[Key, Pool] = {}
+        self._entries: list[Entries] = []
+        self._pools: list[Pool] = []
+        self._numbers: dict[Key, int] = {}
         self._of_flavor: dict[tuple[ClusterId, FlavorId], tuple[Pool, ...]] = {}
         for rank, (cluster, room, usable) in enumerate(rooms):
             self.rooms.append(room)
@@ -220,19 +218,12 @@ class Index:
 
     def twin(self, rooms: Mapping[NodeId, Room]) -> "Index":
         """Another over these rooms, which are as those of this one."""
-        twin, pools, slots = copy(self), {}, dict[int, tuple[_Slot, ...]]()
-        for pool in self._pools.values():
-            pools[pool] = pool.twin()
-        twin._pools = {key: pools[pool] for key, pool in self._pools.items()}
-        twin._of_flavor = {
-            key: tuple(pools[p] for p in found) for key, found in self._of_flavor.items()
-        }
-        twin._alike = {}
-        for alike, found in self._alike.items():
-            twin._alike[alike] = slots[id(found)] = tuple(slot.among(pools) for slot in found)
-        twin._slots = [(pools[cpu], ids, slots[id(of)]) for cpu, ids, of in self._slots]
-        twin._entries = [[(pools[p], entry) for p, entry in of] for of in self._entries]
-        twin.rooms, twin._hardware = [rooms[r.node.id] for r in self.rooms], self._hardware[:]
+        twin = copy(self)
+        twin._pools = [pool.twin() for pool in self._pools]
+        twin._numbers, twin._of_flavor = dict(self._numbers), {}
+        twin._alike, twin._slots = dict(self._alike), self._slots[:]
+        twin._entries, twin._hardware = self._entries[:], self._hardware[:]
+        twin.rooms = [rooms[node] for node in self._places]
         for room, like in zip(twin.rooms, self.rooms, strict=True):
             room.rank = like.rank
         return twin
@@ -266,45 +257,46 @@ class Index:
         old = self._entries[rank]
         if entries == old:
             return
+        pools = self._pools
         for pool, entry in old:
-            pool.discard(entry)
+            pools[pool].discard(entry)
         for pool, entry in entries:
-            pool.add(entry)
+            pools[pool].add(entry)
         self._entries[rank] = entries
 
     def pools_for(self, *, cluster: ClusterId, flavor: FlavorView) -> tuple[Pool, ...]:
         """Where pods of the flavor may go in the cluster, preferred first."""
         found = self._of_flavor.get((cluster, flavor.id))
         if found is None:
-            found = tuple(self._pool(key) for key in _keys(cluster, flavor))
+            found = tuple(self._pools[self._number(key)] for key in _keys(cluster, flavor))
             self._of_flavor[cluster, flavor.id] = found
         return found
 
-    def of_nodes(self, *, pools: Iterable[Pool], ranks: Iterable[int]) -> dict[Pool, Pool]:
-        """A pool beside each of these, with what those nodes have in it. The caller keeps them
-        up."""
-        found: dict[Pool, list[Entry]] = {pool: [] for pool in pools}
+    def of_nodes(self, *, pools: Iterable[int], ranks: Iterable[int]) -> dict[int, Pool]:
+        """A pool beside each of these numbers, with what those nodes have in it. The caller keeps
+        them up."""
+        found: dict[int, list[Entry]] = {pool: [] for pool in pools}
         for rank in ranks:
             for pool, entry in self._entries[rank]:
                 if pool in found:
                     found[pool].append(entry)
-        return {pool: Pool(pool.key, entries) for pool, entries in found.items()}
+        return {pool: Pool(self._pools[pool].key, of) for pool, of in found.items()}
 
     def pools(self) -> dict[Key, tuple[int, tuple[Entry, ...]]]:
         """The total and the entries of each pool that has any."""
-        pools = self._pools.items()
-        return {key: (p.total, tuple(p.entries)) for key, p in pools if p.entries}
+        return {p.key: (p.total, tuple(p.entries)) for p in self._pools if p.entries}
 
-    def _pool(self, key: Key) -> Pool:
-        found = self._pools.get(key)
-        if found is None:
-            found = self._pools[key] = Pool(key)
+    def _number(self, key: Key) -> int:
+        """Of its pool, which is made if there is none."""
+        found = self._numbers.setdefault(key, len(self._pools))
+        if found == len(self._pools):
+            self._pools.append(Pool(key, number=found))
         return found
 
     def _slots_for(self, cluster: ClusterId, room: Room) -> _Slots:
         usable = [device for device in room.devices.values() if device.usable]
         ids = tuple(device.id for device in usable)
-        return self._pool(Key(cluster, Free.CPU)), ids, self._of(cluster, usable)
+        return self._number(Key(cluster, Free.CPU)), ids, self._of(cluster, usable)
 
     def _of(self, cluster: ClusterId, devices: Sequence[DeviceView]) -> tuple[_Slot, ...]:
         """One for each device; nodes of like devices share theirs."""
@@ -320,20 +312,23 @@ class Index:
             model = device.model
             shares = device.shares if device.mode is DeviceMode.WHOLE else None
             free = Free.MASK if device.mode is DeviceMode.MIG_DYNAMIC else Free.EMPTY
-            part = self._pool(Key(cluster, Free.PART, model, shares=shares)) if shares else None
+            part = self._number(Key(cluster, Free.PART, model, shares=shares)) if shares else None
             slices = tuple(
-                (self._pool(Key(cluster, Free.SLICES, model, piece.profile)), mig.mask(piece.span))
+                (
+                    self._number(Key(cluster, Free.SLICES, model, piece.profile)),
+                    mig.mask(piece.span),
+                )
                 for piece in device.slices
             )
-            whole = self._pool(Key(cluster, free, model, shares=shares))
+            whole = self._number(Key(cluster, free, model, shares=shares))
             slots.append(_Slot(device.mode, whole, part, slices, device.replicas))
         return tuple(slots)
 
-    def _levels(self, room: Room) -> list[tuple[Pool, Entry]]:
+    def _levels(self, room: Room) -> Entries:
         cpu_pool, devices, slots = self._slots[room.rank]
         cpu, rank, taken, broken = room.cpu_milli, room.rank, room.taken, room.broken
-        levels: list[tuple[Pool, Entry]] = []
-        counts: dict[Pool, int] = {}
+        levels: Entries = []
+        counts: dict[int, int] = {}
         empty_devices = 0
         for device, (mode, whole, part, slices, cut) in zip(devices, slots, strict=True):
             if broken and device in broken:

@@ -73,7 +73,14 @@ class Memory:
             world.follow(snapshot=snapshot, holding=holding)
         self._worlds[purpose] = world
         demand = partial(self._demand_of, snapshot)
-        return Draft(snapshot=snapshot, holding=holding, packs=packs, world=world, demand=demand)
+        return Draft(
+            snapshot=snapshot,
+            holding=holding,
+            packs=packs,
+            world=world,
+            demand=demand,
+            others=self._worlds.values(),
+        )
 
     def _twin(self, holders: int) -> World | None:
         """Of a world that has about as many; of one with an index, if there is one."""

@@ -8,6 +8,7 @@ little.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from operator import is_
 
 from scheduler.core.fit import Holds, Room
 from scheduler.core.index import Index
@@ -82,6 +83,18 @@ class World:
         twin._overdrawn, twin._cut = set(self._overdrawn), dict(self._cut)
         return twin
 
+    def beside(self, nodes: dict[NodeId, NodeView]) -> "World":
+        """These rooms in another index, in which every cluster takes something new, and `nodes`
+        are in the place of those of here. To ask what would fit: what is moved there is moved here
+        too, and has to be taken back before anybody looks."""
+        index, beside = self.index(), copy(self)
+        beside.changed, beside.unread, beside._touched = set(), set(), set()
+        beside._nodes, beside._shut, beside._behind = self._nodes | nodes, set(), set(nodes)
+        own = {id: self._rooms[id].copy(node=node) for id, node in nodes.items()}
+        beside._rooms = self._rooms | own
+        beside._index = index.twin(beside._rooms)
+        return beside
+
     @property
     def holders(self) -> int:
         """How many workloads hold something in it."""
@@ -127,18 +140,34 @@ class World:
                     self._rooms[id] = Room(node=node)
         return self._rooms
 
-    def index(self, moved: Iterable[NodeId] = ()) -> Index:
-        """The nodes that take something new; these have `moved` since it was asked for last."""
+    def index(self, moved: Iterable[NodeId] = (), others: Iterable["World"] = ()) -> Index:
+        """The nodes that take something new; these have `moved` since it was asked for last. The
+        first is made like that of one of the `others`, if one of the same nodes has one."""
         rooms = self.rooms()
         if self._index is None:
-            self._index = Index(rooms=self._all())
-        else:
-            for node in self._behind.union(moved):
-                of = self._nodes[node]
-                usable = of.usable and node not in self._shut
-                self._index.renew(rooms[node], usable=usable)
+            self._index = self._index_like(others) or Index(rooms=self._all())
+        for node in self._behind.union(moved):
+            usable = self._nodes[node].usable and node not in self._shut
+            self._index.renew(rooms[node], usable=usable)
         self._behind = set()
         return self._index
+
+    def _index_like(self, others: Iterable["World"]) -> Index | None:
+        """The twin of another's; where the two may differ it is behind."""
+        nodes = [listed.listed for listed in self._listed.values()]
+        for other in others:
+            theirs = [listed.listed for listed in other._listed.values()]
+            alike = other._clusters == self._clusters and all(map(is_, nodes, theirs))
+            if other._index is not None and alike:
+                self._behind = self._touched | other._touched | other._stale | other._behind
+                apart = Roster[HoldingView]()
+                for listed in (other._holding.listed, self._holding.listed):
+                    apart.follow(listed)
+                for held in (*apart.gone, *apart.come):
+                    self._behind.update(p.node for p in held.placements)
+                self._behind &= self._nodes.keys()
+                return other._index.twin(self._rooms)
+        return None
 
     def room(self, node: NodeId) -> Room | None:
         """To be changed, until the next snapshot; None when there is no such node."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,9 +10,9 @@ from hypothesis import strategies as st
 from scheduler.core.cycle import plan
 from scheduler.core.draft import Draft
 from scheduler.core.policy import Policy
-from scheduler.core.snapshot import HeldView, Snapshot
-from scheduler.core.units import ProjectId
-from tests.core.build import holds
+from scheduler.core.snapshot import HeldView, NodeView, Snapshot
+from scheduler.core.units import NodeId, ProjectId
+from tests.core.build import holds, node, queue, runs, snapshot
 from tests.core.fleets import snapshots
 
 Held = tuple[ProjectId, HeldView]
@@ -88,3 +89,58 @@ def test_it_equals_one_made_from_nothing(
         mark, inside = marks[0]
         draft.rollback(mark)
     assert _told(draft) == _told(_anew(of, inside))
+
+
+@settings(deadline=None)
+@given(of=snapshots().filter(lambda of: of.holding), seed=st.integers(0, 2**32))
+def test_one_beside_it_is_as_one_made_from_nothing_and_leaves_it_as_it_is(
+    of: Snapshot, seed: int
+) -> None:
+    """With other views of some nodes, whether they are out, and in clusters that are."""
+    pick = Random(seed)
+
+    def other(node: NodeView) -> NodeView:
+        devices = tuple(replace(d, usable=pick.random() < 0.5) for d in node.devices)
+        return replace(node, usable=True, devices=pick.choice((node.devices, devices)))
+
+    shut = (pick.choice((c, replace(c, usable=False))) for c in of.clusters)
+    of = replace(of, clusters=tuple(shut))
+    draft = Draft(snapshot=of, holding=of.holding, packs=True)
+    held = {(h.project, p): True for h in of.holding for p in h.placements}
+    for project, placement in pick.sample(sorted(held, key=str), len(held) // 2):
+        draft.remove(project=project, holder=placement)
+        held[project, placement] = False
+    nodes = {n.id: n for c in of.clusters for n in c.nodes}
+    views = {id: other(node) for id, node in nodes.items() if pick.random() < 0.7}
+    views |= {n.id: other(n) for c in of.clusters for n in c.nodes if not (c.usable and n.usable)}
+    before, state = _told(draft), draft.state
+    beside = draft.beside(views.values())
+    back = (
+        replace(c, usable=True, nodes=tuple(views.get(n.id, n) for n in c.nodes))
+        for c in of.clusters
+    )
+    assert _told(beside) == _told(_anew(replace(of, clusters=tuple(back)), held))
+    mark, stays = beside.checkpoint(), [each for each, is_in in held.items() if is_in]
+    for project, placement in stays:
+        beside.remove(project=project, holder=placement)
+    beside.rollback(mark)
+    assert (_told(draft), draft.state) == (before, state)
+
+
+def test_its_state_is_the_same_number_when_all_is_as_it_was() -> None:
+    of = snapshot(nodes=[node("n1", gpus=2)], queues=[queue("a", h100=2)])
+    draft = Draft(snapshot=of, holding=())
+    one, two = (p for gpu in ("n1/0", "n1/1") for p in runs("r", "a", gpu).placements)
+    states = [draft.state]
+    mark = draft.checkpoint()
+    draft.add(project=ProjectId("a"), holder=one)
+    states.append(draft.state)
+    draft.rollback(mark)
+    assert draft.state == states[0]
+    draft.add(project=ProjectId("a"), holder=one)
+    states.append(draft.state)
+    draft.let_in(holders=[two])
+    states.append(draft.state)
+    draft.tighten(node=NodeId("n1"), other=Draft(snapshot=of, holding=()).rooms[NodeId("n1")])
+    states.append(draft.state)
+    assert len(set(states)) == len(states)

@@ -5,12 +5,28 @@ from dataclasses import replace
 import pytest
 
 from scheduler.core.cycle import plan
+from scheduler.core.draft import Draft
 from scheduler.core.invariants import violations
 from scheduler.core.limits import never_admissible
+from scheduler.core.outage import Outage
 from scheduler.core.policy import Policy
-from scheduler.core.reasons import ReasonCode, describe
+from scheduler.core.reasons import Reason, ReasonCode, describe
+from scheduler.core.request import Requests
 from scheduler.core.snapshot import ClusterView, PodSetView
-from tests.core.build import A30, H100, cluster, decide, job, node, pods, queue, runs, snapshot
+from scheduler.core.units import ProjectId
+from tests.core.build import (
+    A30,
+    H100,
+    Outcome,
+    cluster,
+    decide,
+    job,
+    node,
+    pods,
+    queue,
+    runs,
+    snapshot,
+)
 
 ONE = [node("n1", gpus=4, cores=8, memory_gib=16)]
 FULL = [runs("r", "b", "n1/0", "n1/1", "n1/2", preemptible=False)]
@@ -115,6 +131,46 @@ def test_what_starts_in_the_same_plan_is_not_counted_as_free_beside_an_outage() 
     assert made.reason("w") is CODE.NO_FREE_CAPACITY
 
 
+@pytest.mark.parametrize("used", [8, 4])
+def test_it_is_told_of_all_that_is_out_and_held_and_of_no_room_that_is_kept(used: int) -> None:
+    """In c1 a node is out beside one that is kept for the first; c2 is lost; in c3 a pool is held
+    and in use."""
+    here = cluster("c1", [node("n1", gpus=4), node("n2", gpus=4, usable=False)])
+    lost = cluster("c2", [node("n3", gpus=8)], usable=False)
+    pool = held_pool(cluster("c3", [node("n4", gpus=8)]))
+    devices = [f"n4/{i}" for i in range(used)]
+    asks = {
+        "first": job("first", "a", pods(gpus=4), clusters="c1"),
+        "small": job("small", "a", pods(gpus=2), clusters="c1", submitted_at=1),
+        "node": job("node", "a", pods(gpus=4, cores=2), clusters="c1", submitted_at=2),
+        "gang": job("gang", "a", pods(2, gpus=3), clusters="c1", submitted_at=3),
+        "wide": job("wide", "a", pods(gpus=4, cores=3), submitted_at=4),
+    }
+    of = snapshot(
+        clusters=[here, lost, pool],
+        queues=[queue("a", h100=64), queue("b", h100=16)],
+        pending=asks.values(),
+        holding=[
+            runs("r", "b", "n1/0", in_cluster="c1", preemptible=False),
+            runs("s", "b", *devices, in_cluster="c3", preemptible=False),
+        ],
+    )
+    made = Outcome(plan(of, Policy(guard_s=0, most_kept=1, preemption=False)))
+    expected = {
+        "first": CODE.ROOM_KEPT,
+        "small": CODE.KEPT_FOR_OTHERS,
+        "node": CODE.CLUSTER_UNAVAILABLE,
+        "gang": CODE.NO_FREE_CAPACITY,  # it would take the room that is kept, beside the node
+        "wide": CODE.CLUSTER_UNAVAILABLE if used == 8 else CODE.HARDWARE_HELD,
+    }
+    assert {name: made.reason(name) for name in asks} == expected
+    assert {"clusters_count": 0, "nodes_count": 1}.items() <= made.numbers("node").items()
+    outages = (
+        {"clusters_count": 1, "nodes_count": 1} if used == 8 else {"held": f"pool {H100} in c3"}
+    )
+    assert outages.items() <= made.numbers("wide").items()
+
+
 @pytest.mark.parametrize(
     ("asked", "numbers", "sentence"),
     [
@@ -203,3 +259,26 @@ def test_what_is_behind_others_is_not_promised_the_next_cycle() -> None:
     made = decide(snapshot(nodes=ONE, queues=[queue("a", h100=8)], pending=pending), max_admits=1)
     told = describe(made.hold("w8").reason)
     assert told == "Other workloads start first (1 in this cycle)."
+
+
+def test_an_outage_is_asked_about_in_the_draft_as_it_has_become() -> None:
+    nodes = [*ONE, node("n0", gpus=4, usable=False)]
+    of = snapshot(
+        nodes=nodes, queues=[queue("a", h100=8)], pending=[job("w", "a", pods(2, gpus=2))]
+    )
+    draft, pending = Draft(snapshot=of, holding=()), of.pending[0]
+    outage = Outage(of, draft)
+    request = Requests(flavors=draft.flavors, book=draft.book).of(pending)
+
+    def told() -> Reason | None:
+        return outage.why(pending=pending, request=request, option=request.options[0])
+
+    assert told() is None  # it fits
+    for holder in runs("r", "a", "n1/0", "n1/1", "n1/2").placements:
+        draft.add(project=ProjectId("a"), holder=holder)
+    reason = told()
+    assert reason is not None
+    assert reason.code is CODE.CLUSTER_UNAVAILABLE
+    for holder in runs("s", "a", "n0/0", "n0/1", "n0/2").placements:
+        draft.add(project=ProjectId("a"), holder=holder)
+    assert told() is None

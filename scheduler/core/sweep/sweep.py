@@ -180,7 +180,6 @@ class Sweep:
             if options[row, s.HOPE] == 1:
                 self._admission.has_hope(option=option)
         started = self._writer.started()
-        self._admission.swept(admits=started)
         for pending, admit in started:
             self._begun.add(pending, admit)
         if started:
