@@ -6,6 +6,7 @@ depends on the time too, so an order is made where somebody asks for it.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
+from itertools import chain
 from operator import attrgetter
 
 from scheduler.core.cohorts import FLEET
@@ -162,17 +163,24 @@ class Candidates:
         key = pending.project, pending.priority
         found = self._own.get(key)
         if found is None:
-            listed = self._left(self._in_order(self._of_project.get(pending.project)))
-            lower = (held for held in listed if held.holding.priority < pending.priority)
-            found = self._own[key] = tuple(lower)
+            listed = self._in_order(self._of_project.get(pending.project))
+            found = self._own[key] = tuple(self._lower(listed, pending))
         return found
+
+    def any_own(self, *, pending: PendingView) -> Iterator[Held]:
+        """As `own`, in any order: for who does not ask how harmful they are."""
+        line = self._of_project.get(pending.project)
+        return self._lower(line.held.values() if line is not None else (), pending)
+
+    def _lower(self, some: Iterable[Held], pending: PendingView) -> Iterator[Held]:
+        return (held for held in self._left(some) if held.holding.priority < pending.priority)
 
     def own_amounts(self, *, pending: PendingView) -> Mapping[FlavorId, int]:
         """What that gives back, thousandths by flavor. Asked while nobody is gone for a trial."""
         key = pending.project, pending.priority
         found = self._own_amounts.get(key)
         if found is None:
-            found = self._own_amounts[key] = in_sum(self.own(pending=pending))
+            found = self._own_amounts[key] = in_sum(self.any_own(pending=pending))
         return found
 
     def _forget_own(self) -> None:
@@ -181,7 +189,7 @@ class Candidates:
 
     def exist(self, *, pending: PendingView, option: Option, book: Book, guarantor: int) -> bool:
         """Whether anyone may be evicted, by the rules alone."""
-        if self.own(pending=pending):
+        if next(self.any_own(pending=pending), None):
             return True
         to = pending.project
         return any(
@@ -230,6 +238,12 @@ class Candidates:
 
     def on_node(self, node: NodeId) -> Iterator[Held]:
         return self._left(self._in_order(self._on_node.get(node)))
+
+    def any_with_flavor(self, flavor: FlavorId, projects: Iterable[ProjectId]) -> Iterator[Held]:
+        """As `with_flavor`, in any order."""
+        of = self._of_flavor.get(flavor, {})
+        lines = (of[project].held.values() for project in projects if project in of)
+        return self._left(chain.from_iterable(lines))
 
     def with_flavor(self, flavor: FlavorId, projects: Iterable[ProjectId]) -> Iterator[Held]:
         """That of those projects."""

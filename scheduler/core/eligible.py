@@ -59,9 +59,9 @@ class Eligible:
 
     def everyone(self) -> Iterator[Held]:
         """All of them, in any order, some twice."""
-        yield from self._candidates.own(pending=self._pending)
+        yield from self._candidates.any_own(pending=self._pending)
         for flavor in self._asked:
-            yield from self._borrowing(flavor)
+            yield from self._candidates.any_with_flavor(flavor, self._givers(flavor))
 
     def in_cluster(self, cluster: ClusterId) -> Iterator[Victim]:
         """All of them that hold something there, least harm first."""
@@ -73,17 +73,18 @@ class Eligible:
         return merge(self._borrowers_in(cluster), own, key=_COST)
 
     def _borrowers_in(self, cluster: ClusterId) -> Iterator[Victim]:
-        by_flavor = [self._borrowing(flavor) for flavor in self._asked]
+        by_flavor = [
+            self._candidates.with_flavor(flavor, self._givers(flavor)) for flavor in self._asked
+        ]
         before: Held | None = None
         for held in merge(*by_flavor, key=ORDER):
             if held is not before and held.holding.cluster == cluster:
                 yield self._victim(held, PreemptRule.RECLAIM)
             before = held
 
-    def _borrowing(self, flavor: FlavorId) -> Iterator[Held]:
-        """Work of those who give the flavor back."""
-        projects = [project for project, of in self._borrowed.items() if flavor in of]
-        return self._candidates.with_flavor(flavor, projects)
+    def _givers(self, flavor: FlavorId) -> list[ProjectId]:
+        """Those who give the flavor back."""
+        return [project for project, of in self._borrowed.items() if flavor in of]
 
     def on_node(self, node: NodeId) -> list[Victim]:
         """Those that hold something there, least harm first. To be read."""
@@ -123,6 +124,13 @@ class Eligible:
             if flavor in held.amounts
         )
         return merge(borrowing, own, key=_COST)
+
+    def any_with_flavor(self, flavor: FlavorId) -> Iterator[Held]:
+        """As `with_flavor`, in any order."""
+        yield from self._candidates.any_with_flavor(flavor, self._members)
+        for held in self._candidates.any_own(pending=self._pending):
+            if flavor in held.amounts:
+                yield held
 
     def is_guaranteed(
         self, flavors: Iterable[FlavorId], *, taken: Iterable[Victim], below: int

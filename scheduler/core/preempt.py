@@ -309,12 +309,12 @@ class Evictions:
             available = self.soon.book.available(project=pending.project, flavor=flavor)
             if available is None:
                 return False
-            victims = eligible.with_flavor(flavor) if eligible is not None else iter(())
+            victims = eligible.any_with_flavor(flavor) if eligible is not None else iter(())
             while available < asked:
                 victim = next(victims, None)
                 if victim is None:
                     return False
-                available += victim.held.amounts[flavor]
+                available += victim.amounts[flavor]
         return True
 
     def _room_could_do(self, pending: PendingView, request: Request, option: Option) -> bool:

@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.candidates import Candidates
+from scheduler.core.candidates import ORDER, Candidates
 from scheduler.core.memory import Memory
 from scheduler.core.snapshot import HeldView, QueueView, Snapshot
 from scheduler.core.units import FlavorId, NodeId
@@ -67,6 +67,20 @@ def test_they_are_those_of_each_snapshot_alone(of: Snapshot, seed: int, count: i
             take(kept, pick)
         of = replaced(of, pick)
         of = pick.choice((of, of, of, patient(of, pick), replace(of, at=of.at - 1000)))
+
+
+@settings(deadline=None)
+@given(snapshots(12), st.integers(0, 2**32))
+def test_in_any_order_they_are_the_same(of: Snapshot, seed: int) -> None:
+    candidates = Candidates(of)
+    take(candidates, Random(seed))
+    projects = [queue.project for queue in of.queues]
+    for pending in of.pending:
+        lower = list(candidates.any_own(pending=pending))
+        assert sorted(lower, key=ORDER) == list(candidates.own(pending=pending))
+    for flavor in of.flavors:
+        some = list(candidates.any_with_flavor(flavor.id, projects))
+        assert sorted(some, key=ORDER) == list(candidates.with_flavor(flavor.id, projects))
 
 
 def test_they_are_kept() -> None:
