@@ -1,9 +1,17 @@
 """A pool is in order whenever somebody looks, however many entries have come and gone since."""
 
+from random import Random
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from scheduler.core.index import Entry, Free, Key, Pool
+from scheduler.core.snapshot import HoldingView, Snapshot
 from scheduler.core.units import ClusterId
+from scheduler.core.world import World
+from tests.core.fleets import snapshots
+from tests.core.test_memory import replaced
 
 KEY = Key(ClusterId("here"), Free.PART, "A100")
 
@@ -52,3 +60,36 @@ def test_a_twin_does_not_change_with_the_pool(others: int) -> None:
     pool.discard((5, 0, 1))
     assert list(twin.entries) == sorted([*had, (5, 0, 1)])
     assert (twin.total, list(pool.entries)) == (pool.total + 5, sorted(had))
+
+
+@settings(deadline=None)
+@given(snapshots(12), st.integers(0, 2**32))
+def test_an_index_made_like_that_of_another_world_is_as_one_made_from_nothing(
+    of: Snapshot, seed: int
+) -> None:
+    """Of one that holds other work, that has moved since, or has not followed to these nodes."""
+    pick = Random(seed)
+
+    def holding() -> list[HoldingView]:
+        return [held for held in of.holding if pick.random() < 0.7]
+
+    def let_go(world: World) -> None:
+        world.rooms()
+        placements = (p for held in of.holding[::3] for p in held.placements)
+        world.move((False, placement) for placement in placements)
+
+    other = World(of)
+    assert other.follow(snapshot=of, holding=holding())
+    other.index()
+    let_go(other)
+    after = pick.choice((of, replaced(of, pick)))
+    if pick.random() < 0.7:
+        assert other.follow(snapshot=after, holding=holding())
+        other.held()
+    world, anew, left = World(after), World(after), holding()
+    for each in (world, anew):
+        assert each.follow(snapshot=after, holding=left)
+        let_go(each)
+    assert world.index(others=(world, other)).pools() == anew.index().pools()
+    ranks = [{id: room.rank for id, room in of.rooms().items()} for of in (world, anew)]
+    assert ranks[0] == ranks[1]

@@ -266,39 +266,6 @@ def test_a_twin_of_a_world_is_as_that_was_and_goes_its_own_way(of: Snapshot, see
 
 @settings(deadline=None)
 @given(snapshots(12), st.integers(0, 2**32))
-def test_an_index_made_like_that_of_another_world_is_as_one_made_from_nothing(
-    of: Snapshot, seed: int
-) -> None:
-    """Of one that holds other work, that has moved since, or has not followed to these nodes."""
-    pick = Random(seed)
-
-    def holding() -> list[HoldingView]:
-        return [held for held in of.holding if pick.random() < 0.7]
-
-    def let_go(world: World) -> None:
-        world.rooms()
-        placements = (p for held in of.holding[::3] for p in held.placements)
-        world.move((False, placement) for placement in placements)
-
-    other = World(of)
-    assert other.follow(snapshot=of, holding=holding())
-    other.index()
-    let_go(other)
-    after = pick.choice((of, replaced(of, pick)))
-    if pick.random() < 0.7:
-        assert other.follow(snapshot=after, holding=holding())
-        other.held()
-    world, anew, left = World(after), World(after), holding()
-    for each in (world, anew):
-        assert each.follow(snapshot=after, holding=left)
-        let_go(each)
-    assert world.index(others=(world, other)).pools() == anew.index().pools()
-    ranks = [{id: room.rank for id, room in of.rooms().items()} for of in (world, anew)]
-    assert ranks[0] == ranks[1]
-
-
-@settings(deadline=None)
-@given(snapshots(12), st.integers(0, 2**32))
 def test_what_is_free_is_in_the_tables_that_are_kept_as_in_those_made_from_nothing(
     of: Snapshot, seed: int
 ) -> None:
