@@ -37,15 +37,19 @@ def check(world: World, made: Plan) -> None:
         assert (reason.code is ReasonCode.QUEUE_HELD) == held, f"{id}: is its queue held?"
         assert (reason.code is ReasonCode.GATE) == (shut and not held), f"{id}: is its gate shut?"
         if reason.code is ReasonCode.HARDWARE_HELD:
-            _check_held(world, made, asked)
+            _check_held(world, made, asked, fits="flavor" in dict(reason.numbers))
         if reason.code in WANTS_ROOM:
             _check_has_none(world, made, asked)
 
 
-def _check_held(world: World, made: Plan, asked: PendingView) -> None:
-    """Were no hardware held, nor any node out, there would be room for it."""
+def _check_held(world: World, made: Plan, asked: PendingView, *, fits: bool) -> None:
+    """Nowhere that it accepts anything new starts; or, where it is told that it `fits`: were no
+    hardware held, nor any node out, there would be room for it."""
     assert world.held & {*CLUSTERS, *POOLS}, "told of hardware that is held, and none is"
-    if _is_whole(asked):
+    if not fits:
+        open_in = {world.nodes[name][0] for name in world.takes_new()[0]}
+        assert not open_in & {*(asked.clusters or CLUSTERS)}, "one that it accepts is open"
+    elif _is_whole(asked):
         nodes = {name: node for name, (_, node) in world.nodes.items()}
         devices: dict[str, DeviceView] = {
             device.id: device
