@@ -54,12 +54,14 @@ none outlives its lease however slow the database is."""
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became true. `refused` were planned and did not fit the rows any more; `left` is how
-    many admissions were not tried for lack of time."""
+    many admissions were not tried for lack of time. `told`: who waits is told another kind of
+    reason than before, or its first."""
 
     admitted: frozenset[WorkloadId]
     refused: tuple[WorkloadId, ...]
     left: int
     preempted: frozenset[WorkloadId]
+    told: bool
 
 
 def apply(
@@ -83,8 +85,8 @@ def apply(
     # Who should have landed and has not keeps its places: the next plan looks at them again.
     kept = [landing for landing in loaded.snapshot.landings if landing.workload in late]
     preempted = _preempt(lease, loaded, plan, (*plan.landings, *kept), at, speed)
-    holds.write(lease=lease, waiting=loaded.waiting, holds=plan.holds, at=at, speed=speed)
-    return Outcome(frozenset(admitted), refused, len(plan.admits) - tried, preempted)
+    told = holds.write(lease=lease, waiting=loaded.waiting, holds=plan.holds, at=at, speed=speed)
+    return Outcome(frozenset(admitted), refused, len(plan.admits) - tried, preempted, told)
 
 
 def by_halves[T: (Admit, Grow)](

@@ -36,8 +36,9 @@ def write(
     holds: Sequence[Hold],
     at: datetime,
     speed: float,
-) -> None:
-    """Write the reasons that changed in kind, or are getting old. Raises lease.Fenced."""
+) -> bool:
+    """Write the reasons that changed in kind, or are getting old; whether any changed in kind.
+    Raises lease.Fenced."""
     old_at = (at - REASON_AGE * speed).timestamp()
     reasons: list[str] = []
     fresh: list[tuple[WorkloadId, int]] = []
@@ -56,7 +57,7 @@ def write(
             reasons.append(_as_json(hold.reason))
             fresh += [(id, len(reasons)) for id in due]
     if not fresh:
-        return
+        return False
     with transaction.atomic(), statements.cursor() as cursor:
         fence(lease)
         cursor.execute(
@@ -70,6 +71,7 @@ def write(
         )
         if changed:
             inputs.outdate()
+    return changed
 
 
 def _as_json(reason: Reason) -> str:

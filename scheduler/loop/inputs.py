@@ -95,10 +95,12 @@ def keep(
     snapshot: Snapshot,
     policy: Policy,
     made: Plan,
+    told: bool,
     carried_out: bool,
 ) -> None:
-    """Store those of the plan `made` just now if it acts, or the last ones are outdated, and then
-    forget old ones, also those beyond BERTH_INPUTS_MIB.
+    """Store those of the plan `made` just now if it acts, or somebody was `told` another kind of
+    reason to wait, or the last ones are outdated, and then forget old ones, also those beyond
+    BERTH_INPUTS_MIB.
 
     Unless somebody is evicted there are BERTH_INPUTS_S between the last ones and what acts, and
     BERTH_INPUTS_HOLDS_S where reasons are all that is new. So who waits does so for the same kind
@@ -112,10 +114,12 @@ def keep(
     rows = CycleInput.objects.order_by("-cycle_id")
     last = rows.values_list("start_byte", Length("payload"), "outdated", "cycle_id").first()
     start, length, outdated, last_id = last or (0, 0, True, None)
-    if not (acts or outdated):
+    if not (acts or told or outdated):
         return
     apart_s = settings.BERTH_INPUTS_S if acts else settings.BERTH_INPUTS_HOLDS_S
     if not most or (not evicts and retention.any_younger(CycleInput, than_s=apart_s)):
+        if told:  # again: these may be those of a cycle that was at its end as this one began
+            outdate()
         return
     retention.prune(CycleInput, days=KEPT_DAYS)
     inputs = of(snapshot=snapshot, policy=policy, made=made)

@@ -138,6 +138,7 @@ def run_cycle(
             snapshot=loaded.snapshot,
             policy=policy,
             made=decided,
+            told=outcome.told,
             carried_out=not (outcome.refused or outcome.left),
         )
     if not more:

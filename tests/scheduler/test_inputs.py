@@ -218,6 +218,7 @@ def test_they_are_kept_for_some_days_and_go_with_their_record(first: CycleRecord
         snapshot=found.snapshot,
         policy=found.policy,
         made=made,
+        told=False,
         carried_out=True,
     )
     assert set(CycleInput.objects.values_list("pk", flat=True)) == {first.pk, today, young}
