@@ -119,6 +119,9 @@ def sign_in(
         return page
 
     yield opened
+    # What a page asks for late would meet the next test's database.
     for context in contexts:
+        for page in context.pages:
+            page.wait_for_load_state("networkidle")
         context.close()
-    requests.await_end()  # what a page asked for last would meet the next test's database
+    requests.await_end()
