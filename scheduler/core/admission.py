@@ -52,8 +52,7 @@ class Admission:
         self.tier = BORROWED
         self._snapshot = snapshot
         self._shares = shares
-        memory = memory or Memory()
-        self._limits = Limits(snapshot, memory)
+        self._limits = Limits(snapshot, memory or Memory())
         self._outage = Outage(snapshot, draft)
         self._full: dict[Option, Reason | None] = {}
         self._ahead: dict[ProjectId, dict[str, int]] = {}

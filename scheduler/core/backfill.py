@@ -140,12 +140,13 @@ class Backfill:
 
     def _ahead(self, leaving: Container[UnitId]) -> Draft:
         """The fleet with what runs and is not on its way back."""
-        left = [keeping(held, staying(held)) for held in self._snapshot.holding]
-        runs = [held for held in left if held.placements]
+        stays = [keeping(held, staying(held)) for held in self._snapshot.holding]
+        runs = [held for held in stays if held.placements]
         ahead = self._memory.draft("ahead", snapshot=self._snapshot, holding=runs)
         for held in runs:
-            for placement in held.placements:
-                if (held.id, ALL) in leaving or (held.id, placement.id) in leaving:
+            left = _left(held, leaving)
+            for placement in held.placements if len(left) < len(held.placements) else ():
+                if placement not in left:
                     ahead.remove(project=held.project, holder=placement)
         return ahead
 
@@ -154,9 +155,9 @@ class Backfill:
     ) -> Iterator[_Run]:
         at = self._snapshot.at
         for held in self._snapshot.holding:
-            if held.releasing or (held.id, ALL) in leaving:
+            left = _left(held, leaving)
+            if not left:
                 continue
-            left = [p for p in staying(held) if (held.id, p.id) not in leaving]
             end = ends_at(held, at)
             late, when = (True, begun_at(held)) if end is None else (False, end)
             yield _Run(late, when, held.id, held.project, left)
@@ -164,6 +165,13 @@ class Backfill:
             limit_s = pending.run_time_limit_s
             late, when = (True, at) if limit_s is None else (False, at + max(1, limit_s))
             yield _Run(late, when, pending.id, pending.project, admit.places)
+
+
+def _left(held: HoldingView, leaving: Container[UnitId]) -> tuple[HeldView, ...]:
+    """What stays of it, once these units have left too."""
+    if (held.id, ALL) in leaving:
+        return ()
+    return tuple([p for p in staying(held) if (held.id, p.id) not in leaving])
 
 
 def ends_at(held: HoldingView, at: int) -> int | None:

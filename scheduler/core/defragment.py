@@ -17,7 +17,7 @@ from scheduler.core.draft import Draft
 from scheduler.core.faults import faults
 from scheduler.core.fit import Room
 from scheduler.core.gang import seat
-from scheduler.core.landing import fits
+from scheduler.core.landing import fits, is_over
 from scheduler.core.movers import Landed, Movers
 from scheduler.core.plan import Landing, Place
 from scheduler.core.policy import Policy
@@ -114,13 +114,16 @@ class _Defragmentation:
         return Proposal(tuple(self._steps), before, Figures(self._free_nodes(), slices))
 
     def _land(self) -> None:
-        """Who lands by plans before has its places, where those are to be had still."""
+        """Who lands by plans before has its places, where those are to be had still. Of use to a
+        preview: while anyone lands, none is carried out."""
         snapshot, draft = self._snapshot, self._draft
         landing: dict[WorkloadId, PendingView | HoldingView] = {p.id: p for p in snapshot.pending}
         landing |= {held.id: held for held in snapshot.holding if held.releasing}
         for each in sorted(snapshot.landings, key=lambda each: (each.since, each.workload)):
             workload = landing.get(each.workload)
-            if workload is not None and fits(draft, workload, each.places):
+            if workload is None or is_over(each, at=snapshot.at):
+                continue
+            if fits(draft, workload, each.places):
                 self._landing.add(each.workload)
                 for place in each.places:
                     draft.add(project=workload.project, holder=place)

@@ -28,15 +28,25 @@ class Totals(Protocol):
 
 
 class Draft:
-    """The fleet with some workloads in it; `world` is where they are. `state` is the same number
-    whenever all is as it was, after a rollback too.
+    """The fleet with some workloads in it; `world` is where they are. No two states have the same
+    number `state`; `rollback` brings back that of its mark.
 
     What is held on a node or device that the snapshot lacks is charged to its project and takes no
     room. Clusters and nodes that are not usable keep what they hold and are in no pool.
     """
 
     __slots__ = (
-        *("_domains", "_index", "_inside", "_late", "_latest", "_log", "_others", "_packed"),
+        *(
+            "_demand",
+            "_domains",
+            "_index",
+            "_inside",
+            "_late",
+            "_latest",
+            "_log",
+            "_others",
+            "_packed",
+        ),
         *("_rooms", "_snapshot", "_stale", "_totals"),
         *("book", "clusters", "flavors", "packs", "slices", "state", "world"),
     )
@@ -62,8 +72,10 @@ class Draft:
         if world is None:
             world = World(snapshot)
             world.follow(snapshot=snapshot, holding=holding)
-        demand = demand or partial(Demand, snapshot)
-        self.slices = Slices(flavors=snapshot.flavors, demand=demand, devices=world.cut_on_demand)
+        self._demand = demand or partial(Demand, snapshot)
+        self.slices = Slices(
+            flavors=snapshot.flavors, demand=self._demand, devices=world.cut_on_demand
+        )
         self.book = world.book()
         self._snapshot = snapshot
         self.packs = packs
@@ -88,6 +100,11 @@ class Draft:
         beside.world = self.world.beside({node.id: node for node in nodes})
         beside._rooms, beside.book = beside.world.rooms(), self.book.copy()
         beside.clusters = tuple(sorted(cluster.id for cluster in self._snapshot.clusters))
+        beside.slices = Slices(
+            flavors=self._snapshot.flavors,
+            demand=self._demand,
+            devices=beside.world.cut_on_demand,
+        )
         beside.packs, beside._packed, beside._domains, beside._totals = False, None, None, None
         beside._index, beside._stale, beside._log = None, {}, []
         return beside
@@ -166,7 +183,7 @@ class Draft:
         return len(self._log)
 
     def rollback(self, mark: int) -> None:
-        """Undo everything since `mark`, latest first."""
+        """Undo everything since `mark`, latest first. Nothing is let in or tightened between."""
         while len(self._log) > mark:
             added, project, holder, amount, self.state = self._log.pop()
             self._move(not added, project, holder, amount)

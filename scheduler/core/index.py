@@ -56,7 +56,7 @@ _MANY = 32
 
 class Pool:
     """The nodes of one kind, sorted by what is free. `total` sums the levels (cores for CPU);
-    `number` is its own among those of its index.
+    `number` is that of its key in the index.
 
     What comes and goes is put in order when `entries` are next asked for: of many pools nothing
     but the total is.
@@ -64,7 +64,7 @@ class Pool:
 
     __slots__ = ("_come", "_entries", "_gone", "free", "key", "number", "total")
 
-    def __init__(self, key: Key, entries: Iterable[Entry] = (), *, number: int = 0) -> None:
+    def __init__(self, key: Key, entries: Iterable[Entry] = (), *, number: int) -> None:
         self.key = key
         self.free = key.free
         self.number = number
@@ -217,7 +217,8 @@ class Index:
             self._enter(rank, self._levels(room) if usable else [])
 
     def twin(self, rooms: Mapping[NodeId, Room]) -> "Index":
-        """Another over these rooms, which are as those of this one."""
+        """Another over these rooms of the same nodes; those that are not as here have to be
+        renewed."""
         twin = copy(self)
         twin._pools = [pool.twin() for pool in self._pools]
         twin._numbers, twin._of_flavor = dict(self._numbers), {}
@@ -280,7 +281,7 @@ class Index:
             for pool, entry in self._entries[rank]:
                 if pool in found:
                     found[pool].append(entry)
-        return {pool: Pool(self._pools[pool].key, of) for pool, of in found.items()}
+        return {pool: Pool(self._pools[pool].key, of, number=pool) for pool, of in found.items()}
 
     def pools(self) -> dict[Key, tuple[int, tuple[Entry, ...]]]:
         """The total and the entries of each pool that has any."""

@@ -35,6 +35,11 @@ class Landed:
     decided: frozenset[WorkloadId]
 
 
+def is_over(landing: Landing, *, at: int) -> bool:
+    """By its time alone."""
+    return at >= landing.since + KEPT_S
+
+
 def land(
     *,
     snapshot: Snapshot,
@@ -63,7 +68,7 @@ def land(
     for landing in sorted(snapshot.landings, key=lambda each: (each.since, each.workload)):
         pending, places = waiting.get(landing.workload), landing.places
         workload = pending or leaving.get(landing.workload)
-        if workload is None or snapshot.at >= landing.since + KEPT_S:
+        if workload is None or is_over(landing, at=snapshot.at):
             continue
         if not _accepts(workload, places):
             continue

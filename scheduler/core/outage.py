@@ -1,6 +1,7 @@
 """What takes nothing new now: would work start if it did?"""
 
 from dataclasses import replace
+from functools import cached_property
 
 from scheduler.core.draft import Draft
 from scheduler.core.limits import because
@@ -24,17 +25,14 @@ class Outage:
         self._now = draft
         self._out: dict[NodeId, bool] = {}  # whether its cluster is well, and it alone is out
         self._held: dict[NodeId | DeviceId, str] = {}
-        self._back: list[NodeView] = []
-        for cluster in snapshot.clusters:
+        self._clusters = snapshot.clusters
+        for cluster in self._clusters:
             self._note(cluster)
         self._whole: tuple[int, Draft] | None = None
 
     def _note(self, cluster: ClusterView) -> None:
         well = cluster.usable or cluster.held
         for node in cluster.nodes:
-            back = _node_back(node, cluster.held_models)
-            if back is not node or not cluster.usable:
-                self._back.append(back)
             if not (well and node.usable):
                 self._out[node.id] = well
             if cluster.held:
@@ -49,7 +47,7 @@ class Outage:
     def why(self, *, pending: PendingView, request: Request, option: Option) -> Reason | None:
         """HARDWARE_HELD with who is, CLUSTER_UNAVAILABLE with how many clusters, and nodes out of
         a cluster, are out and would take it; None when that is not what it lacks."""
-        if not self._back:
+        if not (self._out or self._held):
             return None
         draft = self._draft()
         clusters = nodes = 0
@@ -77,6 +75,16 @@ class Outage:
         if self._whole is None or self._whole[0] != self._now.state:
             self._whole = self._now.state, self._now.beside(self._back)
         return self._whole[1]
+
+    @cached_property
+    def _back(self) -> list[NodeView]:
+        """The nodes that another would be in the place of, were nothing out or held."""
+        return [
+            back
+            for cluster in self._clusters
+            for node in cluster.nodes
+            if (back := _node_back(node, cluster.held_models)) is not node or not cluster.usable
+        ]
 
 
 def _uses(places: tuple[Place, ...]) -> set[NodeId | DeviceId]:

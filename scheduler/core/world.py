@@ -90,6 +90,7 @@ class World:
         index, beside = self.index(), copy(self)
         beside.changed, beside.unread, beside._touched = set(), set(), set()
         beside._nodes, beside._shut, beside._behind = self._nodes | nodes, set(), set(nodes)
+        beside._cut = {}
         own = {id: self._rooms[id].copy(node=node) for id, node in nodes.items()}
         beside._rooms = self._rooms | own
         beside._index = index.twin(beside._rooms)
@@ -127,8 +128,8 @@ class World:
     def cut_on_demand(self, model: str) -> int:
         """How many such devices of the model there are where something new may start."""
         if model not in self._cut:
-            usable = [self._listed[cluster].listed for cluster, usable in self._clusters if usable]
-            self._cut[model] = sum(_cut(node, model) for nodes in usable for node in nodes)
+            nodes = self._nodes.items()
+            self._cut[model] = sum(_cut(n, model) for id, n in nodes if id not in self._shut)
         return self._cut[model]
 
     def rooms(self) -> Mapping[NodeId, Room]:
@@ -157,8 +158,8 @@ class World:
         nodes = [listed.listed for listed in self._listed.values()]
         for other in others:
             theirs = [listed.listed for listed in other._listed.values()]
-            alike = other._clusters == self._clusters and all(map(is_, nodes, theirs))
-            if other._index is not None and alike:
+            alike = (other._clusters, other._flavors) == (self._clusters, self._flavors)
+            if other._index is not None and alike and all(map(is_, nodes, theirs)):
                 self._behind = self._touched | other._touched | other._stale | other._behind
                 apart = Roster[HoldingView]()
                 for listed in (other._holding.listed, self._holding.listed):

@@ -25,7 +25,7 @@ def entries(count: int, *, level: int) -> list[Entry]:
 @pytest.mark.parametrize("changes", [1, 3, 30, 300])
 def test_a_pool_is_in_order_after_few_changes_and_after_many(changes: int) -> None:
     had = entries(300, level=10)
-    pool = Pool(KEY, reversed(had))
+    pool = Pool(KEY, reversed(had), number=0)
     gone, come = had[-changes:], entries(changes, level=12)
     for entry in gone:
         pool.discard(entry)
@@ -39,14 +39,14 @@ def test_a_pool_is_in_order_after_few_changes_and_after_many(changes: int) -> No
 @pytest.mark.parametrize("others", [0, 300])
 def test_what_comes_and_goes_before_anybody_looks_was_never_there(others: int) -> None:
     had = entries(others, level=10)
-    pool = Pool(KEY, had)
+    pool = Pool(KEY, had, number=0)
     pool.add((5, 0, 1))
     pool.discard((5, 0, 1))
     assert list(pool.entries) == sorted(had)
 
 
 def test_of_two_devices_with_as_much_free_one_may_go() -> None:
-    pool = Pool(KEY, [(5, 0, 1), (5, 0, 1)])
+    pool = Pool(KEY, [(5, 0, 1), (5, 0, 1)], number=0)
     pool.discard((5, 0, 1))
     assert list(pool.entries) == [(5, 0, 1)]
 
@@ -54,7 +54,7 @@ def test_of_two_devices_with_as_much_free_one_may_go() -> None:
 @pytest.mark.parametrize("others", [0, 300])
 def test_a_twin_does_not_change_with_the_pool(others: int) -> None:
     had = entries(others, level=10)
-    pool = Pool(KEY, had)
+    pool = Pool(KEY, had, number=0)
     pool.add((5, 0, 1))
     twin = pool.twin()
     pool.discard((5, 0, 1))

@@ -13,7 +13,7 @@ from scheduler.core.policy import Policy
 from scheduler.core.reasons import Reason, ReasonCode, describe
 from scheduler.core.request import Requests
 from scheduler.core.snapshot import ClusterView, PodSetView
-from scheduler.core.units import ProjectId
+from scheduler.core.units import PodSetId, ProjectId
 from tests.core.build import (
     A30,
     H100,
@@ -282,3 +282,24 @@ def test_an_outage_is_asked_about_in_the_draft_as_it_has_become() -> None:
     for holder in runs("s", "a", "n0/0", "n0/1", "n0/2").placements:
         draft.add(project=ProjectId("a"), holder=holder)
     assert told() is None
+
+
+def test_slices_are_cut_beside_an_outage_as_they_would_be_without_it() -> None:
+    """Which spans are spared goes by how many devices there are that are cut on demand."""
+    ones, twos = pods(1, flavors="3g", cores=4), pods(4, flavors="2g", cores=3)
+    waits = job("w", "a", replace(ones, id=PodSetId("s0")), replace(twos, id=PodSetId("s1")))
+
+    def told(*, usable: bool) -> Reason:
+        of = snapshot(
+            nodes=[
+                node("n0", gpus=1, dynamic=True),
+                node("n1", gpus=1, dynamic=True, usable=usable),
+            ],
+            queues=[queue("a", _2g=99, _3g=99)],
+            holding=[runs("r", "a", "n1/0", flavor="3g", span=(4, 8))],
+            pending=[waits],
+        )
+        return plan(of, Policy()).reasons()[waits.id]
+
+    assert told(usable=True).code is CODE.NO_FIT
+    assert told(usable=False).code is CODE.NO_FREE_CAPACITY
