@@ -31,7 +31,7 @@ class _Held:
     amount_milli: int
     ends_at: int | None
     back_milli: int
-    """What another may have of it once it has ended: nothing on what takes no new work."""
+    """What another may have of it once it has ended: nothing where nothing new starts."""
 
 
 class Windows:
@@ -51,13 +51,13 @@ class Windows:
         self._bind: frozenset[_Moment] = frozenset(
             (max(self._at, w.starts_at), w.flavor) for w in self._windows if w.binds_at <= self._at
         )
-        out = _out(snapshot) if self._windows else frozenset[NodeId | DeviceId]()
+        there = _there(snapshot) if self._windows else frozenset[NodeId | DeviceId]()
         self._held: list[_Held] = []
         for holding in snapshot.holding if self._windows else ():
             since = self._at if holding.started_at is None else holding.started_at
             limit_s = holding.run_time_limit_s
             ends_at = None if limit_s is None else max(self._at + 1, since + limit_s)
-            self._held += _held(holding.project, holding.placements, ends_at, out)
+            self._held += _held(holding.project, holding.placements, ends_at, there)
 
     def __bool__(self) -> bool:
         return bool(self._windows)
@@ -152,22 +152,25 @@ def _held(
     project: ProjectId,
     holds: Iterable[Place | HeldView],
     ends_at: int | None,
-    out: frozenset[NodeId | DeviceId] = frozenset(),
+    there: frozenset[NodeId | DeviceId] | None = None,
 ) -> list[_Held]:
+    """`there` is what takes new work; None for what is placed there just now."""
     found = []
     for each in holds:
-        lost = each.node in out or any(device in out for device, _ in each.spans)
+        uses = {each.node, *(device for device, _ in each.spans)}
+        lost = there is not None and not uses <= there
         amount = each.amount_milli
         found.append(_Held(project, each.flavor, amount, ends_at, 0 if lost else amount))
     return found
 
 
-def _out(snapshot: Snapshot) -> frozenset[NodeId | DeviceId]:
-    """Nodes and devices that take nothing new."""
+def _there(snapshot: Snapshot) -> frozenset[NodeId | DeviceId]:
+    """Nodes and devices that take new work. What is held on others, or on those that the snapshot
+    lacks, gives nothing back that anybody could have."""
     found: set[NodeId | DeviceId] = set()
     for cluster in snapshot.clusters:
-        for node in cluster.nodes:
-            if not (cluster.usable and node.usable):
+        for node in cluster.nodes if cluster.usable else ():
+            if node.usable:
                 found.add(node.id)
-            found.update(device.id for device in node.devices if not device.usable)
+                found.update(device.id for device in node.devices if device.usable)
     return frozenset(found)

@@ -139,6 +139,21 @@ class TestBeforeTheWindow:
         made = starts(job("w", "b"), windows=[window(5)], holding=[held])
         assert made.started() == started
 
+    @pytest.mark.parametrize(
+        "where",
+        [[], [node("n2", gpus=2, usable=False)], [node("n2")]],
+        ids=["node gone", "node out", "devices gone"],
+    )
+    def test_what_ends_where_nothing_new_starts_gives_nothing_back(
+        self, where: list[NodeView]
+    ) -> None:
+        held, asked = runs("r", "b", "n2/0", "n2/1", limit_s=HOUR), job("w", "b")
+        five = node("n1", gpus=5)
+        made = starts(asked, windows=[window(5)], holding=[held], nodes=[five, *where])
+        assert made.started() == []
+        well = [five, node("n2", gpus=2)]
+        assert starts(asked, windows=[window(5)], holding=[held], nodes=well).started() == ["w"]
+
     def test_one_that_overlaps_adds_up_and_one_that_is_over_by_then_does_not(self) -> None:
         first, later = window(4), window(4, opens=2 * HOUR)
         both = window(4, opens=HOUR + 60)
