@@ -36,13 +36,14 @@ def opening(*reaches: Case) -> Callable[[Callable[[Fleet], None]], Opening]:
     Case.SHRINK_RECLAIM,
     Case.GUARANTEE,
     Case.LEAST_RUN,
+    Case.FIRM_SPARED,
     Case.UNPREEMPTED,
 )
 def taking_back(fleet: Fleet) -> None:
     """On two nodes of three devices `a` borrows what is `b`'s, which asks for it bit by bit; then
     `a` makes room for what it prefers itself."""
     _own(fleet, a=3, b=3)
-    fleet.world.queues = dict.fromkeys(PROJECTS, Queue(min_run_time_s=60))
+    fleet.world.queues = dict.fromkeys(PROJECTS, Queue(min_run_time_s=100))
     for gangs in ([pods(3, least=1)], [pods()] * 3):
         for of in gangs:
             _ask(fleet, "a", of)
@@ -60,8 +61,19 @@ def taking_back(fleet: Fleet) -> None:
     _ask(fleet, "c", pods())
     fleet.plan()
     fleet.world.end(max(id for id, held in fleet.world.holding.items() if held.project == "a"))
-    _ask(fleet, "a", pods(), preemptible=False, priority=2)
+    for priority in (1, 0):  # on what is guaranteed, and then with nothing left of that
+        _ask(fleet, "a", pods(), preemptible=False, priority=priority)
+        fleet.plan()
+    for id, held in [*fleet.world.holding.items()]:
+        if held.project == "a" and held.preemptible:
+            fleet.world.end(id)
     fleet.plan()
+    _ask(fleet, "a", pods(2), priority=2)
+    fleet.plan()  # those that would have to go have just begun
+    fleet.plan()
+    _leave(fleet)
+    _ask(fleet, "a", pods(3), priority=3)  # for which more than these would have to go
+    fleet.plan(after_s=120)
 
 
 @opening(

@@ -161,7 +161,6 @@ def _check_firm(world: World, made: Plan) -> None:
     for workload, places in begun(made):
         asked, (flavor,) = world.asks[workload], {place.flavor for place in places}
         then[asked.project, flavor] += sum(place.amount_milli for place in places)
-        world.tried[Case.FIRM] += not asked.preemptible
         assert asked.preemptible or any(
             _drawn(world, member, flavor, then) <= _nominal(world, member, flavor)
             for member in path(asked.project)

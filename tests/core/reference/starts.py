@@ -1,7 +1,7 @@
 """Who starts, grows, and is evicted for: whole gangs, on what takes them, of who may start."""
 
 from scheduler.core.plan import Admit, Grow, Plan, Preempt
-from scheduler.core.reasons import PreemptRule
+from scheduler.core.reasons import PreemptRule, ReasonCode
 from scheduler.core.snapshot import HeldView, HoldingView
 from scheduler.core.units import WorkloadId
 from tests.core.reference import portions
@@ -22,6 +22,7 @@ def check(world: World, made: Plan) -> None:
         _check_growth(world, grow)
     _check_evictions(world, made)
     _check_nothing_is_done_for_who_may_not_start(world, made)
+    _count_spared(world, made)
 
 
 def may_start(world: World, workload: WorkloadId) -> bool:
@@ -88,9 +89,27 @@ def surplus(held: HoldingView, least: int) -> list[HeldView]:
 
 def check_may_go(world: World, victim: HoldingView) -> None:
     assert victim.preemptible, "stopped though it is not preemptible"
-    ran_s = world.at - (victim.started_at or world.at)
-    world.tried[Case.LEAST_RUN] += world.queues[victim.project].min_run_time_s > 0
-    assert ran_s >= world.queues[victim.project].min_run_time_s, "stopped too early"
+    assert _has_run(world, victim), "stopped too early"
+
+
+def _has_run(world: World, held: HoldingView) -> bool:
+    """For as long as is granted to it."""
+    ran_s = world.at - (held.started_at or world.at)
+    return ran_s >= world.queues[held.project].min_run_time_s
+
+
+def _count_spared(world: World, made: Plan) -> None:
+    """Who waits in vain, and may have been kept from it by one rule alone."""
+    for id, reason in made.reasons().items() if world.policy.preemption else ():
+        asked = world.asks[id]
+        if not may_start(world, id) or reason.code is ReasonCode.WAITING_FOR_PREEMPTION:
+            continue
+        world.tried[Case.FIRM] += "guaranteed_milli" in dict(reason.numbers)
+        for held in world.holding.values():
+            if held.project == asked.project and held.priority < asked.priority:
+                young = not _has_run(world, held)
+                world.tried[Case.LEAST_RUN] += held.preemptible and young
+                world.tried[Case.FIRM_SPARED] += not held.preemptible and not young
 
 
 def _check_nothing_is_done_for_who_may_not_start(world: World, made: Plan) -> None:
