@@ -14,7 +14,7 @@ each beside those before it. Room is kept for the least of each, and who starts 
 too if that is free: so elastic work may put off those for whom room is kept beside it.
 """
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from scheduler.core import mig
@@ -100,7 +100,7 @@ class Backfill:
         options: Iterable[Option],
         started: Sequence[tuple[PendingView, Admit]],
         promised: Iterable[tuple[ProjectId, Place]],
-        leaving: Container[UnitId],
+        leaving: Collection[UnitId],
         drafts: Sequence[Draft],
     ) -> Keep | None:
         """Keep in `drafts` the places that the first of `options` gets first; None when none does.
@@ -109,8 +109,10 @@ class Backfill:
         others, and what they leave is `promised` to those that wait for it. `drafts` begin with
         the fleet as it is.
         """
-        runs = sorted(self._runs(started, leaving), key=_by_end)
-        ahead = self._ahead(leaving)
+        stays = [keeping(held, staying(held)) for held in self._snapshot.holding]
+        holding = [held for held in stays if held.placements]
+        runs = sorted(self._runs(holding, started, leaving), key=_by_end)
+        ahead = self._ahead(holding, leaving)
         for waiting, admit in started:
             for place in admit.places:
                 ahead.add(project=waiting.project, holder=place)
@@ -138,24 +140,26 @@ class Backfill:
         self._in_vain.add((pending.project, request))
         return None
 
-    def _ahead(self, leaving: Container[UnitId]) -> Draft:
-        """The fleet with what runs and is not on its way back."""
-        stays = [keeping(held, staying(held)) for held in self._snapshot.holding]
-        runs = [held for held in stays if held.placements]
-        ahead = self._memory.draft("ahead", snapshot=self._snapshot, holding=runs)
-        for held in runs:
-            left = _left(held, leaving)
-            for placement in held.placements if len(left) < len(held.placements) else ():
-                if placement not in left:
+    def _ahead(self, holding: Sequence[HoldingView], leaving: Collection[UnitId]) -> Draft:
+        """The fleet with what runs, once who is leaving has left."""
+        ahead = self._memory.draft("ahead", snapshot=self._snapshot, holding=holding)
+        for held in holding if leaving else ():
+            for placement in held.placements:
+                if _leaves(held, placement, leaving):
                     ahead.remove(project=held.project, holder=placement)
         return ahead
 
     def _runs(
-        self, started: Iterable[tuple[PendingView, Admit]], leaving: Container[UnitId]
+        self,
+        holding: Iterable[HoldingView],
+        started: Iterable[tuple[PendingView, Admit]],
+        leaving: Collection[UnitId],
     ) -> Iterator[_Run]:
         at = self._snapshot.at
-        for held in self._snapshot.holding:
-            left = _left(held, leaving)
+        for held in holding:
+            left: Sequence[HeldView] = held.placements
+            if leaving:
+                left = [p for p in left if not _leaves(held, p, leaving)]
             if not left:
                 continue
             end = ends_at(held, at)
@@ -167,11 +171,8 @@ class Backfill:
             yield _Run(late, when, pending.id, pending.project, admit.places)
 
 
-def _left(held: HoldingView, leaving: Container[UnitId]) -> tuple[HeldView, ...]:
-    """What stays of it, once these units have left too."""
-    if (held.id, ALL) in leaving:
-        return ()
-    return tuple([p for p in staying(held) if (held.id, p.id) not in leaving])
+def _leaves(held: HoldingView, placement: HeldView, leaving: Collection[UnitId]) -> bool:
+    return (held.id, ALL) in leaving or (held.id, placement.id) in leaving
 
 
 def ends_at(held: HoldingView, at: int) -> int | None:

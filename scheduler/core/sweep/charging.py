@@ -186,6 +186,16 @@ def firm_spare(t: Tree, f: Flavors, w: Work, log: Log, option: int, member: int)
 
 
 @compiled
+def has_quota(
+    f: Flavors, t: Tree, w: Work, log: Log, request: int, option: int, member: int
+) -> bool:
+    """As `Admission.has_quota`, of one without caps; what is left of each flavor is set."""
+    if not spare(f, t, w, log, option, member):
+        return False
+    return bool(not w.requests[request, FIRM] or firm_spare(t, f, w, log, option, member))
+
+
+@compiled
 def guarantor(
     f: Flavors, t: Tree, q: Queues, w: Work, option: int, project: int, priority: int
 ) -> int:

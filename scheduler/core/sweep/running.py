@@ -9,11 +9,10 @@ from typing import Final
 from scheduler.core.sweep import placing
 from scheduler.core.sweep.charging import (
     claim,
-    firm_spare,
+    has_quota,
     lack_alike,
     may_evict,
     share,
-    spare,
 )
 from scheduler.core.sweep.starting import lacks_room, start
 from scheduler.core.sweep.state import (
@@ -61,7 +60,7 @@ from scheduler.core.sweep.state import (
     entry,
 )
 
-PARTS: Final = "187060ac69fa81c2"
+PARTS: Final = "07e2debf59b3d83e"
 
 DONE: Final = -1
 """The answer of `run` when nothing is left; else it is the workload to be decided by hand."""
@@ -153,9 +152,7 @@ def _has_quota(s: State, request: int, member: int) -> bool:
     """Whether the member has enough of it for each option."""
     f, t, w, log = s.flavors, s.tree, s.work, s.log
     for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
-        if not spare(f, t, w, log, option, member):
-            return False
-        if w.requests[request, FIRM] and not firm_spare(t, f, w, log, option, member):
+        if not has_quota(f, t, w, log, request, option, member):
             return False
     return True
 

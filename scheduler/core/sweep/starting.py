@@ -3,17 +3,15 @@
 from scheduler.core.sweep import placing
 from scheduler.core.sweep.charging import (
     charge,
-    firm_spare,
     guarantor,
+    has_quota,
     is_of_tier,
-    spare,
 )
 from scheduler.core.sweep.state import (
     ACCEPTED,
     ADMITTED,
     CLUSTERS,
     DECIDED,
-    FIRM,
     FIRST_PLACE,
     FULL,
     HOPE,
@@ -95,20 +93,25 @@ def _place(
 
 
 @compiled
+def _may_use(s: State, option: int, workload: int, request: int, project: int, tier: int) -> bool:
+    """Whether the option is of the tier, and there is quota for it."""
+    _, f, t, q, w, log = s
+    if tier > 0:
+        by = guarantor(f, t, q, w, option, project, q.workloads[workload, PRIORITY])
+        if not is_of_tier(t, q, project, by, tier):
+            return False
+    return bool(has_quota(f, t, w, log, request, option, q.projects[project, MEMBER]))
+
+
+@compiled
 def start(s: State, workload: int, request: int, project: int, tier: int) -> bool:
     """As `Admission.start`."""
     h, f, t, q, w, log = s
-    priority, member = q.workloads[workload, PRIORITY], q.projects[project, MEMBER]
+    member = q.projects[project, MEMBER]
     for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
         if w.options[option, FULL]:
             continue
-        if tier > 0:
-            by = guarantor(f, t, q, w, option, project, priority)
-            if not is_of_tier(t, q, project, by, tier):
-                continue
-        if not spare(f, t, w, log, option, member):
-            continue
-        if w.requests[request, FIRM] and not firm_spare(t, f, w, log, option, member):
+        if not _may_use(s, option, workload, request, project, tier):
             continue
         mark = log.counts[PLACED]
         cluster = _place(h, f, w, log, workload, request, option)
@@ -129,15 +132,9 @@ def start(s: State, workload: int, request: int, project: int, tier: int) -> boo
 @compiled
 def lacks_room(s: State, workload: int, request: int, project: int, tier: int) -> bool:
     """Of one that did not start: whether there is quota for an option of the tier."""
-    _, f, t, q, w, log = s
-    priority, member = q.workloads[workload, PRIORITY], q.projects[project, MEMBER]
-    for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
-        if tier > 0:
-            by = guarantor(f, t, q, w, option, project, priority)
-            if not is_of_tier(t, q, project, by, tier):
-                continue
-        if not spare(f, t, w, log, option, member):
-            continue
-        if not w.requests[request, FIRM] or firm_spare(t, f, w, log, option, member):
+    for option in range(
+        s.work.requests[request, OPTIONS], s.work.requests[request, OPTIONS_BEYOND]
+    ):
+        if _may_use(s, option, workload, request, project, tier):
             return True
     return False
