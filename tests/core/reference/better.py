@@ -11,7 +11,7 @@ from tests.core.build import BY_NAME
 from tests.core.reference.moves import has_rested, lost_milli_s
 from tests.core.reference.quotas import may_hold, waits
 from tests.core.reference.reasons import has_room, holders
-from tests.core.reference.starts import may_start
+from tests.core.reference.starts import has_run, may_start
 from tests.core.reference.tried import Case
 from tests.core.reference.world import World
 
@@ -81,11 +81,10 @@ def _check_nobody_could(world: World, made: Plan, wanted: set[str]) -> None:
 
 def _may_move(world: World, held: HoldingView) -> bool:
     gives_way = held.releasing or any(pod.leaving for pod in held.placements)
-    ran_s = world.at - (held.started_at or world.at)
     return (
         held.preemptible
         and not gives_way
-        and ran_s >= world.queues[held.project].min_run_time_s
+        and has_run(world, held)
         and has_rested(world, held)
         and may_start(world, held.id)
         and lost_milli_s(held, world.at) <= world.policy.consolidation_budget_milli_s

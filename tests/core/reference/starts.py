@@ -89,10 +89,10 @@ def surplus(held: HoldingView, least: int) -> list[HeldView]:
 
 def check_may_go(world: World, victim: HoldingView) -> None:
     assert victim.preemptible, "stopped though it is not preemptible"
-    assert _has_run(world, victim), "stopped too early"
+    assert has_run(world, victim), "stopped too early"
 
 
-def _has_run(world: World, held: HoldingView) -> bool:
+def has_run(world: World, held: HoldingView) -> bool:
     """For as long as is granted to it."""
     ran_s = world.at - (held.started_at or world.at)
     return ran_s >= world.queues[held.project].min_run_time_s
@@ -107,7 +107,7 @@ def _count_spared(world: World, made: Plan) -> None:
         world.tried[Case.FIRM] += "guaranteed_milli" in dict(reason.numbers)
         for held in world.holding.values():
             if held.project == asked.project and held.priority < asked.priority:
-                young = not _has_run(world, held)
+                young = not has_run(world, held)
                 world.tried[Case.LEAST_RUN] += held.preemptible and young
                 world.tried[Case.FIRM_SPARED] += not held.preemptible and not young
 
