@@ -14,27 +14,22 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Protocol
 
-from scheduler.core.equivalents import DEVICE_MILLI, counts_milli
+from scheduler.core.devices import PARTS, Devices
 from scheduler.core.limits import because
 from scheduler.core.plan import Place
-from scheduler.core.portions import as_given
-from scheduler.core.quota import amount_milli
 from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.request import Option
 from scheduler.core.snapshot import (
     BudgetView,
-    FlavorView,
     HeldView,
     HoldingView,
     PendingView,
     Snapshot,
 )
-from scheduler.core.units import ONE_MILLI, CohortId, FlavorId, ProjectId
+from scheduler.core.units import CohortId, FlavorId, ProjectId
 
 HOUR_S = 3600
-_PARTS = DEVICE_MILLI // ONE_MILLI
-"""Sevenths of a device, in thousandths of which rates are: exact for every slice and share."""
-_HOUR = HOUR_S * _PARTS
+_HOUR = HOUR_S * PARTS
 
 
 class Workload(Protocol):
@@ -51,16 +46,9 @@ class Budgets:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._at = snapshot.at
-        self._flavors: dict[FlavorId, FlavorView] = {}
-        self._counts: dict[FlavorId, int] = {}
         self._coming: Counter[BudgetView] = Counter()
         self._over = dict(bound(snapshot))
-        if self._over:
-            self._flavors = {flavor.id: flavor for flavor in snapshot.flavors}
-            self._counts = {
-                f.id: counts_milli(kind=f.kind, model=f.model, profile=f.profile)
-                for f in snapshot.flavors
-            }
+        self._devices = Devices(snapshot.flavors if self._over else ())
 
     def copy(self) -> "Budgets":
         """The same, to be moved apart from it."""
@@ -100,7 +88,7 @@ class Budgets:
     def _move(self, sign: int, workload: Workload, holds: Iterable[Place | HeldView]) -> None:
         if workload.project not in self._over:
             return
-        rate = self._rate((held.flavor, held.amount_milli) for held in holds)
+        rate = self._devices.of((held.flavor, held.amount_milli) for held in holds)
         for budget in self._safe(workload.project):
             self._coming[budget] += sign * self._asked(budget, workload, rate)
 
@@ -108,25 +96,25 @@ class Budgets:
         """Why its least start is not covered, whatever flavor it gets; None when it may be."""
         if pending.project not in self._over:
             return None
-        return self._why_not(pending, self._least(pending))
+        return self._why_not(pending, self._devices.least(pending))
 
     def lacking(self, pending: PendingView) -> tuple[BudgetView, int] | None:
         """The nearest budget that does not cover its least start, whatever flavor it gets, and
         how much more it would have to be; None when all do, or only its run time is lacking."""
         if pending.project not in self._over:
             return None
-        found = self._short(pending, self._least(pending))
+        found = self._short(pending, self._devices.least(pending))
         if found is None or self._is_undeclared(found, pending):
             return None
         if not found.safe:
             return found, found.used_milli_s - found.limit_milli_s + 1
-        more = self._asked(found, pending, self._least(pending)) - self._left(found)
-        return found, max(1, -(-more // _PARTS))
+        more = self._asked(found, pending, self._devices.least(pending)) - self._left(found)
+        return found, max(1, -(-more // PARTS))
 
     def longest_s(self, pending: PendingView) -> tuple[BudgetView, int] | None:
         """The budget in safe mode that covers its least start for the shortest time, and that;
         None when there is none, or it asks for no devices."""
-        rate = self._least(pending)
+        rate = self._devices.least(pending)
         safe = self._safe(pending.project)
         if not safe or not rate:
             return None
@@ -138,7 +126,7 @@ class Budgets:
         """Why its least start is not covered with the option; None when it is."""
         if pending.project not in self._over:
             return None
-        return self._why_not(pending, self._rate(option.needs))
+        return self._why_not(pending, self._devices.of(option.needs))
 
     def narrow(self, *, pending: PendingView, option: Option, spare: dict[FlavorId, int]) -> None:
         """Leave in `spare` no more than is covered; for what lacks nothing with the option.
@@ -148,39 +136,14 @@ class Budgets:
         safe = self._safe(pending.project)
         if not safe:
             return
-        needs = [(flavor, asked) for flavor, asked in option.needs if self._counts[flavor]]
-        more = min(self._left(b) // max(1, self._lasts_s(b, pending)) for b in safe) - self._rate(
-            needs
-        )
-        for flavor, asked in needs:
-            most = asked + max(0, more) * ONE_MILLI // self._counts[flavor]
-            spare[flavor] = min(spare[flavor], most)
-            more -= self._rate([(flavor, spare[flavor] - asked)])
+        most = min(self._left(b) // max(1, self._lasts_s(b, pending)) for b in safe)
+        self._devices.narrow(needs=option.needs, most=most, spare=spare)
 
     def covers(self, *, workload: Workload, amounts: Iterable[tuple[FlavorId, int]]) -> bool:
         """Whether it may hold these thousandths of flavors, beside what was added."""
         if workload.project not in self._over:
             return True
-        return self._why_not(workload, self._rate(amounts)) is None
-
-    def _rate(self, amounts: Iterable[tuple[FlavorId, int]]) -> int:
-        """In thousandths of a seventh of a device."""
-        counts = self._counts
-        return sum(milli * counts.get(flavor, 0) // ONE_MILLI for flavor, milli in amounts)
-
-    def _least(self, pending: PendingView) -> int:
-        """The rate of its least start with the flavors that count least."""
-        rate = 0
-        for pod_set in pending.pod_sets:
-            if pod_set.gpu_count:
-                known = (self._flavors[f] for f in pod_set.flavors if f in self._flavors)
-                rates = (
-                    amount_milli(pod_set=as_given(pod_set=pod_set, flavor=f)) * self._counts[f.id]
-                    for f in known
-                )
-                unknown = amount_milli(pod_set=pod_set) * DEVICE_MILLI
-                rate += pod_set.min_count * min(rates, default=unknown) // ONE_MILLI
-        return rate
+        return self._why_not(workload, self._devices.of(amounts)) is None
 
     def _short(self, workload: Workload, rate: int) -> BudgetView | None:
         """The nearest budget that does not cover it."""
@@ -217,7 +180,7 @@ class Budgets:
     def _left(self, budget: BudgetView) -> int:
         """Of one in safe mode, less what runs and starts may still use; negative when that is
         more than there is. In the unit of rates times seconds."""
-        return (budget.limit_milli_s - budget.used_milli_s) * _PARTS - self._coming[budget]
+        return (budget.limit_milli_s - budget.used_milli_s) * PARTS - self._coming[budget]
 
     def _asked(self, budget: BudgetView, workload: Workload, rate: int) -> int:
         return rate * self._lasts_s(budget, workload)
@@ -244,7 +207,7 @@ def used_since(before: Snapshot, then: Snapshot) -> tuple[BudgetView, ...]:
         counted.append(budgets._coming)
     first, second = counted
     return tuple(
-        replace(each, used_milli_s=each.used_milli_s - (second[each] - first[each]) // _PARTS)
+        replace(each, used_milli_s=each.used_milli_s - (second[each] - first[each]) // PARTS)
         for each in before.budgets
     )
 

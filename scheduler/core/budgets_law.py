@@ -27,7 +27,7 @@ def budgets(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     admits = [admit for admit in plan.admits if admit.workload in pending]
     begun: list[_Holds] = [(pending[admit.workload], admit.places) for admit in admits]
     begun += [(holding[grow.workload], grow.places) for grow in plan.grows]
-    parts = {flavor.id: _part(flavor) for flavor in snapshot.flavors}
+    parts = {flavor.id: part(flavor) for flavor in snapshot.flavors}
     for budget in snapshot.budgets:
         if budget.ends_at <= snapshot.at:
             continue
@@ -78,7 +78,7 @@ def _milli_s(
     return sum(devices, Fraction(0)) * max(0, ends_at - at)
 
 
-def _part(flavor: FlavorView) -> Fraction:
+def part(flavor: FlavorView) -> Fraction:
     """Of a device, for one unit of the flavor."""
     if flavor.kind is FlavorKind.CPU:
         return Fraction(0)

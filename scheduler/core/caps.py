@@ -1,9 +1,9 @@
 """The caps of projects, of each submitter in one, and of arrays: how much runs at once; and, kept
 beside them, budgets.
 
-Counted is what holds capacity, and what a plan starts or lets wait for an eviction. A cap takes
-nothing back: one that was lowered only keeps more from starting. Where there are none, they cost a
-look-up.
+Counted is what holds capacity, and what a plan starts or lets wait for an eviction; slices and
+shares count as the parts that they are of a device. A cap takes nothing back: one that was lowered
+only keeps more from starting. Where there are none, they cost a look-up.
 """
 
 from collections import Counter
@@ -11,20 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from scheduler.core.budgets import Budgets, Workload
+from scheduler.core.devices import PARTS, Devices
 from scheduler.core.limits import because
 from scheduler.core.plan import Place
-from scheduler.core.portions import portion_milli
-from scheduler.core.quota import amount_milli
 from scheduler.core.reasons import Cap, Reason, ReasonCode
 from scheduler.core.request import Option
 from scheduler.core.snapshot import (
     ArrayView,
     CapsView,
-    FlavorKind,
     HeldView,
     HoldingView,
     PendingView,
-    PodSetView,
     Snapshot,
 )
 from scheduler.core.units import ArrayId, FlavorId, ProjectId, UserId
@@ -48,12 +45,12 @@ class Caps:
         self._of: Mapping[ProjectId, CapsView] = {
             queue.project: queue.caps for queue in snapshot.queues if queue.caps is not None
         }
-        self._flavors = {flavor.id: flavor for flavor in snapshot.flavors}
+        self._devices = Devices(snapshot.flavors if self._of else ())
         self.budgets = Budgets(snapshot)
         self._of_array: Counter[ArrayId] = Counter()
         self._running: Counter[ProjectId] = Counter()
         self._user_running: Counter[_Submitter] = Counter()
-        self._user_milli: Counter[_Submitter] = Counter()
+        self._user_holds: Counter[_Submitter] = Counter()
 
     @classmethod
     def running(cls, snapshot: Snapshot, *, arrays: Iterable[HoldingView] | None = None) -> "Caps":
@@ -75,13 +72,9 @@ class Caps:
         self._move(-1, workload, holds)
         self.budgets.remove(workload=workload, holds=holds)
 
-    def may_grow(self, *, workload: Counted, amount_milli: int) -> bool:
-        """Whether its submitter may hold so many thousandths of devices more."""
-        caps = self._of.get(workload.project)
-        if caps is None or caps.user_gpus_milli is None:
-            return True
-        held = self._user_milli[workload.project, workload.user]
-        return held + amount_milli <= caps.user_gpus_milli
+    def may_hold(self, *, workload: Counted, amounts: Iterable[tuple[FlavorId, int]]) -> bool:
+        """Whether its submitter may hold these thousandths of flavors more."""
+        return self._passed(workload, self._devices.of(amounts)) is None
 
     def _move(self, sign: int, workload: Counted, holds: Sequence[Place | HeldView]) -> None:
         if workload.array is not None:
@@ -91,8 +84,8 @@ class Caps:
             return
         self._running[project] += sign
         self._user_running[project, user] += sign
-        of_devices = sum(holder.amount_milli for holder in holds if holder.spans)
-        self._user_milli[project, user] += sign * of_devices
+        amounts = ((holder.flavor, holder.amount_milli) for holder in holds)
+        self._user_holds[project, user] += sign * self._devices.of(amounts)
 
     def reached(self, pending: PendingView) -> Reason | None:
         """The cap that its least start would pass whatever flavor it gets, with the numbers; None
@@ -116,39 +109,30 @@ class Caps:
                 return because(
                     ReasonCode.CAP_REACHED, cap=cap.value, limit_count=limit, used_count=used
                 )
-        asked = sum(p.min_count * self._least_milli(p) for p in pending.pod_sets if p.gpu_count)
+        asked = self._devices.least(pending)
         return self._passed(pending, asked) or self.budgets.reached(pending)
 
     def lacks(self, *, pending: PendingView, option: Option) -> Reason | None:
         """The cap or budget that its least start would pass with the option; None when there is
         none. Who asks for memory holds more of one flavor than of another."""
-        if pending.project in self._of:
-            passed = self._passed(pending, sum(asked for _, asked in _of_devices(option)))
-            if passed is not None:
-                return passed
-        return self.budgets.lacks(pending=pending, option=option)
+        passed = self._passed(pending, self._devices.of(option.needs))
+        return passed or self.budgets.lacks(pending=pending, option=option)
 
-    def _passed(self, pending: PendingView, asked: int) -> Reason | None:
-        limit = self._of[pending.project].user_gpus_milli
-        used = self._user_milli[pending.project, pending.user]
-        if limit is None or not asked or used + asked <= limit:
+    def _passed(self, workload: Counted, asked: int) -> Reason | None:
+        """The cap on what its submitter holds, when so much more would pass it."""
+        caps = self._of.get(workload.project)
+        if caps is None or caps.user_gpus_milli is None or not asked:
+            return None
+        used = self._user_holds[workload.project, workload.user]
+        if used + asked <= caps.user_gpus_milli * PARTS:
             return None
         return because(
             ReasonCode.CAP_REACHED,
             cap=Cap.USER_GPUS.value,
-            asked_milli=asked,
-            limit_milli=limit,
-            used_milli=used,
+            asked_milli=-(-asked // PARTS),
+            limit_milli=caps.user_gpus_milli,
+            used_milli=-(-used // PARTS),
         )
-
-    def _least_milli(self, pod_set: PodSetView) -> int:
-        """What one pod of it gets of the flavor that it takes least of."""
-        asked_mib = pod_set.gpu_memory_mib
-        if asked_mib is None:
-            return amount_milli(pod_set=pod_set)
-        known = (self._flavors[id] for id in pod_set.flavors if id in self._flavors)
-        found = (portion_milli(gpu_memory_mib=asked_mib, flavor=flavor) for flavor in known)
-        return min((milli for milli in found if milli is not None), default=0)
 
     def narrow(self, *, pending: PendingView, option: Option, spare: dict[FlavorId, int]) -> None:
         """Leave in `spare` no more than its submitter may hold, and its budgets cover; for what
@@ -160,15 +144,6 @@ class Caps:
         caps = self._of.get(pending.project)
         if caps is None or caps.user_gpus_milli is None:
             return
-        needs = _of_devices(option)
-        more = caps.user_gpus_milli - self._user_milli[pending.project, pending.user]
-        more -= sum(asked for _, asked in needs)
-        for flavor, asked in needs:
-            spare[flavor] = min(spare[flavor], asked + more)
-            more -= spare[flavor] - asked
-
-
-def _of_devices(option: Option) -> list[tuple[FlavorId, int]]:
-    """What it needs of flavors that are devices."""
-    devices = {flavor.id for flavor in option.flavors if flavor.kind is not FlavorKind.CPU}
-    return [(flavor, asked) for flavor, asked in option.needs if flavor in devices]
+        held = self._user_holds[pending.project, pending.user]
+        most = caps.user_gpus_milli * PARTS - held
+        self._devices.narrow(needs=option.needs, most=most, spare=spare)

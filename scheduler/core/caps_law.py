@@ -1,21 +1,23 @@
 """What no plan may do to caps, and to work that may not start at all: a part of `invariants`."""
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from fractions import Fraction
 
-from scheduler.core.plan import Plan
+from scheduler.core.budgets_law import part
+from scheduler.core.plan import Place, Plan
 from scheduler.core.reasons import Cap
-from scheduler.core.snapshot import CapsView, FlavorKind, Snapshot
-from scheduler.core.units import NOBODY, ProjectId, UserId
+from scheduler.core.snapshot import CapsView, HeldView, Snapshot
+from scheduler.core.units import NOBODY, FlavorId, ProjectId, UserId
 
 
 def caps(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     """Nothing of a held queue starts, and what starts brings nothing beyond a cap."""
     yield from _arrays(snapshot, plan)
     pending = {p.id: p for p in snapshot.pending}
-    cores = {f.id for f in snapshot.flavors if f.kind is FlavorKind.CPU}
-    before: Counter[tuple[Cap, ProjectId, UserId]] = Counter()
-    more: Counter[tuple[Cap, ProjectId, UserId]] = Counter()
+    parts = {flavor.id: part(flavor) for flavor in snapshot.flavors}
+    before: dict[tuple[Cap, ProjectId, UserId], Fraction] = defaultdict(Fraction)
+    more: dict[tuple[Cap, ProjectId, UserId], Fraction] = defaultdict(Fraction)
     started = [(pending[a.workload], a.places) for a in plan.admits if a.workload in pending]
     for counts, holders in (
         (before, [(h, h.placements) for h in snapshot.holding]),
@@ -24,13 +26,11 @@ def caps(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
         for of, places in holders:
             counts[Cap.RUNNING, of.project, NOBODY] += 1
             counts[Cap.USER_RUNNING, of.project, of.user] += 1
-            milli = sum(place.amount_milli for place in places if place.flavor not in cores)
-            counts[Cap.USER_GPUS, of.project, of.user] += milli
+            counts[Cap.USER_GPUS, of.project, of.user] += _milli(parts, places)
     holding = {h.id: h for h in snapshot.holding}
     for grow in plan.grows:
         grown = holding[grow.workload]
-        milli = sum(place.amount_milli for place in grow.places if place.flavor not in cores)
-        more[Cap.USER_GPUS, grown.project, grown.user] += milli
+        more[Cap.USER_GPUS, grown.project, grown.user] += _milli(parts, grow.places)
     queues = {queue.project: queue for queue in snapshot.queues}
     for (cap, project, user), added in more.items():
         queue = queues.get(project)
@@ -47,6 +47,11 @@ def caps(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
         total = before[cap, project, user] + added
         if most is not None and total > most:
             yield f"project {project} passes {cap}: {total} of {most} for {user or 'all'}"
+
+
+def _milli(parts: Mapping[FlavorId, Fraction], held: Iterable[Place | HeldView]) -> Fraction:
+    """In thousandths of devices."""
+    return sum((each.amount_milli * parts[each.flavor] for each in held), Fraction(0))
 
 
 def _arrays(snapshot: Snapshot, plan: Plan) -> Iterator[str]:

@@ -10,7 +10,7 @@ that could reclaim it (`guarantees`). While anything of it is on its way back a 
 grow. What may not be preempted grows within what is its own (`firm`).
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heapreplace
@@ -30,7 +30,6 @@ from scheduler.core.quota import amount_milli
 from scheduler.core.request import Option, Request, Requests
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import (
-    FlavorKind,
     FlavorView,
     HeldView,
     HoldingView,
@@ -77,7 +76,7 @@ class Growth:
         self._requests = Requests(flavors=draft.flavors, book=draft.book, by_limit=by_limit)
         self._windows = admission.windows.copy()
         self._budgets = admission.caps.budgets.copy()
-        self._grown_milli: Counter[tuple[ProjectId, UserId]] = Counter()
+        self._grown: dict[tuple[ProjectId, UserId], Counter[FlavorId]] = defaultdict(Counter)
         self._full: set[tuple[object, ...]] = set()
         self._ahead: dict[tuple[ProjectId, FlavorId], int] = {}
         self._owed: dict[FlavorId, dict[ProjectId, int]] = {}
@@ -161,9 +160,9 @@ class Growth:
             for draft in admission.drafts
         ):
             return False
-        return flavor.kind is FlavorKind.CPU or admission.caps.may_grow(
-            workload=view, amount_milli=self._grown_milli[project, view.user] + amount
-        )
+        grown = self._grown[project, view.user]
+        amounts = (*grown.items(), (flavor.id, amount))
+        return admission.caps.may_hold(workload=view, amounts=amounts)
 
     def _is_owed(self, project: ProjectId, flavor: FlavorId, more: int) -> bool:
         """Whether somebody waits who could take so much more back from the project."""
@@ -296,7 +295,7 @@ class Growth:
             return None
         windows.started(pending=view, places=places)
         self._budgets.add(workload=of.held, holds=places)
-        self._grown_milli[view.project, view.user] += place.amount_milli if place.spans else 0
+        self._grown[view.project, view.user][flavor.id] += place.amount_milli
         self._shares.charge(
             project=view.project, flavor=flavor.id, amount_milli=place.amount_milli
         )

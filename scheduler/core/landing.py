@@ -102,8 +102,7 @@ def _may_start(caps: Caps, pending: PendingView, places: Sequence[Place]) -> boo
     """Whether caps and budgets let it start there."""
     amounts = [(place.flavor, place.amount_milli) for place in places]
     covered = caps.budgets.covers(workload=pending, amounts=amounts)
-    of_devices = sum(place.amount_milli for place in places if place.spans)
-    may_hold = caps.may_grow(workload=pending, amount_milli=of_devices)
+    may_hold = caps.may_hold(workload=pending, amounts=amounts)
     return covered and may_hold and caps.reached(pending) is None
 
 

@@ -194,8 +194,8 @@ _CAPS = {
         "{used} workloads of its submitter run in the project; at most {limit} may at once."
     ),
     Cap.USER_GPUS: (
-        "{asked} GPUs or slices asked; its submitter holds {used} in the project, and may hold"
-        " {limit} at once."
+        "{asked} GPUs asked; its submitter holds {used} in the project, and may hold {limit} at"
+        " once. Slices and shares count as parts of a GPU."
     ),
 }
 _COVERED = (

@@ -170,7 +170,8 @@ class PastView:
 class CapsView:
     """The most that runs at once, in workloads: of a project, of each user in it; None is no cap.
 
-    `user_gpus_milli` is in thousandths of devices or slices, of whatever flavors.
+    `user_gpus_milli` is in thousandths of devices, of whatever flavors; slices and shares count as
+    parts of one.
     """
 
     running: int | None = None

@@ -32,7 +32,8 @@ class Project(queues.Queue, Row):
 
     `queue_changed_by` is who moved its queue last, None when nobody did. Caps count workloads that
     hold capacity (`running`) or wait (`pending`), of the whole project or of each submitter in it;
-    `user_max_gpus_milli` is in thousandths of devices or slices, held by one submitter at once;
+    `user_max_gpus_milli` is in thousandths of devices, slices and shares being parts of one, held
+    by one submitter at once;
     `…_submits_a_minute` count workloads, an array as one.
     `min_run_time_s` is how long its work runs before it may be evicted; None takes its tenant's.
     What is idle for `idle_timeout_s` is freed, as `Tenant` says of it.

@@ -27,16 +27,16 @@ def _workloads(label: str, help_text: str = "") -> forms.IntegerField:
 
 
 class CapsForm(StrictForm):
-    """All caps of a project; an empty field is no cap. GPUs and slices are in whole units."""
+    """All caps of a project; an empty field is no cap. GPUs are in whole ones."""
 
     max_running = _workloads("Workloads that start or run")
     max_pending = _workloads("Workloads that wait", "More are refused when they are submitted.")
     user_max_running = _workloads("Workloads of one submitter that start or run")
     user_max_pending = _workloads("Workloads of one submitter that wait")
     user_max_gpus = forms.DecimalField(
-        label="GPUs or slices that one submitter holds", required=False, decimal_places=3,
+        label="GPUs that one submitter holds", required=False, decimal_places=3,
         min_value=Decimal("0.001"), max_value=Decimal(MAX_CAP) / 1000,
-        help_text="Of all flavors together: a slice counts as one, a share as its part.",
+        help_text="Of all flavors together; a slice or a share counts as its part of a GPU.",
     )  # fmt: skip
 
     max_submits_a_minute = _workloads(

@@ -122,7 +122,9 @@ class CapsIn(StrictSerializer):
     max_pending = _cap("Workloads that wait, asked when more are submitted.")
     user_max_running = _cap("Workloads of one submitter that start or run.")
     user_max_pending = _cap("Workloads of one submitter that wait.")
-    user_max_gpus_milli = _cap("Thousandths of devices or slices that one submitter holds.")
+    user_max_gpus_milli = _cap(
+        "Thousandths of devices that one submitter holds; slices and shares count as parts of one."
+    )
     max_submits_a_minute = _cap("Workloads submitted in a minute; an array counts as one.")
     user_max_submits_a_minute = _cap("The same of one submitter.")
 

@@ -147,7 +147,7 @@ def test_a_dry_run_says_why_it_would_wait_and_what_would_help(berth: Berth, cast
     Project.objects.filter(id=cast.detection.id).update(user_max_gpus_milli=8000)
     asked = ("submit", "-f", "-", "--project", "detection", "--dry-run")
     told = berth(*asked, text_in=JOB).output.splitlines()
-    assert told[0].startswith("would wait: 16 GPUs or slices asked;")
+    assert told[0].startswith("would wait: 16 GPUs asked;")
     assert (
         "  help  Start with at least 1 of its pods, not 2; more start with them if they fit."
         " It would start now." in told
@@ -161,7 +161,7 @@ def test_it_explains_what_waits(berth: Berth, cast: Cast) -> None:
     berth("submit", "-f", "-", "--project", "detection", text_in=JOB)
     row = Workload.objects.get()
     told = berth("explain", str(row.id)).output.splitlines()
-    assert told[0].startswith("would wait: 16 GPUs or slices asked;"), told
+    assert told[0].startswith("would wait: 16 GPUs asked;"), told
     assert [line.split()[0] for line in told if "may run one more" in line] == ["NO"]
     answer = json.loads(berth("explain", str(row.id), "-o", "json").output)
     assert answer["reason"]["text"] in told[0]

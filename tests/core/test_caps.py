@@ -5,14 +5,16 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
+from scheduler.core.budgets_law import part
 from scheduler.core.cycle import plan
 from scheduler.core.estimate import Basis, forecast
 from scheduler.core.invariants import violations
-from scheduler.core.plan import Hold
+from scheduler.core.plan import Hold, Place
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode, describe
 from scheduler.core.snapshot import (
     CapsView,
+    HeldView,
     HoldingView,
     PendingView,
     QueueView,
@@ -22,6 +24,7 @@ from scheduler.core.units import ProjectId, UserId
 from scheduler.core.whatif import would_start
 from tests.core.build import Quota, cpu_pods, decide, job, node, pods, queue, runs, snapshot
 from tests.core.fleets import snapshots
+from tests.core.rounds import carried_out
 
 ADA, BEN = UserId("ada"), UserId("ben")
 
@@ -111,7 +114,8 @@ class TestCapsOfUsers:
             "used_milli": 3000,
         }  # fmt: skip
         assert describe(made.hold("w2").reason) == (
-            "2 GPUs or slices asked; its submitter holds 3 in the project, and may hold 3 at once."
+            "2 GPUs asked; its submitter holds 3 in the project, and may hold 3 at once."
+            " Slices and shares count as parts of a GPU."
         )
 
     def test_a_smaller_one_behind_the_cap_starts(self) -> None:
@@ -133,6 +137,64 @@ class TestCapsOfUsers:
             nodes=nodes, queues=[replace(queue("a", h100=8, a30=8), caps=caps)], pending=[gang]
         )
         assert len(decide(at).places("w")) == 5
+
+    @pytest.mark.parametrize(
+        ("flavor", "started", "used_milli"), [("1g", 7, 1000), ("2g", 3, 858), ("3g", 2, 1000)]
+    )
+    def test_slices_count_as_the_parts_that_they_are(
+        self, flavor: str, started: int, used_milli: int
+    ) -> None:
+        """The larger part of compute and memory: 1/7, 2/7 and 1/2."""
+        made = decide(slices(*of_slices(flavor, 8), user_gpus_milli=1000))
+        assert len(made.started()) == started
+        assert made.numbers("w7")["used_milli"] == used_milli  # six sevenths are 857.1, told whole
+
+    def test_whole_devices_and_slices_come_under_one_cap(self) -> None:
+        whole = job("w", user=ADA, priority=9)
+        made = decide(slices(whole, *of_slices("1g", 8), user_gpus_milli=1143))
+        assert made.started() == ["w", "w0"]
+        assert made.numbers("w1") == {
+            "asked_milli": 143, "cap": "user_max_gpus_milli", "limit_milli": 1143,
+            "used_milli": 1143,
+        }  # fmt: skip
+
+    @pytest.mark.parametrize(("cap_milli", "started"), [(143, 1), (999, 6), (1000, 7)])
+    def test_a_gang_of_slices_starts_and_grows_up_to_the_cap(
+        self, cap_milli: int, started: int
+    ) -> None:
+        gang = job("w", "a", pods(8, least=1, flavors="1g"), user=ADA)
+        of = slices(gang, user_gpus_milli=cap_milli)
+        made = decide(of)
+        assert len(made.places("w")) == started
+        assert violations(of, made.plan) == ()
+
+    @pytest.mark.parametrize(("cap_milli", "grown"), [(571, 0), (572, 1), (1000, 4)])
+    def test_what_runs_on_slices_grows_up_to_the_cap(self, cap_milli: int, grown: int) -> None:
+        least = job("w", "a", pods(3, least=3, flavors="1g"), user=ADA)
+        before = slices(least, user_gpus_milli=cap_milli)
+        before, _ = carried_out(before, decide(before).plan)
+        (held,) = before.holding
+        wider = replace(held, pod_sets=(replace(held.pod_sets[0], count=8, min_count=3),))
+        of = replace(before, pending=(), holding=(wider,))
+        made = plan(of, Policy())
+        assert sum(len(grow.places) for grow in made.grows) == grown
+        assert violations(of, made) == ()
+
+
+def of_slices(flavor: str, count: int) -> list[PendingView]:
+    sets = (pods(flavors=flavor) for _ in range(count))
+    return [job(f"w{i}", "a", each, submitted_at=i, user=ADA) for i, each in enumerate(sets)]
+
+
+def slices(*pending: PendingView, user_gpus_milli: int) -> Snapshot:
+    """Four H100s that may be cut, all of them project a's, whose members have the cap."""
+    quotas = queue("a", h100=4, _1g=28, _2g=12, _3g=8)
+    capped = replace(quotas, caps=CapsView(user_gpus_milli=user_gpus_milli))
+    return snapshot(
+        nodes=[node("n1", gpus=2), node("n2", gpus=4, dynamic=True)],
+        queues=[capped],
+        pending=pending,
+    )
 
 
 def test_a_capped_head_keeps_no_quota_from_those_behind_it() -> None:
@@ -238,12 +300,13 @@ def test_a_cap_is_told_as_reached_only_where_it_is(of: Snapshot) -> None:
         waits = [p for p in ours if made.waits(p.id)]
         if told["cap"] == "user_max_gpus_milli":
             used, limit, asked = (int(told[f"{n}_milli"]) for n in ("used", "limit", "asked"))
-            most = sum(p.amount_milli for h in mine for p in h.placements if p.spans)
-            started = [w.id for w in ours if w.id in made.admits]
-            most += sum(p.amount_milli for id in started for p in made.places(id) if p.spans)
-            most += sum(s.min_count * s.gpu_count * s.gpu_milli for w in waits for s in w.pod_sets)
+            parts = {flavor.id: part(flavor) for flavor in of.flavors}
+            got: list[Place | HeldView] = [p for held in mine for p in held.placements]
+            got += (p for w in ours if w.id in made.admits for p in made.places(w.id))
+            asks = [s.min_count * s.gpu_count * s.gpu_milli for w in waits for s in w.pod_sets]
+            most = sum(asks) + sum(each.amount_milli * parts[each.flavor] for each in got)
             assert limit == caps.user_gpus_milli
-            assert limit - asked < used <= most
+            assert limit - asked < used < most + 1
         else:
             limit, used = int(told["limit_count"]), int(told["used_count"])
             count = len(mine) + sum(1 for p in ours if p.id in made.admits) + len(waits)
