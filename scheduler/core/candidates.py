@@ -75,8 +75,8 @@ class Candidates:
         self._of_project: dict[ProjectId, _Line] = {}
         self._of_flavor: dict[FlavorId, dict[ProjectId, _Line]] = {}
         self._on_node: dict[NodeId, _Line] = {}
-        self._own: dict[tuple[ProjectId, int], tuple[Held, ...]] = {}
-        self._own_amounts: dict[tuple[ProjectId, int], Mapping[FlavorId, int]] = {}
+        self._own: dict[ProjectId, dict[int, tuple[Held, ...]]] = {}
+        self._own_amounts: dict[ProjectId, dict[int, Mapping[FlavorId, int]]] = {}
         self._givers: dict[Ledger, tuple[Sequence[int], _Givers]] = {}
         for each in snapshot.holding:
             self._add(each)
@@ -90,7 +90,7 @@ class Candidates:
         """Be those of the next snapshot: these objects are not in it any more, and these are new.
         Nobody has been taken yet."""
         self._at, self._gone, self._givers = at, set(), {}
-        self._forget_own()
+        self._own, self._own_amounts = {}, {}
         anew, self._anew = self._anew, {}
         for each in gone:
             self._remove(each.id)
@@ -156,16 +156,16 @@ class Candidates:
     def forget(self, held: Held) -> None:
         """It is being evicted: not there for anyone else."""
         self._gone.add(held.id)
-        self._forget_own()
+        self._own.pop(held.holding.project, None)
+        self._own_amounts.pop(held.holding.project, None)
 
     def own(self, *, pending: PendingView) -> Sequence[Held]:
         """The project's own work of lower priority."""
-        key = pending.project, pending.priority
-        found = self._own.get(key)
-        if found is None:
+        known, priority = self._own.setdefault(pending.project, {}), pending.priority
+        if priority not in known:
             listed = self._in_order(self._of_project.get(pending.project))
-            found = self._own[key] = tuple(self._lower(listed, pending))
-        return found
+            known[priority] = tuple(self._lower(listed, pending))
+        return known[priority]
 
     def any_own(self, *, pending: PendingView) -> Iterator[Held]:
         """As `own`, in any order: for who does not ask how harmful they are."""
@@ -177,15 +177,10 @@ class Candidates:
 
     def own_amounts(self, *, pending: PendingView) -> Mapping[FlavorId, int]:
         """What that gives back, thousandths by flavor. Asked while nobody is gone for a trial."""
-        key = pending.project, pending.priority
-        found = self._own_amounts.get(key)
-        if found is None:
-            found = self._own_amounts[key] = in_sum(self.any_own(pending=pending))
-        return found
-
-    def _forget_own(self) -> None:
-        self._own.clear()
-        self._own_amounts.clear()
+        known, priority = self._own_amounts.setdefault(pending.project, {}), pending.priority
+        if priority not in known:
+            known[priority] = in_sum(self.any_own(pending=pending))
+        return known[priority]
 
     def exist(self, *, pending: PendingView, option: Option, book: Book, guarantor: int) -> bool:
         """Whether anyone may be evicted, by the rules alone."""

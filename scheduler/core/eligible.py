@@ -5,11 +5,11 @@ from copy import copy
 from heapq import merge
 from operator import attrgetter
 
+from scheduler.core import guarantees
 from scheduler.core.candidates import ORDER, Candidates
 from scheduler.core.cohorts import FLEET
 from scheduler.core.draft import Draft
 from scheduler.core.floors import Floor
-from scheduler.core.guarantees import guarantor
 from scheduler.core.quota import Book
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.request import Option
@@ -33,8 +33,8 @@ class Eligible:
         book: Book,
         guarantor: int,
     ) -> None:
-        """Of a workload without a guarantor, FLEET, nobody is reclaimed from. `book` is the usage
-        now."""
+        """Of a workload without a guarantor, FLEET, nobody is reclaimed from, nor of one that has
+        none in `soon`: what is guaranteed may be promised to another. `book` is the usage now."""
         self._candidates = candidates
         self._pending = pending
         self._book, self._now = soon.book, book
@@ -46,6 +46,9 @@ class Eligible:
         self._spared = frozenset[UnitId]()
         self._victims: dict[Held, Victim] = {}
         self._on_node: dict[NodeId, list[Victim]] = {}
+        own, project = candidates.own_amounts(pending=pending), pending.project
+        later = guarantees.guarantor(soon.book, project=project, needs=option.needs, gives_way=own)
+        guarantor = min(guarantor, later)
         for flavor in self._asked if guarantor != FLEET else ():
             for project, above, members in candidates.borrowers(
                 to=pending.project, flavor=flavor, book=soon.book, guarantor=guarantor
@@ -142,9 +145,11 @@ class Eligible:
         flavors, project = set(flavors), self._pending.project
         asked = [(flavor, amount) for flavor, amount in self._needs if flavor in flavors]
         charged = [(flavor, 0) for flavor, _ in asked]
-        if guarantor(self._book, project=project, needs=charged, below=below) == FLEET:
+        if guarantees.guarantor(self._book, project=project, needs=charged, below=below) == FLEET:
             return False
-        now = guarantor(self._now, project=project, needs=asked, gives_way=own, below=below)
+        now = guarantees.guarantor(
+            self._now, project=project, needs=asked, gives_way=own, below=below
+        )
         return now != FLEET
 
     def sparing(self, units: Iterable[UnitId]) -> "Eligible":

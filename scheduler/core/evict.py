@@ -14,7 +14,6 @@ from scheduler.core.cheapest import Cheapest
 from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
 from scheduler.core.eligible import Eligible
-from scheduler.core.enough import are_enough
 from scheduler.core.floors import Floor
 from scheduler.core.layouts import Layout
 from scheduler.core.place import place_gang
@@ -77,8 +76,6 @@ class Search:
 
         Pods first, each where that costs least; then quota; then let go of whom it can.
         """
-        if not self._is_enough():
-            return None
         mark = self._soon.checkpoint()
         for _ in range(_TRIES):
             places = self._place(evicting=self._eligible is not None)
@@ -92,15 +89,6 @@ class Search:
                 return None
             self._eligible, self._cheapest = self._eligible.sparing(wronged), None
         return None
-
-    def _is_enough(self) -> bool:
-        """Whether all that is free, and all who may go, would do: a quick no."""
-        return are_enough(
-            soon=self._soon,
-            option=self._option,
-            cluster=self._cluster,
-            evictable=self._eligible.everyone if self._eligible else tuple,
-        )
 
     def _wronged(self, wait: Wait) -> list[UnitId]:
         """Who would have had to stay, of its victims and of those before, as all are gone now."""

@@ -3,7 +3,7 @@
 Kept from one plan to the next and changed by what has changed, so that no plan walks over all.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from scheduler.core.elastic import gives_back, surplus
 from scheduler.core.snapshot import HoldingView
@@ -18,8 +18,7 @@ class Holders:
         self._elastic: dict[WorkloadId, HoldingView] = {}
         self._moving: dict[WorkloadId, HoldingView] = {}
         self._arrays: dict[WorkloadId, HoldingView] = {}
-        self._evictable: dict[tuple[ProjectId, FlavorId], int] = {}
-        self._priorities: dict[ProjectId, dict[int, int]] = {}
+        self._evictable: dict[tuple[ProjectId, FlavorId, int], int] = {}
         self.follow(gone=(), come=holding)
 
     def follow(self, *, gone: Iterable[HoldingView], come: Iterable[HoldingView]) -> None:
@@ -60,29 +59,22 @@ class Holders:
         return self._arrays.values()
 
     @property
-    def evictable(self) -> Collection[tuple[ProjectId, FlavorId]]:
-        """Who has work of which flavor that may be evicted some day, or pods of it."""
-        return self._evictable.keys()
-
-    @property
-    def lowest(self) -> dict[ProjectId, int]:
-        """By project: the lowest priority of such work."""
-        return {project: min(found) for project, found in self._priorities.items()}
+    def evictable(self) -> Mapping[tuple[ProjectId, FlavorId, int], int]:
+        """By project, flavor and priority: how many devices work holds that may be evicted some
+        day, or pods of it, counting a pod without devices as one."""
+        return self._evictable
 
     def _count(self, held: HoldingView, sign: int) -> None:
         pods = held.placements if held.preemptible else surplus(held)
         if held.releasing or not (held.preemptible or pods):
             return
-        priorities = self._priorities.setdefault(held.project, {})
-        _add(priorities, held.priority, sign)
-        if not priorities:
-            del self._priorities[held.project]
         for placement in pods:
-            _add(self._evictable, (held.project, placement.flavor), sign)
+            devices = len(placement.spans) or 1
+            _add(self._evictable, (held.project, placement.flavor, held.priority), sign * devices)
 
 
-def _add[K](counts: dict[K, int], key: K, sign: int) -> None:
-    count = counts.get(key, 0) + sign
+def _add[K](counts: dict[K, int], key: K, more: int) -> None:
+    count = counts.get(key, 0) + more
     if count:
         counts[key] = count
     else:

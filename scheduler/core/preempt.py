@@ -18,6 +18,7 @@ from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
 from scheduler.core.elastic import keeping, staying
 from scheduler.core.eligible import Eligible
+from scheduler.core.enough import are_enough
 from scheduler.core.evict import Search, Wait
 from scheduler.core.firm import await_own
 from scheduler.core.floors import Floor
@@ -28,8 +29,8 @@ from scheduler.core.plan import Place
 from scheduler.core.policy import Policy
 from scheduler.core.quota import Book
 from scheduler.core.request import Option, Request
-from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot
-from scheduler.core.space import free_within_milli
+from scheduler.core.snapshot import FlavorView, HeldView, HoldingView, PendingView, Snapshot
+from scheduler.core.space import free_milli, free_within_milli
 from scheduler.core.units import ClusterId, NodeId, ProjectId
 from scheduler.core.victims import ALL, UnitId, cost_of
 
@@ -42,6 +43,9 @@ MOST_SEARCHES = 256
 """Searches for victims in one plan; the rest waits for the next one."""
 MOST_SEARCHES_EACH = 32
 """The same for one project."""
+MOST_IN_VAIN = 16
+"""Searches that fail before it pays to make a draft without all who may be evicted: with it those
+are known who never fit."""
 
 
 class Evictions:
@@ -68,7 +72,7 @@ class Evictions:
         self._in_vain: dict[tuple[ProjectId, int, Option, int], int] = {}
         self._possible: dict[Option, frozenset[NodeId]] = {}
         self._searches: Counter[ProjectId] = Counter()
-        self._searched = 0
+        self._searched = self._failed = 0
         self.promised: list[tuple[ProjectId, Place]] = []
 
     @property
@@ -80,6 +84,14 @@ class Evictions:
                 holding = _left(holding, staying)
             self._soon = self._draft("soon", holding)
         return self._soon
+
+    def free_soon_milli(self, *, cluster: ClusterId, flavor: FlavorView) -> int | None:
+        """What is free in `soon` in sum; None while nobody has asked for that."""
+        return (
+            None
+            if self._soon is None
+            else free_milli(draft=self._soon, cluster=cluster, flavor=flavor)
+        )
 
     @property
     def idle(self) -> bool:
@@ -149,21 +161,23 @@ class Evictions:
                 )
             if not self._quota_could_do(pending, option, eligible):
                 continue
-            if self._bare is not None and not self._room_could_do(pending, request, option):
-                self._hopeless.add(option)
+            clusters = self._could_do(request, option, eligible)
+            if not clusters:  # and so no room in what leaves, whoever asks
+                self._stuck[option] = self.preemptors
                 continue
             if self._searched_enough(pending.project):
                 return None
             self._searches[pending.project] += 1
             self._searched += 1
-            wait = self._search(pending, request, option, eligible)
+            wait = self._search(pending, request, option, clusters, eligible)
             if wait is not None:
                 self._promise(pending, wait)
                 await_own(self.soon.book, pending=pending, option=option)
                 return wait
             if eligible is None:
                 self._stuck[option] = self.preemptors
-            if self._bare is None and not self._room_could_do(pending, request, option):
+            self._failed += 1
+            if self._failed > MOST_IN_VAIN and not self._room_could_do(pending, request, option):
                 self._hopeless.add(option)
         return None
 
@@ -179,7 +193,9 @@ class Evictions:
         return self._searched >= MOST_SEARCHES
 
     def _searched_enough(self, project: ProjectId) -> bool:
-        """A search may look at all of a fleet, and a project may ask for thousands of sizes."""
+        """A search may look at all of a fleet, and a project may ask for thousands of sizes. What
+        a quick no spares is not counted: else those who are first in every plan and never fit
+        would keep all others from it for ever."""
         return self._spent or self._searches[project] >= MOST_SEARCHES_EACH
 
     def _may_come_free(self, option: Option) -> bool:
@@ -187,13 +203,17 @@ class Evictions:
         return self._leaving and self._stuck.get(option) != self.preemptors
 
     def _search(
-        self, pending: PendingView, request: Request, option: Option, eligible: Eligible | None
+        self,
+        pending: PendingView,
+        request: Request,
+        option: Option,
+        clusters: Sequence[ClusterId],
+        eligible: Eligible | None,
     ) -> Wait | None:
-        """Try each cluster, then take the best; with one cluster, take it at once.
+        """Try each of the clusters, then take the best; with one, take it at once.
 
         For what has to be in domains, room is made in the best of those tried.
         """
-        clusters = clusters_for(draft=self.soon, request=request, option=option)
         where: list[tuple[ClusterId, Layout | None]] = [(cluster, None) for cluster in clusters]
         if eligible is not None:
             for cluster in clusters:
@@ -317,11 +337,22 @@ class Evictions:
                 available += victim.amounts[flavor]
         return True
 
-    def _room_could_do(self, pending: PendingView, request: Request, option: Option) -> bool:
-        """Whether it fits if everything that may be evicted goes: a quick no.
+    def _could_do(
+        self, request: Request, option: Option, eligible: Eligible | None
+    ) -> list[ClusterId]:
+        """The clusters that would have devices enough if all victims went: a quick no."""
+        evictable = eligible.everyone if eligible is not None else tuple
+        return [
+            cluster
+            for cluster in clusters_for(draft=self.soon, request=request, option=option)
+            if are_enough(soon=self.soon, option=option, cluster=cluster, evictable=evictable)
+        ]
 
-        Asked only once a search has failed: until then that draft is not made. Where it fits once,
-        it does until any of those nodes is taken.
+    def _room_could_do(self, pending: PendingView, request: Request, option: Option) -> bool:
+        """Whether it fits if everything that may be evicted goes.
+
+        Asked for all who come later with the same. Where it fits once, it does until any of those
+        nodes is taken.
         """
         if option in self._possible:
             return True

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from scheduler.core import evict
+from scheduler.core import preempt
 from scheduler.core.cycle import plan
 from scheduler.core.draft import Draft
 from scheduler.core.enough import are_enough
@@ -64,5 +64,5 @@ def test_the_plan_is_the_one_in_which_every_search_is_begun(
 ) -> None:
     made = plan(of, Policy())
     with monkeypatch.context() as patched:
-        patched.setattr(evict, "are_enough", lambda **_: True)
+        patched.setattr(preempt, "are_enough", lambda **_: True)
         assert plan(of, Policy()) == made

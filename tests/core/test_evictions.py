@@ -5,6 +5,7 @@ from itertools import count
 
 import pytest
 
+from scheduler.core import preempt
 from scheduler.core.cycle import plan
 from scheduler.core.draft import Draft
 from scheduler.core.plan import Place
@@ -91,6 +92,10 @@ def test_who_was_not_helped_is_stuck_until_somebody_is_evicted() -> None:
 
 class TestWhomNothingCanHelp:
     """Room for two on one node would need what never goes."""
+
+    @pytest.fixture(autouse=True)
+    def at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(preempt, "MOST_IN_VAIN", 0)
 
     def made(self) -> Asking:
         holding = [
@@ -252,12 +257,28 @@ def test_a_plan_counts(policy: Policy) -> None:
 def test_in_vain_it_searches_so_often_and_no_more(
     projects: int, times: int, asks: str, expected: list[str] | None
 ) -> None:
+    """Two GPUs come free, on two nodes."""
     names = [f"p{i}" for i in range(projects)]
-    holding = [runs("gone", "b", "n1/0", releasing=True), runs("low", "b", "n1/1")]
-    of = snapshot(nodes=[node("n1", gpus=2)], queues=queues("b", "other", *names), holding=holding)
-    made = Asking(of)
+    gone = [runs(f"gone{i}", "b", f"n{i}/0", releasing=True) for i in range(2)]
+    nodes = [node(f"n{i}", gpus=1) for i in range(2)]
+    made = Asking(snapshot(nodes=nodes, queues=queues("b", "other", *names), holding=gone))
     sizes = count(1)
     for name in names:
         for _ in range(times):
             assert made.find(job("w", name, pods(gpus=2, cores=next(sizes) / 1000))) is None
     assert made.find(job("last", asks)) == expected
+
+
+def test_what_a_quick_no_spares_is_no_search() -> None:
+    """Of so many, none could have devices enough whoever went; behind them is one that could."""
+    names = [f"p{i}" for i in range(MOST_SEARCHES // 16 + 1)]
+    holding = [runs(f"of-{name}", name, f"n1/{nth}") for nth, name in enumerate(names)]
+    holding.append(runs("low", "last", f"n1/{len(names)}"))
+    nodes = [node("n1", gpus=len(holding))]
+    made = Asking(snapshot(nodes=nodes, queues=queues("last", *names), holding=holding))
+    sizes = count(1)
+    for name in names:
+        for _ in range(16):
+            sized = pods(gpus=2, cores=next(sizes) / 1000)
+            assert made.find(job("w", name, sized, priority=1)) is None
+    assert made.find(job("w", "last", priority=1)) == ["low"]

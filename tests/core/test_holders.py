@@ -21,7 +21,7 @@ def told(holders: Holders) -> list[object]:
         return sorted(held.id for held in some)
 
     few = [ids(holders.giving), ids(holders.elastic), ids(holders.moving)]
-    return [*few, set(holders.evictable), holders.lowest]
+    return [*few, dict(holders.evictable)]
 
 
 @settings(deadline=None)
@@ -46,20 +46,18 @@ def test_who_may_give_up_pods_alone_counts_for_those() -> None:
     held = runs("w", "a", "n1/0", "n1/1", "n1/2", preemptible=False, priority=5, of=of)
     holders = Holders([held])
     assert [each.id for each in holders.elastic] == ["w"]
-    assert set(holders.evictable) == {("a", "h100")}
-    assert holders.lowest == {"a": 5}
+    assert holders.evictable == {("a", "h100", 5): 2}
     holders.follow(gone=[held], come=())
     assert not holders.evictable
-    assert not holders.lowest
     assert not holders.elastic
 
 
-def test_the_lowest_priority_is_that_of_those_left() -> None:
-    low, high = runs("low", "a", "n1/0"), runs("high", "a", "n1/1", priority=7)
-    holders = Holders([low, high])
-    assert holders.lowest == {"a": 0}
+def test_devices_are_counted_by_priority_and_pods_without_any_as_one() -> None:
+    low, high = runs("low", "a", "n1/0", "n1/1"), runs("high", "a", "n1/2", priority=7)
+    holders = Holders([low, high, runs("cores", "a", "n1", flavor="cpu")])
+    assert holders.evictable == {("a", "h100", 0): 2, ("a", "h100", 7): 1, ("a", "cpu", 0): 1}
     holders.follow(gone=[low], come=())
-    assert holders.lowest == {"a": 7}
+    assert holders.evictable == {("a", "h100", 7): 1, ("a", "cpu", 0): 1}
 
 
 def test_what_is_asked_for_follows_what_comes_and_goes() -> None:

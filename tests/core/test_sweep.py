@@ -1,5 +1,6 @@
 """A plan with the sweep is the plan without it, to the last number of the last reason."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -13,7 +14,14 @@ from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import Reason
 from scheduler.core.request import Request
-from scheduler.core.snapshot import NodeView, PendingView, Placing, PodSetView, Snapshot
+from scheduler.core.snapshot import (
+    HoldingView,
+    NodeView,
+    PendingView,
+    Placing,
+    PodSetView,
+    Snapshot,
+)
 from scheduler.core.sweep import running
 from scheduler.core.sweep.sweep import Sweep
 from scheduler.core.sweep.tree import MOST
@@ -143,6 +151,49 @@ def test_neither_is_work_without_devices_that_nodes_have_cores_for(
     assert by_hand(of, monkeypatch) == ["huge"]
 
 
+def helped(*pending: PendingView, holding: Sequence[HoldingView]) -> Snapshot:
+    """On a node that is full. First comes `x`, which asks what is free once all that leaves has
+    left, so that it is known for those after it; it evicts `low`, of its own project."""
+    low, first = runs("low", "first", "n1/0"), job("x", "first", priority=9)
+    projects = sorted({of.project for of in pending} | {of.project for of in holding})
+    quotas = [queue(name, h100=Quota(0, None) if name == "lent" else 2) for name in projects]
+    return snapshot(
+        nodes=[node("n1", gpus=1 + sum(len(of.placements) for of in holding))],
+        queues=[queue("first", h100=1), *quotas],
+        holding=[low, *holding],
+        pending=[first, *pending],
+    )
+
+
+def test_whom_too_few_could_go_for_is_not_handed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"p{i}" for i in range(4)]
+    holding = [runs(f"of-{name}", name, f"n1/{1 + nth}") for nth, name in enumerate(names)]
+    pending = [job(f"w{i}", of, pods(gpus=2), priority=1) for i, of in enumerate(names)]
+    of = helped(*pending, holding=holding)
+    assert by_hand(of, monkeypatch) == ["x"]
+    assert [preempt.victim for preempt in agree(of).preempts] == ["low"]
+
+
+@pytest.mark.parametrize(("least", "victims"), [(0, ["of-a", "low"]), (1, ["low"])])
+def test_own_work_of_lower_priority_counts(
+    least: int, victims: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = runs("of-a", "a", "n1/1", "n1/2", priority=least)
+    of = helped(job("w", "a", pods(gpus=2), priority=1), holding=[held])
+    assert by_hand(of, monkeypatch) == ["x", "w"][: len(victims)]
+    assert sorted(preempt.victim for preempt in agree(of).preempts) == sorted(victims)
+
+
+def test_own_work_that_gives_way_may_bring_it_within_a_guarantee(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By itself it is too little room."""
+    holding = [runs("own", "a", "n1/1"), runs("lent", "lent", "n1/2")]
+    of = helped(job("w", "a", pods(gpus=2), priority=1), holding=holding)
+    assert by_hand(of, monkeypatch) == ["x", "w"]
+    assert sorted(p.victim for p in agree(of).preempts) == ["lent", "low", "own"]
+
+
 @pytest.mark.parametrize(
     ("asks", "found"), [(2, ["w"]), (3, [])], ids=["the quota will do", "it will not"]
 )
@@ -217,6 +268,7 @@ def test_compiled_code_on_disk_is_made_anew_when_its_parts_change() -> None:
     here = Path(running.__file__).parent
     parts = [
         here / "charging.py",
+        here / "evicting.py",
         here / "placing.py",
         here / "starting.py",
         here / "state.py",

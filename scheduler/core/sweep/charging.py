@@ -5,11 +5,9 @@ from scheduler.core.sweep.state import (
     ACCEPTED,
     ANY,
     AWAITED,
-    CAN_EVICT,
     CAPACITY,
     CEILING,
     CHARGED,
-    COMING,
     CORES,
     DEPTH,
     DRAWN,
@@ -21,7 +19,6 @@ from scheduler.core.sweep.state import (
     KEPT,
     LASTING,
     LIMIT,
-    LOWEST,
     MEMBER,
     MODEL,
     NEEDS,
@@ -41,7 +38,6 @@ from scheduler.core.sweep.state import (
     SETS,
     SETS_BEYOND,
     SPARE,
-    STUCK,
     UNKNOWN,
     UNLIMITED,
     USED,
@@ -58,7 +54,7 @@ from scheduler.core.units import ONE_MILLI
 
 
 @compiled
-def _available(t: Tree, ledger: int, flavor: int, member: int) -> int:
+def available(t: Tree, ledger: int, flavor: int, member: int) -> int:
     """As `quota.Ledger.available`, from the root downwards."""
     depth, at = 0, member
     while t.members[at, PARENT] >= 0:
@@ -96,8 +92,8 @@ def spare(f: Flavors, t: Tree, w: Work, log: Log, option: int, member: int) -> b
 @compiled
 def _left(t: Tree, log: Log, flavor: int, member: int) -> int:
     """As `Admission.available`, of a member with quota."""
-    available = _available(t, USED, flavor, member)
-    return min(available, _promised(t, flavor, member)) if log.counts[PROMISES] else available
+    now = available(t, USED, flavor, member)
+    return min(now, promised(t, flavor, member)) if log.counts[PROMISES] else now
 
 
 @compiled
@@ -124,9 +120,9 @@ def _is_like(t: Tree, log: Log, flavor: int, asked: int, a: int, b: int) -> bool
 
 
 @compiled
-def _promised(t: Tree, flavor: int, member: int) -> int:
+def promised(t: Tree, flavor: int, member: int) -> int:
     """What is left once all that leaves is back, and what is promised is taken."""
-    return int(min(_available(t, PROMISED, flavor, member), _not_awaited(t, flavor, member)))
+    return int(min(available(t, PROMISED, flavor, member), _not_awaited(t, flavor, member)))
 
 
 @compiled
@@ -153,7 +149,7 @@ def _room(t: Tree, used: int, stays: int, most: int, flavor: int, member: int, a
 
 
 @compiled
-def _nearest(t: Tree, w: Work, used: int, stays: int, most: int, option: int, member: int) -> int:
+def nearest(t: Tree, w: Work, used: int, stays: int, most: int, option: int, member: int) -> int:
     """The nearest that has room of all that is asked for, from the member up to below the fleet;
     0 when there is none."""
     at = member
@@ -175,7 +171,7 @@ def firm_spare(t: Tree, f: Flavors, w: Work, log: Log, option: int, member: int)
     """As `firm.narrowed`, of what `spare` has set."""
     for draft in range(1 + log.counts[PROMISES]):
         drawn = PROMISED_DRAWN if draft else DRAWN
-        at = _nearest(t, w, drawn, NOMINAL, NOMINAL, option, member)
+        at = nearest(t, w, drawn, NOMINAL, NOMINAL, option, member)
         if not at:
             return False
         for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
@@ -205,7 +201,7 @@ def guarantor(
     for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
         if q.ahead[project, f.flavors[w.needs[need, 0], MODEL]] > priority:
             return 0
-    return _nearest(t, w, LASTING, KEPT, CAPACITY, option, q.projects[project, MEMBER])
+    return nearest(t, w, LASTING, KEPT, CAPACITY, option, q.projects[project, MEMBER])
 
 
 @compiled
@@ -266,79 +262,6 @@ def share(f: Flavors, t: Tree, member: int) -> int:
         return 0
     weight = t.members[member, WEIGHT]
     return int(most // weight) if weight > 0 else WITHOUT_WEIGHT
-
-
-@compiled
-def may_evict(
-    f: Flavors, t: Tree, q: Queues, w: Work, log: Log, request: int, project: int, priority: int,
-    tier: int,
-) -> bool:  # fmt: skip
-    """Whether evictions, or what is on its way back, might help: then it is decided by hand."""
-    if not (log.counts[CAN_EVICT] or log.counts[COMING]):
-        return False
-    for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
-        by = guarantor(f, t, q, w, option, project, priority)
-        if not is_of_tier(t, q, project, by, tier):
-            continue
-        coming = log.counts[COMING] and not w.options[option, STUCK]
-        if coming and _quota_will_do(t, w, log, option, q.projects[project, MEMBER]):
-            return True
-        if log.counts[CAN_EVICT]:
-            if q.projects[project, LOWEST] < priority:
-                return True
-            if by and _borrowers(f, t, q, w, option, project, by):
-                return True
-    return False
-
-
-@compiled
-def _quota_will_do(t: Tree, w: Work, log: Log, option: int, member: int) -> bool:
-    """As `preempt` asks who evicts nobody: of the quota once all that leaves is back, and what is
-    promised is taken."""
-    for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
-        flavor, asked = w.needs[need, 0], w.needs[need, 1]
-        if not t.ledgers[QUOTED, flavor, member]:
-            return False
-        if log.counts[PROMISES]:
-            available = _promised(t, flavor, member)
-        else:
-            available = _available(t, LASTING, flavor, member)
-        if available < asked:
-            return False
-    return True
-
-
-@compiled
-def _borrowers(
-    f: Flavors, t: Tree, q: Queues, w: Work, option: int, project: int, by: int
-) -> bool:
-    """As `Candidates.borrowers`: whether there are any."""
-    for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
-        flavor = w.needs[need, 0]
-        if not w.needs[need, 1]:
-            continue
-        for n in range(f.holders.shape[1]):
-            other = f.holders[flavor, n]
-            if other < 0:
-                break
-            if other != project and _gives(t, flavor, q.projects[other, MEMBER], by):
-                return True
-    return False
-
-
-@compiled
-def _gives(t: Tree, flavor: int, member: int, by: int) -> bool:
-    """Whether the member and those above it are over, up to the nearest that is above both; and
-    that one is above whom the guarantee is from. A parent has a lower number than its children."""
-    above = t.members[by, PARENT]
-    while above != member:
-        if above > member:
-            above = t.members[above, PARENT]
-        elif t.ledgers[USED, flavor, member] > t.ledgers[CAPACITY, flavor, member]:
-            member = t.members[member, PARENT]
-        else:
-            return False
-    return True
 
 
 @compiled

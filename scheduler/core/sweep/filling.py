@@ -91,6 +91,7 @@ def fill(
         holders=holders,
         models=1 + int(of_flavors.flavors[:, s.MODEL].max()),
         rows=rows,
+        models_of=of_flavors.flavors[:, s.MODEL],
         parts=draft.book.parts,
     )
     made = State(
@@ -200,6 +201,7 @@ def _flavors(
         np.full((len(flavors), s.MASKS, s.CUT_COLUMNS), -1, np.int64),
         np.full((len(flavors), clusters), -1, np.int64),
         np.zeros((0, 0), np.int64),
+        np.full((len(flavors), clusters), s.UNLIMITED, np.int64),
     )
     for row, flavor in enumerate(flavors):
         kind = KINDS.get(flavor.kind, s.CORES)

@@ -33,10 +33,11 @@ def queues(
     holders: Holders,
     models: int,
     rows: Mapping[FlavorId, int],
+    models_of: Ints,
     parts: Parts,
 ) -> Waiting:
     """`levels` are those of the backlog's projects. `decided`: rows of it that are in no queue.
-    `models`: columns of `ahead`. `rows`: those of flavors."""
+    `models`: columns of `ahead`. `rows`: those of flavors, `models_of` the model of each."""
     projects = list(backlog.projects)
     workloads, queue = backlog.workloads.copy(), backlog.queue
     of_projects = np.zeros((len(projects), s.PROJECT_COLUMNS), np.int64)
@@ -56,7 +57,7 @@ def queues(
     of_projects[:, s.BY_HAND] = [
         project in capped or project not in cohorts.number for project in projects
     ]
-    of_projects[:, s.LOWEST] = MOST_PRIORITY
+    evictable = _evictable(holders, backlog.projects, of_projects, rows, models_of)
     of_projects, of_flavors = _holders(
         holders, cohorts, backlog.projects, of_projects, rows, parts
     )
@@ -72,8 +73,31 @@ def queues(
         left=np.zeros(len(queue), np.int64),
         classes=backlog.table.copy(),
         shut=np.zeros(len(backlog.classes), np.int64),
+        evictable=evictable,
     )
     return Waiting(made, of_flavors)
+
+
+def _evictable(
+    holders: Holders,
+    row: Mapping[ProjectId, int],
+    projects: Ints,
+    rows: Mapping[FlavorId, int],
+    models_of: Ints,
+) -> Ints:
+    """`Queues.evictable`, of projects that wait, each told its range."""
+    found = [
+        (row[project], rows[flavor], min(priority, MOST_PRIORITY), count)
+        for (project, flavor, priority), count in holders.evictable.items()
+        if project in row and flavor in rows
+    ]
+    table = np.array(found, np.int64).reshape(len(found), 4)
+    table = table[np.argsort(table[:, 0], kind="stable")]
+    sizes = np.bincount(table[:, 0], minlength=len(projects))
+    beyond = projects[:, s.EVICTABLE_BEYOND] = np.cumsum(sizes)
+    projects[:, s.EVICTABLE] = beyond - sizes
+    table[:, 1] = models_of[table[:, 1]]
+    return np.ascontiguousarray(table[:, 1:])
 
 
 def _holders(
@@ -86,18 +110,15 @@ def _holders(
 ) -> tuple[Ints, Ints]:
     """`projects` with those added that have work to evict, or pods of it, and none that waits; who
     they are."""
-    lowest = holders.lowest
     holding: dict[FlavorId, set[ProjectId]] = {}
-    for project, flavor in holders.evictable:
+    for project, flavor in {of[:2] for of in holders.evictable}:
         for of, _ in parts.charges(project=project, flavor=flavor, amount_milli=0):
             holding.setdefault(of, set()).add(project)
-    others = sorted(p for p in lowest if p not in row and p in cohorts.number)
+    found = {project for project, *_ in holders.evictable}
+    others = sorted(p for p in found if p not in row and p in cohorts.number)
     added = np.zeros((len(others), s.PROJECT_COLUMNS), np.int64)
     added[:, s.MEMBER] = [cohorts.number[project] for project in others]
     all_rows = {**row, **{project: len(row) + n for n, project in enumerate(others)}}
-    for project, priority in lowest.items():
-        if project in row:
-            projects[row[project], s.LOWEST] = min(priority, MOST_PRIORITY)
     width = max(map(len, holding.values()), default=0)
     table = np.full((len(rows), width), -1, np.int64)
     for flavor, theirs in holding.items():

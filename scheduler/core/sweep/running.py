@@ -11,9 +11,9 @@ from scheduler.core.sweep.charging import (
     claim,
     has_quota,
     lack_alike,
-    may_evict,
     share,
 )
+from scheduler.core.sweep.evicting import may_evict
 from scheduler.core.sweep.starting import lacks_room, start
 from scheduler.core.sweep.state import (
     ADMITTED,
@@ -60,7 +60,7 @@ from scheduler.core.sweep.state import (
     entry,
 )
 
-PARTS: Final = "07e2debf59b3d83e"
+PARTS: Final = "1dcc2b22d9c7b9bb"
 
 DONE: Final = -1
 """The answer of `run` when nothing is left; else it is the workload to be decided by hand."""

@@ -10,6 +10,7 @@ from scheduler.core.sweep.charging import (
 from scheduler.core.sweep.state import (
     ACCEPTED,
     ADMITTED,
+    CHARGED,
     CLUSTERS,
     DECIDED,
     FIRST_PLACE,
@@ -120,6 +121,8 @@ def start(s: State, workload: int, request: int, project: int, tier: int) -> boo
             continue
         w.options[option, HOPE] = 1
         charge(f, t, log, member)
+        for flavor in range(f.soon.shape[0]):
+            f.soon[flavor, cluster] -= f.flavors[flavor, CHARGED]
         admit = log.counts[ADMITTED]
         log.admits[admit, OF_WORKLOAD], log.admits[admit, OF_CLUSTER] = workload, cluster
         log.admits[admit, FIRST_PLACE], log.admits[admit, OF_OPTION] = mark, option

@@ -91,12 +91,16 @@ CUT_COLUMNS: Final = 4
 
 
 class Flavors(NamedTuple):
-    """`pool_of[flavor, cluster]`. `holders[flavor, n]`: projects with work that may be evicted."""
+    """`pool_of[flavor, cluster]`. `holders[flavor, n]`: projects with work that may be evicted.
+
+    `soon[flavor, cluster]`: the thousandths that are free once all that leaves has left, or more.
+    """
 
     flavors: Ints
     cuts: Ints
     pool_of: Ints
     holders: Ints
+    soon: Ints
 
 
 # members: of the tree, children after their parents.
@@ -131,15 +135,22 @@ class Tree(NamedTuple):
 
 
 # projects. Their QUEUE is a range of `queue`, of which NEXT is not yet decided. BY_HAND: none of
-# it is plain. LOWEST: the lowest priority of its work that may be evicted.
+# it is plain. EVICTABLE: its range of `evictable`.
 MEMBER: Final = 0
 QUEUE: Final = 1
 QUEUE_BEYOND: Final = 2
 NEXT: Final = 3
 MIXED: Final = 4
 BY_HAND: Final = 5
-LOWEST: Final = 6
-PROJECT_COLUMNS: Final = 7
+EVICTABLE: Final = 6
+EVICTABLE_BEYOND: Final = 7
+PROJECT_COLUMNS: Final = 8
+
+# evictable: how many devices of a model, or pods where they have none, work of a project and a
+# priority holds that may be evicted some day.
+OF_MODEL: Final = 0
+OF_PRIORITY: Final = 1
+PODS_OR_DEVICES: Final = 2
 
 # levels[project, level]: the member that is compared there, and what its share is followed by.
 COMPARED: Final = 0
@@ -194,6 +205,7 @@ class Queues(NamedTuple):
     left: Ints
     classes: Ints
     shut: Ints
+    evictable: Ints
 
 
 # requests: ranges of `sets` and `options`, accepted clusters as bits, pods in all. TOLD is scratch

@@ -284,8 +284,19 @@ class Sweep:
                 options[row, s.STUCK] = int(evictions.is_stuck(option=option))
         counts[s.WAITED_SINCE] = self._backfill.waited_since
         if evictions is not None:
+            self._learn_soon(evictions, rows)
             counts[s.CAN_EVICT] = int(evictions.may_evict)
             counts[s.COMING] = int(evictions.coming)
+
+    def _learn_soon(self, evictions: Evictions, options: range) -> None:
+        """Of the flavors of those options. What starts from then on is taken off."""
+        known, board = self._state.flavors.soon, self._board
+        asked = {flavor.id for row in options for flavor in board.options[row].flavors}
+        for row, flavor in enumerate(board.flavors):
+            for column, cluster in enumerate(board.clusters if flavor.id in asked else ()):
+                free = evictions.free_soon_milli(cluster=cluster, flavor=flavor)
+                if free is not None:
+                    known[row, column] = free
 
 
 def _ranges(begins: s.Ints, sizes: s.Ints) -> s.Ints:

@@ -1,0 +1,168 @@
+"""Whether evictions might help, compiled: a quick no as `preempt` has it, so that those alone are
+decided by hand for whom victims may be found."""
+
+from typing import Final
+
+from scheduler.core.sweep.charging import available, guarantor, is_of_tier, nearest, promised
+from scheduler.core.sweep.state import (
+    CAN_EVICT,
+    CAPACITY,
+    CLUSTERS,
+    COMING,
+    EVICTABLE,
+    EVICTABLE_BEYOND,
+    FLAVOR_KIND,
+    KEPT,
+    LASTING,
+    MEMBER,
+    MODEL,
+    NEEDS,
+    NEEDS_BEYOND,
+    NOBODY,
+    OF_MODEL,
+    OF_PRIORITY,
+    OPTIONS,
+    OPTIONS_BEYOND,
+    PARENT,
+    PODS_OR_DEVICES,
+    PROMISED,
+    PROMISES,
+    QUOTED,
+    STUCK,
+    USED,
+    WHOLE,
+    Flavors,
+    Log,
+    Queues,
+    Tree,
+    Work,
+    compiled,
+)
+from scheduler.core.units import ONE_MILLI
+
+ANY_MODEL: Final = -1
+
+
+@compiled
+def may_evict(
+    f: Flavors, t: Tree, q: Queues, w: Work, log: Log, request: int, project: int, priority: int,
+    tier: int,
+) -> bool:  # fmt: skip
+    """Whether evictions, or what is on its way back, might help: then it is decided by hand."""
+    if not (log.counts[CAN_EVICT] or log.counts[COMING]):
+        return False
+    for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
+        by = guarantor(f, t, q, w, option, project, priority)
+        if not is_of_tier(t, q, project, by, tier):
+            continue
+        coming = log.counts[COMING] and not w.options[option, STUCK]
+        coming = coming and _are_enough(f, q, w, request, option, project, NOBODY)
+        if coming and _quota_will_do(t, w, log, option, q.projects[project, MEMBER]):
+            return True
+        if not log.counts[CAN_EVICT]:
+            continue
+        if _has_own(q, project, priority, ANY_MODEL):
+            if _are_enough(f, q, w, request, option, project, priority):
+                return True
+            if _gives_way(f, q, w, option, project, priority):
+                by = q.projects[project, MEMBER]
+        elif by and log.counts[PROMISES]:  # as `Eligible` has it
+            later = nearest(t, w, PROMISED, KEPT, CAPACITY, option, q.projects[project, MEMBER])
+            by = min(by, later)
+        if by and _borrowers(f, t, q, w, option, project, by):
+            return True
+    return False
+
+
+@compiled
+def _has_own(q: Queues, project: int, priority: int, model: int) -> bool:
+    """Whether the project has work of lower priority, with something of the model, that may be
+    evicted."""
+    for n in range(q.projects[project, EVICTABLE], q.projects[project, EVICTABLE_BEYOND]):
+        is_of = model in (ANY_MODEL, q.evictable[n, OF_MODEL])
+        if is_of and q.evictable[n, OF_PRIORITY] < priority:
+            return True
+    return False
+
+
+@compiled
+def _gives_way(f: Flavors, q: Queues, w: Work, option: int, project: int, priority: int) -> bool:
+    """Whether own work, were it gone, might bring it within a guarantee that is nearer."""
+    for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
+        if _has_own(q, project, priority, f.flavors[w.needs[need, 0], MODEL]):
+            return True
+    return False
+
+
+@compiled
+def _are_enough(
+    f: Flavors, q: Queues, w: Work, request: int, option: int, project: int, priority: int
+) -> bool:
+    """As `enough.are_enough`, with the project's own work below that priority gone."""
+    first, beyond = q.projects[project, EVICTABLE], q.projects[project, EVICTABLE_BEYOND]
+    for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
+        flavor = w.needs[need, 0]
+        if f.flavors[flavor, FLAVOR_KIND] != WHOLE:
+            continue
+        free = 0
+        for cluster in range(f.soon.shape[1]):
+            if w.requests[request, CLUSTERS] >> cluster & 1:
+                free = max(free, f.soon[flavor, cluster])
+        lacking = w.needs[need, 1] - free
+        for n in range(first, beyond):
+            is_of = q.evictable[n, OF_MODEL] == f.flavors[flavor, MODEL]
+            if is_of and q.evictable[n, OF_PRIORITY] < priority:
+                lacking -= q.evictable[n, PODS_OR_DEVICES] * ONE_MILLI
+        if lacking > 0:
+            return False
+    return True
+
+
+@compiled
+def _quota_will_do(t: Tree, w: Work, log: Log, option: int, member: int) -> bool:
+    """As `preempt` asks who evicts nobody: of the quota once all that leaves is back, and what is
+    promised is taken."""
+    for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
+        flavor, asked = w.needs[need, 0], w.needs[need, 1]
+        if not t.ledgers[QUOTED, flavor, member]:
+            return False
+        if log.counts[PROMISES]:
+            left = promised(t, flavor, member)
+        else:
+            left = available(t, LASTING, flavor, member)
+        if left < asked:
+            return False
+    return True
+
+
+@compiled
+def _borrowers(
+    f: Flavors, t: Tree, q: Queues, w: Work, option: int, project: int, by: int
+) -> bool:
+    """As `Candidates.borrowers`: whether there are any."""
+    for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
+        flavor = w.needs[need, 0]
+        if not w.needs[need, 1]:
+            continue
+        for n in range(f.holders.shape[1]):
+            other = f.holders[flavor, n]
+            if other < 0:
+                break
+            if other != project and _gives(t, flavor, q.projects[other, MEMBER], by):
+                return True
+    return False
+
+
+@compiled
+def _gives(t: Tree, flavor: int, member: int, by: int) -> bool:
+    """Whether the member and those above it are over, up to the nearest that is above both; and
+    that one is above whom the guarantee is from. A parent has a lower number than its children."""
+    above = t.members[by, PARENT]
+    while above != member:
+        if above > member:
+            above = t.members[above, PARENT]
+        elif t.ledgers[USED, flavor, member] > t.ledgers[CAPACITY, flavor, member]:
+            member = t.members[member, PARENT]
+        else:
+            return False
+    return True
