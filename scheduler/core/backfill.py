@@ -92,6 +92,11 @@ class Backfill:
         known = [time for time in times if time is not None]
         return min(known) if known and len(known) == len(times) else None
 
+    def ends_before(self, pending: PendingView) -> bool:
+        """Whether it ends by its own limit before anybody for whom room is kept may start."""
+        limit_s, shadow = pending.run_time_limit_s, self.shadow
+        return bool(limit_s and shadow and self._snapshot.at + limit_s <= shadow)
+
     def keep(
         self,
         *,

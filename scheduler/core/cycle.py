@@ -23,6 +23,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from scheduler.core.admission import Admission
+from scheduler.core.ahead import go_ahead
 from scheduler.core.backfill import Backfill, room_kept
 from scheduler.core.begun import Begun
 from scheduler.core.better import Better
@@ -41,7 +42,7 @@ from scheduler.core.idle import freeing
 from scheduler.core.landing import land
 from scheduler.core.limits import because, most_useful, never_admissible, waits_for
 from scheduler.core.memory import Memory
-from scheduler.core.order import Heads, place_in_queue
+from scheduler.core.order import Heads
 from scheduler.core.plan import Fault, Hold, Place, Plan, Preempt, Shrink
 from scheduler.core.policy import Policy
 from scheduler.core.preempt import Evictions
@@ -191,32 +192,16 @@ class Cycle:
         return up.run(made=made, budget_milli_s=policy.consolidation_budget_milli_s)
 
     def _go_ahead(self, heads: "Heads | Sweep") -> set[WorkloadId]:
-        """Start what ends before anybody for whom room is kept; each class once, in order."""
-        shadow, at = self.backfill.shadow, self.snapshot.at
-        if shadow is None:
+        """Start what ends before anybody for whom room is kept."""
+        if self.backfill.shadow is None:
             return set()
         waiting = {*heads.behind(), *(id for of in heads.left() for id in of.ids)}
-        may_go = [p for p in self.snapshot.pending if p.id in waiting]
-        short = [p for p in may_go if p.run_time_limit_s and at + p.run_time_limit_s <= shadow]
-        started, stuck = set(), set()
-        for pending in sorted(short, key=place_in_queue):
-            request = heads.request_of(pending)
-            if self._begun.is_full:
-                break
-            like = pending.project, pending.user, pending.array, request
-            if like in stuck:
-                continue
-            admit = self._whole.start(pending=pending, request=request)
-            if admit is None:
-                stuck.add(like)
-                continue
-            started.add(pending.id)
-            self._begun.add(pending, admit)
-            for place in admit.places:
-                self._now.book.charge(
-                    project=pending.project, flavor=place.flavor, amount_milli=place.amount_milli
-                )
-        return started
+        pending = (p for p in self.snapshot.pending if p.id in waiting)
+        if not (short := [p for p in pending if self.backfill.ends_before(p)]):
+            return set()
+        whole, book = self._whole, self._now.book
+        of = heads.request_of
+        return go_ahead(short=short, request_of=of, whole=whole, begun=self._begun, book=book)
 
     def _why_not(self, pending: PendingView, request: Request) -> Reason:
         if request.options or not request.refused:  # else it never starts, whatever is capped
