@@ -83,7 +83,7 @@ class Growth:
 
     def run(self, *, made: Plan, max_admits: int) -> tuple[Grow, ...]:
         """What grows beside what was `made`, a pod counting as an admission; who grows first
-        comes first. The draft is left as it was, to be asked of those that wait."""
+        comes first. The drafts are left as they were, to be asked of those that wait."""
         most = max_admits - len(made.admits)
         short = list(self._short(made)) if most > 0 else []
         if not short:
@@ -91,7 +91,8 @@ class Growth:
         in_vain = {id for id, reason in made.reasons().items() if reason.code in IN_VAIN}
         decided = in_vain | {admit.workload for admit in made.admits}
         self._look_at(p for p in self._snapshot.pending if p.id not in decided)
-        mark = self._admission.draft.checkpoint()
+        drafts = self._admission.drafts
+        marks = [draft.checkpoint() for draft in drafts]
         heap = [(self._key(each), each) for each in short]
         heapify(heap)
         grown: dict[WorkloadId, list[Place]] = {}
@@ -106,7 +107,8 @@ class Growth:
                 most -= 1
                 places = grown.setdefault(first.view.id, [])
                 places.append(replace(place, rank=len(places)))
-        self._admission.draft.rollback(mark)
+        for draft, mark in zip(drafts, marks, strict=True):
+            draft.rollback(mark)
         return tuple(Grow(id, tuple(places)) for id, places in grown.items())
 
     def _look_at(self, waiting: Iterable[PendingView]) -> None:
@@ -294,6 +296,8 @@ class Growth:
             draft.rollback(mark)
             return None
         windows.started(pending=view, places=places)
+        for soon in self._admission.drafts[1:]:
+            soon.add(project=view.project, holder=place)
         self._budgets.add(workload=of.held, holds=places)
         self._grown[view.project, view.user][flavor.id] += place.amount_milli
         self._shares.charge(

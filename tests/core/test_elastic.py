@@ -121,6 +121,18 @@ class TestGrowth:
         ends = replace(gang(), run_time_limit_s=150)  # of which 100 have passed
         assert grows(plan(replace(of, holding=(ends,)), Policy())) == {"e": "n1 n1 n1"}
 
+    def test_it_leaves_the_quota_that_is_promised(self) -> None:
+        """Three are left to its project now, and one once that has started for which it waits."""
+        of = snapshot(
+            nodes=[node("n1", gpus=4), node("n2", gpus=8)],
+            queues=[queue("a", h100=6)],
+            holding=[replace(gang("a", "n2/0"), priority=5), runs("r", "a", "n1/0", "n1/1")],
+            pending=[job("w", "a", pods(4), priority=1)],
+        )
+        made = decide(of)
+        assert [victim for victim, *_ in made.victims()] == ["r"]
+        assert grows(made.plan) == {"e": "n2"}
+
     def test_beyond_nominal_it_leaves_what_an_owner_waits_for(self) -> None:
         """The owner needs two together: it would take back what grew as soon as it could."""
         of = snapshot(
