@@ -17,6 +17,7 @@ from scheduler.core.memory import Memory
 from scheduler.core.outage import Outage
 from scheduler.core.place import clusters_for, place_gang, would_place
 from scheduler.core.plan import Admit, Landing, Place
+from scheduler.core.preempt import Evictions
 from scheduler.core.reasons import Reason, ReasonCode, listed
 from scheduler.core.request import Option, Request
 from scheduler.core.share import Shares
@@ -33,6 +34,7 @@ class Admission:
     """Starts workloads in `draft`, one after another, each where it fits best.
 
     `promised`, when there is one, has what others wait for: nothing may start against its quota.
+    `windows` are those of what is in the draft.
     """
 
     def __init__(
@@ -42,11 +44,12 @@ class Admission:
         draft: Draft,
         shares: Shares,
         caps: Caps,
+        windows: Windows,
         memory: Memory | None = None,
     ) -> None:
         self.draft = draft
         self.caps = caps
-        self.windows = Windows(snapshot=snapshot)
+        self.windows = windows
         self._reserved: dict[tuple[ProjectId, Request], Reason] = {}
         self.promised: Draft | None = None
         self.tier = BORROWED
@@ -56,6 +59,11 @@ class Admission:
         self._outage = Outage(snapshot, draft)
         self._full: dict[Option, Reason | None] = {}
         self._ahead: dict[ProjectId, dict[str, int]] = {}
+
+    def expect(self, evictions: Evictions) -> None:
+        """From now on quotas and reservations are asked of what these expect, too."""
+        self.promised = evictions.soon
+        self.windows.promised = evictions.soon, evictions.windows
 
     def reopen(self) -> None:
         """Capacity has come free: what did not fit may fit now."""
@@ -143,8 +151,12 @@ class Admission:
                 self._commit(pending, found[1])
                 return Admit(pending.id, *found)
             self.draft.rollback(mark)
-            self._reserved[pending.project, request] = reserved
+            self.reserve(pending=pending, request=request, reason=reserved)
         return None
+
+    def reserve(self, *, pending: PendingView, request: Request, reason: Reason) -> None:
+        """What it lacks is kept for others: that is why it waits, whatever the option."""
+        self._reserved[pending.project, request] = reason
 
     def why_none(self, *, pending: PendingView, request: Request) -> Reason | None:
         """Why `start` gave None just now, whatever the option; None when that depends on it."""
@@ -279,7 +291,7 @@ class Admission:
     def started(self, *, pending: PendingView, places: tuple[Place, ...]) -> None:
         """It was put into the draft, and charged."""
         self.caps.add(workload=pending, holds=places)
-        self.windows.started(pending=pending, places=places)
+        self.windows.started(workload=pending, places=places)
 
     def start_at(self, *, pending: PendingView, landing: Landing) -> Admit:
         """Start it in the draft where its landing says, without asking."""

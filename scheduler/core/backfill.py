@@ -15,6 +15,7 @@ too if that is free: so elastic work may put off those for whom room is kept bes
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from scheduler.core import mig
@@ -31,6 +32,7 @@ from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import FlavorView, HeldView, HoldingView, PendingView, Snapshot
 from scheduler.core.units import FlavorId, NodeId, ProjectId
 from scheduler.core.victims import ALL, UnitId, begun_at
+from scheduler.core.windows import Run, Windows
 
 MOST_IN_VAIN = 16
 """Classes of one plan for which no end of others helps, before no further one is looked at."""
@@ -40,6 +42,9 @@ OVERDUE_S = 300
 """Work that has run so much longer than its limit has no end that anybody knows."""
 
 _NEVER = -(1 << 60)
+
+type _Awaits = tuple[PendingView | HoldingView, Sequence[Place]]
+"""Who waits for which places that are coming back."""
 
 
 class _Run(NamedTuple):
@@ -55,7 +60,16 @@ class _Run(NamedTuple):
 class Backfill:
     """What a plan keeps. Asked about who could not start, after evictions were of no help."""
 
-    def __init__(self, *, snapshot: Snapshot, policy: Policy, memory: Memory) -> None:
+    def __init__(
+        self,
+        *,
+        snapshot: Snapshot,
+        policy: Policy,
+        memory: Memory,
+        windows: Windows | None = None,
+    ) -> None:
+        """Without `windows` room is kept whatever is reserved."""
+        self._windows = windows
         self._snapshot = snapshot
         self._memory = memory
         self._policy = policy
@@ -104,11 +118,12 @@ class Backfill:
         request: Request,
         options: Iterable[Option],
         started: Sequence[tuple[PendingView, Admit]],
-        promised: Iterable[tuple[ProjectId, Place]],
+        promised: Iterable[_Awaits],
         leaving: Collection[UnitId],
         drafts: Sequence[Draft],
-    ) -> Keep | None:
-        """Keep in `drafts` the places that the first of `options` gets first; None when none does.
+    ) -> Keep | Reason | None:
+        """Keep in `drafts` the places that the first of `options` gets first; None when none does,
+        or why, when it would but for a reservation that would lack them then.
 
         `started` is what the plan starts beside what runs. Who is `leaving` is gone before all
         others, and what they leave is `promised` to those that wait for it. `drafts` begin with
@@ -118,32 +133,76 @@ class Backfill:
         holding = [held for held in stays if held.placements]
         runs = sorted(self._runs(holding, started, leaving), key=_by_end)
         ahead = self._ahead(holding, leaving)
-        for waiting, admit in started:
-            for place in admit.places:
-                ahead.add(project=waiting.project, holder=place)
-        for project, place in promised:
-            ahead.add(project=project, holder=place)
+        awaited = list(promised)
+        for workload, places in (*((w, admit.places) for w, admit in started), *awaited):
+            for place in places:
+                ahead.add(project=workload.project, holder=place)
         for keep in self.keeps:
             for place in keep.places:
                 ahead.add(project=pending.project, holder=place)
+        reserved: Reason | None = None
         for option in options:
+            mark = ahead.checkpoint()
             found = _first(ahead, runs, pending, request, option)
             if found is None:
                 continue
-            last, places = found
+            ended, places = found
             starts_at: int | None = self._snapshot.at + 1
-            if last is not None:
+            if ended:
+                last = runs[ended - 1]
                 starts_at = None if last.ends_late else last.ends_at
-            idle = sum(_idle_milli(drafts[0].rooms[place.node], place) for place in places)
+            idle = [part for p in places if (part := _idle(drafts[0].rooms[p.node], p))]
+            why = self._why_reserved_then(
+                ahead, runs[ended:], awaited, pending, places, starts_at
+            ) or self._why_reserved_till_then(drafts[0], pending, idle, starts_at)
+            if why is not None:
+                ahead.rollback(mark)
+                reserved = reserved or why
+                continue
             for place in places:
                 ahead.add(project=pending.project, holder=place)
             for node in sorted({place.node for place in places}):
                 for draft in drafts:
                     draft.tighten(node=node, other=ahead.rooms[node])
-            self.keeps.append(Keep(pending.id, starts_at, places, idle))
+            idle_milli = sum(place.amount_milli for place in idle)
+            self.keeps.append(Keep(pending.id, starts_at, places, idle_milli))
             return self.keeps[-1]
         self._in_vain.add((pending.project, request))
-        return None
+        return reserved
+
+    def _why_reserved_then(
+        self,
+        ahead: Draft,
+        runs: Iterable[_Run],
+        awaited: Iterable[_Awaits],
+        pending: PendingView,
+        places: Sequence[Place],
+        starts_at: int | None,
+    ) -> Reason | None:
+        """Why it may not start at its shadow time, when these still run and those have started for
+        whom room is made. A time that nobody knows is taken to be now."""
+        if not self._windows:
+            return None
+        at = self._snapshot.at
+        still: list[Run] = [
+            (run.project, run.holders, None if run.ends_late else run.ends_at) for run in runs
+        ]
+        for workload, promised in awaited:
+            limit_s = workload.run_time_limit_s
+            still.append((workload.project, promised, None if limit_s is None else at + limit_s))
+        then = self._windows.then(at=at if starts_at is None else starts_at, runs=still)
+        return then.why_not(draft=ahead, pending=pending, places=places)
+
+    def _why_reserved_till_then(
+        self, now: Draft, pending: PendingView, idle: Sequence[Place], starts_at: int | None
+    ) -> Reason | None:
+        """Why what is `idle` may not be kept from others so long: as if it started on that, and
+        ended at its shadow time."""
+        if not self._windows or not idle:
+            return None
+        for_s = None if starts_at is None else starts_at - self._snapshot.at
+        waits = replace(pending, run_time_limit_s=for_s)
+        return self._windows.why_not(draft=now, pending=waits, places=idle)
 
     def _ahead(self, holding: Sequence[HoldingView], leaving: Collection[UnitId]) -> Draft:
         """The fleet with what runs, once who is leaving has left."""
@@ -205,17 +264,20 @@ def _by_end(run: _Run) -> tuple[bool, int, str, list[str]]:
     return run.ends_late, run.ends_at, run.id, sorted(holder.node for holder in run.holders)
 
 
-def _idle_milli(room: Room, place: Place) -> int:
-    """How much of the place's devices is free in the room, all of a device or slice or none."""
-    free = [1 for device, span in place.spans if not room.taken[device] & mig.mask(span)]
-    return place.amount_milli * len(free) // max(1, len(place.spans))
+def _idle(room: Room, place: Place) -> Place | None:
+    """The place with those of its devices and slices that are free in the room, each as a whole;
+    None without any."""
+    free = tuple(each for each in place.spans if not room.taken[each[0]] & mig.mask(each[1]))
+    if not free:
+        return None
+    amount_milli = place.amount_milli * len(free) // len(place.spans)
+    return replace(place, spans=free, amount_milli=amount_milli)
 
 
 def _first(
     ahead: Draft, runs: Sequence[_Run], pending: PendingView, request: Request, option: Option
-) -> tuple[_Run | None, tuple[Place, ...]] | None:
-    """The end that has to come, None if none has, and the places then; `ahead` is left as it is
-    then.
+) -> tuple[int, tuple[Place, ...]] | None:
+    """How many of the runs have to end, and the places then; `ahead` is left as it is then.
 
     None leaves it as it was. The first of the ends is searched for in steps that double, and then
     by halves.
@@ -235,7 +297,7 @@ def _first(
 
     start, low, step = ahead.checkpoint(), 0, 1
     if places := fits():
-        return None, places
+        return 0, places
     while True:
         high = min(low + step, len(runs))
         if low == high:
@@ -254,4 +316,4 @@ def _first(
         else:
             low, mark = middle, end(runs[middle:high])
     places = fits()
-    return None if places is None else (runs[high - 1], places)
+    return None if places is None else (high, places)

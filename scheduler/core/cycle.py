@@ -32,9 +32,9 @@ from scheduler.core.caps import Caps
 from scheduler.core.collection import no_collection
 from scheduler.core.compiled import compiled
 from scheduler.core.consolidate import consolidate
-from scheduler.core.draft import Draft
 from scheduler.core.elastic import keeping, leaving
 from scheduler.core.enforce import enforce
+from scheduler.core.evict import Wait
 from scheduler.core.faults import of_rooms
 from scheduler.core.grow import Growth
 from scheduler.core.guarantees import BORROWED, OWN, tiers
@@ -43,7 +43,7 @@ from scheduler.core.landing import land
 from scheduler.core.limits import because, most_useful, never_admissible, waits_for
 from scheduler.core.memory import Memory
 from scheduler.core.order import Heads
-from scheduler.core.plan import Fault, Hold, Place, Plan, Preempt, Shrink
+from scheduler.core.plan import Fault, Hold, Keep, Place, Plan, Preempt, Shrink
 from scheduler.core.policy import Policy
 from scheduler.core.preempt import Evictions
 from scheduler.core.reasons import Reason, ReasonCode
@@ -53,6 +53,7 @@ from scheduler.core.shrinks import given_up, gives_way, less_evicted
 from scheduler.core.snapshot import PendingView, Snapshot
 from scheduler.core.sound import refused, sound
 from scheduler.core.units import NodeId, WorkloadId
+from scheduler.core.windows import Windows
 
 if TYPE_CHECKING:
     from scheduler.core.sweep.backlog import Backlog
@@ -113,6 +114,7 @@ class Cycle:
         self._memory = memory
         self.policy = policy
         self._now = memory.draft("now", snapshot=snapshot, holding=snapshot.holding, packs=True)
+        windows = Windows(snapshot=snapshot, holding=snapshot.holding)
         self._holders = memory.holders(snapshot)
         for held in self._holders.giving:
             self._now.book.leave(holding=keeping(held, leaving(held)))
@@ -120,15 +122,18 @@ class Cycle:
         self.evictions: Evictions | None = None
         if policy.preemption:
             self.evictions = Evictions(snapshot=snapshot, policy=policy, memory=memory)
-        self.backfill = Backfill(snapshot=snapshot, policy=policy, memory=memory)
+        self.backfill = Backfill(snapshot=snapshot, policy=policy, memory=memory, windows=windows)
         self._caps = Caps.running(snapshot, arrays=self._holders.arrays)
         self.admission = Admission(
             snapshot=snapshot,
             draft=self._now,
             shares=self._shares,
             caps=self._caps,
+            windows=windows,
             memory=memory,
         )
+        if windows and self.evictions is not None and self.evictions.coming:
+            self.admission.expect(self.evictions)
         self._begun = Begun(most=policy.max_admits, evictions=self.evictions)
         self._promised: set[NodeId] = set()
         self._preempts: list[Preempt] = []
@@ -241,7 +246,11 @@ class Cycle:
             if soon is not None:
                 draft.tighten(node=node, other=soon.rooms[node])
         whole = Admission(
-            snapshot=self.snapshot, draft=draft, shares=self._shares, caps=self._caps
+            snapshot=self.snapshot,
+            draft=draft,
+            shares=self._shares,
+            caps=self._caps,
+            windows=self.admission.windows,
         )
         whole.promised = soon
         return whole
@@ -304,30 +313,35 @@ class Cycle:
 
     def _start(self, pending: PendingView, request: Request) -> bool:
         """Admit it, or hold it for what it then waits for, or for what is kept for it; False when
-        none of it helps."""
+        none of it helps, or a reservation would lack what it takes."""
         admit = self.admission.start(pending=pending, request=request)
         if admit is not None:
             self._begun.add(pending, admit)
             return True
         if self._caps.reached(pending) is not None:
             return False
-        if self.admission.windows.runs_into(pending=pending, request=request):
-            return False
         options = self.admission.of_tier(pending=pending, request=request)
         reason = None
         if self.evictions is not None and not self.evictions.idle:
             reason = self._wait(pending, request, options, self.evictions)
-        if reason is None and self.backfill.may_keep(pending=pending, request=request):
-            reason = self._keep(pending, request, options)
-        if reason is not None:
-            self._hold(pending, reason)
-        return reason is not None
+        may_keep = self.backfill.may_keep(pending=pending, request=request)
+        if may_keep and (reason is None or reason.code is ReasonCode.RESERVED):
+            reason = self._keep(pending, request, options) or reason
+        if reason is None:
+            return False
+        if reason.code is ReasonCode.RESERVED:
+            self.admission.reserve(pending=pending, request=request, reason=reason)
+            return False
+        self._hold(pending, reason)
+        return True
 
     def _keep(
         self, pending: PendingView, request: Request, options: Sequence[Option]
     ) -> Reason | None:
         """Keep for it what it gets first; None when room is not what it lacks, or is never had."""
-        lawful = [o for o in options if self.admission.has_quota(pending=pending, option=o)]
+        of = self.admission
+        full = [option for option in options if of.is_full(option=option)]
+        lawful = [option for option in full if of.has_quota(pending=pending, option=option)]
         if not lawful:
             return None
         by = self.evictions
@@ -341,8 +355,8 @@ class Cycle:
             leaving=given_up(self._preempts, self._shrinks),
             drafts=(self._now, *what_ifs),
         )
-        if kept is None:
-            return None
+        if not isinstance(kept, Keep):
+            return kept
         return room_kept(kept, flavors=self._now.flavors, at=self.snapshot.at)
 
     def _wait(
@@ -352,7 +366,8 @@ class Cycle:
         options: Sequence[Option],
         evictions: Evictions,
     ) -> Reason | None:
-        """Evict for it, or let it wait for what is coming back; None when neither helps.
+        """Evict for it, or let it wait for what is coming back; None when neither helps. RESERVED
+        when that would but for a reservation.
 
         What it then waits for is its own for the rest of this plan: nobody after it may start on
         any of it. Later plans decide anew, in their order; who comes before it may be first.
@@ -368,18 +383,18 @@ class Cycle:
             },
             book=self._now.book,
         )
-        if wait is None:
-            return None
-        self._promise(wait.places, evictions.soon)
+        if not isinstance(wait, Wait):
+            return wait
+        self._promise(wait.places, evictions)
         self._caps.add(workload=pending, holds=wait.places)
         preempts, shrinks = gives_way(preemptor=pending.id, victims=wait.victims)
         self._preempts, self._shrinks = self._preempts + preempts, self._shrinks + shrinks
         gone = len(preempts) + len(shrinks)
         return waits_for(places=wait.places, flavors=self._now.flavors, victims=gone)
 
-    def _promise(self, places: Sequence[Place], soon: Draft) -> None:
-        """Nobody may start on these any more, which somebody has in `soon`."""
-        self.admission.promised = soon
+    def _promise(self, places: Sequence[Place], evictions: Evictions) -> None:
+        """Nobody may start on these any more, which somebody has in what the evictions expect."""
+        self.admission.expect(evictions)
         for node in sorted({place.node for place in places}):
-            self._now.tighten(node=node, other=soon.rooms[node])
+            self._now.tighten(node=node, other=evictions.soon.rooms[node])
             self._promised.add(node)

@@ -36,7 +36,6 @@ from scheduler.core.sound import sound
 from scheduler.core.space import candidates
 from scheduler.core.units import ClusterId, NodeId, WorkloadId
 from scheduler.core.victims import Victim, loss_milli_s
-from scheduler.core.windows import Windows
 
 MOST_SLICES = 64
 """Waiting slices for which spans are looked for, in the order of their ids."""
@@ -91,7 +90,7 @@ class _Defragmentation:
             snapshot=snapshot,
             candidates=evictions.candidates,
             draft=self._draft,
-            may_return=partial(may_return, caps, Windows(snapshot=snapshot)),
+            may_return=partial(may_return, caps, evictions.windows),
         )
         self._snapshot = snapshot
         self._cluster = cluster

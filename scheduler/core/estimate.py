@@ -39,6 +39,7 @@ from scheduler.core.shrinks import given_up
 from scheduler.core.snapshot import ArrayView, HeldView, HoldingView, PendingView, Snapshot
 from scheduler.core.sound import sound
 from scheduler.core.units import ProjectId, UserId, WorkloadId
+from scheduler.core.windows import Windows
 
 HORIZON_S = 14 * 24 * 3600
 MOST_PENDING = 2000
@@ -180,6 +181,7 @@ class _Simulation:
             and p.gate is None
         ]
         self._draft = Draft(snapshot=snapshot, holding=stays)
+        self._windows = Windows(snapshot=snapshot, holding=stays)
         self._running = [_running(h, grown.get(h.id, ()), snapshot.at) for h in stays]
         for held in stays:
             for place in grown.get(held.id, ()):
@@ -190,6 +192,8 @@ class _Simulation:
                 self._draft.add(project=pending.project, holder=place)
             if places:
                 self._running.append(_started(pending, 0, places))
+            if places:
+                self._windows.started(workload=pending, places=places)
         self._now = {workload: _Start(0, Basis.PLAN) for workload in admitted}
         requests = Requests(flavors=self._draft.flavors, book=self._draft.book)
         self._requests = requests
@@ -251,7 +255,13 @@ class _Simulation:
 
     def _queue(self, waiting: list[PendingView], shares: Shares) -> tuple[Heads, Admission]:
         caps = Caps(self._snapshot)
-        admission = Admission(snapshot=self._snapshot, draft=self._draft, shares=shares, caps=caps)
+        admission = Admission(
+            snapshot=self._snapshot,
+            draft=self._draft,
+            shares=shares,
+            caps=caps,
+            windows=self._windows.copy(),
+        )
         return Heads(pending=waiting, requests=self._requests, shares=shares), admission
 
     def _end(self, run: _Run, shares: Shares, caps: Caps) -> None:

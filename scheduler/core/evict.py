@@ -2,12 +2,13 @@
 
 Greedy: pod by pod the cheapest node (`cheapest`), then quota, then victims that turn out not to be
 needed are let go. Whoever reclaims ends within the guarantee by which it does (`guarantees`), and
-what may not be preempted within what it may use.
+what may not be preempted within what it may use. Nor does it take what a reservation would lack.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from scheduler.core import firm
 from scheduler.core.cheapest import Cheapest
@@ -18,16 +19,19 @@ from scheduler.core.floors import Floor
 from scheduler.core.layouts import Layout
 from scheduler.core.place import place_gang
 from scheduler.core.plan import Place
-from scheduler.core.reasons import PreemptRule
+from scheduler.core.reasons import PreemptRule, Reason
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import FlavorView, PendingView, PodSetView
 from scheduler.core.space import free_milli
 from scheduler.core.units import ClusterId, FlavorId
 from scheduler.core.victims import Cost, UnitId, Victim
+from scheduler.core.windows import Windows
 
 _SECOND_LOOKS = 16
 """Victims of one search for whose return the workload is placed anew, and at most so many pods."""
 _PODS_ANEW = 256
+_ANY = 1 << 62
+"""More than is lacking ever."""
 _TRIES = 2
 """Of one search: again where who went first would have had to stay for who went after."""
 
@@ -35,10 +39,12 @@ _TRIES = 2
 @dataclass(frozen=True, slots=True)
 class Wait:
     """The places a workload gets once the releases are seen, and the victims taken for it now,
-    each with what is left to those who gave it."""
+    each with what is left to those who gave it. `gone` are the victims, with pods that one of them
+    had lost before it was taken as a whole."""
 
     places: tuple[Place, ...]
     victims: tuple[Victim, ...]
+    gone: tuple[Victim, ...]
     floors: Mapping[UnitId, tuple[Floor, ...]]
 
 
@@ -54,11 +60,15 @@ class Search:
         cluster: ClusterId,
         eligible: Eligible | None,
         floors: Mapping[UnitId, tuple[Floor, ...]],
+        windows: Windows,
         within: Layout | None = None,
     ) -> None:
         """`within` are the domains in which all is placed, and room is made. `floors` are those
-        of who went before in the plan."""
+        of who went before in the plan; `windows` those of what is in `soon`."""
         self._soon = soon
+        self._windows = windows
+        self._lacked: Sequence[int] = ()
+        self.reserved: Reason | None = None
         self._within = within
         self._pending = pending
         self._request = request
@@ -74,12 +84,14 @@ class Search:
     def run(self) -> Wait | None:
         """The places, then in `soon` in the victims' stead; None leaves `soon` as it was.
 
-        Pods first, each where that costs least; then quota; then let go of whom it can.
+        Pods first, each where that costs least; then quota; then let go of whom it can. `reserved`
+        is set where a reservation would lack what it takes.
         """
-        mark = self._soon.checkpoint()
+        mark, self._lacked = self._soon.checkpoint(), self._windows.lacking(draft=self._soon)
         for _ in range(_TRIES):
             places = self._place(evicting=self._eligible is not None)
-            wait = self._let_go(places) if places is not None and self._free_quota() else None
+            freed = places is not None and self._free_quota() and self._free_reserved(places)
+            wait = self._let_go(places) if places is not None and freed else None
             wronged = self._wronged(wait) if wait is not None else []
             if wait is not None and not wronged:
                 return wait
@@ -139,6 +151,58 @@ class Search:
                 return False
         return self._is_lawful(*self._flavors)
 
+    def _free_reserved(self, places: Sequence[Place]) -> bool:
+        """Evict until no reservation lacks what it takes of what is free; sets `reserved` where
+        that does not do. Nobody goes for what was lacking before."""
+        self.reserved = self._why_reserved(places)
+        if self.reserved is None or self._eligible is None:
+            return self.reserved is None
+        if self._why_reserved(places, if_short=True) is not None:
+            return False
+        looks, lacking = _SECOND_LOOKS, self.reserved
+        for victim in chain.from_iterable(map(self._eligible.with_flavor, self._flavors)):
+            held = victim.held
+            if held.is_in(self._taken) or not self._eligible.may_go(victim, ()):
+                continue
+            if self._windows.gain_nothing(holding=held.holding, placements=held.placements):
+                continue
+            mark = self._soon.checkpoint()
+            self._evict(victim)
+            left = self._why_reserved(places)
+            if left is None:
+                self.reserved = None
+                break
+            if left != lacking:
+                lacking = left
+                continue
+            self._soon.rollback(mark)
+            self._count(victim, gone=False)
+            looks -= 1
+            if not looks:
+                break
+        return self.reserved is None and self._is_lawful(*self._flavors)
+
+    def _why_reserved(self, places: Sequence[Place], *, if_short: bool = False) -> Reason | None:
+        """Why it may not start at the places once all who were taken have left, as `start` asks of
+        what is free: no reservation may lack more with it than without it, nor more than before.
+        `if_short`: of what was lacking before alone."""
+        if not self._windows:
+            return None
+        soon, asks, windows = self._soon, self._pending, self._windows.copy()
+        for victim in self._taken.values():
+            of, placements = victim.held.holding, victim.held.placements
+            windows.left(holding=of, placements=placements)
+        mark = soon.checkpoint()
+        for place in places:
+            soon.remove(project=asks.project, holder=place)
+        without = windows.lacking(draft=soon)
+        soon.rollback(mark)
+        before = [
+            _ANY if if_short and lacked <= 0 else min(lacked, lacks)
+            for lacked, lacks in zip(self._lacked, without, strict=True)
+        ]
+        return windows.reason(draft=soon, pending=asks, places=places, before=before)
+
     def _let_go(self, places: tuple[Place, ...]) -> Wait:
         """Put back each victim without whom it works as well, the most harmful first.
 
@@ -165,14 +229,15 @@ class Search:
                     self._soon.remove(project=self._pending.project, holder=place)
                 self._put_back(victim)
                 again = self._place(evicting=False)
-            if again is not None:
+            if again is not None and self._why_reserved(again) is None:
                 places = again
             else:
                 self._soon.rollback(mark)
                 self._count(victim, gone=True)
-        victims = [v for v in self._taken.values() if not self._goes_anyway(v)]
+        gone = tuple(self._taken.values())
+        victims = [victim for victim in gone if not self._goes_anyway(victim)]
         floors = {v.id: tuple(self._eligible.floors(v)) for v in victims if self._eligible}
-        return Wait(places, tuple(sorted(victims, key=_harm)), floors)
+        return Wait(places, tuple(sorted(victims, key=_harm)), gone, floors)
 
     def _goes_anyway(self, victim: Victim) -> bool:
         """Whether it is a pod whose workload was taken after it."""

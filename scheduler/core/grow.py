@@ -295,9 +295,11 @@ class Growth:
         if windows.reason(draft=draft, pending=view, places=places, before=before) is not None:
             draft.rollback(mark)
             return None
-        windows.started(pending=view, places=places)
-        for soon in self._admission.drafts[1:]:
+        windows.started(workload=view, places=places)
+        if windows.promised is not None:
+            soon, of_soon = windows.promised
             soon.add(project=view.project, holder=place)
+            of_soon.started(workload=view, places=places)
         self._budgets.add(workload=of.held, holds=places)
         self._grown[view.project, view.user][flavor.id] += place.amount_milli
         self._shares.charge(

@@ -47,7 +47,7 @@ def land(
     admission: Admission,
     evictions: Evictions | None,
     started: Callable[[PendingView, Admit], None],
-    promised: Callable[[Sequence[Place], Draft], None],
+    promised: Callable[[Sequence[Place], Evictions], None],
     hold: Callable[[PendingView, Reason], None],
 ) -> Landed:
     """Start those that can and are not `blocked`, the landing first that was decided first, and
@@ -82,8 +82,8 @@ def land(
             started(pending, admission.start_at(pending=pending, landing=landing))
             del waiting[pending.id]
         elif evictions is not None and soon is not None:
-            evictions.promise(project=workload.project, places=places)
-            promised(places, soon)
+            evictions.promise(workload=workload, places=places)
+            promised(places, evictions)
             kept.append(landing)
             if pending is not None:
                 admission.caps.add(workload=pending, holds=places)
@@ -112,12 +112,7 @@ def _is_reserved(admission: Admission, pending: PendingView, places: Sequence[Pl
     request = Requests(flavors=draft.flavors, book=draft.book).of(pending)
     if not windows.runs_into(pending=pending, request=request):
         return False  # as when it was decided, whatever else is lacking
-    mark, before = draft.checkpoint(), windows.lacking(draft=draft)
-    for place in places:
-        draft.add(project=pending.project, holder=place)
-    reason = windows.reason(draft=draft, pending=pending, places=places, before=before)
-    draft.rollback(mark)
-    return reason is not None
+    return windows.why_not(draft=draft, pending=pending, places=places) is not None
 
 
 def fits(draft: Draft, workload: PendingView | HoldingView, places: Sequence[Place]) -> bool:

@@ -13,9 +13,11 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from scheduler.core.domains import Domain
+from scheduler.core.draft import Draft
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import PendingView, PodSetView
 from scheduler.core.space import free_within_milli, most_pods
+from scheduler.core.units import ClusterId
 
 MOST_TRIES = 1024
 """Ways of giving domains to the pod sets of one gang that are tried in a cluster or a domain."""
@@ -210,3 +212,25 @@ def by_room(
             free = [free_within_milli(domain=domain, flavor=flavor) for flavor in flavors]
             ranked.append((short, [-each for each in free] if short else free, nth, domain))
     return [domain for *_, domain in sorted(ranked, key=lambda each: each[:3])]
+
+
+def roomiest(
+    *, draft: Draft, emptied: Draft, option: Option, cluster: ClusterId, level: str, most: int
+) -> list[Domain]:
+    """The domains of the level that could hold the option if they were as in `emptied`: those with
+    most free in `draft` first, `most` of them at most."""
+    kinds = {flavor.id: flavor for flavor in option.flavors}
+    found = []
+    for here, bare in zip(
+        draft.domains.of(cluster=cluster, level=level),
+        emptied.domains.of(cluster=cluster, level=level),
+        strict=True,
+    ):
+        if all(
+            free_within_milli(domain=bare, flavor=kinds[flavor]) >= asked
+            for flavor, asked in option.needs
+            if flavor in kinds
+        ):
+            free = sum(free_within_milli(domain=here, flavor=flavor) for flavor in kinds.values())
+            found.append((-free, here.path, here))
+    return [here for *_, here in sorted(found, key=lambda each: each[:2])[:most]]

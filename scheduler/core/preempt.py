@@ -22,17 +22,19 @@ from scheduler.core.enough import are_enough
 from scheduler.core.evict import Search, Wait
 from scheduler.core.firm import await_own
 from scheduler.core.floors import Floor
-from scheduler.core.layouts import Layout
+from scheduler.core.layouts import Layout, roomiest
 from scheduler.core.memory import Memory
 from scheduler.core.place import clusters_for, layouts, would_place
 from scheduler.core.plan import Place
 from scheduler.core.policy import Policy
 from scheduler.core.quota import Book
+from scheduler.core.reasons import Reason
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import FlavorView, HeldView, HoldingView, PendingView, Snapshot
-from scheduler.core.space import free_milli, free_within_milli
+from scheduler.core.space import free_milli
 from scheduler.core.units import ClusterId, NodeId, ProjectId
 from scheduler.core.victims import ALL, UnitId, cost_of
+from scheduler.core.windows import Windows
 
 MOST_DOMAINS = 8
 """Domains of a cluster in which one workload that has to be in one looks for victims, and
@@ -60,6 +62,8 @@ class Evictions:
         self._policy = policy
         self._giving = self._memory.holders(snapshot).giving
         self._leaving = bool(self._giving)
+        holding = self._staying() if snapshot.reservations else ()
+        self.windows = Windows(snapshot=snapshot, holding=holding)
         self._soon: Draft | None = None
         self._bare: Draft | None = None
         self._taken: list[tuple[ProjectId, Place]] = []
@@ -73,25 +77,24 @@ class Evictions:
         self._possible: dict[Option, frozenset[NodeId]] = {}
         self._searches: Counter[ProjectId] = Counter()
         self._searched = self._failed = 0
-        self.promised: list[tuple[ProjectId, Place]] = []
+        self.promised: list[tuple[PendingView | HoldingView, Sequence[Place]]] = []
 
     @property
     def soon(self) -> Draft:
         """Built when first asked for; in plans where nobody lacks room it never is."""
         if self._soon is None:
-            holding: Sequence[HoldingView] = self._snapshot.holding
-            if self._giving:
-                holding = _left(holding, staying)
-            self._soon = self._draft("soon", holding)
+            self._soon = self._draft("soon", self._staying())
         return self._soon
 
     def free_soon_milli(self, *, cluster: ClusterId, flavor: FlavorView) -> int | None:
         """What is free in `soon` in sum; None while nobody has asked for that."""
-        return (
-            None
-            if self._soon is None
-            else free_milli(draft=self._soon, cluster=cluster, flavor=flavor)
-        )
+        soon = self._soon
+        return None if soon is None else free_milli(draft=soon, cluster=cluster, flavor=flavor)
+
+    def _staying(self) -> Sequence[HoldingView]:
+        """What runs, without what is on its way back."""
+        holding = self._snapshot.holding
+        return _left(holding, staying) if self._giving else holding
 
     @property
     def idle(self) -> bool:
@@ -122,6 +125,7 @@ class Evictions:
             for draft in (self._soon, self._bare):
                 if draft is not None:
                     draft.add(project=pending.project, holder=place)
+        self.windows.started(workload=pending, places=places)
         self._take(places)
 
     def find(
@@ -132,12 +136,14 @@ class Evictions:
         options: Sequence[Option],
         guarantors: Mapping[Option, int],
         book: Book,
-    ) -> Wait | None:
-        """What the workload waits for from now on; None when eviction does not help it.
+    ) -> Wait | Reason | None:
+        """What the workload waits for from now on; None when eviction does not help it; why, when
+        it would but for a reservation that would lack what it takes.
 
         The first of `options` that works is taken, in the cluster where it does least harm.
         Borrowers are evicted for options with `guarantors` alone. `book` is the usage now.
         """
+        reserved: Reason | None = None
         for option in () if self._spent else options:
             guarantor = guarantors.get(option, FLEET)
             evicting = self.may_evict and self.candidates.exist(
@@ -166,20 +172,21 @@ class Evictions:
                 self._stuck[option] = self.preemptors
                 continue
             if self._searched_enough(pending.project):
-                return None
+                break
             self._searches[pending.project] += 1
             self._searched += 1
-            wait = self._search(pending, request, option, clusters, eligible)
-            if wait is not None:
-                self._promise(pending, wait)
+            found = self._search(pending, request, option, clusters, eligible)
+            if isinstance(found, Wait):
+                self._promise(pending, found)
                 await_own(self.soon.book, pending=pending, option=option)
-                return wait
-            if eligible is None:
+                return found
+            reserved = reserved or found
+            if eligible is None and found is None:
                 self._stuck[option] = self.preemptors
             self._failed += 1
             if self._failed > MOST_IN_VAIN and not self._room_could_do(pending, request, option):
                 self._hopeless.add(option)
-        return None
+        return reserved
 
     @property
     def may_evict(self) -> bool:
@@ -209,35 +216,40 @@ class Evictions:
         option: Option,
         clusters: Sequence[ClusterId],
         eligible: Eligible | None,
-    ) -> Wait | None:
+    ) -> Wait | Reason | None:
         """Try each of the clusters, then take the best; with one, take it at once.
 
-        For what has to be in domains, room is made in the best of those tried.
+        For what has to be in domains, room is made in the best of those tried. The reason when
+        in all that would do a reservation would lack what it takes.
         """
         where: list[tuple[ClusterId, Layout | None]] = [(cluster, None) for cluster in clusters]
         if eligible is not None:
             for cluster in clusters:
                 within = self._layouts(pending, request, option, cluster)
                 where += [(cluster, layout) for layout in within]
+        soon, floors, windows = self.soon, self._floors, self.windows
         tried: list[tuple[tuple[int, ...], ClusterId, int]] = []
+        reserved: Reason | None = None
         for nth, (cluster, layout) in enumerate(where):
-            mark = self.soon.checkpoint()
+            mark = soon.checkpoint()
             search = Search(
-                self.soon, pending, request, option, cluster, eligible, self._floors, layout
+                soon, pending, request, option, cluster, eligible, floors, windows, layout
             )
             wait = search.run()
             if wait is None:
+                reserved = reserved or search.reserved
                 continue
             if len(where) == 1:
                 return wait
-            self.soon.rollback(mark)
+            soon.rollback(mark)
             search.forget()
             tried.append((cost_of(wait.victims) if wait.victims else (), cluster, nth))
         if not tried:
-            return None
+            return reserved
         cluster, layout = where[min(tried)[2]]
-        floors = self._floors
-        return Search(self.soon, pending, request, option, cluster, eligible, floors, layout).run()
+        return Search(
+            soon, pending, request, option, cluster, eligible, floors, windows, layout
+        ).run()
 
     def _layouts(
         self, pending: PendingView, request: Request, option: Option, cluster: ClusterId
@@ -246,7 +258,16 @@ class Evictions:
         topology = pending.topology
         wholes: list[Domain | None] = [None]
         if topology is not None and topology.required:
-            wholes = [*self._domains(option, cluster, topology.level)]
+            wholes = [
+                *roomiest(
+                    draft=self.soon,
+                    emptied=self.emptied(),
+                    option=option,
+                    cluster=cluster,
+                    level=topology.level,
+                    most=MOST_DOMAINS,
+                )
+            ]
             if not request.bound:
                 return [Layout(whole) for whole in wholes]
         found: list[Layout] = []
@@ -265,52 +286,34 @@ class Evictions:
                 break
         return found
 
-    def _domains(self, option: Option, cluster: ClusterId, level: str) -> list[Domain]:
-        """The domains that may hold the option once all who may go are gone: at most
-        MOST_DOMAINS, those with most free first."""
-        kinds = {flavor.id: flavor for flavor in option.flavors}
-        bare = self.emptied()
-        found = []
-        for here, emptied in zip(
-            self.soon.domains.of(cluster=cluster, level=level),
-            bare.domains.of(cluster=cluster, level=level),
-            strict=True,
-        ):
-            if all(
-                free_within_milli(domain=emptied, flavor=kinds[flavor]) >= asked
-                for flavor, asked in option.needs
-                if flavor in kinds
-            ):
-                free = sum(
-                    free_within_milli(domain=here, flavor=flavor) for flavor in kinds.values()
-                )
-                found.append((-free, here.path, here))
-        return [here for *_, here in sorted(found, key=lambda each: each[:2])[:MOST_DOMAINS]]
-
     def _promise(self, pending: PendingView, wait: Wait) -> None:
         self._version += 1
         for victim in wait.victims:
             self.candidates.forget(victim.held)
+        for victim in wait.gone if self.windows else ():
+            held = victim.held
+            self.windows.left(holding=held.holding, placements=held.placements)
         self._floors |= wait.floors
         if wait.victims:
             self._leaving = True
             self.preemptors += 1
             self._victims += len(wait.victims)
-        self._note(pending.project, wait.places)
+        self._note(pending, wait.places)
 
-    def promise(self, *, project: ProjectId, places: Sequence[Place]) -> None:
-        """Somebody of the project waits for these places of `soon`, which are free there."""
+    def promise(self, *, workload: PendingView | HoldingView, places: Sequence[Place]) -> None:
+        """It waits for these places of `soon`, which are free there."""
         self._version += 1
         for place in places:
-            self.soon.add(project=project, holder=place)
-        self._note(project, places)
+            self.soon.add(project=workload.project, holder=place)
+        self._note(workload, places)
 
-    def _note(self, project: ProjectId, places: Sequence[Place]) -> None:
+    def _note(self, workload: PendingView | HoldingView, places: Sequence[Place]) -> None:
+        self.promised.append((workload, places))
         for place in places:
-            self._taken.append((project, place))
-            self.promised.append((project, place))
+            self._taken.append((workload.project, place))
             if self._bare is not None:
-                self._bare.add(project=project, holder=place)
+                self._bare.add(project=workload.project, holder=place)
+        self.windows.started(workload=workload, places=places)
         self._take(places)
 
     def _take(self, places: Sequence[Place]) -> None:

@@ -17,7 +17,7 @@ from scheduler.core.cohorts import FLEET
 from scheduler.core.cycle import Cycle
 from scheduler.core.layouts import Groups
 from scheduler.core.memory import Memory
-from scheduler.core.plan import Admit, Hold
+from scheduler.core.plan import Admit, Hold, Keep
 from scheduler.core.policy import Policy
 from scheduler.core.portions import is_as_good
 from scheduler.core.quota import Ledger
@@ -361,7 +361,7 @@ class _Search:
             leaving=(),
             drafts=(self._cycle.admission.draft,),
         )
-        return None if kept is None else kept.starts_at
+        return kept.starts_at if isinstance(kept, Keep) else None
 
     def _with(self, pod_set: PodSetView) -> PendingView:
         """The workload with this instead of the pod set of that id."""

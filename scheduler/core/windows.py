@@ -8,69 +8,96 @@ keep it waiting till then. Amounts are kept, not nodes, over all clusters; nothi
 stopped.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scheduler.core.draft import Draft
-from scheduler.core.limits import because
 from scheduler.core.plan import Place
 from scheduler.core.reasons import Reason, ReasonCode
 from scheduler.core.request import Request
-from scheduler.core.snapshot import HeldView, PendingView, ReservationView, Snapshot
+from scheduler.core.snapshot import (
+    FlavorView,
+    HeldView,
+    HoldingView,
+    PendingView,
+    ReservationView,
+    Snapshot,
+)
 from scheduler.core.space import free_milli
 from scheduler.core.units import DeviceId, FlavorId, NodeId, ProjectId
 
-type _Moment = tuple[int, FlavorId]
+type Run = tuple[ProjectId, Sequence[Place | HeldView], int | None]
+"""Who holds what, and when that ends by its run-time limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
-    project: ProjectId
-    flavor: FlavorId
-    amount_milli: int
-    ends_at: int | None
-    back_milli: int
-    """What another may have of it once it has ended: nothing where nothing new starts."""
+@dataclass(slots=True)
+class _Moment:
+    """When a window opens, or now if it has; sums in thousandths of the flavor.
+
+    `reserved` then, by project, and what each of those projects `held` then still; `back_milli` is
+    what all give back by then that others may have.
+    """
+
+    at: int
+    flavor: FlavorView
+    binds: bool
+    reserved: Mapping[ProjectId, int]
+    held: dict[ProjectId, int]
+    back_milli: int = 0
+
+    @property
+    def wanted_milli(self) -> int:
+        """What is reserved, less what those for whom it is hold of it."""
+        held = self.held
+        return sum([max(0, amount - held[of]) for of, amount in self.reserved.items()])
 
 
 class Windows:
-    """Asked before and after a workload is put into the draft; false without reservations."""
+    """The reservations of a snapshot, and what is held of them; asked before and after a workload
+    is put into a draft. False without reservations."""
 
-    def __init__(self, *, snapshot: Snapshot) -> None:
-        self._at = snapshot.at
+    def __init__(self, *, snapshot: Snapshot, holding: Iterable[HoldingView]) -> None:
+        """`holding` hold something from now on. No more of the draft is asked than what is free,
+        so it has to have the same in it."""
         self._flavors = {flavor.id: flavor for flavor in snapshot.flavors}
-        self._windows: tuple[ReservationView, ...] = tuple(
-            window
-            for window in snapshot.reservations
-            if window.ends_at > snapshot.at and window.flavor in self._flavors
+        self._reservations: tuple[ReservationView, ...] = tuple(
+            each for each in snapshot.reservations if each.flavor in self._flavors
         )
-        self._moments: tuple[_Moment, ...] = tuple(
-            sorted({(max(self._at, w.starts_at), w.flavor) for w in self._windows})
-        )
-        self._bind: frozenset[_Moment] = frozenset(
-            (max(self._at, w.starts_at), w.flavor) for w in self._windows if w.binds_at <= self._at
-        )
-        there = _there(snapshot) if self._windows else frozenset[NodeId | DeviceId]()
-        self._held: list[_Held] = []
-        for holding in snapshot.holding if self._windows else ():
-            since = self._at if holding.started_at is None else holding.started_at
-            limit_s = holding.run_time_limit_s
-            ends_at = None if limit_s is None else max(self._at + 1, since + limit_s)
-            self._held += _held(holding.project, holding.placements, ends_at, there)
+        self.promised: tuple[Draft, Windows] | None = None  # once what others wait for is theirs
+        self._now = snapshot.at
+        self._open(snapshot.at)
+        self._there = _there(snapshot) if self else frozenset[NodeId | DeviceId]()
+        for each in holding if self else ():
+            self._count(each.project, each.placements, self._end_of_run(each), 1)
 
     def __bool__(self) -> bool:
-        return bool(self._windows)
+        return bool(self._moments)
 
-    def started(self, *, pending: PendingView, places: Sequence[Place]) -> None:
-        """It holds these from now on."""
-        if self._windows:
-            self._held += _held(pending.project, places, self._end_of(pending))
+    def started(self, *, workload: PendingView | HoldingView, places: Sequence[Place]) -> None:
+        """It holds these from now on, for all of its run-time limit."""
+        self._count(workload.project, places, self._end_of(workload), 1)
+
+    def left(self, *, holding: HoldingView, placements: Sequence[HeldView]) -> None:
+        """It holds these no longer."""
+        self._count(holding.project, placements, self._end_of_run(holding), -1)
 
     def copy(self) -> "Windows":
-        """For the caller to tell what starts only there."""
+        """For the caller to tell what starts or leaves only there."""
         made = copy(self)
-        made._held = list(self._held)
+        made._set(tuple(replace(each, held=dict(each.held)) for each in self._moments))
+        if self.promised is not None:
+            draft, windows = self.promised
+            made.promised = draft, windows.copy()
+        return made
+
+    def then(self, *, at: int, runs: Iterable[Run]) -> "Windows":
+        """At that moment, when only these run."""
+        made = copy(self)
+        made.promised = None
+        made._open(at)
+        for project, places, ends_at in runs if made else ():
+            made._count(project, places, ends_at, 1)
         return made
 
     def runs_into(self, *, pending: PendingView, request: Request) -> bool:
@@ -86,12 +113,15 @@ class Windows:
             for window in self._windows
         )
 
-    def lacking(self, *, draft: Draft) -> Mapping[_Moment, int]:
-        """At each moment, the flavor's thousandths that its reservations would lack."""
-        return {
-            (moment, flavor): self._lacking(draft, moment, flavor, self._held)
-            for moment, flavor in self._moments
+    def lacking(self, *, draft: Draft) -> Sequence[int]:
+        """At each moment the flavor's thousandths that its reservations would lack; negative, what
+        they would leave."""
+        clusters = draft.clusters
+        free = {
+            id: sum([free_milli(draft=draft, cluster=c, flavor=of[0].flavor) for c in clusters])
+            for id, of in self._by_flavor.items()
         }
+        return [m.wanted_milli - m.back_milli - free[m.flavor.id] for m in self._moments]
 
     def reason(
         self,
@@ -99,78 +129,137 @@ class Windows:
         draft: Draft,
         pending: PendingView,
         places: Sequence[Place],
-        before: Mapping[_Moment, int],
+        before: Sequence[int],
     ) -> Reason | None:
         """Why it may not start at `places`, where the draft has it already; None when it may.
 
-        `before` is what was lacking without it: what lacks no more with it is not its fault.
+        `before` is what was `lacking` without it: what lacks no more with it is not its fault. The
+        same is asked of the fleet as it is `promised`.
         """
+        if not self:
+            return None
         ends_at = self._end_of(pending)
-        held = [*self._held, *_held(pending.project, places, ends_at)]
-        for moment, flavor in self._moments:
-            if ends_at is None and (moment, flavor) not in self._bind:
-                continue
-            lacking = self._lacking(draft, moment, flavor, held)
-            if lacking > max(0, before[moment, flavor]):
-                return because(
-                    ReasonCode.RESERVED,
-                    flavor=self._flavors[flavor].name,
-                    kept_milli=self._wanted(moment, flavor, held),
-                    lacking_milli=lacking,
-                    opens_in_s=moment - self._at,
+        self._count(pending.project, places, ends_at, 1)
+        reason = self._first_reason(draft, before, by_limit=ends_at is not None)
+        self._count(pending.project, places, ends_at, -1)
+        if reason is None and self.promised is not None:
+            soon, windows = self.promised
+            reason = windows.why_not(draft=soon, pending=pending, places=places)
+        return reason
+
+    def why_not(
+        self, *, draft: Draft, pending: PendingView, places: Sequence[Place]
+    ) -> Reason | None:
+        """As `reason`, where the draft has it not yet. The draft is left as it was."""
+        mark, before = draft.checkpoint(), self.lacking(draft=draft)
+        for place in places:
+            draft.add(project=pending.project, holder=place)
+        reason = self.reason(draft=draft, pending=pending, places=places, before=before)
+        draft.rollback(mark)
+        return reason
+
+    def gain_nothing(self, *, holding: HoldingView, placements: Iterable[HeldView]) -> bool:
+        """Whether some reservation has nothing of it if it leaves: it would have given that back
+        in time, or holds it for whom it is reserved."""
+        ends_at = self._end_of_run(holding)
+        return any(
+            (ends_at is not None and ends_at <= moment.at) or holding.project in moment.reserved
+            for placement in placements
+            for moment in self._by_flavor.get(placement.flavor, ())
+        )
+
+    def _open(self, at: int) -> None:
+        """Those that are not over by then, and nobody holds anything."""
+        self._at = at
+        self._windows = tuple(each for each in self._reservations if each.ends_at > at)
+        bind = {(max(at, w.starts_at), w.flavor) for w in self._windows if w.binds_at <= at}
+        moments = sorted({(max(at, w.starts_at), w.flavor) for w in self._windows})
+        self._set(
+            tuple(
+                _Moment(
+                    when, self._flavors[flavor], (when, flavor) in bind, reserved,
+                    dict.fromkeys(reserved, 0),
                 )
+                for when, flavor in moments
+                for reserved in [self._reserved(when, flavor)]
+            )
+        )  # fmt: skip
+
+    def _set(self, moments: tuple[_Moment, ...]) -> None:
+        self._moments = moments
+        self._by_flavor: dict[FlavorId, list[_Moment]] = {}
+        for moment in moments:
+            self._by_flavor.setdefault(moment.flavor.id, []).append(moment)
+
+    def _reserved(self, when: int, flavor: FlavorId) -> dict[ProjectId, int]:
+        found: dict[ProjectId, int] = {}
+        for window in self._windows:
+            if window.flavor == flavor and window.starts_at <= when < window.ends_at:
+                found[window.project] = found.get(window.project, 0) + window.amount_milli
+        return found
+
+    def _count(
+        self,
+        project: ProjectId,
+        holds: Iterable[Place | HeldView],
+        ends_at: int | None,
+        sign: int,
+    ) -> None:
+        """That it holds these, or no longer. What is held where nothing new starts gives nothing
+        back that others could have."""
+        for each in holds:
+            moments = self._by_flavor.get(each.flavor)
+            if moments is None:
+                continue
+            amount = sign * each.amount_milli
+            back = 0 if ends_at is None or not self._is_there(each) else amount
+            for moment in moments:
+                if ends_at is not None and ends_at <= moment.at:
+                    moment.back_milli += back
+                elif project in moment.reserved:
+                    moment.held[project] += amount
+
+    def _is_there(self, holder: Place | HeldView) -> bool:
+        return {holder.node, *(device for device, _ in holder.spans)} <= self._there
+
+    def _first_reason(
+        self, draft: Draft, before: Sequence[int], *, by_limit: bool
+    ) -> Reason | None:
+        """The first moment at which more is lacking than before: of all for what ends by its
+        limit, else of those that bind."""
+        for moment, lacked, lacks in zip(
+            self._moments, before, self.lacking(draft=draft), strict=True
+        ):
+            if (by_limit or moment.binds) and lacks > max(0, lacked):
+                numbers = (  # by name, as in every reason
+                    ("flavor", moment.flavor.name),
+                    ("kept_milli", moment.wanted_milli),
+                    ("lacking_milli", lacks),
+                    ("opens_in_s", moment.at - self._now),
+                )
+                return Reason(ReasonCode.RESERVED, numbers)
         return None
 
-    def _end_of(self, pending: PendingView) -> int | None:
-        limit_s = pending.run_time_limit_s
+    def _end_of(self, workload: PendingView | HoldingView) -> int | None:
+        """If it starts now."""
+        limit_s = workload.run_time_limit_s
         return None if limit_s is None else self._at + limit_s
 
-    def _lacking(self, draft: Draft, moment: int, flavor: FlavorId, held: Sequence[_Held]) -> int:
-        view = self._flavors[flavor]
-        free = sum(free_milli(draft=draft, cluster=c, flavor=view) for c in draft.clusters)
-        back = sum(
-            each.back_milli
-            for each in held
-            if each.flavor == flavor and each.ends_at is not None and each.ends_at <= moment
-        )
-        return self._wanted(moment, flavor, held) - free - back
-
-    def _wanted(self, moment: int, flavor: FlavorId, held: Sequence[_Held]) -> int:
-        """What is reserved then, less what those for whom it is hold of it then."""
-        reserved: dict[ProjectId, int] = {}
-        for window in self._windows:
-            if window.flavor == flavor and window.starts_at <= moment < window.ends_at:
-                reserved[window.project] = reserved.get(window.project, 0) + window.amount_milli
-        for each in held:
-            lasts = each.ends_at is None or each.ends_at > moment
-            if each.flavor == flavor and each.project in reserved and lasts:
-                reserved[each.project] -= each.amount_milli
-        return sum(max(0, amount) for amount in reserved.values())
-
-
-def _held(
-    project: ProjectId,
-    holds: Iterable[Place | HeldView],
-    ends_at: int | None,
-    there: frozenset[NodeId | DeviceId] | None = None,
-) -> list[_Held]:
-    """`there` is what takes new work; None for what is placed there just now."""
-    found = []
-    for each in holds:
-        uses = {each.node, *(device for device, _ in each.spans)}
-        lost = there is not None and not uses <= there
-        amount = each.amount_milli
-        found.append(_Held(project, each.flavor, amount, ends_at, 0 if lost else amount))
-    return found
+    def _end_of_run(self, holding: HoldingView) -> int | None:
+        """As it runs, or is about to."""
+        limit_s = holding.run_time_limit_s
+        since = self._at if holding.started_at is None else holding.started_at
+        return None if limit_s is None else max(self._at + 1, since + limit_s)
 
 
 def _there(snapshot: Snapshot) -> frozenset[NodeId | DeviceId]:
-    """Nodes and devices that take new work. What is held on others, or on those that the snapshot
-    lacks, gives nothing back that anybody could have."""
-    found: set[NodeId | DeviceId] = set()
+    """Nodes and devices that take new work."""
+    return frozenset(_taking(snapshot))
+
+
+def _taking(snapshot: Snapshot) -> Iterator[NodeId | DeviceId]:
     for cluster in snapshot.clusters:
         for node in cluster.nodes if cluster.usable else ():
             if node.usable:
-                found.add(node.id)
-                found.update(device.id for device in node.devices if device.usable)
-    return frozenset(found)
+                yield node.id
+                yield from (device.id for device in node.devices if device.usable)

@@ -14,7 +14,7 @@ from scheduler.core.fit import Room, let_in
 from scheduler.core.invariants import violations
 from scheduler.core.plan import Keep, Place, Plan
 from scheduler.core.policy import Policy
-from scheduler.core.reasons import ReasonCode, describe
+from scheduler.core.reasons import Reason, ReasonCode, describe
 from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot
 from scheduler.core.units import NodeId, WorkloadId
 from tests.core import fleets
@@ -162,7 +162,7 @@ def asked_for(of: Snapshot, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     asked: list[str] = []
     keep = Backfill.keep
 
-    def counted(self: Backfill, *, pending: PendingView, **more: Any) -> Keep | None:
+    def counted(self: Backfill, *, pending: PendingView, **more: Any) -> Keep | Reason | None:
         asked.append(pending.id)
         return keep(self, pending=pending, **more)
 

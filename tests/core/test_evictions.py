@@ -8,6 +8,7 @@ import pytest
 from scheduler.core import preempt
 from scheduler.core.cycle import plan
 from scheduler.core.draft import Draft
+from scheduler.core.evict import Wait
 from scheduler.core.plan import Place
 from scheduler.core.policy import Policy
 from scheduler.core.preempt import MOST_SEARCHES, MOST_SEARCHES_EACH, Evictions
@@ -48,7 +49,9 @@ class Asking:
             guarantors={o: by for o in request.options if o.flavors[0].name == reclaiming},
             book=self._now.book,
         )
-        return None if wait is None else sorted(victim.id[0] for victim in wait.victims)
+        if not isinstance(wait, Wait):
+            return None
+        return sorted(victim.id[0] for victim in wait.victims)
 
     def is_stuck(self, pending: PendingView) -> bool:
         (option,) = self.request(pending).options

@@ -234,7 +234,7 @@ def test_what_it_keeps_waiting_has_no_estimate() -> None:
     assert [(f.workload, f.basis) for f in found] == [("w", Basis.NONE), ("x", Basis.PLAN)]
 
 
-def _reserved(of: Snapshot, seed: int) -> Snapshot:
+def reserved(of: Snapshot, seed: int) -> Snapshot:
     pick = Random(seed)
     windows = tuple(
         window(
@@ -258,7 +258,7 @@ def test_no_plan_takes_more_from_a_reservation_than_others_had_taken(
 
     Without evictions: what waits for one holds places that the plan does not tell of.
     """
-    of = _reserved(of, seed)
+    of = reserved(of, seed)
     by_id = {p.id: p for p in of.pending}
     admits = decide(of, preemption=False).plan.admits
     before: list[_Work] = [
@@ -281,7 +281,7 @@ def test_no_plan_takes_more_from_a_reservation_than_others_had_taken(
 def test_the_plan_is_lawful_and_the_same_whatever_the_order_of_the_input(
     of: Snapshot, seed: int
 ) -> None:
-    of = _reserved(of, seed)
+    of = reserved(of, seed)
     mixed = replace(shuffled(of, seed), reservations=of.reservations[::-1])
     made = plan(of, Policy())
     assert violations(of, made) == ()

@@ -145,7 +145,8 @@ CASES = (
             held=2,
         ),
         preempts={"short": "r0"},
-        waits={"long": Code.NO_FREE_CAPACITY},
+        waits={"long": Code.RESERVED},
+        numbers={"long": {"kept_milli": 2000, "lacking_milli": 1000, "opens_in_s": 3600}},
     ),
 )
 
