@@ -138,6 +138,8 @@ def _lie_idle(fleet: Fleet, *, told_after_s: int) -> None:
 @opening(
     Case.RESERVED,
     Case.RESERVED_TOLD,
+    Case.RESERVED_RIGHTLY,
+    Case.RESERVED_EVICTS,
     Case.COVERED,
     Case.COVERED_GROWTH,
     Case.GROWS,
@@ -146,7 +148,8 @@ def _lie_idle(fleet: Fleet, *, told_after_s: int) -> None:
 )
 def promising(fleet: Fleet) -> None:
     """An elastic gang runs with one of three pods under a budget that covers one more; then of
-    four that are free by then two are reserved."""
+    four that are free by then two are reserved. Later all are held but one, which is
+    reserved: who takes back what is its own leaves that."""
     world = fleet.world
     _own(fleet, a=6, b=6)
     first = _ask(fleet, "b", pods(5))
@@ -176,6 +179,24 @@ def promising(fleet: Fleet) -> None:
         _ask(fleet, "d", pods())
     _own(fleet, a=6, b=6, d=6)
     fleet.plan()
+    world.budgets.clear()
+    for id in [*world.holding]:
+        world.end(id)
+    for id in [*world.waiting]:
+        world.cancel(id)
+    _own(fleet, b=3, d=4)
+    for _ in range(5):
+        _ask(fleet, "a", pods())
+    fleet.plan()
+    starts_at = world.at + 7200
+    world.reservations = [
+        ReservationView(
+            ProjectId("c"), FlavorId(windows.FLAVOR), milli(1), starts_at, starts_at + 600, 0
+        )
+    ]
+    _ask(fleet, "b", pods(2))
+    fleet.plan()
+    _leave(fleet)
 
 
 @opening(

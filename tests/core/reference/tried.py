@@ -37,6 +37,8 @@ class Case(StrEnum):
     PROMISE_STANDS = "waits on, and its promise stands"
     RESERVED = "starts beside a reservation"
     RESERVED_TOLD = "told that what it needs is reserved"
+    RESERVED_RIGHTLY = "told so, and a reservation would lack it"
+    RESERVED_EVICTS = "has others evicted beside a reservation"
     COVERED = "starts under a budget that covers it"
     COVERED_GROWTH = "grows under a budget that covers it"
     BUDGET_TOLD = "told that a budget is used up, or does not cover it"
