@@ -33,7 +33,15 @@ import numpy as np
 from scheduler.core import jit
 from scheduler.core.jit import Ints
 from scheduler.core.prices import PRICE, gap_prices
-from scheduler.core.shapes import LARGEST, MOST_DEVICES, MOST_MODELS, Node, Seat, Shape
+from scheduler.core.shapes import (
+    ANY_MODEL,
+    LARGEST,
+    MOST_DEVICES,
+    MOST_MODELS,
+    Node,
+    Seat,
+    Shape,
+)
 from scheduler.core.units import ONE_MILLI
 
 TOTAL_WEIGHT: Final = 10_000
@@ -98,32 +106,14 @@ class Packing:
         """Whether there is place to keep the costs of such pods."""
         kept = len(self._sought)
         more = kept < MOST_SOUGHT and kept * len(self._nodes) < MOST_COSTS
-        return more or shape.kind in self._sought
+        return more or _of_any_model(shape) in self._sought
 
     def best(self, shape: Shape) -> Seat | None:
         """The seat of least cost, None when the pod fits nowhere.
 
         Raises ValueError for a shape that is not `possible`.
         """
-        kind = _possible(shape).kind
-        if kind not in self._sought:
-            pod = np.array(self._row(kind, 0), np.int64)
-            costs, devices, stamps = np.full((3, len(self._nodes)), -1, np.int64)
-            self._sought[kind] = pod, costs, devices, stamps
-        pod, costs, devices, stamps = self._sought[kind]
-        node = jit.choose(
-            shape.cpu_milli,
-            shape.memory_mib,
-            pod,
-            self._total,
-            self._nodes,
-            self._free,
-            self._expected,
-            self._worth,
-            costs,
-            devices,
-            stamps,
-        )
+        node, _, devices = self._choose(shape)
         if node < 0:
             return None
         device = int(devices[node])
@@ -134,6 +124,36 @@ class Packing:
         levels = self._free[node].tolist()
         empty = [g for g, level in enumerate(levels) if level == ONE_MILLI]
         return Seat(node, tuple(empty[: shape.gpus]))
+
+    def cost(self, shape: Shape) -> int | None:
+        """That of its `best` seat, no less than 0; None when the pod fits nowhere. The costs of
+        all shapes compare."""
+        node, costs, _ = self._choose(shape)
+        return None if node < 0 else int(costs[node])
+
+    def _choose(self, shape: Shape) -> tuple[int, Ints, Ints]:
+        """The rank of the best node, or -1; by rank, what is known of the costs and devices."""
+        kind = _of_any_model(_possible(shape))
+        if kind not in self._sought:
+            pod = np.array(self._row(kind, 0), np.int64)
+            costs, devices, stamps = np.full((3, len(self._nodes)), -1, np.int64)
+            self._sought[kind] = pod, costs, devices, stamps
+        pod, costs, devices, stamps = self._sought[kind]
+        node = jit.choose(
+            shape.cpu_milli,
+            shape.memory_mib,
+            shape.models,
+            pod,
+            self._total,
+            self._nodes,
+            self._free,
+            self._expected,
+            self._worth,
+            costs,
+            devices,
+            stamps,
+        )
+        return node, costs, devices
 
     def update(self, rank: int, node: Node) -> None:
         """This is now free on the node; its model and how many devices it has stay."""
@@ -184,6 +204,11 @@ def _check_node(rank: int, node: Node) -> None:
     )
     if not right:
         raise ValueError(f"node {rank} can't be: {node}")
+
+
+def _of_any_model(shape: Shape) -> Shape:
+    """What costs are kept of: on which nodes it may be does not change what it costs there."""
+    return shape.kind._replace(models=ANY_MODEL)
 
 
 def _possible(shape: Shape) -> Shape:

@@ -110,7 +110,7 @@ def _cost(
     cpu = nodes[node, CPU] - pod[CPU]
     memory = nodes[node, MEMORY] - pod[MEMORY]
     model = nodes[node, MODEL]
-    if cpu < 0 or memory < 0 or not (pod[MODELS] >> model) & 1:
+    if cpu < 0 or memory < 0:
         return NEVER, -1
     count, milli = pod[COUNT], pod[MILLI]
     after = free[node].copy()
@@ -143,12 +143,13 @@ def _cost(
 
 
 @_compiled(
-    f"int64(int64, int64, {_ROW}, int64, {_TABLE}, {_TABLE}, {_TABLE}, {_ROW},"
+    f"int64(int64, int64, int64, {_ROW}, int64, {_TABLE}, {_TABLE}, {_TABLE}, {_ROW},"
     f" {_ROW}, {_ROW}, {_ROW})"
 )
 def choose(
     cpu: int,
     memory: int,
+    models: int,
     pod: Ints,
     total: int,
     nodes: Ints,
@@ -159,16 +160,20 @@ def choose(
     devices: Ints,
     stamps: Ints,
 ) -> int:
-    """The rank of the best node with the cores and memory, or -1; `devices` says which device.
+    """The rank of the best node of the models with the cores and memory, or -1; `devices` says
+    which device.
 
-    `pod` is what the costs are of: one that asks a little less than this one may. `total` is the
-    sum of the weights. What `costs` and `devices` say of a node is as old as the stamp.
+    `pod` is what the costs are of: one that asks a little less than this one may, of whatever
+    model. `total` is the sum of the weights. What `costs` and `devices` say of a node is as old as
+    the stamp.
     """
     best, least = -1, NEVER
     for node in range(len(nodes)):
         if nodes[node, FIRST] >= 0 and nodes[node, FIRST] != node:
             continue
         if nodes[node, CPU] < cpu or nodes[node, MEMORY] < memory:
+            continue
+        if not (models >> nodes[node, MODEL]) & 1:
             continue
         if stamps[node] != nodes[node, VERSION]:
             cost, device = _cost(pod, total, node, nodes, free, expected, worth)

@@ -39,6 +39,7 @@ def measure(first: int, beyond: int, nodes: Ints, free: Ints, expected: Ints, wo
 def choose(
     cpu: int,
     memory: int,
+    models: int,
     pod: Ints,
     total: int,
     nodes: Ints,
@@ -52,6 +53,7 @@ def choose(
     ranks = np.arange(len(nodes))
     asked = (nodes[:, FIRST] < 0) | (nodes[:, FIRST] == ranks)
     asked &= (nodes[:, CPU] >= cpu) & (nodes[:, MEMORY] >= memory)
+    asked &= (models >> nodes[:, MODEL]) & 1 == 1
     stale = ranks[asked & (stamps != nodes[:, VERSION])]
     if len(stale):
         found = _costs(pod, total, nodes[stale], free[stale], expected, worth)
@@ -70,7 +72,7 @@ def _costs(
     best = np.full(len(nodes), NEVER, np.int64)
     device = np.full(len(nodes), -1, np.int64)
     cpu, memory = nodes[:, CPU] - pod[CPU], nodes[:, MEMORY] - pod[MEMORY]
-    fits = (cpu >= 0) & (memory >= 0) & ((pod[MODELS] >> nodes[:, MODEL]) & 1 == 1)
+    fits = (cpu >= 0) & (memory >= 0)
     left = (free.sum(axis=1) - count * milli) * TILT_DEVICE + cpu * TILT_CORE // WHOLE
     if count == 1 and milli < WHOLE:
         options = [(g, free[:, g]) for g in range(free.shape[1])]

@@ -103,7 +103,10 @@ def _kind(shape: Shape) -> Shape:
     return shape._replace(cpu_milli=leading(shape.cpu_milli), memory_mib=leading(shape.memory_mib))
 
 
-def _best(fleet: Sequence[Node], shape: Shape, mix: dict[Shape, int]) -> Seat | None:
+def _best(
+    fleet: Sequence[Node], shape: Shape, mix: dict[Shape, int]
+) -> tuple[Seat, int] | tuple[None, None]:
+    """The best seat, and what it costs."""
     kinds = _kinds(mix)
     shares = Counter[int]()
     for s, count in kinds.items():
@@ -126,9 +129,9 @@ def _best(fleet: Sequence[Node], shape: Shape, mix: dict[Shape, int]) -> Seat | 
             cost = 6 * total * (worth - worth_then) + loss_then - loss + total * tilt
             ranked.append((cost, rank, level, devices))
     if not ranked:
-        return None
-    _, rank, _, devices = min(ranked)
-    return Seat(rank, devices)
+        return None, None
+    cost, rank, _, devices = min(ranked)
+    return Seat(rank, devices), cost
 
 
 @MANY
@@ -139,7 +142,7 @@ def test_each_seat_is_the_one_that_brute_force_finds(
     packing, now = Packing(nodes=fleet, mix=mix), list(fleet)
     for shape in pods:
         seat = packing.best(shape)
-        assert seat == _best(now, shape, mix)
+        assert (seat, packing.cost(shape)) == _best(now, shape, mix)
         _sit(packing, now, shape, seat)
 
 
@@ -218,9 +221,8 @@ def test_what_is_kept_is_bounded_however_many_kinds_there_are() -> None:
     assert packing.takes(taken[0])
     heaviest = sorted(mix, key=lambda shape: -mix[shape] * shape.gpu_milli)[:MOST_EXPECTED]
     alone = Packing(nodes=[Node(64_000, 4096, 0, (1000, 600, 190))], mix=mix)
-    assert alone.best(heaviest[0]) == _best(
-        [Node(64_000, 4096, 0, (1000, 600, 190))], heaviest[0], mix
-    )
+    best, _ = _best([Node(64_000, 4096, 0, (1000, 600, 190))], heaviest[0], mix)
+    assert alone.best(heaviest[0]) == best
 
 
 def test_a_share_goes_where_its_complement_waits() -> None:
