@@ -1,6 +1,9 @@
 """Can this workload start now, and if not, why? What plan, dry run and estimate share."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
+from itertools import groupby
+from operator import attrgetter
 
 from scheduler.core import firm
 from scheduler.core.caps import Caps
@@ -15,7 +18,7 @@ from scheduler.core.limits import (
 )
 from scheduler.core.memory import Memory
 from scheduler.core.outage import Outage
-from scheduler.core.place import clusters_for, place_gang, would_place
+from scheduler.core.place import clusters_for, place_gang, price_of, would_place
 from scheduler.core.plan import Admit, Landing, Place
 from scheduler.core.preempt import Evictions
 from scheduler.core.reasons import Reason, ReasonCode, listed
@@ -120,14 +123,11 @@ class Admission:
                         ahead.setdefault(model, pending.priority)
 
     def start(self, *, pending: PendingView, request: Request) -> Admit | None:
-        """Start it in the draft with the first option `of_tier` that fits; None when none does."""
+        """Start it in the draft with the first option `of_tier` that fits, or, of those of one
+        rank, the cheapest; None when none does."""
         if self.caps.reached(pending) is not None:
             return None
-        for option in request.options:
-            if option in self._full:
-                continue
-            if self.tier != BORROWED and self._tier(pending, option) < self.tier:
-                continue
+        for option in self._in_turn(pending, request):
             spare = self._spare(pending, option)
             if spare is None:
                 continue
@@ -157,6 +157,21 @@ class Admission:
     def reserve(self, *, pending: PendingView, request: Request, reason: Reason) -> None:
         """What it lacks is kept for others: that is why it waits, whatever the option."""
         self._reserved[pending.project, request] = reason
+
+    def _in_turn(self, pending: PendingView, request: Request) -> Iterator[Option]:
+        """The options of the round that are not known to be full: by rank, then by price."""
+        left = (
+            option
+            for option in request.options
+            if option not in self._full
+            and (self.tier == BORROWED or self._tier(pending, option) >= self.tier)
+        )
+        price = partial(price_of, draft=self.draft, pending=pending, request=request)
+        for _, alike in groupby(left, key=attrgetter("rank")):
+            found = list(alike)
+            if len(found) > 1:
+                found.sort(key=lambda option: price(option=option))
+            yield from found
 
     def why_none(self, *, pending: PendingView, request: Request) -> Reason | None:
         """Why `start` gave None just now, whatever the option; None when that depends on it."""

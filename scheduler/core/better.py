@@ -157,4 +157,6 @@ class Better:
 def _rank(pod_set: PodSetView, flavor: FlavorId) -> int:
     """Its place in the order of what the pod set accepts; behind all for what it does not."""
     accepted = pod_set.flavors
-    return accepted.index(flavor) if flavor in accepted else len(accepted)
+    if flavor not in accepted:
+        return len(accepted)
+    return 0 if pod_set.any_order else accepted.index(flavor)

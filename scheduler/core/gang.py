@@ -21,7 +21,7 @@ from scheduler.core.plan import Place
 from scheduler.core.quota import amount_milli
 from scheduler.core.request import Option, Request
 from scheduler.core.slices import Slices
-from scheduler.core.snapshot import FlavorView, PendingView, Placing, PodSetView
+from scheduler.core.snapshot import FlavorView, PendingView, PodSetView
 from scheduler.core.space import candidates, free_within_milli, most_pods
 from scheduler.core.units import ClusterId, FlavorId
 
@@ -215,12 +215,11 @@ class Gang:
     ) -> Place | None:
         """The best place for one more pod, in the draft as it stands.
 
-        At the first node that is packed the packing decides among all that are; not of a flavor
-        that is spread, nor in a domain.
+        At the first node that is packed the packing decides among all that are; not in a domain.
         """
         draft, cluster, asked = self._draft, self._cluster, False
         rooms, sought = draft.index.rooms, None
-        if self._packs and within is None and flavor.placing is Placing.PACK:
+        if self._packs and within is None:
             sought = draft.packed.sought(cluster=cluster, pod_set=pod_set, flavor=flavor)
         for rank in candidates(draft, cluster, pod_set, flavor, within):
             room, place = rooms[rank], None

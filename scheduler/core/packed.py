@@ -23,6 +23,7 @@ from scheduler.core.snapshot import (
     FlavorKind,
     FlavorView,
     Isolation,
+    Placing,
     PodSetView,
     Snapshot,
 )
@@ -74,6 +75,11 @@ class Sought:
     def __contains__(self, node: NodeId) -> bool:
         return node in self._seats and self._seats[node].group in self._groups
 
+    def cost(self) -> int | None:
+        """What `best` costs (`fragmentation`), no less than 0."""
+        costs = (packing.cost(shape) for _, (packing, shape) in self._shapes)
+        return next((cost for cost in costs if cost is not None), None)
+
     def best(self) -> tuple[Room, tuple[DeviceId, ...]] | None:
         """The node, and devices on it; None when the pod fits on none of these nodes."""
         for group, (packing, shape) in self._shapes:
@@ -119,7 +125,10 @@ class Packed:
     def sought(
         self, *, cluster: ClusterId, pod_set: PodSetView, flavor: FlavorView
     ) -> "Sought | None":
-        """What such a pod seeks here; None when these nodes go by the index for it."""
+        """What such a pod seeks here; None when these nodes go by the index for it, as they do for
+        a flavor that is spread."""
+        if flavor.placing is Placing.SPREAD:
+            return None
         found: dict[_Group, tuple[Packing, Shape]] = {}
         for group in self._rooms:
             if group.cluster == cluster:

@@ -34,6 +34,21 @@ def clusters_for(*, draft: Draft, request: Request, option: Option) -> list[Clus
     return sorted(found, key=lambda cluster: (free[cluster], cluster))
 
 
+def price_of(*, draft: Draft, pending: PendingView, request: Request, option: Option) -> int:
+    """What a pod of each set costs where the option starts first, in prices of gaps; less than any
+    price where the packing does not say (`packed`): none of it is shared there, or none fits."""
+    pending = option.asks(pending)
+    for cluster in clusters_for(draft=draft, request=request, option=option):
+        sought = (
+            draft.packed.sought(cluster=cluster, pod_set=pod_set, flavor=flavor)
+            for pod_set, flavor in zip(pending.pod_sets, option.flavors, strict=True)
+        )
+        costs = [cost for each in sought if each and (cost := each.cost()) is not None]
+        if costs:
+            return sum(costs)
+    return -1
+
+
 def place_gang(
     *,
     draft: Draft,

@@ -28,6 +28,7 @@ SHAPE = attrgetter(
     "topology",
     "gpu_memory_mib",
     "least_isolation",
+    "any_order",
 )
 
 
@@ -36,12 +37,14 @@ class Option:
     """One accepted flavor for each pod set, and what the least start is charged of each flavor.
 
     `needs` is in thousandths, ascending by flavor, then by the models of which they count.
+    `rank` is as low as it is preferred: options of one rank are as welcome as each other.
     `by_memory`: some pod set asks for memory of a device. Belongs to one request: equal to itself
     alone.
     """
 
     flavors: tuple[FlavorView, ...]
     needs: tuple[tuple[FlavorId, int], ...]
+    rank: tuple[int, ...] = ()
     by_memory: bool = False
 
     def asks(self, pending: PendingView) -> PendingView:
@@ -65,11 +68,12 @@ class Refusal(NamedTuple):
 class Request:
     """A class of identical requests: workloads that differ in name, project and priority only.
 
-    `options` has the preferred flavors first; () when none exists that suits. `clusters` () takes
-    any. `order` is that in which pod sets are placed, largest first. `count` counts all pods.
-    `bound` are the pod sets that have to be in domains of their own, those first of which most has
-    to be in one domain; `near` those that had better be, in `order`. `refused` are flavors that it
-    names and that are in no option, for what they are; by memory, those with most first.
+    `options` has the preferred flavors first, by rank; () when none exists that suits. `clusters`
+    () takes any. `order` is that in which pod sets are placed, largest first. `count` counts all
+    pods. `bound` are the pod sets that have to be in domains of their own, those first of which
+    most has to be in one domain; `near` those that had better be, in `order`. `refused` are
+    flavors that it names and that are in no option, for what they are; by memory, those with most
+    first.
     """
 
     options: tuple[Option, ...]
@@ -130,15 +134,18 @@ class Requests:
             accepted.append([flavor for flavor in named if why[flavor.id] is None])
         by_memory = any(pod_set.gpu_memory_mib is not None for pod_set in pod_sets)
         combined = islice(product(*accepted), MOST_OPTIONS)
-        options = tuple(
-            Option(c, self._needs(pod_sets, c, bound), by_memory) for c in combined if c
-        )
+        options = [
+            Option(c, self._needs(pod_sets, c, bound), _rank(pod_sets, c, accepted), by_memory)
+            for c in combined
+            if c
+        ]
+        options.sort(key=attrgetter("rank"))
         order = sorted(range(len(pod_sets)), key=lambda i: _size(pod_sets[i], i))
         count = sum(pod_set.count for pod_set in pod_sets)
         wishes = {i: p.topology.required for i, p in enumerate(pod_sets) if p.topology is not None}
         bound_sets = [i for i in order if wishes.get(i) is True]
         return Request(
-            options,
+            tuple(options),
             pending.clusters,
             tuple(order),
             count,
@@ -188,6 +195,17 @@ def _why_refused(pod_set: PodSetView, flavor: FlavorView, of_project: Isolation)
         return None
     numbers |= {"gpu_memory_mib": asked_mib, "largest_gpu_memory_mib": flavor.memory_mib}
     return Reason(ReasonCode.EXCEEDS_CAPACITY, tuple(sorted(numbers.items())))
+
+
+def _rank(
+    pod_sets: Sequence[PodSetView],
+    flavors: Sequence[FlavorView],
+    accepted: Sequence[Sequence[FlavorView]],
+) -> tuple[int, ...]:
+    return tuple(
+        0 if pod_set.any_order else of_set.index(flavor)
+        for pod_set, flavor, of_set in zip(pod_sets, flavors, accepted, strict=True)
+    )
 
 
 def _size(pod_set: PodSetView, i: int) -> tuple[int, ...]:

@@ -26,7 +26,7 @@ from scheduler.core.units import (
 )
 from scheduler.core.waits import GateView, UnmetView
 
-SCHEMA = 9
+SCHEMA = 10
 """Raised with every change of these types, so that a stored snapshot says how to be read."""
 
 
@@ -234,8 +234,9 @@ class PodSetView:
     gpu_count 0 is CPU-only work (its flavors are of kind CPU). gpu_milli is 1000, or, with
     gpu_count 1 and SHARE flavors, the thousandths of one device; with `gpu_memory_mib` it is the
     least part of one, of each flavor another, that has that memory (`portions`). `flavors` are
-    accepted in that order, but none that isolates less than `least_isolation`. `topology` binds
-    its pods within what binds all pods of the workload.
+    accepted in that order, or with `any_order` each as gladly as the others; but none that
+    isolates less than `least_isolation`. `topology` binds its pods within what binds all pods of
+    the workload.
     """
 
     id: PodSetId
@@ -249,6 +250,7 @@ class PodSetView:
     topology: SetTopologyView | None = None
     gpu_memory_mib: int | None = None
     least_isolation: Isolation = Isolation.NONE
+    any_order: bool = False
 
 
 @dataclass(frozen=True, slots=True)

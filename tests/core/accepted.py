@@ -1,4 +1,5 @@
-"""What work of random fleets asks of its neighbours and of a device's memory, and what is held."""
+"""What work of random fleets accepts: neighbours, memory of a device, other flavors; and what is
+held."""
 
 from dataclasses import replace
 from random import Random
@@ -56,6 +57,21 @@ def _by_memory(pick: Random, pod_set: PodSetView) -> PodSetView:
         return pod_set
     memory_mib = pod_set.gpu_milli * BY_NAME[_SHARE].memory_mib // ONE_MILLI
     return replace(pod_set, gpu_milli=ONE_MILLI, gpu_memory_mib=memory_mib)
+
+
+def unordered(pick: Random, of: Snapshot) -> Snapshot:
+    """With work that accepts other flavors, too, at times one as gladly as another."""
+    more = {"t4share": ("t4slot",), "t4": ("h100",), "h100": ("t4", "3g"), "1g": ("h100",)}
+
+    def asking(pod_set: PodSetView) -> PodSetView:
+        also = more.get(pod_set.flavors[0], ()) if pick.random() < 0.4 else ()
+        flavors = dict.fromkeys((*pod_set.flavors, *map(FlavorId, also)))
+        return replace(pod_set, flavors=tuple(flavors), any_order=pick.random() < 0.5)
+
+    return replace(
+        of,
+        pending=tuple(replace(p, pod_sets=tuple(map(asking, p.pod_sets))) for p in of.pending),
+    )
 
 
 def closed(pick: Random, of: Snapshot) -> Snapshot:

@@ -27,7 +27,7 @@ from scheduler.core.snapshot import (
 )
 from scheduler.core.units import ArrayId, BudgetId, FlavorId, UserId
 from scheduler.core.waits import UnmetView
-from tests.core.accepted import accepting, closed
+from tests.core.accepted import accepting, closed, unordered
 from tests.core.build import (
     AT,
     H100,
@@ -100,6 +100,7 @@ def fleet(seed: int, running: int, pending: int) -> Snapshot:
     of = reordered(Random(seed + 110), gated(Random(seed + 66), of))
     of = wishing(Random(seed + 88), _standing(Random(seed + 55), of))
     of = closed(Random(seed + 132), accepting(Random(seed + 121), of))
+    of = unordered(Random(seed + 143), of)
     return _budgeted(Random(seed + 22), of)
 
 

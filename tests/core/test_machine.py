@@ -27,7 +27,7 @@ SAID = [
 
 @st.composite
 def sharing(draw: st.DrawFn) -> PendingView:
-    """Of shares, in thousandths or by memory, or a slice that has as much."""
+    """Of shares, in thousandths or by memory, or a slice that has as much; in any order or not."""
     asks = draw(asked(flavors=["t4share"]))
     named = draw(st.lists(st.sampled_from(["t4share", "t4slot", "1g"]), min_size=1, unique=True))
     by_memory = draw(st.sampled_from([None, 1000, 5120, 7001, 15_360, 15_361]))
@@ -40,17 +40,20 @@ def sharing(draw: st.DrawFn) -> PendingView:
         gpu_memory_mib=by_memory,
         gpu_milli=pod_set.gpu_milli if by_memory is None else 1000,
         least_isolation=draw(st.sampled_from([Isolation.NONE, Isolation.NONE, *Isolation])),
+        any_order=draw(st.booleans()),
     )
     return replace(asks, pod_sets=(pod_set,))
 
 
 @st.composite
 def preferring(draw: st.DrawFn) -> PendingView:
-    """Whole devices of one model, or of several in some order."""
+    """Whole devices of one model, or of several, in some order or in any."""
     asks = draw(asked(flavors=["h100"]))
     named = draw(st.permutations(["h100", "a30", "t4"]))[: draw(st.sampled_from([1, 2, 3]))]
     (pod_set,) = asks.pod_sets
-    pod_set = replace(pod_set, flavors=tuple(FlavorId(each) for each in named))
+    any_order = draw(st.sampled_from([False, False, False, True]))
+    flavors = tuple(FlavorId(each) for each in named)
+    pod_set = replace(pod_set, flavors=flavors, any_order=any_order)
     return replace(asks, pod_sets=(pod_set,))
 
 

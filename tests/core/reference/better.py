@@ -109,6 +109,8 @@ def _could(world: World, made: Plan, held: HoldingView, wanted: set[str]) -> boo
 
 
 def _rank(held: HoldingView, places: Iterable[HeldView | Place]) -> int:
-    """The place of the flavor in the order of those that it accepts."""
+    """The place of the flavor in the order of those that it accepts; 0 where it has none."""
     (pod_set,) = held.pod_sets
+    if pod_set.any_order:
+        return 0
     return max(pod_set.flavors.index(place.flavor) for place in places)
