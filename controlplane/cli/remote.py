@@ -50,6 +50,7 @@ def remote[**P, R](
 @click.option("-f", "--file", "source", type=click.File("rb"), required=True, help="- is stdin.")
 @click.option("--project", required=True, help="Id or slug.")
 @click.option("--flavor", "flavors", multiple=True, help="Accepted flavor; repeat in your order.")
+@click.option("--any-order", is_flag=True, help="One --flavor is as welcome as another.")
 @click.option(
     "--least-gpu-memory", "least_memory", type=Memory(), metavar="SIZE",
     help="Any whole GPU with so much, as 80GB, behind each --flavor; later ones, too.",
@@ -105,6 +106,7 @@ def submit(
     source: BinaryIO,
     project: str,
     flavors: tuple[str, ...],
+    any_order: bool,
     least_memory: int | None,
     vendors: tuple[str, ...],
     gpu_memory: int | None,
@@ -149,6 +151,8 @@ def submit(
         body["pod_sets"][0]["flavors"] = choose(
             read, known, flavors, preferred=of.get("preferred_flavors", ()), by_memory=by_memory
         )
+    if any_order:
+        body["pod_sets"][0]["any_order"] = True
     if asked_mib is not None:
         body["pod_sets"][0]["gpu_memory_mib"] = asked_mib
     if least_isolation:
@@ -182,6 +186,7 @@ def submit(
         "/project": "--project",
         "/clusters": "--cluster",
         "/gates": "--gate",
+        f"{_POD_SET}/any_order": "--any-order",
         f"{_POD_SET}/least_isolation": "--least-isolation",
         **arrays.OPTIONS,
         **bound,

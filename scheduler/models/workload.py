@@ -212,7 +212,8 @@ class PodSet(Row):
     () any. The flavors that have it are accepted behind those that were named.
 
     With `as_preferred` neither flavors nor a wish were said: it accepts, of those its project
-    prefers, those that go with what it asks for.
+    prefers, those that go with what it asks for. With `any_order` those that it names are as
+    welcome as each other.
 
     With `gpu_memory_mib` each pod gets the least part of one device, of each flavor another, that
     has that memory. No flavor will do that isolates less than `least_isolation`.
@@ -242,6 +243,7 @@ class PodSet(Row):
     least_memory_mib = models.BigIntegerField(null=True, blank=True)
     vendors = ArrayField(models.CharField(max_length=10), default=list, db_default=[], blank=True)
     as_preferred = models.BooleanField(default=False, db_default=False)
+    any_order = models.BooleanField(default=False, db_default=False)
     gpu_memory_mib = models.BigIntegerField(null=True, blank=True)
     least_isolation = models.CharField(
         max_length=8, choices=Isolation, default=Isolation.NONE, db_default=Isolation.NONE
@@ -284,6 +286,11 @@ class PodSet(Row):
             models.CheckConstraint(
                 condition=Q(as_preferred=False) | Q(least_memory_mib__isnull=True),
                 name="pod_set_wishes_or_as_preferred",
+            ),
+            models.CheckConstraint(
+                condition=Q(any_order=False)
+                | Q(as_preferred=False, least_memory_mib__isnull=True),
+                name="pod_set_any_order_of_named",
             ),
             models.CheckConstraint(
                 condition=Q(gpu_memory_mib__isnull=True)

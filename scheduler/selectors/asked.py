@@ -35,7 +35,7 @@ WHERE w.id = ANY(%s::uuid[])
 _POD_SETS = """
 SELECT s.workload_id::text, s.id::text, s.count, s.min_count, s.cpu_milli, s.memory_mib,
        s.gpu_count, s.gpu_milli, s.topology_level, s.topology_required, s.name,
-       s.topology_group_size, s.gpu_memory_mib, s.least_isolation,
+       s.topology_group_size, s.gpu_memory_mib, s.least_isolation, s.any_order,
        array(SELECT f.flavor_id::text FROM scheduler_podsetflavor f
              WHERE f.pod_set_id = s.id ORDER BY f.position)
 FROM scheduler_podset s WHERE s.workload_id = ANY(%s::uuid[])
@@ -71,7 +71,7 @@ def _read(workloads: Sequence[str]) -> dict[str, Asked]:
     pod_sets: dict[str, list[PodSetView]] = {id: [] for id in workloads}
     clusters: dict[str, list[ClusterId]] = {id: [] for id in workloads}
     for workload, id, *numbers, accepted in fleet.rows(_POD_SETS, [workloads]):
-        *numbers, gpu_memory_mib, isolation = numbers
+        *numbers, gpu_memory_mib, isolation, any_order = numbers
         count, min_count, cpu_milli, memory_mib, gpu_count, gpu_milli, *topology = numbers
         view = PodSetView(
             PodSetId(id),
@@ -85,6 +85,7 @@ def _read(workloads: Sequence[str]) -> dict[str, Asked]:
             SetTopologyView(*topology) if topology[0] else None,
             gpu_memory_mib,
             Isolation(isolation),
+            any_order,
         )
         pod_sets[workload].append(view)
     for workload, cluster in fleet.rows(_CLUSTERS, [workloads]):

@@ -33,6 +33,7 @@ SELECT EXISTS (SELECT FROM scheduler_workload WHERE ended_at IS NULL AND state =
                  AND (w.moved_at IS NULL OR w.moved_at <= %(rested)s)
                  AND EXISTS (SELECT FROM scheduler_placement p JOIN scheduler_podsetflavor f
                                ON f.pod_set_id = p.pod_set_id AND f.flavor_id = p.flavor_id
+                             JOIN scheduler_podset s ON s.id = p.pod_set_id AND NOT s.any_order
                              WHERE p.workload_id = w.id AND p.released_at IS NULL
                                AND f.position > 0))
     OR EXISTS (SELECT FROM tenants_quota WHERE enforce_at <= %(at)s)

@@ -37,7 +37,7 @@ BASES: Mapping[str, str] = {
 @dataclass(frozen=True, slots=True)
 class Asked:
     """One pod set in a line. `flavors` are names in the order of acceptance, those that have what
-    is wished behind the others; `as_preferred`, what the project prefers."""
+    is wished behind the others; `as_preferred`, what the project prefers; `any_order`, in none."""
 
     count: int
     min_count: int
@@ -50,6 +50,7 @@ class Asked:
     vendors: tuple[str, ...] = ()
     gpu_memory_mib: int | None = None
     as_preferred: bool = False
+    any_order: bool = False
 
     @property
     def wish(self) -> str:
@@ -277,6 +278,7 @@ def asked(workloads: Iterable[UUID]) -> Mapping[UUID, tuple[Asked, ...]]:
                 vendors=tuple(one.vendors),
                 gpu_memory_mib=one.gpu_memory_mib,
                 as_preferred=one.as_preferred,
+                any_order=one.any_order,
             )
         )
     return {workload: tuple(listed) for workload, listed in found.items()}

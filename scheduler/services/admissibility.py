@@ -161,4 +161,5 @@ def _pod_set(asked: PodSetSpec, flavors: Mapping[str, FlavorView]) -> PodSetView
         topology=asked.topology,
         gpu_memory_mib=asked.gpu_memory_mib,
         least_isolation=asked.least_isolation,
+        any_order=asked.any_order,
     )

@@ -42,7 +42,8 @@ class WishSpec:
 
 @dataclass(frozen=True, slots=True)
 class PodSetSpec:
-    """`flavors` are flavor names, accepted in that order. gpu_count 0 is CPU-only work.
+    """`flavors` are flavor names, accepted in that order, or with `any_order` in any: that goes
+    with named ones alone. gpu_count 0 is CPU-only work.
 
     With `gpu_memory_mib` a pod gets the least part of one device that has it. No flavor will do
     that isolates less than `least_isolation`.
@@ -67,6 +68,7 @@ class PodSetSpec:
     topology: SetTopologyView | None = None
     gpu_memory_mib: int | None = None
     least_isolation: Isolation = Isolation.NONE
+    any_order: bool = False
 
     @property
     def accepted(self) -> tuple[str, ...]:

@@ -101,6 +101,7 @@ def _insert_pod_sets(
         least_memory_mib=[wish.least_memory_mib if wish else None for wish in wishes],
         vendors=[wish.vendors if wish else () for wish in wishes],
         as_preferred=[each.as_preferred for each in pod_sets],
+        any_order=[each.any_order for each in pod_sets],
         gpu_memory_mib=[each.gpu_memory_mib for each in pod_sets],
         least_isolation=[each.least_isolation.value for each in pod_sets],
         topology_level=[level.level if level else "" for level in levels],

@@ -24,6 +24,7 @@ class PodSetOut(serializers.Serializer[Any]):  # Any: plain rows
     flavors = serializers.ListField(
         child=serializers.CharField(), help_text="Accepted in this order, those of the wish last."
     )
+    any_order = serializers.BooleanField(help_text="Or in any order.")
     wish = WishOut(allow_null=True)
     as_preferred = serializers.BooleanField(
         help_text="It named none and wishes for nothing: `flavors` are what its project prefers."

@@ -142,6 +142,12 @@ class PodSetIn(StrictSerializer):
         help_text="Accepted flavors by name, the first choice first. Without any, and"
         " without a wish, those that the project prefers: whole GPUs, shares or CPU, as is asked.",
     )
+    any_order = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="The named flavors are as welcome as each other: it starts on the one where that"
+        " leaves most to others, within its own quotas first.",
+    )
     wish = WishIn(required=False, allow_null=True)
     gpu_memory_mib = Integer(
         low=1,

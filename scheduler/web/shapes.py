@@ -188,6 +188,7 @@ def _pod_set(row: PodSet, held_count: int) -> Out:
         "gpu_count": row.gpu_count,
         "gpu_milli": row.gpu_milli,
         "flavors": [each.flavor.name for each in row.accepted.all()],
+        "any_order": row.any_order,
         "wish": wishes.shown(row),
         "as_preferred": row.as_preferred,
         "gpu_memory_mib": row.gpu_memory_mib,

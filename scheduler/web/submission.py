@@ -46,7 +46,8 @@ WORKLOAD_FIELDS = frozenset(
 )  # fmt: skip
 POD_SET_FIELDS = frozenset(
     {"name", "count", "min_count", "cpu_milli", "memory_mib", "gpu_count", "gpu_milli", "flavors",
-     "wish", "gpu_memory_mib", "least_isolation", "topology", "image", "command", "args", "env"}
+     "any_order", "wish", "gpu_memory_mib", "least_isolation", "topology", "image", "command",
+     "args", "env"}
 )  # fmt: skip
 
 
@@ -178,6 +179,7 @@ def _pod_set(data: Json, root: str, faults: Faults) -> PodSetSpec | None:
     least_isolation = wishes.least_isolation(data, root, faults)
     flavors = faults.items(data, "flavors", root, MAX_FLAVORS, _plain_fault)
     faults.once(flavors, f"{root}/flavors")
+    any_order = wishes.any_order(data, root, faults)
     wish = wishes.wish(data, root, faults, gpu_count=gpu_count, gpu_milli=gpu_milli)
     topology = topologies.of_set(data, root, faults, name=name, count=count, min_count=min_count)
     image = faults.string(data, "image", root, IMAGE, "an image reference of up to 300 characters")
@@ -189,7 +191,7 @@ def _pod_set(data: Json, root: str, faults: Faults) -> PodSetSpec | None:
     return PodSetSpec(
         name, count, min_count, cpu_milli, memory_mib, gpu_count, gpu_milli, flavors, image,
         command, args, env, wish, topology=topology, gpu_memory_mib=gpu_memory_mib,
-        least_isolation=least_isolation,
+        least_isolation=least_isolation, any_order=any_order,
     )  # fmt: skip
 
 

@@ -60,6 +60,18 @@ def wish(
     return WishSpec(least_mib, vendors)
 
 
+def any_order(data: Mapping[str, Json], root: str, faults: Faults) -> bool:
+    """Whether the flavors that the pod set below `root` names are as welcome as each other."""
+    value: object = data.get("any_order", False)
+    if not isinstance(value, bool):
+        faults.add(f"{root}/any_order", "wrong-type", "true or false is wanted.")
+        return False
+    if value and (not data.get("flavors") or data.get("wish") is not None):
+        message = "It is said of flavors that are named, and without a wish, which has an order."
+        faults.add(f"{root}/any_order", "invalid", message)
+    return value
+
+
 def gpu_memory_mib(data: Mapping[str, Json], root: str, faults: Faults) -> int | None:
     """What of one device's memory a pod of the pod set below `root` asks for, None for none."""
     if data.get("gpu_memory_mib") is None:

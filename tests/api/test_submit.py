@@ -14,6 +14,7 @@ from scheduler.core.lifecycle import State
 from scheduler.loop.claims import Pod
 from scheduler.loop.requests import pod_request
 from scheduler.models import Operation, OperationKind, Workload
+from scheduler.selectors import asked
 from scheduler.web.submission import RENDEZVOUS
 from tenants.models import Scope, User
 from tests import factories
@@ -44,6 +45,17 @@ def test_it_stores_a_pending_workload(api: Api, cast: Cast) -> None:
     assert AuditEvent.objects.get().actor == f"user:{cast.ben.id}"
 
 
+def test_flavors_are_accepted_in_any_order(api: Api, cast: Cast) -> None:
+    body = factories.submission(cast.detection)
+    named = {"flavors": ["h100-80gb", "a100-80gb"], "any_order": True}
+    body["pod_sets"][0] |= named
+    made = api(cast.ben).post(URL, body, format="json")
+    shown = api(cast.ben).get(f"{URL}/{made.json()['id']}").json()
+    assert shown["pod_sets"][0].items() >= named.items()
+    (planned,) = asked.of({made.json()["id"]: 1}).values()
+    assert [pod_set.any_order for pod_set in planned.pod_sets] == [True]
+
+
 def test_every_field_arrives_and_is_shown_again(api: Api, cast: Cast) -> None:
     pod_set = {
         "name": "worker",
@@ -54,6 +66,7 @@ def test_every_field_arrives_and_is_shown_again(api: Api, cast: Cast) -> None:
         "gpu_count": 2,
         "gpu_milli": 1000,
         "flavors": ["a100-80gb", "h100-80gb"],
+        "any_order": False,
         "wish": {"least_memory_mib": 0, "vendors": ["nvidia"]},
         "gpu_memory_mib": None,
         "least_isolation": "memory",
@@ -102,6 +115,7 @@ def test_what_is_left_out_has_the_documented_default(api: Api, cast: Cast) -> No
     assert (shown["move_to_better"], shown["moved_at"]) == (False, None)
     assert (shown["failures"], shown["node_losses"], shown["attempts"]) == (0, 0, [])
     assert (shown["pod_sets"][0]["min_count"], shown["pod_sets"][0]["gpu_milli"]) == (4, 1000)
+    assert shown["pod_sets"][0]["any_order"] is False
     assert shown["pod_sets"][0]["wish"] is None
     assert shown["pod_sets"][0]["gpu_memory_mib"] is None
     assert shown["pod_sets"][0]["least_isolation"] == "none"

@@ -121,6 +121,14 @@ def test_a_gpu_of_another_maker_is_asked_for_by_its_resource(
     assert f"asks for whole GPUs of nvidia, which --flavor {flavor} is not" in done.output
 
 
+def test_it_accepts_flavors_in_any_order(berth: Berth) -> None:
+    asked = ("submit", "-f", "-", "--project", "detection", "--any-order")
+    told = berth(*asked, "--flavor", "h100-80gb", "--print", text_in=JOB).output
+    assert json.loads(told)["pod_sets"][0]["any_order"] is True
+    done = berth(*asked, "--least-gpu-memory", "1GB", text_in=JOB)
+    assert (done.exit_code, "--any-order: It is said of flavors" in done.output) == (1, True)
+
+
 def test_it_asks_for_isolation_between_neighbours(berth: Berth) -> None:
     asked = ("submit", "-f", "-", "--project", "detection", "--least-isolation")
     told = berth(*asked, "memory", "--print", text_in=JOB).output

@@ -27,4 +27,14 @@ ATTACKS = (
         "pods wish, and leave it to their project",
         change(PodSet, {"gpu_count": 1, "least_memory_mib": 1}, as_preferred=True),
     ),
+    Attack(
+        "pod_set_any_order_of_named",
+        "what is wished has no order",
+        change(PodSet, {"gpu_count": 1, "least_memory_mib": 1}, any_order=True),
+    ),
+    Attack(
+        "pod_set_any_order_of_named",
+        "what a project prefers has no order",
+        change(PodSet, {"as_preferred": True}, any_order=True),
+    ),
 )
