@@ -170,8 +170,7 @@ class PastView:
 class CapsView:
     """The most that runs at once, in workloads: of a project, of each user in it; None is no cap.
 
-    `user_gpus_milli` is in thousandths of devices, of whatever flavors; slices and shares count as
-    parts of one.
+    `user_gpus_milli`: thousandths of devices, of all flavors; slices and shares count as parts.
     """
 
     running: int | None = None
