@@ -12,7 +12,8 @@ from operator import attrgetter
 from scheduler.core.cohorts import FLEET
 from scheduler.core.elastic import surplus
 from scheduler.core.equivalents import Parts
-from scheduler.core.quota import Book, Ledger
+from scheduler.core.ledger import Ledger
+from scheduler.core.quota import Book
 from scheduler.core.request import Option
 from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
 from scheduler.core.units import FlavorId, NodeId, ProjectId, WorkloadId

@@ -13,8 +13,9 @@ from itertools import islice
 
 from scheduler.core.cohorts import FLEET
 from scheduler.core.elastic import staying, surplus
+from scheduler.core.ledger import Ledger
 from scheduler.core.plan import Plan, Preempt, Shrink
-from scheduler.core.quota import Book, Ledger
+from scheduler.core.quota import Book
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.shrinks import gives_way
 from scheduler.core.snapshot import CohortView, HoldingView, QueueView, QuotaView, Snapshot

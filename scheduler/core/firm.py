@@ -2,7 +2,7 @@
 
 So it takes no nominal that is lent. For one of the members above it below the fleet, or for its
 project itself, all that is drawn on the nominal that is the member's own, by this work and by what
-others below the member use beyond theirs, is no more than that nominal (`quota.Ledger.drawn`).
+others below the member use beyond theirs, is no more than that nominal (`ledger.Ledger.drawn`).
 """
 
 from collections.abc import Sequence

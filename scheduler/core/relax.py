@@ -16,11 +16,11 @@ from scheduler.core.checks import CheckCode, fails_at
 from scheduler.core.cohorts import FLEET
 from scheduler.core.cycle import Cycle
 from scheduler.core.layouts import Groups
+from scheduler.core.ledger import Ledger
 from scheduler.core.memory import Memory
 from scheduler.core.plan import Admit, Hold, Keep
 from scheduler.core.policy import Policy
 from scheduler.core.portions import is_as_good
-from scheduler.core.quota import Ledger
 from scheduler.core.reasons import BINDS_CORES, BINDS_MEMORY, Reason, ReasonCode
 from scheduler.core.request import Option, Request, Requests
 from scheduler.core.snapshot import (
