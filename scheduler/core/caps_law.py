@@ -51,7 +51,8 @@ def caps(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
 
 def _milli(parts: Mapping[FlavorId, Fraction], held: Iterable[Place | HeldView]) -> Fraction:
     """In thousandths of devices."""
-    return sum((each.amount_milli * parts[each.flavor] for each in held), Fraction(0))
+    nothing = Fraction(0)
+    return sum((each.amount_milli * parts.get(each.flavor, nothing) for each in held), nothing)
 
 
 def _arrays(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
