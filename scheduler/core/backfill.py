@@ -16,6 +16,7 @@ too if that is free: so elastic work may put off those for whom room is kept bes
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import NamedTuple
 
 from scheduler.core import mig
@@ -315,5 +316,11 @@ def _first(
             high = middle
         else:
             low, mark = middle, end(runs[middle:high])
+    # All that ends at that moment is back by then. Of a part of it the next plan might choose
+    # other places, and leave none to those for whom room is kept beside it.
+    then = runs[high - 1]
+    alike = takewhile(lambda run: run.ends_at == then.ends_at, runs[high:])
+    last = high if then.ends_late else high + sum(1 for _ in alike)
+    end(runs[high:last])
     places = fits()
-    return None if places is None else (high, places)
+    return None if places is None else (last, places)

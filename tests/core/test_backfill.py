@@ -28,9 +28,11 @@ from tests.core.build import (
     node,
     pods,
     queue,
+    runs,
     snapshot,
 )
 from tests.core.fleets import shuffled, snapshots
+from tests.core.rounds import carried_out
 
 GUARD_S = 600
 OLD, NEW = AT - GUARD_S, AT - GUARD_S + 1
@@ -235,3 +237,36 @@ def rooms_at(of: Snapshot, made: Plan, at: int) -> dict[NodeId, Room]:
         if holder.node in rooms:
             rooms[holder.node].take(holder=holder, flavor=BY_NAME[holder.flavor])
     return rooms
+
+
+def test_what_goes_ahead_up_to_a_moment_moves_nobody_for_whom_room_is_kept_at_it() -> None:
+    """On n1 one GPU is never given back; all of n2 is back after 540 s. Three GPUs, one of them on
+    n1, are kept for the first, two on one node for the second. On n1 another goes ahead, and ends
+    at that moment too: after n2's, where ends are taken one by one."""
+    beside = [
+        runs("forever", "b", "n1/0"),
+        replace(runs("a-full", "b", "n2/0", "n2/1", "n2/2"), run_time_limit_s=540, started_at=AT),
+    ]
+    waits = [
+        job("first", "a", pods(3), submitted_at=OLD - 1),
+        job("second", "a", pods(gpus=2), submitted_at=OLD),
+        job("short", "b", submitted_at=AT, limit_s=540),
+    ]
+    before = snapshot(
+        nodes=[node("n1", gpus=3), node("n2", gpus=3)],
+        queues=QUEUES,
+        pending=waits,
+        holding=beside,
+    )
+    policy = replace(POLICY, most_kept=2)
+    made = plan(before, policy)
+    assert [(keep.workload, keep.starts_at) for keep in made.keeps] == [
+        ("first", AT + 540),
+        ("second", AT + 540),
+    ]
+    assert [admit.workload for admit in made.admits] == ["short"]
+    later, _ = carried_out(before, made)
+    assert [(keep.workload, keep.starts_at) for keep in plan(later, policy).keeps] == [
+        ("first", AT + 540),
+        ("second", AT + 540),
+    ]
