@@ -210,3 +210,16 @@ class TestKeptRoom:
             nodes=[node("n1", gpus=4), node("n2", gpus=2), node("n3", gpus=2)],
         )
         assert Outcome(plan(of, self.GUARD)).reason("w") is reason
+
+
+def test_its_owner_waits_for_what_comes_back_though_its_like_of_another_may_not() -> None:
+    of = fleet(
+        job("other", "a"),
+        job("mine", "b", submitted_at=1),
+        windows=[window(1, owner="b")],
+        holding=[runs("gone", "c", "n1/0", releasing=True)],
+        nodes=[node("n1", gpus=1)],
+    )
+    made = decide(of)
+    assert made.reason("other") is RESERVED
+    assert made.waits("mine")
