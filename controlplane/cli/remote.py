@@ -152,6 +152,8 @@ def submit(
             read, known, flavors, preferred=of.get("preferred_flavors", ()), by_memory=by_memory
         )
     if any_order:
+        if not flavors:
+            raise click.UsageError("--any-order is said of what --flavor names, which is nothing.")
         body["pod_sets"][0]["any_order"] = True
     if asked_mib is not None:
         body["pod_sets"][0]["gpu_memory_mib"] = asked_mib

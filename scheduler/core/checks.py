@@ -53,7 +53,7 @@ class CheckCode(StrEnum):
     CORES = "cores"  # beside the devices there are the cores
     MEMORY = "memory"
     FIT = "fit"  # what is free lies where the pods fit
-    KEPT = "kept"  # what it would start on is not kept for who has waited longer
+    KEPT = "kept"  # what it would start on is not kept for who comes first
     EVICTION = "eviction"  # where another fails: whether evictions would make up for that
 
 

@@ -25,7 +25,7 @@ class ReasonCode(StrEnum):
     QUEUE_HELD = "queue-held"  # nothing of its project, or of a tenant above it, starts
     RESERVED = "reserved"  # it might still run when what it would hold is kept for others
     ROOM_KEPT = "room-kept"  # it has waited so long that what it needs first is kept for it
-    KEPT_FOR_OTHERS = "kept-for-others"  # it would fit, were that not kept for who waited longer
+    KEPT_FOR_OTHERS = "kept-for-others"  # it would fit, but that is kept for who comes first
     CAP_REACHED = "cap-reached"  # as much of its project, or of its submitter, runs as may at once
     BUDGET_USED = "budget-used"  # of its project or above: used up, or does not cover it
     RUN_TIME_UNKNOWN = "run-time-unknown"  # a budget covers only work with a run-time limit
@@ -165,8 +165,8 @@ _SENTENCES: dict[ReasonCode, str] = {
         " end before it starts."
     ),
     ReasonCode.KEPT_FOR_OTHERS: (
-        "{asked} {flavor} would fit, but are kept for work that has waited longer; work with a"
-        " run-time limit that ends before may go ahead."
+        "{asked} {flavor} would fit, but are kept for work that comes first and has waited long;"
+        " work with a run-time limit that ends before may go ahead."
     ),
     ReasonCode.CAP_REACHED: "{used} workloads of the project run; at most {limit} may at once.",
     ReasonCode.BUDGET_USED: (

@@ -22,9 +22,10 @@ class PodSetOut(serializers.Serializer[Any]):  # Any: plain rows
     gpu_count = serializers.IntegerField()
     gpu_milli = serializers.IntegerField()
     flavors = serializers.ListField(
-        child=serializers.CharField(), help_text="Accepted in this order, those of the wish last."
+        child=serializers.CharField(),
+        help_text="Accepted in this order, or with `any_order` in any; those of the wish last.",
     )
-    any_order = serializers.BooleanField(help_text="Or in any order.")
+    any_order = serializers.BooleanField(help_text="The flavors are as welcome as each other.")
     wish = WishOut(allow_null=True)
     as_preferred = serializers.BooleanField(
         help_text="It named none and wishes for nothing: `flavors` are what its project prefers."

@@ -49,7 +49,7 @@ _TITLES: Mapping[CheckCode, str] = {
     CheckCode.CORES: "Cores beside the devices",
     CheckCode.MEMORY: "Memory beside the devices",
     CheckCode.FIT: "What is free lies where its pods fit",
-    CheckCode.KEPT: "It is not kept for who has waited longer",
+    CheckCode.KEPT: "It is not kept for who comes first and has waited long",
     CheckCode.EVICTION: "Stopping others makes room for it",
 }
 

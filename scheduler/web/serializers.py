@@ -139,8 +139,9 @@ class PodSetIn(StrictSerializer):
         child=serializers.CharField(max_length=63),
         required=False,
         max_length=submission.MAX_FLAVORS,
-        help_text="Accepted flavors by name, the first choice first. Without any, and"
-        " without a wish, those that the project prefers: whole GPUs, shares or CPU, as is asked.",
+        help_text="Accepted flavors by name, the first choice first but in any order. Without any,"
+        " and without a wish, those that the project prefers: whole GPUs, shares or CPU, as is"
+        " asked.",
     )
     any_order = serializers.BooleanField(
         required=False,
