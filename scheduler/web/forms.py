@@ -58,6 +58,7 @@ _PLACES: Sequence[tuple[str, str]] = (
     (r"/pod_sets/0/wish\b.*", "least_gb"),
     (r"/pod_sets/0/flavors/1", "second"),
     (r"/pod_sets/0/flavors/2", "third"),
+    (r"/pod_sets/0/any_order", "any_order"),
     (r"/pod_sets/0/flavors\b.*", "flavor"),
     (r"/pod_sets/0/image", "image"),
     (r"/pod_sets/0/(command|args)\b.*", "command"),
@@ -75,6 +76,10 @@ class SubmitForm(TermsForm):
     flavor = forms.ChoiceField(widget=forms.RadioSelect, required=False)
     second = forms.ChoiceField(label="If that is full, also accept", required=False)
     third = forms.ChoiceField(label="and then", required=False)
+    any_order = forms.BooleanField(
+        required=False, label="One of these is as welcome as another",
+        help_text="It starts on the one where it leaves most to others, whatever each costs.",
+    )  # fmt: skip
     least_gb = forms.IntegerField(
         label="and then any GPU with at least, GB", required=False, min_value=0,
         max_value=MAX_DEVICE_GB,
@@ -322,6 +327,8 @@ class SubmitForm(TermsForm):
                 "least_memory_mib": cleaned["least_gb"] * GB // MIB,
                 "vendors": cleaned["vendors"],
             }
+        if cleaned["any_order"]:
+            pod_set["any_order"] = True
         if topology := _topology(cleaned["grouped"], required=cleaned["grouped_only"]):
             pod_set["topology"] = {**topology, "group_size": cleaned["group_size"]}
         if mode.elastic:

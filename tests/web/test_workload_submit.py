@@ -193,6 +193,20 @@ def test_flavors_are_accepted_in_the_order_given(browse: Browse, cast: Cast, sho
     assert list(names) == [shop.slice.name, "h100-80gb"]
 
 
+def test_named_flavors_may_be_as_welcome_as_each_other(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    asked = form(cast, flavor=shop.slice.name, second="h100-80gb", any_order="on")
+    answer = browse(cast.ben).post(URL, asked)
+    assert PodSet.objects.get(workload__name="finetune").any_order
+    page = browse(cast.ben).get(answer.headers["Location"]).content.decode()
+    assert "in any order" in page
+    refused = browse(cast.ben).post(URL, form(cast, name="wishes", any_order="on", least_gb="0"))
+    told = refused.context["form"].errors["any_order"]
+    assert (refused.status_code, len(told)) == (422, 1)
+    assert "without a wish" in told[0]
+
+
 def test_cpu_work_needs_no_gpu_fields(browse: Browse, cast: Cast, shop: Shop) -> None:
     sent = form(cast, flavor="cpu", cpu="8", gpus="", share_milli="-3")
     assert browse(cast.ben).post(URL, sent).status_code == 303
