@@ -192,7 +192,6 @@ class _Simulation:
                 self._draft.add(project=pending.project, holder=place)
             if places:
                 self._running.append(_started(pending, 0, places))
-            if places:
                 self._windows.started(workload=pending, places=places)
         self._now = {workload: _Start(0, Basis.PLAN) for workload in admitted}
         requests = Requests(flavors=self._draft.flavors, book=self._draft.book)
