@@ -1,7 +1,6 @@
 """Can this workload start now, and if not, why? What plan, dry run and estimate share."""
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from itertools import groupby
 from operator import attrgetter
 
@@ -166,12 +165,13 @@ class Admission:
             if option not in self._full
             and (self.tier == BORROWED or self._tier(pending, option) >= self.tier)
         )
-        price = partial(price_of, draft=self.draft, pending=pending, request=request)
+
+        def price(option: Option) -> int:
+            return price_of(draft=self.draft, pending=pending, request=request, option=option)
+
         for _, alike in groupby(left, key=attrgetter("rank")):
             found = list(alike)
-            if len(found) > 1:
-                found.sort(key=lambda option: price(option=option))
-            yield from found
+            yield from sorted(found, key=price) if len(found) > 1 else found
 
     def why_none(self, *, pending: PendingView, request: Request) -> Reason | None:
         """Why `start` gave None just now, whatever the option; None when that depends on it."""

@@ -115,8 +115,11 @@ class Caps:
     def lacks(self, *, pending: PendingView, option: Option) -> Reason | None:
         """The cap or budget that its least start would pass with the option; None when there is
         none. Who asks for memory holds more of one flavor than of another."""
-        passed = self._passed(pending, self._devices.of(option.needs))
-        return passed or self.budgets.lacks(pending=pending, option=option)
+        if pending.project in self._of:
+            passed = self._passed(pending, self._devices.of(option.needs))
+            if passed is not None:
+                return passed
+        return self.budgets.lacks(pending=pending, option=option)
 
     def _passed(self, workload: Counted, asked: int) -> Reason | None:
         """The cap on what its submitter holds, when so much more would pass it."""

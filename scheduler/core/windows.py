@@ -76,7 +76,8 @@ class Windows:
 
     def started(self, *, workload: PendingView | HoldingView, places: Sequence[Place]) -> None:
         """It holds these from now on, for all of its run-time limit."""
-        self._count(workload.project, places, self._end_of(workload), 1)
+        if self:
+            self._count(workload.project, places, self._end_of(workload), 1)
 
     def left(self, *, holding: HoldingView, placements: Sequence[HeldView]) -> None:
         """It holds these no longer."""

@@ -55,7 +55,7 @@ from scheduler.core.units import ONE_MILLI
 
 @compiled
 def available(t: Tree, ledger: int, flavor: int, member: int) -> int:
-    """As `quota.Ledger.available`, from the root downwards."""
+    """As `ledger.Ledger.available`, from the root downwards."""
     depth, at = 0, member
     while t.members[at, PARENT] >= 0:
         depth += 1
@@ -127,7 +127,7 @@ def promised(t: Tree, flavor: int, member: int) -> int:
 
 @compiled
 def _not_awaited(t: Tree, flavor: int, member: int) -> int:
-    """What `quota.Ledger.available` leaves of what is promised where that is awaited."""
+    """What `ledger.Ledger.available` leaves of what is promised where that is awaited."""
     most, at = UNLIMITED, member
     while at > 0:
         if t.ledgers[AWAITED, flavor, at]:
@@ -139,7 +139,7 @@ def _not_awaited(t: Tree, flavor: int, member: int) -> int:
 
 @compiled
 def _room(t: Tree, used: int, stays: int, most: int, flavor: int, member: int, at: int) -> int:
-    """As `quota.Ledger.rooms` has it for one `at` or above the member."""
+    """As `ledger.Ledger.rooms` has it for one `at` or above the member."""
     below = 0
     while member != at:
         below += max(0, t.ledgers[stays, flavor, member] - t.ledgers[used, flavor, member])
@@ -214,7 +214,7 @@ def is_of_tier(t: Tree, q: Queues, project: int, by: int, tier: int) -> bool:
 
 @compiled
 def _charge(t: Tree, ledger: int, stays: int, flavor: int, member: int, amount: int) -> None:
-    """As `quota.Ledger.charge`."""
+    """As `ledger.Ledger.charge`."""
     while member >= 0 and amount:
         kept, before = t.ledgers[stays, flavor, member], t.ledgers[ledger, flavor, member]
         t.ledgers[ledger, flavor, member] = before + amount

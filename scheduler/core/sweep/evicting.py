@@ -61,11 +61,11 @@ def may_evict(
             return True
         if not log.counts[CAN_EVICT]:
             continue
-        if _has_own(q, project, priority, ANY_MODEL):
-            if _are_enough(f, q, w, request, option, project, priority):
-                return True
-            if _gives_way(f, q, w, option, project, priority):
-                by = q.projects[project, MEMBER]
+        own = _has_own(q, project, priority, ANY_MODEL)
+        if own and _are_enough(f, q, w, request, option, project, priority):
+            return True
+        if _gives_way(f, q, w, option, project, priority):
+            by = q.projects[project, MEMBER]
         elif by and log.counts[PROMISES]:  # as `Eligible` has it
             later = nearest(t, w, PROMISED, KEPT, CAPACITY, option, q.projects[project, MEMBER])
             by = min(by, later)

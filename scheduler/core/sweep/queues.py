@@ -114,7 +114,7 @@ def _holders(
     for project, flavor in {of[:2] for of in holders.evictable}:
         for of, _ in parts.charges(project=project, flavor=flavor, amount_milli=0):
             holding.setdefault(of, set()).add(project)
-    found = {project for project, *_ in holders.evictable}
+    found = set[ProjectId]().union(*holding.values())
     others = sorted(p for p in found if p not in row and p in cohorts.number)
     added = np.zeros((len(others), s.PROJECT_COLUMNS), np.int64)
     added[:, s.MEMBER] = [cohorts.number[project] for project in others]
