@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from scheduler.core import mig
 from scheduler.core.draft import Draft
-from scheduler.core.elastic import keeping, staying
+from scheduler.core.elastic import left, staying
 from scheduler.core.fit import Room
 from scheduler.core.limits import because
 from scheduler.core.memory import Memory
@@ -130,8 +130,7 @@ class Backfill:
         others, and what they leave is `promised` to those that wait for it. `drafts` begin with
         the fleet as it is.
         """
-        stays = [keeping(held, staying(held)) for held in self._snapshot.holding]
-        holding = [held for held in stays if held.placements]
+        holding = left(self._snapshot.holding, staying)
         runs = sorted(self._runs(holding, started, leaving), key=_by_end)
         ahead = self._ahead(holding, leaving)
         awaited = list(promised)
@@ -222,14 +221,14 @@ class Backfill:
     ) -> Iterator[_Run]:
         at = self._snapshot.at
         for held in holding:
-            left: Sequence[HeldView] = held.placements
+            stays: Sequence[HeldView] = held.placements
             if leaving:
-                left = [p for p in left if not _leaves(held, p, leaving)]
-            if not left:
+                stays = [p for p in stays if not _leaves(held, p, leaving)]
+            if not stays:
                 continue
             end = ends_at(held, at)
             late, when = (True, begun_at(held)) if end is None else (False, end)
-            yield _Run(late, when, held.id, held.project, left)
+            yield _Run(late, when, held.id, held.project, stays)
         for pending, admit in started:
             limit_s = pending.run_time_limit_s
             late, when = (True, at) if limit_s is None else (False, at + max(1, limit_s))

@@ -1,5 +1,6 @@
 """What may come and go of work that runs: the pods of a set beyond its `min_count`."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from scheduler.core.snapshot import HeldView, HoldingView, PendingView, PodSetView
@@ -36,6 +37,14 @@ def keeping(holding: HoldingView, placements: tuple[HeldView, ...]) -> HoldingVi
     if len(placements) == len(holding.placements):
         return holding
     return replace(holding, placements=placements)
+
+
+def left(
+    holding: Iterable[HoldingView], stays: Callable[[HoldingView], tuple[HeldView, ...]]
+) -> list[HoldingView]:
+    """They with what `stays` of them, without those of which nothing does."""
+    each = ((held, stays(held)) for held in holding)
+    return [keeping(held, placements) for held, placements in each if placements]
 
 
 def asks(holding: HoldingView) -> PendingView:

@@ -11,12 +11,12 @@ evicted it when it asks again: it is of a later tier then, or of lower priority 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from scheduler.core.cohorts import FLEET
 from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
-from scheduler.core.elastic import keeping, staying
+from scheduler.core.elastic import left, staying
 from scheduler.core.eligible import Eligible
 from scheduler.core.enough import are_enough
 from scheduler.core.evict import Search, Wait
@@ -94,7 +94,7 @@ class Evictions:
     def _staying(self) -> Sequence[HoldingView]:
         """What runs, without what is on its way back."""
         holding = self._snapshot.holding
-        return _left(holding, staying) if self._giving else holding
+        return left(holding, staying) if self._giving else holding
 
     @property
     def idle(self) -> bool:
@@ -377,18 +377,10 @@ class Evictions:
                 return ()
             return tuple(p for p in staying(held) if (held.id, p.id) not in self.candidates)
 
-        return self._draft("bare", _left(self.candidates.others, protected))
+        return self._draft("bare", left(self.candidates.others, protected))
 
     def _draft(self, purpose: str, holding: Sequence[HoldingView]) -> Draft:
         draft = self._memory.draft(purpose, snapshot=self._snapshot, holding=holding)
         for project, place in self._taken:
             draft.add(project=project, holder=place)
         return draft
-
-
-def _left(
-    holding: Iterable[HoldingView], stays: Callable[[HoldingView], tuple[HeldView, ...]]
-) -> list[HoldingView]:
-    """They with what `stays` of them, without those of which nothing does."""
-    each = ((held, stays(held)) for held in holding)
-    return [keeping(held, placements) for held, placements in each if placements]
