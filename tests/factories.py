@@ -18,6 +18,7 @@ from clusters.models import (
     DeviceSlice,
     Flavor,
     FlavorKind,
+    ForeignSpan,
     HardwareQueue,
     Isolation,
     Node,
@@ -164,6 +165,10 @@ def node(within: Cluster, name: str = "n1", *, gpus: int = 8, **fields: Any) -> 
 def device(on: Node, ordinal: int = 0, **fields: Any) -> Device:
     fields = {"model": "NVIDIA-H100-80GB-HBM3", "memory_mib": 81_920} | fields
     return Device.objects.create(node=on, ordinal=ordinal, **fields)
+
+
+def foreign_span(of: Device, start: int = 0, end: int = 1000) -> ForeignSpan:
+    return ForeignSpan.objects.create(device=of, span=NumericRange(start, end))
 
 
 def device_slice(of: Device, profile: str, start: int, end: int) -> DeviceSlice:

@@ -1,7 +1,7 @@
 """What hardware exists: one aggregate a file."""
 
 from clusters.models.cluster import Cluster, ClusterState
-from clusters.models.device import Device, DeviceMode, DeviceSlice
+from clusters.models.device import Device, DeviceMode, DeviceSlice, ForeignSpan
 from clusters.models.flavor import (
     SEVENTHS,
     VENDORS,
@@ -25,6 +25,7 @@ __all__ = [
     "Flavor",
     "FlavorKind",
     "FlavorPart",
+    "ForeignSpan",
     "HardwareQueue",
     "Isolation",
     "Node",

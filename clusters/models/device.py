@@ -78,3 +78,29 @@ class DeviceSlice(Row):
 
     def __str__(self) -> str:
         return f"{self.profile}@{self.span.lower}"
+
+
+class ForeignSpan(Row):
+    """[start, end) of a device that pods which are not ours are taken to hold: thousandths, or
+    memory slices of one in MIG mode. The cluster tells how many they hold, not which."""
+
+    device = models.ForeignKey(Device, on_delete=models.PROTECT, related_name="foreign")
+    span = IntegerRangeField()
+
+    class Meta:
+        constraints = [
+            ExclusionConstraint(
+                name="foreign_spans_apart",
+                expressions=[
+                    ("device", RangeOperators.EQUAL),
+                    ("span", RangeOperators.OVERLAPS),
+                ],
+            ),
+            models.CheckConstraint(
+                condition=Q(span__contained_by=(0, 1000)) & Q(span__isempty=False),
+                name="foreign_span_on_axis",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.device_id} [{self.span.lower}, {self.span.upper})"

@@ -184,21 +184,3 @@ def _sync_slices(
     DeviceSlice.objects.filter(pk__in=lost).update(gone_at=at)
     DeviceSlice.objects.bulk_create(new, batch_size=2000)
     return bool(new or lost)
-
-
-def sync_foreign(*, cluster: Cluster, held: Mapping[str, tuple[int, int]]) -> bool:
-    """Store what foreign pods hold, node name → (cpu_milli, memory_mib); True when it changed."""
-    edited = []
-    for node in Node.objects.filter(cluster=cluster, gone_at__isnull=True):
-        cpu_milli, memory_mib = held.get(node.name, (0, 0))
-        if (node.foreign_cpu_milli, node.foreign_memory_mib) != (cpu_milli, memory_mib):
-            node.foreign_cpu_milli, node.foreign_memory_mib = cpu_milli, memory_mib
-            edited.append(node)
-    if not edited:
-        return False
-    with transaction.atomic():
-        Node.objects.bulk_update(
-            edited, ["foreign_cpu_milli", "foreign_memory_mib"], batch_size=500
-        )
-        Cluster.objects.filter(pk=cluster.pk).update(inventory_rev=F("inventory_rev") + 1)
-    return True

@@ -23,6 +23,7 @@ from scheduler.selectors.offers import TAGS
 from tenants.access import Action, Actor
 
 OTHERS = "Others"
+FOREIGN = "Outside Berth"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,7 @@ def _owners(actor: Actor, *, by_tenant: bool) -> list[str]:
     names = hardware.owners(actor=actor, by_tenant=by_tenant)
     first = names[: TONES - 1]
     nobody = [f"({number})" for number in range(TONES - 1 - len(first))]
-    return [*first, *nobody, OTHERS, *names[TONES - 1 :]]
+    return [*first, *nobody, OTHERS, FOREIGN, *names[TONES - 1 :]]
 
 
 def _hardware(node: NodeFacts) -> str:
@@ -168,7 +169,7 @@ def _cuts(device: DeviceFacts) -> list[int]:
 def _holding(held: SpanHeld, *, by_tenant: bool) -> Holding:
     """Operators tell tenants apart, others their own projects."""
     if held.workload_id is None:
-        return Holding(held.start, held.end, OTHERS)
+        return Holding(held.start, held.end, FOREIGN if held.foreign else OTHERS)
     return Holding(
         held.start,
         held.end,

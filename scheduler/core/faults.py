@@ -80,7 +80,8 @@ def of_rooms(rooms: Collection[Room], holding: Iterable[HoldingView]) -> tuple[F
 
 def _of_device(node: NodeView, device: DeviceView, held: Iterable[HeldView]) -> Fault:
     here = [p for p in held if p.node == node.id and any(d == device.id for d, _ in p.spans)]
-    on = sorted((span, p.id) for p in here for d, span in p.spans if d == device.id)
+    on = sorted((span, f"placement {p.id}") for p in here for d, span in p.spans if d == device.id)
+    on += [(span, "foreign pods") for d, span in node.foreign if d == device.id]
     overlaps = (
         (one, other)
         for i, other in enumerate(on)
@@ -91,7 +92,7 @@ def _of_device(node: NodeView, device: DeviceView, held: Iterable[HeldView]) -> 
     where = f"device {device.id} of node {node.id} is held"
     if pair is not None:
         holders = " and ".join(f"{id} [{span.start}, {span.end})" for span, id in pair)
-        text = f"{where} twice, by placements {holders}"
+        text = f"{where} twice, by {holders}"
         return Fault(FaultKind.OVER_ALLOCATED, Subject.DEVICE, device.id, text)
     odd = min(p.id for p in here if is_odd(holder=p, device=device))
     width = replicas.width_milli(replicas=device.replicas)

@@ -79,7 +79,7 @@ class Room:
         self.empty(node=node)
 
     def empty(self, *, node: NodeView) -> None:
-        """Nothing is in it, and this is the node."""
+        """Nothing of ours is in it, and this is the node."""
         if node.devices is not self.node.devices:
             self.devices = _in_order(node)
         self.node = node
@@ -88,6 +88,9 @@ class Room:
         self.taken: dict[DeviceId, int] = dict.fromkeys(self.devices, 0)
         self.media: set[DeviceId] = set()
         self.broken: set[DeviceId] = set()
+        for device, span in node.foreign:
+            if device in self.taken:
+                self.taken[device] |= mig.mask(span)
 
     @property
     def is_overdrawn(self) -> bool:

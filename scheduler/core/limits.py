@@ -11,7 +11,7 @@ from scheduler.core.place import clusters_for, would_place
 from scheduler.core.plan import Place
 from scheduler.core.reasons import BINDS_BOTH, BINDS_CORES, BINDS_MEMORY, Reason, ReasonCode
 from scheduler.core.request import Option, Request, Requests
-from scheduler.core.snapshot import FlavorView, PendingView, Snapshot
+from scheduler.core.snapshot import FlavorView, NodeView, PendingView, Snapshot
 from scheduler.core.space import free_milli, largest_beside, largest_free_milli
 from scheduler.core.together import apart, is_bound, why_not_together
 from scheduler.core.units import FlavorId
@@ -165,17 +165,18 @@ class Limits:
 
 
 def all_usable(snapshot: Snapshot) -> Snapshot:
-    """The same with no node or device out of use: what there could ever be."""
+    """The same with no node or device out of use, or in use by others: all there could be."""
     clusters = tuple(
         replace(
             cluster,
             usable=True,
             nodes=tuple(
                 node
-                if node.usable and all(device.usable for device in node.devices)
+                if _is_all_usable(node)
                 else replace(
                     node,
                     usable=True,
+                    foreign=(),
                     devices=tuple(replace(device, usable=True) for device in node.devices),
                 )
                 for node in cluster.nodes
@@ -184,6 +185,10 @@ def all_usable(snapshot: Snapshot) -> Snapshot:
         for cluster in snapshot.clusters
     )
     return replace(snapshot, clusters=clusters)
+
+
+def _is_all_usable(node: NodeView) -> bool:
+    return node.usable and not node.foreign and all(device.usable for device in node.devices)
 
 
 def room_numbers(

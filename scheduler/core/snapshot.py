@@ -26,7 +26,7 @@ from scheduler.core.units import (
 )
 from scheduler.core.waits import GateView, UnmetView
 
-SCHEMA = 10
+SCHEMA = 11
 """Raised with every change of these types, so that a stored snapshot says how to be read."""
 
 
@@ -101,11 +101,9 @@ class DeviceView:
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """One machine. cpu_milli and memory_mib are allocatable, less what foreign pods hold.
-
-    `topology` says where it stands, a value for each of the snapshot's levels, the outermost
-    first: ("zone-a", "", "rack-3"). "" is unknown, () is nothing known.
-    """
+    """One machine. cpu_milli and memory_mib are allocatable, less what foreign pods hold, which of
+    devices is `foreign`. `topology` says where it stands, a value for each of the snapshot's
+    levels, the outermost first: ("zone-a", "", "rack-3"). "" is unknown, () is nothing known."""
 
     id: NodeId
     name: str
@@ -114,6 +112,7 @@ class NodeView:
     devices: tuple[DeviceView, ...] = ()
     usable: bool = True
     topology: tuple[str, ...] = ()
+    foreign: tuple[tuple[DeviceId, Span], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

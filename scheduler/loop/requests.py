@@ -77,14 +77,18 @@ def _memory_limits(pod: Pod) -> dict[str, str]:
     return told
 
 
+def mig_resource(profile: str) -> str:
+    """The device plugin writes "1g.10gb+me" as mig-1g.10gb.me."""
+    return f"nvidia.com/mig-{profile.replace('+', '.')}"
+
+
 def _resources(pod: Pod) -> tuple[tuple[str, int], ...]:
     """On a node whose devices are cut into replicas, a whole device is all of its replicas."""
     kind = FlavorKind(pod.flavor_kind)
     if kind is FlavorKind.CPU:
         return ()
     if kind is FlavorKind.MIG:
-        # The device plugin writes "1g.10gb+me" as mig-1g.10gb.me.
-        return ((f"nvidia.com/mig-{pod.profile.replace('+', '.')}", pod.gpu_count),)
+        return ((mig_resource(pod.profile), pod.gpu_count),)
     if pod.share_replicas == 1:
         return ((pod.gpu_resource, pod.gpu_count),)
     replicas = -(-pod.amount_milli * pod.share_replicas // 1000)

@@ -7,7 +7,6 @@ is stored: an API that answers, but not these, is silent.
 
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import datetime
 
@@ -18,6 +17,7 @@ from controlplane.kernel import hints
 from scheduler.core import mig
 from scheduler.core.failures import FailureClass, classify
 from scheduler.loop import observe
+from scheduler.loop.foreign import ForeignPods
 from scheduler.loop.readers import Item, PodList, Readers, Signal
 from scheduler.loop.retry import give_up
 from scheduler.models import Attempt
@@ -27,7 +27,6 @@ UNSCHEDULABLE_S = 15.0
 """How long a pod may stay refused by its cluster before it is tried elsewhere."""
 START_ERROR_S = 120.0
 """How long a kubelet may try in vain to pull an image or make a container: five times or so."""
-FOREIGN_S = 2.0
 _BOTH = frozenset({Signal.NODES_WATCHED, Signal.PODS_WATCHED})
 
 
@@ -46,8 +45,7 @@ class Watch:
         self._cluster = cluster
         self._at = at
         self._stop = stop
-        self._foreign: dict[str, PodReport] = {}
-        self._foreign_due = 0.0
+        self._foreign = ForeignPods(cluster)
         self._stuck: dict[str, tuple[PodReport, float]] = {}
         self._standing: set[Signal] = set()
 
@@ -56,7 +54,7 @@ class Watch:
             while not self._stop.is_set():
                 self._write(readers.gather())
                 self._look_after_stuck()
-                self._store_foreign()
+                self._foreign.store_when_due()
 
     def _write(self, items: list[Item]) -> None:
         """In order; runs of events of one kind go together."""
@@ -132,31 +130,18 @@ class Watch:
             at=self._at(),
         )
         if changed:
+            self._foreign.nodes_changed()
             hints.send(hints.CYCLE)
 
     def _note(self, reports: Sequence[PodReport], gone: Set[str]) -> None:
         for report in reports:
             ended = report.uid in gone or report.phase.ended
             if not report.workload:
-                self._foreign_due = self._foreign_due or time.monotonic() + FOREIGN_S
-                if ended or not report.node:
-                    self._foreign.pop(report.uid, None)
-                else:
-                    self._foreign[report.uid] = report
+                self._foreign.note(report, gone=ended)
             elif _is_stuck(report) and not ended:
                 self._stuck.setdefault(report.uid, (report, time.monotonic()))
             else:
                 self._stuck.pop(report.uid, None)
-
-    def _store_foreign(self) -> None:
-        if not self._foreign_due or time.monotonic() < self._foreign_due:
-            return
-        self._foreign_due = 0.0
-        held: dict[str, tuple[int, int]] = defaultdict(lambda: (0, 0))
-        for report in self._foreign.values():
-            cpu_milli, memory_mib = held[report.node]
-            held[report.node] = cpu_milli + report.cpu_milli, memory_mib + report.memory_mib
-        inventory.sync_foreign(cluster=self._cluster, held=held)
 
     def _look_after_stuck(self) -> None:
         """Pods that have not come to run for too long are given up."""

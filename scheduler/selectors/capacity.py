@@ -21,7 +21,7 @@ class Capacity:
 
     `total_milli` counts usable nodes and devices. What a flavor has free may be free for another
     one too: a device cut on demand is offered to each of its profiles. Of a model's quota, devices
-    that hold nothing are free. `usable` is False while the
+    that hold nothing are free. What foreign pods hold is not free. `usable` is False while the
     cluster takes nothing new, or its pool of the model is held.
     """
 
@@ -44,10 +44,12 @@ _DEVICES = """
 WITH live AS (
     SELECT device_id,
            sum(upper(span) - lower(span)) AS width,
-           sum(CASE WHEN upper(span) <= 8
-                    THEN ((1 << (upper(span) - lower(span))) - 1) << lower(span)
-                    ELSE 0 END) AS mask
-    FROM scheduler_placementspan WHERE released_at IS NULL GROUP BY device_id
+           bit_or(CASE WHEN upper(span) <= 8
+                       THEN ((1 << (upper(span) - lower(span))) - 1) << lower(span)
+                       ELSE 0 END) AS mask
+    FROM (SELECT device_id, span FROM scheduler_placementspan WHERE released_at IS NULL
+          UNION ALL SELECT device_id, span FROM clusters_foreignspan) held
+    GROUP BY device_id
 )
 SELECT n.cluster_id, d.model, d.mode,
        n.share_isolation,
@@ -66,7 +68,10 @@ _SLICES = """
 SELECT n.cluster_id, d.model, s.profile, count(*),
        count(*) FILTER (WHERE NOT EXISTS (
            SELECT 1 FROM scheduler_placementspan p
-           WHERE p.device_id = s.device_id AND p.released_at IS NULL AND p.span && s.span))
+           WHERE p.device_id = s.device_id AND p.released_at IS NULL AND p.span && s.span
+           UNION ALL
+           SELECT 1 FROM clusters_foreignspan o
+           WHERE o.device_id = s.device_id AND o.span && s.span))
 FROM clusters_deviceslice s
 JOIN clusters_device d ON d.id = s.device_id
 JOIN clusters_node n ON n.id = d.node_id

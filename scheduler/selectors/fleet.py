@@ -215,12 +215,20 @@ _SLICES = """
 SELECT device_id::text, profile, lower(span), upper(span) FROM clusters_deviceslice
 WHERE gone_at IS NULL
 """
+_FOREIGN = """
+SELECT d.node_id::text, d.id::text, lower(f.span), upper(f.span)
+FROM clusters_foreignspan f JOIN clusters_device d ON d.id = f.device_id
+WHERE d.gone_at IS NULL ORDER BY d.ordinal, f.span
+"""
 
 
 def _read_inventory(key: tuple[Row, ...]) -> tuple[ClusterView, ...]:
     slices: dict[str, list[SliceView]] = {}
     for device, profile, start, end in rows(_SLICES):
         slices.setdefault(device, []).append(SliceView(profile, Span(start, end)))
+    foreign: dict[str, list[tuple[DeviceId, Span]]] = {}
+    for node, device, start, end in rows(_FOREIGN):
+        foreign.setdefault(node, []).append((DeviceId(device), Span(start, end)))
     nodes = rows(_NODES, [list(settings.BERTH_TOPOLOGY_LEVELS.values())])
     shares = {row[0]: (Isolation(row[6]), row[7]) for row in nodes if row[6]}
     # From the key: a queue may be held, or opened, between two statements.
@@ -246,7 +254,7 @@ def _read_inventory(key: tuple[Row, ...]) -> tuple[ClusterView, ...]:
     for id, cluster, name, cpu_milli, memory_mib, usable, *_, topology in nodes:
         view = NodeView(
             NodeId(id), name, cpu_milli, memory_mib, tuple(devices.get(id, ())), usable,
-            tuple(topology),
+            tuple(topology), tuple(foreign.get(id, ())),
         )  # fmt: skip
         before = _nodes.get(id)
         view = known[id] = before if before == view else view

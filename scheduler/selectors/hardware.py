@@ -10,7 +10,16 @@ from uuid import UUID
 from django.db import connection
 from django.db.models import Count, Q, QuerySet, Sum
 
-from clusters.models import Cluster, ClusterState, Device, DeviceMode, DeviceSlice, Isolation, Node
+from clusters.models import (
+    Cluster,
+    ClusterState,
+    Device,
+    DeviceMode,
+    DeviceSlice,
+    ForeignSpan,
+    Isolation,
+    Node,
+)
 from clusters.port import UNKNOWN
 from clusters.selectors import queue_state
 from controlplane.kernel.errors import NotFound
@@ -62,7 +71,7 @@ class ClusterFacts:
 @dataclass(frozen=True, slots=True)
 class SpanHeld:
     """[start, end) of a device. What is not the actor's to see is RUNNING, of nobody and
-    nothing."""
+    nothing; what pods that are not Berth's hold is `foreign`, too."""
 
     start: int
     end: int
@@ -72,6 +81,7 @@ class SpanHeld:
     project: str
     tenant: str
     flavor: str
+    foreign: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +179,7 @@ def clusters(*, name: str | None = None) -> tuple[ClusterFacts, ...]:
 
 
 def nodes(*, actor: Actor, cluster_id: UUID, node: str | None = None) -> tuple[NodeFacts, ...]:
-    """The cluster's nodes by name with their devices, or the one of that name. Five queries.
+    """The cluster's nodes by name with their devices, or the one of that name. Six queries.
 
     Raises NotFound for an unknown node.
     """
@@ -250,7 +260,7 @@ def _slices(there: QuerySet[Node]) -> dict[UUID, list[Slice]]:
 
 
 def _held(*, actor: Actor, there: QuerySet[Node]) -> dict[UUID, list[SpanHeld]]:
-    """Device → its live spans, those of unseen projects without a name. Two queries."""
+    """Device → its live spans, those of unseen projects without a name. Three queries."""
     seen = {
         project: (name, tenant)
         for project, name, tenant in access.for_actor(
@@ -274,5 +284,10 @@ def _held(*, actor: Actor, there: QuerySet[Node]) -> dict[UUID, list[SpanHeld]]:
             one = SpanHeld(span.lower, span.upper, state, workload, name, *seen[project], flavor)
         else:
             one = SpanHeld(span.lower, span.upper, State.RUNNING, None, "", "", "", "")
+        found.setdefault(device, []).append(one)
+    for device, span in ForeignSpan.objects.filter(device__node__in=there).values_list(
+        "device_id", "span"
+    ):
+        one = SpanHeld(span.lower, span.upper, State.RUNNING, None, "", "", "", "", foreign=True)
         found.setdefault(device, []).append(one)
     return found

@@ -10,6 +10,7 @@ from clusters.models import (
     DeviceMode,
     DeviceSlice,
     Flavor,
+    ForeignSpan,
     Isolation,
     Node,
 )
@@ -107,6 +108,7 @@ def _accepts_two_flavors() -> Statement:
 LEGAL: dict[str, Move] = {
     "device_slices_apart: an instance beside another": copy(DeviceSlice, span="[4,8)"),
     "device_slices_apart: an instance where one was": copy(DeviceSlice, {"gone_at": NOON}),
+    "foreign_spans_apart: the next part of a device": copy(ForeignSpan, span="[4,8)"),
     "device_uuid_once: a second device that the plugin does not name": copy(Device, ordinal=2),
     "span_held_once: the neighbouring share of a device": copy(
         PlacementSpan, {"span": "[0,500)"}, span="[500,1000)"

@@ -52,7 +52,7 @@ def _case(
 CASES = [
     _case(
         FaultKind.OVER_ALLOCATED, Subject.DEVICE, "n1/0",
-        "node n1 is held twice, by placements r-0 [0, 1000) and s-0 [0, 1000)",
+        "node n1 is held twice, by placement r-0 [0, 1000) and placement s-0 [0, 1000)",
         holding=[runs("r", "a", "n1/0"), runs("s", "a", "n1/0")],
     ),
     _case(

@@ -136,39 +136,6 @@ def test_what_its_cluster_refuses_to_place_is_tried_elsewhere(
     assert "could not place it" in workload.attempts.get(number=1).trouble
 
 
-def test_what_foreign_pods_hold_is_not_given_away(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watch, "FOREIGN_S", 0)
-    foreign = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "daemon"},
-        "spec": {
-            "nodeName": "h100-0",
-            "containers": [
-                {
-                    "name": "main",
-                    "image": "daemon",
-                    "resources": {"requests": {"cpu": "3", "memory": "5Gi"}},
-                }
-            ],
-        },
-    }
-    with watching(world):
-        world.simulator.call("POST", "/api/v1/namespaces/default/pods", foreign)
-        eventually(
-            "it is counted",
-            lambda: Node.objects.filter(
-                name="h100-0", foreign_cpu_milli=3000, foreign_memory_mib=5120
-            ).exists(),
-        )
-        world.simulator.call("DELETE", "/api/v1/namespaces/default/pods/daemon")
-        eventually(
-            "it is given back", lambda: not Node.objects.filter(foreign_cpu_milli__gt=0).exists()
-        )
-
-
 def test_a_watch_that_broke_leaves_no_reader_behind(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -95,6 +95,20 @@ def test_of_a_shared_device_that_is_free_which_its_replicas_still_give(
     assert amounts(shared) == (2000, 1000)
 
 
+def test_what_foreign_pods_hold_is_not_free(cast: Cast, north: Cluster) -> None:
+    whole, node = factories.flavor(), factories.node(north, gpus=4)
+    slice, cut = factories.mig_flavor(), factories.node(north, "cut", mode=DeviceMode.MIG_STATIC)
+    device = cut.devices.get(ordinal=0)
+    for start in (0, 1):
+        factories.device_slice(device, "1g.10gb", start, start + 1)
+    factories.foreign_span(device, 0, 1)
+    hold(cast, node, whole, 0)
+    for ordinal in (0, 3):  # one is held twice, as until one of the two has left
+        factories.foreign_span(node.devices.get(ordinal=ordinal))
+    assert amounts(whole) == (4000, 2000)
+    assert amounts(slice) == (2000, 1000)
+
+
 def test_cores_are_what_nobody_holds(cast: Cast, north: Cluster) -> None:
     cpu = factories.cpu_flavor()
     node = factories.node(north, gpus=0, cpu_milli=96_000, foreign_cpu_milli=6000)

@@ -42,6 +42,13 @@ def test_an_operator_sees_tenants(browse: Browse, cast: Cast, shop: Shop) -> Non
     assert owners(browse(cast.oz).get(URL).context["map"]) == ["Vision Lab"]
 
 
+def test_what_foreign_pods_hold_is_told_as_such(browse: Browse, cast: Cast, shop: Shop) -> None:
+    factories.foreign_span(factories.device(shop.node, 9))
+    answer = browse(cast.cleo).get(URL)
+    assert owners(answer.context["map"]) == ["Others", "Outside Berth"]
+    assert "Outside Berth on the whole device" in answer.content.decode()
+
+
 def test_slices_lie_where_they_are(browse: Browse, cast: Cast, shop: Shop) -> None:
     cut = factories.device(shop.node, 9, mode="mig-static")
     factories.device_slice(cut, "1g.10gb", 2, 3)

@@ -121,10 +121,10 @@ class Machines:
         return Fleet(list(self._nodes), self._rank, self._pools, self._shared, static, self)
 
     def fill(self, rooms: Mapping[NodeId, Room]) -> None:
-        """Look at all of them for the first time; of who has no room, nothing is held."""
+        """Look at all of them for the first time; of who has no room, we hold nothing."""
         for rank, node in enumerate(self._nodes):
             room = rooms.get(node.id)
-            if room is not None or not node.usable:
+            if room is not None or node.foreign or not node.usable:
                 write_room(self.tables, rank, room or Room(node=node))
         running.fill(self.tables)
         for first, size in self.tables.pools[:, (s.FIRST, s.SIZE)].tolist():

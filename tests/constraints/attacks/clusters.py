@@ -9,6 +9,7 @@ from clusters.models import (
     Flavor,
     FlavorKind,
     FlavorPart,
+    ForeignSpan,
     HardwareQueue,
     Isolation,
     Node,
@@ -126,6 +127,15 @@ DEVICES = (
     ),
     Attack("device_slice_on_axis", "an instance is empty", change(DeviceSlice, span="empty")),
     Attack("device_slice_on_axis", "an instance has no end", change(DeviceSlice, span="[0,)")),
+    Attack(
+        "foreign_spans_apart",
+        "foreign pods hold a part of a device twice",
+        copy(ForeignSpan, span="[3,5)"),
+    ),
+    *(
+        Attack("foreign_span_on_axis", f"foreign pods hold {span}", change(ForeignSpan, span=span))
+        for span in ("[0,1001)", "[-1,4)", "empty", "[0,)")
+    ),
 )
 
 FLAVORS = (

@@ -20,14 +20,21 @@ from hypothesis.stateful import (
 from scheduler.core.cycle import plan
 from scheduler.core.memory import Memory
 from scheduler.core.policy import Policy
-from scheduler.core.snapshot import FlavorKind, Isolation, NodeView, PendingView, PodSetView
-from scheduler.core.units import WorkloadId
+from scheduler.core.snapshot import (
+    DeviceMode,
+    FlavorKind,
+    Isolation,
+    NodeView,
+    PendingView,
+    PodSetView,
+)
+from scheduler.core.units import WHOLE_DEVICE, Span, WorkloadId
 from tests.core.build import A30, BY_NAME, H100, T4, Quota, cpu_pods, job, node, pods
 from tests.core.fleets import shuffled
 from tests.core.reference import budgets, laws
 from tests.core.reference.told import told
 from tests.core.reference.tried import Case
-from tests.core.reference.world import CLUSTERS, COHORTS, PROJECTS, Queue, World
+from tests.core.reference.world import CLUSTERS, COHORTS, PROJECTS, Queue, World, parts_of
 
 FLAVORS = ("h100", "1g", "3g", "t4share", "t4slot", "cpu")
 MEMBERS = (*PROJECTS, *COHORTS)
@@ -45,6 +52,10 @@ POLICIES = st.builds(
     most_kept=st.sampled_from([1, 1, 2]),
     consolidation_budget_milli_s=st.sampled_from([0, 10**6, 10**9, 10**9]),
 )
+
+
+ALL = {DeviceMode.WHOLE: WHOLE_DEVICE, DeviceMode.MIG_DYNAMIC: Span(0, 8)}
+"""Of a device that is given so."""
 
 
 def hardware(kind: str, name: str) -> NodeView:
@@ -251,6 +262,21 @@ class Changing(Fleet):
         first = replace(was.devices[0], usable=not sick)
         now = replace(was, usable=usable, devices=(first, *was.devices[1:]))
         self.world.nodes[name] = cluster, now
+        self.world.is_as_planned = False
+
+    @rule(data=st.data(), holds=st.booleans())
+    def others_take_a_device_or_leave(self, data: st.DataObject, holds: bool) -> None:
+        """Pods that are not ours take all of one that nobody holds."""
+        name = one(data, self.world.nodes)
+        cluster, was = self.world.nodes[name]
+        on = {id for held in self.world.holding.values() for id, _ in parts_of(held.placements)}
+        free = sorted(device.id for device in was.devices if device.id not in on)
+        taken = (
+            [(data.draw(st.sampled_from(free)), ALL[was.devices[0].mode])]
+            if free and holds
+            else []
+        )
+        self.world.nodes[name] = cluster, replace(was, foreign=tuple(taken))
         self.world.is_as_planned = False
 
     @rule(data=st.data(), kind=st.sampled_from(KINDS), cluster=st.sampled_from(CLUSTERS))

@@ -55,7 +55,8 @@ def _check_held(world: World, made: Plan, asked: PendingView, *, fits: bool) -> 
             device.id: device
             for cluster, node in world.nodes.values()
             for device in node.devices
-            if device.usable or f"{cluster} {device.model}" in world.held
+            if device.id not in dict(node.foreign)
+            and (device.usable or f"{cluster} {device.model}" in world.held)
         }
         there = nodes, devices
         assert has_room(world, there, asked, holders(world, made)), "nobody holds its room back"

@@ -202,7 +202,10 @@ class World:
         for name, (cluster, node) in self.nodes.items():
             if node.usable and cluster not in self.held:
                 nodes[name] = node
+                others = {device for device, _ in node.foreign}  # here they hold all of it
                 for device in node.devices:
+                    if device.id in others:
+                        continue
                     if device.usable and f"{cluster} {device.model}" not in self.held:
                         devices[device.id] = device
         return nodes, devices
@@ -228,7 +231,12 @@ class World:
 
     def overbooked(self, holders: Iterable[HeldView | Place]) -> str:
         """What there is too little of for all of them together; "" for nothing."""
-        parts: set[tuple[str, int]] = set()
+        parts: set[tuple[str, int]] = {
+            (device, part)
+            for _, node in self.nodes.values()
+            for device, span in node.foreign
+            for part in range(span.start, span.end)
+        }
         cores: Counter[str] = Counter()
         memory: Counter[str] = Counter()
         for holder in holders:

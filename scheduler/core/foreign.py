@@ -1,0 +1,59 @@
+"""Which of a node's devices pods that are not ours are taken to hold: how many they do is told,
+which is not.
+
+So that is a choice: it stays as it is while it can, and avoids what our own pods hold.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from scheduler.core import mig, replicas
+from scheduler.core.snapshot import DeviceMode, DeviceView, NodeView
+from scheduler.core.units import WHOLE_DEVICE, DeviceId, Span
+
+type Spot = tuple[DeviceId, Span]
+
+UNITS = ""
+"""In place of a profile: a whole device, or one replica of a shared one."""
+
+
+def spots(*, node: NodeView, held: Mapping[str, int], ours: Collection[Spot]) -> tuple[Spot, ...]:
+    """What they hold, ascending: so many slices of each profile, and of UNITS.
+
+    Those of `node.foreign` first, then from the last device on. What there is no room for beside
+    `ours` is left out: one of the two will not start, or is about to end.
+    """
+    taken: dict[DeviceId, int] = {}
+    for device, span in ours:
+        taken[device] = taken.get(device, 0) | mig.mask(span)
+    found: list[Spot] = []
+    known = set(node.foreign)
+    for profile in sorted(held):
+        free = sorted(_offered(node, profile), key=lambda spot: spot not in known)
+        left = held[profile]
+        for device, span in free:
+            bits = mig.mask(span)
+            if left and not taken.get(device, 0) & bits:
+                taken[device] = taken.get(device, 0) | bits
+                found.append((device, span))
+                left -= 1
+    return tuple(sorted(found))
+
+
+def _offered(node: NodeView, profile: str) -> Iterator[Spot]:
+    """From the last device on."""
+    for device in sorted(node.devices, key=lambda each: -each.ordinal):
+        for span in _of_device(device, profile):
+            yield device.id, span
+
+
+def _of_device(device: DeviceView, profile: str) -> Iterator[Span]:
+    if device.mode is DeviceMode.MIG_STATIC:
+        yield from (piece.span for piece in device.slices if piece.profile == profile)
+    elif device.mode is DeviceMode.MIG_DYNAMIC:
+        yield from mig.legal_spans(model=device.model, profile=profile)
+    elif profile == UNITS and device.shares is None:
+        yield WHOLE_DEVICE
+    elif profile == UNITS:
+        width = replicas.width_milli(replicas=device.replicas)
+        for nth in range(device.replicas):
+            yield Span(nth * width, (nth + 1) * width)

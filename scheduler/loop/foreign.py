@@ -1,0 +1,112 @@
+"""What pods that are not ours hold on a cluster's nodes: noted as they come and go, then stored.
+
+Cores and memory are told to the byte; of devices it is told how many, so where they lie is chosen
+(`core/foreign`), and chosen again where our own pods were put meanwhile.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+
+from clusters.models import Cluster, Node
+from clusters.port import PodReport
+from clusters.services import foreign
+from controlplane.kernel import hints
+from scheduler.core import mig
+from scheduler.core.foreign import UNITS, Spot, spots
+from scheduler.core.snapshot import DeviceMode, NodeView
+from scheduler.core.units import DeviceId, Span
+from scheduler.loop.requests import mig_resource
+from scheduler.models import PlacementSpan
+from scheduler.selectors import fleet
+
+STORE_S = 2.0
+"""How long it waits for more after something has changed."""
+AGAIN_S = 15.0
+"""How soon it looks again where others hold devices: our own pods come and go there too."""
+
+type _Resources = Counter[str]
+"""How many of each extended resource."""
+
+
+class ForeignPods:
+    """Those of one cluster. Times are those of a monotonic clock."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._pods: dict[str, PodReport] = {}
+        self._due: float | None = None
+
+    def clear(self) -> None:
+        """Nothing is known of any; the next that is stored is what there is."""
+        self._pods.clear()
+        self._look_within(STORE_S)
+
+    def note(self, pod: PodReport, *, gone: bool) -> None:
+        if gone or pod.phase.ended or not pod.node:
+            self._pods.pop(pod.uid, None)
+        else:
+            self._pods[pod.uid] = pod
+        self._look_within(STORE_S)
+
+    def nodes_changed(self) -> None:
+        """There may be other devices than before for them to hold."""
+        self._look_within(STORE_S)
+
+    def _look_within(self, seconds: float) -> None:
+        due = time.monotonic() + seconds
+        self._due = due if self._due is None else min(due, self._due)
+
+    def store_when_due(self) -> None:
+        if self._due is None or time.monotonic() < self._due:
+            return
+        self._due = None
+        amounts: dict[str, tuple[int, int]] = {}
+        devices: dict[str, _Resources] = {}
+        for pod in self._pods.values():
+            cpu_milli, memory_mib = amounts.get(pod.node, (0, 0))
+            amounts[pod.node] = cpu_milli + pod.cpu_milli, memory_mib + pod.memory_mib
+            if pod.resources:
+                devices.setdefault(pod.node, Counter()).update(dict(pod.resources))
+        on = _lying(self._cluster, devices)
+        if foreign.sync(cluster=self._cluster, amounts=amounts, spans=on):
+            hints.send(hints.CYCLE)
+        if devices:
+            self._look_within(AGAIN_S)
+
+
+def _lying(cluster: Cluster, held: Mapping[str, _Resources]) -> set[foreign.Span]:
+    """What of devices is taken to be theirs, by node name and what they hold there."""
+    if not held:
+        return set()
+    there = Node.objects.filter(cluster=cluster, gone_at__isnull=True, name__in=held)
+    rows = {str(node.pk): node for node in there}
+    ours: dict[str, list[Spot]] = {}
+    live = PlacementSpan.objects.filter(released_at__isnull=True, device__node__in=rows.values())
+    for node, device, span in live.values_list("device__node_id", "device_id", "span"):
+        spot = DeviceId(str(device)), Span(span.lower, span.upper)
+        ours.setdefault(str(node), []).append(spot)
+    views = (view for of in fleet.clusters() if of.id == str(cluster.pk) for view in of.nodes)
+    return {
+        (device, span.start, span.end)
+        for view in views
+        if view.id in rows
+        for device, span in spots(
+            node=view,
+            held=_by_profile(rows[view.id], view, held[rows[view.id].name]),
+            ours=ours.get(view.id, ()),
+        )
+    }
+
+
+def _by_profile(row: Node, view: NodeView, held: _Resources) -> dict[str, int]:
+    """What they hold by profile, as `spots` takes it; other resources are no devices of it."""
+    units = row.share_resource if row.share_replicas > 1 else row.gpu_resource
+    names = {units: UNITS}
+    for device in view.devices:
+        profiles = [piece.profile for piece in device.slices]
+        board = mig.board(model=device.model)
+        if board is not None and device.mode is DeviceMode.MIG_DYNAMIC:
+            profiles = [profile.name for profile in board.profiles]
+        names |= {mig_resource(profile): profile for profile in profiles}
+    return {names[resource]: count for resource, count in held.items() if resource in names}
