@@ -76,7 +76,9 @@ class NodeReport:
     keeps them apart ("none" for time-slicing, "memory" for MPS or HAMi, "" when not shared); a
     share is asked for as one `share_resource`, a whole device, where none is shared, as one
     `gpu_resource`. `mig_counts` is how many slices of each MIG profile
-    a node of mig-static devices advertises; which device holds which is left to the reader.
+    a node of mig-static devices advertises; which device holds which is left to the reader. With
+    `mig_single` they are of one profile and asked for as a `gpu_resource` each, and `devices` has
+    one of those that they are cut from: how many there are is not told.
     """
 
     name: str
@@ -92,6 +94,7 @@ class NodeReport:
     share_resource: str = "nvidia.com/gpu.shared"
     gpu_resource: str = NVIDIA_GPU
     mig_counts: Mapping[str, int] = field(default_factory=dict)
+    mig_single: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     resource_version: str = ""
 

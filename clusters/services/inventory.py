@@ -4,6 +4,8 @@ deleted."""
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 
 from django.db import transaction
@@ -36,7 +38,7 @@ def sync(
     `complete` means that the reports are all nodes there are: others are marked gone. `gone` names
     nodes whose deletion was seen. A node that comes back gets its row back.
     """
-    by_name = {report.name: report for report in reports}
+    by_name = {report.name: _counted(report, arrange) for report in reports}
     with transaction.atomic():
         # One writer at a time for a cluster's inventory.
         Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
@@ -57,6 +59,19 @@ def sync(
     return changed
 
 
+def _counted(report: NodeReport, arrange: Arrange) -> NodeReport:
+    """With as many devices as its slices can be cut from, where it does not tell how many."""
+    if not report.mig_single:
+        return report
+    [device] = report.devices
+    for devices in range(1, sum(report.mig_counts.values()) + 1):
+        with suppress(ValueError):
+            arrange(device.model, report.mig_counts, devices)
+            ordinals = range(devices)
+            return replace(report, devices=tuple(replace(device, ordinal=n) for n in ordinals))
+    return report  # of a model, or a profile, that nobody knows
+
+
 _NODE_FIELDS = (
     "hostname",
     "ready",
@@ -67,6 +82,7 @@ _NODE_FIELDS = (
     "share_isolation",
     "share_resource",
     "gpu_resource",
+    "mig_single",
     "labels",
 )
 

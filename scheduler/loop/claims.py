@@ -50,6 +50,7 @@ class Pod:
     share_replicas: int
     share_resource: str
     gpu_resource: str
+    mig_single: bool
     run_time_limit_s: int | None
     grace_s: int
     notice_s: int
@@ -140,7 +141,7 @@ SELECT * FROM (
            p.namespace, q.pod_name, q.pod_uid, n.hostname, s.image, s.command, s.args, s.env,
            q.cpu_milli, q.memory_mib, f.kind, f.profile, s.gpu_count, q.amount_milli,
            s.gpu_memory_mib, f.isolation, n.share_replicas, n.share_resource, n.gpu_resource,
-           w.run_time_limit_s, w.grace_s, w.notice_s, w.array_index, y.size,
+           n.mig_single, w.run_time_limit_s, w.grace_s, w.notice_s, w.array_index, y.size,
            sizes.least, sizes.most, q.opened_at IS NOT NULL, q.dismissed_at IS NOT NULL,
            q.released_at
     FROM scheduler_placement q

@@ -108,5 +108,6 @@ def _by_profile(row: Node, view: NodeView, held: _Resources) -> dict[str, int]:
         board = mig.board(model=device.model)
         if board is not None and device.mode is DeviceMode.MIG_DYNAMIC:
             profiles = [profile.name for profile in board.profiles]
-        names |= {mig_resource(profile): profile for profile in profiles}
+        for profile in profiles:
+            names[row.gpu_resource if row.mig_single else mig_resource(profile)] = profile
     return {names[resource]: count for resource, count in held.items() if resource in names}

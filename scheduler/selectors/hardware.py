@@ -197,8 +197,10 @@ def nodes(*, actor: Actor, cluster_id: UUID, node: str | None = None) -> tuple[N
     columns = ("id", "node_id", "ordinal", "model", "mode", "usable", "uuid", "memory_mib")
     rows = Device.objects.filter(gone_at__isnull=True, node__in=there).order_by("ordinal")
     for id, on, ordinal, model, mode, usable, uuid, memory_mib in rows.values_list(*columns):
-        if model.endswith(UNKNOWN) or not memory_mib:
-            untold[on] = "model" if model.endswith(UNKNOWN) else "memory"
+        if model.endswith(UNKNOWN):
+            untold[on] = "model"
+        elif not memory_mib and mode == DeviceMode.WHOLE:  # a slice's is in its profile's name
+            untold[on] = "memory"
         device = DeviceFacts(
             id=id,
             ordinal=ordinal,

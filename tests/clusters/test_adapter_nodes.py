@@ -111,9 +111,36 @@ def test_replicas_without_a_sharing_strategy_are_not_shares() -> None:
     assert (len(report.devices), report.share_replicas) == (4, 1)
 
 
-def test_slices_under_the_name_of_whole_devices_are_not_placed_on() -> None:
-    labels = gpu_labels(7) | {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"}
-    assert node(labels, allocatable={"nvidia.com/gpu": "7"}).devices == ()
+def single(product: str, slices: int = 14) -> NodeReport:
+    labels = gpu_labels(slices) | {"nvidia.com/gpu.product": product}
+    return node(labels, allocatable={"nvidia.com/gpu": str(slices)})
+
+
+@pytest.mark.parametrize(
+    ("product", "profile"),
+    [
+        ("NVIDIA-A100-SXM4-80GB-MIG-1g.10gb", "1g.10gb"),
+        ("A100-SXM4-40GB-MIG-1g.5gb.me", "1g.5gb+me"),
+    ],
+)
+def test_slices_under_the_name_of_whole_devices_are_slices(product: str, profile: str) -> None:
+    report = single(product)
+    assert (report.mig_counts, report.mig_single) == ({profile: 14}, True)
+    [device] = report.devices
+    assert (device.mode, device.memory_mib) == ("mig-static", 0), "of how much memory is not told"
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        single("NVIDIA-A100-SXM4-80GB-MIG-INVALID", 0),
+        single("NVIDIA-A100-SXM4-80GB-MIG-1g.10gb", 0),
+        single("NVIDIA-A100-SXM4-80GB-MIG-1g.10gb-SHARED", 28),
+    ],
+    ids=["more than one profile", "none", "shared slices"],
+)
+def test_of_other_slices_under_that_name_nothing_is_placed_on(report: NodeReport) -> None:
+    assert (report.devices, report.mig_counts, report.mig_single) == ((), {}, False)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ def pod(
     mib: int | None = 5000,
     amount_milli: int = 326,
     env: tuple[tuple[str, str], ...] = (),
+    mig_single: bool = False,
 ) -> Pod:
     return Pod(
         placement_id=UUID(int=1), workload_id=UUID(int=2), attempt=1, rank=0, peers=1,
@@ -26,7 +27,7 @@ def pod(
         env=env, cpu_milli=1, memory_mib=1, flavor_kind=kind, profile="1g.10gb", gpu_count=1,
         amount_milli=amount_milli, gpu_memory_mib=mib, isolation=isolation, share_replicas=4,
         share_resource="nvidia.com/gpu.shared", gpu_resource="nvidia.com/gpu",
-        run_time_limit_s=None, grace_s=30, notice_s=0,
+        mig_single=mig_single, run_time_limit_s=None, grace_s=30, notice_s=0,
         array_index=None, array_size=None, least=1, most=1, opened=False, dismissed=False,
     )  # fmt: skip
 
@@ -61,3 +62,13 @@ def test_it_asks_for_the_replicas_that_hold_what_it_was_given(
 ) -> None:
     asked = pod_request(pod(amount_milli=amount_milli)).resources
     assert asked == (("nvidia.com/gpu.shared", replicas),)
+
+
+@pytest.mark.parametrize(
+    ("mig_single", "resource"), [(False, "nvidia.com/mig-1g.10gb"), (True, "nvidia.com/gpu")]
+)
+def test_a_slice_has_the_name_under_which_its_node_offers_it(
+    mig_single: bool, resource: str
+) -> None:
+    made = pod_request(pod("mig", "hardware", mig_single=mig_single))
+    assert made.resources == ((resource, 1),)

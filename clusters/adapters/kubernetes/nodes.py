@@ -67,7 +67,11 @@ def profile_of(resource: str) -> str:
     """The MIG profile of a resource: "nvidia.com/mig-1g.10gb.me" -> "1g.10gb+me"; "" of others."""
     if not resource.startswith(MIG):
         return ""
-    match = _PROFILE.fullmatch(resource.removeprefix(MIG))
+    return _profile(resource.removeprefix(MIG))
+
+
+def _profile(name: str) -> str:
+    match = _PROFILE.fullmatch(name)
     return f"{match[1]}g.{match[2]}gb{match[3].replace('.', '+', 1)}" if match else ""
 
 
@@ -91,11 +95,14 @@ class _Gpus:
         if self.replicas > 1 and GPU_SHARED not in capacity:
             self.share_resource = GPU
         resource = self.share_resource if self.replicas > 1 else GPU
-        # MIG strategy "single" shows slices under the name of whole devices: nothing to place on.
-        single = "-MIG-" in labels.get(f"{GPU}.product", "")
-        self.mig_counts = {} if self._dynamic or single else _mig_counts(allocatable)
-        self._whole = 0 if single else _devices(allocatable, resource, self.replicas)
-        self._cut = 0 if single else self._cut_up(_devices(capacity, resource, self.replicas))
+        self.single = "-MIG-" in labels.get(f"{GPU}.product", "")
+        if self.single:
+            self.mig_counts = self._single(allocatable)
+            self._whole, self._cut = 0, int(bool(self.mig_counts))
+        else:
+            self.mig_counts = {} if self._dynamic else _mig_counts(allocatable)
+            self._whole = _devices(allocatable, resource, self.replicas)
+            self._cut = self._cut_up(_devices(capacity, resource, self.replicas))
 
     def reported(self) -> dict[str, Any]:  # Any: fields of a NodeReport
         return {
@@ -104,10 +111,12 @@ class _Gpus:
             "share_isolation": self.isolation,
             "share_resource": self.share_resource,
             "mig_counts": self.mig_counts,
+            "mig_single": bool(self.single and self.mig_counts),
         }
 
     def devices(self) -> tuple[DeviceReport, ...]:
-        memory_mib = count(self._labels.get(f"{GPU}.memory"), most=2**24)
+        # With the strategy "single" it is that of a slice.
+        memory_mib = 0 if self.single else count(self._labels.get(f"{GPU}.memory"), most=2**24)
         if self._cut + self._whole > MOST_DEVICES:
             raise Malformed(f"more than {MOST_DEVICES} devices")
         mode = "mig-dynamic" if self._dynamic else "mig-static"
@@ -121,6 +130,13 @@ class _Gpus:
         isolation = _ISOLATION.get(self._labels.get(f"{GPU}.sharing-strategy", ""), "")
         replicas = count(self._labels.get(f"{GPU}.replicas"), most=MOST_REPLICAS)
         return (isolation, replicas) if isolation and replicas > 1 else ("", 1)
+
+    def _single(self, allocatable: Json) -> dict[str, int]:
+        """MIG strategy "single" shows slices, all of one profile, under the name of whole devices
+        (NVIDIA, "MIG Support in Kubernetes"). {} where they are shared, or not of one profile."""
+        profile = _profile(self._labels[f"{GPU}.product"].split("-MIG-", 1)[1])
+        slices = _slices(allocatable, GPU)
+        return {profile: slices} if profile and slices and self.replicas == 1 else {}
 
     def _cut_up(self, whole: int) -> int:
         """How many devices are in MIG mode: all that are counted and not advertised whole."""
@@ -158,12 +174,16 @@ def _mig_counts(allocatable: Json) -> dict[str, int]:
         profile = profile_of(resource)
         if not profile:
             continue
-        held = pieces(_quantity(allocatable, resource))
-        if held > MOST_SLICES:
-            raise Malformed(f"more than {MOST_SLICES} MIG slices")
-        if held:
+        if held := _slices(allocatable, resource):
             counts[profile] = held
     return counts
+
+
+def _slices(allocatable: Json, resource: str) -> int:
+    held = pieces(_quantity(allocatable, resource))
+    if held > MOST_SLICES:
+        raise Malformed(f"more than {MOST_SLICES} MIG slices")
+    return held
 
 
 def _devices(resources: Json, name: str, replicas: int) -> int:
