@@ -7,6 +7,7 @@ from django.db.models import Q
 
 from clusters.models.cluster import Cluster
 from clusters.models.flavor import Isolation
+from clusters.origin import Origin, origin
 from clusters.port import NVIDIA_GPU
 from controlplane.kernel.models import Row
 
@@ -57,6 +58,10 @@ class Node(Row):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def origin(self) -> Origin:
+        return origin(self.labels)
 
     def topology(self, levels: Mapping[str, str]) -> dict[str, str]:
         """Where it stands, by level, as its labels tell; `levels` has the label of each. A level

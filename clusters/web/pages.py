@@ -9,7 +9,7 @@ from django.urls import reverse
 
 from clusters import selectors
 from clusters.models import DeviceMode, Isolation
-from clusters.web.pools import cards
+from clusters.web.pools import cards, node_pools
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel import device_map as maps
@@ -85,6 +85,7 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
         "closed": closed,
         "may_operate": actor.permits_everywhere(Action.OPERATE),
         "totals": totals,
+        "node_pools": node_pools(nodes),
         "pools": cards(cluster_id=facts.id, newest=figures, at=at),
         "map": _map(actor, facts, nodes),
         "node": chosen,

@@ -1,6 +1,6 @@
-"""What a cluster's page says of what fits there now, by model."""
+"""What a cluster's page says of its node pools, and of what fits there now, by model."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -8,11 +8,41 @@ from uuid import UUID
 
 from django.utils.timezone import localtime
 
+from clusters.origin import Origin
 from controlplane.kernel.charts import Series, StackedBars, stacked_bars
 from scheduler.core.pools import SIZES
 from scheduler.models import PoolSample
 from scheduler.selectors import pools
+from scheduler.selectors.hardware import NodeFacts
 from scheduler.selectors.pools import Fits, Hour
+
+
+@dataclass(frozen=True, slots=True)
+class NodePool:
+    """Nodes of one origin: how many, how many of them take new work, and their GPUs."""
+
+    origin: Origin
+    nodes: int
+    ready: int
+    devices: int
+
+
+def node_pools(nodes: Iterable[NodeFacts]) -> list[NodePool]:
+    """By name and zone; [] where no label tells of any."""
+    found: dict[Origin, list[NodeFacts]] = {}
+    for node in nodes:
+        found.setdefault(node.origin, []).append(node)
+    if not any(origin.pool or origin.capacity for origin in found):
+        return []
+    return [
+        NodePool(
+            origin,
+            nodes=len(each),
+            ready=sum(not node.state for node in each),
+            devices=sum(len(node.devices) for node in each),
+        )
+        for origin, each in sorted(found.items())
+    ]
 
 
 @dataclass(frozen=True, slots=True)

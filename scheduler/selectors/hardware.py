@@ -20,6 +20,7 @@ from clusters.models import (
     Isolation,
     Node,
 )
+from clusters.origin import Origin
 from clusters.port import UNKNOWN
 from clusters.selectors import queue_state
 from controlplane.kernel.errors import NotFound
@@ -109,13 +110,14 @@ class DeviceFacts:
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
     """`isolation` is what keeps those apart who share one of its devices. `untold`: no label says
-    what they are, or how much memory they have."""
+    what they are, or how much memory they have. `origin` is as its labels tell it."""
 
     name: str
     state: str
     cpu_milli: int
     memory_mib: int
     devices: tuple[DeviceFacts, ...]
+    origin: Origin
     isolation: Isolation = Isolation.HARDWARE
     untold: str = ""
 
@@ -220,6 +222,7 @@ def nodes(*, actor: Actor, cluster_id: UUID, node: str | None = None) -> tuple[N
             cpu_milli=n.cpu_milli,
             memory_mib=n.memory_mib,
             devices=tuple(by_node.get(n.id, ())),
+            origin=n.origin,
             isolation=Isolation(n.share_isolation or Isolation.HARDWARE),
             untold=untold.get(n.id, ""),
         )

@@ -79,6 +79,19 @@ def test_what_keeps_neighbours_apart_is_told_of_shared_gpus(
     assert told in browse(cast.ben).get(reverse("cluster-list")).content.decode()
 
 
+def test_node_pools_are_told_by_the_names_of_who_runs_the_cluster(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    assert "Node pools" not in browse(cast.ben).get(URL).content.decode()
+    spot = {"karpenter.sh/nodepool": "flex", "karpenter.sh/capacity-type": "spot"}
+    for name, ready in (("n3", True), ("n4", False)):
+        factories.node(shop.north, name, gpus=2, ready=ready, labels=spot)
+    rows = browse(cast.ben).get(URL).context["node_pools"]
+    told = [(r.origin.pool, r.origin.capacity, r.nodes, r.ready, r.devices) for r in rows]
+    assert told[1:] == [("flex", "spot", 2, 1, 4)]
+    assert told[0][:2] == ("", "")
+
+
 def test_one_node_can_be_looked_at(browse: Browse, cast: Cast, shop: Shop) -> None:
     drawn = browse(cast.ben).get(URL, {"node": "n2"}).context["map"]
     assert [node.name for node in drawn.clusters[0].nodes] == ["n2"]
