@@ -12,9 +12,9 @@ from math import ceil
 from typing import Any
 
 from controlplane.cli import refusals
-from controlplane.cli.document import Node, Refused, load
 from controlplane.cli.quantities import cpu_milli, memory_mib, quantity
 from controlplane.cli.reader import Reader
+from controlplane.kernel.document import Node, Refused, load
 from scheduler.core.failures import MOST_RETRIES, FailureClass
 from scheduler.services import specs
 

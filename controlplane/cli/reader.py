@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from controlplane.cli import refusals
-from controlplane.cli.document import Node, Refusal
+from controlplane.kernel.document import Node, Refusal
 
 
 class Reader:

@@ -13,10 +13,10 @@ import click
 from controlplane.cli import arrays, explanation, manifest, together
 from controlplane.cli.arrays import Named
 from controlplane.cli.client import Client, SaidNo
-from controlplane.cli.document import MAX_BYTES, Refused
 from controlplane.cli.flavors import ISOLATIONS, Memory, choose, gpu_memory_mib, wish
 from controlplane.cli.gates import Declared
 from controlplane.cli.login import client_for
+from controlplane.kernel.document import MAX_BYTES, Refused
 from scheduler.services import specs
 
 type Json = Any  # JSON values

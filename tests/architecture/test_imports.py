@@ -35,10 +35,14 @@ CONTRACTS: dict[str, dict[str, Any]] = {
 
 # For each contract that isn't one of layers: an import that it has to refuse.
 FORBIDDEN = (
-    ("Core, pricing and port know no framework", "scheduler.core.quota", "django"),
-    ("Core, pricing and port know no framework", "scheduler.core.quota", "controlplane.kernel"),
-    ("Core, pricing and port know no framework", "tenants.pricing", "django"),
-    ("Core, pricing and port know no framework", "clusters.port", "kubernetes"),
+    ("Core, pricing, port and credentials know no framework", "scheduler.core.quota", "django"),
+    (
+        "Core, pricing, port and credentials know no framework",
+        "scheduler.core.quota",
+        "controlplane.kernel",
+    ),
+    ("Core, pricing, port and credentials know no framework", "tenants.pricing", "django"),
+    ("Core, pricing, port and credentials know no framework", "clusters.port", "kubernetes"),
     (
         "Only its adapter speaks through the kubernetes client",
         "clusters.services.inventory",
@@ -147,5 +151,5 @@ def test_lint_imports_itself_reads_these_contracts(
     done = subprocess.run(
         [program, "--no-cache"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert f"Core, pricing and port know no framework {verdict}" in done.stdout
+    assert f"Core, pricing, port and credentials know no framework {verdict}" in done.stdout
     assert not line or done.returncode != 0

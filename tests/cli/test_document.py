@@ -2,7 +2,7 @@
 
 import pytest
 
-from controlplane.cli.document import MAX_BYTES
+from controlplane.kernel.document import MAX_BYTES
 from tests.cli.test_manifest import refusals
 
 pytestmark = pytest.mark.part_web

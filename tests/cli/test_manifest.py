@@ -8,9 +8,9 @@ import yaml
 from clusters.adapters.kubernetes.names import AMD_GPU, GPU, INTEL_GPUS
 from clusters.models import VENDORS
 from controlplane.cli import manifest
-from controlplane.cli.document import Refused
 from controlplane.cli.flavors import choose
 from controlplane.cli.manifest import MAKERS, RESERVED_ENV, Manifest
+from controlplane.kernel.document import Refused
 from scheduler.core.failures import FailureClass
 from scheduler.services.specs import PRIORITY_CLASSES
 from scheduler.web import submission
