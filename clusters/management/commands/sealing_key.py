@@ -1,0 +1,21 @@
+"""`manage.py sealing_key`: a fresh pair of keys, as two lines of an environment."""
+
+from base64 import b64encode
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from clusters.sealing import PrivateKey
+
+
+class Command(BaseCommand):
+    help = (
+        "Print a fresh pair: BERTH_SEAL_KEY for every process, BERTH_OPEN_KEYS for the dispatch"
+        " workers and the watcher alone. Nothing is stored."
+    )
+    requires_system_checks = ()  # an installation that has no key yet needs it
+
+    def handle(self, *_: Any, **__: Any) -> None:  # Any: Django's signature
+        key = PrivateKey.fresh()
+        self.stdout.write(f"BERTH_SEAL_KEY={b64encode(key.public.raw).decode()}")
+        self.stdout.write(f"BERTH_OPEN_KEYS={b64encode(key.raw).decode()}")
