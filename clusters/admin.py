@@ -12,6 +12,13 @@ class ClusterPage(ReadOnly):
     list_filter = ("state",)
 
 
+@admin.register(models.ClusterCredential)
+class ClusterCredentialPage(ReadOnly):
+    list_display = ("cluster", "host", "key_id", "expires_at", "version", "set_at", "set_by")
+    list_select_related = ("cluster",)
+    exclude = ("sealed",)
+
+
 @admin.register(models.HardwareQueue)
 class HardwareQueuePage(ReadOnly):
     list_display = ("cluster", "model", "queue_state", "queue_note", "queue_changed_by")

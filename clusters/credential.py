@@ -137,11 +137,31 @@ def read(fields: Mapping[str, Any]) -> Credential:  # Any: JSON values
             if by_certificate
             else token(fields.get("token"))
         ),
-        metrics=None if fields.get("metrics") is None else _metrics(fields["metrics"]),
+        metrics=metrics(fields.get("metrics")),
     )
     if len(found.written()) > LARGEST:
         raise BadCredential("", f"it is larger than {LARGEST // 1024} KiB")
     return found
+
+
+def metrics(fields: object) -> Metrics | None:
+    """As of `read`."""
+    if fields is None:
+        return None
+    if not isinstance(fields, Mapping):
+        raise BadCredential("metrics", "an object is wanted")
+    _check_known(fields, _METRICS_FIELDS, "metrics.")
+    query = fields.get("query")
+    if query is not None and not (
+        isinstance(query, str) and query.strip() and len(query) <= LONGEST_QUERY
+    ):
+        raise BadCredential("metrics.query", f"1 to {LONGEST_QUERY} characters are wanted")
+    return Metrics(
+        server=server(fields.get("server"), "metrics.server"),
+        ca_pem=ca(fields.get("ca"), "metrics.ca"),
+        token=token(fields.get("token"), "metrics.token"),
+        query=query,
+    )
 
 
 def server(text: object, where: str = "server") -> str:
@@ -171,23 +191,6 @@ def token(text: object, where: str = "token") -> str:
 def ca(pem: object, where: str = "ca") -> str | None:
     """Certificates alone, whatever stood beside them."""
     return None if pem is None else _pem(_certificates(pem, where))
-
-
-def _metrics(fields: object) -> Metrics:
-    if not isinstance(fields, Mapping):
-        raise BadCredential("metrics", "an object is wanted")
-    _check_known(fields, _METRICS_FIELDS, "metrics.")
-    query = fields.get("query")
-    if query is not None and not (
-        isinstance(query, str) and query.strip() and len(query) <= LONGEST_QUERY
-    ):
-        raise BadCredential("metrics.query", f"1 to {LONGEST_QUERY} characters are wanted")
-    return Metrics(
-        server=server(fields.get("server"), "metrics.server"),
-        ca_pem=ca(fields.get("ca"), "metrics.ca"),
-        token=token(fields.get("token"), "metrics.token"),
-        query=query,
-    )
 
 
 def _check_known(fields: Mapping[str, Any], known: set[str], below: str) -> None:  # Any: JSON

@@ -1,32 +1,19 @@
-"""A cluster's name -> its adapter. The only importer of adapters.
-
-The credential is a file of the operator's, never a kubeconfig: those can run commands and read
-files. A failure's text never holds the token.
+"""A cluster's name -> its adapter. The only importer of adapters, and the only place where a
+credential is opened, in memory alone: that needs BERTH_OPEN_KEYS, which only processes that talk
+to clusters have.
 """
 
-import os
-import re
-import stat
-from pathlib import Path
-from typing import Any, NoReturn
-from urllib.parse import SplitResult, urlsplit
+from dataclasses import dataclass
+from uuid import UUID
 
 import orjson
 from django.conf import settings
 
+from clusters import credential
+from clusters.credential import BadCredential, Credential
+from clusters.models import ClusterCredential
 from clusters.port import ClusterPort, UsePort
-
-LARGEST_FILE = 64 * 1024
-_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")
-_TOKEN = re.compile(r"[\x21-\x7e]{16,16384}")
-_LOOPBACK = {"127.0.0.1", "::1", "localhost"}
-_FIELDS = {"server", "token", "ca", "metrics"}
-_METRICS_FIELDS = {"server", "token", "ca", "query"}
-LONGEST_QUERY = 4096
-
-
-class BadCredential(ValueError):
-    """A credential file can't be used; the message says which and why, without its contents."""
+from clusters.sealing import PrivateKey, Unopened, open_sealed
 
 
 def connect(
@@ -37,14 +24,12 @@ def connect(
     watch_timeout_s: int = 60,
     watch_read_timeout_s: float = 70.0,
 ) -> ClusterPort:
-    """The port of the cluster of that name, by BERTH_CREDENTIALS_DIR/<name>.json.
+    """The port of the cluster of that name, by its sealed credential.
 
-    The file holds {"server": ..., "token": ..., "ca": PEM or left out} and is its owner's alone;
-    of its "metrics" see `connect_use`. Raises BadCredential. Nothing is sent yet. Call it after a
-    fork, not before.
+    Raises BadCredential where there is none or it can't be opened here. Nothing is sent yet. Call
+    it after a fork, not before.
     """
-    fields, refuse = _fields(name)
-    server, token, ca_pem = _endpoint(fields, refuse)
+    found = _credential(_row(name))
     # The client's import costs 0.7 s and 50 MB, which web processes need not pay.
     from clusters.adapters.kubernetes.adapter import KubernetesCluster
     from clusters.adapters.kubernetes.client import Client
@@ -52,9 +37,9 @@ def connect(
 
     return KubernetesCluster(
         Client(
-            server=server,
-            token=token,
-            ca_pem=ca_pem,
+            server=found.server,
+            identity=found.identity,
+            ca_pem=found.ca_pem,
             connect_timeout_s=connect_timeout_s,
             read_timeout_s=read_timeout_s,
         ),
@@ -67,119 +52,75 @@ def connect(
 def connect_use(
     name: str, *, connect_timeout_s: float = 3.0, read_timeout_s: float = 30.0
 ) -> UsePort | None:
-    """What measures the devices of that cluster; None where its file says of nothing that does.
-
-    It is the "metrics" of its credential file: {"server": ..., "token": ..., "ca": ..., "query":
-    PromQL or left out}, an API that answers as Prometheus does. Raises BadCredential. Nothing is
-    sent yet.
-    """
-    fields, refuse = _fields(name)
-    metrics = fields.get("metrics")
-    if metrics is None:
+    """What measures the devices of that cluster; None where its credential says of nothing that
+    does. Raises BadCredential. Nothing is sent yet."""
+    asked = _credential(_row(name)).metrics
+    if asked is None:
         return None
-    if not isinstance(metrics, dict):
-        refuse('has "metrics" that are no JSON object')
-    within = refuse.within("metrics")
-    _check_known(metrics, _METRICS_FIELDS, within)
-    server, token, ca_pem = _endpoint(metrics, within)
     from clusters.adapters.kubernetes.client import Client  # as above
     from clusters.adapters.prometheus import QUERY, Prometheus
 
-    query = metrics.get("query", QUERY)
-    if not (isinstance(query, str) and query.strip() and len(query) <= LONGEST_QUERY):
-        within(f'has a "query" that is no text of 1 to {LONGEST_QUERY} characters')
     client = Client(
-        server=server,
-        token=token,
-        ca_pem=ca_pem,
+        server=asked.server,
+        identity=asked.token,
+        ca_pem=asked.ca_pem,
         connect_timeout_s=connect_timeout_s,
         read_timeout_s=read_timeout_s,
     )
-    return Prometheus(client, query=query)
+    return Prometheus(client, query=asked.query or QUERY)
 
 
-def _fields(name: str) -> tuple[dict[str, Any], "_Refusal"]:  # Any: JSON values
-    if not _NAME.fullmatch(name):
-        raise BadCredential(f"{name[:70]!r} is no cluster name: use a-z, 0-9 and -.")
-    path = Path(settings.BERTH_CREDENTIALS_DIR) / f"{name}.json"
-    refuse = _Refusal(path)
-    contents = _private_contents(path, refuse)
+def opened(row: ClusterCredential) -> bytes:
+    """What was sealed, for who seals it again. Raises BadCredential."""
+    keys = [PrivateKey(raw) for raw in settings.BERTH_OPEN_KEYS]
     try:
-        fields = orjson.loads(contents)
-    except ValueError:
-        refuse("is no JSON")
-    if not isinstance(fields, dict):
-        refuse("is no JSON object")
-    _check_known(fields, _FIELDS, refuse)
-    return fields, refuse
+        return open_sealed(keys, bytes(row.sealed), context=row.context)
+    except Unopened as error:
+        why = f"The credential of cluster {row.cluster.name} can't be opened: {error}."
+        raise BadCredential("", why) from None
 
 
-def _check_known(fields: dict[str, Any], known: set[str], refuse: "_Refusal") -> None:  # as above
-    if unknown := sorted(set(fields) - known):
-        refuse(f"has unknown fields: {', '.join(field[:40] for field in unknown[:5])}")
+class Ports:
+    """The port of each cluster, kept for as long as its credential is the same.
 
-
-def _endpoint(fields: dict[str, Any], refuse: "_Refusal") -> tuple[str, str, str | None]:
-    """The server, the token for it and its CA. Any: JSON values."""
-    server, token, ca_pem = (fields.get(field) for field in ("server", "token", "ca"))
-    if not isinstance(server, str) or not isinstance(token, str):
-        refuse('needs a "server" and a "token", both text')
-    if not _TOKEN.fullmatch(token):
-        refuse("needs a token of at least 16 characters without blanks")
-    if ca_pem is not None and not (isinstance(ca_pem, str) and "BEGIN CERTIFICATE" in ca_pem):
-        refuse('has a "ca" that is no PEM certificate')
-    _check_server(server, refuse)
-    return server.rstrip("/"), token, ca_pem
-
-
-class _Refusal:
-    def __init__(self, path: Path, part: str = "") -> None:
-        self._path = path
-        self._part = part
-
-    def __call__(self, why: str) -> NoReturn:
-        raise BadCredential(f"The credential file {self._path.name} {self._part}{why}.") from None
-
-    def within(self, part: str) -> "_Refusal":
-        return _Refusal(self._path, f"in its {part} ")
-
-
-def _private_contents(path: Path, refuse: _Refusal) -> bytes:
-    """The contents of a plain file that only its owner may read.
-
-    The mode is the opened file's: the name may lead elsewhere by now. A link is followed, as a
-    mounted Secret's files are links; a pipe is not waited for.
+    For one thread; `limits` are those of `connect`, in seconds.
     """
-    try:
-        with open(path, "rb", opener=_without_waiting) as file:
-            mode = os.fstat(file.fileno()).st_mode
-            if not stat.S_ISREG(mode):
-                refuse("is no plain file")
-            if mode & (stat.S_IRWXG | stat.S_IRWXO):
-                refuse(f"may be read by others (mode {stat.S_IMODE(mode):o}): chmod 600 it")
-            contents = file.read(LARGEST_FILE + 1)
-    except OSError as error:
-        refuse(f"can't be read ({error.strerror})")
-    if len(contents) > LARGEST_FILE:
-        refuse("is larger than 64 KiB")
-    return contents
+
+    def __init__(self, *, connect_timeout_s: float, read_timeout_s: float) -> None:
+        self._connect_timeout_s = connect_timeout_s
+        self._read_timeout_s = read_timeout_s
+        self._kept: dict[UUID, _Kept] = {}
+
+    def of(self, name: str) -> ClusterPort:
+        """As `connect`. One query."""
+        row = _row(name)
+        kept = self._kept.get(row.cluster_id)
+        if kept is not None and kept.version == row.version:
+            return kept.port
+        if kept is not None:
+            del self._kept[row.cluster_id]
+            kept.port.close()
+        port = connect(
+            name,
+            connect_timeout_s=self._connect_timeout_s,
+            read_timeout_s=self._read_timeout_s,
+        )
+        self._kept[row.cluster_id] = _Kept(row.version, port)
+        return port
 
 
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    version: int
+    port: ClusterPort
 
 
-def _check_server(server: str, refuse: _Refusal) -> None:
-    try:
-        url: SplitResult = urlsplit(server)
-        host, _ = url.hostname, url.port
-    except ValueError:
-        refuse("has a server that is no URL")
-    if not host or not server.isprintable() or " " in server:
-        refuse("has a server that is no URL")
-    if url.username or url.password or url.query or url.fragment:
-        refuse("has a server URL with more than a host, a port and a path")
-    if url.scheme == "http" and host in _LOOPBACK:
-        return
-    if url.scheme != "https":
-        refuse("has a server that is not https (plain http is for loopback only)")
+def _row(name: str) -> ClusterCredential:
+    row = ClusterCredential.objects.select_related("cluster").filter(cluster__name=name).first()
+    if row is None:
+        raise BadCredential("", f"Cluster {name!r} has no credential yet: store one by the API.")
+    return row
+
+
+def _credential(row: ClusterCredential) -> Credential:
+    return credential.read(orjson.loads(opened(row)))

@@ -37,10 +37,10 @@ def queues(*, cluster: Cluster) -> tuple[HardwareQueue, ...]:
 
 
 def clusters() -> QuerySet[Cluster]:
-    """Every cluster with its `queue_state`, and `node_count` and `device_count` of what is there;
-    order them by id."""
+    """Every cluster with its credential and `queue_state`, and `node_count` and `device_count` of
+    what is there; order them by id."""
     nodes = Q(nodes__gone_at__isnull=True)
-    return Cluster.objects.annotate(
+    return Cluster.objects.select_related("credential").annotate(
         queue_state=queue_state(),
         node_count=Count("nodes", filter=nodes, distinct=True),
         device_count=Count(

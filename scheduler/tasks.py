@@ -1,7 +1,6 @@
 """Celery tasks: parse ids, call one loop function. At least once, in any order, is assumed."""
 
 import logging
-from functools import lru_cache
 from time import monotonic
 from typing import Any
 from uuid import UUID
@@ -14,7 +13,6 @@ from django.db.models.functions import Now
 
 from clusters import registry
 from clusters.models import Cluster, ClusterState
-from clusters.port import ClusterPort
 from clusters.services import clusters
 from controlplane.kernel import clock, hints
 from scheduler.loop import checks, collect, run, starts
@@ -44,6 +42,10 @@ CONNECT_S, READ_S = 2.0, 5.0
 QUERY_S = 10.0
 """How long one query of a check may take: history grows, the soft limit does not. Where that is
 too short, `manage.py check_invariants` takes its time."""
+
+_ports = registry.Ports(connect_timeout_s=CONNECT_S, read_timeout_s=READ_S)
+"""One connection pool a cluster and worker process: made after the fork, and anew where a
+credential was replaced."""
 
 _SILENT = {ClusterState.DEGRADED, ClusterState.LOST}
 
@@ -90,10 +92,11 @@ def dispatch_cluster(*, cluster_id: str, **_: Any) -> None:  # Any: as above
 def _dispatch_cluster(cluster: Cluster) -> tuple[bool, int]:
     """Whether there may be more to do, and for how many seconds nobody shall try."""
     silent = cluster.state in _SILENT
+    port = _ports.of(cluster.name)
     ends = monotonic() + TURN_S
     while monotonic() < ends:
         batch = dispatcher.dispatch(
-            port=_port(cluster.name),
+            port=port,
             cluster_id=cluster.id,
             at=clock.now,
             limit=1 if silent else None,  # to see whether it answers again
@@ -103,18 +106,12 @@ def _dispatch_cluster(cluster: Cluster) -> tuple[bool, int]:
         if silent:
             return False, 0
         # In turns, so that neither waits for the other however much there is of it.
-        collected = collect.collect(port=_port(cluster.name), cluster_id=cluster.id)
+        collected = collect.collect(port=port, cluster_id=cluster.id)
         if not collected.reached:
             return False, QUIET_S
         if not batch.taken and not collected.taken:
             return False, 0
     return True, 0
-
-
-@lru_cache(maxsize=64)
-def _port(name: str) -> ClusterPort:
-    """One connection pool a cluster and worker process, made after the fork."""
-    return registry.connect(name, connect_timeout_s=CONNECT_S, read_timeout_s=READ_S)
 
 
 @shared_task(name=hints.MEASURE)

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,12 @@ import orjson
 import pytest
 import urllib3
 
+from clusters import credential
 from clusters.adapters.kubernetes.adapter import KubernetesCluster
 from clusters.adapters.kubernetes.client import Client
 from clusters.adapters.kubernetes.names import Names
+from clusters.models import Cluster
+from clusters.services import credentials
 from clusters.simulator.server import TOKEN, Options, Server, listening
 from tests.kube.waiting import eventually
 
@@ -53,7 +57,9 @@ class Simulator:
     ) -> KubernetesCluster:
         """The real adapter on it."""
         return KubernetesCluster(
-            Client(server=self.server, token=token or self.token, read_timeout_s=read_timeout_s),
+            Client(
+                server=self.server, identity=token or self.token, read_timeout_s=read_timeout_s
+            ),
             names=Names(prefix=PREFIX, installation=installation),
             page=page,
             watch_timeout_s=watch_timeout_s,
@@ -92,14 +98,22 @@ class Simulator:
     def stats(self) -> Any:  # Any: JSON
         return self.call("GET", "/_simulator/stats")
 
-    def write_credential(self, folder: Path, name: str, *, measured: bool = False) -> None:
-        """What `clusters.registry.connect(name)` reads with BERTH_CREDENTIALS_DIR = folder; with
-        `measured` it says too that the use of its devices is asked there."""
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = folder / f"{name}.json"
-        path.touch(mode=0o600)
+    def store_credential(self, cluster: Cluster, *, measured: bool = False) -> None:
+        """What `clusters.registry.connect` opens; with `measured` it says too that the use of its
+        devices is asked there."""
         here = {"server": self.server, "token": self.token}
-        path.write_bytes(orjson.dumps({**here, **({"metrics": here} if measured else {})}))
+        store_credential(cluster, **here, **({"metrics": here} if measured else {}))
+
+
+def store_credential(cluster: Cluster, **fields: Any) -> None:  # Any: as `credential.read`
+    """The cluster is reached so from now on."""
+    credentials.store(
+        cluster=cluster,
+        credential=credential.read(fields),
+        actor="system:test",
+        actor_name="test",
+        at=datetime.now(UTC),
+    )
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """What hardware exists: one aggregate a file."""
 
 from clusters.models.cluster import Cluster, ClusterState
+from clusters.models.credential import ClusterCredential
 from clusters.models.device import Device, DeviceMode, DeviceSlice, ForeignSpan
 from clusters.models.flavor import (
     SEVENTHS,
@@ -18,6 +19,7 @@ __all__ = [
     "SEVENTHS",
     "VENDORS",
     "Cluster",
+    "ClusterCredential",
     "ClusterState",
     "Device",
     "DeviceMode",

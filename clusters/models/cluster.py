@@ -1,4 +1,4 @@
-"""One Kubernetes API that Berth may place work on. Its credential is not stored here."""
+"""One Kubernetes API that Berth may place work on. Its credential is a row of its own."""
 
 from django.db import models
 from django.db.models import Q

@@ -15,12 +15,11 @@ from controlplane.kernel.errors import Conflict, Invalid
 DEGRADED_S = 60
 LOST_S = 600
 MAX_REGION = 60
-# It names the credential's file too, so it is nothing that a path could read another way.
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 
 
 def register(*, name: str, region: str, actor: str, actor_name: str, at: datetime) -> Cluster:
-    """A cluster to be watched from now on; its credential lies in BERTH_CREDENTIALS_DIR.
+    """A cluster to be watched from now on; its credential is stored by `credentials`.
 
     Raises Invalid for a name or region that is none, Conflict when the name is taken.
     """

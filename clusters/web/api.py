@@ -8,7 +8,7 @@ from rest_framework.response import Response
 
 from clusters import selectors
 from clusters.models import FlavorKind, Isolation, Placing
-from clusters.services import clusters, flavors, queues
+from clusters.services import clusters, credentials, flavors, queues
 from clusters.web import serializers as s
 from controlplane.api.pagination import Keyset
 from controlplane.api.schema import operation
@@ -40,7 +40,7 @@ class ClustersApi(ApiView):
     @operation(
         "clusters_register",
         tag="clusters",
-        summary="Register a cluster whose credential is in place (fleet operators)",
+        summary="Register a cluster, whose credential comes next (fleet operators)",
         takes=s.ClusterIn,
         answers={201: s.ClusterOut},
         keyed=True,
@@ -72,6 +72,32 @@ class ClusterApi(ApiView):
     def get(self, request: Request, id: UUID) -> Response:
         self.query()
         return Response(s.ClusterOut(selectors.cluster(id=id)).data)
+
+
+class CredentialApi(ApiView):
+    @operation(
+        "clusters_store_credential",
+        tag="clusters",
+        summary="Store how a cluster is reached, or replace it (fleet operators)",
+        takes=s.CredentialIn,
+        answers={200: s.CredentialOut},
+        problems=(404,),
+        keyed=True,
+    )
+    def put(self, request: Request, id: UUID) -> Response:
+        def make() -> Out:
+            access.authorize_fleet(self.actor, Action.OPERATE)
+            body = self.body(s.CredentialIn)
+            stored = credentials.store(
+                cluster=selectors.cluster(id=id),
+                credential=credentials.read(body),
+                actor=self.actor.label,
+                actor_name=self.actor.name,
+                at=self.at,
+            )
+            return s.CredentialOut(stored).data
+
+        return self.once(make, status=200)
 
 
 class QueuesApi(ApiView):

@@ -7,6 +7,7 @@ from clusters.web import api
 urlpatterns = [
     path("clusters", api.ClustersApi.as_view(), name="clusters"),
     path("clusters/<uuid:id>", api.ClusterApi.as_view(), name="cluster"),
+    path("clusters/<uuid:id>/credential", api.CredentialApi.as_view(), name="cluster-credential"),
     path("clusters/<uuid:id>/queues", api.QueuesApi.as_view(), name="cluster-queues"),
     path("nodes", api.NodesApi.as_view(), name="nodes"),
     path("devices", api.DevicesApi.as_view(), name="devices"),

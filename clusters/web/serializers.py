@@ -1,5 +1,5 @@
-"""What the clusters' endpoints take and give: never a credential. A cluster's last error
-is shown on pages."""
+"""What the clusters' endpoints take and give: a credential is taken and never given. A cluster's
+last error is shown on pages."""
 
 from typing import Any
 
@@ -20,6 +20,19 @@ ISOLATIONS = Isolation.values
 _PLACING = "pack fills the fullest nodes first; spread, of whole devices and cores, the emptiest."
 
 
+class CredentialOut(serializers.Serializer[Rows]):
+    """What of a credential is no secret; nothing gives the rest."""
+
+    host = serializers.CharField(help_text="Where Berth signs in.")
+    key_id = serializers.CharField(help_text="Of the key under which it is sealed.")
+    expires_at = serializers.DateTimeField(
+        allow_null=True, help_text="By its own word; null where it says nothing of that."
+    )
+    version = serializers.IntegerField()
+    set_at = serializers.DateTimeField()
+    set_by = serializers.CharField()
+
+
 class ClusterOut(serializers.Serializer[Rows]):
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -31,12 +44,43 @@ class ClusterOut(serializers.Serializer[Rows]):
     seen_at = serializers.DateTimeField(allow_null=True)
     node_count = serializers.IntegerField()
     device_count = serializers.IntegerField()
+    credential = CredentialOut(allow_null=True, help_text="null until one is stored.")
+
+
+class MetricsIn(StrictSerializer):
+    server = Text(help_text="An API that answers as Prometheus does, by https.")
+    ca = Text(required=False, lines=True, help_text="PEM.")
+    token = Text()
+    query = Text(
+        required=False, lines=True, help_text="PromQL; left out: what DCGM exporter tells."
+    )
+
+
+class CredentialIn(StrictSerializer):
+    """A `kubeconfig`, or `server` and either `token` or `certificate` and `key`. It is sealed at
+    once and never given back."""
+
+    kubeconfig = Text(
+        required=False,
+        lines=True,
+        help_text="One cluster, one user, one context; with a token, or a client certificate and"
+        " its key, as data. What names a program or a file is refused.",
+    )
+    server = Text(required=False, help_text="By https.")
+    ca = Text(
+        required=False,
+        lines=True,
+        help_text="PEM; left out: the authorities of Berth's own system.",
+    )
+    token = Text(required=False)
+    certificate = Text(required=False, lines=True, help_text="PEM, of the client.")
+    key = Text(required=False, lines=True, help_text="PEM, without a password.")
+    metrics = MetricsIn(required=False, help_text="Who tells how much its devices are used.")
 
 
 class ClusterIn(StrictSerializer):
     name = Text(
         validators=[RegexValidator(rf"^{clusters.NAME.pattern}$", "a-z, 0-9 and - are wanted.")],
-        help_text="Its credential's file is called so too.",
     )
     region = Text(max_length=clusters.MAX_REGION, required=False, default="", allow_blank=True)
 

@@ -11,13 +11,18 @@ import django
 
 
 def main() -> None:
-    """Migrate, collect the static files if they changed, seed. Each step may run again."""
+    """Migrate, collect the static files if they changed, seed, store how clusters are reached.
+    Each step may run again."""
     django.setup()
     from django.core.management import call_command  # needs the apps
+
+    from controlplane.demo import access
+    from controlplane.kernel.clock import now
 
     call_command("migrate", verbosity=0, interactive=False)
     _collect()
     call_command("seed_demo", tokens=os.environ["BERTH_DEMO_TOKENS"])
+    access.store(actor="system:demo", actor_name="demo", at=now())
 
 
 def _collect() -> None:

@@ -24,7 +24,6 @@ class Folder:
         self.path = path
         self.logs = path / "logs"
         self.static = path / "static"
-        self.credentials = path / "credentials"
         self.tokens = path / "tokens.json"
         self.beat = path / "beat"
         self._secret = path / "secret"
@@ -41,7 +40,7 @@ class Folder:
             if folder._lock is None:
                 raise StartFailed(folder._who_runs())
             need_space(folder.path, NEEDED_MIB)
-            for part in (folder.logs, folder.static, folder.credentials):
+            for part in (folder.logs, folder.static):
                 private(part)
         return folder
 
@@ -60,10 +59,10 @@ class Folder:
     def reset(self) -> None:
         """Forget everything a demo wrote; what else lies in the folder stays."""
         with plainly(self.path):
-            for tree in (self.postgres, self.logs, self.static, self.credentials):
+            for tree in (self.postgres, self.logs, self.static):
                 if tree.exists():
                     shutil.rmtree(tree)
-            for tree in (self.logs, self.static, self.credentials):
+            for tree in (self.logs, self.static):
                 private(tree)
             for file in (*self.path.glob("*.json*"), *self.path.glob("beat*"), self._secret):
                 file.unlink(missing_ok=True)
@@ -73,11 +72,6 @@ class Folder:
         if not self._secret.exists():
             write_private(self._secret, secrets.token_urlsafe(48))
         return self._secret.read_text()
-
-    def write_access(self, cluster: str, *, server: str, token: str) -> None:
-        """The file the control plane reads to reach a cluster."""
-        access = {"server": server, "token": token}
-        write_private(self.credentials / f"{cluster}.json", json.dumps(access))
 
     def note_running(self, url: str) -> None:
         """Leave word for a second start."""

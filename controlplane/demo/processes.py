@@ -3,10 +3,14 @@
 What must not live here: starting them.
 """
 
+import json
 import sys
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from clusters.sealing import PrivateKey, PublicKey
+from controlplane.demo import access
 from controlplane.demo.folder import Folder
 from controlplane.demo.ports import HOST
 
@@ -46,11 +50,13 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What differs between two demos on one machine."""
+    """What differs between two demos on one machine. `key` seals how clusters are reached, which
+    is another at each start."""
 
     folder: Folder
     port: int
     clusters: tuple[Cluster, ...]
+    key: PrivateKey = field(default_factory=PrivateKey.fresh)
 
     @property
     def url(self) -> str:
@@ -88,12 +94,30 @@ def idle_table(place: Place) -> Table:
         rest=(
             _worker("schedule", processes=1),
             _web(place),
-            _worker("dispatch", processes=2),
-            Service("watcher", (*_MANAGE, "watch_clusters")),
+            opening(_worker("dispatch", processes=2), place),
+            opening(Service("watcher", (*_MANAGE, "watch_clusters")), place),
             _worker("periodic", processes=1),
             Service("beat", (*_CELERY, "beat", "-l", "WARNING", "-s", str(place.folder.beat))),
         ),
     )
+
+
+def opening(service: Service, place: Place) -> Service:
+    """One that may connect to clusters."""
+    return replace(service, environ={**service.environ, "BERTH_OPEN_KEYS": written(place.key)})
+
+
+def reaching(table: Table, place: Place) -> Table:
+    """The same whose bootstrap is told how clusters are reached, to have it stored."""
+    told = {each.name: {"server": each.server, "token": each.token} for each in place.clusters}
+    bootstrap = table.bootstrap
+    environ = {**bootstrap.environ, access.TOLD: json.dumps(told)}
+    return replace(table, bootstrap=replace(bootstrap, environ=environ))
+
+
+def written(key: PrivateKey | PublicKey) -> str:
+    """As a setting."""
+    return b64encode(key.raw).decode()
 
 
 def _simulator(place: Place, cluster: Cluster) -> Service:

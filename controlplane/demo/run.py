@@ -13,7 +13,16 @@ from pathlib import Path
 
 from controlplane.demo import logins, ports
 from controlplane.demo.folder import Folder
-from controlplane.demo.processes import CLUSTERS, Cluster, Place, Service, Table, table
+from controlplane.demo.processes import (
+    CLUSTERS,
+    Cluster,
+    Place,
+    Service,
+    Table,
+    reaching,
+    table,
+    written,
+)
 from controlplane.demo.supervisor import Stopped, Supervisor, ending
 from controlplane.demo.terminal import Terminal
 from controlplane.embedded.backing import Backing
@@ -46,7 +55,7 @@ class Demo:
         )
         self.place = Place(folder=folder, port=chosen, clusters=made)
         self.supervisor = Supervisor(terminal=terminal, cwd=PROJECT)
-        self._table = tables(self.place)
+        self._table = reaching(tables(self.place), self.place)
         self._began = time.monotonic()
         if remark:
             terminal.say(remark)
@@ -91,8 +100,6 @@ class Demo:
         with plainly(self.folder.path):
             self.folder.note_running(self.place.url)
             backing = Backing(data=self.folder.postgres, run=run, logs=self.folder.logs)
-            for cluster in self.place.clusters:
-                self.folder.write_access(cluster.name, server=cluster.server, token=cluster.token)
             self.supervisor.environ = self._environ(backing.environ)
         for name, server in backing.servers.items():
             server.start()
@@ -128,7 +135,7 @@ class Demo:
             "BERTH_DEMO": "1",
             "BERTH_SECRET_KEY": self.folder.secret(),
             "BERTH_STATIC_ROOT": str(self.folder.static),
-            "BERTH_CREDENTIALS_DIR": str(self.folder.credentials),
+            "BERTH_SEAL_KEY": written(self.place.key.public),
             "BERTH_DEMO_TOKENS": str(self.folder.tokens),
             "PYTHONUNBUFFERED": "1",
         }

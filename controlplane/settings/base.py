@@ -11,7 +11,7 @@ from pathlib import Path
 
 from django.utils.csp import CSP
 
-from controlplane.settings.env import database, flag, integer, levels, words
+from controlplane.settings.env import database, flag, integer, keys, levels, words
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 
@@ -149,9 +149,10 @@ BERTH_TOPOLOGY_LEVELS = levels(
     " rack=network.topology.nvidia.com/leaf nvlink=nvidia.com/gpu.clique"
     " node=kubernetes.io/hostname",
 )
-BERTH_CREDENTIALS_DIR = Path(
-    os.environ.get("BERTH_CREDENTIALS_DIR", BASE_DIR / ".dev/credentials")
-)
+# Every process seals cluster credentials by the first, the public key; only dispatch workers and
+# the watcher are told the second, and open them.
+BERTH_SEAL_KEY = (keys("BERTH_SEAL_KEY", most=1) or [b""])[0]
+BERTH_OPEN_KEYS = keys("BERTH_OPEN_KEYS", most=10)
 BERTH_CURRENCY = os.environ.get("BERTH_CURRENCY", "EUR")
 BERTH_CYCLE_S = integer("BERTH_CYCLE_S", 2)  # the periodic scheduling cycle, in seconds
 BERTH_LEASE_S = integer("BERTH_LEASE_S", 15)

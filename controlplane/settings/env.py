@@ -1,5 +1,6 @@
 """Readers of environment variables. Each says in one sentence what is wrong with a bad value."""
 
+import base64
 import os
 import re
 from typing import Any
@@ -41,6 +42,21 @@ def levels(name: str, default: str) -> dict[str, str]:
         found[level] = label
     if len(found) > 8:
         raise ImproperlyConfigured(f"{name} may have at most 8 levels, not {len(found)}.")
+    return found
+
+
+def keys(name: str, *, most: int) -> list[bytes]:
+    """At most so many X25519 keys in base64, separated by spaces or commas, as 32 bytes each."""
+    found: list[bytes] = []
+    for word in words(name, ""):
+        try:
+            found.append(base64.b64decode(word, validate=True))
+        except ValueError:
+            found.append(b"")
+    if len(found) > most or any(len(key) != 32 for key in found):
+        raise ImproperlyConfigured(
+            f"{name} has to hold at most {most} of what `manage.py sealing_key` prints for it."
+        )
     return found
 
 

@@ -10,6 +10,7 @@ def main(plan_file: str) -> None:
     django.setup()
     from django.core.management import call_command  # needs the apps
 
+    from controlplane.demo import access
     from controlplane.kernel.clock import now
     from controlplane.trace import seeding
     from controlplane.trace.plan import Plan
@@ -21,6 +22,7 @@ def main(plan_file: str) -> None:
         nodes=plan.read_nodes(), pods=plan.read_pods(), price=plan.price, at=now()
     )
     seeding.write_tokens(Path(plan.tokens), texts)
+    access.store(actor="system:trace", actor_name="import-trace", at=now())
 
 
 if __name__ == "__main__":

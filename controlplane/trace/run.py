@@ -15,7 +15,7 @@ from time import time
 from typing import TextIO
 
 from controlplane.demo.folder import Folder
-from controlplane.demo.processes import Place, Service, Table, idle_table
+from controlplane.demo.processes import Place, Service, Table, idle_table, opening
 from controlplane.demo.run import Demo
 from controlplane.demo.terminal import Quiet
 from controlplane.embedded.place import temporary
@@ -89,7 +89,7 @@ class _Trace:
         plan.with_services(services).write(self._plan_file)
 
     def run(self, *, keep: bool) -> int | None:
-        steps = self._module("controlplane.trace.steps", STEPS)
+        steps = opening(self._module("controlplane.trace.steps", STEPS), self._demo.place)
 
         def work() -> int:
             status = self._demo.run(steps)

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from datetime import datetime
 
 from clusters import registry
+from clusters.credential import BadCredential
 from clusters.models import Cluster
 from clusters.port import ClusterError
-from clusters.registry import BadCredential
 from clusters.services import clusters
 from scheduler.loop import idle
 

@@ -236,6 +236,11 @@ API: dict[tuple[str, str], Row] = {
         _OPERATE_MAKES, body=lambda world: {"name": "new-one", "region": "eu"}
     ),
     ("GET", "clusters/<uuid:id>"): Row(_EVERYBODY, {"id": "cluster"}),
+    ("PUT", "clusters/<uuid:id>/credential"): Row(
+        _OPERATE,
+        {"id": "cluster"},
+        body=lambda world: {"server": "https://north.example.test", "token": "t" * 16},
+    ),
     ("GET", "clusters/<uuid:id>/queues"): Row(_EVERYBODY, {"id": "cluster"}),
     ("POST", "clusters/<uuid:id>/queues"): Row(
         _OPERATE, {"id": "cluster"}, body=lambda world: {"state": "held", "note": "Why."}

@@ -45,6 +45,7 @@ _WHO = {
     "POST /api/v1/reservations": "fleet operator",
     "DELETE /api/v1/reservations/<uuid:id>": "fleet operator",
     "POST /api/v1/clusters": "fleet operator",
+    "PUT /api/v1/clusters/<uuid:id>/credential": "fleet operator",
     "POST /api/v1/flavors/<uuid:id>/placing": "fleet operator",
     "POST /api/v1/clusters/<uuid:id>/queues": "fleet operator",
     "POST /api/v1/flavors": "fleet operator",

@@ -31,6 +31,7 @@ ENVIRONMENT = {
     "controlplane/celery.py": "names the settings module",
     "controlplane/cli/client.py": "a user's machine has no settings of the installation",
     "controlplane/cli/login.py": "where a user's machine keeps settings",
+    "controlplane/demo/access.py": "the demo's parent process tells its child",
     "controlplane/demo/bootstrap.py": "the demo's parent process tells its child",
     "controlplane/demo/run.py": "the demo's children inherit the rest",
     "controlplane/demo/terminal.py": "NO_COLOR is for every program",

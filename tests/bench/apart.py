@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from controlplane.demo.folder import Folder
-from controlplane.demo.processes import Place, Service, Table, idle_table
+from controlplane.demo.processes import Place, Service, Table, idle_table, opening
 from controlplane.demo.run import Demo
 from controlplane.demo.terminal import Quiet
 from controlplane.embedded.place import temporary
@@ -91,7 +91,7 @@ class Apart:
             "services": [(each.name, each.command) for each in (*table.first, *table.rest)],
         }
         self._plan_file.write_text(json.dumps(whole))
-        return demo.during(lambda: demo.run(self._module(_STEPS, self.steps)))
+        return demo.during(lambda: demo.run(opening(self._module(_STEPS, self.steps), demo.place)))
 
     def _table(self, place: Place) -> Table:
         idle = idle_table(place)

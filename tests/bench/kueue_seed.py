@@ -28,6 +28,7 @@ def _seed() -> dict[str, str]:
 
     from clusters.models import Flavor, FlavorKind
     from clusters.services import clusters
+    from controlplane.demo import access
     from controlplane.kernel.clock import now
     from tenants.access import actor_for
     from tenants.models import Member, Project, Quota, Rate, Role, Scope, Tenant, User
@@ -37,6 +38,7 @@ def _seed() -> dict[str, str]:
 
     at = now()
     clusters.register(name=CLUSTER, region="", actor="system:bench", actor_name="bench", at=at)
+    access.store(actor="system:bench", actor_name="bench", at=at)
     flavor = Flavor.objects.create(name="cpu", kind=FlavorKind.CPU)
     Rate.objects.create(
         flavor=flavor,

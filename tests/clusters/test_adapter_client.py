@@ -22,7 +22,7 @@ TOKEN = "canary-token-0123456789"
 
 def call(act: Act, *, method: str = "GET", read_timeout_s: float = 5.0) -> object:
     with scripted(lambda _: act) as server:
-        client = Client(server=server.url, token=TOKEN, read_timeout_s=read_timeout_s)
+        client = Client(server=server.url, identity=TOKEN, read_timeout_s=read_timeout_s)
         try:
             return client.call(method, "/api/v1/pods")
         finally:
@@ -114,7 +114,7 @@ def test_what_does_not_speak_http_is_unreachable(text: bytes) -> None:
 def test_a_closed_port_is_unreachable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    client = Client(server=f"http://127.0.0.1:{port}", token=TOKEN)
+    client = Client(server=f"http://127.0.0.1:{port}", identity=TOKEN)
     with pytest.raises(ClusterError) as raised:
         client.call("GET", "/version")
     assert raised.value.fault is Fault.UNREACHABLE
@@ -122,7 +122,7 @@ def test_a_closed_port_is_unreachable() -> None:
 
 def test_a_server_that_never_answers_is_given_up_in_time_and_asked_once() -> None:
     with scripted(lambda server: server.silence) as server:
-        client = Client(server=server.url, token=TOKEN, read_timeout_s=0.3)
+        client = Client(server=server.url, identity=TOKEN, read_timeout_s=0.3)
         started = time.monotonic()
         with pytest.raises(ClusterError) as raised:
             client.call("GET", "/version")
@@ -152,7 +152,9 @@ def test_an_answer_that_drips_is_given_up_in_time(scheme: str, beginning: bytes)
         return act
 
     with scripted(drip, tls=scheme == "https") as server:
-        client = Client(server=server.url, token=TOKEN, connect_timeout_s=0.2, read_timeout_s=0.3)
+        client = Client(
+            server=server.url, identity=TOKEN, connect_timeout_s=0.2, read_timeout_s=0.3
+        )
         started = time.monotonic()
         with pytest.raises(ClusterError) as raised:
             client.call("GET", "/version")
@@ -190,14 +192,14 @@ def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_path_of_a_server_behind_a_gateway_is_kept() -> None:
     with scripted(lambda _: answer("200 OK", b"{}")) as server:
-        client = Client(server=f"{server.url}/k8s/c-1", token=TOKEN)
+        client = Client(server=f"{server.url}/k8s/c-1", identity=TOKEN)
         client.call("GET", "/api/v1/pods", query={"limit": 5})
         assert server.requests[0].startswith("GET /k8s/c-1/api/v1/pods?limit=5 HTTP/1.1")
         assert f"authorization: bearer {TOKEN}" in server.requests[0].lower()
 
 
 def test_a_certificate_of_another_authority_is_refused() -> None:
-    client = Client(server="https://127.0.0.1:1", token=TOKEN, ca_pem="nonsense")
+    client = Client(server="https://127.0.0.1:1", identity=TOKEN, ca_pem="nonsense")
     with pytest.raises(ClusterError) as raised:
         client.call("GET", "/version")
     assert raised.value.fault is Fault.UNREACHABLE
@@ -207,7 +209,9 @@ def test_a_client_that_is_not_closed_leaves_no_thread(monkeypatch: pytest.Monkey
     monkeypatch.setattr(deadlines, "_IDLE_S", 0.05)
     with scripted(lambda _: answer("200 OK")) as server:
         before = set(threading.enumerate())
-        client = Client(server=server.url, token=TOKEN, connect_timeout_s=0.2, read_timeout_s=0.2)
+        client = Client(
+            server=server.url, identity=TOKEN, connect_timeout_s=0.2, read_timeout_s=0.2
+        )
         for _ in range(3):
             client.call("GET", "/version")
         assert len({one for one in threading.enumerate() if one.name == "deadlines"} - before) == 1

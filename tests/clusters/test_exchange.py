@@ -138,13 +138,13 @@ def test_an_early_refusal_is_heard_though_the_connection_is_reset() -> None:
         connection.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n{}")
 
     with scripted(lambda _: refuse) as server:
-        client = Client(server=server.url, token="t" * 20)
+        client = Client(server=server.url, identity="t" * 20)
         with pytest.raises(ClusterError, match="413"):
             client.call("POST", "/x", body={"much": "x" * (8 << 20)})
 
 
 def test_a_server_named_in_any_letters_is_asked_in_ascii() -> None:
-    client = Client(server="https://kübe.example:6443/prefix-ü", token="t" * 20)
+    client = Client(server="https://kübe.example:6443/prefix-ü", identity="t" * 20)
     with pytest.raises(ClusterError, match="xn--kbe-hoa"):
         client.call("GET", "/version")
 
@@ -157,7 +157,7 @@ def test_a_connection_is_used_again_unless_the_server_closes_it() -> None:
 
     def connections(act: Act) -> int:
         with scripted(lambda _: act) as server:
-            client = Client(server=server.url, token="t" * 20)
+            client = Client(server=server.url, identity="t" * 20)
             for _ in range(2):
                 assert client.call("GET", "/version") == {}
             client.close()

@@ -1,28 +1,26 @@
 """How much pods use their devices: what a Prometheus may answer, and where it is asked."""
 
-from collections.abc import Callable
-from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import orjson
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from pytest_django import Settings
 
 from clusters.adapters.kubernetes.client import Client
 from clusters.adapters.prometheus import QUERY, Prometheus
 from clusters.port import ClusterError, Fault, PodPhase, PodUse
-from clusters.registry import BadCredential, connect_use
+from clusters.registry import connect_use
 from clusters.simulator import gauges
+from tests import factories
 from tests.clusters.acting import opened, request, wait
 from tests.clusters.scripted import answer, scripted
-from tests.clusters.test_adapter_registry import TOKEN, Write, write
-from tests.simulation import Simulator, simulator
+from tests.simulation import Simulator, simulator, store_credential
 
-__all__ = ["simulator", "write"]
+__all__ = ["simulator"]
 
 pytestmark = pytest.mark.part_simulator
 
+TOKEN = "canary-token-0123456789"
 SERVER = "https://prometheus.example.test"
 type Series = dict[str, object]
 
@@ -39,7 +37,7 @@ def vector(*result: object, kind: str = "vector") -> bytes:
 
 def use(body: bytes, status: str = "200 OK") -> tuple[PodUse, ...]:
     with scripted(lambda _: answer(status, body)) as server:
-        port = Prometheus(Client(server=server.url, token=TOKEN))
+        port = Prometheus(Client(server=server.url, identity=TOKEN))
         try:
             found = port.use()
         finally:
@@ -88,57 +86,21 @@ def test_a_refusal_is_an_error_of_the_cluster() -> None:
     assert raised.value.fault is Fault.INVALID
 
 
-def refusal(**metrics: object) -> Callable[[Write], str]:
-    def refused(write: Write) -> str:
-        write(metrics={"server": SERVER, "token": TOKEN, **metrics})
-        with pytest.raises(BadCredential) as raised:
-            connect_use("north")
-        assert TOKEN not in str(raised.value)
-        return str(raised.value)
-
-    return refused
-
-
-def test_nothing_measures_a_cluster_whose_file_says_of_nothing(write: Write) -> None:
-    write()
+def test_nothing_measures_a_cluster_whose_credential_says_of_nothing(db: None) -> None:
+    cluster = factories.cluster("north")
+    store_credential(cluster, server=SERVER, token=TOKEN)
     assert connect_use("north") is None
-    write(metrics={"server": SERVER, "token": TOKEN, "query": "gpu_use"})
+    measured = {"server": SERVER, "token": TOKEN, "query": "gpu_use"}
+    store_credential(cluster, server=SERVER, token=TOKEN, metrics=measured)
     port = connect_use("north")
     assert port is not None
     port.close()
 
 
-@pytest.mark.parametrize(
-    ("refused", "why"),
-    [
-        (refusal(server="http://prometheus.example.test"), "in its metrics has a server that is"),
-        (refusal(server="file:///etc/passwd"), "is no URL"),
-        (refusal(server=f"{SERVER}?query=1"), "more than a host, a port and a path"),
-        (refusal(token="short"), "at least 16 characters"),  # no token
-        (refusal(ca="/etc/ca.pem"), "no PEM certificate"),
-        (refusal(query=""), 'has a "query" that is no text of 1 to 4096'),
-        (refusal(query="x" * 4097), 'has a "query" that is no text of 1 to 4096'),
-        (refusal(query=7), 'has a "query" that is no text of 1 to 4096'),
-        (refusal(proxy="http://x"), "in its metrics has unknown fields: proxy"),
-    ],
-)
-def test_its_address_is_guarded_as_the_clusters_is(
-    write: Write, refused: Callable[[Write], str], why: str
-) -> None:
-    assert why in refused(write)
-
-
-def test_metrics_that_are_no_object_are_refused(write: Write) -> None:
-    write(metrics=[SERVER])
-    with pytest.raises(BadCredential, match="no JSON object"):
-        connect_use("north")
-
-
 def test_the_simulator_tells_of_each_device_of_a_running_pod(
-    simulator: Simulator, tmp_path: Path, settings: Settings
+    simulator: Simulator, db: None
 ) -> None:
-    settings.BERTH_CREDENTIALS_DIR = tmp_path / "credentials"
-    simulator.write_credential(tmp_path / "credentials", "north", measured=True)
+    simulator.store_credential(factories.cluster("north"), measured=True)
     port = simulator.connect()
     for name, command in (("sleeps", ("sleep", "600")), ("works", ("train",))):
         asked = request(name=name, command=command, resources=(("nvidia.com/gpu", 2),))

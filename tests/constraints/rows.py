@@ -15,6 +15,7 @@ from django.db import models
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange, NumericRange
 
 from clusters.models import Flavor
+from clusters.sealing import SMALLEST
 from controlplane.kernel.ids import uuid7
 from scheduler.models import Placement, PodSetFlavor
 from tenants.models import Charge
@@ -111,7 +112,8 @@ _FILL: tuple[tuple[type, Callable[[Any, int], object]], ...] = (  # Any: the fie
     (models.UUIDField, lambda *_: uuid7()),
     (models.JSONField, lambda *_: {}),
     (models.BooleanField, lambda *_: False),
-    (models.BinaryField, lambda *_: b"0"),
+    # A sealed box at least, which no other column minds.
+    (models.BinaryField, lambda *_: b"\x01" + bytes(SMALLEST - 1)),
     (models.IntegerField, lambda *_: 1),
     (
         (models.CharField),

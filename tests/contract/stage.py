@@ -48,7 +48,7 @@ class Stage:
 
     def connect(self, *, token: str = "", page: int = 500, watch_s: int = 60) -> KubernetesCluster:
         return KubernetesCluster(
-            Client(server=self.server, token=token or self.token, ca_pem=self.ca_pem),
+            Client(server=self.server, identity=token or self.token, ca_pem=self.ca_pem),
             names=Names(prefix="berth.dev", installation="contract"),
             page=page,
             watch_timeout_s=watch_s,

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 SHORT_S = 1
@@ -15,21 +14,18 @@ SHORT_S = 1
 
 @dataclass
 class Children:
-    """`credentials` is the folder from which children know the clusters."""
-
-    credentials: Path
     _process: "subprocess.Popen[str]"
 
     @classmethod
-    def start(cls, *, database: str, credentials: Path) -> Self:
+    def start(cls, *, database: str) -> Self:
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.crash.child"],
-            env=environment(database=database, credentials=credentials),
+            env=environment(database=database),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
-        return cls(credentials, process)
+        return cls(process)
 
     def run(self, step: str, *, crash: str = "", **arguments: object) -> None:
         """One step to its end, or to the crash point, which has to be reached."""
@@ -76,14 +72,13 @@ class Children:
         return answer
 
 
-def environment(*, database: str, credentials: Path) -> dict[str, str]:
+def environment(*, database: str) -> dict[str, str]:
     """This process's, with the test's own database and short leases and claims."""
     # Not by urlunsplit: it would lose the empty host before a socket's path.
     place, _, query = os.environ["DATABASE_URL"].partition("?")
     return {
         **os.environ,
         "DATABASE_URL": f"{place.rpartition('/')[0]}/{database}?{query}",
-        "BERTH_CREDENTIALS_DIR": str(credentials),
         "BERTH_LEASE_S": str(SHORT_S),
         "BERTH_CLAIM_S": str(SHORT_S),
     }

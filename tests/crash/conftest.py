@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
 from django.db import connection
@@ -52,13 +51,8 @@ class Scene:
 
 
 @pytest.fixture(scope="session")
-def children(
-    django_db_setup: None, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Children]:
-    credentials: Path = tmp_path_factory.mktemp("credentials")
-    children = Children.start(
-        database=str(connection.settings_dict["NAME"]), credentials=credentials
-    )
+def children(django_db_setup: None) -> Iterator[Children]:
+    children = Children.start(database=str(connection.settings_dict["NAME"]))
     yield children
     children.stop()
 
@@ -68,5 +62,6 @@ def scene(transactional_db: None, children: Children, settings: Settings) -> Ite
     settings.BERTH_LEASE_S = settings.BERTH_CLAIM_S = SHORT_S
     # The verdict reads every pod's whole story.
     with simulation(layout="demo-north", window=200_000, bookmark_s=0.2) as simulator:
-        simulator.write_credential(children.credentials, "north")
-        yield Scene(build(simulator), children)
+        world = build(simulator)
+        simulator.store_credential(world.cluster)
+        yield Scene(world, children)

@@ -260,9 +260,7 @@ def test_every_crash_point_of_the_tree_has_a_scenario() -> None:
 
 def test_the_environment_arms_a_point_too(scene: Scene) -> None:
     waiting(scene)
-    environment = children.environment(
-        database=str(connection.settings_dict["NAME"]), credentials=scene.children.credentials
-    )
+    environment = children.environment(database=str(connection.settings_dict["NAME"]))
     died = subprocess.run(
         [sys.executable, "-m", "tests.crash.child"],
         input='{"do": "be", "step": "cycle"}\n',

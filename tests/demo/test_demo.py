@@ -16,7 +16,6 @@ import psycopg
 import pytest
 
 from controlplane.demo import ports
-from controlplane.demo.processes import CLUSTERS
 from controlplane.demo.supervisor import PATIENCE_S
 from tests.demo.conftest import Start
 from tests.demo.running import alive, descendants, wait_until
@@ -158,11 +157,7 @@ def test_it_listens_on_loopback_only(start: Start) -> None:
 
 def test_what_it_writes_is_private(start: Start) -> None:
     demo = start().ready()
-    for name, _ in CLUSTERS:
-        access = demo.data / "credentials" / f"{name}.json"
-        assert stat.S_IMODE(access.stat().st_mode) == 0o600
-        assert '"token": "' in access.read_text()
-    for path in (demo.data / "credentials", demo.data / "logs", demo.data / "postgres"):
+    for path in (demo.data / "logs", demo.data / "postgres"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
     assert stat.S_IMODE((demo.data / "secret").stat().st_mode) == 0o600
     # Others may at most pass through, which `nobody` needs when we are root.

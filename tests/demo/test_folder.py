@@ -69,13 +69,11 @@ def test_a_reset_forgets_what_a_demo_wrote_and_nothing_else(folder: Folder) -> N
     (folder.postgres / "PG_VERSION").write_text("18\n")
     folder.tokens.write_text("{}")
     folder.simulator_state("north").write_text("{}")
-    folder.write_access("north", server="http://127.0.0.1:1", token="t")
     secret = folder.secret()
     (folder.path / "notes.txt").write_text("mine")
     folder.reset()
     left = sorted(path.name for path in folder.path.iterdir())
-    assert left == ["credentials", "lock", "logs", "notes.txt", "static"]
-    assert list(folder.credentials.iterdir()) == []
+    assert left == ["lock", "logs", "notes.txt", "static"]
     assert folder.secret() != secret
 
 

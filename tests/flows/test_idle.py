@@ -1,12 +1,9 @@
 """From a pod that sleeps on its GPUs to work that was freed: use is asked of the simulated
-cluster's own gauges, over HTTP, through the credential file."""
+cluster's own gauges, over HTTP, by the sealed credential."""
 
 from datetime import timedelta
-from pathlib import Path
 
-import orjson
 import pytest
-from pytest_django import Settings
 
 from clusters.models import Cluster
 from controlplane.kernel.clock import now
@@ -15,12 +12,12 @@ from scheduler.loop import idle, measure
 from scheduler.models import Idleness, Workload
 from tenants.models import Project
 from tests.flows.world import World, spec
+from tests.simulation import store_credential
 
 
 @pytest.fixture
-def measured(world: World, tmp_path: Path, settings: Settings) -> World:
-    settings.BERTH_CREDENTIALS_DIR = tmp_path / "credentials"
-    world.simulator.write_credential(tmp_path / "credentials", "north", measured=True)
+def measured(world: World) -> World:
+    world.simulator.store_credential(world.cluster, measured=True)
     Project.objects.update(idle_timeout_s=1, idle_warning_s=0)
     return world
 
@@ -48,23 +45,22 @@ def test_work_that_sleeps_on_its_devices_is_freed_and_work_that_uses_them_is_not
 
 
 def test_a_cluster_that_is_not_measured_or_does_not_answer_frees_nobody(
-    measured: World, tmp_path: Path
+    measured: World,
 ) -> None:
     running(measured, "sleeps", "sleep", "600")
-    path = tmp_path / "credentials" / "north.json"
-    told = orjson.loads(path.read_bytes())
-    path.write_bytes(orjson.dumps({"server": told["server"], "token": told["token"]}))
+    measured.simulator.store_credential(measured.cluster)
     measure.measure(cluster=measured.cluster, at=now)
     cluster = Cluster.objects.get()
     assert (cluster.use_seen_at, cluster.use_error) == (None, "")
-    wrong = {**told, "metrics": {**told["metrics"], "token": "a-token-that-is-not-it"}}
-    path.write_bytes(orjson.dumps(wrong))
+    here = {"server": measured.simulator.server, "token": measured.simulator.token}
+    wrong = {**here, "token": "a-token-that-is-not-it"}
+    store_credential(measured.cluster, **here, metrics=wrong)
     measure.measure(cluster=measured.cluster, at=now)
     cluster = Cluster.objects.get()
     assert cluster.use_seen_at is None
     assert "Unauthorized" in cluster.use_error
     assert not Idleness.objects.exists()
-    path.write_bytes(orjson.dumps(told))
+    measured.simulator.store_credential(measured.cluster, measured=True)
     measure.measure(cluster=measured.cluster, at=now)
     assert Cluster.objects.get().use_error == ""
     assert Idleness.objects.count() == 1

@@ -2,13 +2,10 @@
 
 import runpy
 import socket
-from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 from django.core.exceptions import ImproperlyConfigured
-from pytest_django import Settings
 
 from clusters.models import Cluster
 from controlplane.kernel import hints
@@ -19,7 +16,7 @@ from scheduler.selectors import idleness
 from tests import factories
 from tests.factories import AT
 from tests.scheduler.stage import Stage
-from tests.simulation import Simulator, simulator
+from tests.simulation import Simulator, simulator, store_credential
 
 __all__ = ["simulator"]
 
@@ -27,9 +24,8 @@ pytestmark = pytest.mark.part_simulator
 
 
 @pytest.fixture
-def measured(stage: Stage, simulator: Simulator, tmp_path: Path, settings: Settings) -> Stage:
-    settings.BERTH_CREDENTIALS_DIR = tmp_path / "credentials"
-    simulator.write_credential(tmp_path / "credentials", stage.cluster.name, measured=True)
+def measured(stage: Stage, simulator: Simulator) -> Stage:
+    simulator.store_credential(stage.cluster, measured=True)
     return stage
 
 
@@ -61,21 +57,17 @@ def test_one_process_at_a_time_asks_a_cluster(measured: Stage) -> None:
     hints.end(work)
 
 
-def test_a_cluster_without_a_credential_file_says_so_and_frees_nobody(
-    stage: Stage, tmp_path: Path, settings: Settings
-) -> None:
-    settings.BERTH_CREDENTIALS_DIR = tmp_path
+def test_a_cluster_without_a_credential_says_so_and_frees_nobody(stage: Stage) -> None:
     assert not measure(stage)
-    assert "can't be read" in Cluster.objects.get(id=stage.cluster.id).use_error
+    assert "has no credential yet" in Cluster.objects.get(id=stage.cluster.id).use_error
 
 
 def test_a_cluster_that_hangs_is_left_alone_for_a_while(
-    stage: Stage, tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings.BERTH_CREDENTIALS_DIR = tmp_path
     monkeypatch.setattr(measuring, "READ_S", 0.1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        write(tmp_path, stage, metrics=f"http://127.0.0.1:{silent.getsockname()[1]}")
+        store(stage, metrics=f"http://127.0.0.1:{silent.getsockname()[1]}")
         assert not measure(stage)
         assert Cluster.objects.get().use_error != ""
         Cluster.objects.update(use_error="")
@@ -85,15 +77,12 @@ def test_a_cluster_that_hangs_is_left_alone_for_a_while(
     hints.end(f"measure:{stage.cluster.id}")
 
 
-def test_once_nobody_is_to_be_asked_nothing_is_wrong(
-    stage: Stage, tmp_path: Path, settings: Settings
-) -> None:
-    settings.BERTH_CREDENTIALS_DIR = tmp_path
-    write(tmp_path, stage, metrics="http://127.0.0.1:1")
+def test_once_nobody_is_to_be_asked_nothing_is_wrong(stage: Stage) -> None:
+    store(stage, metrics="http://127.0.0.1:1")
     assert not measuring.measure(cluster=stage.cluster, at=lambda: AT)
     stage.cluster.refresh_from_db()
     assert stage.cluster.use_error != ""
-    write(tmp_path, stage, metrics="")
+    store(stage, metrics="")
     assert measuring.measure(cluster=stage.cluster, at=lambda: AT)
     stage.cluster.refresh_from_db()
     assert stage.cluster.use_error == ""
@@ -108,10 +97,8 @@ def test_clusters_are_asked_often_enough_that_use_is_known(
         runpy.run_path(base.__file__)
 
 
-def write(folder: Path, stage: Stage, *, metrics: str) -> None:
+def store(stage: Stage, *, metrics: str) -> None:
     """The credential of its cluster, with where its use is asked for, "" nowhere."""
-    told: dict[str, object] = {"server": "http://127.0.0.1:1", "token": "x" * 20}
+    told = {"server": "http://127.0.0.1:1", "token": "x" * 20}
     asked = {"metrics": {**told, "server": metrics}} if metrics else {}
-    path = folder / f"{stage.cluster.name}.json"
-    path.write_bytes(orjson.dumps(told | asked))
-    path.chmod(0o600)
+    store_credential(stage.cluster, **told, **asked)

@@ -16,13 +16,15 @@ from controlplane.kernel import clock, hints
 from scheduler import tasks
 from scheduler.loop import collect, dispatch
 from scheduler.models import Attempt, Operation, Placement, Workload
+from tests import factories
 from tests.scheduler.stage import Stage
+from tests.simulation import store_credential
 
 
 @pytest.fixture
 def waiting(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     """Three workloads to start, a batch each."""
-    monkeypatch.setattr(tasks, "_port", lambda _: stage.port)
+    monkeypatch.setattr(tasks._ports, "of", lambda _: stage.port)
     monkeypatch.setattr(dispatch, "BATCH", 1)
     for name in ("first", "second", "third"):
         stage.submit(name)
@@ -153,15 +155,16 @@ def test_without_redis_everything_is_done(waiting: Stage, settings: Settings) ->
 
 
 def test_its_calls_end_long_before_the_task_has_to(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+    db: None, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: dict[str, float] = {}
 
     def connect(_: str, **limits: Any) -> None:  # Any: as they came
         asked.update(limits)
 
+    store_credential(factories.cluster(), server="https://north.example.test", token="t" * 16)
     monkeypatch.setattr(registry, "connect", connect)
-    tasks._port.__wrapped__("north")
+    tasks._ports.of("north")
     assert asked == {"connect_timeout_s": 2.0, "read_timeout_s": 5.0}
     assert (
         sum(asked.values())

@@ -3,11 +3,9 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from django.db import connection
-from pytest_django import Settings
 
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
@@ -23,11 +21,11 @@ LONG = ("sleep", "600")
 
 
 @pytest.fixture
-def world(transactional_db: None, settings: Settings, tmp_path: Path) -> Iterator[World]:
-    settings.BERTH_CREDENTIALS_DIR = tmp_path
+def world(transactional_db: None) -> Iterator[World]:
     with simulation(layout="demo-north", bookmark_s=0.2) as simulator:
-        simulator.write_credential(tmp_path, "north")
-        yield build(simulator)
+        world = build(simulator)
+        simulator.store_credential(world.cluster)
+        yield world
 
 
 @contextmanager

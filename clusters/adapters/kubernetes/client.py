@@ -19,6 +19,7 @@ from kubernetes.client.rest import RESTClientObject
 from urllib3.connection import HTTPConnection
 from urllib3.util import parse_url
 
+from clusters.adapters.kubernetes.certificates import presenting
 from clusters.adapters.kubernetes.deadlines import (
     GuardedConnection,
     GuardedTlsConnection,
@@ -26,6 +27,7 @@ from clusters.adapters.kubernetes.deadlines import (
 )
 from clusters.adapters.kubernetes.exchange import Answer, TooLarge, exchange
 from clusters.adapters.kubernetes.failures import failure, printable
+from clusters.credential import ClientCertificate
 from clusters.port import ClusterError, Fault
 
 type Json = dict[str, Any]  # Any: an object of the API, checked where it is read
@@ -40,13 +42,16 @@ TRANSPORT = (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError)
 
 
 class Client:
-    """Requests to one server under one token. Threads may share it; make it after a fork."""
+    """Requests to one server under one identity, a bearer token or a client certificate.
+
+    Threads may share it; make it after a fork.
+    """
 
     def __init__(
         self,
         *,
         server: str,
-        token: str,
+        identity: str | ClientCertificate,
         ca_pem: str | None = None,
         connect_timeout_s: float = 3.0,
         read_timeout_s: float = 30.0,
@@ -59,6 +64,9 @@ class Client:
         self._manager = RESTClientObject(configuration).pool_manager
         self._pool = self._manager.connection_from_url(server)
         self._pool.conn_kw["watchdog"] = Watchdog(connect_timeout_s + read_timeout_s)
+        token = identity if isinstance(identity, str) else ""
+        if isinstance(identity, ClientCertificate):
+            self._pool.conn_kw["ssl_context"] = presenting(identity, ca_pem=ca_pem)
         self._pool.ConnectionCls = (
             GuardedTlsConnection if self._pool.scheme == "https" else GuardedConnection
         )
@@ -66,7 +74,7 @@ class Client:
         self._base = (url.path or "").rstrip("/")
         self._token = token
         self._headers = {
-            "Authorization": f"Bearer {token}",
+            **({"Authorization": f"Bearer {token}"} if token else {}),
             "Accept": JSON,
             "User-Agent": "berth",
         }
@@ -138,7 +146,7 @@ class Client:
 
     def redacted(self, data: bytes) -> bytes:
         """What a server said, without our token, should it have quoted that."""
-        return data.replace(self._token.encode(), b"[token]")
+        return data.replace(self._token.encode(), b"[token]") if self._token else data
 
     def _ask(self, method: str, target: str, body: object, content_type: str) -> Answer:
         head = f"{method} {target} HTTP/1.1\r\n{self._head}"

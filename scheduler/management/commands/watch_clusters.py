@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -20,7 +21,7 @@ from scheduler.loop.watch import Watch
 logger = logging.getLogger(__name__)
 
 LOOK_S = 2.0
-"""How soon a newly registered cluster is followed."""
+"""How soon a newly registered cluster is followed, and one by its new credential."""
 
 
 class Command(BaseCommand):
@@ -30,24 +31,56 @@ class Command(BaseCommand):
         stop = threading.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: stop.set())
-        followed: dict[UUID, threading.Thread] = {}
-        while not stop.is_set():
-            try:
-                found = list(Cluster.objects.all())
-            except OperationalError:
-                logger.exception("the database does not answer")
-                connection.close()
-                found = []
-            for cluster in found:
-                if cluster.id not in followed:
-                    thread = threading.Thread(target=follow, args=[cluster, stop], daemon=True)
-                    followed[cluster.id] = thread
-                    thread.start()
-            stop.wait(LOOK_S)
+        follow_all(stop)
+
+
+@dataclass(slots=True)
+class _Followed:
+    """A thread that follows a cluster by one version of its credential, 0 without one."""
+
+    version: int
+    stop: threading.Event
+    thread: threading.Thread
+
+
+def follow_all(stop: threading.Event) -> None:
+    """Follow every cluster, and anew once its credential is another, until `stop` is set."""
+    followed: dict[UUID, _Followed] = {}
+    while not stop.is_set():
+        try:
+            found = list(Cluster.objects.select_related("credential"))
+        except OperationalError:
+            logger.exception("the database does not answer")
+            connection.close()
+            found = []
+        for cluster in found:
+            version = cluster.credential.version if hasattr(cluster, "credential") else 0
+            before = followed.get(cluster.id)
+            if before is None or before.version != version:
+                followed[cluster.id] = _begin(cluster, version, after=before)
+        stop.wait(LOOK_S)
+    for each in followed.values():
+        each.stop.set()
+
+
+def _begin(cluster: Cluster, version: int, *, after: _Followed | None) -> _Followed:
+    """Two never write of one cluster at once: the first ends before the second begins."""
+    stop = threading.Event()
+
+    def run() -> None:
+        if after is not None:
+            after.stop.set()
+            after.thread.join()
+        follow(cluster, stop)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return _Followed(version, stop, thread)
 
 
 def follow(cluster: Cluster, stop: threading.Event) -> None:
-    """Watch one cluster for ever, beginning anew with a growing pause when the watch breaks."""
+    """Watch one cluster until told to stop, beginning anew with a growing pause when the watch
+    breaks."""
     pause_s = 0.25
     while not stop.is_set():
         begun = time.monotonic()

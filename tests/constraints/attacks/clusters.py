@@ -4,6 +4,7 @@ from functools import partial
 
 from clusters.models import (
     Cluster,
+    ClusterCredential,
     Device,
     DeviceSlice,
     Flavor,
@@ -45,6 +46,18 @@ CLUSTERS = (
     Attack("cluster_state_known", "a cluster is haunted", change(Cluster, state="haunted")),
     Attack("clusters_cluster_name_key", "two clusters have one name", copy(Cluster)),
     negative("clusters_cluster_inventory_rev_check", Cluster, "inventory_rev"),
+)
+
+CREDENTIALS = (
+    *(
+        Attack("credential_is_sealed", what, change(ClusterCredential, sealed=box))
+        for what, box in (
+            ("a token lies open", b"token-" * 20),
+            ("a box of another version", b"\x02" + bytes(200)),
+            ("a box has nothing in it", b"\x01" + bytes(10)),
+        )
+    ),
+    negative("clusters_clustercredential_version_check", ClusterCredential, "version"),
 )
 
 QUEUES = (
@@ -209,4 +222,4 @@ FLAVORS = (
     ),
 )
 
-ATTACKS = CLUSTERS + QUEUES + NODES + DEVICES + FLAVORS
+ATTACKS = CLUSTERS + CREDENTIALS + QUEUES + NODES + DEVICES + FLAVORS

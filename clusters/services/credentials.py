@@ -1,0 +1,108 @@
+"""Storing the credentials of clusters. What is in one is seen by nobody but who connects."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from clusters import credential as plain
+from clusters import kubeconfig, registry
+from clusters.credential import BadCredential, Credential
+from clusters.models import Cluster, ClusterCredential
+from clusters.sealing import PrivateKey, PublicKey, seal
+from controlplane.audit import services as audit
+from controlplane.kernel.errors import Conflict, Invalid, Unavailable
+
+
+def read(fields: Mapping[str, Any]) -> Credential:  # Any: JSON values
+    """Of a "kubeconfig", beside which only "metrics" may stand, or of the fields of
+    `clusters.credential.read`. Raises Invalid."""
+    try:
+        return _read(fields)
+    except BadCredential as error:
+        where = error.where.replace(".", "/")
+        raise Invalid(f"{error}.", pointer=f"/{where}" if where else "") from None
+
+
+def _read(fields: Mapping[str, Any]) -> Credential:  # Any: as above
+    if "kubeconfig" not in fields:
+        return plain.read(fields)
+    if set(fields) - {"kubeconfig", "metrics"}:
+        raise BadCredential(
+            "kubeconfig", "a kubeconfig or the fields of a credential are wanted, not both"
+        )
+    measured = plain.metrics(fields.get("metrics"))
+    try:
+        return replace(kubeconfig.parse(fields["kubeconfig"]), metrics=measured)
+    except BadCredential as error:
+        raise BadCredential("kubeconfig", str(error)) from None
+
+
+def store(
+    *, cluster: Cluster, credential: Credential, actor: str, actor_name: str, at: datetime
+) -> ClusterCredential:
+    """Seal it here, and have whoever is connected to the cluster take it up within seconds.
+
+    Raises Invalid for one that has ended by its own word, Unavailable without BERTH_SEAL_KEY.
+    """
+    ends = credential.expires_at
+    if ends is not None and ends <= at:
+        raise Invalid(f"The credential ended at {ends:%Y-%m-%d %H:%M} UTC.", code="expired")
+    if not settings.BERTH_SEAL_KEY:
+        raise Unavailable("Nothing can be sealed here: BERTH_SEAL_KEY is not set.")
+    with transaction.atomic():
+        Cluster.objects.select_for_update(no_key=True).get(id=cluster.id)  # one at a time
+        before = ClusterCredential.objects.filter(cluster=cluster).first()
+        row = ClusterCredential(
+            cluster=cluster,
+            host=credential.host,
+            expires_at=ends,
+            version=before.version + 1 if before else 1,
+            set_at=at,
+            set_by=actor_name,
+        )
+        key = PublicKey(settings.BERTH_SEAL_KEY)
+        row.sealed = seal(key, credential.written(), context=row.context)
+        row.save()
+        entry = audit.Entry(
+            "cluster.credential",
+            "cluster",
+            cluster.id,
+            before=_shown(before) if before else {},
+            after=_shown(row),
+        )
+        audit.record(actor=actor, actor_name=actor_name, entries=[entry], at=at)
+    return row
+
+
+def reseal() -> int:
+    """Seal under BERTH_SEAL_KEY what is sealed under another key; how many were.
+
+    Nobody has to take up anything: the credentials are the same. One that is replaced meanwhile is
+    left to who replaced it. Raises Conflict where nothing could open them then, BadCredential for
+    one that can't be opened now.
+    """
+    key = PublicKey(settings.BERTH_SEAL_KEY)
+    if key not in {PrivateKey(raw).public for raw in settings.BERTH_OPEN_KEYS}:
+        raise Conflict("BERTH_SEAL_KEY is of none of the keys in BERTH_OPEN_KEYS.")
+    resealed = 0
+    for row in ClusterCredential.objects.select_related("cluster").order_by("cluster"):
+        if row.key_id != key.id.hex():
+            box = seal(key, registry.opened(row), context=row.context)
+            as_it_was = ClusterCredential.objects.filter(cluster=row.cluster, sealed=row.sealed)
+            resealed += as_it_was.update(sealed=box)
+    return resealed
+
+
+def _shown(row: ClusterCredential) -> dict[str, str | int | None]:
+    """What every reader of the audit may see."""
+    ends = row.expires_at
+    return {
+        "host": row.host,
+        "key_id": row.key_id,
+        "version": row.version,
+        "expires_at": ends.isoformat() if ends else None,
+    }
