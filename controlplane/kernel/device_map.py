@@ -152,13 +152,13 @@ def device_map(
     """Cluster -> node -> device -> who holds which span of it.
 
     `owners` fixes the colours: give all tenants in a stable order, else the map's own owners by
-    name are taken and a newcomer may shift them.
+    name are taken and a newcomer may shift them. Who comes after the last tone has that, a grey.
     """
     devices = [d for c in clusters for n in c.nodes for d in n.devices]
     found = sorted({h.owner for d in devices for h in d.holdings})
     codes = owner_codes(owners if owners is not None else found)
     palette = {
-        name: Owner(name, code, n % TONES + 1) for n, (name, code) in enumerate(codes.items())
+        name: Owner(name, code, min(n + 1, TONES)) for n, (name, code) in enumerate(codes.items())
     }
     detail = len(devices) <= DETAIL_DEVICES
     looks = {LOOKS.get(h.state, "solid") for d in devices for h in d.holdings}

@@ -4,6 +4,7 @@ import pytest
 from django.urls import reverse
 
 from clusters.models import DeviceMode, FlavorKind
+from controlplane.kernel.charts import TONES
 from controlplane.kernel.device_map import DeviceMap
 from scheduler.core.lifecycle import State
 from tests import factories
@@ -46,6 +47,7 @@ def test_what_foreign_pods_hold_is_told_as_such(browse: Browse, cast: Cast, shop
     factories.foreign_span(factories.device(shop.node, 9))
     answer = browse(cast.cleo).get(URL)
     assert owners(answer.context["map"]) == ["Others", "Outside Berth"]
+    assert {owner.tone for owner in answer.context["map"].owners} == {TONES}, "both are grey"
     assert "Outside Berth on the whole device" in answer.content.decode()
 
 
