@@ -4,6 +4,7 @@ to clusters have.
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import orjson
@@ -14,6 +15,9 @@ from clusters.credential import BadCredential, Credential
 from clusters.models import ClusterCredential
 from clusters.port import ClusterPort, UsePort
 from clusters.sealing import PrivateKey, Unopened, open_sealed
+
+if TYPE_CHECKING:
+    from clusters.adapters.kubernetes.addresses import Allowed
 
 
 def connect(
@@ -39,6 +43,7 @@ def connect(
         Client(
             server=found.server,
             identity=found.identity,
+            allowed=_allowed(),
             ca_pem=found.ca_pem,
             connect_timeout_s=connect_timeout_s,
             read_timeout_s=read_timeout_s,
@@ -63,6 +68,7 @@ def connect_use(
     client = Client(
         server=asked.server,
         identity=asked.token,
+        allowed=_allowed(),
         ca_pem=asked.ca_pem,
         connect_timeout_s=connect_timeout_s,
         read_timeout_s=read_timeout_s,
@@ -124,3 +130,9 @@ def _row(name: str) -> ClusterCredential:
 
 def _credential(row: ClusterCredential) -> Credential:
     return credential.read(orjson.loads(opened(row)))
+
+
+def _allowed() -> "Allowed":
+    from clusters.adapters.kubernetes.addresses import Allowed  # as above
+
+    return Allowed(settings.BERTH_CLUSTER_NETWORKS, own_hosts=settings.OWN_HOSTS)

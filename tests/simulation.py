@@ -31,6 +31,7 @@ from clusters.models import Cluster
 from clusters.services import credentials
 from clusters.simulator.server import TOKEN, Options, Server, listening
 from tests.kube.waiting import eventually
+from tests.networks import LOOPBACK
 
 INSTALLATION = "berth"
 PREFIX = "berth.dev"
@@ -58,7 +59,10 @@ class Simulator:
         """The real adapter on it."""
         return KubernetesCluster(
             Client(
-                server=self.server, identity=token or self.token, read_timeout_s=read_timeout_s
+                server=self.server,
+                identity=token or self.token,
+                allowed=LOOPBACK,
+                read_timeout_s=read_timeout_s,
             ),
             names=Names(prefix=PREFIX, installation=installation),
             page=page,

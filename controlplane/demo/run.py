@@ -135,6 +135,7 @@ class Demo:
             "BERTH_DEMO": "1",
             "BERTH_SECRET_KEY": self.folder.secret(),
             "BERTH_STATIC_ROOT": str(self.folder.static),
+            "BERTH_CLUSTER_NETWORKS": "127.0.0.1/32",  # the simulated clusters'
             "BERTH_SEAL_KEY": written(self.place.key.public),
             "BERTH_DEMO_TOKENS": str(self.folder.tokens),
             "PYTHONUNBUFFERED": "1",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from django.utils.csp import CSP
 
-from controlplane.settings.env import database, flag, integer, keys, levels, words
+from controlplane.settings.env import database, flag, hosts, integer, keys, levels, networks, words
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 
@@ -153,6 +153,9 @@ BERTH_TOPOLOGY_LEVELS = levels(
 # the watcher are told the second, and open them.
 BERTH_SEAL_KEY = (keys("BERTH_SEAL_KEY", most=1) or [b""])[0]
 BERTH_OPEN_KEYS = keys("BERTH_OPEN_KEYS", most=10)
+BERTH_CLUSTER_NETWORKS = networks("BERTH_CLUSTER_NETWORKS")  # where clusters are; none: anywhere
+# Where Berth's own parts are: no cluster is there, unless that list has just their addresses.
+OWN_HOSTS = hosts(DATABASES["default"]["HOST"], REDIS_URL, CELERY_BROKER_URL)
 BERTH_CURRENCY = os.environ.get("BERTH_CURRENCY", "EUR")
 BERTH_CYCLE_S = integer("BERTH_CYCLE_S", 2)  # the periodic scheduling cycle, in seconds
 BERTH_LEASE_S = integer("BERTH_LEASE_S", 15)

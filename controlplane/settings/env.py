@@ -3,6 +3,7 @@
 import base64
 import os
 import re
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -58,6 +59,27 @@ def keys(name: str, *, most: int) -> list[bytes]:
             f"{name} has to hold at most {most} of what `manage.py sealing_key` prints for it."
         )
     return found
+
+
+def networks(name: str, default: str = "") -> tuple[IPv4Network | IPv6Network, ...]:
+    """Networks as CIDRs, such as `10.20.0.0/16 2001:db8::/48`, separated by spaces or commas."""
+    found = []
+    for word in words(name, default):
+        try:
+            found.append(ip_network(word))
+        except ValueError as error:
+            raise ImproperlyConfigured(
+                f"{name} has to list networks such as 10.20.0.0/16; {word!r} is none: {error}."
+            ) from None
+    return tuple(found)
+
+
+def hosts(database: str, *urls: str) -> tuple[str, ...]:
+    """The hosts of a database, which may be a socket's folder, and of URLs, each of which may list
+    several with `;`, as Celery's do."""
+    named = [urlsplit(url).hostname for several in urls for url in several.split(";")]
+    found = [*named, "" if database.startswith("/") else database]
+    return tuple(dict.fromkeys(host for host in found if host))
 
 
 def flag(name: str, *, default: bool) -> bool:

@@ -4,6 +4,7 @@ import base64
 
 from controlplane.settings.base import *  # noqa: F403
 from controlplane.settings.base import DATABASES, STORAGES
+from controlplane.settings.env import networks
 
 SECRET_KEY = "only-for-tests-0123456789-0123456789-0123456789-0123"  # noqa: S105
 # A pair that opens nothing but what tests seal.
@@ -13,3 +14,4 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 DATABASES["default"]["OPTIONS"].pop("pool")  # one connection a test, rolled back at its end
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 WHITENOISE_AUTOREFRESH = True  # no collected files in tests
+BERTH_CLUSTER_NETWORKS = networks("BERTH_CLUSTER_NETWORKS", "127.0.0.0/8 ::1")  # the simulator's

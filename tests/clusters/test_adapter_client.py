@@ -14,6 +14,7 @@ from clusters.adapters.kubernetes.client import Client
 from clusters.port import ClusterError, Fault
 from tests.clusters.scripted import Act, Scripted, answer, raw, scripted
 from tests.kube.waiting import eventually
+from tests.networks import LOOPBACK
 
 pytestmark = pytest.mark.part_simulator
 
@@ -22,7 +23,9 @@ TOKEN = "canary-token-0123456789"
 
 def call(act: Act, *, method: str = "GET", read_timeout_s: float = 5.0) -> object:
     with scripted(lambda _: act) as server:
-        client = Client(server=server.url, identity=TOKEN, read_timeout_s=read_timeout_s)
+        client = Client(
+            server=server.url, identity=TOKEN, allowed=LOOPBACK, read_timeout_s=read_timeout_s
+        )
         try:
             return client.call(method, "/api/v1/pods")
         finally:
@@ -114,7 +117,7 @@ def test_what_does_not_speak_http_is_unreachable(text: bytes) -> None:
 def test_a_closed_port_is_unreachable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    client = Client(server=f"http://127.0.0.1:{port}", identity=TOKEN)
+    client = Client(server=f"http://127.0.0.1:{port}", identity=TOKEN, allowed=LOOPBACK)
     with pytest.raises(ClusterError) as raised:
         client.call("GET", "/version")
     assert raised.value.fault is Fault.UNREACHABLE
@@ -122,7 +125,7 @@ def test_a_closed_port_is_unreachable() -> None:
 
 def test_a_server_that_never_answers_is_given_up_in_time_and_asked_once() -> None:
     with scripted(lambda server: server.silence) as server:
-        client = Client(server=server.url, identity=TOKEN, read_timeout_s=0.3)
+        client = Client(server=server.url, identity=TOKEN, allowed=LOOPBACK, read_timeout_s=0.3)
         started = time.monotonic()
         with pytest.raises(ClusterError) as raised:
             client.call("GET", "/version")
@@ -153,7 +156,11 @@ def test_an_answer_that_drips_is_given_up_in_time(scheme: str, beginning: bytes)
 
     with scripted(drip, tls=scheme == "https") as server:
         client = Client(
-            server=server.url, identity=TOKEN, connect_timeout_s=0.2, read_timeout_s=0.3
+            server=server.url,
+            identity=TOKEN,
+            allowed=LOOPBACK,
+            connect_timeout_s=0.2,
+            read_timeout_s=0.3,
         )
         started = time.monotonic()
         with pytest.raises(ClusterError) as raised:
@@ -192,14 +199,16 @@ def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_path_of_a_server_behind_a_gateway_is_kept() -> None:
     with scripted(lambda _: answer("200 OK", b"{}")) as server:
-        client = Client(server=f"{server.url}/k8s/c-1", identity=TOKEN)
+        client = Client(server=f"{server.url}/k8s/c-1", identity=TOKEN, allowed=LOOPBACK)
         client.call("GET", "/api/v1/pods", query={"limit": 5})
         assert server.requests[0].startswith("GET /k8s/c-1/api/v1/pods?limit=5 HTTP/1.1")
         assert f"authorization: bearer {TOKEN}" in server.requests[0].lower()
 
 
 def test_a_certificate_of_another_authority_is_refused() -> None:
-    client = Client(server="https://127.0.0.1:1", identity=TOKEN, ca_pem="nonsense")
+    client = Client(
+        server="https://127.0.0.1:1", identity=TOKEN, allowed=LOOPBACK, ca_pem="nonsense"
+    )
     with pytest.raises(ClusterError) as raised:
         client.call("GET", "/version")
     assert raised.value.fault is Fault.UNREACHABLE
@@ -210,7 +219,11 @@ def test_a_client_that_is_not_closed_leaves_no_thread(monkeypatch: pytest.Monkey
     with scripted(lambda _: answer("200 OK")) as server:
         before = set(threading.enumerate())
         client = Client(
-            server=server.url, identity=TOKEN, connect_timeout_s=0.2, read_timeout_s=0.2
+            server=server.url,
+            identity=TOKEN,
+            allowed=LOOPBACK,
+            connect_timeout_s=0.2,
+            read_timeout_s=0.2,
         )
         for _ in range(3):
             client.call("GET", "/version")

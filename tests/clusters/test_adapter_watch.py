@@ -12,6 +12,7 @@ from clusters.adapters.kubernetes.client import Client
 from clusters.adapters.kubernetes.names import Names
 from clusters.port import Change, ClusterError, Fault, PodReport, WatchEvent
 from tests.clusters.scripted import Act, answer, scripted, stream
+from tests.networks import LOOPBACK
 
 pytestmark = pytest.mark.part_simulator
 
@@ -33,7 +34,7 @@ def seen(act: Act, *, read_timeout_s: float = 5.0) -> list[WatchEvent[PodReport]
 
 def watch(url: str, read_timeout_s: float) -> list[WatchEvent[PodReport]]:
     port = KubernetesCluster(
-        Client(server=url, identity="a-token-for-tests"),
+        Client(server=url, identity="a-token-for-tests", allowed=LOOPBACK),
         names=Names(prefix="berth.dev", installation="lab"),
         watch_read_timeout_s=read_timeout_s,
     )
@@ -114,7 +115,7 @@ def test_another_error_event_is_the_servers_fault(code: object) -> None:
 
 def test_an_error_event_never_repeats_the_token() -> None:
     with scripted(lambda _: stream(line("ERROR", code=500, message="no canary here"))) as server:
-        client = Client(server=server.url, identity="canary")
+        client = Client(server=server.url, identity="canary", allowed=LOOPBACK)
         port = KubernetesCluster(client, names=Names(prefix="p", installation="i"))
         with (
             pytest.raises(ClusterError, match=r"no \[token\] here"),
@@ -147,7 +148,7 @@ def test_an_endless_line_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_watch_that_nobody_reads_on_is_closed() -> None:
     with scripted(lambda server: stream(pod("ADDED", "6"), then=server.silence)) as server:
         port = KubernetesCluster(
-            Client(server=server.url, identity="a-token-for-tests"),
+            Client(server=server.url, identity="a-token-for-tests", allowed=LOOPBACK),
             names=Names(prefix="p", installation="i"),
         )
         with suppress(KeyError), port.watch_pods(resource_version="5") as events:

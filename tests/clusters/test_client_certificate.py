@@ -14,6 +14,7 @@ from clusters.adapters.kubernetes.client import Client
 from clusters.credential import ClientCertificate
 from clusters.port import ClusterError, Fault
 from tests.clusters.authority import Authority
+from tests.networks import LOOPBACK
 
 AUTHORITY = Authority()
 
@@ -64,6 +65,7 @@ def client(server: str, identity: str | ClientCertificate, *, ca_pem: str | None
     return Client(
         server=server,
         identity=identity,
+        allowed=LOOPBACK,
         ca_pem=ca_pem,
         connect_timeout_s=2,
         read_timeout_s=2,

@@ -11,6 +11,7 @@ from clusters.adapters.kubernetes.client import Client
 from clusters.adapters.kubernetes.exchange import Answer, TooLarge, exchange
 from clusters.port import ClusterError
 from tests.clusters.scripted import Act, answer, scripted
+from tests.networks import LOOPBACK
 
 pytestmark = pytest.mark.part_simulator
 
@@ -138,13 +139,15 @@ def test_an_early_refusal_is_heard_though_the_connection_is_reset() -> None:
         connection.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n{}")
 
     with scripted(lambda _: refuse) as server:
-        client = Client(server=server.url, identity="t" * 20)
+        client = Client(server=server.url, identity="t" * 20, allowed=LOOPBACK)
         with pytest.raises(ClusterError, match="413"):
             client.call("POST", "/x", body={"much": "x" * (8 << 20)})
 
 
 def test_a_server_named_in_any_letters_is_asked_in_ascii() -> None:
-    client = Client(server="https://kübe.example:6443/prefix-ü", identity="t" * 20)
+    client = Client(
+        server="https://kübe.example:6443/prefix-ü", identity="t" * 20, allowed=LOOPBACK
+    )
     with pytest.raises(ClusterError, match="xn--kbe-hoa"):
         client.call("GET", "/version")
 
@@ -157,7 +160,7 @@ def test_a_connection_is_used_again_unless_the_server_closes_it() -> None:
 
     def connections(act: Act) -> int:
         with scripted(lambda _: act) as server:
-            client = Client(server=server.url, identity="t" * 20)
+            client = Client(server=server.url, identity="t" * 20, allowed=LOOPBACK)
             for _ in range(2):
                 assert client.call("GET", "/version") == {}
             client.close()

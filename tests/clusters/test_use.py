@@ -14,6 +14,7 @@ from clusters.simulator import gauges
 from tests import factories
 from tests.clusters.acting import opened, request, wait
 from tests.clusters.scripted import answer, scripted
+from tests.networks import LOOPBACK
 from tests.simulation import Simulator, simulator, store_credential
 
 __all__ = ["simulator"]
@@ -37,7 +38,7 @@ def vector(*result: object, kind: str = "vector") -> bytes:
 
 def use(body: bytes, status: str = "200 OK") -> tuple[PodUse, ...]:
     with scripted(lambda _: answer(status, body)) as server:
-        port = Prometheus(Client(server=server.url, identity=TOKEN))
+        port = Prometheus(Client(server=server.url, identity=TOKEN, allowed=LOOPBACK))
         try:
             found = port.use()
         finally:

@@ -14,6 +14,7 @@ from clusters.adapters.kubernetes.names import Names
 from clusters.port import PodPhase, PodReport, PodRequest
 from tests.kube.gpu_nodes import gpu_node
 from tests.kube.waiting import eventually
+from tests.networks import LOOPBACK
 
 _serial = count(1)
 ENDED = [phase for phase in PodPhase if phase.ended]
@@ -48,7 +49,12 @@ class Stage:
 
     def connect(self, *, token: str = "", page: int = 500, watch_s: int = 60) -> KubernetesCluster:
         return KubernetesCluster(
-            Client(server=self.server, identity=token or self.token, ca_pem=self.ca_pem),
+            Client(
+                server=self.server,
+                identity=token or self.token,
+                allowed=LOOPBACK,
+                ca_pem=self.ca_pem,
+            ),
             names=Names(prefix="berth.dev", installation="contract"),
             page=page,
             watch_timeout_s=watch_s,

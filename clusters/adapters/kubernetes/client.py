@@ -19,6 +19,7 @@ from kubernetes.client.rest import RESTClientObject
 from urllib3.connection import HTTPConnection
 from urllib3.util import parse_url
 
+from clusters.adapters.kubernetes.addresses import AddressNotAllowed, Allowed
 from clusters.adapters.kubernetes.certificates import presenting
 from clusters.adapters.kubernetes.deadlines import (
     GuardedConnection,
@@ -42,7 +43,8 @@ TRANSPORT = (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError)
 
 
 class Client:
-    """Requests to one server under one identity, a bearer token or a client certificate.
+    """Requests to one server under one identity, a bearer token or a client certificate, at an
+    address that is `allowed`.
 
     Threads may share it; make it after a fork.
     """
@@ -52,6 +54,7 @@ class Client:
         *,
         server: str,
         identity: str | ClientCertificate,
+        allowed: Allowed,
         ca_pem: str | None = None,
         connect_timeout_s: float = 3.0,
         read_timeout_s: float = 30.0,
@@ -64,6 +67,7 @@ class Client:
         self._manager = RESTClientObject(configuration).pool_manager
         self._pool = self._manager.connection_from_url(server)
         self._pool.conn_kw["watchdog"] = Watchdog(connect_timeout_s + read_timeout_s)
+        self._pool.conn_kw["allowed"] = allowed
         token = identity if isinstance(identity, str) else ""
         if isinstance(identity, ClientCertificate):
             self._pool.conn_kw["ssl_context"] = presenting(identity, ca_pem=ca_pem)
@@ -140,6 +144,8 @@ class Client:
 
     def unreachable(self, error: Exception) -> ClusterError:
         """A transport error as ours. Its text may quote what a stranger sent, never the token."""
+        if isinstance(error, AddressNotAllowed):
+            return ClusterError(Fault.UNREACHABLE, printable(str(error)))
         said = printable(self.redacted(str(error).encode()).decode())
         kind = type(error).__name__
         return ClusterError(Fault.UNREACHABLE, f"The cluster does not answer ({kind}: {said})")

@@ -1,4 +1,5 @@
-"""Connections that a server can't hold by dripping: each step has a limit as a whole.
+"""Connections to allowed addresses alone, which a server can't hold by dripping: each step has a
+limit as a whole.
 
 A socket's own time-out begins anew with each byte, so a head sent byte by byte would last for
 ever. What must not live here: anything that knows what is sent.
@@ -14,7 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 from urllib3.response import HTTPResponse
+
+from clusters.adapters.kubernetes.addresses import Allowed
 
 _IDLE_S = 60.0
 
@@ -78,9 +82,12 @@ class Watchdog:
 class GuardedConnection(HTTPConnection):
     """Connecting and waiting for the head of an answer are watched."""
 
-    def __init__(self, *args: Any, watchdog: Watchdog, **kwargs: Any) -> None:  # Any: urllib3's
+    def __init__(
+        self, *args: Any, watchdog: Watchdog, allowed: Allowed, **kwargs: Any
+    ) -> None:  # Any: urllib3's
         super().__init__(*args, **kwargs)
         self._watchdog = watchdog
+        self._allowed = allowed
         self._line: socket.socket | None = None
         self._hung_up = False
 
@@ -109,7 +116,20 @@ class GuardedConnection(HTTPConnection):
             line.close()
 
     def _new_conn(self) -> socket.socket:
-        connected = super()._new_conn()
+        """As the library's own, of which nobody could check what its look-up found."""
+        try:
+            connected = self._allowed.connect(
+                self._dns_host,
+                self.port,
+                timeout_s=self.timeout,
+                options=self.socket_options or (),
+            )
+        except socket.gaierror as error:
+            raise NameResolutionError(self.host, self, error) from error
+        except TimeoutError as error:
+            raise ConnectTimeoutError(self, f"{self.host} takes no connection") from error
+        except OSError as error:
+            raise NewConnectionError(self, f"{self.host}: {error}") from error
         # TLS takes the socket away from this object; its double still reaches the connection.
         self._line = connected.dup()
         return connected
