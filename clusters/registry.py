@@ -3,6 +3,7 @@ credential is opened, in memory alone: that needs BERTH_OPEN_KEYS, which only pr
 to clusters have.
 """
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -18,6 +19,9 @@ from clusters.sealing import PrivateKey, Unopened, open_sealed
 
 if TYPE_CHECKING:
     from clusters.adapters.kubernetes.addresses import Allowed
+    from clusters.adapters.kubernetes.names import Names
+
+_ACCOUNT = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 
 
 def connect(
@@ -37,7 +41,6 @@ def connect(
     # The client's import costs 0.7 s and 50 MB, which web processes need not pay.
     from clusters.adapters.kubernetes.adapter import KubernetesCluster
     from clusters.adapters.kubernetes.client import Client
-    from clusters.adapters.kubernetes.names import Names
 
     return KubernetesCluster(
         Client(
@@ -48,7 +51,7 @@ def connect(
             connect_timeout_s=connect_timeout_s,
             read_timeout_s=read_timeout_s,
         ),
-        names=Names(prefix=settings.BERTH_PREFIX, installation=settings.BERTH_INSTALLATION),
+        names=_names(),
         watch_timeout_s=watch_timeout_s,
         watch_read_timeout_s=watch_read_timeout_s,
     )
@@ -74,6 +77,21 @@ def connect_use(
         read_timeout_s=read_timeout_s,
     )
     return Prometheus(client, query=asked.query or QUERY)
+
+
+def manifest(*, name: str = "berth", token_h: int = 720) -> str:
+    """What to apply in a cluster before it is registered, as YAML whose comments say what to do.
+
+    `name` is that of Berth's account there; `token_h` how many hours its token is good for. Raises
+    ValueError.
+    """
+    if not _ACCOUNT.fullmatch(name):
+        raise ValueError(f"{name[:70]!r} is no account's name: use 1 to 40 of a-z, 0-9 and -.")
+    if token_h < 1:
+        raise ValueError(f"A token is good for 1 hour or more, not {token_h}.")
+    from clusters.adapters.kubernetes import access  # as above
+
+    return access.text(name=name, names=_names(), token_h=token_h)
 
 
 def opened(row: ClusterCredential) -> bytes:
@@ -130,6 +148,12 @@ def _row(name: str) -> ClusterCredential:
 
 def _credential(row: ClusterCredential) -> Credential:
     return credential.read(orjson.loads(opened(row)))
+
+
+def _names() -> "Names":
+    from clusters.adapters.kubernetes.names import Names  # as above
+
+    return Names(prefix=settings.BERTH_PREFIX, installation=settings.BERTH_INSTALLATION)
 
 
 def _allowed() -> "Allowed":

@@ -15,16 +15,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from clusters.adapters.kubernetes import access
+from clusters.adapters.kubernetes.names import Names
 from tests.kube import processes
 from tests.kube.api import Api, Json
 from tests.kube.credentials import ec_private_key_pem, write_kubeconfig, write_tokens
 from tests.kube.gpu_nodes import gpu_node
-from tests.kube.manifests import apply
+from tests.kube.manifests import apply, parsed
 from tests.kube.processes import Part, free_port
 from tests.kube.waiting import eventually
 
 HERE = Path(__file__).parent
-RBAC = HERE.parents[1] / "clusters" / "adapters" / "kubernetes" / "rbac.yaml"
+NAMES = Names(prefix="berth.dev", installation="contract")
 READY_WITHIN_S = 120.0
 
 _ADMIN, _MANAGER, _SCHEDULER = "admin", "system:kube-controller-manager", "system:kube-scheduler"
@@ -127,6 +129,16 @@ class ControlPlane:
         self.admin.create("/api/v1/namespaces", body)
         return name
 
+    def token_of(self, account: str) -> str:
+        """A bound token of that account of a manifest of ours, as `kubectl create token` makes."""
+        request: Json = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": 24 * 3600},
+        }
+        path = f"/api/v1/namespaces/{account}-system/serviceaccounts/{account}/token"
+        return str(self.admin.create(path, request)["status"]["token"])
+
     def log_of(self, part: str) -> str:
         """What `part` (etcd, kube-apiserver, ..., kwok) has printed so far."""
         return (self._folder / f"{part}.log").read_text(errors="replace")
@@ -185,15 +197,8 @@ class ControlPlane:
         self.ca_pem = self._ca_file.read_text()
         self.admin_token = admin_token
         self.admin = Api(self.server, self.ca_pem, admin_token)
-        apply(self.admin, RBAC)
-        request: Json = {
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenRequest",
-            "spec": {"expirationSeconds": 24 * 3600},
-        }
-        account = "/api/v1/namespaces/berth-system/serviceaccounts/berth"
-        answer = self.admin.create(f"{account}/token", request)
-        self.berth_token = answer["status"]["token"]
+        apply(self.admin, parsed(access.text(name="berth", names=NAMES, token_h=24)))
+        self.berth_token = self.token_of("berth")
         self.berth = Api(self.server, self.ca_pem, self.berth_token)
         eventually(
             "the API server has seen the role of Berth's account",

@@ -1,36 +1,48 @@
-"""Apply a manifest file as `kubectl apply --server-side` would, without a YAML parser.
+"""Apply a manifest as `kubectl apply --server-side` would."""
 
-The API server reads YAML itself; all that has to be known here is where each document goes.
-"""
+from collections.abc import Iterable
 
-import re
-from pathlib import Path
+import yaml
 
-from tests.kube.api import APPLY_PATCH, Api
+from tests.kube.api import APPLY_PATCH, Api, Json
 
 _COLLECTIONS = {
     "Namespace": "/api/v1/namespaces",
     "ServiceAccount": "/api/v1/namespaces/{namespace}/serviceaccounts",
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "ValidatingAdmissionPolicy": (
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    ),
+    "ValidatingAdmissionPolicyBinding": (
+        "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
+    ),
 }
 
 
-def apply(api: Api, manifest: Path) -> None:
-    """Apply each document of `manifest`, in order."""
-    for document in re.split(r"^---$", manifest.read_text(), flags=re.MULTILINE):
-        metadata = document[document.index("\nmetadata:") :]
-        namespace = re.search(r"^  namespace: (\S+)$", metadata, re.MULTILINE)
-        collection = _COLLECTIONS[_only(r"^kind: (\S+)$", document)].format(
-            namespace=namespace.group(1) if namespace else ""
+def parsed(manifest: str) -> list[Json]:
+    """The objects of a manifest, in its order."""
+    return list(yaml.safe_load_all(manifest))
+
+
+def apply(api: Api, documents: Iterable[Json]) -> None:
+    """Apply each, in order."""
+    for document in documents:
+        api.do(
+            "PATCH",
+            f"{_path(document)}?fieldManager=tests&force=true",
+            document,
+            content_type=APPLY_PATCH,
         )
-        name = _only(r"^  name: (\S+)$", metadata[: metadata.find("\nroleRef:")])
-        path = f"{collection}/{name}?fieldManager=tests&force=true"
-        api.do("PATCH", path, document, content_type=APPLY_PATCH)
 
 
-def _only(pattern: str, text: str) -> str:
-    found = re.findall(pattern, text, re.MULTILINE)
-    if len(found) != 1:
-        raise ValueError(f"{pattern} matched {len(found)} times in {text[:200]!r}")
-    return str(found[0])
+def remove(api: Api, documents: Iterable[Json]) -> None:
+    """Delete each."""
+    for document in documents:
+        api.delete(_path(document))
+
+
+def _path(document: Json) -> str:
+    metadata = document["metadata"]
+    collection = _COLLECTIONS[document["kind"]].format(namespace=metadata.get("namespace", ""))
+    return f"{collection}/{metadata['name']}"

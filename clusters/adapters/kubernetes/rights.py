@@ -1,0 +1,30 @@
+"""The rights that the adapter needs, all of the core API group: to be granted, and to be probed.
+
+A right that no request of the adapter uses does not belong here.
+"""
+
+from typing import NamedTuple
+
+
+class Right(NamedTuple):
+    verb: str
+    resource: str
+    why: str
+
+
+RIGHTS = (
+    Right("list", "nodes", "see what hardware there is"),
+    Right("watch", "nodes", "hear of machines that come, go and fall ill"),
+    Right("list", "pods", "see what runs, and what others hold of the machines"),
+    Right("watch", "pods", "hear of starts and ends"),
+    Right("get", "pods", "read one before its gate is opened"),
+    Right("create", "pods", "create one, behind its gate"),
+    Right("patch", "pods", "open its gate, and give it notice"),
+    Right("delete", "pods", "stop it, and collect what ended"),
+    Right("get", "namespaces", "see whose a project's namespace is"),
+    Right("create", "namespaces", "make one for each project"),
+    Right("patch", "namespaces", "keep it as it should be (server-side apply)"),
+    Right("get", "services", "see whose a gang's service is"),
+    Right("create", "services", "let the ranks of a gang find each other"),
+    Right("delete", "services", "take a gang's service away after its end"),
+)

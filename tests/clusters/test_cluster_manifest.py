@@ -1,0 +1,81 @@
+"""The manifest that Berth prints, and that its rights are what the adapter uses, no more."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from io import StringIO
+
+import pytest
+import yaml
+from django.core.management import CommandError, call_command
+from pytest_django import Settings
+
+from clusters.adapters.kubernetes.rights import RIGHTS
+from tests.clusters.acting import delete, opened, read, request
+from tests.simulation import Simulator, simulator
+
+__all__ = ["simulator"]
+
+pytestmark = pytest.mark.part_simulator
+
+
+def printed(*arguments: str) -> str:
+    output = StringIO()
+    call_command("cluster_manifest", *arguments, stdout=output)
+    return output.getvalue()
+
+
+def test_it_says_what_each_right_is_for_and_how_to_get_a_token() -> None:
+    manifest = printed()
+    for right in RIGHTS:
+        assert f"#   {right.verb} {right.resource}: {right.why}\n" in manifest
+    assert "kubectl create token berth --namespace berth-system --duration 720h\n" in manifest
+    assert "--duration 24h\n" in printed("--token-hours", "24")
+
+
+def test_two_installations_in_a_cluster_have_nothing_in_common(settings: Settings) -> None:
+    def objects(manifest: str) -> set[tuple[str, str]]:
+        return {(one["kind"], one["metadata"]["name"]) for one in yaml.safe_load_all(manifest)}
+
+    first = printed("--name", "berth-one")
+    settings.BERTH_INSTALLATION = "two"
+    second = printed("--name", "berth-two")
+    assert len(objects(first)) == 6
+    assert objects(first).isdisjoint(objects(second))
+    assert "berth.dev/installation: two" in second
+
+
+@pytest.mark.parametrize("name", ["", "Berth", "berth_1", "berth-", "a" * 41, "berth: {}", "a\nb"])
+def test_what_is_no_name_is_refused(name: str) -> None:
+    with pytest.raises(CommandError, match="is no account's name"):
+        printed("--name", name)
+
+
+def test_a_token_is_good_for_an_hour_at_least() -> None:
+    with pytest.raises(CommandError, match="for 1 hour or more, not 0"):
+        printed("--token-hours", "0")
+
+
+def test_the_adapter_uses_each_right_and_no_other(simulator: Simulator) -> None:
+    port = simulator.connect(watch_timeout_s=1)
+    for listing, watch in (
+        (port.list_nodes(), port.watch_nodes),
+        (port.list_pods(), port.watch_pods),
+    ):
+        with watch(resource_version=listing.resource_version) as events:
+            assert list(events) is not None
+    port.ensure_namespace(name="berth-project")
+    gang = {"namespace": "berth-project", "name": "gang", "workload": "gang", "attempt": 1}
+    port.ensure_service(**gang)  # type: ignore[arg-type]  # by name
+    port.ensure_service(**gang)  # type: ignore[arg-type]  # found there
+    port.delete_service(**gang)  # type: ignore[arg-type]  # as above
+    asked = replace(request(), namespace="berth-project")
+    pod = opened(port, asked)
+    assert read(port, pod) is not None
+    port.give_notice(
+        namespace=pod.namespace, name=pod.name, uid=pod.uid, until=datetime(2030, 1, 1, tzinfo=UTC)
+    )
+    delete(port, pod, grace_s=0)
+    port.close()
+    used = set(simulator.stats()["requests"])
+    # To a patch that makes a namespace, a real API server asks for "create" too.
+    assert used | {"create namespaces"} == {f"{right.verb} {right.resource}" for right in RIGHTS}
