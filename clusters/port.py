@@ -212,6 +212,17 @@ class ClusterVersion:
     simulated: bool
 
 
+@dataclass(frozen=True, slots=True)
+class ProbeStep:
+    """One thing that Berth needs of a cluster. `said` is for people: where it is not `ok`, what to
+    change; where it is, with `warning`, what should be changed all the same."""
+
+    name: str
+    ok: bool
+    said: str
+    warning: bool = False
+
+
 class UsePort(Protocol):
     """What measures a cluster's devices."""
 
@@ -225,6 +236,11 @@ class UsePort(Protocol):
 class ClusterPort(Protocol):
     """One cluster. Instances may be used by several threads; make them after a fork, not
     before."""
+
+    def probe(self) -> tuple[ProbeStep, ...]:
+        """What of all that Berth needs there works, in the order in which it was tried. Nothing is
+        left behind. A failure is a step, never raised."""
+        ...
 
     def version(self) -> ClusterVersion: ...
 

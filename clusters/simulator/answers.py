@@ -6,6 +6,9 @@ import orjson
 
 type Json = dict[str, Any]  # Any: an object of the API
 
+USER = "system:serviceaccount:berth-system:berth"
+"""Whose the token is."""
+
 
 class Refusal(Exception):
     """A request is answered with an error; `body` is its Status object."""
@@ -127,7 +130,7 @@ def forbidden(verb: str, resource: str, namespace: str) -> Refusal:
     return Refusal(
         403,
         "Forbidden",
-        f'{resource} is forbidden: User "berth" cannot {verb} resource "{resource}" '
+        f'{resource} is forbidden: User "{USER}" cannot {verb} resource "{resource}" '
         f'in API group ""{where}',
         details={"kind": resource},
     )

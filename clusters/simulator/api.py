@@ -82,6 +82,9 @@ class Api:
             raise Refusal(
                 405, "MethodNotAllowed", "the server does not allow this method on the resource"
             )
+        makes = verb == "create" or content_type == APPLY_PATCH
+        if "dryRun" in query and (what.resource == "nodes" or not makes):
+            bad_request("dry runs are simulated for creating and applying all but nodes")
         return act(what, query, object_of(data) if data else {}, content_type)
 
     def _get(self, what: Target, query: dict[str, str], body: Json, content_type: str) -> bytes:
@@ -94,8 +97,9 @@ class Api:
         return self.lists.answer(what.resource, what.namespace, query)
 
     def _create(self, what: Target, query: dict[str, str], body: Json, content_type: str) -> bytes:
+        dry_run = _dry_run(query)
         if what.resource == "pods":
-            return self._cluster.pods.create(what.namespace, body)
+            return self._cluster.pods.create(what.namespace, body, dry_run=dry_run)
         name = (body.get("metadata") or {}).get("name")
         if not isinstance(name, str) or what.name:
             bad_request("name is required")
@@ -104,13 +108,13 @@ class Api:
             already_exists(what.resource, name)
         if what.resource == "nodes":
             return self._cluster.add_node(name, body)
-        return self._put(what, body)
+        return self._put(what, body, dry_run=dry_run)
 
     def _patch(self, what: Target, query: dict[str, str], body: Json, content_type: str) -> bytes:
         if content_type == APPLY_PATCH and what.resource != "pods" and what.name:
             if not query.get("fieldManager"):
                 bad_request("PatchOptions.meta.k8s.io is invalid: fieldManager: Required value")
-            return self._put(what, body)
+            return self._put(what, body, dry_run=_dry_run(query))
         if content_type != MERGE_PATCH or what.resource != "pods" or not what.name:
             raise Refusal(
                 415,
@@ -137,7 +141,7 @@ class Api:
             options["gracePeriodSeconds"] = int(query["gracePeriodSeconds"])
         return self._cluster.pods.delete(what.namespace, what.name, options)
 
-    def _put(self, what: Target, body: Json) -> bytes:
+    def _put(self, what: Target, body: Json, *, dry_run: bool) -> bytes:
         """Server-side apply, without field managers: what is applied is set, the rest stays.
 
         Nothing is written when nothing would change.
@@ -148,6 +152,8 @@ class Api:
         if found is None:
             found = _fresh(what)
         before = orjson.dumps(found)
+        if dry_run:
+            found = orjson.loads(before)
         metadata = body.get("metadata") or {}
         for field in ("labels", "annotations"):
             if field in metadata:
@@ -157,6 +163,8 @@ class Api:
                 }
         if "spec" in body:
             found["spec"] = {**(found.get("spec") or {}), **body["spec"]}
+        if dry_run:
+            return orjson.dumps(found)
         entry = self._store.tables[what.resource].get(_key(what))
         if entry is not None and orjson.dumps(found) == before:
             return entry.raw
@@ -165,6 +173,12 @@ class Api:
 
 def _key(what: Target) -> str:
     return f"{what.namespace}/{what.name}" if what.namespace else what.name
+
+
+def _dry_run(query: dict[str, str]) -> bool:
+    if query.get("dryRun", "All") != "All":
+        bad_request(f'Invalid value: "{query["dryRun"]}": dryRun has to be All')
+    return "dryRun" in query
 
 
 def _fresh(what: Target) -> Json:

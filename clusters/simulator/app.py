@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, unquote
 
 import orjson
 
-from clusters.simulator import gauges
+from clusters.simulator import gauges, reviews
 from clusters.simulator.answers import Json, Refusal, bad_request, forbidden
 from clusters.simulator.api import VERSION, Api, Target, target, verb
 from clusters.simulator.cluster import Cluster, object_of
@@ -64,6 +64,8 @@ class App:
             await _send(send, 200, gauges.answer(self.cluster.store, query.get("query", "")))
         elif path.startswith("/_simulator/"):
             await _send(send, 200, self._control(method, path, await _body(receive)))
+        elif (review := reviews.find(method, path)) is not None:
+            await _send(send, 201, review(object_of(await _body(receive)), self.faults))
         elif (what := target(unquote(path))) is not None:
             await self._serve(verb(method, what, query), what, query, headers, receive, send)
         else:

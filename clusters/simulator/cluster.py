@@ -12,7 +12,7 @@ from clusters.simulator.kubelets import Kubelets, disrupt
 from clusters.simulator.pods import Pods
 from clusters.simulator.store import Store
 
-NAMESPACES = ("default", "kube-system")
+NAMESPACES = ("default", "kube-system", "berth-system")
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 _AFTER_RESTART = 1_000_000  # revisions that a lost tail of the state may have used
 

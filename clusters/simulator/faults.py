@@ -70,6 +70,13 @@ class Faults:
     def clear(self) -> None:
         self.active.clear()
 
+    def forbids(self, *, verb: str, resource: str) -> bool:
+        """Whether such a request would be forbidden; asking uses nothing up."""
+        return any(
+            fault.kind is Kind.FORBID and _hits(fault, verb, resource, fault.name)
+            for fault in self.active
+        )
+
     def strike(
         self, kinds: frozenset[Kind], *, verb: str, resource: str, name: str = ""
     ) -> Fault | None:

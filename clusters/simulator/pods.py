@@ -6,6 +6,8 @@ from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
+import orjson
+
 from clusters.simulator import moments
 from clusters.simulator.answers import (
     Json,
@@ -39,7 +41,7 @@ class Pods:
         self._binder = binder
         self._kubelets = kubelets
 
-    def create(self, namespace: str, body: Json) -> bytes:
+    def create(self, namespace: str, body: Json, *, dry_run: bool = False) -> bytes:
         metadata = body.get("metadata")
         if body.get("kind") != "Pod" or not isinstance(metadata, dict):
             bad_request("the object provided is no Pod")
@@ -53,6 +55,8 @@ class Pods:
         if self._store.find("pods", key) is not None:
             already_exists("pods", str(name))
         pod = _born(namespace, body)
+        if dry_run:
+            return orjson.dumps(pod)
         raw = self._store.put("pods", key, pod)
         self._let_on(key, pod)
         return raw

@@ -2,15 +2,19 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.contract.stage import Stage
+from clusters.adapters.kubernetes import access
+from clusters.adapters.kubernetes.rights import Right
+from tests.contract.stage import Lacking, Stage
 from tests.kube import processes
 from tests.kube.api import Json
-from tests.kube.control_plane import ControlPlane
+from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.fixtures import control_plane
+from tests.kube.manifests import apply, remove
 from tests.kube.waiting import eventually
 from tests.simulation import Simulator, simulation
 
@@ -44,12 +48,21 @@ def _on_simulator(simulator: Simulator) -> Iterator[Stage]:
         simulator.fault(kind="forbid", verb="create", resource="pods")
         return simulator.token
 
+    @contextmanager
+    def lacking(right: Right) -> Iterator[Lacking]:
+        simulator.fault(kind="forbid", verb=right.verb, resource=right.resource, count=0)
+        try:
+            yield Lacking(simulator.token, "contract")
+        finally:
+            simulator.heal()
+
     stage = Stage(
         server=simulator.server,
         ca_pem=None,
         token=simulator.token,
         admin=simulator.call,
         without_right=without_right,
+        lacking=lacking,
         lose_history=lambda: simulator.fault(kind="forget-history"),
         simulated=True,
     )
@@ -74,12 +87,28 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
         answer = admin("POST", f"{accounts}/{name}/token", ask)
         return str(answer["status"]["token"])
 
+    @contextmanager
+    def lacking(right: Right) -> Iterator[Lacking]:
+        name = f"lacks-{right.verb}-{right.resource}"
+        names = replace(NAMES, installation=name)
+        documents = access.documents(name=name, names=names)
+        for document in documents:
+            for rule in document.get("rules", ()):
+                if rule["resources"] == [right.resource]:
+                    rule["verbs"].remove(right.verb)
+        apply(kube.admin, documents)
+        try:
+            yield Lacking(kube.token_of(name), name)
+        finally:
+            remove(kube.admin, documents)
+
     played = Stage(
         server=kube.server,
         ca_pem=kube.ca_pem,
         token=kube.berth_token,
         admin=admin,
         without_right=without_right,
+        lacking=lacking,
         lose_history=lambda: restart_api_server(kube),
         simulated=False,
     )

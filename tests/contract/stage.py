@@ -4,6 +4,7 @@ The tests speak to it through the port alone; `admin` is for what Berth itself m
 """
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Protocol
@@ -11,6 +12,7 @@ from typing import Any, Protocol
 from clusters.adapters.kubernetes.adapter import KubernetesCluster
 from clusters.adapters.kubernetes.client import Client
 from clusters.adapters.kubernetes.names import Names
+from clusters.adapters.kubernetes.rights import Right
 from clusters.port import PodPhase, PodReport, PodRequest
 from tests.kube.gpu_nodes import gpu_node
 from tests.kube.waiting import eventually
@@ -26,16 +28,24 @@ class Admin(Protocol):
     def __call__(self, method: str, path: str, body: object = None) -> Any: ...  # Any: JSON
 
 
+@dataclass(frozen=True)
+class Lacking:
+    token: str
+    installation: str
+
+
 @dataclass
 class Stage:
-    """`without_right` gives the credential of somebody who may do nothing; `lose_history` makes
-    the server forget every change up to now."""
+    """`without_right` gives the credential of somebody who may do nothing, `lacking` that of an
+    installation, by its name, which lacks just that right; `lose_history` makes the server forget
+    every change up to now."""
 
     server: str
     ca_pem: str | None
     token: str
     admin: Admin
     without_right: Callable[[], str]
+    lacking: Callable[[Right], AbstractContextManager[Lacking]]
     lose_history: Callable[[], None]
     simulated: bool
     namespace: str = ""
@@ -47,15 +57,23 @@ class Stage:
         self.namespace = f"contract-{next(_serial)}"
         self.port.ensure_namespace(name=self.namespace)
 
-    def connect(self, *, token: str = "", page: int = 500, watch_s: int = 60) -> KubernetesCluster:
+    def connect(
+        self,
+        *,
+        token: str = "",
+        installation: str = "contract",
+        page: int = 500,
+        watch_s: int = 60,
+    ) -> KubernetesCluster:
+        client = Client(
+            server=self.server,
+            identity=token or self.token,
+            allowed=LOOPBACK,
+            ca_pem=self.ca_pem,
+        )
         return KubernetesCluster(
-            Client(
-                server=self.server,
-                identity=token or self.token,
-                allowed=LOOPBACK,
-                ca_pem=self.ca_pem,
-            ),
-            names=Names(prefix="berth.dev", installation="contract"),
+            client,
+            names=Names(prefix="berth.dev", installation=installation),
             page=page,
             watch_timeout_s=watch_s,
             watch_read_timeout_s=watch_s + 10.0,

@@ -137,6 +137,9 @@ class FakeCluster:
     def list_nodes(self) -> Listing[NodeReport]:
         return Listing((), self._version())
 
+    def probe(self) -> Never:
+        raise NotImplementedError
+
     def version(self) -> ClusterVersion:
         return ClusterVersion("v1", simulated=True)
 

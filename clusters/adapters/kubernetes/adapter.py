@@ -11,6 +11,7 @@ from clusters.adapters.kubernetes import manifests
 from clusters.adapters.kubernetes.client import APPLY_PATCH, MERGE_PATCH, Client, Json
 from clusters.adapters.kubernetes.failures import printable
 from clusters.adapters.kubernetes.names import Names
+from clusters.adapters.kubernetes.probe import Probe
 from clusters.adapters.kubernetes.translate import Malformed, node, pod, readable
 from clusters.adapters.kubernetes.watch import watch
 from clusters.port import (
@@ -21,6 +22,7 @@ from clusters.port import (
     NodeReport,
     PodReport,
     PodRequest,
+    ProbeStep,
     WatchEvent,
 )
 
@@ -52,6 +54,10 @@ class KubernetesCluster:
         self._watch_read_timeout_s = watch_read_timeout_s
         self._node: Callable[[Json], NodeReport] = partial(node, names=names)
         self._pod: Callable[[Json], PodReport] = partial(pod, names=names)
+
+    def probe(self) -> tuple[ProbeStep, ...]:
+        probe = Probe(self._client, names=self._names, version=self.version, nodes=self.list_nodes)
+        return tuple(probe.steps())
 
     def version(self) -> ClusterVersion:
         version = self._client.call("GET", "/version").get("gitVersion")

@@ -28,6 +28,7 @@ from clusters.adapters.kubernetes.deadlines import (
 )
 from clusters.adapters.kubernetes.exchange import Answer, TooLarge, exchange
 from clusters.adapters.kubernetes.failures import failure, printable
+from clusters.adapters.kubernetes.transport import named
 from clusters.credential import ClientCertificate
 from clusters.port import ClusterError, Fault
 
@@ -147,8 +148,9 @@ class Client:
         if isinstance(error, AddressNotAllowed):
             return ClusterError(Fault.UNREACHABLE, printable(str(error)))
         said = printable(self.redacted(str(error).encode()).decode())
-        kind = type(error).__name__
-        return ClusterError(Fault.UNREACHABLE, f"The cluster does not answer ({kind}: {said})")
+        why = f": {found}" if (found := named(error)) else ""
+        message = f"The cluster does not answer{why} ({type(error).__name__}: {said})"
+        return ClusterError(Fault.UNREACHABLE, message)
 
     def redacted(self, data: bytes) -> bytes:
         """What a server said, without our token, should it have quoted that."""

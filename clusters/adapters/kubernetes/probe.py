@@ -1,0 +1,219 @@
+"""What of all that Berth needs of a cluster works, asked step by step; nothing is left behind.
+
+A step that fails does not stop those after it, unless the cluster does not answer or does not know
+the token: then all of them would say the same. What can't work for want of a right that was named
+already is left out.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from urllib.parse import quote
+
+from clusters.adapters.kubernetes import manifests
+from clusters.adapters.kubernetes.checks import Json, Malformed, mapping, objects
+from clusters.adapters.kubernetes.client import APPLY_PATCH, JSON, Client
+from clusters.adapters.kubernetes.failures import printable
+from clusters.adapters.kubernetes.names import GPU, Names
+from clusters.adapters.kubernetes.rights import RIGHTS, Right
+from clusters.port import (
+    ClusterError,
+    ClusterVersion,
+    Fault,
+    Listing,
+    NodeReport,
+    PodRequest,
+    ProbeStep,
+)
+
+FLOOR = (1, 30)
+"""The first version whose policies of admission and scheduling gates are no longer tried out."""
+_VERSION = re.compile(r"v(\d{1,3})\.(\d{1,3})\b")
+_ACCOUNT = re.compile(r"system:serviceaccount:([a-z0-9-]{1,63}):([a-z0-9.-]{1,253})")
+_IDENTITY = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+_ACCESS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+_NAME = "berth-probe"
+_FATAL = frozenset({Fault.UNREACHABLE, Fault.UNAUTHORIZED})
+# Rights that Berth never uses, and with which its token would be worth stealing.
+_WIDE = {
+    "do everything": {"verb": "*", "group": "*", "resource": "*"},
+    "read secrets": {"verb": "get", "resource": "secrets"},
+    "list secrets": {"verb": "list", "resource": "secrets"},
+    "run commands in pods": {"verb": "create", "resource": "pods", "subresource": "exec"},
+    "change roles": {"verb": "patch", "group": "rbac.authorization.k8s.io", "resource": "*"},
+}
+
+
+class Probe:
+    """One probe of one cluster: iterate over `steps` once."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        names: Names,
+        version: Callable[[], ClusterVersion],
+        nodes: Callable[[], Listing[NodeReport]],
+    ) -> None:
+        self._client = client
+        self._names = names
+        self._version = version
+        self._nodes = nodes
+        self._home, self._role = "default", "its ClusterRole"
+        self._lacks: set[tuple[str, str]] = set()
+
+    def steps(self) -> Iterator[ProbeStep]:
+        for name, act in self._acts():
+            try:
+                yield act(name)
+            except ClusterError as error:
+                yield ProbeStep(name, ok=False, said=str(error))
+                if error.fault in _FATAL:
+                    return
+            except Malformed as error:
+                said = f"The cluster's answer makes no sense: {error}"
+                yield ProbeStep(name, ok=False, said=said)
+
+    def _acts(self) -> Iterator[tuple[str, Callable[[str], ProbeStep]]]:
+        yield "reach", self._reach
+        yield "identity", self._identity
+        yield "version", self._supported
+        for right in RIGHTS:
+            yield f"{right.verb} {right.resource}", partial(self._right, right=right)
+        yield "excess", self._excess
+        if not self._lacks & {("list", "nodes")}:
+            yield "nodes", self._hardware
+        if not self._lacks & {("create", "namespaces"), ("patch", "namespaces")}:
+            yield "make a namespace", self._namespace
+        if not self._lacks & {("create", "pods")}:
+            yield "make a pod", self._pod
+
+    def _reach(self, name: str) -> ProbeStep:
+        """Any answer will do: what it means is for the steps after it."""
+        try:
+            self._client.call("GET", "/version")
+        except ClusterError as error:
+            if error.fault is Fault.UNREACHABLE:
+                raise
+        return ProbeStep(name, ok=True, said="it answers")
+
+    def _identity(self, name: str) -> ProbeStep:
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        try:
+            answer = self._client.call("POST", _IDENTITY, body=review)
+        except ClusterError as error:
+            if error.fault is Fault.UNAUTHORIZED:
+                said = f"the token is not accepted, or no longer: get another ({error})"
+                raise ClusterError(error.fault, said) from None
+            raise
+        user = mapping(mapping(answer, "status"), "userInfo").get("username")
+        if not isinstance(user, str) or not user:
+            raise Malformed("it names nobody")
+        if account := _ACCOUNT.fullmatch(user):
+            self._home, self._role = account[1], f"the ClusterRole {account[2]}"
+        return ProbeStep(name, ok=True, said=f"it knows the token as {printable(user)}")
+
+    def _supported(self, name: str) -> ProbeStep:
+        found = self._version().version
+        version = _VERSION.match(found)
+        least = f"v{FLOOR[0]}.{FLOOR[1]}"
+        if version is None:
+            return ProbeStep(name, ok=False, said=f"{found} is no version of Kubernetes")
+        if (int(version[1]), int(version[2])) < FLOOR:
+            return ProbeStep(
+                name, ok=False, said=f"{found} is too old: it has to be {least} at least"
+            )
+        return ProbeStep(name, ok=True, said=f"{found} ({least} is the least)")
+
+    def _right(self, name: str, *, right: Right) -> ProbeStep:
+        if self._may(verb=right.verb, resource=right.resource):
+            return ProbeStep(name, ok=True, said=f"may {right.verb} {right.resource}")
+        self._lacks.add((right.verb, right.resource))
+        said = f"may not {right.verb} {right.resource}: add the verb to {self._role}"
+        return ProbeStep(name, ok=False, said=f"{said}; it is needed to {right.why}")
+
+    def _excess(self, name: str) -> ProbeStep:
+        wide = [what for what, asked in _WIDE.items() if self._may(**asked)]
+        if wide:
+            said = f"may {', '.join(wide)}: Berth never does, so take it out of {self._role}"
+            return ProbeStep(name, ok=True, said=said, warning=True)
+        return ProbeStep(name, ok=True, said="has none of the wide rights that are looked for")
+
+    def _may(self, **asked: str) -> bool:
+        """In all namespaces."""
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": asked},
+        }
+        answer = self._client.call("POST", _ACCESS, body=review)
+        allowed = mapping(answer, "status").get("allowed")
+        if not isinstance(allowed, bool):
+            raise Malformed("it says neither yes nor no")
+        return allowed
+
+    def _hardware(self, name: str) -> ProbeStep:
+        nodes = self._nodes().items
+        equipped = sum(1 for node in nodes if node.devices)
+        said = f"{len(nodes)} nodes, {equipped} of them with GPUs"
+        return ProbeStep(name, ok=True, said=said, warning=not equipped)
+
+    def _namespace(self, name: str) -> ProbeStep:
+        made = self._tried(
+            "PATCH",
+            f"/api/v1/namespaces/{_NAME}",
+            body=manifests.namespace(_NAME, names=self._names),
+            content_type=APPLY_PATCH,
+            fieldManager=self._names.field_manager,
+            force="true",
+        )
+        return _untried(name) if made is None else ProbeStep(name, ok=True, said="could make one")
+
+    def _pod(self, name: str) -> ProbeStep:
+        """In the account's own namespace, which is as a project's is: one that was only tried is
+        not there."""
+        request = PodRequest(
+            namespace=self._home,
+            name=_NAME,
+            workload=_NAME,
+            attempt=1,
+            rank=0,
+            image="registry.k8s.io/pause:3.10",
+            command=(),
+            args=(),
+            env=(),
+            cpu_milli=100,
+            memory_mib=64,
+            resources=((GPU, 1),),
+        )
+        path = f"/api/v1/namespaces/{quote(self._home, safe='')}/pods"
+        made = self._tried("POST", path, body=manifests.pod(request, names=self._names))
+        if made is None:
+            return _untried(name)
+        gates = [gate.get("name") for gate in objects(mapping(made, "spec"), "schedulingGates")]
+        if self._names.gate not in gates:
+            said = f"something in the cluster takes the gate {self._names.gate} off: a webhook?"
+            return ProbeStep(name, ok=False, said=said)
+        return ProbeStep(name, ok=True, said=f"could make one, gated, in {self._home}")
+
+    def _tried(
+        self, method: str, path: str, *, body: Json, content_type: str = JSON, **query: str
+    ) -> Json | None:
+        """What would be made, after all admission; None where a part of that can't only try."""
+        try:
+            return self._client.call(
+                method,
+                path,
+                query={**query, "dryRun": "All"},
+                body=body,
+                content_type=content_type,
+            )
+        except ClusterError as error:
+            if "does not support dry run" in str(error):
+                return None
+            raise
+
+
+def _untried(name: str) -> ProbeStep:
+    said = "an admission webhook does not support dry runs, so this shows only with real work"
+    return ProbeStep(name, ok=True, said=said, warning=True)

@@ -1,0 +1,41 @@
+"""What a server says to somebody who asks about themselves: who they are, and what they may."""
+
+from collections.abc import Callable
+
+import orjson
+
+from clusters.simulator.answers import USER, Json
+from clusters.simulator.faults import Faults
+from clusters.simulator.store import RESOURCES
+
+_VERBS = {"get", "list", "watch", "create", "patch", "delete"}
+
+
+def find(method: str, path: str) -> Callable[[Json, Faults], bytes] | None:
+    """What answers such a request; None where it is no review."""
+    return _REVIEWS.get((method, path))
+
+
+def _who(body: Json, faults: Faults) -> bytes:
+    groups = ["system:serviceaccounts", "system:authenticated"]
+    return _reviewed(body, {"userInfo": {"username": USER, "groups": groups}})
+
+
+def _may(body: Json, faults: Faults) -> bytes:
+    """All that is simulated, unless a fault forbids it."""
+    asked = (body.get("spec") or {}).get("resourceAttributes") or {}
+    act, resource = str(asked.get("verb")), str(asked.get("resource"))
+    known = act in _VERBS and resource in RESOURCES
+    plain = not asked.get("group") and not asked.get("subresource")
+    allowed = known and plain and not faults.forbids(verb=act, resource=resource)
+    return _reviewed(body, {"allowed": allowed})
+
+
+def _reviewed(body: Json, status: Json) -> bytes:
+    return orjson.dumps({**body, "metadata": {}, "status": status})
+
+
+_REVIEWS = {
+    ("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews"): _who,
+    ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"): _may,
+}
