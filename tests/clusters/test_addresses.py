@@ -165,6 +165,7 @@ def test_a_name_that_leads_elsewhere_the_next_time_is_connected_to_where_it_was_
         port = forbidden.getsockname()[1]
         forbidden.setblocking(False)
         with socket.create_server(("127.0.0.2", port)) as meant:
+            meant.settimeout(5.0)
             names(**{"rebound.test": [["127.0.0.2"], ["127.0.0.1"]]})
             listed.connect("rebound.test", port, timeout_s=5.0).close()
             meant.accept()[0].close()
@@ -199,6 +200,7 @@ def test_a_name_with_one_forbidden_address_is_not_connected_to_at_all(
 
 def test_each_address_of_a_name_is_tried(names: Names, counter: Counter) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(5.0)
         names(**{"two.test": [["127.0.0.2", "127.0.0.1"]]})
         port = server.getsockname()[1]  # nobody listens there on the first
         LOOPBACK.connect("two.test", port, timeout_s=5.0).close()
