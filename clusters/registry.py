@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from clusters.adapters.kubernetes.addresses import Allowed
     from clusters.adapters.kubernetes.names import Names
 
-_ACCOUNT = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
+_OBJECT = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
+_USER = re.compile(r"[A-Za-z0-9._:@/+=#,-]{1,253}")  # it stands between quotes in an expression
 
 
 def connect(
@@ -79,19 +80,26 @@ def connect_use(
     return Prometheus(client, query=asked.query or QUERY)
 
 
-def manifest(*, name: str = "berth", token_h: int = 720) -> str:
+def manifest(*, user: str | None = None, token_h: int = 720) -> str:
     """What to apply in a cluster before it is registered, as YAML whose comments say what to do.
 
-    `name` is that of Berth's account there; `token_h` how many hours its token is good for. Raises
-    ValueError.
+    It is for that user of the cluster, or else for an account that it makes; `token_h` is how many
+    hours a token of that is good for. Raises ValueError.
     """
-    if not _ACCOUNT.fullmatch(name):
-        raise ValueError(f"{name[:70]!r} is no account's name: use 1 to 40 of a-z, 0-9 and -.")
+    if not _OBJECT.fullmatch(settings.BERTH_INSTALLATION):
+        raise ValueError(
+            f"BERTH_INSTALLATION is {settings.BERTH_INSTALLATION[:70]!r}, which names nothing in a"
+            " cluster: use 1 to 40 of a-z, 0-9 and -."
+        )
+    if user is not None and not _USER.fullmatch(user):
+        raise ValueError(
+            f"{user[:70]!r} is no user's name: use 1 to 253 letters, digits and ._:@/+=#,-."
+        )
     if token_h < 1:
         raise ValueError(f"A token is good for 1 hour or more, not {token_h}.")
     from clusters.adapters.kubernetes import access  # as above
 
-    return access.text(name=name, names=_names(), token_h=token_h)
+    return access.text(names=_names(), user=user, token_h=token_h)
 
 
 def opened(row: ClusterCredential) -> bytes:

@@ -36,18 +36,46 @@ def test_two_installations_in_a_cluster_have_nothing_in_common(settings: Setting
     def objects(manifest: str) -> set[tuple[str, str]]:
         return {(one["kind"], one["metadata"]["name"]) for one in yaml.safe_load_all(manifest)}
 
-    first = printed("--name", "berth-one")
+    first = printed()
     settings.BERTH_INSTALLATION = "two"
-    second = printed("--name", "berth-two")
+    second = printed()
     assert len(objects(first)) == 6
     assert objects(first).isdisjoint(objects(second))
     assert "berth.dev/installation: two" in second
 
 
+@pytest.mark.parametrize("installation", ["kube", "admin", "view", "berth", "berth-lab", "lab"])
+def test_nothing_of_the_cluster_itself_is_touched(settings: Settings, installation: str) -> None:
+    settings.BERTH_INSTALLATION = installation
+    for one in yaml.safe_load_all(printed()):
+        assert one["metadata"]["name"].startswith("berth")
+
+
 @pytest.mark.parametrize("name", ["", "Berth", "berth_1", "berth-", "a" * 41, "berth: {}", "a\nb"])
-def test_what_is_no_name_is_refused(name: str) -> None:
-    with pytest.raises(CommandError, match="is no account's name"):
-        printed("--name", name)
+def test_an_installation_that_can_name_nothing_is_told(settings: Settings, name: str) -> None:
+    settings.BERTH_INSTALLATION = name
+    with pytest.raises(CommandError, match="which names nothing in a cluster: use 1 to 40"):
+        printed()
+
+
+def test_for_a_user_of_the_cluster_no_account_is_made() -> None:
+    manifest = printed("--user", "berth@example.test")
+    objects = {one["kind"]: one for one in yaml.safe_load_all(manifest)}
+    assert len(objects) == 5
+    assert objects["ClusterRoleBinding"]["subjects"] == [
+        {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "berth@example.test"}
+    ]
+    [condition] = objects["ValidatingAdmissionPolicy"]["spec"]["matchConditions"]
+    assert condition["expression"] == "request.userInfo.username != 'berth@example.test'"
+    assert "a credential of the user berth@example.test" in manifest
+    assert "erviceAccount" not in manifest
+    assert "create token" not in manifest
+
+
+@pytest.mark.parametrize("user", ["", "a'b", "a b", "a\\b", "a\nb", "a" * 254])
+def test_what_is_no_user_is_refused(user: str) -> None:
+    with pytest.raises(CommandError, match="is no user's name"):
+        printed("--user", user)
 
 
 def test_a_token_is_good_for_an_hour_at_least() -> None:

@@ -38,7 +38,7 @@ GOOD = AUTHORITY.issue("good")  # for 127.0.0.1
 EXPIRED = AUTHORITY.issue("expired", ends_at=datetime.now(UTC) - timedelta(hours=1))
 IDENTITY = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 ACCESS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-POD = "/api/v1/namespaces/default/pods"
+POD = "/api/v1/namespaces/berth-system/pods"
 
 
 @dataclass
@@ -181,13 +181,13 @@ def test_answers_that_make_no_sense_are_failed_steps_and_the_rest_goes_on() -> N
     assert "the gate berth.dev/placed off" in said["make a pod"]
 
 
-def test_who_is_known_by_another_name_is_told_of_a_role_without_one() -> None:
+def test_whose_name_is_odd_is_told_which_role_lacks_a_verb() -> None:
     told = {IDENTITY: (200, {"status": {"userInfo": {"username": "ada\x1b[31m"}}})}
     refused = {ACCESS: (200, {"status": {"allowed": False}})}
     with serving(Answers({**told, **refused})) as server:
         steps = {step.name: step.said for step in probe(server.url)}
-    assert steps["identity"] == "it knows the token as ada?[31m"
-    assert "add the verb to its ClusterRole" in steps["patch pods"]
+    assert steps["identity"] == "it knows Berth as ada?[31m"
+    assert "add the verb to the ClusterRole berth;" in steps["patch pods"]
 
 
 def test_a_webhook_that_can_only_do_is_a_warning() -> None:
@@ -196,6 +196,14 @@ def test_a_webhook_that_can_only_do_is_a_warning() -> None:
     with serving(Answers({POD: refusal})) as server:
         found = step(server.url, "make a pod")
     assert (found.ok, found.warning) == (True, True)
+
+
+def test_that_the_manifest_was_not_applied_is_told() -> None:
+    missing = (404, {"kind": "Status", "message": 'namespaces "berth-system" not found'})
+    with serving(Answers({POD: missing})) as server:
+        found = step(server.url, "make a pod")
+    assert not found.ok
+    assert "there is no namespace berth-system: apply what `manage.py cluster_" in found.said
 
 
 def test_a_webhook_that_refuses_is_quoted() -> None:

@@ -52,7 +52,7 @@ def _on_simulator(simulator: Simulator) -> Iterator[Stage]:
     def lacking(right: Right) -> Iterator[Lacking]:
         simulator.fault(kind="forbid", verb=right.verb, resource=right.resource, count=0)
         try:
-            yield Lacking(simulator.token, "contract")
+            yield Lacking(simulator.token, "berth")
         finally:
             simulator.heal()
 
@@ -91,14 +91,14 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
     def lacking(right: Right) -> Iterator[Lacking]:
         name = f"lacks-{right.verb}-{right.resource}"
         names = replace(NAMES, installation=name)
-        documents = access.documents(name=name, names=names)
+        documents = access.documents(names=names)
         for document in documents:
             for rule in document.get("rules", ()):
                 if rule["resources"] == [right.resource]:
                     rule["verbs"].remove(right.verb)
         apply(kube.admin, documents)
         try:
-            yield Lacking(kube.token_of(name), name)
+            yield Lacking(kube.token_of(names), name)
         finally:
             remove(kube.admin, documents)
 

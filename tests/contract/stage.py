@@ -61,7 +61,7 @@ class Stage:
         self,
         *,
         token: str = "",
-        installation: str = "contract",
+        installation: str = "berth",
         page: int = 500,
         watch_s: int = 60,
     ) -> KubernetesCluster:

@@ -42,7 +42,7 @@ def test_a_pod_is_born_gated_and_stays_so_although_it_would_fit(stage: Stage) ->
     born = stage.port.create_pod(request=request)
     assert (born.phase, born.node, born.started_at) == (PodPhase.GATED, "", None)
     assert (born.installation, born.workload, born.attempt, born.rank) == (
-        "contract",
+        "berth",
         request.workload,
         1,
         0,
@@ -288,7 +288,7 @@ def test_a_namespace_is_made_once_and_left_as_it_is(stage: Stage) -> None:
     again = stage.admin("GET", f"/api/v1/namespaces/{name}")
     assert again["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
     labels = made["metadata"]["labels"]
-    assert labels["berth.dev/installation"] == "contract"
+    assert labels["berth.dev/installation"] == "berth"
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
 
 

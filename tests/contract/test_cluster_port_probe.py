@@ -73,5 +73,5 @@ def test_a_token_that_is_not_known_ends_the_probe(stage: Stage) -> None:
     port = stage.connect(token="nobodys-token-0123456789")
     steps = port.probe()
     assert [(step.name, step.ok) for step in steps] == [("reach", True), ("identity", False)]
-    assert steps[-1].said.startswith("the token is not accepted, or no longer")
+    assert steps[-1].said.startswith("the credential is not accepted, or no longer")
     port.close()

@@ -17,6 +17,7 @@ from typing import Self
 
 from clusters.adapters.kubernetes import access
 from clusters.adapters.kubernetes.names import Names
+from tests.clusters.authority import Authority
 from tests.kube import processes
 from tests.kube.api import Api, Json
 from tests.kube.credentials import ec_private_key_pem, write_kubeconfig, write_tokens
@@ -26,7 +27,7 @@ from tests.kube.processes import Part, free_port
 from tests.kube.waiting import eventually
 
 HERE = Path(__file__).parent
-NAMES = Names(prefix="berth.dev", installation="contract")
+NAMES = Names(prefix="berth.dev", installation="berth")
 READY_WITHIN_S = 120.0
 
 _ADMIN, _MANAGER, _SCHEDULER = "admin", "system:kube-controller-manager", "system:kube-scheduler"
@@ -38,6 +39,7 @@ class ControlPlane:
 
     server, ca_pem, admin_token, berth_token   what a cluster is registered with
     admin, berth                               the same as ready-made JSON clients
+    clients                                    whose certificates say who somebody is
     """
 
     server: str
@@ -46,11 +48,13 @@ class ControlPlane:
     berth_token: str
     admin: Api
     berth: Api
+    clients: Authority
 
     def __init__(self, binaries: Path) -> None:
         self._binaries = binaries
         self._parts: list[Part] = []
         self._namespaces = 0
+        self.clients = Authority()
 
     def __enter__(self) -> Self:
         for attempt in range(3):
@@ -129,14 +133,14 @@ class ControlPlane:
         self.admin.create("/api/v1/namespaces", body)
         return name
 
-    def token_of(self, account: str) -> str:
-        """A bound token of that account of a manifest of ours, as `kubectl create token` makes."""
+    def token_of(self, names: Names) -> str:
+        """A bound token of the account of their manifest, as `kubectl create token` makes."""
         request: Json = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
             "spec": {"expirationSeconds": 24 * 3600},
         }
-        path = f"/api/v1/namespaces/{account}-system/serviceaccounts/{account}/token"
+        path = f"/api/v1/namespaces/{names.home}/serviceaccounts/{names.own}/token"
         return str(self.admin.create(path, request)["status"]["token"])
 
     def log_of(self, part: str) -> str:
@@ -169,6 +173,7 @@ class ControlPlane:
 
     def _start_api_server(self, etcd: str) -> dict[str, str]:
         tokens = write_tokens(self._folder / "tokens.csv", _GROUPS)
+        (self._folder / "clients.crt").write_text(self.clients.pem)
         (self._folder / "service-accounts.key").write_text(ec_private_key_pem())
         port = free_port()
         self.server = f"https://127.0.0.1:{port}"
@@ -182,6 +187,7 @@ class ControlPlane:
             f"--secure-port={port}",
             "--cert-dir=certificates",
             "--token-auth-file=tokens.csv",
+            "--client-ca-file=clients.crt",
             "--authorization-mode=RBAC",
             "--service-account-issuer=https://kubernetes.default.svc",
             "--service-account-key-file=service-accounts.key",
@@ -197,8 +203,8 @@ class ControlPlane:
         self.ca_pem = self._ca_file.read_text()
         self.admin_token = admin_token
         self.admin = Api(self.server, self.ca_pem, admin_token)
-        apply(self.admin, parsed(access.text(name="berth", names=NAMES, token_h=24)))
-        self.berth_token = self.token_of("berth")
+        apply(self.admin, parsed(access.text(names=NAMES)))
+        self.berth_token = self.token_of(NAMES)
         self.berth = Api(self.server, self.ca_pem, self.berth_token)
         eventually(
             "the API server has seen the role of Berth's account",

@@ -80,7 +80,7 @@ def test_each_label_of_ours_is_berths_alone(project: Project, label: str) -> Non
 
 def test_berth_makes_it(control_plane: ControlPlane, project: Project) -> None:
     made = control_plane.berth.create(f"{project.path}/pods", project.pod("train"))
-    assert made["metadata"]["labels"]["berth.dev/installation"] == "contract"
+    assert made["metadata"]["labels"]["berth.dev/installation"] == "berth"
 
 
 def test_nobody_else_gives_takes_or_changes_its_labels(

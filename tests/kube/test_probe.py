@@ -5,8 +5,11 @@ from contextlib import contextmanager
 
 import pytest
 
+from clusters.adapters.kubernetes import access
 from clusters.adapters.kubernetes.adapter import KubernetesCluster
 from clusters.adapters.kubernetes.client import Client
+from clusters.adapters.kubernetes.names import Names
+from clusters.credential import ClientCertificate
 from clusters.port import ProbeStep
 from tests.kube.api import Json
 from tests.kube.control_plane import NAMES, ControlPlane
@@ -17,9 +20,11 @@ from tests.networks import LOOPBACK
 pytestmark = pytest.mark.xdist_group("kube")
 
 
-def probe(kube: ControlPlane, *, token: str) -> dict[str, ProbeStep]:
-    client = Client(server=kube.server, identity=token, ca_pem=kube.ca_pem, allowed=LOOPBACK)
-    port = KubernetesCluster(client, names=NAMES)
+def probe(
+    kube: ControlPlane, *, identity: str | ClientCertificate, names: Names = NAMES
+) -> dict[str, ProbeStep]:
+    client = Client(server=kube.server, identity=identity, ca_pem=kube.ca_pem, allowed=LOOPBACK)
+    port = KubernetesCluster(client, names=names)
     steps = port.probe()
     port.close()
     return {step.name: step for step in steps}
@@ -67,17 +72,72 @@ def test_a_policy_that_refuses_what_berth_makes_is_quoted(
     control_plane: ControlPlane, what: str
 ) -> None:
     def refused() -> ProbeStep | None:
-        step = probe(control_plane, token=control_plane.berth_token)[f"make a {what}"]
+        step = probe(control_plane, identity=control_plane.berth_token)[f"make a {what}"]
         return None if step.ok else step
 
     with refusing(control_plane, f"{what}s", to="berth-probe"):
         assert "name a cost centre" in eventually("it is refused", refused).said
+    eventually(
+        "it is refused no more", lambda: refused() is None
+    )  # the others' server is this one
 
 
 def test_a_token_that_may_do_more_than_berth_ever_does_is_told(
     control_plane: ControlPlane,
 ) -> None:
-    steps = probe(control_plane, token=control_plane.admin_token)
+    steps = probe(control_plane, identity=control_plane.admin_token)
     assert (steps["excess"].ok, steps["excess"].warning) == (True, True)
     assert steps["excess"].said.startswith("may do everything, read secrets")
-    assert not probe(control_plane, token=control_plane.berth_token)["excess"].warning
+    assert not probe(control_plane, identity=control_plane.berth_token)["excess"].warning
+
+
+def failed(
+    kube: ControlPlane, *, identity: str | ClientCertificate, names: Names
+) -> list[ProbeStep]:
+    steps = probe(kube, identity=identity, names=names)
+    return [step for step in steps.values() if not step.ok]
+
+
+@pytest.fixture(scope="module")
+def certified(control_plane: ControlPlane) -> Iterator[Names]:
+    """The names of an installation that signs in by a certificate, whose manifest is in force."""
+    names = Names(prefix="berth.dev", installation="certified")
+    documents = access.documents(names=names, user="fleet@example.test")
+    apply(control_plane.admin, documents)
+    eventually(
+        "the policy refuses somebody",
+        lambda: failed(control_plane, identity=control_plane.berth_token, names=names),
+    )
+    yield names
+    remove(control_plane.admin, documents)
+
+
+def test_all_works_by_a_client_certificate_whose_user_the_manifest_names(
+    control_plane: ControlPlane, certified: Names
+) -> None:
+    identity = control_plane.clients.issue("fleet@example.test")
+
+    def granted() -> dict[str, ProbeStep] | None:
+        steps = probe(control_plane, identity=identity, names=certified)
+        return steps if steps["patch pods"].ok else None
+
+    steps = eventually("the role is seen", granted)
+    assert [step for step in steps.values() if not step.ok] == []
+    assert steps["identity"].said == "it knows Berth as fleet@example.test"
+
+
+def test_the_policy_of_another_user_shows_in_the_probe(
+    control_plane: ControlPlane, certified: Names
+) -> None:
+    """Berth's own account has every right there, and would be refused in each project."""
+
+    [step] = failed(control_plane, identity=control_plane.berth_token, names=certified)
+    assert step.name == "make a pod"
+    assert "only fleet@example.test gives pods the labels" in step.said
+
+
+def test_a_user_without_a_manifest_is_told_what_to_apply(control_plane: ControlPlane) -> None:
+    nowhere = Names(prefix="berth.dev", installation="nowhere")
+    [step] = failed(control_plane, identity=control_plane.berth_token, names=nowhere)
+    assert step.name == "make a pod"
+    assert "there is no namespace berth-nowhere-system" in step.said

@@ -1,10 +1,10 @@
 """Pure: what an administrator applies so that Berth may work in a cluster, and no more than that.
 
-A service account with the rights of `rights`, and a policy of admission: in namespaces of this
-installation, pods with its labels are made by that account alone. Pods without them are others'
-business: an adopted namespace may have controllers that make pods. Nothing else of a pod that is
-there already is held up: kubelets, the scheduler and the garbage collector change its status, its
-binding and its finalizers, never those labels.
+A service account, or a user whom the cluster knows already, with the rights of `rights`, and a
+policy of admission: in namespaces of this installation, pods with its labels are made by that one
+alone. Pods without them are others' business: an adopted namespace may have controllers that make
+pods. Nothing else of a pod that is there already is held up: kubelets, the scheduler and the
+garbage collector change its status, its binding and its finalizers, never those labels.
 """
 
 from itertools import groupby
@@ -21,25 +21,26 @@ _RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io/v1"
 
 
-def text(*, name: str, names: Names, token_h: int) -> str:
-    """The manifest as YAML, with what each right is for, and how to get a token of so many hours.
+def text(*, names: Names, user: str | None = None, token_h: int = 720) -> str:
+    """The manifest as YAML, with what each right is for.
 
-    `name` is that of the account and of what belongs to it.
+    It is for that user, or else for a service account of its own, with how to get a token of it
+    that is good for so many hours.
     """
     rights = "".join(f"#   {right.verb} {right.resource}: {right.why}\n" for right in RIGHTS)
     return (
         f"# What Berth's installation {names.installation} may do in this cluster, and no more:\n"
         f"{rights}"
-        "# Apply it, then register the cluster with a token of the account:\n"
-        f"#   kubectl create token {name} --namespace {_home(name)} --duration {token_h}h\n"
+        f"{_next(names=names, user=user, token_h=token_h)}"
         "# Two powers are wide by nature: who may create pods in a namespace may mount what is\n"
-        "# in it, and workloads live in many namespaces. Keep the token as a cluster's key.\n"
-    ) + yaml.safe_dump_all(documents(name=name, names=names), sort_keys=False)
+        "# in it, and workloads live in many namespaces. Keep the credential as a cluster's key.\n"
+    ) + yaml.safe_dump_all(documents(names=names, user=user), sort_keys=False)
 
 
-def documents(*, name: str, names: Names) -> list[Json]:
+def documents(*, names: Names, user: str | None = None) -> list[Json]:
     """The objects, in the order in which they can be applied."""
-    home, policy = _home(name), f"{name}-pods"
+    name, home, policy = names.own, names.home, f"{names.own}-pods"
+    account: Json = {"kind": "ServiceAccount", "name": name, "namespace": home}
     return [
         {
             "apiVersion": "v1",
@@ -53,11 +54,7 @@ def documents(*, name: str, names: Names) -> list[Json]:
                 },
             ),
         },
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": {**_metadata(name), "namespace": home},
-        },
+        *([] if user else [_account(name, home)]),
         {
             "apiVersion": f"{_RBAC}/v1",
             "kind": "ClusterRole",
@@ -76,13 +73,13 @@ def documents(*, name: str, names: Names) -> list[Json]:
             "kind": "ClusterRoleBinding",
             "metadata": _metadata(name),
             "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
-            "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": home}],
+            "subjects": [{"apiGroup": _RBAC, "kind": "User", "name": user} if user else account],
         },
         {
             "apiVersion": _ADMISSION,
             "kind": "ValidatingAdmissionPolicy",
             "metadata": _metadata(policy),
-            "spec": _policy(account=f"system:serviceaccount:{home}:{name}", names=names),
+            "spec": _policy(user=user or f"system:serviceaccount:{home}:{name}", names=names),
         },
         {
             "apiVersion": _ADMISSION,
@@ -101,8 +98,8 @@ def documents(*, name: str, names: Names) -> list[Json]:
     ]
 
 
-def _policy(*, account: str, names: Names) -> Json:
-    """Whoever is not the account neither gives a pod our labels nor takes or changes them."""
+def _policy(*, user: str, names: Names) -> Json:
+    """Whoever is not that user neither gives a pod our labels nor takes or changes them."""
     ours = [
         names.label_installation,
         names.label_workload,
@@ -122,7 +119,7 @@ def _policy(*, account: str, names: Names) -> Json:
             ]
         },
         "matchConditions": [
-            {"name": "by-another", "expression": f"request.userInfo.username != '{account}'"}
+            {"name": "by-another", "expression": f"request.userInfo.username != '{user}'"}
         ],
         "variables": [
             {
@@ -134,7 +131,7 @@ def _policy(*, account: str, names: Names) -> Json:
         "validations": [
             {
                 "expression": f"{ours}.all(key, variables.after[?key] == variables.before[?key])",
-                "message": f"only {account} gives pods the labels of Berth's installation "
+                "message": f"only {user} gives pods the labels of Berth's installation "
                 f"{names.installation}, or changes them",
                 "reason": "Forbidden",
             }
@@ -142,9 +139,21 @@ def _policy(*, account: str, names: Names) -> Json:
     }
 
 
-def _home(name: str) -> str:
-    """The account's own namespace."""
-    return f"{name}-system"
+def _account(name: str, home: str) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {**_metadata(name), "namespace": home},
+    }
+
+
+def _next(*, names: Names, user: str | None, token_h: int) -> str:
+    if user:
+        return f"# Apply it, then register the cluster with a credential of the user {user}.\n"
+    return (
+        "# Apply it, then register the cluster with a token of the account:\n"
+        f"#   kubectl create token {names.own} --namespace {names.home} --duration {token_h}h\n"
+    )
 
 
 def _metadata(name: str, **labels: str) -> Json:

@@ -42,3 +42,14 @@ class Names:
         ):
             object.__setattr__(self, attribute, f"{self.prefix}/{suffix}")
         object.__setattr__(self, "field_manager", f"berth-{self.installation}"[:128])
+
+    @property
+    def own(self) -> str:
+        """Of what is Berth's own in a cluster: role, policy, account. Nothing else begins so."""
+        name = self.installation
+        return name if name.startswith("berth") else f"berth-{name}"
+
+    @property
+    def home(self) -> str:
+        """Berth's own namespace, which is as a project's."""
+        return f"{self.own}-system"

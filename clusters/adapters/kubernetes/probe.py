@@ -1,7 +1,7 @@
 """What of all that Berth needs of a cluster works, asked step by step; nothing is left behind.
 
 A step that fails does not stop those after it, unless the cluster does not answer or does not know
-the token: then all of them would say the same. What can't work for want of a right that was named
+who asks: then all of them would say the same. What can't work for want of a right that was named
 already is left out.
 """
 
@@ -29,7 +29,6 @@ from clusters.port import (
 FLOOR = (1, 30)
 """The first version whose policies of admission and scheduling gates are no longer tried out."""
 _VERSION = re.compile(r"v(\d{1,3})\.(\d{1,3})\b")
-_ACCOUNT = re.compile(r"system:serviceaccount:([a-z0-9-]{1,63}):([a-z0-9.-]{1,253})")
 _IDENTITY = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _ACCESS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _NAME = "berth-probe"
@@ -59,7 +58,6 @@ class Probe:
         self._names = names
         self._version = version
         self._nodes = nodes
-        self._home, self._role = "default", "its ClusterRole"
         self._lacks: set[tuple[str, str]] = set()
 
     def steps(self) -> Iterator[ProbeStep]:
@@ -103,15 +101,13 @@ class Probe:
             answer = self._client.call("POST", _IDENTITY, body=review)
         except ClusterError as error:
             if error.fault is Fault.UNAUTHORIZED:
-                said = f"the token is not accepted, or no longer: get another ({error})"
+                said = f"the credential is not accepted, or no longer: store another ({error})"
                 raise ClusterError(error.fault, said) from None
             raise
         user = mapping(mapping(answer, "status"), "userInfo").get("username")
         if not isinstance(user, str) or not user:
             raise Malformed("it names nobody")
-        if account := _ACCOUNT.fullmatch(user):
-            self._home, self._role = account[1], f"the ClusterRole {account[2]}"
-        return ProbeStep(name, ok=True, said=f"it knows the token as {printable(user)}")
+        return ProbeStep(name, ok=True, said=f"it knows Berth as {printable(user)}")
 
     def _supported(self, name: str) -> ProbeStep:
         found = self._version().version
@@ -129,13 +125,16 @@ class Probe:
         if self._may(verb=right.verb, resource=right.resource):
             return ProbeStep(name, ok=True, said=f"may {right.verb} {right.resource}")
         self._lacks.add((right.verb, right.resource))
-        said = f"may not {right.verb} {right.resource}: add the verb to {self._role}"
-        return ProbeStep(name, ok=False, said=f"{said}; it is needed to {right.why}")
+        said = (
+            f"may not {right.verb} {right.resource}: add the verb to the ClusterRole"
+            f" {self._names.own}; it is needed to {right.why}"
+        )
+        return ProbeStep(name, ok=False, said=said)
 
     def _excess(self, name: str) -> ProbeStep:
         wide = [what for what, asked in _WIDE.items() if self._may(**asked)]
         if wide:
-            said = f"may {', '.join(wide)}: Berth never does, so take it out of {self._role}"
+            said = f"may {', '.join(wide)}: Berth never does, so give it less"
             return ProbeStep(name, ok=True, said=said, warning=True)
         return ProbeStep(name, ok=True, said="has none of the wide rights that are looked for")
 
@@ -170,10 +169,11 @@ class Probe:
         return _untried(name) if made is None else ProbeStep(name, ok=True, said="could make one")
 
     def _pod(self, name: str) -> ProbeStep:
-        """In the account's own namespace, which is as a project's is: one that was only tried is
-        not there."""
+        """In Berth's own namespace, which is as a project's is, policy and all: one that was only
+        tried is not there."""
+        home = self._names.home
         request = PodRequest(
-            namespace=self._home,
+            namespace=home,
             name=_NAME,
             workload=_NAME,
             attempt=1,
@@ -186,15 +186,21 @@ class Probe:
             memory_mib=64,
             resources=((GPU, 1),),
         )
-        path = f"/api/v1/namespaces/{quote(self._home, safe='')}/pods"
-        made = self._tried("POST", path, body=manifests.pod(request, names=self._names))
+        path = f"/api/v1/namespaces/{quote(home, safe='')}/pods"
+        try:
+            made = self._tried("POST", path, body=manifests.pod(request, names=self._names))
+        except ClusterError as error:
+            if error.fault is not Fault.NOT_FOUND:
+                raise
+            said = f"there is no namespace {home}: apply what `manage.py cluster_manifest` prints"
+            return ProbeStep(name, ok=False, said=said)
         if made is None:
             return _untried(name)
         gates = [gate.get("name") for gate in objects(mapping(made, "spec"), "schedulingGates")]
         if self._names.gate not in gates:
             said = f"something in the cluster takes the gate {self._names.gate} off: a webhook?"
             return ProbeStep(name, ok=False, said=said)
-        return ProbeStep(name, ok=True, said=f"could make one, gated, in {self._home}")
+        return ProbeStep(name, ok=True, said=f"could make one, gated, in {home}")
 
     def _tried(
         self, method: str, path: str, *, body: Json, content_type: str = JSON, **query: str

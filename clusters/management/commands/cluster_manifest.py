@@ -9,18 +9,25 @@ from clusters import registry
 
 class Command(BaseCommand):
     """Prints a service account with only the rights that Berth uses, a policy of admission, and,
-    as a comment, how to get a token of the account."""
+    as a comment, how to get a token of the account; or the same for a user of the cluster."""
 
     help = __doc__
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--name", default="berth", help="of the account and its role (berth)")
-        parser.add_argument(
+        who = parser.add_mutually_exclusive_group()
+        who.add_argument(
+            "--user",
+            help="whom Berth signs in as where it is no account that this makes: of a client"
+            " certificate its common name, else what `kubectl auth whoami` says",
+        )
+        who.add_argument(
             "--token-hours", type=int, default=720, help="how long the token is good for (720)"
         )
 
-    def handle(self, *_: Any, name: str, token_hours: int, **__: Any) -> None:  # Any: Django's
+    def handle(  # Any: Django's signature
+        self, *_: Any, user: str | None, token_hours: int, **__: Any
+    ) -> None:
         try:
-            self.stdout.write(registry.manifest(name=name, token_h=token_hours), ending="")
+            self.stdout.write(registry.manifest(user=user, token_h=token_hours), ending="")
         except ValueError as error:
             raise CommandError(str(error)) from error
