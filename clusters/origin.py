@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-POOLS = (
+NODE_POOLS = (
     "karpenter.sh/nodepool",
     "eks.amazonaws.com/nodegroup",
     "kubernetes.azure.com/agentpool",
@@ -20,7 +20,7 @@ POOLS = (
 ZONES = ("topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone")
 
 
-class Capacity(StrEnum):
+class CapacityType(StrEnum):
     """How a node is paid for, on which depends whether it may be taken away."""
 
     SPOT = "spot"  # at a few minutes' notice, whenever somebody pays more
@@ -30,18 +30,18 @@ class Capacity(StrEnum):
 
 
 _CAPACITY = {
-    ("karpenter.sh/capacity-type", "spot"): Capacity.SPOT,
-    ("karpenter.sh/capacity-type", "on-demand"): Capacity.ON_DEMAND,
-    ("karpenter.sh/capacity-type", "reserved"): Capacity.RESERVED,
-    ("eks.amazonaws.com/capacityType", "SPOT"): Capacity.SPOT,
-    ("eks.amazonaws.com/capacityType", "ON_DEMAND"): Capacity.ON_DEMAND,
-    ("eks.amazonaws.com/capacityType", "CAPACITY_BLOCK"): Capacity.RESERVED,
-    ("kubernetes.azure.com/scalesetpriority", "spot"): Capacity.SPOT,
-    ("cloud.google.com/gke-spot", "true"): Capacity.SPOT,
-    ("cloud.google.com/gke-preemptible", "true"): Capacity.SPOT,
-    ("cloud.google.com/gke-provisioning", "spot"): Capacity.SPOT,
-    ("cloud.google.com/gke-provisioning", "preemptible"): Capacity.SPOT,
-    ("cloud.google.com/gke-provisioning", "standard"): Capacity.ON_DEMAND,
+    ("karpenter.sh/capacity-type", "spot"): CapacityType.SPOT,
+    ("karpenter.sh/capacity-type", "on-demand"): CapacityType.ON_DEMAND,
+    ("karpenter.sh/capacity-type", "reserved"): CapacityType.RESERVED,
+    ("eks.amazonaws.com/capacityType", "SPOT"): CapacityType.SPOT,
+    ("eks.amazonaws.com/capacityType", "ON_DEMAND"): CapacityType.ON_DEMAND,
+    ("eks.amazonaws.com/capacityType", "CAPACITY_BLOCK"): CapacityType.RESERVED,
+    ("kubernetes.azure.com/scalesetpriority", "spot"): CapacityType.SPOT,
+    ("cloud.google.com/gke-spot", "true"): CapacityType.SPOT,
+    ("cloud.google.com/gke-preemptible", "true"): CapacityType.SPOT,
+    ("cloud.google.com/gke-provisioning", "spot"): CapacityType.SPOT,
+    ("cloud.google.com/gke-provisioning", "preemptible"): CapacityType.SPOT,
+    ("cloud.google.com/gke-provisioning", "standard"): CapacityType.ON_DEMAND,
 }
 _ON_DEMAND_ELSE = ("kubernetes.azure.com/agentpool", "cloud.google.com/gke-nodepool")
 """Whose nodes say that they are spot, and nothing where they are not."""
@@ -50,19 +50,19 @@ _ON_DEMAND_ELSE = ("kubernetes.azure.com/agentpool", "cloud.google.com/gke-nodep
 class Origin(NamedTuple):
     """ "" is unknown."""
 
-    pool: str
+    node_pool: str
     zone: str
-    capacity: Capacity
+    capacity: CapacityType
 
 
 def origin(labels: Mapping[str, str]) -> Origin:
     """As the labels of a node tell it."""
     known = (_CAPACITY[told] for told in labels.items() if told in _CAPACITY)
-    told = sorted(known, key=list(Capacity).index)  # spot, whatever else is said
+    told = sorted(known, key=list(CapacityType).index)  # spot, whatever else is said
     if not told and any(key in labels for key in _ON_DEMAND_ELSE):
-        told = [Capacity.ON_DEMAND]
-    capacity = told[0] if told else Capacity.UNKNOWN
-    return Origin(_first(labels, POOLS), _first(labels, ZONES), capacity)
+        told = [CapacityType.ON_DEMAND]
+    capacity = told[0] if told else CapacityType.UNKNOWN
+    return Origin(_first(labels, NODE_POOLS), _first(labels, ZONES), capacity)
 
 
 def _first(labels: Mapping[str, str], keys: tuple[str, ...]) -> str:

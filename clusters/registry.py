@@ -5,21 +5,19 @@ to clusters have.
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 import orjson
 from django.conf import settings
 
 from clusters import credential
+from clusters.adapters.kubernetes import access
+from clusters.adapters.kubernetes.addresses import Allowed
+from clusters.adapters.kubernetes.names import Names
 from clusters.credential import BadCredential, Credential
 from clusters.models import ClusterCredential
 from clusters.port import ClusterPort, UsePort
 from clusters.sealing import PrivateKey, Unopened, open_sealed
-
-if TYPE_CHECKING:
-    from clusters.adapters.kubernetes.addresses import Allowed
-    from clusters.adapters.kubernetes.names import Names
 
 _OBJECT = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 _USER = re.compile(r"[A-Za-z0-9._:@/+=#,-]{1,253}")  # it stands between quotes in an expression
@@ -97,8 +95,6 @@ def manifest(*, user: str | None = None, token_h: int = 720) -> str:
         )
     if token_h < 1:
         raise ValueError(f"A token is good for 1 hour or more, not {token_h}.")
-    from clusters.adapters.kubernetes import access  # as above
-
     return access.text(names=_names(), user=user, token_h=token_h)
 
 
@@ -113,10 +109,8 @@ def opened(row: ClusterCredential) -> bytes:
 
 
 class Ports:
-    """The port of each cluster, kept for as long as its credential is the same.
-
-    For one thread; `limits` are those of `connect`, in seconds.
-    """
+    """The port of each cluster, kept for as long as its credential is the same; for one thread.
+    The limits are those of `connect`."""
 
     def __init__(self, *, connect_timeout_s: float, read_timeout_s: float) -> None:
         self._connect_timeout_s = connect_timeout_s
@@ -124,7 +118,7 @@ class Ports:
         self._kept: dict[UUID, _Kept] = {}
 
     def of(self, name: str) -> ClusterPort:
-        """As `connect`. One query."""
+        """As `connect`. One query, two where it connects."""
         row = _row(name)
         kept = self._kept.get(row.cluster_id)
         if kept is not None and kept.version == row.version:
@@ -158,13 +152,9 @@ def _credential(row: ClusterCredential) -> Credential:
     return credential.read(orjson.loads(opened(row)))
 
 
-def _names() -> "Names":
-    from clusters.adapters.kubernetes.names import Names  # as above
-
+def _names() -> Names:
     return Names(prefix=settings.BERTH_PREFIX, installation=settings.BERTH_INSTALLATION)
 
 
-def _allowed() -> "Allowed":
-    from clusters.adapters.kubernetes.addresses import Allowed  # as above
-
+def _allowed() -> Allowed:
     return Allowed(settings.BERTH_CLUSTER_NETWORKS, own_hosts=settings.OWN_HOSTS)

@@ -23,7 +23,7 @@ app.conf.task_routes = {
     hints.CYCLE: {"queue": "schedule"},
     hints.DISPATCH: {"queue": "dispatch"},
     hints.DISPATCH_CLUSTER: {"queue": "dispatch"},
-    hints.MEASURE_CLUSTER: {"queue": "dispatch"},  # where the credentials are
+    hints.MEASURE_CLUSTER: {"queue": "dispatch"},  # where the private keys are
     "scheduler.*": {"queue": "periodic"},
 }
 # reliability 4.5: one visibility time-out, longer than the hard limit, in both places.

@@ -51,8 +51,7 @@ def store(
     ends = credential.expires_at
     if ends is not None and ends <= at:
         raise Invalid(f"The credential ended at {ends:%Y-%m-%d %H:%M} UTC.", code="expired")
-    if not settings.BERTH_SEAL_KEY:
-        raise Unavailable("Nothing can be sealed here: BERTH_SEAL_KEY is not set.")
+    key = _seal_key()
     with transaction.atomic():
         Cluster.objects.select_for_update(no_key=True).get(id=cluster.id)  # one at a time
         before = ClusterCredential.objects.filter(cluster=cluster).first()
@@ -64,7 +63,6 @@ def store(
             set_at=at,
             set_by=actor_name,
         )
-        key = PublicKey(settings.BERTH_SEAL_KEY)
         row.sealed = seal(key, credential.written(), context=row.context)
         row.save()
         entry = audit.Entry(
@@ -81,11 +79,12 @@ def store(
 def reseal() -> int:
     """Seal under BERTH_SEAL_KEY what is sealed under another key; how many were.
 
-    Nobody has to take up anything: the credentials are the same. One that is replaced meanwhile is
-    left to who replaced it. Raises Conflict where nothing could open them then, BadCredential for
-    one that can't be opened now.
+    The credentials stay the same, so nobody has to take up anything and the audit is told of
+    nothing. One that is replaced meanwhile is left to who replaced it. Raises Unavailable without
+    BERTH_SEAL_KEY, Conflict where nothing could open them then, BadCredential for one that can't
+    be opened now.
     """
-    key = PublicKey(settings.BERTH_SEAL_KEY)
+    key = _seal_key()
     if key not in {PrivateKey(raw).public for raw in settings.BERTH_OPEN_KEYS}:
         raise Conflict("BERTH_SEAL_KEY is of none of the keys in BERTH_OPEN_KEYS.")
     resealed = 0
@@ -95,6 +94,12 @@ def reseal() -> int:
             as_it_was = ClusterCredential.objects.filter(cluster=row.cluster, sealed=row.sealed)
             resealed += as_it_was.update(sealed=box)
     return resealed
+
+
+def _seal_key() -> PublicKey:
+    if not settings.BERTH_SEAL_KEY:
+        raise Unavailable("Nothing can be sealed here: BERTH_SEAL_KEY is not set.")
+    return PublicKey(settings.BERTH_SEAL_KEY)
 
 
 def _shown(row: ClusterCredential) -> dict[str, str | int | None]:

@@ -8,7 +8,7 @@ from django.db.models import F
 
 from clusters.models import Cluster, Device, ForeignSpan, Node
 
-type Span = tuple[str, int, int]
+type SpanRow = tuple[str, int, int]
 """A device's id, and [start, end) of its axis."""
 
 
@@ -16,7 +16,7 @@ def sync(
     *,
     cluster: Cluster,
     amounts: Mapping[str, tuple[int, int]],
-    spans: Collection[Span],
+    spans: Collection[SpanRow],
 ) -> bool:
     """Make the rows as that says: node name → (cpu_milli, memory_mib), and spans of devices. True
     when anything changed. Devices that are unknown by now are passed over."""
@@ -40,7 +40,7 @@ def _sync_amounts(cluster: Cluster, amounts: Mapping[str, tuple[int, int]]) -> b
     return bool(edited)
 
 
-def _sync_spans(cluster: Cluster, spans: Collection[Span]) -> bool:
+def _sync_spans(cluster: Cluster, spans: Collection[SpanRow]) -> bool:
     wanted = set(spans)
     lost = []
     for row in ForeignSpan.objects.filter(device__node__cluster=cluster):

@@ -60,7 +60,7 @@ def sync(
 
 
 def _counted(report: NodeReport, arrange: Arrange) -> NodeReport:
-    """With as many devices as its slices can be cut from, where it does not tell how many."""
+    """With the fewest devices that its slices can be cut from, where it does not tell how many."""
     if not report.mig_single:
         return report
     [device] = report.devices

@@ -19,11 +19,11 @@ from scheduler.selectors.pools import Fits, Hour
 
 @dataclass(frozen=True, slots=True)
 class NodePool:
-    """Nodes of one origin: how many, how many of them take new work, and their GPUs."""
+    """Nodes of one origin: how many, how many of them are usable, and their GPUs."""
 
     origin: Origin
     nodes: int
-    ready: int
+    usable: int
     devices: int
 
 
@@ -32,13 +32,13 @@ def node_pools(nodes: Iterable[NodeFacts]) -> list[NodePool]:
     found: dict[Origin, list[NodeFacts]] = {}
     for node in nodes:
         found.setdefault(node.origin, []).append(node)
-    if not any(origin.pool or origin.capacity for origin in found):
+    if not any(origin.node_pool or origin.capacity for origin in found):
         return []
     return [
         NodePool(
             origin,
             nodes=len(each),
-            ready=sum(not node.state for node in each),
+            usable=sum(not node.state for node in each),
             devices=sum(len(node.devices) for node in each),
         )
         for origin, each in sorted(found.items())

@@ -7,7 +7,7 @@ from django.core.validators import RegexValidator
 from rest_framework import serializers
 
 from clusters.models import VENDORS, ClusterState, DeviceMode, FlavorKind, Isolation, Placing
-from clusters.origin import Capacity
+from clusters.origin import CapacityType
 from clusters.services import clusters, flavors
 from controlplane.api.fields import Id, Integer, QueueStateIn, StrictSerializer, Text
 from controlplane.kernel.queues import QueueState
@@ -116,15 +116,15 @@ class NodeOut(serializers.Serializer[Rows]):
     cpu_milli = serializers.IntegerField()
     memory_mib = serializers.IntegerField()
     device_count = serializers.IntegerField()
-    pool = serializers.CharField(
-        source="origin.pool",
+    node_pool = serializers.CharField(
+        source="origin.node_pool",
         allow_blank=True,
         help_text="As Karpenter, EKS, AKS or GKE name it; empty where no label tells.",
     )
     zone = serializers.CharField(source="origin.zone", allow_blank=True)
     capacity_type = serializers.ChoiceField(
         source="origin.capacity",
-        choices=[each.value for each in Capacity],
+        choices=[each.value for each in CapacityType],
         help_text="spot may be taken away at short notice; empty where no label tells.",
     )
 

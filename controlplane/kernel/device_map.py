@@ -152,7 +152,7 @@ def device_map(
     """Cluster -> node -> device -> who holds which span of it.
 
     `owners` fixes the colours: give all tenants in a stable order, else the map's own owners by
-    name are taken and a newcomer may shift them. Who comes after the last tone has that, a grey.
+    name are taken and a newcomer may shift them. Who comes after the last tone is as grey as that.
     """
     devices = [d for c in clusters for n in c.nodes for d in n.devices]
     found = sorted({h.owner for d in devices for h in d.holdings})

@@ -101,7 +101,7 @@ def _scan(text: str) -> None:
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
             if documents > 1:
-                raise Refused([Refusal(line, "", "a second document; one a file is taken")])
+                raise Refused([Refusal(line, "", "a second document; only one is taken")])
         elif isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise Refused([Refusal(line, "", "anchors and aliases are not accepted")])
         elif isinstance(event, yaml.CollectionStartEvent):

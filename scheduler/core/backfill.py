@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from scheduler.core import mig
 from scheduler.core.draft import Draft
-from scheduler.core.elastic import left, staying
+from scheduler.core.elastic import remaining, staying
 from scheduler.core.fit import Room
 from scheduler.core.limits import because
 from scheduler.core.memory import Memory
@@ -130,7 +130,7 @@ class Backfill:
         others, and what they leave is `promised` to those that wait for it. `drafts` begin with
         the fleet as it is.
         """
-        holding = left(self._snapshot.holding, staying)
+        holding = remaining(self._snapshot.holding, staying)
         runs = sorted(self._runs(holding, started, leaving), key=_by_end)
         ahead = self._ahead(holding, leaving)
         awaited = list(promised)

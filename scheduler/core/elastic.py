@@ -39,10 +39,10 @@ def keeping(holding: HoldingView, placements: tuple[HeldView, ...]) -> HoldingVi
     return replace(holding, placements=placements)
 
 
-def left(
+def remaining(
     holding: Iterable[HoldingView], stays: Callable[[HoldingView], tuple[HeldView, ...]]
 ) -> list[HoldingView]:
-    """They with what `stays` of them, without those of which nothing does."""
+    """Each with the placements that `stays` gives; who is left with none is dropped."""
     each = ((held, stays(held)) for held in holding)
     return [keeping(held, placements) for held, placements in each if placements]
 

@@ -1,4 +1,4 @@
-"""Which of a node's devices pods that are not ours are taken to hold: how many they do is told,
+"""Which of a node's devices foreign pods are taken to hold: how many they do is told,
 which is not.
 
 So that is a choice: it stays as it is while it can, and avoids what our own pods hold.
@@ -8,15 +8,15 @@ from collections.abc import Collection, Iterator, Mapping
 
 from scheduler.core import mig, replicas
 from scheduler.core.snapshot import DeviceMode, DeviceView, NodeView
-from scheduler.core.units import WHOLE_DEVICE, DeviceId, Span
-
-type Spot = tuple[DeviceId, Span]
+from scheduler.core.units import WHOLE_DEVICE, DeviceId, DeviceSpan, Span
 
 UNITS = ""
 """In place of a profile: a whole device, or one replica of a shared one."""
 
 
-def spots(*, node: NodeView, held: Mapping[str, int], ours: Collection[Spot]) -> tuple[Spot, ...]:
+def held_spans(
+    *, node: NodeView, held: Mapping[str, int], ours: Collection[DeviceSpan]
+) -> tuple[DeviceSpan, ...]:
     """What they hold, ascending: so many slices of each profile, and of UNITS.
 
     Those of `node.foreign` first, then from the last device on. What there is no room for beside
@@ -25,10 +25,10 @@ def spots(*, node: NodeView, held: Mapping[str, int], ours: Collection[Spot]) ->
     taken: dict[DeviceId, int] = {}
     for device, span in ours:
         taken[device] = taken.get(device, 0) | mig.mask(span)
-    found: list[Spot] = []
+    found: list[DeviceSpan] = []
     known = set(node.foreign)
     for profile in sorted(held):
-        free = sorted(_offered(node, profile), key=lambda spot: spot not in known)
+        free = sorted(_offered(node, profile), key=lambda offered: offered not in known)
         left = held[profile]
         for device, span in free:
             bits = mig.mask(span)
@@ -39,7 +39,7 @@ def spots(*, node: NodeView, held: Mapping[str, int], ours: Collection[Spot]) ->
     return tuple(sorted(found))
 
 
-def _offered(node: NodeView, profile: str) -> Iterator[Spot]:
+def _offered(node: NodeView, profile: str) -> Iterator[DeviceSpan]:
     """From the last device on."""
     for device in sorted(node.devices, key=lambda each: -each.ordinal):
         for span in _of_device(device, profile):

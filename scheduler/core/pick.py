@@ -16,9 +16,9 @@ from scheduler.core.snapshot import (
     FlavorView,
     PodSetView,
 )
-from scheduler.core.units import ONE_MILLI, WHOLE_DEVICE, DeviceId, Span
+from scheduler.core.units import ONE_MILLI, WHOLE_DEVICE, DeviceId, DeviceSpan, Span
 
-Spans = tuple[tuple[DeviceId, Span], ...]
+Spans = tuple[DeviceSpan, ...]
 
 
 def pick(*, room: Room, pod_set: PodSetView, flavor: FlavorView, slices: Slices) -> Spans | None:

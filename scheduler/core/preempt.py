@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from scheduler.core.cohorts import FLEET
 from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
-from scheduler.core.elastic import left, staying
+from scheduler.core.elastic import remaining, staying
 from scheduler.core.eligible import Eligible
 from scheduler.core.enough import are_enough
 from scheduler.core.evict import Search, Wait
@@ -94,7 +94,7 @@ class Evictions:
     def _staying(self) -> Sequence[HoldingView]:
         """What runs, without what is on its way back."""
         holding = self._snapshot.holding
-        return left(holding, staying) if self._giving else holding
+        return remaining(holding, staying) if self._giving else holding
 
     @property
     def idle(self) -> bool:
@@ -377,7 +377,7 @@ class Evictions:
                 return ()
             return tuple(p for p in staying(held) if (held.id, p.id) not in self.candidates)
 
-        return self._draft("bare", left(self.candidates.others, protected))
+        return self._draft("bare", remaining(self.candidates.others, protected))
 
     def _draft(self, purpose: str, holding: Sequence[HoldingView]) -> Draft:
         draft = self._memory.draft(purpose, snapshot=self._snapshot, holding=holding)

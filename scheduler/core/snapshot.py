@@ -15,6 +15,7 @@ from scheduler.core.units import (
     ClusterId,
     CohortId,
     DeviceId,
+    DeviceSpan,
     FlavorId,
     NodeId,
     PlacementId,
@@ -101,9 +102,9 @@ class DeviceView:
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """One machine. cpu_milli and memory_mib are allocatable, less what foreign pods hold, which of
-    devices is `foreign`. `topology` says where it stands, a value for each of the snapshot's
-    levels, the outermost first: ("zone-a", "", "rack-3"). "" is unknown, () is nothing known."""
+    """One machine. cpu_milli and memory_mib are allocatable, less what foreign pods hold; of its
+    devices they hold `foreign`. `topology` has a value for each of the snapshot's levels, the
+    outermost first: ("zone-a", "", "rack-3"). "" is unknown, () is nothing known."""
 
     id: NodeId
     name: str
@@ -112,7 +113,7 @@ class NodeView:
     devices: tuple[DeviceView, ...] = ()
     usable: bool = True
     topology: tuple[str, ...] = ()
-    foreign: tuple[tuple[DeviceId, Span], ...] = ()
+    foreign: tuple[DeviceSpan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +310,7 @@ class HeldView:
     amount_milli: int
     cpu_milli: int
     memory_mib: int
-    spans: tuple[tuple[DeviceId, Span], ...] = ()
+    spans: tuple[DeviceSpan, ...] = ()
     rank: int = 0
     leaving: bool = False
 

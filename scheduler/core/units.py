@@ -49,4 +49,7 @@ class Span:
         return self.end - self.start
 
 
+DeviceSpan = tuple[DeviceId, Span]
+"""A part of one device. A plain alias: stored snapshots are read by the types of their fields."""
+
 WHOLE_DEVICE = Span(0, ONE_MILLI)

@@ -1,6 +1,6 @@
-"""What pods that are not ours hold on a cluster's nodes: noted as they come and go, then stored.
+"""What foreign pods hold on a cluster's nodes: noted as they come and go, then stored.
 
-Cores and memory are told to the byte; of devices it is told how many, so where they lie is chosen
+Of cores and memory it is told how much, of devices how many: so where those lie is chosen
 (`core/foreign`), and chosen again where our own pods were put meanwhile.
 """
 
@@ -13,9 +13,9 @@ from clusters.port import PodReport
 from clusters.services import foreign
 from controlplane.kernel import hints
 from scheduler.core import mig
-from scheduler.core.foreign import UNITS, Spot, spots
+from scheduler.core.foreign import UNITS, held_spans
 from scheduler.core.snapshot import DeviceMode, NodeView
-from scheduler.core.units import DeviceId, Span
+from scheduler.core.units import DeviceId, DeviceSpan, Span
 from scheduler.loop.requests import mig_resource
 from scheduler.models import PlacementSpan
 from scheduler.selectors import fleet
@@ -68,30 +68,30 @@ class ForeignPods:
             amounts[pod.node] = cpu_milli + pod.cpu_milli, memory_mib + pod.memory_mib
             if pod.resources:
                 devices.setdefault(pod.node, Counter()).update(dict(pod.resources))
-        on = _lying(self._cluster, devices)
+        on = _device_spans(self._cluster, devices)
         if foreign.sync(cluster=self._cluster, amounts=amounts, spans=on):
             hints.send(hints.CYCLE)
         if devices:
             self._look_within(AGAIN_S)
 
 
-def _lying(cluster: Cluster, held: Mapping[str, _Resources]) -> set[foreign.Span]:
+def _device_spans(cluster: Cluster, held: Mapping[str, _Resources]) -> set[foreign.SpanRow]:
     """What of devices is taken to be theirs, by node name and what they hold there."""
     if not held:
         return set()
     there = Node.objects.filter(cluster=cluster, gone_at__isnull=True, name__in=held)
     rows = {str(node.pk): node for node in there}
-    ours: dict[str, list[Spot]] = {}
+    ours: dict[str, list[DeviceSpan]] = {}
     live = PlacementSpan.objects.filter(released_at__isnull=True, device__node__in=rows.values())
     for node, device, span in live.values_list("device__node_id", "device_id", "span"):
-        spot = DeviceId(str(device)), Span(span.lower, span.upper)
-        ours.setdefault(str(node), []).append(spot)
+        part = DeviceId(str(device)), Span(span.lower, span.upper)
+        ours.setdefault(str(node), []).append(part)
     views = (view for of in fleet.clusters() if of.id == str(cluster.pk) for view in of.nodes)
     return {
         (device, span.start, span.end)
         for view in views
         if view.id in rows
-        for device, span in spots(
+        for device, span in held_spans(
             node=view,
             held=_by_profile(rows[view.id], view, held[rows[view.id].name]),
             ours=ours.get(view.id, ()),
@@ -100,7 +100,7 @@ def _lying(cluster: Cluster, held: Mapping[str, _Resources]) -> set[foreign.Span
 
 
 def _by_profile(row: Node, view: NodeView, held: _Resources) -> dict[str, int]:
-    """What they hold by profile, as `spots` takes it; other resources are no devices of it."""
+    """What they hold by profile, as `held_spans` takes it, of its devices alone."""
     units = row.share_resource if row.share_replicas > 1 else row.gpu_resource
     names = {units: UNITS}
     for device in view.devices:

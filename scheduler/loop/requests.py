@@ -88,8 +88,8 @@ def _resources(pod: Pod) -> tuple[tuple[str, int], ...]:
     if kind is FlavorKind.CPU:
         return ()
     if kind is FlavorKind.MIG:
-        single = pod.mig_single
-        return ((pod.gpu_resource if single else mig_resource(pod.profile), pod.gpu_count),)
+        name = pod.gpu_resource if pod.mig_single else mig_resource(pod.profile)
+        return ((name, pod.gpu_count),)
     if pod.share_replicas == 1:
         return ((pod.gpu_resource, pod.gpu_count),)
     replicas = -(-pod.amount_milli * pod.share_replicas // 1000)

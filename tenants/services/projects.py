@@ -62,7 +62,8 @@ def create(
 
 
 def _free_namespace(tenant: Tenant, slug: str) -> str:
-    """`berth-<tenant>-<project>`, cut to 63; where that is taken, with a number at its end.
+    """`berth-<tenant>-<project>`, cut to 63; where that is taken, or ends in `-system` as Berth's
+    own do, with a number at its end.
 
     Two tenants may meet there ("a-b" + "c" and "a" + "b-c"), so the name proves nothing: the
     projects' ids do.
@@ -73,7 +74,7 @@ def _free_namespace(tenant: Tenant, slug: str) -> str:
         Project.objects.filter(namespace__startswith=base[:50]).values_list("namespace", flat=True)
     )
     name, number = base, 2
-    while name in taken:
+    while name in taken or name.endswith("-system"):
         end = f"-{number}"
         name = base[: _NAMESPACE_MAX - len(end)].rstrip("-") + end
         number += 1

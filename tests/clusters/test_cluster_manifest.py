@@ -32,16 +32,20 @@ def test_it_says_what_each_right_is_for_and_how_to_get_a_token() -> None:
     assert "--duration 24h\n" in printed("--token-hours", "24")
 
 
-def test_two_installations_in_a_cluster_have_nothing_in_common(settings: Settings) -> None:
+@pytest.mark.parametrize(("one", "other"), [("berth", "two"), ("lab", "berth-lab")])
+def test_two_installations_in_a_cluster_have_nothing_in_common(
+    settings: Settings, one: str, other: str
+) -> None:
     def objects(manifest: str) -> set[tuple[str, str]]:
         return {(one["kind"], one["metadata"]["name"]) for one in yaml.safe_load_all(manifest)}
 
+    settings.BERTH_INSTALLATION = one
     first = printed()
-    settings.BERTH_INSTALLATION = "two"
+    settings.BERTH_INSTALLATION = other
     second = printed()
     assert len(objects(first)) == 6
     assert objects(first).isdisjoint(objects(second))
-    assert "berth.dev/installation: two" in second
+    assert f"berth.dev/installation: {other}" in second
 
 
 @pytest.mark.parametrize("installation", ["kube", "admin", "view", "berth", "berth-lab", "lab"])

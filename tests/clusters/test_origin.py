@@ -45,4 +45,4 @@ ZONE = {"topology.kubernetes.io/zone": "z1"}
     ],
 )
 def test_it_is_as_the_labels_tell(labels: dict[str, str], expected: tuple[str, str, str]) -> None:
-    assert origin(labels) == Origin(*expected)  # type: ignore[arg-type]  # a value of Capacity
+    assert origin(labels) == Origin(*expected)  # type: ignore[arg-type]  # a value of CapacityType

@@ -44,10 +44,10 @@ from tests.core.build import (
     queue_of,
     snapshot,
 )
+from tests.core.foreign import with_foreign
 from tests.core.gated import gated
 from tests.core.reordered import reordered
 from tests.core.together import wishing
-from tests.core.used_by_others import used_by_others
 
 PROJECTS = ("a", "b", "c")
 CUT = (("2g.20gb", 0, 2), ("1g.10gb", 2, 3), ("1g.10gb", 3, 4), ("3g.40gb", 4, 8))
@@ -75,7 +75,7 @@ def fleet(seed: int, running: int, pending: int) -> Snapshot:
     So nothing is double-booked, while usage may be over quota and on what is not usable now.
     """
     pick = Random(seed)
-    now = used_by_others(Random(seed + 154), _clusters(pick))
+    now = with_foreign(Random(seed + 154), _clusters(pick))
     kinds = [kind for c in now for n in c.nodes for kind in _KINDS[_offers(n)]]
     well = tuple(
         replace(c, usable=True, nodes=tuple(replace(n, usable=True) for n in c.nodes)) for c in now

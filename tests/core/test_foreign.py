@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from scheduler.core import mig
 from scheduler.core.fit import Misfit, Room
-from scheduler.core.foreign import UNITS, Spot, spots
+from scheduler.core.foreign import UNITS, held_spans
 from scheduler.core.reasons import FaultKind, ReasonCode
 from scheduler.core.snapshot import Isolation, NodeView
-from scheduler.core.units import WHOLE_DEVICE, DeviceId, FlavorId, Span
+from scheduler.core.units import WHOLE_DEVICE, DeviceId, DeviceSpan, FlavorId, Span
 from tests.core.build import (
     BY_NAME,
     T4,
@@ -35,48 +35,48 @@ NODES = {
 }
 
 
-def spot(device: str, start: int = 0, end: int = 1000) -> Spot:
+def part(device: str, start: int = 0, end: int = 1000) -> DeviceSpan:
     return DeviceId(device), Span(start, end)
 
 
 H100 = BY_NAME[FlavorId("h100")]
-THIRDS = [spot("n/1", start, start + 333) for start in (0, 333, 666)]
+THIRDS = [part("n/1", start, start + 333) for start in (0, 333, 666)]
 
 
-def of_others(of: NodeView, *held: Spot) -> NodeView:
+def of_others(of: NodeView, *held: DeviceSpan) -> NodeView:
     return replace(of, foreign=held)
 
 
 @pytest.mark.parametrize(
     ("kind", "held", "expected"),
     [
-        ("whole", {UNITS: 2}, [spot("n/1"), spot("n/2")]),
-        ("cut", {"1g.10gb": 3}, [spot("n/0", 0, 1), spot("n/1", 0, 1), spot("n/1", 1, 2)]),
-        ("cut", {"3g.40gb": 1, UNITS: 1}, [spot("n/1", 4, 8)]),
-        ("cut on demand", {"3g.40gb": 1, "1g.10gb": 1}, [spot("n/1", 0, 1), spot("n/1", 4, 8)]),
-        ("shared", {UNITS: 4}, [spot("n/0", 0, 333), *THIRDS]),
+        ("whole", {UNITS: 2}, [part("n/1"), part("n/2")]),
+        ("cut", {"1g.10gb": 3}, [part("n/0", 0, 1), part("n/1", 0, 1), part("n/1", 1, 2)]),
+        ("cut", {"3g.40gb": 1, UNITS: 1}, [part("n/1", 4, 8)]),
+        ("cut on demand", {"3g.40gb": 1, "1g.10gb": 1}, [part("n/1", 0, 1), part("n/1", 4, 8)]),
+        ("shared", {UNITS: 4}, [part("n/0", 0, 333), *THIRDS]),
     ],
 )  # fmt: skip
 def test_they_lie_from_the_last_device_on(
-    kind: str, held: dict[str, int], expected: list[Spot]
+    kind: str, held: dict[str, int], expected: list[DeviceSpan]
 ) -> None:
-    assert list(spots(node=NODES[kind], held=held, ours=())) == expected
+    assert list(held_spans(node=NODES[kind], held=held, ours=())) == expected
 
 
 def test_they_stay_where_they_are_though_others_come_free() -> None:
-    before = of_others(NODES["whole"], spot("n/0"))
-    assert spots(node=before, held={UNITS: 1}, ours=()) == (spot("n/0"),)
-    assert spots(node=before, held={UNITS: 2}, ours=()) == (spot("n/0"), spot("n/2"))
+    before = of_others(NODES["whole"], part("n/0"))
+    assert held_spans(node=before, held={UNITS: 1}, ours=()) == (part("n/0"),)
+    assert held_spans(node=before, held={UNITS: 2}, ours=()) == (part("n/0"), part("n/2"))
 
 
 def test_they_make_way_for_our_own_pods() -> None:
-    before = of_others(NODES["whole"], spot("n/2"))
-    assert spots(node=before, held={UNITS: 1}, ours=[spot("n/2")]) == (spot("n/1"),)
+    before = of_others(NODES["whole"], part("n/2"))
+    assert held_spans(node=before, held={UNITS: 1}, ours=[part("n/2")]) == (part("n/1"),)
 
 
 def test_more_than_there_is_room_for_is_left_out() -> None:
-    found = spots(node=NODES["whole"], held={UNITS: 9}, ours=[spot("n/0")])
-    assert found == (spot("n/1"), spot("n/2"))
+    found = held_spans(node=NODES["whole"], held={UNITS: 9}, ours=[part("n/0")])
+    assert found == (part("n/1"), part("n/2"))
 
 
 @given(
@@ -89,19 +89,19 @@ def test_they_never_overlap_and_are_found_again(
     kind: str, held: dict[str, int], before: dict[str, int], ours: dict[str, int]
 ) -> None:
     of = NODES[kind]
-    own = spots(node=of, held=ours, ours=())
-    was = replace(of, foreign=spots(node=of, held=before, ours=()))
-    found = spots(node=was, held=held, ours=own)
+    own = held_spans(node=of, held=ours, ours=())
+    was = replace(of, foreign=held_spans(node=of, held=before, ours=()))
+    found = held_spans(node=was, held=held, ours=own)
     bits = Counter[tuple[DeviceId, int]]()
     for device, span in (*own, *found):
         bits.update((device, at) for at in range(span.start, span.end))
     assert max(bits.values(), default=0) <= 1
-    assert spots(node=replace(of, foreign=found), held=held, ours=own) == found
+    assert held_spans(node=replace(of, foreign=found), held=held, ours=own) == found
     assert len(found) <= sum(held.values())
 
 
 def test_a_pod_fits_beside_them_and_not_where_they_are() -> None:
-    room = Room(node=of_others(NODES["whole"], spot("n/2")))
+    room = Room(node=of_others(NODES["whole"], part("n/2")))
     [mine] = runs("w", "a", "n/2").placements
     assert room.misfit(place=mine, flavor=H100) is Misfit.SPAN_TAKEN
     [beside] = runs("w", "a", "n/1").placements
@@ -113,7 +113,7 @@ def test_a_pod_fits_beside_them_and_not_where_they_are() -> None:
 
 def test_work_waits_for_them_and_is_not_told_that_it_never_starts() -> None:
     three = job("w", "a", pods(gpus=3))
-    with_others = cluster("c1", [of_others(NODES["whole"], spot("n/2"))])
+    with_others = cluster("c1", [of_others(NODES["whole"], part("n/2"))])
     made = decide(snapshot(clusters=[with_others], queues=[queue("a", h100=4)], pending=[three]))
     assert not made.plan.admits
     assert made.reason("w") is ReasonCode.NO_FREE_CAPACITY
@@ -122,8 +122,10 @@ def test_work_waits_for_them_and_is_not_told_that_it_never_starts() -> None:
     assert [admit.workload for admit in made.plan.admits] == ["w"]
 
 
-@pytest.mark.parametrize("theirs", [(), (spot("n/2"),)])
-def test_nobody_is_evicted_for_who_would_lack_what_they_hold_still(theirs: tuple[Spot]) -> None:
+@pytest.mark.parametrize("theirs", [(), (part("n/2"),)])
+def test_nobody_is_evicted_for_who_would_lack_what_they_hold_still(
+    theirs: tuple[DeviceSpan],
+) -> None:
     made = decide(
         snapshot(
             clusters=[cluster("c1", [of_others(NODES["whole"], *theirs)])],
@@ -136,7 +138,7 @@ def test_nobody_is_evicted_for_who_would_lack_what_they_hold_still(theirs: tuple
 
 
 def test_a_device_that_both_hold_is_told_and_takes_nothing_new() -> None:
-    of = cluster("c1", [of_others(NODES["whole"], spot("n/2"))])
+    of = cluster("c1", [of_others(NODES["whole"], part("n/2"))])
     made = decide(
         snapshot(clusters=[of], queues=[queue("a", h100=4)], holding=[runs("r", "a", "n/2")])
     )

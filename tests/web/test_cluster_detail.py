@@ -89,7 +89,7 @@ def test_node_pools_are_told_by_the_names_of_who_runs_the_cluster(
     for name, ready in (("n3", True), ("n4", False)):
         factories.node(shop.north, name, gpus=2, ready=ready, labels=spot)
     rows = browse(cast.ben).get(URL).context["node_pools"]
-    told = [(r.origin.pool, r.origin.capacity, r.nodes, r.ready, r.devices) for r in rows]
+    told = [(r.origin.node_pool, r.origin.capacity, r.nodes, r.usable, r.devices) for r in rows]
     assert told[1:] == [("flex", "spot", 2, 1, 4)]
     assert told[0][:2] == ("", "")
 

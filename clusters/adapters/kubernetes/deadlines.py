@@ -116,7 +116,7 @@ class GuardedConnection(HTTPConnection):
             line.close()
 
     def _new_conn(self) -> socket.socket:
-        """As the library's own, of which nobody could check what its look-up found."""
+        """The library's own looks the name up itself, where nothing can check the answer."""
         try:
             connected = self._allowed.connect(
                 self._dns_host,

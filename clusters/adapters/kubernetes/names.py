@@ -45,11 +45,11 @@ class Names:
 
     @property
     def own(self) -> str:
-        """Of what is Berth's own in a cluster: role, policy, account. Nothing else begins so."""
-        name = self.installation
-        return name if name.startswith("berth") else f"berth-{name}"
+        """Of what is Berth's own in a cluster: role, policy, account. Of each installation it is
+        another."""
+        return "berth" if self.installation == "berth" else f"berth-{self.installation}"
 
     @property
     def home(self) -> str:
-        """Berth's own namespace, which is as a project's."""
+        """Berth's own namespace, made as a project's is; no project is given one that ends so."""
         return f"{self.own}-system"

@@ -97,7 +97,7 @@ class _Gpus:
         resource = self.share_resource if self.replicas > 1 else GPU
         self.single = "-MIG-" in labels.get(f"{GPU}.product", "")
         if self.single:
-            self.mig_counts = self._single(allocatable)
+            self.mig_counts = self._single_counts(allocatable)
             self._whole, self._cut = 0, int(bool(self.mig_counts))
         else:
             self.mig_counts = {} if self._dynamic else _mig_counts(allocatable)
@@ -131,7 +131,7 @@ class _Gpus:
         replicas = count(self._labels.get(f"{GPU}.replicas"), most=MOST_REPLICAS)
         return (isolation, replicas) if isolation and replicas > 1 else ("", 1)
 
-    def _single(self, allocatable: Json) -> dict[str, int]:
+    def _single_counts(self, allocatable: Json) -> dict[str, int]:
         """MIG strategy "single" shows slices, all of one profile, under the name of whole devices
         (NVIDIA, "MIG Support in Kubernetes"). {} where they are shared, or not of one profile."""
         profile = _profile(self._labels[f"{GPU}.product"].split("-MIG-", 1)[1])

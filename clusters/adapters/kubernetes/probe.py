@@ -27,7 +27,7 @@ from clusters.port import (
 )
 
 FLOOR = (1, 30)
-"""The first version whose policies of admission and scheduling gates are no longer tried out."""
+"""The first version whose policies of admission and scheduling gates are stable."""
 _VERSION = re.compile(r"v(\d{1,3})\.(\d{1,3})\b")
 _IDENTITY = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _ACCESS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -169,8 +169,8 @@ class Probe:
         return _untried(name) if made is None else ProbeStep(name, ok=True, said="could make one")
 
     def _pod(self, name: str) -> ProbeStep:
-        """In Berth's own namespace, which is as a project's is, policy and all: one that was only
-        tried is not there."""
+        """In Berth's own namespace, which is as a project's is, policy and all: one that was
+        made by a dry run is not there."""
         home = self._names.home
         request = PodRequest(
             namespace=home,

@@ -6,7 +6,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from clusters.credential import BadCredential
 from clusters.services import credentials
-from controlplane.kernel.errors import Conflict
+from controlplane.kernel.errors import Conflict, Unavailable
 
 
 class Command(BaseCommand):
@@ -18,6 +18,6 @@ class Command(BaseCommand):
     def handle(self, *_: Any, **__: Any) -> None:  # Any: Django's signature
         try:
             resealed = credentials.reseal()
-        except (BadCredential, Conflict) as error:
+        except (BadCredential, Conflict, Unavailable) as error:
             raise CommandError(str(error)) from None
         self.stdout.write(f"{resealed} sealed anew; all are under the key in use.")

@@ -13,7 +13,6 @@ class Command(BaseCommand):
         "Print a fresh pair: BERTH_SEAL_KEY for every process, BERTH_OPEN_KEYS for the dispatch"
         " workers and the watcher alone. Nothing is stored."
     )
-    requires_system_checks = ()  # an installation that has no key yet needs it
 
     def handle(self, *_: Any, **__: Any) -> None:  # Any: Django's signature
         key = PrivateKey.fresh()

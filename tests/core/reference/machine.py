@@ -265,7 +265,7 @@ class Changing(Fleet):
         self.world.is_as_planned = False
 
     @rule(data=st.data(), holds=st.booleans())
-    def others_take_a_device_or_leave(self, data: st.DataObject, holds: bool) -> None:
+    def foreign_pods_take_a_device_or_leave(self, data: st.DataObject, holds: bool) -> None:
         """Pods that are not ours take all of one that nobody holds."""
         name = one(data, self.world.nodes)
         cluster, was = self.world.nodes[name]

@@ -1,4 +1,4 @@
-"""Fleets in some of whose devices pods that are not ours have a part."""
+"""Fleets in which foreign pods hold a part of some devices."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -8,7 +8,7 @@ from scheduler.core.snapshot import ClusterView, DeviceMode, DeviceView, NodeVie
 from scheduler.core.units import ONE_MILLI, WHOLE_DEVICE, Span
 
 
-def used_by_others(pick: Random, of: Sequence[ClusterView]) -> tuple[ClusterView, ...]:
+def with_foreign(pick: Random, of: Sequence[ClusterView]) -> tuple[ClusterView, ...]:
     """The last device of one node in five."""
 
     def node(each: NodeView) -> NodeView:
