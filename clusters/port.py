@@ -13,6 +13,8 @@ from typing import Protocol
 
 NVIDIA_GPU = "nvidia.com/gpu"
 """The resource of whole devices, unless a node says otherwise."""
+MOST_DEVICES = 128
+"""Of one node; one that says it has more makes no sense."""
 UNKNOWN = "unknown"
 """How the model ends of a device of which its node does not tell it."""
 

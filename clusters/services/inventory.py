@@ -13,7 +13,7 @@ from django.db.backends.postgresql.psycopg_any import NumericRange
 from django.db.models import F
 
 from clusters.models import Cluster, Device, DeviceMode, DeviceSlice, Node
-from clusters.port import NodeReport
+from clusters.port import MOST_DEVICES, NodeReport
 
 logger = logging.getLogger(__name__)
 
@@ -61,16 +61,22 @@ def sync(
 
 def _counted(report: NodeReport, arrange: Arrange) -> NodeReport:
     """With the fewest devices that its slices can be cut from, where it does not tell how many."""
-    if not report.mig_single:
+    if not (report.mig_single and report.mig_counts):
         return report
     [device] = report.devices
-    for devices in range(1, sum(report.mig_counts.values()) + 1):
+    [(profile, slices)] = report.mig_counts.items()
+    for of_one in range(min(slices, MOST_OF_ONE), 0, -1):
         with suppress(ValueError):
-            arrange(device.model, report.mig_counts, devices)
-            ordinals = range(devices)
-            return replace(report, devices=tuple(replace(device, ordinal=n) for n in ordinals))
-    return report  # of a model, or a profile, that nobody knows
+            arrange(device.model, {profile: of_one}, 1)
+            devices = range(-(-slices // of_one))
+            if len(devices) <= MOST_DEVICES:
+                return replace(report, devices=tuple(replace(device, ordinal=n) for n in devices))
+            break
+    return replace(report, mig_counts={})  # more than make sense, or of what nobody knows
 
+
+MOST_OF_ONE = 8
+"""Slices of one device."""
 
 _NODE_FIELDS = (
     "hostname",

@@ -27,16 +27,22 @@ def held_spans(
         taken[device] = taken.get(device, 0) | mig.mask(span)
     found: list[DeviceSpan] = []
     known = set(node.foreign)
-    for profile in sorted(held):
-        free = sorted(_offered(node, profile), key=lambda offered: offered not in known)
+    offers = {profile: list(_offered(node, profile)) for profile in held}
+    for profile in sorted(held, key=lambda each: (_hardest_first(offers[each]), each)):
         left = held[profile]
-        for device, span in free:
+        for device, span in sorted(offers[profile], key=lambda offered: offered not in known):
             bits = mig.mask(span)
             if left and not taken.get(device, 0) & bits:
                 taken[device] = taken.get(device, 0) | bits
                 found.append((device, span))
                 left -= 1
     return tuple(sorted(found))
+
+
+def _hardest_first(offered: Collection[DeviceSpan]) -> tuple[int, int]:
+    """Ascending, what is large and may lie in few places first: so slices find room beside each
+    other, as when a device is cut."""
+    return -max((span.width for _, span in offered), default=0), len(offered)
 
 
 def _offered(node: NodeView, profile: str) -> Iterator[DeviceSpan]:
@@ -50,7 +56,8 @@ def _of_device(device: DeviceView, profile: str) -> Iterator[Span]:
     if device.mode is DeviceMode.MIG_STATIC:
         yield from (piece.span for piece in device.slices if piece.profile == profile)
     elif device.mode is DeviceMode.MIG_DYNAMIC:
-        yield from mig.legal_spans(model=device.model, profile=profile)
+        # From the last start on: what has its place at 0 alone finds that free.
+        yield from reversed(mig.legal_spans(model=device.model, profile=profile))
     elif profile == UNITS and device.shares is None:
         yield WHOLE_DEVICE
     elif profile == UNITS:

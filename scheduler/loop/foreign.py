@@ -35,11 +35,14 @@ class ForeignPods:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._pods: dict[str, PodReport] = {}
+        self._listed = False
         self._due: float | None = None
 
     def clear(self) -> None:
-        """Nothing is known of any; the next that is stored is what there is."""
+        """A list of all pods has come: those that it names are noted next. Before the first one
+        nothing is stored, for nothing is known."""
         self._pods.clear()
+        self._listed = True
         self._look_within(STORE_S)
 
     def note(self, pod: PodReport, *, gone: bool) -> None:
@@ -48,6 +51,11 @@ class ForeignPods:
         else:
             self._pods[pod.uid] = pod
         self._look_within(STORE_S)
+
+    def forget(self, uid: str) -> None:
+        """The pod has ended, if it is one of these."""
+        if self._pods.pop(uid, None) is not None:
+            self._look_within(STORE_S)
 
     def nodes_changed(self) -> None:
         """There may be other devices than before for them to hold."""
@@ -58,7 +66,7 @@ class ForeignPods:
         self._due = due if self._due is None else min(due, self._due)
 
     def store_when_due(self) -> None:
-        if self._due is None or time.monotonic() < self._due:
+        if not self._listed or self._due is None or time.monotonic() < self._due:
             return
         self._due = None
         amounts: dict[str, tuple[int, int]] = {}

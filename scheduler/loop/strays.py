@@ -22,6 +22,11 @@ MOST, MOST_TRIED = 10, 100
 """Pods that one call deletes, and that it names; those that it tries to, as some are refused."""
 
 
+def is_old(report: PodReport, *, at: datetime) -> bool:
+    """Older than a pod whose attempt may not be stored yet."""
+    return report.created_at is not None and at - report.created_at >= AGE
+
+
 def delete(*, port: ClusterPort, reports: Sequence[PodReport], at: datetime) -> int:
     """Delete gated strays of a complete list, MOST at most; how many were asked to go.
 
@@ -35,8 +40,7 @@ def delete(*, port: ClusterPort, reports: Sequence[PodReport], at: datetime) -> 
         if is_ours(report)
         and not report.phase.ended
         and not report.deleting
-        and report.created_at is not None
-        and at - report.created_at >= AGE
+        and is_old(report, at=at)
     ]
     gated = [report for report in old if report.phase is PodPhase.GATED]
     _tell([report for report in old if report.phase is not PodPhase.GATED])

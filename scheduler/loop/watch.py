@@ -16,7 +16,7 @@ from clusters.services import clusters, inventory
 from controlplane.kernel import hints
 from scheduler.core import mig
 from scheduler.core.failures import FailureClass, classify
-from scheduler.loop import observe
+from scheduler.loop import observe, strays
 from scheduler.loop.foreign import ForeignPods
 from scheduler.loop.readers import Item, PodList, Readers, Signal
 from scheduler.loop.retry import give_up
@@ -113,6 +113,11 @@ class Watch:
         self._foreign.clear()
         self._stuck.clear()
         self._note(item.listing.items, gone=frozenset())
+        # With our labels and of no placement: whoever made it, it holds what it holds.
+        for report in item.listing.items:
+            known = not report.workload or report.phase.ended or report.uid in item.expected
+            if not known and strays.is_old(report, at=self._at()):
+                self._foreign.note(report, gone=False)
         observe.listed(
             cluster_id=self._cluster.id,
             reports=item.listing.items,
@@ -138,7 +143,10 @@ class Watch:
             ended = report.uid in gone or report.phase.ended
             if not report.workload:
                 self._foreign.note(report, gone=ended)
-            elif _is_stuck(report) and not ended:
+                continue
+            if ended:
+                self._foreign.forget(report.uid)
+            if _is_stuck(report) and not ended:
                 self._stuck.setdefault(report.uid, (report, time.monotonic()))
             else:
                 self._stuck.pop(report.uid, None)

@@ -110,7 +110,8 @@ class DeviceFacts:
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
     """`isolation` is what keeps those apart who share one of its devices. `untold`: no label says
-    what they are, or how much memory they have. `origin` is as its labels tell it."""
+    what they are, how much memory they have, or which slices they are cut into. `origin` is as
+    its labels tell it."""
 
     name: str
     state: str
@@ -196,6 +197,7 @@ def nodes(*, actor: Actor, cluster_id: UUID, node: str | None = None) -> tuple[N
     held = _held(actor=actor, there=there)
     by_node: dict[UUID, list[DeviceFacts]] = {}
     untold: dict[UUID, str] = {}
+    single = {node.id for node in found if node.mig_single}
     columns = ("id", "node_id", "ordinal", "model", "mode", "usable", "uuid", "memory_mib")
     rows = Device.objects.filter(gone_at__isnull=True, node__in=there).order_by("ordinal")
     for id, on, ordinal, model, mode, usable, uuid, memory_mib in rows.values_list(*columns):
@@ -203,6 +205,8 @@ def nodes(*, actor: Actor, cluster_id: UUID, node: str | None = None) -> tuple[N
             untold[on] = "model"
         elif not memory_mib and mode == DeviceMode.WHOLE:  # a slice's is in its profile's name
             untold[on] = "memory"
+        elif on in single and id not in slices:
+            untold[on] = "slices"
         device = DeviceFacts(
             id=id,
             ordinal=ordinal,

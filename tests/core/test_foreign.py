@@ -1,7 +1,9 @@
 """Devices that pods of others hold: nothing of ours is put there, and they are no defect."""
 
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -53,7 +55,11 @@ def of_others(of: NodeView, *held: DeviceSpan) -> NodeView:
         ("whole", {UNITS: 2}, [part("n/1"), part("n/2")]),
         ("cut", {"1g.10gb": 3}, [part("n/0", 0, 1), part("n/1", 0, 1), part("n/1", 1, 2)]),
         ("cut", {"3g.40gb": 1, UNITS: 1}, [part("n/1", 4, 8)]),
-        ("cut on demand", {"3g.40gb": 1, "1g.10gb": 1}, [part("n/1", 0, 1), part("n/1", 4, 8)]),
+        ("cut on demand", {"1g.10gb": 3, "4g.40gb": 2}, [
+            part("n/0", 0, 4), *(part("n/1", a, b) for a, b in ((0, 4), (4, 5), (5, 6), (6, 7))),
+        ]),
+        ("cut on demand", {"3g.40gb": 1, "4g.40gb": 1}, [part("n/1", 0, 4), part("n/1", 4, 8)]),
+        ("cut on demand", {"3g.40gb": 1, "1g.10gb": 1}, [part("n/1", 3, 4), part("n/1", 4, 8)]),
         ("shared", {UNITS: 4}, [part("n/0", 0, 333), *THIRDS]),
     ],
 )  # fmt: skip
@@ -98,6 +104,19 @@ def test_they_never_overlap_and_are_found_again(
     assert max(bits.values(), default=0) <= 1
     assert held_spans(node=replace(of, foreign=found), held=held, ours=own) == found
     assert len(found) <= sum(held.values())
+
+
+def test_nearly_all_that_two_empty_devices_can_be_cut_into_has_a_place() -> None:
+    of = NODES["cut on demand"]
+    most = {"1g.10gb": 7, "1g.20gb": 3, "2g.20gb": 3, "3g.40gb": 2, "4g.40gb": 2, "7g.80gb": 1}
+    tried = missed = 0
+    for counts in product(*(range(each + 1) for each in most.values())):
+        held = dict(zip(most, counts, strict=True))
+        with suppress(mig.ImpossibleLayout):
+            mig.arrange(model=of.devices[0].model, counts=held, devices=2)
+            tried += 1
+            missed += len(held_spans(node=of, held=held, ours=())) < sum(counts)
+    assert (tried, missed) == (556, 4)
 
 
 def test_a_pod_fits_beside_them_and_not_where_they_are() -> None:

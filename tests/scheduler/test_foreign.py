@@ -1,5 +1,6 @@
 """Pods that are not Berth's on nodes of the fleet: what they hold is not given away."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from django.db.models import F
 from clusters.models import Cluster, ForeignSpan, Node
 from clusters.port import PodPhase, PodReport
 from scheduler.core.lifecycle import State
-from scheduler.loop import foreign
+from scheduler.loop import foreign, strays
 from scheduler.loop.foreign import ForeignPods
 from scheduler.models import Placement, PlacementSpan
 from tests import factories
@@ -46,6 +47,13 @@ def on(node: Node, resources: dict[str, int], uid: str = "u1") -> PodReport:
     )  # fmt: skip
 
 
+def listed(cluster: Cluster) -> ForeignPods:
+    """Of a cluster whose pods have been listed: there were none."""
+    pods = ForeignPods(cluster)
+    pods.clear()
+    return pods
+
+
 def stored(node: Node) -> list[tuple[int, int, int]]:
     """Ordinal, start and end of what they are taken to hold there."""
     rows = ForeignSpan.objects.filter(device__node=node).order_by("device__ordinal", "span")
@@ -79,7 +87,7 @@ def test_cores_memory_and_gpus_are_counted_and_given_back(world: World) -> None:
 
 def test_they_make_way_where_our_own_pod_was_put_meanwhile(world: World) -> None:
     node = Node.objects.get(name="h100-0")
-    pods = ForeignPods(world.cluster)
+    pods = listed(world.cluster)
     pods.note(on(node, {NVIDIA: 1}), gone=False)
     pods.store_when_due()
     assert stored(node) == [(7, 0, 1000)]
@@ -100,7 +108,7 @@ def test_slices_and_shares_are_counted_by_their_own_names(world: World) -> None:
         world.cluster, "shared", gpus=1, model="NVIDIA-A10", share_isolation="none",
         share_replicas=4, share_resource="nvidia.com/gpu.shared",
     )  # fmt: skip
-    pods = ForeignPods(world.cluster)
+    pods = listed(world.cluster)
     pods.note(on(cut, {"nvidia.com/mig-1g.10gb.me": 1, "example.com/nic": 2}), gone=False)
     pods.note(on(shared, {"nvidia.com/gpu.shared": 2}, "u2"), gone=False)
     pods.store_when_due()
@@ -113,7 +121,7 @@ def test_slices_and_shares_are_counted_by_their_own_names(world: World) -> None:
 
 def test_a_new_list_forgets_whom_it_does_not_name(world: World) -> None:
     node = Node.objects.get(name="h100-0")
-    pods = ForeignPods(world.cluster)
+    pods = listed(world.cluster)
     pods.note(on(node, {NVIDIA: 1}), gone=False)
     pods.store_when_due()
     rev = Cluster.objects.get().inventory_rev
@@ -123,3 +131,34 @@ def test_a_new_list_forgets_whom_it_does_not_name(world: World) -> None:
     pods.store_when_due()
     assert stored(node) == []
     assert Cluster.objects.get().inventory_rev > rev
+
+
+def test_nothing_is_taken_from_them_before_the_pods_are_listed(world: World) -> None:
+    node = Node.objects.get(name="h100-0")
+    before = listed(world.cluster)
+    before.note(on(node, {NVIDIA: 1}), gone=False)
+    before.store_when_due()
+    anew = ForeignPods(world.cluster)  # as when a watch broke
+    anew.nodes_changed()
+    anew.store_when_due()
+    assert stored(node) == [(7, 0, 1000)]
+
+
+def test_who_bears_our_labels_and_has_no_placement_holds_what_it_holds(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(strays, "AGE", timedelta(0))
+    node = Node.objects.get(name="h100-0")
+    [ours] = start(world, command=LONG)
+    forged = manifest("forged", node.name, **{NVIDIA: "2"})
+    names = ("installation", "workload", "attempt", "rank")
+    forged["metadata"]["labels"] = dict(
+        zip((f"berth.dev/{name}" for name in names), ("berth", "x", "1", "0"), strict=True)
+    )
+    world.simulator.call("POST", PODS, forged)
+    with watching(world) as raised:
+        eventually("it is counted", lambda: len(stored(node)) == 2)
+        all_in(State.RUNNING, ours)
+        world.simulator.call("DELETE", f"{PODS}/forged")
+        eventually("it is given back", lambda: not ForeignSpan.objects.exists())
+    assert raised == []

@@ -6,10 +6,11 @@ from clusters.models import DeviceSlice, Node
 from clusters.port import DeviceReport, NodeReport
 from clusters.services import inventory
 from scheduler.loop import foreign
-from scheduler.loop.foreign import ForeignPods
 from scheduler.loop.watch import arrange
+from scheduler.selectors import hardware
+from tenants.access import Actor
 from tests import factories
-from tests.scheduler.test_foreign import on, stored
+from tests.scheduler.test_foreign import listed, on, stored
 
 pytestmark = pytest.mark.django_db
 
@@ -46,15 +47,28 @@ def test_it_has_the_fewest_devices_that_its_slices_are_cut_from(
     assert DeviceSlice.objects.filter(profile=profile).count() == slices
 
 
-def test_of_an_unknown_model_its_slices_are_not_guessed() -> None:
-    assert sync("B900", "1g.99gb", 7).devices.count() == 1
+@pytest.mark.parametrize(
+    ("model", "profile", "slices"),
+    [
+        ("B900", "1g.99gb", 7),
+        ("A100-SXM4-80GB", "7g.80gb", 2048),
+        ("A100-SXM4-80GB", "2g.20gb", 0),
+    ],
+)
+def test_what_makes_no_sense_is_not_guessed_and_told(
+    model: str, profile: str, slices: int
+) -> None:
+    node = sync(model, profile, slices)
+    assert node.devices.count() == 1
     assert not DeviceSlice.objects.exists()
+    [shown] = hardware.nodes(actor=Actor(factories.user("oz")), cluster_id=node.cluster_id)
+    assert shown.untold == "slices"
 
 
 def test_what_foreign_pods_hold_of_it_are_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foreign, "STORE_S", 0)
     node = sync("A100-SXM4-40GB", "1g.5gb", 7)
-    pods = ForeignPods(node.cluster)
+    pods = listed(node.cluster)
     pods.note(on(node, {"nvidia.com/gpu": 2}), gone=False)
     pods.store_when_due()
     assert len(stored(node)) == 2

@@ -24,9 +24,8 @@ from clusters.adapters.kubernetes.checks import (
 from clusters.adapters.kubernetes.makers import Advertised, advertised
 from clusters.adapters.kubernetes.names import GPU, GPU_SHARED, HOSTNAME, MIG, Names
 from clusters.adapters.kubernetes.quantities import BadQuantity, mebibytes, milli, pieces
-from clusters.port import DeviceReport, NodeReport
+from clusters.port import MOST_DEVICES, DeviceReport, NodeReport
 
-MOST_DEVICES = 128
 MOST_SLICES = 16 * MOST_DEVICES
 MOST_REPLICAS = 1000
 _ISOLATION = {"time-slicing": "none", "mps": "memory"}
@@ -98,7 +97,7 @@ class _Gpus:
         self.single = "-MIG-" in labels.get(f"{GPU}.product", "")
         if self.single:
             self.mig_counts = self._single_counts(allocatable)
-            self._whole, self._cut = 0, int(bool(self.mig_counts))
+            self._whole, self._cut = 0, 1
         else:
             self.mig_counts = {} if self._dynamic else _mig_counts(allocatable)
             self._whole = _devices(allocatable, resource, self.replicas)
@@ -111,7 +110,7 @@ class _Gpus:
             "share_isolation": self.isolation,
             "share_resource": self.share_resource,
             "mig_counts": self.mig_counts,
-            "mig_single": bool(self.single and self.mig_counts),
+            "mig_single": self.single,
         }
 
     def devices(self) -> tuple[DeviceReport, ...]:
