@@ -70,6 +70,11 @@ def test_each_status_is_its_own_fault(code: str, fault: Fault) -> None:
     assert "because so" in str(refused)
 
 
+@pytest.mark.parametrize("body", [b"root:x:0:0", b'{"message": "root:x:0:0"}', b'"root:x:0:0"'])
+def test_what_is_no_status_of_kubernetes_is_not_quoted(body: bytes) -> None:
+    assert "root" not in str(error(answer("500 Internal Server Error", body)))
+
+
 def test_a_wrong_uid_in_a_patch_is_a_conflict() -> None:
     causes = [{"field": "metadata.uid", "message": "field is immutable"}]
     body = status(message="it is another", details={"causes": causes})

@@ -47,11 +47,12 @@ def status_failure(
 
 
 def _status(data: bytes) -> dict[str, object]:
+    """{} for anything else: what stands at the address may be no cluster, and is not quoted."""
     try:
         status = orjson.loads(data)
     except ValueError:
-        return {"message": data[:LONGEST].decode("utf-8", "replace")}
-    return status if isinstance(status, dict) else {}
+        return {}
+    return status if isinstance(status, dict) and status.get("kind") == "Status" else {}
 
 
 def _details(status: dict[str, object]) -> dict[str, object]:
