@@ -1,14 +1,50 @@
 """The policy of the printed manifest: in our namespaces, pods with our labels are Berth's."""
 
+from typing import NamedTuple
+
 import pytest
 
 from clusters.adapters.kubernetes import manifests
 from clusters.port import PodRequest
-from tests.kube.api import MERGE_PATCH, Answer, Json
+from tests.kube.api import MERGE_PATCH, Answer, Api, Json
 from tests.kube.control_plane import NAMES, ControlPlane
+from tests.kube.fixtures import AddNode
+from tests.kube.pods import Pods
 from tests.kube.waiting import eventually
 
 pytestmark = pytest.mark.xdist_group("kube")
+
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+
+
+class Change(NamedTuple):
+    """A patch of a pod's spec, and whether ClusterRole edit has the right to it."""
+
+    spec: Json
+    subresource: str = ""
+    by_an_editor: bool = True
+
+
+def of_container(**fields: object) -> Json:
+    return {"containers": [{"name": "main", **fields}]}
+
+
+DEBUGGER = {
+    "name": "debugger",
+    "image": "example.test/debug:1",
+    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+}
+TWICE = {"requests": {"cpu": "200m"}, "limits": {"cpu": "200m"}}
+CHANGES = {
+    "gate": Change({"schedulingGates": None}),
+    "image": Change(of_container(image="example.test/miner:1")),
+    "node": Change({"nodeSelector": {"kubernetes.io/hostname": "gpu-1"}}),
+    "time limit": Change({"activeDeadlineSeconds": 1}),
+    "ephemeral container": Change(
+        {"ephemeralContainers": [DEBUGGER]}, "/ephemeralcontainers", by_an_editor=False
+    ),
+    "size": Change(of_container(resources=TWICE), "/resize", by_an_editor=False),
+}
 
 
 class Project:
@@ -48,6 +84,12 @@ class Project:
         body: Json = {"metadata": {"labels": labels}}
         path = f"{self.path}/pods/{name}"
         return self._kube.admin.call("PATCH", path, body, content_type=MERGE_PATCH)
+
+    def change(self, name: str, change: Change, *, editor: Api) -> Answer:
+        """What the editor is told, or an administrator where the editor has no right to it."""
+        who = editor if change.by_an_editor else self._kube.admin
+        path = f"{self.path}/pods/{name}{change.subresource}"
+        return who.call("PATCH", path, {"spec": change.spec}, content_type=STRATEGIC_PATCH)
 
 
 @pytest.fixture
@@ -93,6 +135,108 @@ def test_nobody_else_gives_takes_or_changes_its_labels(
     assert project.label("train", {"berth.dev/installation": None}).status == 403
     assert project.label("train", {"seen": "yes"}).status == 200
     assert project.label("other", {"app": None}).status == 200  # no label is left
+
+
+def test_nor_through_its_status(control_plane: ControlPlane, project: Project) -> None:
+    control_plane.berth.create(f"{project.path}/pods", project.pod("train"))
+    for label, value in (("workload", "another"), ("installation", None)):
+        body: Json = {"metadata": {"labels": {f"berth.dev/{label}": value}}}
+        path = f"{project.path}/pods/train/status"
+        answer = control_plane.admin.call("PATCH", path, body, content_type=MERGE_PATCH)
+        assert answer.status == 403
+        assert "gives pods the labels of Berth's installation" in answer.body["message"]
+
+
+@pytest.fixture
+def editor(control_plane: ControlPlane, project: Project) -> Api:
+    """Somebody who is bound to ClusterRole edit in the project's namespace."""
+    admin, rbac = control_plane.admin, "rbac.authorization.k8s.io"
+    account: Json = {"kind": "ServiceAccount", "name": "editor", "namespace": project.name}
+    accounts = f"{project.path}/serviceaccounts"
+    admin.create(accounts, {"metadata": {"name": "editor"}})
+    admin.create(
+        f"/apis/{rbac}/v1/namespaces/{project.name}/rolebindings",
+        {
+            "metadata": {"name": "editor"},
+            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "edit"},
+            "subjects": [account],
+        },
+    )
+    token = admin.create(f"{accounts}/editor/token", {"spec": {}})["status"]["token"]
+    api = Api(control_plane.server, control_plane.ca_pem, token)
+    dry = f"{project.path}/pods?dryRun=All"
+    eventually(
+        "the editor may make pods",
+        lambda: api.call("POST", dry, project.foreign("probe")).status == 201,
+    )
+    return api
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_nobody_else_changes_its_spec(
+    control_plane: ControlPlane, project: Project, editor: Api, what: str
+) -> None:
+    made = control_plane.berth.create(f"{project.path}/pods", project.pod("train"))
+    answer = project.change("train", CHANGES[what], editor=editor)
+    assert (answer.status, answer.body["reason"]) == (403, "Forbidden")
+    assert "berth-system:berth changes the spec of a pod of" in answer.body["message"]
+    assert control_plane.admin.get(f"{project.path}/pods/train")["spec"] == made["spec"]
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_pods_without_our_labels_are_changed_by_whoever_may(
+    project: Project, editor: Api, what: str
+) -> None:
+    assert project.create(project.foreign("other")).status == 201
+    answer = project.change("other", CHANGES[what], editor=editor)
+    assert answer.status == 200, answer.body
+
+
+def test_an_editor_annotates_labels_and_deletes_it(
+    control_plane: ControlPlane, project: Project, editor: Api
+) -> None:
+    control_plane.berth.create(f"{project.path}/pods", project.pod("train"))
+    path = f"{project.path}/pods/train"
+    noted: Json = {"metadata": {"annotations": {"seen": "yes"}, "labels": {"seen": "yes"}}}
+    assert editor.call("PATCH", path, noted, content_type=MERGE_PATCH).status == 200
+    whole = editor.get(path)
+    whole["metadata"]["annotations"]["seen"] = "twice"
+    del whole["metadata"]["resourceVersion"]  # the scheduler may write in between
+    assert editor.call("PUT", path, whole).status == 200
+    assert editor.call("DELETE", path).status == 200
+
+
+def test_berth_opens_its_gate_the_scheduler_binds_it_and_its_kubelet_reports(
+    control_plane: ControlPlane, project: Project, add_node: AddNode
+) -> None:
+    node = add_node()["metadata"]["name"]
+    pods = Pods(control_plane, project.name)
+    control_plane.berth.create(pods.path, project.pod("train"))
+    pods.wait_for_reason("train", "SchedulingGated")
+    assert pods.open_gate(pods.get("train"), node).status == 200
+    assert pods.wait_for("train", "Running")["spec"]["nodeName"] == node
+    control_plane.berth.delete(f"{pods.path}/train")
+    eventually("it is gone", lambda: gone(control_plane, f"{pods.path}/train"))
+
+
+def test_the_garbage_collector_takes_it(control_plane: ControlPlane, project: Project) -> None:
+    admin, pods = control_plane.admin, f"{project.path}/pods"
+    owner = admin.create(f"{project.path}/configmaps", {"metadata": {"name": "owner"}})
+    owned = project.pod("owned")
+    owned["metadata"]["ownerReferences"] = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": owner["metadata"]["uid"]}
+    ]
+    control_plane.berth.create(pods, owned)
+    admin.delete(f"{project.path}/configmaps/owner")
+    eventually("it goes with its owner", lambda: gone(control_plane, f"{pods}/owned"))
+    # The collector takes away the finalizer that this gives it.
+    control_plane.berth.create(pods, project.pod("last"))
+    admin.delete(f"{pods}/last?propagationPolicy=Foreground")
+    eventually("it goes after what it owns", lambda: gone(control_plane, f"{pods}/last"))
+
+
+def gone(kube: ControlPlane, path: str) -> bool:
+    return kube.admin.call("GET", path).status == 404
 
 
 @pytest.fixture

@@ -2,9 +2,10 @@
 
 A service account, or a user whom the cluster knows already, with the rights of `rights`, and a
 policy of admission: in namespaces of this installation, pods with its labels are made by that one
-alone. Pods without them are others' business: an adopted namespace may have controllers that make
-pods. Nothing else of a pod that is there already is held up: kubelets, the scheduler and the
-garbage collector change its status, its binding and its finalizers, never those labels.
+alone, and their spec, gate and image included, is changed by that one alone. Pods without them are
+others' business: an adopted namespace may have controllers that make pods. Nothing else of a pod
+that is there already is held up: kubelets, the scheduler and the garbage collector change its
+status, its binding and its finalizers, never those labels nor its spec.
 """
 
 from itertools import groupby
@@ -99,7 +100,8 @@ def documents(*, names: Names, user: str | None = None) -> list[Json]:
 
 
 def _policy(*, user: str, names: Names) -> Json:
-    """Whoever is not that user neither gives a pod our labels nor takes or changes them."""
+    """Whoever is not that user neither gives a pod our labels nor takes or changes them, nor
+    changes the spec of a pod that had one."""
     ours = [
         names.label_installation,
         names.label_workload,
@@ -114,7 +116,13 @@ def _policy(*, user: str, names: Names) -> Json:
                     "apiGroups": [""],
                     "apiVersions": ["v1"],
                     "operations": ["CREATE", "UPDATE"],
-                    "resources": ["pods"],
+                    # Through status labels can be changed as well, through the last two a spec.
+                    "resources": [
+                        "pods",
+                        "pods/status",
+                        "pods/ephemeralcontainers",
+                        "pods/resize",
+                    ],
                 }
             ]
         },
@@ -134,7 +142,15 @@ def _policy(*, user: str, names: Names) -> Json:
                 "message": f"only {user} gives pods the labels of Berth's installation "
                 f"{names.installation}, or changes them",
                 "reason": "Forbidden",
-            }
+            },
+            {
+                # Both are as the API server holds them, after defaulting. Nothing was, on CREATE.
+                "expression": f"!{ours}.exists(key, key in variables.before)"
+                " || object.spec == oldObject.spec",
+                "message": f"only {user} changes the spec of a pod of Berth's installation "
+                f"{names.installation}, its gate and its image included",
+                "reason": "Forbidden",
+            },
         ],
     }
 
