@@ -96,7 +96,7 @@ def load(text: bytes) -> Node:
 def _scan(text: str) -> None:
     """Refuse what may not even be composed: depth, aliases, tags, a second document."""
     depth = documents = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+    for event in _events(text):
         line = event.start_mark.line + 1 if event.start_mark else 1
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
@@ -112,6 +112,17 @@ def _scan(text: str) -> None:
             depth -= 1
         if getattr(event, "tag", None):
             raise Refused([Refusal(line, "", "tags are not accepted")])
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    """PyYAML makes a number of any digits in an escape or a directive, and may fail at that."""
+    loader = yaml.SafeLoader(text)
+    try:
+        while loader.check_event():
+            yield loader.get_event()  # type: ignore[no-untyped-call]  # no stub has it
+    except (ValueError, OverflowError) as error:
+        said = "not YAML: a number that is too large"
+        raise Refused([Refusal(loader.line + 1, "", said)]) from error
 
 
 def _node(node: yaml.Node, path: str, line: int, faults: list[Refusal]) -> Node:
