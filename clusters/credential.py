@@ -24,12 +24,15 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
     load_pem_private_key,
 )
+from urllib3.util import parse_url
 
 LARGEST = 64 * 1024
 LONGEST_QUERY = 4096
 _LONGEST_SERVER = 2048
 _LONGEST_HOST = 260  # of a name, 253, and a port
 _TOKEN = re.compile(r"[\x21-\x7e]{16,16384}")
+_SMALLEST_RSA = 2048  # in bits
+_CURVES = (ec.SECP256R1, ec.SECP384R1, ec.SECP521R1)
 _LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 _FIELDS = {"server", "ca", "token", "certificate", "key", "metrics"}
 _METRICS_FIELDS = {"server", "ca", "token", "query"}
@@ -139,9 +142,14 @@ def read(fields: Mapping[str, Any]) -> Credential:  # Any: JSON values
         ),
         metrics=metrics(fields.get("metrics")),
     )
+    check_size(found)
+    return found
+
+
+def check_size(found: Credential) -> None:
+    """Of all that is sealed, what measures included. Raises BadCredential."""
     if len(found.written()) > LARGEST:
         raise BadCredential("", f"it is larger than {LARGEST // 1024} KiB")
-    return found
 
 
 def metrics(fields: object) -> Metrics | None:
@@ -165,21 +173,25 @@ def metrics(fields: object) -> Metrics | None:
 
 
 def server(text: object, where: str = "server") -> str:
-    """An https URL of host, port and path; plain http is for loopback alone."""
+    """An https URL of host, port and path; plain http is for loopback alone.
+
+    Its host has to be one for the client too, which knows fewer of them than Python does.
+    """
     if not isinstance(text, str) or not text.isprintable() or set(" \\") & set(text):
         raise BadCredential(where, "an https URL is wanted")
     try:
         url = urlsplit(text)
         host, _ = url.hostname, url.port
-    except ValueError:
+        parse_url(text)
+    except ValueError:  # as urllib3's is one
         raise BadCredential(where, "an https URL is wanted") from None
     if not host or len(text) > _LONGEST_SERVER or len(url.netloc) > _LONGEST_HOST:
         raise BadCredential(where, "an https URL is wanted")
-    if url.username or url.password or url.query or url.fragment:
+    if "@" in url.netloc or url.query or url.fragment:
         raise BadCredential(where, "a URL of no more than a host, a port and a path is wanted")
     if url.scheme != "https" and not (url.scheme == "http" and host in _LOOPBACK):
         raise BadCredential(where, "only https is taken (plain http is for loopback only)")
-    return text.rstrip("/")
+    return f"{url.scheme}{text[len(url.scheme) :].rstrip('/')}"
 
 
 def token(text: object, where: str = "token") -> str:
@@ -228,6 +240,14 @@ def _private_key(
         key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
     ):
         raise BadCredential(where, wanted)
+    if (isinstance(key, rsa.RSAPrivateKey) and key.key_size < _SMALLEST_RSA) or (
+        isinstance(key, ec.EllipticCurvePrivateKey) and not isinstance(key.curve, _CURVES)
+    ):
+        raise BadCredential(
+            where,
+            f"a key of RSA with at least {_SMALLEST_RSA} bits, of P-256, P-384 or P-521, or of "
+            "Ed25519 is wanted",
+        )
     return key
 
 

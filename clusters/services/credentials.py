@@ -36,9 +36,11 @@ def _read(fields: Mapping[str, Any]) -> Credential:  # Any: as above
         )
     measured = plain.metrics(fields.get("metrics"))
     try:
-        return replace(kubeconfig.parse(fields["kubeconfig"]), metrics=measured)
+        found = replace(kubeconfig.parse(fields["kubeconfig"]), metrics=measured)
     except BadCredential as error:
         raise BadCredential("kubeconfig", str(error)) from None
+    plain.check_size(found)
+    return found
 
 
 def store(

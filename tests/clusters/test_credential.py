@@ -5,8 +5,12 @@ from typing import Any
 
 import orjson
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from clusters import credential, kubeconfig
+from clusters.adapters.kubernetes.addresses import Allowed
+from clusters.adapters.kubernetes.client import Client
 from clusters.credential import BadCredential, ClientCertificate
 
 TOKEN = "canary-token-0123456789"
@@ -40,10 +44,18 @@ def refusal(**fields: Any) -> str:  # Any: as above
         ("http://127.0.0.1:8001", "127.0.0.1:8001"),
         ("http://localhost:8001", "localhost:8001"),
         ("http://[::1]:8001", "[::1]:8001"),
+        ("HTTPS://north.example.test", "north.example.test"),
+        ("Http://127.0.0.1:8001/", "127.0.0.1:8001"),
+        ("https://b\u00fccher.example", "b\u00fccher.example"),
     ],
 )
 def test_https_and_loopback_are_accepted(server: str, host: str) -> None:
-    assert read(server=server).host == host
+    """Accepted is what a client can be made of; nothing is connected to for that."""
+    found = read(server=server)
+    assert found.host == host
+    scheme, _, rest = server.rstrip("/").partition(":")
+    assert found.server == f"{scheme.lower()}:{rest}"
+    Client(server=found.server, identity=found.identity, allowed=Allowed()).close()
 
 
 @pytest.mark.parametrize(
@@ -55,6 +67,11 @@ def test_https_and_loopback_are_accepted(server: str, host: str) -> None:
         ("file:///etc/passwd", "an https URL is wanted"),
         ("north.example.test", "an https URL is wanted"),
         ("https://user:canary@north.example.test", "no more than a host"),
+        ("https://:@north.example.test", "no more than a host"),
+        ("https://@north.example.test", "no more than a host"),
+        ("https://\u2603.example", "an https URL is wanted"),
+        ("https://\u2177.example", "an https URL is wanted"),
+        ("https://[v1.a]", "an https URL is wanted"),
         ("https://north.example.test?x=1", "no more than a host"),
         ("https://north.example.test:port", "an https URL is wanted"),
         ("https://north.example.test/\r\nX: y", "an https URL is wanted"),
@@ -106,6 +123,30 @@ def test_any_other_server_is_refused(server: object, why: str) -> None:
 )
 def test_what_is_not_a_plain_credential_is_refused(fields: dict[str, object], why: str) -> None:
     assert refusal(**fields).startswith(why)
+
+
+def pem(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey) -> str:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        (pem(rsa.generate_private_key(65537, 1024)), "key: a key of RSA with at least 2048 bits"),  # noqa: S505
+        (pem(ec.generate_private_key(ec.SECP256K1())), "key: a key of RSA with at least 2048"),
+        (pem(ec.generate_private_key(ec.SECP192R1())), "key: a key of RSA with at least 2048"),
+        (pem(rsa.generate_private_key(65537, 2048)), "key: it is not the key of the certificate"),
+        (pem(ec.generate_private_key(ec.SECP256R1())), "key: it is not the key of the"),
+        (pem(ec.generate_private_key(ec.SECP384R1())), "key: it is not the key of the"),
+        (pem(ec.generate_private_key(ec.SECP521R1())), "key: it is not the key of the"),
+        (pem(ed25519.Ed25519PrivateKey.generate()), "key: it is not the key of the"),
+    ],
+    ids=["rsa-1024", "k-256", "p-192", "rsa-2048", "p-256", "p-384", "p-521", "ed25519"],
+)
+def test_a_key_that_is_too_weak_is_refused_before_its_certificate_is_looked_at(
+    key: str, why: str
+) -> None:
+    assert refusal(token=None, certificate=CERTIFICATE, key=key).startswith(why)
 
 
 def test_of_an_authority_only_certificates_are_kept() -> None:

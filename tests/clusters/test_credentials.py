@@ -4,6 +4,7 @@ import base64
 import runpy
 from datetime import timedelta
 from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -84,6 +85,16 @@ def test_the_audit_tells_who_replaced_it_and_nothing_of_what(north: Cluster) -> 
     assert set(second.after) == {"host", "key_id", "version", "expires_at"}
     assert second.after["host"] == "south.example.test"
     assert (second.target_id, second.actor) == (north.id, "system:test")
+
+
+def test_a_kubeconfig_and_what_measures_have_one_limit() -> None:
+    text = (Path(__file__).parent / "kubeconfigs/accepted/k3s.yaml").read_text()
+    ca = Authority().pem
+    measures = {"server": "https://prometheus.example.test", "token": TOKEN, "ca": ca}
+    assert credentials.read({"kubeconfig": text, "metrics": measures}).metrics is not None
+    measures["ca"] = ca * (credential.LARGEST // len(ca) + 1)
+    with pytest.raises(Invalid, match="it is larger than 64 KiB"):
+        credentials.read({"kubeconfig": text, "metrics": measures})
 
 
 def test_one_that_has_ended_is_not_stored(north: Cluster) -> None:
