@@ -75,10 +75,11 @@ def networks(name: str, default: str = "") -> tuple[IPv4Network | IPv6Network, .
 
 
 def hosts(database: str, *urls: str) -> tuple[str, ...]:
-    """The hosts of a database, which may be a socket's folder, and of URLs, each of which may list
-    several with `;`, as Celery's do."""
+    """The hosts of a database, several with `,` and any of them a socket's folder, as libpq has
+    them, and of URLs, each of which may list several with `;`, as Celery's do."""
     named = [urlsplit(url).hostname for several in urls for url in several.split(";")]
-    found = [*named, "" if database.startswith("/") else database]
+    listed = [host.strip() for host in database.split(",")]
+    found = [*named, *(host for host in listed if not host.startswith("/"))]
     return tuple(dict.fromkeys(host for host in found if host))
 
 

@@ -14,4 +14,4 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 DATABASES["default"]["OPTIONS"].pop("pool")  # one connection a test, rolled back at its end
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 WHITENOISE_AUTOREFRESH = True  # no collected files in tests
-BERTH_CLUSTER_NETWORKS = networks("BERTH_CLUSTER_NETWORKS", "127.0.0.0/8 ::1")  # the simulator's
+BERTH_CLUSTER_NETWORKS = networks("BERTH_CLUSTER_NETWORKS", "127.0.0.1 ::1")  # the simulator's

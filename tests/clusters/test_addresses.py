@@ -4,7 +4,9 @@ What counts connections is a real socket that listens on every address of this m
 name has to lead somewhere, `socket.getaddrinfo` is replaced, which is where names are looked up.
 """
 
+import errno
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from ipaddress import ip_network
@@ -122,7 +124,24 @@ def test_loopback_that_is_listed_is_connected_to(counter: Counter, host: str) ->
 def test_loopback_is_not_listed_by_another_network(counter: Counter) -> None:
     refused("127.0.0.1", counter.port, allowed=Allowed((ip_network("10.0.0.0/8"),)))
     refused("127.0.0.1", counter.port, allowed=Allowed((ip_network("127.0.0.2/32"),)))
+    for host in ("127.0.0.1", "[::1]"):
+        refused(host, counter.port, allowed=EVERYWHERE)
+        halves = ("0.0.0.0/1", "::/1", "126.0.0.0/7", "::/127")
+        refused(host, counter.port, allowed=Allowed(tuple(map(ip_network, halves))))
     assert counter.connections == 0
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
+def test_berths_own_parts_on_loopback_have_to_be_listed_by_themselves(
+    counter: Counter, host: str
+) -> None:
+    own = ("127.0.0.1", "::1")
+    refused(host, counter.port, allowed=Allowed((ip_network("127.0.0.0/8"),), own_hosts=own))
+    refused(host, counter.port, allowed=Allowed(EVERYWHERE.networks, own_hosts=own))
+    assert counter.connections == 0
+    by_itself = Allowed((ip_network(host.strip("[]")),), own_hosts=own)
+    by_itself.connect(host, counter.port, timeout_s=5.0).close()
+    assert counter.connections == 1
 
 
 @pytest.mark.parametrize(
@@ -207,6 +226,47 @@ def test_each_address_of_a_name_is_tried(names: Names, counter: Counter) -> None
         server.accept()[0].close()
 
 
+def test_a_machine_without_ipv6_connects_to_the_other_address(
+    names: Names, monkeypatch: pytest.MonkeyPatch, counter: Counter
+) -> None:
+    made = socket.socket
+
+    def make(family: int, *how: int) -> socket.socket:
+        if family == socket.AF_INET6:
+            raise OSError(errno.EAFNOSUPPORT, "no IPv6 here")
+        return made(family, *how)
+
+    names(**{"both.test": [["2001:db8::1", "127.0.0.1"]]})
+    both = Allowed((*LOOPBACK.networks, ip_network("2001:db8::/32")))
+    with monkeypatch.context() as patched:
+        patched.setattr(socket, "socket", make)
+        both.connect("both.test", counter.port, timeout_s=5.0).close()
+    assert counter.connections == 1
+
+
+def test_all_addresses_of_a_name_share_one_time(
+    names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A silent address takes its part; the last has what is left and the whole time afterwards."""
+    parts: list[float] = []
+
+    class Silent(socket.socket):
+        def connect(self, address: Any) -> None:  # Any: as the socket module's
+            wait_s = self.gettimeout()
+            assert wait_s is not None
+            parts.append(wait_s)
+            if len(parts) < 3:
+                time.sleep(wait_s)
+                raise TimeoutError
+
+    names(**{"three.test": [["127.0.0.2", "127.0.0.3", "127.0.0.4"]]})
+    monkeypatch.setattr(socket, "socket", Silent)
+    with LOOPBACK.connect("three.test", 443, timeout_s=0.6) as line:
+        assert line.gettimeout() == 0.6
+    assert parts[0] == pytest.approx(0.2, abs=0.02)
+    assert sum(parts) <= 0.6
+
+
 @pytest.mark.parametrize("code", ["301 Moved", "302 Found", "307 Temporary Redirect", "308 Moved"])
 def test_a_redirect_leads_nowhere(counter: Counter, code: str) -> None:
     there = f"http://127.0.0.1:{counter.port}/latest/meta-data"
@@ -285,3 +345,4 @@ def test_berths_own_hosts_are_those_of_its_urls() -> None:
     urls = ("redis://:word@cache:6379/0", "sentinel://one:26379;sentinel://cache:26379")
     assert hosts("db.internal", *urls) == ("cache", "one", "db.internal")
     assert hosts("/run/postgresql", "redis+socket:///run/redis") == ()
+    assert hosts("one.db,two.db,/run/postgresql") == ("one.db", "two.db")

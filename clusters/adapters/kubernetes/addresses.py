@@ -6,6 +6,7 @@ not live here: what is sent, and where the operator's list comes from.
 """
 
 import socket
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from ipaddress import (
@@ -62,9 +63,10 @@ class AddressNotAllowed(HTTPError):
 class Allowed:
     """Where clusters may be: in one of `networks`, or anywhere when there are none.
 
-    Loopback counts only where a network of the list has it. `own_hosts` run Berth's own parts,
-    such as its database: their addresses, and this machine's, count only where the list has just
-    that address (10.0.0.5/32), since a network may well hold both them and clusters.
+    Loopback counts only where a network of the list lies in it, as 0.0.0.0/0 does not. `own_hosts`
+    run Berth's own parts, such as its database: their addresses, and this machine's, count only
+    where the list has just that address (10.0.0.5/32), on loopback as well, since a network may
+    well hold both them and clusters.
     """
 
     networks: tuple[Network, ...] = ()
@@ -78,8 +80,8 @@ class Allowed:
         timeout_s: float | None,
         options: Iterable[tuple[int, int, int | bytes]] = (),
     ) -> socket.socket:
-        """A connection to the first of the host's addresses that takes it, each tried for
-        `timeout_s`.
+        """A connection to the first of the host's addresses that takes it. `timeout_s` is for all
+        of them: each has an equal part of what is left, so that a silent one leaves the next some.
 
         Raises AddressNotAllowed, with nothing connected, when any of them is not allowed, and
         OSError.
@@ -89,9 +91,17 @@ class Allowed:
         if not all(self._allows(ip_address(where[4][0]), own) for where in found):
             raise AddressNotAllowed(host)
         failure = OSError(f"{host} has no address")
-        for where in found:
+        ends_at = None if timeout_s is None else time.monotonic() + timeout_s
+        for index, where in enumerate(found):
+            part_s = None
+            if ends_at is not None:
+                part_s = (ends_at - time.monotonic()) / (len(found) - index)
+                if part_s <= 0:
+                    raise failure if index else TimeoutError(f"{host} has no time left")
             try:
-                return _connected(where, timeout_s, options)
+                line = _connected(where, part_s, options)
+                line.settimeout(timeout_s)  # for what comes next
+                return line
             except OSError as error:
                 failure = error
         raise failure
@@ -115,12 +125,12 @@ class Allowed:
     def _is_denied(self, address: Address, own: set[Address]) -> bool:
         if _is_in(address, _NEVER):
             return True
-        if _is_in(address, _LOOPBACK):
-            return not _is_in(address, self.networks)
-        if address in own or _is_of_this_machine(address):
-            return not any(
-                address in network and network.num_addresses == 1 for network in self.networks
-            )
+        is_loopback = _is_in(address, _LOOPBACK)
+        listing = [network for network in self.networks if address in network]
+        if address in own or (not is_loopback and _is_of_this_machine(address)):
+            return not any(network.num_addresses == 1 for network in listing)
+        if is_loopback:
+            return not any(_is_in(network.network_address, _LOOPBACK) for network in listing)
         return False
 
 
@@ -148,12 +158,12 @@ def _is_in(address: Address, networks: Iterable[Network]) -> bool:
 def _is_of_this_machine(address: Address) -> bool:
     """The kernel speaks to an address of its own from that address. Nothing is sent for it."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
-    with socket.socket(family, socket.SOCK_DGRAM) as probe:
-        try:
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
             probe.connect((str(address), 9))
-        except OSError:  # no way leads there
-            return False
-        return ip_address(probe.getsockname()[0]) == address
+            return ip_address(probe.getsockname()[0]) == address
+    except OSError:  # no way leads there, or this machine does not speak IPv6 at all
+        return False
 
 
 def _found(host: str, port: int) -> list[_Found]:
