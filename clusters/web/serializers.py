@@ -63,6 +63,7 @@ class CredentialIn(StrictSerializer):
     kubeconfig = Text(
         required=False,
         lines=True,
+        trim_whitespace=False,  # a refusal counts its lines
         help_text="One cluster, one user, one context; with a token, or a client certificate and"
         " its key, as data. What names a program or a file is refused.",
     )

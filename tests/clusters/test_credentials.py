@@ -18,6 +18,7 @@ from clusters.credential import BadCredential
 from clusters.models import Cluster, ClusterCredential
 from clusters.sealing import PrivateKey
 from clusters.services import credentials
+from clusters.web.serializers import CredentialIn
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel.clock import now
 from controlplane.kernel.errors import Invalid, Unavailable
@@ -95,6 +96,13 @@ def test_a_kubeconfig_and_what_measures_have_one_limit() -> None:
     measures["ca"] = ca * (credential.LARGEST // len(ca) + 1)
     with pytest.raises(Invalid, match="it is larger than 64 KiB"):
         credentials.read({"kubeconfig": text, "metrics": measures})
+
+
+def test_the_lines_of_a_kubeconfig_are_counted_as_they_were_sent() -> None:
+    taken = CredentialIn(data={"kubeconfig": "\n\n  \nnothing: of it\n"})
+    assert taken.is_valid()
+    with pytest.raises(Invalid, match="line 4, the top: an unknown field"):
+        credentials.read(taken.validated_data)
 
 
 def test_one_that_has_ended_is_not_stored(north: Cluster) -> None:
