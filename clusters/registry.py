@@ -78,7 +78,7 @@ def connect_use(
     return Prometheus(client, query=asked.query or QUERY)
 
 
-def manifest(*, user: str | None = None, token_h: int = 720) -> str:
+def manifest(*, user: str | None, token_h: int) -> str:
     """What to apply in a cluster before it is registered, as YAML whose comments say what to do.
 
     It is for that user of the cluster, or else for an account that it makes; `token_h` is how many
@@ -98,11 +98,15 @@ def manifest(*, user: str | None = None, token_h: int = 720) -> str:
     return access.text(names=_names(), user=user, token_h=token_h)
 
 
+def open_keys() -> list[PrivateKey]:
+    """Those of this process, the newest first; [] where it may not open anything."""
+    return [PrivateKey(raw) for raw in settings.BERTH_OPEN_KEYS]
+
+
 def opened(row: ClusterCredential) -> bytes:
     """What was sealed, for who seals it again. Raises BadCredential."""
-    keys = [PrivateKey(raw) for raw in settings.BERTH_OPEN_KEYS]
     try:
-        return open_sealed(keys, bytes(row.sealed), context=row.context)
+        return open_sealed(open_keys(), bytes(row.sealed), context=row.context)
     except Unopened as error:
         why = f"The credential of cluster {row.cluster.name} can't be opened: {error}."
         raise BadCredential("", why) from None
@@ -115,29 +119,32 @@ class Ports:
     def __init__(self, *, connect_timeout_s: float, read_timeout_s: float) -> None:
         self._connect_timeout_s = connect_timeout_s
         self._read_timeout_s = read_timeout_s
-        self._kept: dict[UUID, _Kept] = {}
+        self._kept: dict[str, _Kept] = {}
 
     def of(self, name: str) -> ClusterPort:
-        """As `connect`. One query, two where it connects."""
-        row = _row(name)
-        kept = self._kept.get(row.cluster_id)
-        if kept is not None and kept.version == row.version:
+        """As `connect`. One query, without the box, and another where it connects."""
+        rows = ClusterCredential.objects.filter(cluster__name=name)
+        by = rows.values_list("cluster_id", "version").first()
+        kept = self._kept.get(name)
+        if kept is not None and kept.by == by:
             return kept.port
         if kept is not None:
-            del self._kept[row.cluster_id]
+            del self._kept[name]
             kept.port.close()
         port = connect(
             name,
             connect_timeout_s=self._connect_timeout_s,
             read_timeout_s=self._read_timeout_s,
         )
-        self._kept[row.cluster_id] = _Kept(row.version, port)
+        self._kept[name] = _Kept(by, port)
         return port
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    version: int
+    """A port, and `by` which cluster's credential it is, of which version."""
+
+    by: tuple[UUID, int] | None
     port: ClusterPort
 
 

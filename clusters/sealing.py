@@ -8,6 +8,7 @@ both used once. All that stands in front of the text, and the caller's `context`
 with it.
 """
 
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -42,6 +43,11 @@ class PublicKey:
     def id(self) -> bytes:
         return sha256(self.raw).digest()[:_ID]
 
+    @property
+    def text(self) -> str:
+        """As a setting has it."""
+        return b64encode(self.raw).decode()
+
 
 @dataclass(frozen=True, slots=True)
 class PrivateKey:
@@ -60,6 +66,11 @@ class PrivateKey:
     def public(self) -> PublicKey:
         own = X25519PrivateKey.from_private_bytes(self.raw)
         return PublicKey(own.public_key().public_bytes_raw())
+
+    @property
+    def text(self) -> str:
+        """As of a public one; a secret."""
+        return b64encode(self.raw).decode()
 
 
 def seal(key: PublicKey, plain: bytes, *, context: bytes) -> bytes:

@@ -12,7 +12,7 @@ from clusters import credential as plain
 from clusters import kubeconfig, registry
 from clusters.credential import BadCredential, Credential
 from clusters.models import Cluster, ClusterCredential
-from clusters.sealing import PrivateKey, PublicKey, seal
+from clusters.sealing import PublicKey, seal
 from controlplane.audit import services as audit
 from controlplane.kernel.errors import Conflict, Invalid, Unavailable
 
@@ -87,7 +87,7 @@ def reseal() -> int:
     be opened now.
     """
     key = _seal_key()
-    if key not in {PrivateKey(raw).public for raw in settings.BERTH_OPEN_KEYS}:
+    if key not in {own.public for own in registry.open_keys()}:
         raise Conflict("BERTH_SEAL_KEY is of none of the keys in BERTH_OPEN_KEYS.")
     resealed = 0
     for row in ClusterCredential.objects.select_related("cluster").order_by("cluster"):

@@ -5,11 +5,10 @@ What must not live here: starting them.
 
 import json
 import sys
-from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from clusters.sealing import PrivateKey, PublicKey
+from clusters.sealing import PrivateKey
 from controlplane.demo import access
 from controlplane.demo.folder import Folder
 from controlplane.demo.ports import HOST
@@ -50,8 +49,8 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What differs between two demos on one machine. `key` seals how clusters are reached, which
-    is another at each start."""
+    """What differs between two demos on one machine. `key` opens how clusters are reached, and is
+    another at each start."""
 
     folder: Folder
     port: int
@@ -104,7 +103,7 @@ def idle_table(place: Place) -> Table:
 
 def opening(service: Service, place: Place) -> Service:
     """One that may connect to clusters."""
-    return replace(service, environ={**service.environ, "BERTH_OPEN_KEYS": written(place.key)})
+    return replace(service, environ={**service.environ, "BERTH_OPEN_KEYS": place.key.text})
 
 
 def reaching(table: Table, place: Place) -> Table:
@@ -113,11 +112,6 @@ def reaching(table: Table, place: Place) -> Table:
     bootstrap = table.bootstrap
     environ = {**bootstrap.environ, access.TOLD: json.dumps(told)}
     return replace(table, bootstrap=replace(bootstrap, environ=environ))
-
-
-def written(key: PrivateKey | PublicKey) -> str:
-    """As a setting."""
-    return b64encode(key.raw).decode()
 
 
 def _simulator(place: Place, cluster: Cluster) -> Service:

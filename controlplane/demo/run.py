@@ -21,7 +21,6 @@ from controlplane.demo.processes import (
     Table,
     reaching,
     table,
-    written,
 )
 from controlplane.demo.supervisor import Stopped, Supervisor, ending
 from controlplane.demo.terminal import Terminal
@@ -136,7 +135,7 @@ class Demo:
             "BERTH_SECRET_KEY": self.folder.secret(),
             "BERTH_STATIC_ROOT": str(self.folder.static),
             "BERTH_CLUSTER_NETWORKS": "127.0.0.1/32",  # the simulated clusters'
-            "BERTH_SEAL_KEY": written(self.place.key.public),
+            "BERTH_SEAL_KEY": self.place.key.public.text,
             "BERTH_DEMO_TOKENS": str(self.folder.tokens),
             "PYTHONUNBUFFERED": "1",
         }

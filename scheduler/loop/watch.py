@@ -113,16 +113,17 @@ class Watch:
         self._foreign.clear()
         self._stuck.clear()
         self._note(item.listing.items, gone=frozenset())
+        at = self._at()
         # With our labels and of no placement: whoever made it, it holds what it holds.
         for report in item.listing.items:
             known = not report.workload or report.phase.ended or report.uid in item.expected
-            if not known and strays.is_old(report, at=self._at()):
+            if not known and strays.is_old(report, at=at):
                 self._foreign.note(report, gone=False)
         observe.listed(
             cluster_id=self._cluster.id,
             reports=item.listing.items,
             expected=item.expected,
-            at=self._at(),
+            at=at,
         )
 
     def _sync(self, reports: Sequence[NodeReport], *, gone: list[str], complete: bool) -> None:

@@ -33,16 +33,18 @@ CONTRACTS: dict[str, dict[str, Any]] = {
     each["name"]: each for each in CONFIGURATION["contracts_options"]
 }
 
+PURE = "Core, pricing, port and credentials know no framework"
+
 # For each contract that isn't one of layers: an import that it has to refuse.
 FORBIDDEN = (
-    ("Core, pricing, port and credentials know no framework", "scheduler.core.quota", "django"),
+    (PURE, "scheduler.core.quota", "django"),
     (
-        "Core, pricing, port and credentials know no framework",
+        PURE,
         "scheduler.core.quota",
         "controlplane.kernel",
     ),
-    ("Core, pricing, port and credentials know no framework", "tenants.pricing", "django"),
-    ("Core, pricing, port and credentials know no framework", "clusters.port", "kubernetes"),
+    (PURE, "tenants.pricing", "django"),
+    (PURE, "clusters.port", "kubernetes"),
     (
         "Only its adapter speaks through the kubernetes client",
         "clusters.services.inventory",

@@ -203,7 +203,7 @@ class ControlPlane:
         self.ca_pem = self._ca_file.read_text()
         self.admin_token = admin_token
         self.admin = Api(self.server, self.ca_pem, admin_token)
-        apply(self.admin, parsed(access.text(names=NAMES)))
+        apply(self.admin, parsed(access.text(names=NAMES, user=None, token_h=24)))
         self.berth_token = self.token_of(NAMES)
         self.berth = Api(self.server, self.ca_pem, self.berth_token)
         eventually(

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from clusters.adapters.kubernetes import manifests
 from clusters.adapters.kubernetes.names import Names
 from clusters.adapters.kubernetes.rights import RIGHTS
 
@@ -20,9 +21,10 @@ type Json = dict[str, Any]  # Any: an object of the API, as JSON
 
 _RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io/v1"
+_LABELS = {"app.kubernetes.io/name": "berth"}
 
 
-def text(*, names: Names, user: str | None = None, token_h: int = 720) -> str:
+def text(*, names: Names, user: str | None, token_h: int) -> str:
     """The manifest as YAML, with what each right is for.
 
     It is for that user, or else for a service account of its own, with how to get a token of it
@@ -43,18 +45,7 @@ def documents(*, names: Names, user: str | None = None) -> list[Json]:
     name, home, policy = names.own, names.home, f"{names.own}-pods"
     account: Json = {"kind": "ServiceAccount", "name": name, "namespace": home}
     return [
-        {
-            "apiVersion": "v1",
-            "kind": "Namespace",
-            # As a project's, so that a probe meets there what a project's pods will meet.
-            "metadata": _metadata(
-                home,
-                **{
-                    names.label_installation: names.installation,
-                    "pod-security.kubernetes.io/enforce": "restricted",
-                },
-            ),
-        },
+        _home(names=names),
         *([] if user else [_account(name, home)]),
         {
             "apiVersion": f"{_RBAC}/v1",
@@ -155,6 +146,13 @@ def _policy(*, user: str, names: Names) -> Json:
     }
 
 
+def _home(*, names: Names) -> Json:
+    """Made as a project's namespace is, so that a probe meets there what a project's pods will."""
+    made = manifests.namespace(names.home, names=names)
+    made["metadata"]["labels"] |= _LABELS
+    return made
+
+
 def _account(name: str, home: str) -> Json:
     return {
         "apiVersion": "v1",
@@ -172,5 +170,5 @@ def _next(*, names: Names, user: str | None, token_h: int) -> str:
     )
 
 
-def _metadata(name: str, **labels: str) -> Json:
-    return {"name": name, "labels": {"app.kubernetes.io/name": "berth", **labels}}
+def _metadata(name: str) -> Json:
+    return {"name": name, "labels": dict(_LABELS)}

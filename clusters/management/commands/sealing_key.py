@@ -1,6 +1,5 @@
 """`manage.py sealing_key`: a fresh pair of keys, as two lines of an environment."""
 
-from base64 import b64encode
 from typing import Any
 
 from django.core.management.base import BaseCommand
@@ -16,5 +15,5 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, **__: Any) -> None:  # Any: Django's signature
         key = PrivateKey.fresh()
-        self.stdout.write(f"BERTH_SEAL_KEY={b64encode(key.public.raw).decode()}")
-        self.stdout.write(f"BERTH_OPEN_KEYS={b64encode(key.raw).decode()}")
+        self.stdout.write(f"BERTH_SEAL_KEY={key.public.text}")
+        self.stdout.write(f"BERTH_OPEN_KEYS={key.text}")

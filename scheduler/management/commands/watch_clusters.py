@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.core.management.base import BaseCommand
 from django.db import OperationalError, connection
+from django.db.models.functions import Coalesce
 
 from clusters import registry
 from clusters.models import Cluster
@@ -48,16 +49,16 @@ def follow_all(stop: threading.Event) -> None:
     followed: dict[UUID, _Followed] = {}
     while not stop.is_set():
         try:
-            found = list(Cluster.objects.select_related("credential"))
+            version = Coalesce("credential__version", 0)
+            found = list(Cluster.objects.annotate(credential_version=version))
         except OperationalError:
             logger.exception("the database does not answer")
             connection.close()
             found = []
         for cluster in found:
-            version = cluster.credential.version if hasattr(cluster, "credential") else 0
             before = followed.get(cluster.id)
-            if before is None or before.version != version:
-                followed[cluster.id] = _begin(cluster, version, after=before)
+            if before is None or before.version != cluster.credential_version:
+                followed[cluster.id] = _begin(cluster, cluster.credential_version, after=before)
         stop.wait(LOOK_S)
     for each in followed.values():
         each.stop.set()
