@@ -27,7 +27,7 @@ def printed(*arguments: str) -> str:
 def test_it_says_what_each_right_is_for_and_how_to_get_a_token() -> None:
     manifest = printed()
     for right in RIGHTS:
-        assert f"#   {right.verb} {right.resource}: {right.why}\n" in manifest
+        assert f"#   {right}: {right.why}\n" in manifest
     assert "kubectl create token berth --namespace berth-system --duration 720h\n" in manifest
     assert "--duration 24h\n" in printed("--token-hours", "24")
 
@@ -110,4 +110,4 @@ def test_the_adapter_uses_each_right_and_no_other(simulator: Simulator) -> None:
     port.close()
     used = set(simulator.stats()["requests"])
     # To a patch that makes a namespace, a real API server asks for "create" too.
-    assert used | {"create namespaces"} == {f"{right.verb} {right.resource}" for right in RIGHTS}
+    assert used | {"create namespaces"} == {str(right) for right in RIGHTS}

@@ -94,7 +94,7 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
         documents = access.documents(names=names)
         for document in documents:
             for rule in document.get("rules", ()):
-                if rule["resources"] == [right.resource]:
+                if rule["apiGroups"] == [right.group] and rule["resources"] == [right.resource]:
                     rule["verbs"].remove(right.verb)
         apply(kube.admin, documents)
         try:

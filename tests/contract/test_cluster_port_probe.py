@@ -8,7 +8,7 @@ from clusters.port import ProbeStep
 from tests.contract.stage import Stage
 from tests.kube.waiting import eventually
 
-NAMES_OF_RIGHTS = {f"{right.verb} {right.resource}" for right in RIGHTS}
+NAMES_OF_RIGHTS = {str(right) for right in RIGHTS}
 
 
 def failed(steps: tuple[ProbeStep, ...]) -> list[ProbeStep]:
@@ -34,7 +34,7 @@ def test_nothing_is_left_behind(stage: Stage) -> None:
     assert "berth-probe" not in {space["metadata"]["name"] for space in spaces}
 
 
-@pytest.mark.parametrize("right", RIGHTS, ids=lambda right: f"{right.verb} {right.resource}")
+@pytest.mark.parametrize("right", RIGHTS, ids=str)
 def test_the_one_right_that_is_missing_is_named_and_nothing_else(
     stage: Stage, right: Right
 ) -> None:
@@ -42,9 +42,8 @@ def test_the_one_right_that_is_missing_is_named_and_nothing_else(
         port = stage.connect(token=lacking.token, installation=lacking.installation)
         [missing] = failed(seen(port))
         port.close()
-    name = f"{right.verb} {right.resource}"
-    assert missing.name == name
-    assert missing.said.startswith(f"may not {name}: add the verb to the ClusterRole ")
+    assert missing.name == str(right)
+    assert missing.said.startswith(f"may not {right}: add the verb to the ClusterRole ")
 
 
 def seen(port: KubernetesCluster) -> tuple[ProbeStep, ...]:

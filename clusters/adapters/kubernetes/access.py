@@ -30,7 +30,7 @@ def text(*, names: Names, user: str | None, token_h: int) -> str:
     It is for that user, or else for a service account of its own, with how to get a token of it
     that is good for so many hours.
     """
-    rights = "".join(f"#   {right.verb} {right.resource}: {right.why}\n" for right in RIGHTS)
+    rights = "".join(f"#   {right}: {right.why}\n" for right in RIGHTS)
     return (
         f"# What Berth's installation {names.installation} may do in this cluster, and no more:\n"
         f"{rights}"
@@ -53,11 +53,13 @@ def documents(*, names: Names, user: str | None = None) -> list[Json]:
             "metadata": _metadata(name),
             "rules": [
                 {
-                    "apiGroups": [""],
+                    "apiGroups": [group],
                     "resources": [resource],
                     "verbs": [right.verb for right in rights],
                 }
-                for resource, rights in groupby(RIGHTS, key=lambda right: right.resource)
+                for (group, resource), rights in groupby(
+                    RIGHTS, key=lambda right: (right.group, right.resource)
+                )
             ],
         },
         {

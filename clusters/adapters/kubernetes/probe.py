@@ -58,7 +58,7 @@ class Probe:
         self._names = names
         self._version = version
         self._nodes = nodes
-        self._lacks: set[tuple[str, str]] = set()
+        self._lacks: set[str] = set()
 
     def steps(self) -> Iterator[ProbeStep]:
         for name, act in self._acts():
@@ -77,13 +77,13 @@ class Probe:
         yield "identity", self._identity
         yield "version", self._supported
         for right in RIGHTS:
-            yield f"{right.verb} {right.resource}", partial(self._right, right=right)
+            yield str(right), partial(self._right, right=right)
         yield "excess", self._excess
-        if not self._lacks & {("list", "nodes")}:
+        if "list nodes" not in self._lacks:
             yield "nodes", self._hardware
-        if not self._lacks & {("create", "namespaces"), ("patch", "namespaces")}:
+        if not self._lacks & {"create namespaces", "patch namespaces"}:
             yield "make a namespace", self._namespace
-        if not self._lacks & {("create", "pods")}:
+        if "create pods" not in self._lacks:
             yield "make a pod", self._pod
 
     def _reach(self, name: str) -> ProbeStep:
@@ -122,11 +122,11 @@ class Probe:
         return ProbeStep(name, ok=True, said=f"{found} ({least} is the least)")
 
     def _right(self, name: str, *, right: Right) -> ProbeStep:
-        if self._may(verb=right.verb, resource=right.resource):
-            return ProbeStep(name, ok=True, said=f"may {right.verb} {right.resource}")
-        self._lacks.add((right.verb, right.resource))
+        if self._may(verb=right.verb, group=right.group, resource=right.resource):
+            return ProbeStep(name, ok=True, said=f"may {right}")
+        self._lacks.add(str(right))
         said = (
-            f"may not {right.verb} {right.resource}: add the verb to the ClusterRole"
+            f"may not {right}: add the verb to the ClusterRole"
             f" {self._names.own}; it is needed to {right.why}"
         )
         return ProbeStep(name, ok=False, said=said)

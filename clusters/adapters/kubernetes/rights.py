@@ -1,4 +1,4 @@
-"""The rights that the adapter needs, all of the core API group: to be granted, and to be probed.
+"""The rights that the adapter needs: to be granted, and to be probed.
 
 A right that no request of the adapter uses does not belong here.
 """
@@ -7,9 +7,15 @@ from typing import NamedTuple
 
 
 class Right(NamedTuple):
+    """`group` is the API group of the resource, "" for the core one."""
+
     verb: str
     resource: str
     why: str
+    group: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}" + (f".{self.group}" if self.group else "")
 
 
 RIGHTS = (
