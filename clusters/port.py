@@ -214,15 +214,22 @@ class ClusterVersion:
     simulated: bool
 
 
+class Verdict(StrEnum):
+    """Of one thing that Berth needs of a cluster, or of all of them: the worst."""
+
+    WORKS = "works"
+    WARNING = "warning"  # it works, and something should be changed all the same
+    FAILS = "fails"
+
+
 @dataclass(frozen=True, slots=True)
 class ProbeStep:
-    """One thing that Berth needs of a cluster. `said` is for people: where it is not `ok`, what to
-    change; where it is, with `warning`, what should be changed all the same."""
+    """One thing that Berth needs of a cluster. `said` is for people: of what does not work, or
+    only with a warning, what to change."""
 
     name: str
-    ok: bool
+    verdict: Verdict
     said: str
-    warning: bool = False
 
 
 class UsePort(Protocol):
@@ -239,9 +246,9 @@ class ClusterPort(Protocol):
     """One cluster. Instances may be used by several threads; make them after a fork, not
     before."""
 
-    def probe(self) -> tuple[ProbeStep, ...]:
-        """What of all that Berth needs there works, in the order in which it was tried. Nothing is
-        left behind. A failure is a step, never raised."""
+    def probe(self) -> Iterator[ProbeStep]:
+        """What of all that Berth needs there works, each step once it was tried. Nothing is left
+        behind. A failure is a step, never raised."""
         ...
 
     def version(self) -> ClusterVersion: ...

@@ -22,7 +22,7 @@ from clusters.adapters.kubernetes.client import Client
 from clusters.adapters.kubernetes.names import Names
 from clusters.credential import ClientCertificate
 from clusters.models import Cluster
-from clusters.port import ProbeStep
+from clusters.port import ProbeStep, Verdict
 from tests import factories
 from tests.clusters.authority import Authority
 from tests.clusters.scripted import raw, scripted
@@ -101,7 +101,7 @@ def probe(server: str, *, ca: str | None = None) -> tuple[ProbeStep, ...]:
         read_timeout_s=0.5,
     )
     port = KubernetesCluster(client, names=Names(prefix="berth.dev", installation="berth"))
-    steps = port.probe()
+    steps = tuple(port.probe())
     port.close()
     return steps
 
@@ -113,13 +113,13 @@ def step(server: str, name: str) -> ProbeStep:
 def unreached(server: str, *, ca: str | None = None) -> str:
     """Why the first step failed; it is the only one."""
     [only] = probe(server, ca=ca)
-    assert (only.name, only.ok) == ("reach", False)
+    assert (only.name, only.verdict) == ("reach", Verdict.FAILS)
     return only.said
 
 
 def test_a_certificate_of_the_ca_that_was_given_is_trusted() -> None:
     with serving(Answers(), certificate=GOOD) as server:
-        assert probe(server.url, ca=AUTHORITY.pem)[0].ok
+        assert probe(server.url, ca=AUTHORITY.pem)[0].verdict is Verdict.WORKS
 
 
 @pytest.mark.parametrize(
@@ -167,14 +167,15 @@ def test_why_no_connection_comes_about_is_named() -> None:
 def test_a_version_that_is_too_old_is_told(version: object, ok: bool, said: str) -> None:
     with serving(Answers({"/version": (200, {"gitVersion": version})})) as server:
         found = step(server.url, "version")
-    assert found.ok is ok
+    assert found.verdict is (Verdict.WORKS if ok else Verdict.FAILS)
     assert said in found.said
 
 
 def test_answers_that_make_no_sense_are_failed_steps_and_the_rest_goes_on() -> None:
     with serving(Answers()) as server:
         steps = probe(server.url)
-    assert [step.name for step in steps if step.ok] == ["reach", "make a namespace"]
+    works = [step.name for step in steps if step.verdict is Verdict.WORKS]
+    assert works == ["reach", "make a namespace"]
     said = {step.name: step.said for step in steps}
     assert "it names nobody" in said["identity"]
     assert "it says neither yes nor no" in said["patch pods"]
@@ -195,14 +196,14 @@ def test_a_webhook_that_can_only_do_is_a_warning() -> None:
     refusal = (400, {"kind": "Status", "message": message})
     with serving(Answers({POD: refusal})) as server:
         found = step(server.url, "make a pod")
-    assert (found.ok, found.warning) == (True, True)
+    assert found.verdict is Verdict.WARNING
 
 
 def test_that_the_manifest_was_not_applied_is_told() -> None:
     missing = (404, {"kind": "Status", "message": 'namespaces "berth-system" not found'})
     with serving(Answers({POD: missing})) as server:
         found = step(server.url, "make a pod")
-    assert not found.ok
+    assert found.verdict is Verdict.FAILS
     assert "there is no namespace berth-system: apply what `manage.py cluster_" in found.said
 
 
@@ -210,7 +211,7 @@ def test_a_webhook_that_refuses_is_quoted() -> None:
     message = 'admission webhook "images.example.test" denied the request: sign it'
     with serving(Answers({POD: (403, {"kind": "Status", "message": message})})) as server:
         found = step(server.url, "make a pod")
-    assert not found.ok
+    assert found.verdict is Verdict.FAILS
     assert message in found.said
 
 

@@ -10,7 +10,7 @@ from clusters.adapters.kubernetes.adapter import KubernetesCluster
 from clusters.adapters.kubernetes.client import Client
 from clusters.adapters.kubernetes.names import Names
 from clusters.credential import ClientCertificate
-from clusters.port import ProbeStep
+from clusters.port import ProbeStep, Verdict
 from tests.kube.api import Json
 from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.manifests import apply, remove
@@ -25,7 +25,7 @@ def probe(
 ) -> dict[str, ProbeStep]:
     client = Client(server=kube.server, identity=identity, ca_pem=kube.ca_pem, allowed=LOOPBACK)
     port = KubernetesCluster(client, names=names)
-    steps = port.probe()
+    steps = tuple(port.probe())
     port.close()
     return {step.name: step for step in steps}
 
@@ -73,7 +73,7 @@ def test_a_policy_that_refuses_what_berth_makes_is_quoted(
 ) -> None:
     def refused() -> ProbeStep | None:
         step = probe(control_plane, identity=control_plane.berth_token)[f"make a {what}"]
-        return None if step.ok else step
+        return step if step.verdict is Verdict.FAILS else None
 
     with refusing(control_plane, f"{what}s", to="berth-probe"):
         assert "name a cost centre" in eventually("it is refused", refused).said
@@ -86,16 +86,17 @@ def test_a_token_that_may_do_more_than_berth_ever_does_is_told(
     control_plane: ControlPlane,
 ) -> None:
     steps = probe(control_plane, identity=control_plane.admin_token)
-    assert (steps["excess"].ok, steps["excess"].warning) == (True, True)
+    assert steps["excess"].verdict is Verdict.WARNING
     assert steps["excess"].said.startswith("may do everything, read secrets")
-    assert not probe(control_plane, identity=control_plane.berth_token)["excess"].warning
+    own = probe(control_plane, identity=control_plane.berth_token)
+    assert own["excess"].verdict is Verdict.WORKS
 
 
 def failed(
     kube: ControlPlane, *, identity: str | ClientCertificate, names: Names
 ) -> list[ProbeStep]:
     steps = probe(kube, identity=identity, names=names)
-    return [step for step in steps.values() if not step.ok]
+    return [step for step in steps.values() if step.verdict is Verdict.FAILS]
 
 
 @pytest.fixture(scope="module")
@@ -119,10 +120,10 @@ def test_all_works_by_a_client_certificate_whose_user_the_manifest_names(
 
     def granted() -> dict[str, ProbeStep] | None:
         steps = probe(control_plane, identity=identity, names=certified)
-        return steps if steps["patch pods"].ok else None
+        return steps if steps["patch pods"].verdict is Verdict.WORKS else None
 
     steps = eventually("the role is seen", granted)
-    assert [step for step in steps.values() if not step.ok] == []
+    assert [step for step in steps.values() if step.verdict is Verdict.FAILS] == []
     assert steps["identity"].said == "it knows Berth as fleet@example.test"
 
 

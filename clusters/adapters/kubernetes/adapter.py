@@ -55,9 +55,9 @@ class KubernetesCluster:
         self._node: Callable[[Json], NodeReport] = partial(node, names=names)
         self._pod: Callable[[Json], PodReport] = partial(pod, names=names)
 
-    def probe(self) -> tuple[ProbeStep, ...]:
+    def probe(self) -> Iterator[ProbeStep]:
         probe = Probe(self._client, names=self._names, version=self.version, nodes=self.list_nodes)
-        return tuple(probe.steps())
+        return probe.steps()
 
     def version(self) -> ClusterVersion:
         version = self._client.call("GET", "/version").get("gitVersion")

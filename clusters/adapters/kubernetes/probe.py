@@ -24,6 +24,7 @@ from clusters.port import (
     NodeReport,
     PodRequest,
     ProbeStep,
+    Verdict,
 )
 
 FLOOR = (1, 30)
@@ -65,12 +66,12 @@ class Probe:
             try:
                 yield act(name)
             except ClusterError as error:
-                yield ProbeStep(name, ok=False, said=str(error))
+                yield ProbeStep(name, Verdict.FAILS, str(error))
                 if error.fault in _FATAL:
                     return
             except Malformed as error:
                 said = f"The cluster's answer makes no sense: {error}"
-                yield ProbeStep(name, ok=False, said=said)
+                yield ProbeStep(name, Verdict.FAILS, said)
 
     def _acts(self) -> Iterator[tuple[str, Callable[[str], ProbeStep]]]:
         yield "reach", self._reach
@@ -93,7 +94,7 @@ class Probe:
         except ClusterError as error:
             if error.fault is Fault.UNREACHABLE:
                 raise
-        return ProbeStep(name, ok=True, said="it answers")
+        return ProbeStep(name, Verdict.WORKS, "it answers")
 
     def _identity(self, name: str) -> ProbeStep:
         review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
@@ -107,36 +108,36 @@ class Probe:
         user = mapping(mapping(answer, "status"), "userInfo").get("username")
         if not isinstance(user, str) or not user:
             raise Malformed("it names nobody")
-        return ProbeStep(name, ok=True, said=f"it knows Berth as {printable(user)}")
+        return ProbeStep(name, Verdict.WORKS, f"it knows Berth as {printable(user)}")
 
     def _supported(self, name: str) -> ProbeStep:
         found = self._version().version
         version = _VERSION.match(found)
         least = f"v{FLOOR[0]}.{FLOOR[1]}"
         if version is None:
-            return ProbeStep(name, ok=False, said=f"{found} is no version of Kubernetes")
+            return ProbeStep(name, Verdict.FAILS, f"{found} is no version of Kubernetes")
         if (int(version[1]), int(version[2])) < FLOOR:
             return ProbeStep(
-                name, ok=False, said=f"{found} is too old: it has to be {least} at least"
+                name, Verdict.FAILS, f"{found} is too old: it has to be {least} at least"
             )
-        return ProbeStep(name, ok=True, said=f"{found} ({least} is the least)")
+        return ProbeStep(name, Verdict.WORKS, f"{found} ({least} is the least)")
 
     def _right(self, name: str, *, right: Right) -> ProbeStep:
         if self._may(verb=right.verb, group=right.group, resource=right.resource):
-            return ProbeStep(name, ok=True, said=f"may {right}")
+            return ProbeStep(name, Verdict.WORKS, f"may {right}")
         self._lacks.add(str(right))
         said = (
             f"may not {right}: add the verb to the ClusterRole"
             f" {self._names.own}; it is needed to {right.why}"
         )
-        return ProbeStep(name, ok=False, said=said)
+        return ProbeStep(name, Verdict.FAILS, said)
 
     def _excess(self, name: str) -> ProbeStep:
         wide = [what for what, asked in _WIDE.items() if self._may(**asked)]
         if wide:
             said = f"may {', '.join(wide)}: Berth never does, so give it less"
-            return ProbeStep(name, ok=True, said=said, warning=True)
-        return ProbeStep(name, ok=True, said="has none of the wide rights that are looked for")
+            return ProbeStep(name, Verdict.WARNING, said)
+        return ProbeStep(name, Verdict.WORKS, "has none of the wide rights that are looked for")
 
     def _may(self, **asked: str) -> bool:
         """In all namespaces."""
@@ -155,7 +156,8 @@ class Probe:
         nodes = self._nodes().items
         equipped = sum(1 for node in nodes if node.devices)
         said = f"{len(nodes)} nodes, {equipped} of them with GPUs"
-        return ProbeStep(name, ok=True, said=said, warning=not equipped)
+        verdict = Verdict.WORKS if equipped else Verdict.WARNING
+        return ProbeStep(name, verdict, said)
 
     def _namespace(self, name: str) -> ProbeStep:
         made = self._tried(
@@ -166,7 +168,7 @@ class Probe:
             fieldManager=self._names.field_manager,
             force="true",
         )
-        return _untried(name) if made is None else ProbeStep(name, ok=True, said="could make one")
+        return _untried(name) if made is None else ProbeStep(name, Verdict.WORKS, "could make one")
 
     def _pod(self, name: str) -> ProbeStep:
         """In Berth's own namespace, which is as a project's is, policy and all: one that was
@@ -193,14 +195,14 @@ class Probe:
             if error.fault is not Fault.NOT_FOUND:
                 raise
             said = f"there is no namespace {home}: apply what `manage.py cluster_manifest` prints"
-            return ProbeStep(name, ok=False, said=said)
+            return ProbeStep(name, Verdict.FAILS, said)
         if made is None:
             return _untried(name)
         gates = [gate.get("name") for gate in objects(mapping(made, "spec"), "schedulingGates")]
         if self._names.gate not in gates:
             said = f"something in the cluster takes the gate {self._names.gate} off: a webhook?"
-            return ProbeStep(name, ok=False, said=said)
-        return ProbeStep(name, ok=True, said=f"could make one, gated, in {home}")
+            return ProbeStep(name, Verdict.FAILS, said)
+        return ProbeStep(name, Verdict.WORKS, f"could make one, gated, in {home}")
 
     def _tried(
         self, method: str, path: str, *, body: Json, content_type: str = JSON, **query: str
@@ -222,4 +224,4 @@ class Probe:
 
 def _untried(name: str) -> ProbeStep:
     said = "an admission webhook does not support dry runs, so this shows only with real work"
-    return ProbeStep(name, ok=True, said=said, warning=True)
+    return ProbeStep(name, Verdict.WARNING, said)

@@ -6,7 +6,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from clusters import registry
 from clusters.credential import BadCredential
-from clusters.port import ProbeStep
+from clusters.port import Verdict
+
+_SHOWN = {Verdict.WORKS: "ok", Verdict.WARNING: "warning", Verdict.FAILS: "FAILED"}
 
 
 class Command(BaseCommand):
@@ -23,15 +25,12 @@ class Command(BaseCommand):
             port = registry.connect(name)
         except BadCredential as error:
             raise CommandError(str(error)) from error
-        steps = port.probe()
-        port.close()
-        for step in steps:
-            self.stdout.write(f"{_verdict(step):<8} {step.name:<18} {step.said}")
-        if failed := sum(not step.ok for step in steps):
-            raise CommandError(f"{failed} of {len(steps)} steps failed.")
-
-
-def _verdict(step: ProbeStep) -> str:
-    if not step.ok:
-        return "FAILED"
-    return "warning" if step.warning else "ok"
+        verdicts = []
+        try:
+            for step in port.probe():
+                self.stdout.write(f"{_SHOWN[step.verdict]:<8} {step.name:<18} {step.said}")
+                verdicts.append(step.verdict)
+        finally:
+            port.close()
+        if failed := verdicts.count(Verdict.FAILS):
+            raise CommandError(f"{failed} of {len(verdicts)} steps failed.")
