@@ -19,6 +19,13 @@ class ClusterCredentialPage(ReadOnly):
     exclude = ("sealed",)
 
 
+@admin.register(models.ClusterProbe)
+class ClusterProbePage(ReadOnly):
+    list_display = ("cluster", "asked_at", "asked_by", "ended_at", "verdict", "stopped")
+    list_select_related = ("cluster",)
+    list_filter = ("cluster", "verdict")
+
+
 @admin.register(models.HardwareQueue)
 class HardwareQueuePage(ReadOnly):
     list_display = ("cluster", "model", "queue_state", "queue_note", "queue_changed_by")

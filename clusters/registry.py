@@ -18,7 +18,11 @@ from clusters.credential import BadCredential, Credential
 from clusters.models import ClusterCredential
 from clusters.port import ClusterPort, UsePort
 from clusters.sealing import PrivateKey, Unopened, open_sealed
+from controlplane.kernel.errors import Invalid, Unavailable
 
+TOKEN_H = 720
+"""How many hours a token of Berth's account is good for, unless somebody wants it otherwise."""
+MOST_TOKEN_H = 8760
 _OBJECT = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 _USER = re.compile(r"[A-Za-z0-9._:@/+=#,-]{1,253}")  # it stands between quotes in an expression
 
@@ -82,20 +86,28 @@ def manifest(*, user: str | None, token_h: int) -> str:
     """What to apply in a cluster before it is registered, as YAML whose comments say what to do.
 
     It is for that user of the cluster, or else for an account that it makes; `token_h` is how many
-    hours a token of that is good for. Raises ValueError.
+    hours a token of that is good for. Raises Invalid, and Unavailable where
+    BERTH_INSTALLATION names nothing in a cluster.
     """
     if not _OBJECT.fullmatch(settings.BERTH_INSTALLATION):
-        raise ValueError(
+        raise Unavailable(
             f"BERTH_INSTALLATION is {settings.BERTH_INSTALLATION[:70]!r}, which names nothing in a"
             " cluster: use 1 to 40 of a-z, 0-9 and -."
         )
     if user is not None and not _USER.fullmatch(user):
-        raise ValueError(
-            f"{user[:70]!r} is no user's name: use 1 to 253 letters, digits and ._:@/+=#,-."
+        raise Invalid(
+            f"{user[:70]!r} is no user's name: use 1 to 253 letters, digits and ._:@/+=#,-.",
+            pointer="/user",
         )
-    if token_h < 1:
-        raise ValueError(f"A token is good for 1 hour or more, not {token_h}.")
+    if not 1 <= token_h <= MOST_TOKEN_H:
+        message = f"A token is good for 1 to {MOST_TOKEN_H} hours, not {token_h}."
+        raise Invalid(message, pointer="/token_hours")
     return access.text(names=_names(), user=user, token_h=token_h)
+
+
+def account() -> tuple[str, str]:
+    """The name and the namespace of the account that `manifest` makes."""
+    return _names().own, _names().home
 
 
 def open_keys() -> list[PrivateKey]:

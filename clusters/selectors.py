@@ -6,7 +6,16 @@ from uuid import UUID
 from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
-from clusters.models import Cluster, Device, DeviceSlice, Flavor, FlavorKind, HardwareQueue, Node
+from clusters.models import (
+    Cluster,
+    ClusterProbe,
+    Device,
+    DeviceSlice,
+    Flavor,
+    FlavorKind,
+    HardwareQueue,
+    Node,
+)
 from controlplane.kernel.errors import NotFound
 from controlplane.kernel.queues import QueueState
 
@@ -54,6 +63,19 @@ def cluster(*, id: UUID) -> Cluster:
     found = clusters().filter(id=id).first()
     if found is None:
         raise NotFound("There is no such cluster.")
+    return found
+
+
+def probes(*, cluster: Cluster) -> QuerySet[ClusterProbe]:
+    """Those of the cluster; the newest has the largest id."""
+    return ClusterProbe.objects.filter(cluster=cluster)
+
+
+def probe(*, cluster: Cluster, id: UUID) -> ClusterProbe:
+    """Raises NotFound."""
+    found = probes(cluster=cluster).filter(id=id).first()
+    if found is None:
+        raise NotFound("There is no such probe of the cluster.")
     return found
 
 

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from clusters import registry
 from clusters.models import Cluster, ClusterState
-from clusters.services import clusters
+from clusters.services import clusters, probes, probing
 from controlplane.kernel import clock, hints
 from scheduler.loop import checks, collect, run, starts
 from scheduler.loop import dispatch as dispatcher
@@ -134,6 +134,26 @@ def measure_cluster(*, cluster_id: str, **_: Any) -> None:  # Any: as above
             quiet_s = 0
     finally:
         hints.end(work, quiet_s=quiet_s)
+
+
+@shared_task(name=hints.PROBE_CLUSTER)
+def probe_cluster(*, probe_id: str, **_: Any) -> None:  # Any: as above
+    """Carry a probe out, unless it is under way."""
+    hints.taken(hints.PROBE_CLUSTER, probe_id=probe_id)
+    try:
+        probing.carry_out(
+            id=UUID(probe_id), at=clock.now, connect_timeout_s=CONNECT_S, read_timeout_s=READ_S
+        )
+    except SoftTimeLimitExceeded:
+        logger.warning("probe %s takes too long", probe_id)
+        why = "It took too long: the cluster answers, and each answer takes its time."
+        probes.break_off(id=UUID(probe_id), why=why, at=clock.now())
+
+
+@shared_task(name="scheduler.check_probes")
+def check_probes(**_: Any) -> None:  # Any: as above
+    """Have probes carried out whose message or worker got lost, and each cluster probed daily."""
+    probes.sweep(at=clock.now())
 
 
 @shared_task(name="scheduler.meter")

@@ -12,6 +12,7 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange, NumericRa
 
 from clusters.models import (
     Cluster,
+    ClusterProbe,
     ClusterState,
     Device,
     DeviceMode,
@@ -23,6 +24,7 @@ from clusters.models import (
     Isolation,
     Node,
 )
+from clusters.port import Verdict
 from controlplane.kernel.queues import QueueState
 from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.models import (
@@ -135,6 +137,18 @@ def cpu_flavor(name: str = "cpu") -> Flavor:
 def cluster(name: str = "north", **fields: Any) -> Cluster:
     fields.setdefault("state", ClusterState.ACTIVE)
     return Cluster.objects.create(name=name, created_at=AT, seen_at=AT, **fields)
+
+
+def probe(of: Cluster, *verdicts: Verdict, **fields: Any) -> ClusterProbe:  # Any: model fields
+    """One that has ended, of the worst of the verdicts of its steps; without any all works."""
+    steps = [
+        {"name": f"step {number}", "verdict": verdict.value, "said": f"it {verdict.value}"}
+        for number, verdict in enumerate(verdicts or (Verdict.WORKS,), start=1)
+    ]
+    worst = max(verdicts, default=Verdict.WORKS, key=list(Verdict).index)
+    fields = {"asked_at": AT, "asked_by": "oz", "tries": 1, "began_at": AT} | fields
+    fields = {"ended_at": AT, "verdict": worst, "steps": steps, "credential_version": 1} | fields
+    return ClusterProbe.objects.create(cluster=of, **fields)
 
 
 def close(

@@ -13,6 +13,7 @@ from clusters.models.flavor import (
     Placing,
 )
 from clusters.models.node import Node
+from clusters.models.probe import ClusterProbe, Stop
 from clusters.models.queue import HardwareQueue
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "VENDORS",
     "Cluster",
     "ClusterCredential",
+    "ClusterProbe",
     "ClusterState",
     "Device",
     "DeviceMode",
@@ -32,4 +34,5 @@ __all__ = [
     "Isolation",
     "Node",
     "Placing",
+    "Stop",
 ]

@@ -18,13 +18,15 @@ class Cluster(Row):
     both watches stood and its API answered. `use_seen_at` is when it was last told how much its
     pods use their devices, None where nobody measures that, and `use_error` what was wrong with
     the newest answer. `simulated` is shown on the cluster's own pages and
-    beside what runs there.
+    beside what runs there. `server` is where its API is, as whoever registered it or stored its
+    credential last said; "" while nobody has.
 
     `inventory_rev` grows with each change of its nodes or devices, so that caches know.
     """
 
     name = models.SlugField(max_length=40, unique=True)
     region = models.CharField(max_length=60, blank=True)
+    server = models.CharField(max_length=2048, blank=True, default="", db_default="")
     state = models.CharField(max_length=10, choices=ClusterState, default=ClusterState.NEW)
     version = models.CharField(max_length=60, blank=True)
     simulated = models.BooleanField(default=False)

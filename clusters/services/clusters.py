@@ -6,6 +6,8 @@ from datetime import datetime
 
 from django.db import IntegrityError, connection, transaction
 
+from clusters import credential
+from clusters.credential import BadCredential
 from clusters.models import Cluster, ClusterState
 from clusters.port import ClusterVersion
 from controlplane.audit import services as audit
@@ -18,10 +20,13 @@ MAX_REGION = 60
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 
 
-def register(*, name: str, region: str, actor: str, actor_name: str, at: datetime) -> Cluster:
+def register(
+    *, name: str, region: str, actor: str, actor_name: str, at: datetime, server: str = ""
+) -> Cluster:
     """A cluster to be watched from now on; its credential is stored by `credentials`.
 
-    Raises Invalid for a name or region that is none, Conflict when the name is taken.
+    `server` is where its API is, where that is known already. Raises Invalid for a name, region
+    or server that is none, Conflict when the name is taken.
     """
     if not NAME.fullmatch(name):
         raise Invalid("1 to 40 of a-z, 0-9 and - are wanted.", pointer="/name")
@@ -31,9 +36,15 @@ def register(*, name: str, region: str, actor: str, actor_name: str, at: datetim
         code = "bad-character" if fault else "invalid"
         raise Invalid(message, pointer="/region", code=code)
     try:
+        server = credential.server(server) if server else ""
+    except BadCredential as error:
+        raise Invalid(f"{error}.", pointer="/server") from None
+    try:
         with transaction.atomic():
-            cluster = Cluster.objects.create(name=name, region=region, created_at=at)
-            after = {"name": name, "region": region}
+            cluster = Cluster.objects.create(
+                name=name, region=region, server=server, created_at=at
+            )
+            after = {"name": name, "region": region, "server": server}
             _record(cluster, "cluster.register", {}, after, by=(actor, actor_name), at=at)
     except IntegrityError as error:
         raise Conflict(f"There is a cluster {name!r} already.", pointer="/name") from error

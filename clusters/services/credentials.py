@@ -13,6 +13,7 @@ from clusters import kubeconfig, registry
 from clusters.credential import BadCredential, Credential
 from clusters.models import Cluster, ClusterCredential
 from clusters.sealing import PublicKey, seal
+from clusters.services import probes
 from controlplane.audit import services as audit
 from controlplane.kernel.errors import Conflict, Invalid, Unavailable
 
@@ -46,7 +47,8 @@ def _read(fields: Mapping[str, Any]) -> Credential:  # Any: as above
 def store(
     *, cluster: Cluster, credential: Credential, actor: str, actor_name: str, at: datetime
 ) -> ClusterCredential:
-    """Seal it here, and have whoever is connected to the cluster take it up within seconds.
+    """Seal it here, have whoever is connected to the cluster take it up within seconds, and ask
+    for a probe.
 
     Raises Invalid for one that has ended by its own word, Unavailable without BERTH_SEAL_KEY.
     """
@@ -67,6 +69,8 @@ def store(
         )
         row.sealed = seal(key, credential.written(), context=row.context)
         row.save()
+        Cluster.objects.filter(id=cluster.id).update(server=credential.server)
+        probes.ask(cluster=cluster, actor_name=actor_name, at=at)
         entry = audit.Entry(
             "cluster.credential",
             "cluster",

@@ -52,6 +52,7 @@ class ClustersApi(ApiView):
             made = clusters.register(
                 name=body["name"],
                 region=body["region"],
+                server=body["server"],
                 actor=self.actor.label,
                 actor_name=self.actor.name,
                 at=self.at,

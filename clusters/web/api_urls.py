@@ -2,12 +2,19 @@
 
 from django.urls import path
 
-from clusters.web import api
+from clusters.web import api, probe_api
 
 urlpatterns = [
     path("clusters", api.ClustersApi.as_view(), name="clusters"),
     path("clusters/<uuid:id>", api.ClusterApi.as_view(), name="cluster"),
     path("clusters/<uuid:id>/credential", api.CredentialApi.as_view(), name="cluster-credential"),
+    path("clusters/<uuid:id>/probes", probe_api.ProbesApi.as_view(), name="cluster-probes"),
+    path(
+        "clusters/<uuid:id>/probes/<uuid:probe_id>",
+        probe_api.ProbeApi.as_view(),
+        name="cluster-probe",
+    ),
+    path("cluster-manifest", probe_api.ManifestApi.as_view(), name="cluster-manifest"),
     path("clusters/<uuid:id>/queues", api.QueuesApi.as_view(), name="cluster-queues"),
     path("nodes", api.NodesApi.as_view(), name="nodes"),
     path("devices", api.DevicesApi.as_view(), name="devices"),

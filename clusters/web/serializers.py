@@ -6,8 +6,18 @@ from typing import Any
 from django.core.validators import RegexValidator
 from rest_framework import serializers
 
-from clusters.models import VENDORS, ClusterState, DeviceMode, FlavorKind, Isolation, Placing
+from clusters import registry
+from clusters.models import (
+    VENDORS,
+    ClusterState,
+    DeviceMode,
+    FlavorKind,
+    Isolation,
+    Placing,
+    Stop,
+)
 from clusters.origin import CapacityType
+from clusters.port import Verdict
 from clusters.services import clusters, flavors
 from controlplane.api.fields import Id, Integer, QueueStateIn, StrictSerializer, Text
 from controlplane.kernel.queues import QueueState
@@ -17,6 +27,7 @@ type Rows = Any  # plain rows
 CLUSTER_STATES = ClusterState.values
 FLAVOR_KINDS = FlavorKind.values
 ISOLATIONS = Isolation.values
+VERDICTS = [each.value for each in Verdict]
 _PLACING = "pack fills the fullest nodes first; spread, of whole devices and cores, the emptiest."
 
 
@@ -37,6 +48,9 @@ class ClusterOut(serializers.Serializer[Rows]):
     id = serializers.UUIDField()
     name = serializers.CharField()
     region = serializers.CharField(allow_blank=True)
+    server = serializers.CharField(
+        allow_blank=True, help_text="Where its API is; empty while nobody has said it."
+    )
     state = serializers.ChoiceField(choices=CLUSTER_STATES)
     queue_state = serializers.ChoiceField(choices=QueueState.values)
     version = serializers.CharField(allow_blank=True)
@@ -84,6 +98,59 @@ class ClusterIn(StrictSerializer):
         validators=[RegexValidator(rf"^{clusters.NAME.pattern}$", "a-z, 0-9 and - are wanted.")],
     )
     region = Text(max_length=clusters.MAX_REGION, required=False, default="", allow_blank=True)
+    server = Text(
+        required=False,
+        default="",
+        allow_blank=True,
+        help_text="Where its API is, by https; its credential says it anew.",
+    )
+
+
+class ProbeStepOut(serializers.Serializer[Rows]):
+    name = serializers.CharField()
+    verdict = serializers.ChoiceField(
+        choices=VERDICTS,
+        help_text="warning: it works, and something should be changed all the same.",
+    )
+    said = serializers.CharField(help_text="Of what does not work: what to change.")
+
+
+class ProbeOut(serializers.Serializer[Rows]):
+    """Under way until `ended_at`; then it has a `verdict`, or what `stopped` it."""
+
+    id = serializers.UUIDField()
+    asked_at = serializers.DateTimeField()
+    asked_by = serializers.CharField()
+    began_at = serializers.DateTimeField(allow_null=True)
+    ended_at = serializers.DateTimeField(allow_null=True)
+    credential_version = serializers.IntegerField(
+        allow_null=True, help_text="Of the credential with which it was begun."
+    )
+    verdict = serializers.ChoiceField(
+        choices=["", *VERDICTS], help_text="The worst of its steps; empty until its end."
+    )
+    stopped = serializers.ChoiceField(
+        choices=["", *Stop.values],
+        help_text="What kept it from its end: there is no credential, whoever tried has no key"
+        " for it, or it was broken off.",
+    )
+    why = serializers.CharField(allow_blank=True, help_text="Why it was stopped.")
+    steps = ProbeStepOut(many=True, source="told", help_text="So far, in their order.")
+
+
+class ManifestQuery(StrictSerializer):
+    user = Text(
+        required=False,
+        help_text="Whom Berth signs in as where it is no account of its own: of a client"
+        " certificate its common name, else what `kubectl auth whoami` says.",
+    )
+    token_hours = serializers.IntegerField(
+        required=False,
+        default=registry.TOKEN_H,
+        min_value=1,
+        max_value=registry.MOST_TOKEN_H,
+        help_text="How long a token of the account is good for.",
+    )
 
 
 class HardwareQueueOut(serializers.Serializer[Rows]):

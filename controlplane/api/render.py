@@ -40,6 +40,22 @@ class OrjsonRenderer(BaseRenderer):
         return b"" if data is None else dumps(data)
 
 
+class YamlRenderer(OrjsonRenderer):
+    """Of a view that answers with YAML, as text; what it refuses is JSON as elsewhere."""
+
+    media_type = "application/yaml"  # RFC 9512
+    format = "yaml"
+    charset = "utf-8"  # type: ignore[assignment]  # its base says that JSON has none
+
+    def render(
+        self,
+        data: Any,  # Any: a text, or JSON values
+        accepted_media_type: str | None = None,
+        renderer_context: Mapping[str, Any] | None = None,  # Any: DRF's context
+    ) -> bytes:
+        return data.encode() if isinstance(data, str) else super().render(data)
+
+
 class OrjsonParser(BaseParser):
     """Raises ParseError for anything but JSON, RequestDataTooBig past the limit, before
     parsing."""

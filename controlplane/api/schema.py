@@ -51,6 +51,7 @@ _WHY = {
     409: "The object is not in the state that this needs.",
     413: "The body has more than 1 MiB.",
     422: "The Idempotency-Key came with another body before.",
+    503: "A part of Berth is not set up for this, or does not answer.",
     429: "Too many of these were asked for; Retry-After says how long to wait.",
 }
 _KEY = OpenApiParameter(
@@ -78,13 +79,14 @@ def operation(
     *,
     tag: str,
     summary: str,
-    answers: Mapping[int, Out],
+    answers: Mapping[int | tuple[int, str], Out],
     takes: Out = None,
     query: Out = None,
     problems: Sequence[int] = (),
     keyed: bool = False,
 ) -> Callable[[Any], Any]:  # Any: a view method
-    """Describe one operation. 400, 401 and 403 are always possible; `problems` adds others."""
+    """Describe one operation; an answer that is no JSON says its media type. 400, 401 and 403
+    are always possible; `problems` adds others."""
     statuses = {400, 401, 403, *problems}
     if takes is not None:
         statuses.add(413)

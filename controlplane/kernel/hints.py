@@ -19,6 +19,7 @@ DISPATCH = "scheduler.dispatch"
 DISPATCH_CLUSTER = "scheduler.dispatch_cluster"
 MEASURE = "scheduler.measure_use"
 MEASURE_CLUSTER = "scheduler.measure_cluster"
+PROBE_CLUSTER = "scheduler.probe_cluster"
 WISHES = "scheduler.refresh_wishes"
 EXPIRES_S = 30
 """A hint that waited this long in its queue is dropped: the periodic run has come meanwhile."""

@@ -241,6 +241,14 @@ API: dict[tuple[str, str], Row] = {
         {"id": "cluster"},
         body=lambda world: {"server": "https://north.example.test", "token": "t" * 16},
     ),
+    ("GET", "cluster-manifest"): Row(OF_FLEET),
+    ("GET", "clusters/<uuid:id>/probes"): Row(OF_FLEET, {"id": "cluster"}),
+    ("POST", "clusters/<uuid:id>/probes"): Row(
+        _OPERATE.replace("200", "202"), {"id": "other cluster"}
+    ),
+    ("GET", "clusters/<uuid:id>/probes/<uuid:probe_id>"): Row(
+        OF_FLEET, {"id": "cluster", "probe_id": "probe"}
+    ),
     ("GET", "clusters/<uuid:id>/queues"): Row(_EVERYBODY, {"id": "cluster"}),
     ("POST", "clusters/<uuid:id>/queues"): Row(
         _OPERATE, {"id": "cluster"}, body=lambda world: {"state": "held", "note": "Why."}

@@ -63,6 +63,7 @@ def build(cast: Cast) -> World:
     budget = factories.budget(cast.detection)
     token = factories.token(cast.ada)
     factories.defragmentation(west)
+    probe = factories.probe(cluster)
     return World(
         tenant=cast.vision,
         project=cast.detection,
@@ -80,6 +81,7 @@ def build(cast: Cast) -> World:
             "token": token.id,
             "cluster": cluster.id,
             "flavor": flavor.id,
+            "probe": probe.id,
             "other cluster": west.id,
             "cluster name": cluster.name,
         },

@@ -83,7 +83,7 @@ def test_what_is_no_user_is_refused(user: str) -> None:
 
 
 def test_a_token_is_good_for_an_hour_at_least() -> None:
-    with pytest.raises(CommandError, match="for 1 hour or more, not 0"):
+    with pytest.raises(CommandError, match="for 1 to 8760 hours, not 0"):
         printed("--token-hours", "0")
 
 

@@ -88,6 +88,10 @@ def meter(*, at: str, accelerated: str) -> None:
     metering.tick(at=datetime.fromisoformat(at))
 
 
+def probe(*, probe_id: str) -> None:
+    tasks.probe_cluster(probe_id=probe_id)
+
+
 def watch() -> None:
     """Until it is killed, as the command does it: a watch that breaks begins anew."""
     parent = os.getppid()
@@ -129,5 +133,5 @@ def _when_orphaned(parent: int, act: Callable[[], None]) -> None:
 
 STEPS: dict[str, Callable[..., None]] = {
     each.__name__: each
-    for each in (submit, post, cycle, dispatch, observe, meter, watch, worker, watcher)
+    for each in (submit, post, cycle, dispatch, observe, meter, probe, watch, worker, watcher)
 }

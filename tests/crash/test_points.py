@@ -245,7 +245,7 @@ def test_dying_while_what_ended_is_collected(scene: Scene) -> None:
 
 
 def test_every_crash_point_of_the_tree_has_a_scenario() -> None:
-    """M1's is in test_meter.py, C1's is above."""
+    """M1's is in test_meter.py, P1's in test_probes.py, C1's is above."""
     points = {
         ast.literal_eval(node.args[0])
         for _, node in nodes(*PACKAGES)
@@ -254,6 +254,7 @@ def test_every_crash_point_of_the_tree_has_a_scenario() -> None:
     assert points == {point.crash.partition(":")[0] for point in (*POINTS, *RESIZING)} | {
         *SUBMITTING,
         "M1",
+        "P1",
         "C1",
     }
 

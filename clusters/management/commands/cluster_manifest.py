@@ -5,6 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from clusters import registry
+from controlplane.kernel.errors import AppError
 
 
 class Command(BaseCommand):
@@ -21,7 +22,10 @@ class Command(BaseCommand):
             " certificate its common name, else what `kubectl auth whoami` says",
         )
         who.add_argument(
-            "--token-hours", type=int, default=720, help="how long the token is good for (720)"
+            "--token-hours",
+            type=int,
+            default=registry.TOKEN_H,
+            help=f"how long the token is good for ({registry.TOKEN_H})",
         )
 
     def handle(  # Any: Django's signature
@@ -29,5 +33,5 @@ class Command(BaseCommand):
     ) -> None:
         try:
             self.stdout.write(registry.manifest(user=user, token_h=token_hours), ending="")
-        except ValueError as error:
+        except AppError as error:
             raise CommandError(str(error)) from error

@@ -5,6 +5,7 @@ from functools import partial
 from clusters.models import (
     Cluster,
     ClusterCredential,
+    ClusterProbe,
     Device,
     DeviceSlice,
     Flavor,
@@ -58,6 +59,26 @@ CREDENTIALS = (
         )
     ),
     negative("clusters_clustercredential_version_check", ClusterCredential, "version"),
+)
+
+PROBES = (
+    Attack("probe_one_at_a_time", "a cluster is probed twice at once", copy(ClusterProbe)),
+    *(
+        Attack("probe_ends_one_way", what, change(ClusterProbe, **columns))
+        for what, columns in (
+            ("a probe has a verdict before its end", {"verdict": "works"}),
+            ("a probe is stopped before its end", {"stopped": "unopened"}),
+            ("a probe ends without a verdict", {"ended_at": NOON}),
+            ("a probe works by half", {"ended_at": NOON, "verdict": "half"}),
+            ("a probe is stopped by a spell", {"ended_at": NOON, "stopped": "spell"}),
+            (
+                "a probe that was stopped works",
+                {"ended_at": NOON, "verdict": "works", "stopped": "broken-off"},
+            ),
+        )
+    ),
+    negative("clusters_clusterprobe_credential_version_check", ClusterProbe, "credential_version"),
+    negative("clusters_clusterprobe_tries_check", ClusterProbe, "tries"),
 )
 
 QUEUES = (
@@ -222,4 +243,4 @@ FLAVORS = (
     ),
 )
 
-ATTACKS = CLUSTERS + CREDENTIALS + QUEUES + NODES + DEVICES + FLAVORS
+ATTACKS = CLUSTERS + CREDENTIALS + PROBES + QUEUES + NODES + DEVICES + FLAVORS
