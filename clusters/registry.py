@@ -163,7 +163,8 @@ class _Kept:
 def _row(name: str) -> ClusterCredential:
     row = ClusterCredential.objects.select_related("cluster").filter(cluster__name=name).first()
     if row is None:
-        raise BadCredential("", f"Cluster {name!r} has no credential yet: store one by the API.")
+        why = f"Cluster {name!r} has no credential yet: store one on its page, or by the API."
+        raise BadCredential("", why)
     return row
 
 

@@ -1,13 +1,15 @@
 """Reading hardware. It belongs to no tenant: everybody signed in may know what exists, not who
 uses it."""
 
+from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery, Value
+from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
 from clusters.models import (
     Cluster,
+    ClusterCredential,
     ClusterProbe,
     Device,
     DeviceSlice,
@@ -77,6 +79,49 @@ def probe(*, cluster: Cluster, id: UUID) -> ClusterProbe:
     if found is None:
         raise NotFound("There is no such probe of the cluster.")
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How Berth signs in to a cluster, None before a credential is stored, and the newest probe
+    that has ended, None before one has."""
+
+    credential: ClusterCredential | None = None
+    probe: ClusterProbe | None = None
+
+
+def connections() -> dict[UUID, Connection]:
+    """Of each cluster that has a credential or was probed. Two queries."""
+    ended = ClusterProbe.objects.filter(ended_at__isnull=False)
+    newest = ended.order_by("cluster", "-id").distinct("cluster")
+    by_cluster = {probe.cluster_id: probe for probe in newest}
+    stored = {row.cluster_id: row for row in ClusterCredential.objects.defer("sealed")}
+    return {id: Connection(stored.get(id), by_cluster.get(id)) for id in {*stored, *by_cluster}}
+
+
+def connection(*, cluster_id: UUID) -> Connection:
+    """Of one. Two queries."""
+    ended = ClusterProbe.objects.filter(cluster=cluster_id, ended_at__isnull=False)
+    stored = ClusterCredential.objects.filter(cluster=cluster_id)
+    return Connection(stored.first(), ended.order_by("-id").first())
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One that is there in a cluster; without a flavor it is shown and not used."""
+
+    name: str
+    devices: int
+    has_flavor: bool
+
+
+def models(*, cluster: Cluster) -> tuple[Model, ...]:
+    """By name. One query."""
+    there = Device.objects.filter(_PRESENT, node__cluster=cluster, node__gone_at__isnull=True)
+    flavors = Flavor.objects.filter(kind__in=_KINDS, model=OuterRef("model"))
+    rows = there.values("model").annotate(devices=Count("id"), has_flavor=Exists(flavors))
+    columns = rows.order_by("model").values_list("model", "devices", "has_flavor")
+    return tuple(Model(*row) for row in columns)
 
 
 def nodes(*, cluster: str | None = None, name: str | None = None) -> QuerySet[Node]:

@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from clusters import selectors
 from clusters.models import DeviceMode, Isolation
+from clusters.web.connections import attention
 from clusters.web.pools import cards, node_pools
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
@@ -48,12 +49,20 @@ def cluster_list(request: HttpRequest) -> HttpResponse:
     totals = _totals()
     at = clock.now()
     idle = kept.lately(at=at) if actor.fleet_roles else None
-    rev = revision(facts, totals, idle, minute(at))
+    operates = actor.permits_everywhere(Action.OPERATE)
+    connections = selectors.connections() if operates else {}
+    told = {
+        one.id: attention(connections.get(one.id, selectors.Connection()), at=at)
+        for one in facts
+        if operates
+    }
+    rev = revision(facts, totals, idle, told, minute(at))
     same = unchanged(request, rev)
     if same is not None:
         return same
     context = {
-        "clusters": [(one, totals.get(one.id, ())) for one in facts],
+        "clusters": [(one, totals.get(one.id, ()), told.get(one.id, ())) for one in facts],
+        "may_operate": operates,
         "may_see_layouts": bool(actor.fleet_roles),
         "kept": idle,
         "rev": rev,
@@ -74,7 +83,9 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
     figures = pools.newest(cluster_id=facts.id, at=at)
     closed = selectors.closed_queues(cluster_id=facts.id)
     moved = [(one.model, one.queue_changed_at) for one in closed]
-    rev = revision(facts, held, chosen, [one.id for one in figures], moved, minute(at))
+    operates = actor.permits_everywhere(Action.OPERATE)
+    told = attention(selectors.connection(cluster_id=facts.id), at=at) if operates else ()
+    rev = revision(facts, held, chosen, [one.id for one in figures], moved, told, minute(at))
     same = unchanged(request, rev)
     if same is not None:
         return same
@@ -83,7 +94,8 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
     context = {
         "cluster": facts,
         "closed": closed,
-        "may_operate": actor.permits_everywhere(Action.OPERATE),
+        "may_operate": operates,
+        "attention": told,
         "totals": totals,
         "node_pools": node_pools(nodes),
         "pools": cards(cluster_id=facts.id, newest=figures, at=at),

@@ -2,11 +2,28 @@
 
 from django.urls import path
 
-from clusters.web import layout_pages, pages, queue_pages
+from clusters.web import connection_pages, layout_pages, pages, queue_pages
 
 urlpatterns = [
     path("layouts", layout_pages.layout_list, name="layout-list"),
     path("clusters", pages.cluster_list, name="cluster-list"),
     path("clusters/<slug:name>", pages.cluster_detail, name="cluster-detail"),
+    path("register-cluster", connection_pages.cluster_register, name="cluster-register"),
+    path(
+        "clusters/<slug:name>/manifest",
+        connection_pages.cluster_manifest,
+        name="cluster-manifest-page",
+    ),
+    path(
+        "clusters/<slug:name>/credential",
+        connection_pages.cluster_credential,
+        name="cluster-credential-page",
+    ),
+    path(
+        "clusters/<slug:name>/connection",
+        connection_pages.cluster_connection,
+        name="cluster-connection",
+    ),
+    path("clusters/<slug:name>/probe", connection_pages.cluster_probe, name="cluster-probe-page"),
     path("clusters/<slug:name>/queues", queue_pages.cluster_queues, name="cluster-queues-page"),
 ]

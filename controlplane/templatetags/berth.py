@@ -197,6 +197,12 @@ STATUSES = {
     "DRAINING": Status("Draining", "tool", "warn"),
     "CORDONED": Status("Cordoned", "hand-stop", "warn"),
     "LOST": Status("Lost", "plug-connected-x", "bad"),
+    # probes and their steps
+    "WORKS": Status("Works", "check", "run"),
+    "WARNING": Status("Warning", "alert-triangle", "warn"),
+    "FAILS": Status("Fails", "x", "bad"),
+    "UNDER-WAY": Status("Under way", "refresh", "go"),
+    "STOPPED": Status("Stopped", "hand-stop", "warn"),
     # queues
     "HELD": Status("Held", "hand-stop", "warn"),
     # budgets

@@ -156,6 +156,17 @@ OTHERS: dict[tuple[str, str], Row] = {
     ),
     ("GET", "clusters"): Row(_PAGE),
     ("GET", "clusters/<slug:name>"): Row(_PAGE, {"name": "cluster name"}),
+    ("GET", "register-cluster"): Row(_OPERATE_PAGE),
+    ("POST", "register-cluster"): Row(_OPERATE_PAGE.replace("200", "422"), form=True),
+    ("GET", "clusters/<slug:name>/manifest"): Row(_OPERATE_PAGE, {"name": "cluster name"}),
+    ("GET", "clusters/<slug:name>/credential"): Row(_OPERATE_PAGE, {"name": "cluster name"}),
+    ("POST", "clusters/<slug:name>/credential"): Row(
+        _OPERATE_PAGE.replace("200", "422"), {"name": "cluster name"}, form=True
+    ),
+    ("GET", "clusters/<slug:name>/connection"): Row(_OPERATE_PAGE, {"name": "cluster name"}),
+    ("POST", "clusters/<slug:name>/probe"): Row(
+        _OPERATE_PAGE.replace("200", "303"), {"name": "cluster name"}, form=True
+    ),
     ("GET", "clusters/<slug:name>/queues"): Row(_OPERATE_PAGE, {"name": "cluster name"}),
     ("POST", "clusters/<slug:name>/queues"): Row(
         _OPERATE_PAGE.replace("200", "422"), {"name": "cluster name"}, form=True

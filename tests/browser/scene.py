@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 
 from clusters.models import Cluster, ClusterState, Device, DeviceMode, Flavor, FlavorKind
+from clusters.port import Verdict
 from scheduler.core.lifecycle import State
 from scheduler.models import Workload
 from tenants.models import Project, Rate, Role, User
@@ -121,6 +122,7 @@ def _clusters(at: datetime) -> dict[str, Cluster]:
         for device in node.devices.all():
             for profile, start, end in STATIC:
                 factories.device_slice(device, profile, start, end)
+    factories.probe(north, Verdict.WORKS, Verdict.WARNING, Verdict.FAILS)
     south = factories.cluster("south", simulated=True, region="Turin", version="v1.35.4")
     for number in (1, 2):
         factories.node(

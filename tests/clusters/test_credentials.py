@@ -60,7 +60,8 @@ def test_a_cluster_is_reached_by_what_was_sealed(north: Cluster, simulator: Simu
 
 
 def test_a_cluster_without_one_says_what_to_do(north: Cluster) -> None:
-    assert refusal() == "Cluster 'north' has no credential yet: store one by the API."
+    said = "Cluster 'north' has no credential yet: store one on its page, or by the API."
+    assert refusal() == said
 
 
 def test_the_row_shows_what_is_no_secret_and_hides_the_rest(north: Cluster) -> None:

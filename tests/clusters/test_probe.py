@@ -253,7 +253,7 @@ def test_the_command_fails_with_a_step(simulator: Simulator, north: Cluster) -> 
 
 
 def test_the_command_says_that_there_is_no_credential(north: Cluster) -> None:
-    with pytest.raises(CommandError, match="'north' has no credential yet: store one by the API"):
+    with pytest.raises(CommandError, match="'north' has no credential yet: store one on"):
         run()
 
 

@@ -15,13 +15,14 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connection
 from django.test import Client
 from django.urls import reverse
 from redis import Redis
 from rest_framework.test import APIClient
 
-from clusters.models import Cluster, ClusterCredential
+from clusters.models import Cluster, ClusterCredential, ClusterProbe
 from controlplane.audit.models import AuditEvent
 from controlplane.embedded.postgres import wheel
 from controlplane.kernel import hints
@@ -120,12 +121,48 @@ def the_way_of_a_credential(
         all_in(State.RUNNING, work)
     tasks.measure_cluster(cluster_id=str(world.cluster.id))
     assert Idleness.objects.exists()
+    yield from the_way_through_the_pages(world, key)
     unreachable = Cluster.objects.get(name="south")
     pair = {"certificate": certificate, "key": key}
     yield put(unreachable, server="https://127.0.0.1:1", **pair)
     with pytest.raises(Exception, match="does not answer"):
         tasks._ports.of("south").version()
     assert ClusterCredential.objects.count() == 2
+
+
+def the_way_through_the_pages(world: World, key: str) -> Iterator[bytes]:
+    """Refused and stored on the page, and probed: each with a secret in it."""
+    simulator = world.simulator
+    client = Client()
+    client.force_login(User.objects.get(username="oz"))
+
+    def post(**fields: Any) -> bytes:  # Any: as a form takes them
+        answer = client.post("/clusters/north/credential", fields)
+        return bytes(answer.content) + str(client.session.items()).encode()
+
+    def probed() -> bytes:
+        """Its connection, after the probe that was asked for with the credential."""
+        newest = ClusterProbe.objects.order_by("-id")[0]
+        tasks.probe_cluster(probe_id=str(newest.id))
+        return bytes(client.get("/clusters/north/connection").content)
+
+    def config() -> SimpleUploadedFile:
+        refused = (KUBECONFIGS / "hostile/exec-beside-a-token.yaml").read_text()
+        text = refused.replace("canary-token-0123456789", simulator.token)
+        return SimpleUploadedFile("config", text.encode())
+
+    server = simulator.server
+    yield post(server=f"https://oz:{simulator.token}@north.example.test", token=NOT_IT)
+    yield post(server=server, token=simulator.token, ca=key)
+    yield post(kubeconfig=f"users: [{simulator.token}")
+    yield post(kubeconfig_file=config())
+    yield post(server=server, token=NOT_IT, kubeconfig=simulator.token)
+    yield post(server=server, token=NOT_IT)
+    yield probed()
+    assert ClusterProbe.objects.filter(verdict="fails").exists()
+    yield post(server=server, token=simulator.token)
+    yield probed()
+    assert ClusterProbe.objects.filter(verdict="works").exists()
 
 
 def answers(oz: User, workload: Workload) -> Iterator[tuple[str, bytes]]:
@@ -135,11 +172,14 @@ def answers(oz: User, workload: Workload) -> Iterator[tuple[str, bytes]]:
     urls = {f"/api/v1/{route}" for (method, route), row in API.items() if method == "GET"}
     urls = {url for url in urls if "<" not in url}
     urls |= {f"/api/v1/clusters/{one.id}" for one in Cluster.objects.all()}
+    urls |= {f"/api/v1/clusters/{one.id}/probes" for one in Cluster.objects.all()}
+    for step in ("manifest", "credential", "connection"):
+        urls.add(f"/clusters/north/{step}")
     urls |= {"/", "/clusters", "/clusters/north", f"/workloads/{workload.id}", "/metrics"}
-    for model in ("cluster", "clustercredential"):
-        urls.add(reverse(f"admin:clusters_{model}_changelist"))
-        for one in Cluster.objects.all():
-            urls.add(reverse(f"admin:clusters_{model}_change", args=[one.pk]))
+    for model in (Cluster, ClusterCredential, ClusterProbe):
+        name = f"admin:clusters_{model._meta.model_name}"
+        urls.add(reverse(f"{name}_changelist"))
+        urls |= {reverse(f"{name}_change", args=[row.pk]) for row in model._default_manager.all()}
     for event in AuditEvent.objects.filter(target_type="cluster"):
         urls.add(reverse("admin:audit_auditevent_change", args=[event.pk]))
     for url in sorted(urls):

@@ -14,8 +14,9 @@ URL = reverse("cluster-list")
 
 def test_it_shows_free_and_all_of_each_flavor(browse: Browse, cast: Cast, shop: Shop) -> None:
     answer = browse(cast.cleo).get(URL)
-    [(facts, totals)] = answer.context["clusters"]
+    [(facts, totals, attention)] = answer.context["clusters"]
     assert (facts.name, facts.device_count, facts.node_count) == ("north", 16, 2)
+    assert attention == ()
     assert [(t.flavor, t.free_milli, t.total_milli) for t in totals] == [
         ("h100-80gb", 15_000, 16_000), ("cpu", 188_000, 192_000),
     ]  # fmt: skip

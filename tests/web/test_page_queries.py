@@ -58,11 +58,19 @@ def test_pages_cost_what_is_written() -> None:
         "request-list": reverse("request-list"),
         "token-list": reverse("token-list"),
     }
+    operators = {
+        "cluster-list": urls["cluster-list"],
+        "cluster-detail": urls["cluster-detail"],
+        "cluster-register": reverse("cluster-register"),
+        "cluster-manifest": reverse("cluster-manifest-page", args=["north"]),
+        "cluster-credential": reverse("cluster-credential-page", args=["north"]),
+        "cluster-connection": reverse("cluster-connection", args=["north"]),
+    }
     found = {}
-    for who in ("ben", "pia"):
+    for who, pages in (("ben", urls), ("pia", urls), ("oz", operators)):
         client = Client()
         client.force_login(shown.people[who])
-        for name, url in urls.items():
+        for name, url in pages.items():
             found[f"{name}, {who}"] = counted(client, url)
             found[f"{name}, {who}, poll"] = counted(client, url, **HTMX)
     if WRITE:

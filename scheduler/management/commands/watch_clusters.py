@@ -14,6 +14,7 @@ from django.db import OperationalError, connection
 from django.db.models.functions import Coalesce
 
 from clusters import registry
+from clusters.credential import BadCredential
 from clusters.models import Cluster
 from clusters.services import clusters
 from controlplane.kernel import clock
@@ -89,7 +90,8 @@ def follow(cluster: Cluster, stop: threading.Event) -> None:
             with closing(registry.connect(cluster.name)) as port:
                 Watch(cluster=cluster, port=port, at=clock.now, stop=stop).run()
         except Exception as error:  # the edge of a thread; the cluster's page shows it
-            logger.warning("watch of %s broke: %s", cluster.name, error, exc_info=True)
+            waits = isinstance(error, BadCredential)  # for somebody to store one that opens
+            logger.warning("watch of %s broke: %s", cluster.name, error, exc_info=not waits)
             _note(cluster, error)
         finally:
             connection.close()

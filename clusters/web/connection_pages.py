@@ -1,0 +1,203 @@
+"""Connecting a cluster, step by step: its name, the manifest, the credential, the probe. For
+operators of the fleet; each step is a page, and may be left and come back to."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.http import urlencode
+from django.views.decorators.debug import sensitive_post_parameters
+
+from clusters import registry, selectors
+from clusters.models import Cluster, ClusterProbe
+from clusters.port import Verdict
+from clusters.services import clusters, credentials, probes
+from clusters.web.connection_forms import CredentialForm, ManifestForm, RegisterForm
+from clusters.web.connections import TO_DO, TO_DO_FOR_RIGHTS, attention
+from controlplane.api.auth import actor_of
+from controlplane.kernel import clock
+from controlplane.kernel.errors import Invalid, NotFound, Unavailable
+from controlplane.kernel.forms import no_fields
+from controlplane.kernel.htmx import (
+    focus_fault,
+    go,
+    minute,
+    page,
+    partial,
+    refusal,
+    revision,
+    unchanged,
+)
+from tenants import access
+from tenants.access import Action, Actor
+
+FILE = "berth-cluster.yaml"
+
+
+@page("GET", "HEAD", "POST")
+def cluster_register(request: HttpRequest) -> HttpResponse:
+    """Step 1. Raises NotAllowed but for operators of the fleet, as all of these do."""
+    actor = _operator(request)
+    if request.method != "POST":
+        return _register_page(request, RegisterForm())
+    form = RegisterForm(request.POST, request.FILES)
+
+    def register() -> None:
+        clusters.register(
+            name=form.cleaned_data["name"],
+            region=form.cleaned_data["region"],
+            server=form.cleaned_data["server"],
+            actor=actor.label,
+            actor_name=actor.name,
+            at=clock.now(),
+        )
+
+    status = refusal(form, register, about="name")
+    if status is not None:
+        return _register_page(request, form, status=status)
+    return go(request, reverse("cluster-manifest-page", args=[form.cleaned_data["name"]]))
+
+
+def _register_page(request: HttpRequest, form: RegisterForm, *, status: int = 200) -> HttpResponse:
+    context = {"form": form, "step": 1}
+    return render(request, "clusters/cluster_register.html", context, status=status)
+
+
+@page("GET", "HEAD")
+def cluster_manifest(request: HttpRequest, name: str) -> HttpResponse:
+    """Step 2: what to run in the cluster."""
+    _operator(request)
+    cluster = _cluster(name)
+    form = ManifestForm(request.GET or ManifestForm.defaults())
+    context = {"cluster": cluster, "form": form, "step": 2}
+    status = 422
+    if form.is_valid():
+        try:
+            context |= _manifest(form)
+            status = 200
+        except Invalid as error:
+            form.show(error.problems)
+        except Unavailable as error:
+            form.add_error(None, error.message)
+    focus_fault(form)
+    return render(request, "clusters/cluster_manifest.html", context, status=status)
+
+
+def _manifest(form: ManifestForm) -> dict[str, object]:
+    """Raises Invalid and Unavailable."""
+    user, hours = form.named_user, form.cleaned_data["token_hours"]
+    text = registry.manifest(user=user, token_h=hours)
+    account, namespace = registry.account()
+    query = {"user": user} if user else {"token_hours": hours}
+    return {
+        "manifest": text,
+        "user": user,
+        "file": FILE,
+        "download": f"{reverse('api:cluster-manifest')}?{urlencode(query)}",
+        "apply": f"kubectl apply --filename {FILE}",
+        "token": f"kubectl create token {account} --namespace {namespace} --duration {hours}h",
+        "ca": "kubectl config view --minify --flatten --output"
+        " 'jsonpath={.clusters[0].cluster.certificate-authority-data}' | base64 --decode",
+    }
+
+
+@sensitive_post_parameters()
+@page("GET", "HEAD", "POST")
+def cluster_credential(request: HttpRequest, name: str) -> HttpResponse:
+    """Step 3. What was posted is sealed, and never comes back."""
+    actor = _operator(request)
+    cluster = _cluster(name)
+    if request.method != "POST":
+        return _credential_page(request, cluster, CredentialForm(cluster=cluster))
+    form = CredentialForm(request.POST, request.FILES, cluster=cluster)
+
+    def store() -> None:
+        credentials.store(
+            cluster=cluster,
+            credential=credentials.read(form.fields_of_credential),
+            actor=actor.label,
+            actor_name=actor.name,
+            at=clock.now(),
+        )
+
+    try:
+        status = refusal(form, store)
+    except Unavailable as error:
+        form.add_error(None, error.message)
+        status = 503
+    if status is not None:
+        return _credential_page(request, cluster, form, status=status)
+    messages.success(request, "The credential is sealed and stored; Berth tries it now.")
+    return go(request, reverse("cluster-connection", args=[name]))
+
+
+def _credential_page(
+    request: HttpRequest, cluster: Cluster, form: CredentialForm, *, status: int = 200
+) -> HttpResponse:
+    context = {"cluster": cluster, "form": form, "step": 3}
+    return render(request, "clusters/cluster_credential.html", context, status=status)
+
+
+@page("GET", "HEAD")
+def cluster_connection(request: HttpRequest, name: str) -> HttpResponse:
+    """Step 4, and from then on how the cluster is connected: its credential, its newest probe,
+    what it has."""
+    _operator(request)
+    cluster = _cluster(name)
+    at = clock.now()
+    connection = selectors.connection(cluster_id=cluster.id)
+    probe = selectors.probes(cluster=cluster).order_by("-id").first()
+    models = selectors.models(cluster=cluster)
+    credential = connection.credential
+    rev = revision(
+        cluster.inventory_rev,
+        models,
+        credential and (credential.version, credential.set_at, credential.key_id),
+        probe and (probe.id, probe.began_at, len(probe.steps), probe.ended_at),
+        minute(at),
+    )
+    same = unchanged(request, rev)
+    if same is not None:
+        return same
+    context = {
+        "cluster": cluster,
+        "credential": credential,
+        "attention": attention(connection, at=at, newest=probe),
+        "probe": probe,
+        "to_do": _to_do(probe) if probe else (),
+        "models": models,
+        "without_flavor": [one.name for one in models if not one.has_flavor],
+        "step": 4,
+        "rev": rev,
+    }
+    return partial(request, "clusters/cluster_connection.html", "connection", context)
+
+
+def _to_do(probe: ClusterProbe) -> tuple[str, ...]:
+    """What helps against the steps that fail, each thing once."""
+    failed = [step.name for step in probe.told if step.verdict is Verdict.FAILS]
+    return tuple(dict.fromkeys(TO_DO.get(name, TO_DO_FOR_RIGHTS) for name in failed))
+
+
+@page("POST")
+def cluster_probe(request: HttpRequest, name: str) -> HttpResponse:
+    """Have it tried once more."""
+    actor = _operator(request)
+    no_fields(request)
+    probes.ask(cluster=_cluster(name), actor_name=actor.name, at=clock.now())
+    return go(request, reverse("cluster-connection", args=[name]))
+
+
+def _operator(request: HttpRequest) -> Actor:
+    """Raises NotAllowed."""
+    actor = actor_of(request)
+    access.authorize_fleet(actor, Action.OPERATE)
+    return actor
+
+
+def _cluster(name: str) -> Cluster:
+    """Raises NotFound."""
+    found = selectors.clusters().filter(name=name).first()
+    if found is None:
+        raise NotFound("There is no such cluster.")
+    return found

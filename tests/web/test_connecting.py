@@ -1,0 +1,351 @@
+"""Connecting a cluster on its pages: step by step, hostile input, no secret comes back."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.urls import reverse
+from pytest_django import Settings
+
+from clusters import credential
+from clusters.models import Cluster, ClusterCredential, ClusterProbe, Stop
+from clusters.port import Verdict
+from controlplane.kernel import clock
+from scheduler import tasks
+from tests import factories
+from tests.clusters.authority import Authority
+from tests.conftest import Cast, Unchanged
+from tests.simulation import Simulator, simulator, store_credential
+from tests.web.conftest import HTMX, Browse
+
+__all__ = ["simulator"]
+
+type Answer = Any  # of the test client
+
+KUBECONFIGS = Path(__file__).parents[1] / "clusters/kubeconfigs"
+HOSTILE = sorted((KUBECONFIGS / "hostile").glob("*.yaml"))
+SECRET = "canary-token-0123456789"
+SERVER = "https://north.example.test:6443"
+REGISTER = reverse("cluster-register")
+
+
+@pytest.fixture
+def oz(browse: Browse, cast: Cast) -> Client:
+    return browse(cast.oz)
+
+
+@pytest.fixture
+def north(db: None) -> Cluster:
+    return factories.cluster("north", server=SERVER)
+
+
+def url(step: str, name: str = "north") -> str:
+    return reverse(step, args=[name])
+
+
+def text(answer: Answer) -> str:
+    return " ".join(answer.content.decode().split())
+
+
+def errors(answer: Answer) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = answer.context["form"].errors
+    return found
+
+
+# Step 1.
+
+
+def test_a_cluster_is_registered_and_the_manifest_comes_next(oz: Client) -> None:
+    answer = oz.post(REGISTER, {"name": "north", "region": "Warsaw", "server": f"{SERVER}/"})
+    assert (answer.status_code, answer["Location"]) == (303, "/clusters/north/manifest")
+    made = Cluster.objects.get()
+    assert (made.name, made.region, made.server) == ("north", "Warsaw", SERVER)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("name", "North", "1 to 40 of a-z"),
+        ("name", "<script>alert(1)</script>", "1 to 40 of a-z"),
+        ("name", "", "required"),
+        ("region", "War\u202esaw", "U+202E"),
+        ("server", "http://north.example.test", "only https"),
+        ("server", "north", "an https URL"),
+        ("server", f"https://oz:{SECRET}@north.example.test", "no more than a host"),
+        ("server", "", "required"),
+    ],
+)
+def test_bad_input_is_told_at_its_field_and_the_rest_stays(
+    oz: Client, nothing_stored: Unchanged, field: str, value: str, said: str
+) -> None:
+    posted = {"name": "north", "region": "Warsaw", "server": SERVER} | {field: value}
+    with nothing_stored():
+        answer = oz.post(REGISTER, posted)
+    assert answer.status_code == 422
+    assert list(errors(answer)) == [field]
+    assert said in errors(answer)[field][0]
+    page = answer.content.decode()
+    assert "<script>alert" not in page
+    assert SECRET not in page
+    for other in set(posted) - {field}:
+        assert f'value="{posted[other]}"' in page
+
+
+def test_a_name_that_is_taken_is_told(oz: Client, north: Cluster) -> None:
+    answer = oz.post(REGISTER, {"name": "north", "server": SERVER})
+    assert answer.status_code == 409
+    assert "a cluster 'north' already" in errors(answer)["name"][0]
+
+
+# Step 2.
+
+
+def test_the_manifest_is_shown_with_what_to_run(oz: Client, north: Cluster) -> None:
+    page = text(oz.get(url("cluster-manifest-page")))
+    assert "kind: ValidatingAdmissionPolicy" in page
+    assert "kubectl create token berth --namespace berth-system --duration 720h" in page
+    assert 'href="/api/v1/cluster-manifest?token_hours=720" download="berth-cluster.yaml"' in page
+
+
+def test_it_may_be_of_a_user_whom_the_cluster_knows(oz: Client, north: Cluster) -> None:
+    query = {"sign_in": "user", "user": "fleet", "token_hours": "24"}
+    page = text(oz.get(url("cluster-manifest-page"), query))
+    assert "kind: User" in page
+    assert "kubectl create token" not in page
+    assert 'href="/api/v1/cluster-manifest?user=fleet"' in page
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"sign_in": "user", "user": "", "token_hours": "24"}, "user"),
+        ({"sign_in": "user", "user": "<b>'", "token_hours": "24"}, "user"),
+        ({"sign_in": "account", "token_hours": "0"}, "token_hours"),
+        ({"sign_in": "nobody", "token_hours": "1"}, "sign_in"),
+        ({"sign_in": "account", "token_hours": "1", "x": "1"}, "__all__"),
+    ],
+)
+def test_a_manifest_of_nobody_is_not_shown(
+    oz: Client, north: Cluster, query: dict[str, str], field: str
+) -> None:
+    answer = oz.get(url("cluster-manifest-page"), query)
+    assert answer.status_code == 422
+    assert list(errors(answer)) == [field]
+    assert "kind: ClusterRole" not in answer.content.decode()
+
+
+# Step 3.
+
+
+def stored(oz: Client, **fields: Any) -> Answer:  # Any: as a form takes them
+    answer = oz.post(url("cluster-credential-page"), {"server": SERVER} | fields)
+    assert "canary" not in answer.content.decode()
+    return answer
+
+
+def test_the_server_is_filled_in_as_it_was_registered(oz: Client, north: Cluster) -> None:
+    assert f'value="{SERVER}"' in oz.get(url("cluster-credential-page")).content.decode()
+
+
+def test_a_token_is_stored_and_probed_at_once(
+    oz: Client, north: Cluster, simulator: Simulator
+) -> None:
+    answer = stored(oz, server=simulator.server, token=simulator.token)
+    assert (answer.status_code, answer["Location"]) == (303, "/clusters/north/connection")
+    kept = ClusterCredential.objects.get()
+    assert (kept.set_by, f"http://{kept.host}") == ("oz", simulator.server)
+    tasks.probe_cluster(probe_id=str(ClusterProbe.objects.get().id))
+    page = text(oz.get(answer["Location"]))
+    assert "steps work" in page
+    assert "it knows Berth as" in page
+
+
+@pytest.mark.parametrize("name", ["k3s", "kind", "eks-bound-token"])
+@pytest.mark.parametrize("as_file", [False, True])
+def test_a_kubeconfig_is_pasted_or_sent_as_a_file(
+    oz: Client, north: Cluster, name: str, as_file: bool
+) -> None:
+    config = (KUBECONFIGS / f"accepted/{name}.yaml").read_text()
+    if as_file:
+        answer = stored(oz, kubeconfig_file=SimpleUploadedFile("config", config.encode()))
+    else:
+        answer = stored(oz, kubeconfig=config.replace("\n", "\r\n"))
+    assert answer.status_code == 303
+    assert ClusterCredential.objects.get().version == 1
+
+
+@pytest.mark.parametrize("file", HOSTILE, ids=lambda file: file.stem)
+def test_no_hostile_kubeconfig_comes_in(
+    oz: Client, north: Cluster, nothing_stored: Unchanged, file: Path
+) -> None:
+    sent = SimpleUploadedFile("config", file.read_bytes())
+    with nothing_stored():
+        answer = stored(oz, kubeconfig_file=sent)
+    assert answer.status_code == 422
+    assert list(errors(answer)) in (["kubeconfig_file"], ["token"])  # token: an empty one
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "said"),
+    [
+        ({}, "token", "A token is wanted, or a kubeconfig"),
+        ({"token": "canary"}, "token", "at least 16 characters"),
+        ({"token": SECRET, "kubeconfig": f"users: [{SECRET}"}, "kubeconfig", "One way"),
+        ({"kubeconfig": f"users: [{SECRET}"}, "kubeconfig", "not YAML"),
+        ({"kubeconfig": f"\n\ntoken: {SECRET}"}, "kubeconfig", "line 3"),
+        ({"token": SECRET, "server": "http://north.example.test"}, "server", "only https"),
+        ({"token": SECRET, "server": f"https://a:{SECRET}@north"}, "server", "no more than"),
+        ({"token": SECRET, "ca": f"-----BEGIN RSA PRIVATE KEY-----\n{SECRET}"}, "ca", "in PEM"),
+        ({"token": SECRET, "metrics_token": SECRET}, "metrics_server", "an https URL"),
+        (
+            {"token": SECRET, "metrics_server": SERVER, "metrics_token": "canary"},
+            "metrics_token",
+            "at least 16",
+        ),
+        (
+            {"token": SECRET, "metrics_query": "x\u202e"},
+            "metrics_query",
+            "not accepted",
+        ),
+        ({"token": SECRET, "as": SECRET}, "__all__", "no such field"),
+    ],
+)
+def test_what_is_none_is_told_at_its_field_and_no_secret_comes_back(
+    oz: Client, north: Cluster, nothing_stored: Unchanged,
+    fields: dict[str, str], field: str, said: str,
+) -> None:  # fmt: skip
+    with nothing_stored():
+        answer = stored(oz, **fields)
+    assert answer.status_code == 422
+    assert list(errors(answer)) == [field]
+    assert said in errors(answer)[field][0]
+    assert SECRET not in str([session.get_decoded() for session in Session.objects.all()])
+
+
+def test_what_is_no_secret_is_kept(oz: Client, north: Cluster) -> None:
+    ca = Authority().pem
+    posted = {"ca": ca, "metrics_server": "https://metrics.example.test", "metrics_query": "up"}
+    page = stored(oz, token="short", **posted).content.decode()
+    for value in (SERVER, ca.splitlines()[1], "https://metrics.example.test", ">\nup</textarea>"):
+        assert value in page
+
+
+def test_a_file_has_a_limit_and_is_text(oz: Client, north: Cluster) -> None:
+    large = SimpleUploadedFile("config", b"#" * (credential.LARGEST + 1))
+    answer = stored(oz, kubeconfig_file=large)
+    assert errors(answer) == {"kubeconfig_file": ["It has more than 64 KiB."]}
+    answer = stored(oz, kubeconfig_file=SimpleUploadedFile("config", b"\xff\xfe"))
+    assert errors(answer) == {"kubeconfig_file": ["It is not UTF-8."]}
+
+
+def test_without_a_key_to_seal_with_nothing_is_stored(
+    oz: Client, north: Cluster, settings: Settings, nothing_stored: Unchanged
+) -> None:
+    settings.BERTH_SEAL_KEY = b""
+    with nothing_stored():
+        answer = stored(oz, token=SECRET)
+    assert answer.status_code == 503
+    assert "BERTH_SEAL_KEY is not set" in answer.content.decode()
+
+
+# Step 4, and from then on.
+
+
+def test_the_steps_show_as_they_come(oz: Client, north: Cluster) -> None:
+    page = oz.get(url("cluster-connection"))
+    assert "No credential is stored yet" in text(page)
+    store_credential(north, server=SERVER, token=SECRET)
+    rev = page.context["rev"]
+    waiting = oz.get(url("cluster-connection"), {"rev": rev}, headers=HTMX)
+    assert "it waits for a worker" in text(waiting)
+    begun = [{"name": "reach", "verdict": "works", "said": "it answers"}]
+    ClusterProbe.objects.update(began_at=clock.now(), tries=1, steps=begun)
+    rev = waiting.context["rev"]
+    shown = oz.get(url("cluster-connection"), {"rev": rev}, headers=HTMX)
+    assert "Under way" in text(shown)
+    assert "it answers" in text(shown)
+    rev = shown.context["rev"]
+    assert oz.get(url("cluster-connection"), {"rev": rev}, headers=HTMX).status_code == 204
+
+
+def test_what_fails_is_told_with_what_to_do(oz: Client, north: Cluster) -> None:
+    step = {"name": "patch pods", "verdict": "fails", "said": "may not patch pods: add <b>it</b>"}
+    factories.probe(north, Verdict.FAILS, steps=[step])
+    page = text(oz.get(url("cluster-connection")))
+    assert "1 of 1 steps fail" in page
+    assert "it grants every right that is missing" in page
+    assert "<b>it</b>" not in page
+
+
+def test_what_was_stopped_says_why(oz: Client, north: Cluster) -> None:
+    factories.probe(north, verdict="", stopped=Stop.UNOPENED, why="This process has no key 0f.")
+    assert "It came to no end: This process has no key 0f." in text(
+        oz.get(url("cluster-connection"))
+    )
+
+
+def test_it_is_probed_again(oz: Client, north: Cluster) -> None:
+    assert oz.post(url("cluster-probe-page"))["Location"] == "/clusters/north/connection"
+    assert ClusterProbe.objects.get().asked_by == "oz"
+    assert oz.post(url("cluster-probe-page"), {"now": "1"}).status_code == 400
+
+
+def test_models_that_wait_for_a_flavor_are_named(oz: Client, north: Cluster) -> None:
+    factories.flavor(model="NVIDIA-H100")
+    factories.node(north, "n1", gpus=8, model="NVIDIA-H100")
+    factories.node(north, "n2", gpus=2, model="NVIDIA-A10")
+    page = text(oz.get(url("cluster-connection")))
+    assert "2 nodes, 10 GPUs." in page
+    assert "make one for NVIDIA-A10 by" in page
+
+
+@pytest.mark.parametrize(
+    ("ends_in", "said"),
+    [
+        (timedelta(days=8), None),
+        (timedelta(days=6, hours=23), "The credential ends in 6 d"),
+        (timedelta(days=-2), "The credential ended 2 d ago: replace it."),
+    ],
+)
+def test_a_credential_is_said_to_end_a_week_before(
+    oz: Client, browse: Browse, cast: Cast, north: Cluster, ends_in: timedelta, said: str | None
+) -> None:
+    store_credential(north, server=SERVER, token=SECRET)
+    ends = clock.now() + ends_in + timedelta(minutes=1) * (1 if ends_in > timedelta() else -1)
+    ClusterCredential.objects.update(expires_at=ends)
+    pages = ["/clusters", "/clusters/north", "/clusters/north/connection"]
+    assert [(said or "The credential end") in text(oz.get(page)) for page in pages] == [
+        said is not None
+    ] * 3
+    assert "The credential end" not in text(browse(cast.ben).get("/clusters"))
+
+
+def test_the_list_names_clusters_whose_last_probe_fails(oz: Client, north: Cluster) -> None:
+    store_credential(north, server=SERVER, token=SECRET)
+    factories.probe(north, Verdict.FAILS, Verdict.FAILS, Verdict.WORKS)
+    assert "The last probe found 2 things that fail." in text(oz.get("/clusters"))
+    assert "Register a cluster" in text(oz.get("/clusters"))
+
+
+def test_others_neither_see_nor_do_any_of_it(
+    browse: Browse, cast: Cast, north: Cluster, nothing_stored: Unchanged
+) -> None:
+    for who in (cast.ada, cast.pia, cast.cleo):
+        client = browse(who)
+        with nothing_stored():
+            for step in ("manifest-page", "credential-page", "connection"):
+                assert client.get(url(f"cluster-{step}")).status_code == 403
+            assert client.get(url("cluster-connection", "nowhere")).status_code == 403
+            assert client.post(url("cluster-probe-page")).status_code == 403
+            assert client.post(REGISTER, {"name": "x", "server": SERVER}).status_code == 403
+        assert "Register a cluster" not in text(client.get("/clusters"))
+        assert "Connection" not in text(client.get("/clusters/north"))
+
+
+def test_a_cluster_that_is_not_there_has_no_pages(oz: Client) -> None:
+    for step in ("manifest-page", "credential-page", "connection"):
+        assert oz.get(url(f"cluster-{step}", "nowhere")).status_code == 404
