@@ -2,7 +2,8 @@
 
 The pods' reader also reads which pods are expected, before each list, and deletes strays after it,
 which only a whole list shows (`strays`). Nothing is missed meanwhile: its watch begins at the
-list's version.
+list's version. No thread keeps a connection to the database while it waits: their pool is the
+process's, however many clusters it follows.
 
 What must not live here: storing what is reported (watch.py).
 """
@@ -18,7 +19,7 @@ from enum import Enum, auto
 from typing import Self
 from uuid import UUID
 
-from django.db import connection
+from django.db import close_old_connections, connection
 
 from clusters.models import Cluster
 from clusters.port import (
@@ -128,6 +129,7 @@ class Readers:
     def _pulse(self) -> None:
         while not self._over:
             clusters.answered(cluster=self._cluster, version=self._port.version())
+            close_old_connections()
             self._offer(Signal.PULSE)
             self._ended.wait(PULSE_S)
 
@@ -145,6 +147,7 @@ class Readers:
             listing = self._port.list_pods()
             self._offer(PodList(listing, expected))
             strays.delete(port=self._port, reports=listing.items, at=self._at())
+            close_old_connections()
             return listing.resource_version
 
         self._follow(begin, self._port.watch_pods, Signal.PODS_WATCHED)

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence, Set
 from datetime import datetime
 
+from django.db import close_old_connections
+
 from clusters.models import Cluster
 from clusters.port import Change, ClusterPort, NodeReport, PodPhase, PodReport, WatchEvent
 from clusters.services import clusters, inventory
@@ -55,6 +57,7 @@ class Watch:
                 self._write(readers.gather())
                 self._look_after_stuck()
                 self._foreign.store_when_due()
+                close_old_connections()  # to the pool, as the readers do
 
     def _write(self, items: list[Item]) -> None:
         """In order; runs of events of one kind go together."""

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from django.core.management.base import BaseCommand
-from django.db import OperationalError, connection
+from django.db import OperationalError, close_old_connections, connection
 from django.db.models.functions import Coalesce
 
 from clusters import registry
@@ -60,6 +60,7 @@ def follow_all(stop: threading.Event) -> None:
             before = followed.get(cluster.id)
             if before is None or before.version != cluster.credential_version:
                 followed[cluster.id] = _begin(cluster, cluster.credential_version, after=before)
+        close_old_connections()
         stop.wait(LOOK_S)
     for each in followed.values():
         each.stop.set()
