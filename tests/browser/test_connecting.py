@@ -1,5 +1,6 @@
 """Registering a cluster on its pages, against a simulated one, wide and narrow, in both themes."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -80,18 +81,18 @@ def test_a_cluster_is_registered_and_probed(
     expect(page.get_by_role("button", name="Probe again")).to_be_disabled()
     simulator.fault(kind="forbid", verb="delete", resource="pods", count=0)
     probe()
-    expect(page.get_by_text("1 of 21 steps fail")).to_be_visible()
+    expect(page.get_by_text(re.compile(r"1 of \d+ steps fail"))).to_be_visible()
     expect(page.get_by_text("it grants every right that is missing")).to_be_visible()
     assert overflow(page) <= 0
     simulator.heal()
     page.get_by_role("button", name="Probe again").click()
     expect(page.get_by_text("it waits for a worker")).to_be_visible()
     probe()
-    expect(page.get_by_text("All 21 steps work")).to_be_visible()
+    expect(page.get_by_text(re.compile(r"All \d+ steps work"))).to_be_visible()
     list_nodes(simulator)
     expect(page.get_by_text("10 nodes, 40 GPUs.")).to_be_visible()
     expect(page.get_by_text("make one for")).to_be_visible()
     assert overflow(page) <= 0
     page.goto("/clusters/west")
     page.get_by_role("link", name="Connection").click()
-    expect(page.get_by_text("All 21 steps work")).to_be_visible()
+    expect(page.get_by_text(re.compile(r"All \d+ steps work"))).to_be_visible()

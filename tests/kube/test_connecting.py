@@ -10,6 +10,9 @@ from django.core.management import CommandError, call_command
 from pytest_django import Settings
 from rest_framework.test import APIClient
 
+from clusters.models import ClusterProbe
+from clusters.port import Verdict
+from scheduler import tasks
 from tenants.models import User
 from tests.conftest import Cast
 from tests.kube.api import Json
@@ -73,6 +76,11 @@ def test_a_cluster_is_connected_by_a_token_of_the_account(
     token = control_plane.token_of(NAMES)
     connect({"server": control_plane.server, "ca": control_plane.ca_pem, "token": token})
     assert "it knows Berth as system:serviceaccount:berth-system:berth" in probed()
+    [probe] = ClusterProbe.objects.all()  # which was asked for with the credential
+    tasks.probe_cluster(probe_id=str(probe.id))
+    probe.refresh_from_db()
+    assert [step for step in probe.told if step.verdict is Verdict.FAILS] == []
+    assert probe.verdict in {Verdict.WORKS, Verdict.WARNING}
 
 
 def test_a_cluster_is_connected_by_a_kubeconfig_with_a_client_certificate(
