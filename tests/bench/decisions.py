@@ -4,18 +4,20 @@ What must not live here: starting the servers, for Django has to know them befor
 """
 
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from django.core.management import call_command
 from django.db import connection
 
-from clusters.models import Device
+from clusters.models import Device, Flavor
 from controlplane.trace import usage
 from scheduler.core.cycle import plan
 from scheduler.core.policy import Policy
 from scheduler.loop import apply, lease
 from scheduler.models import PodSet, PodSetFlavor, Workload
 from scheduler.selectors.load import load
+from tenants.models import Project, User
 from tests import factories
 from tests.factories import AT
 
@@ -56,10 +58,15 @@ def _rows(count: int) -> None:
         for node in nodes
         for ordinal in range(GPUS)
     )
+    waiting(projects, ada, flavor, count)
+
+
+def waiting(projects: Sequence[Project], by: User, flavor: Flavor, count: int) -> None:
+    """So many workloads of one GPU, in the projects by turns."""
     workloads = [
         Workload(
-            project=projects[index % PROJECTS],
-            submitted_by=ada,
+            project=projects[index % len(projects)],
+            submitted_by=by,
             name=f"w{index}",
             priority_class="normal",
             priority=0,

@@ -18,7 +18,7 @@ from tests.bench.report import ROOT, Figures, percentile, plain_environ
 SUBMISSIONS = 200
 WARM_UP = 5
 POLL_S = 0.02
-_MARK = "latencies: "
+_MARK = "found: "
 _WITHIN_S = 30.0
 
 type Json = dict[str, Any]  # Any: JSON of the API
@@ -26,14 +26,7 @@ type Json = dict[str, Any]  # Any: JSON of the API
 
 def take(figures: Figures) -> None:
     """Start Berth apart, submit, and add the figures."""
-    command = [sys.executable, "manage.py", "smoke", "--steps", "tests.bench.latency"]
-    done = subprocess.run(
-        command, cwd=ROOT, env=plain_environ(), stdout=subprocess.PIPE, text=True
-    )
-    lines = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
-    if done.returncode or not lines:
-        raise SystemExit(f"bench-path: the submissions went wrong:\n{done.stdout}")
-    seconds: list[float] = json.loads(lines[0].removeprefix(_MARK))
+    seconds: list[float] = beside_berth("tests.bench.latency")
     figures.add("submit_to_running_count", len(seconds), "submissions")
     for percent in (50, 90, 99):
         value = percentile(seconds, percent) * 1000
@@ -41,7 +34,23 @@ def take(figures: Figures) -> None:
     figures.add("submit_to_running_max_ms", max(seconds) * 1000, "ms")
 
 
-class _Api:
+def beside_berth(steps: str) -> Any:  # Any: JSON
+    """What steps beside a fresh installation told by `tell`."""
+    command = [sys.executable, "manage.py", "smoke", "--steps", steps]
+    done = subprocess.run(
+        command, cwd=ROOT, env=plain_environ(), stdout=subprocess.PIPE, text=True
+    )
+    lines = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
+    if done.returncode or not lines:
+        raise SystemExit(f"the steps of {steps} went wrong:\n{done.stdout}")
+    return json.loads(lines[0].removeprefix(_MARK))
+
+
+def tell(seconds: object) -> None:
+    print(_MARK + json.dumps(seconds))
+
+
+class Api:
     """One connection, as any HTTP library keeps it."""
 
     def __init__(self, url: str, token: str) -> None:
@@ -62,10 +71,12 @@ class _Api:
         return answer.status, answer.read()
 
 
-def _body(project: str, index: int) -> Json:
+def body(project: str, name: str, **fields: object) -> Json:
+    """A workload of one GPU for a second."""
     return {
         "project": project,
-        "name": f"latency-{index}",
+        "name": name,
+        **fields,
         "pod_sets": [
             {
                 "name": "main",
@@ -80,33 +91,42 @@ def _body(project: str, index: int) -> Json:
     }
 
 
-def _once(api: _Api, project: str, index: int) -> float:
+def once(api: Api, body: Json) -> float:
+    """Seconds from the submission of a workload until it runs."""
     began = time.perf_counter()
-    id = api.ask("POST", "workloads", _body(project, index))["id"]
+    id = api.ask("POST", "workloads", body)["id"]
     while True:
         state = api.ask("GET", f"workloads/{id}")["state"]
         took = time.perf_counter() - began
         if state in ("RUNNING", "SUCCEEDED"):
             return took
         if took > _WITHIN_S:
-            raise SystemExit(f"submission {index} is {state} after {took:.0f} s")
+            raise SystemExit(f"{body['name']} is {state} after {took:.0f} s")
         time.sleep(POLL_S)
+
+
+def ready(api: Api) -> str:
+    """The project to submit to, once the clusters' nodes are known: until then what no cluster has
+    is refused, and so is everything."""
+    [project] = [
+        row["id"] for row in api.ask("GET", "projects")["items"] if row["slug"] == "pretraining"
+    ]
+    deadline = time.monotonic() + _WITHIN_S
+    while api.try_to("POST", "workloads", body(project, "first"))[0] != 201:
+        if time.monotonic() > deadline:
+            raise SystemExit("the clusters' nodes do not become known")
+        time.sleep(0.2)
+    return str(project)
 
 
 def main(url: str, tokens_file: str) -> int:
     tokens: dict[str, str] = json.loads(Path(tokens_file).read_text())
-    api = _Api(url, tokens["cleo"])
-    projects = {row["slug"]: row["id"] for row in api.ask("GET", "projects")["items"]}
-    # What no cluster has is refused, and so is everything until the nodes are known.
-    deadline = time.monotonic() + _WITHIN_S
-    while api.try_to("POST", "workloads", _body(projects["pretraining"], 0))[0] != 201:
-        if time.monotonic() > deadline:
-            raise SystemExit("the clusters' nodes do not become known")
-        time.sleep(0.2)
+    api = Api(url, tokens["cleo"])
+    project = ready(api)
     for index in range(WARM_UP):
-        _once(api, projects["pretraining"], -index)
-    seconds = [_once(api, projects["pretraining"], index) for index in range(SUBMISSIONS)]
-    print(_MARK + json.dumps([round(each, 4) for each in seconds]))
+        once(api, body(project, f"warm-up-{index}"))
+    seconds = [once(api, body(project, f"latency-{index}")) for index in range(SUBMISSIONS)]
+    tell([round(each, 4) for each in seconds])
     return 0
 
 

@@ -11,18 +11,10 @@ busy machine does not blur.
 """
 
 import argparse
-import os
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import django
-
-from controlplane.embedded.backing import Backing
-from controlplane.embedded.place import temporary
-from controlplane.embedded.process import server_account
 from tests.bench.report import RESULTS, Figures
+from tests.bench.servers import servers
 
 DECISIONS = 20_000
 ADMITTED = {"holds": 0, "mixed": DECISIONS // 10, "admits": DECISIONS}
@@ -32,7 +24,7 @@ RUNS = 3
 
 def take(figures: Figures, runs: int = RUNS) -> None:
     """Add the figures."""
-    with _servers():
+    with servers("persist"):
         from tests.bench import decisions  # needs Django set up
 
         decisions.seed(workloads=DECISIONS)
@@ -41,22 +33,6 @@ def take(figures: Figures, runs: int = RUNS) -> None:
             figures.add(f"persist_{name}_s", took.wall_s, "s")
             figures.add(f"persist_{name}_python_s", took.python_s, "s")
             figures.add(f"persist_{name}_database_s", took.database_s, "s")
-
-
-@contextmanager
-def _servers() -> Iterator[None]:
-    """PostgreSQL and Valkey, with Django set up to use them."""
-    scratch, lock = temporary("persist", server_account())
-    backing = Backing(data=scratch / "postgres", run=scratch, logs=scratch)
-    try:
-        backing.start()
-        os.environ.update(backing.environ, DJANGO_SETTINGS_MODULE="controlplane.settings.test")
-        django.setup()
-        yield
-    finally:
-        backing.stop()
-        shutil.rmtree(scratch, ignore_errors=True)
-        os.close(lock)
 
 
 def main() -> None:

@@ -1,0 +1,53 @@
+"""`make bench-cluster`: what Berth makes of clusters, as a table and as
+tests/bench/results/cluster.json.
+
+    python -m tests.bench.cluster [--only writing|reading|slow] [--json FILE]
+"""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.bench import slow
+from tests.bench.report import RESULTS, Figures
+from tests.bench.servers import servers
+
+
+def writing(figures: Figures) -> None:
+    with servers("writing"):
+        from tests.bench import writing  # needs Django set up
+        from tests.kube import binaries
+        from tests.kube.control_plane import ControlPlane
+
+        with ControlPlane(binaries.build()) as kube:
+            writing.take(figures, kube)
+
+
+def reading(figures: Figures) -> None:
+    with servers("reading"):
+        from tests.bench import reading  # as above
+
+        reading.take(figures)
+
+
+PARTS: dict[str, Callable[[Figures], None]] = {
+    "writing": writing,
+    "reading": reading,
+    "slow": slow.take,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.cluster", description=__doc__)
+    parser.add_argument("--only", choices=PARTS, action="append", help="may be repeated")
+    parser.add_argument("--json", type=Path, default=RESULTS / "cluster.json", help="written here")
+    options = parser.parse_args()
+    figures = Figures()
+    for part in options.only or PARTS:
+        PARTS[part](figures)
+    print(figures.table())
+    figures.write(options.json)
+
+
+if __name__ == "__main__":
+    main()
