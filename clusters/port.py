@@ -195,10 +195,12 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Listing[Report]:
-    """A whole list at one resourceVersion, from which a watch may begin."""
+    """A whole list at one resourceVersion, from which a watch may begin. `left_out` says of each
+    object that makes no sense, and is not among the items, its name and why."""
 
     items: tuple[Report, ...]
     resource_version: str
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,9 @@ class Cluster(Row):
     beside what runs there. `server` is where its API is, as whoever registered it or stored its
     credential last said; "" while nobody has.
 
+    `left_out` says, of "nodes" and of "pods", what of its last list made no sense: how many, and
+    of the first its name and why.
+
     `inventory_rev` grows with each change of its nodes or devices, so that caches know.
     """
 
@@ -34,6 +37,7 @@ class Cluster(Row):
     last_error = models.CharField(max_length=500, blank=True)
     use_seen_at = models.DateTimeField(null=True, blank=True)
     use_error = models.CharField(max_length=500, blank=True, default="", db_default="")
+    left_out = models.JSONField(default=dict, db_default={}, blank=True)
     inventory_rev = models.PositiveBigIntegerField(default=0)
     created_at = models.DateTimeField()
 

@@ -1,7 +1,8 @@
 """Clusters themselves: registering, hearing from, falling silent."""
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from django.db import IntegrityError, connection, transaction
@@ -17,6 +18,8 @@ from controlplane.kernel.errors import Conflict, Invalid
 DEGRADED_S = 60
 LOST_S = 600
 MAX_REGION = 60
+SHOWN, MAX_TOLD = 10, 300
+"""Of what makes no sense, how many are kept with what is wrong, and how much of that."""
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 
 
@@ -84,6 +87,17 @@ def answered(*, cluster: Cluster, version: ClusterVersion) -> None:
 def failed(*, cluster: Cluster, why: str) -> None:
     """A list, a watch or its version failed. Its state follows from how long that lasts."""
     Cluster.objects.filter(id=cluster.id).update(last_error=why[:500])
+
+
+def left_out(*, cluster: Cluster, kind: str, told: Sequence[str]) -> None:
+    """What of its list of `kind`, nodes or pods, made no sense: see the model."""
+    found = {"count": len(told), "first": [each[:MAX_TOLD] for each in told[:SHOWN]]}
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE clusters_cluster SET left_out = left_out || %s::jsonb"
+            " WHERE id = %s AND NOT left_out @> %s::jsonb",
+            [json.dumps({kind: found}), cluster.id, json.dumps({kind: found})],
+        )
 
 
 def use_failed(*, cluster: Cluster, why: str) -> None:

@@ -81,6 +81,7 @@ class Watch:
                 self._write_pod_list(item)
             else:
                 self._standing.discard(Signal.NODES_WATCHED)
+                clusters.left_out(cluster=self._cluster, kind="nodes", told=item.left_out)
                 self._sync(item.items, gone=[], complete=True)
         self._write_events(nodes, pods)
 
@@ -115,6 +116,7 @@ class Watch:
     def _write_pod_list(self, item: PodList) -> None:
         self._foreign.clear()
         self._stuck.clear()
+        clusters.left_out(cluster=self._cluster, kind="pods", told=item.listing.left_out)
         self._note(item.listing.items, gone=frozenset())
         at = self._at()
         # With our labels and of no placement: whoever made it, it holds what it holds.

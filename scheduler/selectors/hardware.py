@@ -3,6 +3,7 @@
 Another tenant's work is a held span without a name: what the actor may not see never leaves here.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -53,6 +54,7 @@ class ClusterFacts:
     seen_at: datetime | None
     last_error: str
     use_error: str
+    left_out: Mapping[str, Mapping[str, object]]
     node_count: int
     ready_count: int
     device_count: int
@@ -171,6 +173,7 @@ def clusters(*, name: str | None = None) -> tuple[ClusterFacts, ...]:
             seen_at=row.seen_at,
             last_error=row.last_error,
             use_error=row.use_error,
+            left_out=row.left_out,
             node_count=nodes.get(row.id, none)["nodes"],
             ready_count=nodes.get(row.id, none)["ready"],
             device_count=devices.get(row.id, 0),

@@ -1,6 +1,5 @@
 """What clusters say of pods, as reports; and that nonsense harms nothing but itself."""
 
-import logging
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -204,15 +203,16 @@ def test_a_time_that_is_none_is_malformed(at: object) -> None:
         pod(status={"phase": "Running", "containerStatuses": statuses})
 
 
-def test_nonsense_in_a_list_harms_only_itself(caplog: pytest.LogCaptureFixture) -> None:
+def test_nonsense_in_a_list_harms_only_itself_and_is_told() -> None:
     broken = pod_body(metadata={"name": "evil\nname\x1b[31m", "uid": None})
-    with caplog.at_level(logging.WARNING):
-        reports = translate.readable(
-            [pod_body(), broken, None, [], 7, pod_body()], partial(translate.pod, names=NAMES)
-        )
+    reports, left_out = translate.readable(
+        [pod_body(), broken, None, [], 7, pod_body()], partial(translate.pod, names=NAMES)
+    )
     assert len(reports) == 2
-    assert len(caplog.messages) == 4
-    assert not any("\n" in message or "\x1b" in message for message in caplog.messages)
+    assert len(left_out) == 4
+    assert left_out[0] == "evil name?[31m: name is no name"
+    assert left_out[1] == "None: it is no object"
+    assert not any("\n" in told or "\x1b" in told for told in left_out)
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.text("a0:\0\u0661", max_size=4)
@@ -233,5 +233,5 @@ def test_any_json_becomes_a_report_or_is_left_out(changes: dict[tuple[str, str],
         body[part] = {**body[part], field: value} if field and body[part] else value
         if not isinstance(body[part], dict):
             break
-    translate.attempt(body, partial(translate.pod, names=NAMES))
-    translate.attempt(body, partial(translate.node, names=NAMES))
+    translate.readable([body], partial(translate.pod, names=NAMES))
+    translate.readable([body], partial(translate.node, names=NAMES))

@@ -43,6 +43,23 @@ def test_it_lists_what_is_there_and_follows_what_comes(world: World) -> None:
     assert raised == []
 
 
+def test_nodes_that_make_no_sense_are_told_and_harm_nobody_else(world: World) -> None:
+    broken = Node.objects.filter(name__startswith="h100").order_by("name")[0].name
+    world.simulator.fault(
+        kind="set-allocatable", node=broken, resources={"nvidia.com/gpu": "100000"}
+    )
+    with watching(world) as raised:
+        all_in(State.SUCCEEDED, *start(world, 3))
+        told = Cluster.objects.get().left_out
+    assert raised == []
+    assert told["pods"] == {"count": 0, "first": []}
+    assert told["nodes"]["count"] == 1
+    assert told["nodes"]["first"] == [f"{broken}: more than 128 devices"]
+    world.simulator.fault(kind="set-allocatable", node=broken, resources={"nvidia.com/gpu": "8"})
+    with watching(world):
+        eventually("it makes sense", lambda: not Cluster.objects.get().left_out["nodes"]["count"])
+
+
 def test_a_watch_that_is_cut_goes_on_where_it_was(world: World) -> None:
     with watching(world) as raised:
         watches(world, 2)

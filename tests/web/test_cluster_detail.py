@@ -1,5 +1,7 @@
 """/clusters/<name>: the map, with own work named and others' not."""
 
+from html import unescape
+
 import pytest
 from django.urls import reverse
 
@@ -123,6 +125,18 @@ def test_a_silent_cluster_says_how_old_this_is(browse: Browse, cast: Cast, shop:
     page = browse(cast.ben).get(URL).content.decode()
     assert "What you see is as of" in page
     assert "map-cluster-old" in page
+
+
+def test_what_makes_no_sense_is_told(browse: Browse, cast: Cast, shop: Shop) -> None:
+    told = {
+        "nodes": {"count": 12, "first": [f"n{nth}: '-<8>' is no quantity" for nth in range(10)]},
+        "pods": {"count": 1, "first": ["p: uid is no name"]},
+    }
+    type(shop.north).objects.update(left_out=told)
+    shown = unescape(browse(cast.ada).get(URL).content.decode())
+    assert "12 nodes of its list make no sense, and nothing is placed there: n0: '-<8>'" in shown
+    assert "n9: '-<8>' is no quantity; and more." in shown
+    assert "1 pod of its list makes no sense: what they hold is not known." in shown
 
 
 def test_the_last_error_shows_whatever_the_state(browse: Browse, cast: Cast, shop: Shop) -> None:

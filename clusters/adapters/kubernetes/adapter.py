@@ -1,6 +1,7 @@
 """ClusterPort for a Kubernetes API server. What is sent is in manifests, what comes back in
 translate; here is only which request makes which method true."""
 
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -26,10 +27,14 @@ from clusters.port import (
     WatchEvent,
 )
 
+logger = logging.getLogger(__name__)
+
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
 NAMESPACES = "/api/v1/namespaces"
 MOST_PAGES = 1000
+SAID = 5
+"""How many of the objects of a list that make no sense are named in the log."""
 SIMULATED = "+berth.simulator"
 _NOT_THAT_POD = frozenset({Fault.NOT_FOUND, Fault.CONFLICT})
 """Gone already, or no longer what is meant (409)."""
@@ -177,18 +182,24 @@ class KubernetesCluster:
 
     def _pages[Report](self, path: str, translate: Callable[[Json], Report]) -> Listing[Report]:
         reports: list[Report] = []
+        left_out: list[str] = []
         query: dict[str, str | int] = {"limit": self._page}
         for _ in range(MOST_PAGES):
             answer = self._client.call("GET", path, query=query)
             metadata, items = answer.get("metadata"), answer.get("items")
             if not isinstance(metadata, dict) or not isinstance(items, list | None):
                 break
-            reports += readable(items or (), translate)
+            found, others = readable(items or (), translate)
+            reports += found
+            left_out += others
             version, rest = metadata.get("resourceVersion"), metadata.get("continue")
             if not isinstance(version, str) or not isinstance(rest, str | None):
                 break
             if not rest:
-                return Listing(items=tuple(reports), resource_version=version)
+                if left_out:
+                    first = "; ".join(left_out[:SAID])
+                    logger.warning("left out %d of %s, first %s", len(left_out), path, first)
+                return Listing(tuple(reports), version, tuple(left_out))
             query["continue"] = rest
         raise ClusterError(Fault.MALFORMED, f"The list of {path} is no list, or never ends.")
 

@@ -1,6 +1,5 @@
 """Pure: a raw Pod as a PodReport, and lists of raw objects as reports."""
 
-import logging
 from collections.abc import Callable, Iterable
 
 from clusters.adapters.kubernetes.checks import (
@@ -22,8 +21,6 @@ from clusters.port import PodPhase, PodReport
 
 __all__ = ["Malformed", "node", "pod", "readable"]
 
-logger = logging.getLogger(__name__)
-
 MOST_ATTEMPTS = 10**6
 MOST_RANKS = 10**6
 _ENDED = {"Succeeded": PodPhase.SUCCEEDED, "Failed": PodPhase.FAILED}
@@ -31,27 +28,20 @@ _ENDED = {"Succeeded": PodPhase.SUCCEEDED, "Failed": PodPhase.FAILED}
 
 def readable[Report](
     bodies: Iterable[object], translate: Callable[[Json], Report]
-) -> tuple[Report, ...]:
-    """The reports of those objects that make sense; the others are logged and left out."""
+) -> tuple[list[Report], list[str]]:
+    """The reports of those objects that make sense; of each of the others its name and why not."""
     reports: list[Report] = []
+    left_out: list[str] = []
     for body in bodies:
-        report = attempt(body, translate)
-        if report is not None:
-            reports.append(report)
-    return tuple(reports)
-
-
-def attempt[Report](body: object, translate: Callable[[Json], Report]) -> Report | None:
-    """One report, None (and a line in the log) when the object makes no sense."""
-    try:
-        if not isinstance(body, dict):
-            raise Malformed("it is no object")
-        return translate(body)
-    except Malformed as error:
-        metadata = body.get("metadata") if isinstance(body, dict) else None
-        name = metadata.get("name") if isinstance(metadata, dict) else None
-        logger.warning("left out an object named %s: %s", printable(str(name), longest=80), error)
-        return None
+        try:
+            if not isinstance(body, dict):
+                raise Malformed("it is no object")
+            reports.append(translate(body))
+        except Malformed as error:
+            metadata = body.get("metadata") if isinstance(body, dict) else None
+            name = metadata.get("name") if isinstance(metadata, dict) else None
+            left_out.append(f"{printable(str(name), longest=80)}: {error}")
+    return reports, left_out
 
 
 def pod(body: Json, *, names: Names) -> PodReport:

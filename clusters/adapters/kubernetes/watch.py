@@ -14,7 +14,7 @@ import urllib3
 
 from clusters.adapters.kubernetes.client import TRANSPORT, Client
 from clusters.adapters.kubernetes.failures import status_failure
-from clusters.adapters.kubernetes.translate import attempt
+from clusters.adapters.kubernetes.translate import readable
 from clusters.port import Change, ClusterError, Fault, WatchEvent
 
 logger = logging.getLogger(__name__)
@@ -84,12 +84,14 @@ def _events[Report](
         if not isinstance(version, str) or len(version) > 64:
             raise ClusterError(Fault.MALFORMED, "A watch sent an object without a version.")
         change = _CHANGES.get(kind)
-        report = attempt(body, translate) if change is not None else None
-        if change is None or report is None:
+        reports, left_out = readable([body] if change is not None else [], translate)
+        for told in left_out:
+            logger.warning("a watch told of what makes no sense: %s", told)
+        if change is None or not reports:
             # A bookmark, a kind of event from the future, or an object that makes no sense.
             yield WatchEvent(Change.BOOKMARK, None, version)
         else:
-            yield WatchEvent(change, report, version)
+            yield WatchEvent(change, reports[0], version)
 
 
 def _parsed(line: bytes) -> tuple[str, dict[str, Any]]:  # Any: JSON of the API
