@@ -17,6 +17,8 @@ MOST_DEVICES = 128
 """Of one node; one that says it has more makes no sense."""
 UNKNOWN = "unknown"
 """How the model ends of a device of which its node does not tell it."""
+PRIORITIES = ("low", "normal", "high", "urgent")
+"""What a pod may have for a priority, the least first."""
 
 
 class Fault(StrEnum):
@@ -29,6 +31,7 @@ class Fault(StrEnum):
     SERVER = "server"  # 5xx
     UNAUTHORIZED = "unauthorized"  # 401: the credential is not accepted
     FORBIDDEN = "forbidden"  # 403: a right is missing; the message names the verb and resource
+    QUOTA = "quota"  # 403: the namespace's quota is used up, or not counted yet: later it may do
     NOT_FOUND = "not-found"  # 404
     CONFLICT = "conflict"  # 409, 412 or a precondition's 422: read again, then decide
     EXPIRED = "expired"  # 410: list again
@@ -157,6 +160,7 @@ class PodRequest:
 
     `subdomain` names the gang's headless service, "" for a single pod. `grace_s` is the time from
     SIGTERM to SIGKILL whoever deletes it; with `notice` it can read what `give_notice` tells it.
+    `priority` is one of PRIORITIES.
     """
 
     namespace: str
@@ -176,6 +180,33 @@ class PodRequest:
     grace_s: int = 30
     notice: bool = False
     tolerates: str = NVIDIA_GPU
+    priority: str = "normal"
+
+
+@dataclass(frozen=True, slots=True)
+class Confinement:
+    """What keeps a project's pods to themselves in its namespace: no privileges, no rights, no
+    network but their own.
+
+    `limits` is the most that those which Berth makes may ask for together, of each extended
+    resource, in its name's order; of one that is not named there is no limit. `egress` are the
+    networks, as CIDRs, that they may reach besides each other and DNS.
+    """
+
+    namespace: str
+    limits: tuple[tuple[str, int], ...] = ()
+    egress: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One field of a confinement's object that somebody changed: what it was found to be, and
+    what it should be, as JSON. `field` "" is an object that is not there."""
+
+    object: str
+    field: str = ""
+    found: str = ""
+    wanted: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,8 +305,13 @@ class ClusterPort(Protocol):
         self, *, resource_version: str
     ) -> AbstractContextManager[Iterator[WatchEvent[PodReport]]]: ...
 
-    def ensure_namespace(self, *, name: str) -> None:
-        """Server-side apply: makes it or leaves it as it should be."""
+    def confine(self, *, wanted: Confinement, repair: bool = True) -> tuple[Drift, ...]:
+        """Make the namespace, or leave it, as it should be, and tell what was not so; without
+        `repair` only tell.
+
+        Raises ClusterError(CONFLICT), with nothing changed, where it, or an object of that name
+        in it, is somebody else's.
+        """
         ...
 
     def ensure_service(self, *, namespace: str, name: str, workload: str, attempt: int) -> None:

@@ -11,11 +11,12 @@ from clusters.simulator.answers import (
     already_exists,
     bad_request,
     check_preconditions,
+    modified,
     not_found,
 )
 from clusters.simulator.cluster import Cluster, namespace, object_of
 from clusters.simulator.lists import Lists
-from clusters.simulator.store import RESOURCES
+from clusters.simulator.store import GROUPS, RESOURCES
 
 VERSION = {
     "major": "1",
@@ -25,7 +26,7 @@ VERSION = {
 }
 MERGE_PATCH, APPLY_PATCH = "application/merge-patch+json", "application/apply-patch+yaml"
 _VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete", "PUT": "update"}
-_CLUSTERED = {"nodes", "namespaces"}
+_CLUSTERED = {"nodes", "namespaces", "priorityclasses"}
 
 
 class Target(NamedTuple):
@@ -35,15 +36,33 @@ class Target(NamedTuple):
     namespace: str = ""
     name: str = ""
 
+    @property
+    def kind(self) -> str:
+        """The resource with its group, as rights have it."""
+        group = GROUPS.get(self.resource)
+        return f"{self.resource}.{group}" if group else self.resource
+
 
 def target(path: str) -> Target | None:
     """None for a path that is not simulated."""
     match path.strip("/").split("/"):
-        case ["api", "v1", ("nodes" | "namespaces") as resource, name]:
+        case ["api", "v1", *rest]:
+            found = _target(rest)
+        case ["apis", group, "v1", *rest] if group:
+            found = _target(rest)
+            return found if found and GROUPS.get(found.resource) == group else None
+        case _:
+            return None
+    return found if found and found.resource not in GROUPS else None
+
+
+def _target(parts: list[str]) -> Target | None:
+    match parts:
+        case [resource, name] if resource in _CLUSTERED:
             return Target(resource, name=name)
-        case ["api", "v1", resource] if resource in RESOURCES:
+        case [resource] if resource in RESOURCES:
             return Target(resource)
-        case ["api", "v1", "namespaces", space, resource, *rest] if len(rest) < 2:
+        case ["namespaces", space, resource, *rest] if len(rest) < 2:
             if resource in RESOURCES and resource not in _CLUSTERED:
                 return Target(resource, space, rest[0] if rest else "")
     return None
@@ -70,6 +89,7 @@ class Api:
             "list": self._list,
             "create": self._create,
             "patch": self._patch,
+            "update": self._update,
             "delete": self._delete,
         }
 
@@ -124,18 +144,29 @@ class Api:
             )
         return self._cluster.pods.patch(what.namespace, what.name, body)
 
+    def _update(self, what: Target, query: dict[str, str], body: Json, content_type: str) -> bytes:
+        """Another body for an object that no machine has a part in."""
+        found = self._store.find(what.resource, _key(what))
+        if found is None:
+            not_found(what.resource, what.name)
+        if what.resource in ("nodes", "pods"):
+            raise Refusal(405, "MethodNotAllowed", "nodes and pods are not replaced here")
+        if body["metadata"].get("resourceVersion") != found["metadata"]["resourceVersion"]:
+            modified(what.resource, what.name)
+        return self._store.put(what.resource, _key(what), body)
+
     def _delete(self, what: Target, query: dict[str, str], body: Json, content_type: str) -> bytes:
         if what.resource == "nodes" and what.name:
             return self._cluster.delete_node(what.name)
-        if what.resource == "services" and what.name:
-            found = self._store.find("services", _key(what))
-            if found is None:
-                not_found("services", what.name)
-            check_preconditions("services", found["metadata"], body)
-            return self._store.remove("services", _key(what))
-        if what.resource != "pods" or not what.name:
-            message = "only single pods, services and nodes are deleted here"
+        if not what.name or what.resource == "namespaces":
+            message = "only single objects that are no namespaces are deleted here"
             raise Refusal(405, "MethodNotAllowed", message)
+        if what.resource != "pods":
+            found = self._store.find(what.resource, _key(what))
+            if found is None:
+                not_found(what.resource, what.name)
+            check_preconditions(what.resource, found["metadata"], body)
+            return self._store.remove(what.resource, _key(what))
         options = dict(body)
         if "gracePeriodSeconds" in query:
             options["gracePeriodSeconds"] = int(query["gracePeriodSeconds"])
@@ -161,8 +192,10 @@ class Api:
                     **(found["metadata"].get(field) or {}),
                     **metadata[field],
                 }
-        if "spec" in body:
-            found["spec"] = {**(found.get("spec") or {}), **body["spec"]}
+        for field in body.keys() - {"kind", "apiVersion", "metadata", "status"}:
+            asked = body[field]
+            there = found.get(field) or {}
+            found[field] = {**there, **asked} if isinstance(asked, dict) else asked
         if dry_run:
             return orjson.dumps(found)
         entry = self._store.tables[what.resource].get(_key(what))
@@ -184,9 +217,10 @@ def _dry_run(query: dict[str, str]) -> bool:
 def _fresh(what: Target) -> Json:
     if what.resource == "namespaces":
         return namespace(what.name)
+    group = GROUPS.get(what.resource)
     return {
         "kind": RESOURCES[what.resource],
-        "apiVersion": "v1",
+        "apiVersion": f"{group}/v1" if group else "v1",
         "metadata": {
             "name": what.name,
             "namespace": what.namespace,

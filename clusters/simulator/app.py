@@ -80,7 +80,7 @@ class App:
         receive: Receive,
         send: Send,
     ) -> None:
-        self.requests[f"{act} {what.resource}"] += 1
+        self.requests[f"{act} {what.kind}"] += 1
         data = await _body(receive) if act not in ("get", "list", "watch") else b""
         name = what.name or (_name(data) if self.faults.active and data else "")
         fault = self.faults.strike(REQUEST_KINDS, verb=act, resource=what.resource, name=name)

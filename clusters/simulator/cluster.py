@@ -13,6 +13,8 @@ from clusters.simulator.pods import Pods
 from clusters.simulator.store import Store
 
 NAMESPACES = ("default", "kube-system", "berth-system")
+PRIORITY_CLASSES = ("berth-low", "berth-normal", "berth-high", "berth-urgent")
+"""As if the manifest of the installation "berth" had been applied."""
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 _AFTER_RESTART = 1_000_000  # revisions that a lost tail of the state may have used
 
@@ -43,6 +45,9 @@ class Cluster:
         for name in NAMESPACES:
             if self.store.find("namespaces", name) is None:
                 self.store.put("namespaces", name, namespace(name))
+        for name in PRIORITY_CLASSES:
+            if self.store.find("priorityclasses", name) is None:
+                self.store.put("priorityclasses", name, _priority_class(name))
 
     def resume(self) -> None:
         """Take up the pods of the saved state; call it inside the event loop."""
@@ -183,6 +188,14 @@ def namespace(name: str, labels: Json | None = None) -> Json:
         },
         "spec": {"finalizers": ["kubernetes"]},
         "status": {"phase": "Active"},
+    }
+
+
+def _priority_class(name: str) -> Json:
+    return {
+        "kind": "PriorityClass",
+        "apiVersion": "scheduling.k8s.io/v1",
+        "metadata": {"name": name, "uid": name},
     }
 
 

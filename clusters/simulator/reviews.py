@@ -6,7 +6,7 @@ import orjson
 
 from clusters.simulator.answers import USER, Json
 from clusters.simulator.faults import Faults
-from clusters.simulator.store import RESOURCES
+from clusters.simulator.store import GROUPS, RESOURCES
 
 _VERBS = {"get", "list", "watch", "create", "patch", "delete"}
 
@@ -26,7 +26,7 @@ def _may(body: Json, faults: Faults) -> bytes:
     asked = (body.get("spec") or {}).get("resourceAttributes") or {}
     act, resource = str(asked.get("verb")), str(asked.get("resource"))
     known = act in _VERBS and resource in RESOURCES
-    plain = not asked.get("group") and not asked.get("subresource")
+    plain = asked.get("group", "") == GROUPS.get(resource, "") and not asked.get("subresource")
     allowed = known and plain and not faults.forbids(verb=act, resource=resource)
     return _reviewed(body, {"allowed": allowed})
 

@@ -17,7 +17,13 @@ RESOURCES = {
     "namespaces": "Namespace",
     "services": "Service",
     "resourcequotas": "ResourceQuota",
+    "limitranges": "LimitRange",
+    "serviceaccounts": "ServiceAccount",
+    "networkpolicies": "NetworkPolicy",
+    "priorityclasses": "PriorityClass",
 }
+GROUPS = {"networkpolicies": "networking.k8s.io", "priorityclasses": "scheduling.k8s.io"}
+"""The API group of a resource that is not of the core one."""
 
 
 class Change(NamedTuple):

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from clusters.port import ClusterError, ClusterPort, Fault, PodPhase, PodReport
+from clusters.port import ClusterError, ClusterPort, Confinement, Fault, PodPhase, PodReport
 from controlplane.kernel.crash import crash
 from scheduler.loop.claims import Claimed, Pod
 from scheduler.loop.requests import is_gang, pod_request, service_name
@@ -81,7 +81,7 @@ class Calls:
         self._alive()
         key = self._cluster_id, attempt.namespace
         if time.monotonic() - _namespaces.get(key, -NAMESPACE_S) >= NAMESPACE_S:
-            self._reach(lambda: self._port.ensure_namespace(name=attempt.namespace))
+            self._reach(lambda: self._port.confine(wanted=Confinement(attempt.namespace)))
             _namespaces[key] = time.monotonic()
         pod = next((pod for pod in attempt.pods if is_gang(pod.most)), None)
         if pod is not None:

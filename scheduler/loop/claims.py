@@ -58,6 +58,7 @@ class Pod:
     array_size: int | None
     least: int
     most: int
+    priority: str
     opened: bool
     dismissed: bool
 
@@ -142,8 +143,8 @@ SELECT * FROM (
            q.cpu_milli, q.memory_mib, f.kind, f.profile, s.gpu_count, q.amount_milli,
            s.gpu_memory_mib, f.isolation, n.share_replicas, n.share_resource, n.gpu_resource,
            n.mig_single, w.run_time_limit_s, w.grace_s, w.notice_s, w.array_index, y.size,
-           sizes.least, sizes.most, q.opened_at IS NOT NULL, q.dismissed_at IS NOT NULL,
-           q.released_at
+           sizes.least, sizes.most, w.priority_class, q.opened_at IS NOT NULL,
+           q.dismissed_at IS NOT NULL, q.released_at
     FROM scheduler_placement q
     JOIN scheduler_attempt a ON a.id = q.attempt_id
     JOIN scheduler_workload w ON w.id = q.workload_id

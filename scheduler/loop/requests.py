@@ -60,6 +60,7 @@ def pod_request(pod: Pod) -> PodRequest:
         grace_s=pod.grace_s,
         notice=pod.notice_s > 0,
         tolerates=pod.gpu_resource,
+        priority=pod.priority,
     )
 
 

@@ -279,7 +279,8 @@ def test_the_refused_environment_is_what_a_gangs_pods_are_given() -> None:
         env=(), cpu_milli=1, memory_mib=1, flavor_kind="cpu", profile="", gpu_count=0,
         amount_milli=1, gpu_memory_mib=None, isolation="hardware", share_replicas=1,
         share_resource="", gpu_resource="nvidia.com/gpu", mig_single=False, run_time_limit_s=None,
-        grace_s=30, notice_s=0, array_index=None, array_size=None, least=1, most=2, opened=False,
+        grace_s=30, notice_s=0, array_index=None, array_size=None, least=1, most=2,
+        priority="normal", opened=False,
         dismissed=False,
     )  # fmt: skip
     assert {name for name, _ in pod_request(pod).env} == RENDEZVOUS

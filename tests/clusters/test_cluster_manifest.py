@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
 from clusters.adapters.kubernetes.rights import RIGHTS
+from clusters.port import Confinement
 from tests.clusters.acting import delete, opened, read, request
 from tests.simulation import Simulator, simulator
 
@@ -43,7 +44,7 @@ def test_two_installations_in_a_cluster_have_nothing_in_common(
     first = printed()
     settings.BERTH_INSTALLATION = other
     second = printed()
-    assert len(objects(first)) == 6
+    assert len(objects(first)) == 11
     assert objects(first).isdisjoint(objects(second))
     assert f"berth.dev/installation: {other}" in second
 
@@ -64,15 +65,16 @@ def test_an_installation_that_can_name_nothing_is_told(settings: Settings, name:
 
 def test_for_a_user_of_the_cluster_no_account_is_made() -> None:
     manifest = printed("--user", "berth@example.test")
-    objects = {one["kind"]: one for one in yaml.safe_load_all(manifest)}
-    assert len(objects) == 5
+    documents = list(yaml.safe_load_all(manifest))
+    objects = {one["kind"]: one for one in documents}
+    assert len(documents) == 10
+    assert objects["ServiceAccount"]["metadata"]["name"] == "berth-workload"  # its pods'
     assert objects["ClusterRoleBinding"]["subjects"] == [
         {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "berth@example.test"}
     ]
     [condition] = objects["ValidatingAdmissionPolicy"]["spec"]["matchConditions"]
     assert condition["expression"] == "request.userInfo.username != 'berth@example.test'"
     assert "a credential of the user berth@example.test" in manifest
-    assert "erviceAccount" not in manifest
     assert "create token" not in manifest
 
 
@@ -95,7 +97,9 @@ def test_the_adapter_uses_each_right_and_no_other(simulator: Simulator) -> None:
     ):
         with watch(resource_version=listing.resource_version) as events:
             assert list(events) is not None
-    port.ensure_namespace(name="berth-project")
+    for _ in range(2):  # made, then found there
+        port.confine(wanted=Confinement("berth-project"))
+    port.probe()
     gang = {"namespace": "berth-project", "name": "gang", "workload": "gang", "attempt": 1}
     port.ensure_service(**gang)  # type: ignore[arg-type]  # by name
     port.ensure_service(**gang)  # type: ignore[arg-type]  # found there
@@ -109,5 +113,6 @@ def test_the_adapter_uses_each_right_and_no_other(simulator: Simulator) -> None:
     delete(port, pod, grace_s=0)
     port.close()
     used = set(simulator.stats()["requests"])
-    # To a patch that makes a namespace, a real API server asks for "create" too.
-    assert used | {"create namespaces"} == {str(right) for right in RIGHTS}
+    # To a patch that makes an object, a real API server asks for "create" too.
+    made = {f"create {act.removeprefix('patch ')}" for act in used if act.startswith("patch ")}
+    assert used | made == {str(right) for right in RIGHTS}

@@ -4,6 +4,7 @@ import pytest
 
 from clusters.adapters.kubernetes import manifests
 from clusters.adapters.kubernetes.names import Names
+from clusters.port import Confinement
 from tests.clusters.acting import request
 from tests.simulation import Simulator, simulator
 
@@ -29,7 +30,7 @@ def test_a_dry_run_answers_with_what_would_be(simulator: Simulator) -> None:
 
 def test_what_is_there_already_stays_as_it_is(simulator: Simulator) -> None:
     port = simulator.connect()
-    port.ensure_namespace(name="fresh")
+    port.confine(wanted=Confinement("fresh"))
     port.close()
     before = simulator.call("GET", "/api/v1/namespaces")["items"]
     body = manifests.namespace("fresh", names=Names(prefix="berth.dev", installation="two"))

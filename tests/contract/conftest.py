@@ -96,6 +96,8 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
             for rule in document.get("rules", ()):
                 if rule["apiGroups"] == [right.group] and rule["resources"] == [right.resource]:
                     rule["verbs"].remove(right.verb)
+            if "rules" in document:
+                document["rules"] = [rule for rule in document["rules"] if rule["verbs"]]
         apply(kube.admin, documents)
         try:
             yield Lacking(kube.token_of(names), name)

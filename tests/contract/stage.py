@@ -13,7 +13,7 @@ from clusters.adapters.kubernetes.adapter import KubernetesCluster
 from clusters.adapters.kubernetes.client import Client
 from clusters.adapters.kubernetes.names import Names
 from clusters.adapters.kubernetes.rights import Right
-from clusters.port import PodPhase, PodReport, PodRequest
+from clusters.port import Confinement, PodPhase, PodReport, PodRequest
 from tests.kube.gpu_nodes import gpu_node
 from tests.kube.waiting import eventually
 from tests.networks import LOOPBACK
@@ -55,7 +55,7 @@ class Stage:
     def __post_init__(self) -> None:
         self.port = self.connect()
         self.namespace = f"contract-{next(_serial)}"
-        self.port.ensure_namespace(name=self.namespace)
+        self.port.confine(wanted=Confinement(self.namespace))
 
     def connect(
         self,

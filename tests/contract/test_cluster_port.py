@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from clusters.port import ClusterError, Fault, NodeReport, PodPhase, PodReport
+from clusters.port import ClusterError, Confinement, Fault, NodeReport, PodPhase, PodReport
 from tests.contract.stage import ENDED, Stage
 from tests.kube.waiting import eventually
 
@@ -282,9 +282,9 @@ def test_a_pod_that_is_not_there_reads_as_none(stage: Stage) -> None:
 
 def test_a_namespace_is_made_once_and_left_as_it_is(stage: Stage) -> None:
     name = f"{stage.namespace}-more"
-    stage.port.ensure_namespace(name=name)
+    stage.port.confine(wanted=Confinement(name))
     made = stage.admin("GET", f"/api/v1/namespaces/{name}")
-    stage.port.ensure_namespace(name=name)
+    stage.port.confine(wanted=Confinement(name))
     again = stage.admin("GET", f"/api/v1/namespaces/{name}")
     assert again["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
     labels = made["metadata"]["labels"]
@@ -294,7 +294,7 @@ def test_a_namespace_is_made_once_and_left_as_it_is(stage: Stage) -> None:
 
 def test_a_namespace_of_somebody_else_is_not_taken_over(stage: Stage) -> None:
     with pytest.raises(ClusterError) as call:
-        stage.port.ensure_namespace(name="default")
+        stage.port.confine(wanted=Confinement("default"))
     assert refused(call) is Fault.CONFLICT
     labels = stage.admin("GET", "/api/v1/namespaces/default")["metadata"]["labels"]
     assert "berth.dev/installation" not in labels

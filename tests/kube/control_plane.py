@@ -193,6 +193,7 @@ class ControlPlane:
             "--service-account-key-file=service-accounts.key",
             "--service-account-signing-key-file=service-accounts.key",
             "--disable-admission-plugins=ServiceAccount",
+            "--allow-privileged",  # as clusters are set up: Pod Security has to hold them back
             "--service-cluster-ip-range=10.0.0.0/16",
         )
         self._wait_until_ready(api_server)

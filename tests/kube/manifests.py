@@ -9,6 +9,7 @@ from tests.kube.api import APPLY_PATCH, Api, Json
 _COLLECTIONS = {
     "Namespace": "/api/v1/namespaces",
     "ServiceAccount": "/api/v1/namespaces/{namespace}/serviceaccounts",
+    "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses",
     "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
     "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
     "ValidatingAdmissionPolicy": (

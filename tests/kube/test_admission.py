@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 
 from clusters.adapters.kubernetes import manifests
-from clusters.port import PodRequest
+from clusters.port import PRIORITIES, PodRequest
 from tests.kube.api import MERGE_PATCH, Answer, Api, Json
 from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.fixtures import AddNode
@@ -75,6 +75,7 @@ class Project:
     def foreign(self, name: str) -> Json:
         pod = self.pod(name)
         pod["metadata"]["labels"] = {"app": "dashboard"}
+        del pod["spec"]["priorityClassName"]
         return pod
 
     def create(self, pod: Json) -> Answer:
@@ -135,6 +136,15 @@ def test_nobody_else_gives_takes_or_changes_its_labels(
     assert project.label("train", {"berth.dev/installation": None}).status == 403
     assert project.label("train", {"seen": "yes"}).status == 200
     assert project.label("other", {"app": None}).status == 200  # no label is left
+
+
+def test_nobody_else_makes_pods_of_its_priorities(project: Project) -> None:
+    for priority in PRIORITIES:
+        pod = project.foreign("other")
+        pod["spec"]["priorityClassName"] = NAMES.priority_class(priority)
+        answer = project.create(pod)
+        assert (answer.status, answer.body["reason"]) == (403, "Forbidden")
+        assert "makes pods of the priorities of Berth's" in answer.body["message"]
 
 
 def test_nor_through_its_status(control_plane: ControlPlane, project: Project) -> None:

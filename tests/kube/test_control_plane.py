@@ -191,6 +191,11 @@ def test_berths_role_holds_these_rights_and_no_others(
         "/pods": {"get", "list", "watch", "create", "patch", "delete"},
         "/namespaces": {"get", "create", "patch"},
         "/services": {"get", "create", "delete"},
+        "/serviceaccounts": {"get", "create", "patch"},
+        "/limitranges": {"get", "create", "patch"},
+        "/resourcequotas": {"get", "create", "patch"},
+        "networking.k8s.io/networkpolicies": {"get", "create", "patch"},
+        "scheduling.k8s.io/priorityclasses": {"get"},
     }
 
 
@@ -203,7 +208,9 @@ def test_berths_role_holds_these_rights_and_no_others(
         ("POST", "/api/v1/namespaces/{namespace}/pods/any/exec?command=id"),
         ("POST", "/api/v1/namespaces/{namespace}/pods/any/binding"),
         ("DELETE", "/api/v1/namespaces/{namespace}/pods"),
-        ("GET", "/api/v1/namespaces/{namespace}/resourcequotas/any"),
+        ("DELETE", "/api/v1/namespaces/{namespace}/resourcequotas/any"),
+        ("POST", "/api/v1/namespaces/{namespace}/serviceaccounts/any/token"),
+        ("DELETE", "/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies/any"),
         ("DELETE", "/api/v1/nodes/any"),
     ],
 )

@@ -140,5 +140,6 @@ def test_the_policy_of_another_user_shows_in_the_probe(
 def test_a_user_without_a_manifest_is_told_what_to_apply(control_plane: ControlPlane) -> None:
     nowhere = Names(prefix="berth.dev", installation="nowhere")
     [step] = failed(control_plane, identity=control_plane.berth_token, names=nowhere)
-    assert step.name == "make a pod"
-    assert "there is no namespace berth-nowhere-system" in step.said
+    assert step.name == "priority classes"
+    assert step.said.startswith("there is no berth-nowhere-low, berth-nowhere-normal, ")
+    assert step.said.endswith("apply what `manage.py cluster_manifest` prints")

@@ -16,6 +16,8 @@ from django.conf import settings
 from clusters.port import (
     ClusterError,
     ClusterVersion,
+    Confinement,
+    Drift,
     Fault,
     Listing,
     NodeReport,
@@ -30,7 +32,8 @@ type Trouble = Callable[[str], None]
 
 @dataclass
 class FakeCluster:
-    """`trouble` by verb (create, open, notice, delete, read, withdraw); `calls` counts the verbs.
+    """`trouble` by verb (confine, create, open, notice, delete, read, withdraw); `calls` counts
+    the verbs. `confined` is what was applied last by namespace, `drifts` what differs there.
     `services` has whose each is: workload and attempt; `notices` until when each pod was told
     that it may run, `graces` with how much grace its deletion was asked."""
 
@@ -40,6 +43,8 @@ class FakeCluster:
     notices: dict[str, datetime] = field(default_factory=dict)
     graces: dict[str, int] = field(default_factory=dict)
     trouble: dict[str, Trouble] = field(default_factory=dict)
+    confined: dict[str, Confinement] = field(default_factory=dict)
+    drifts: dict[str, tuple[Drift, ...]] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
     _versions: "count[int]" = field(default_factory=lambda: count(1))
 
@@ -68,8 +73,13 @@ class FakeCluster:
 
     # --- the port ---
 
-    def ensure_namespace(self, *, name: str) -> None:
-        self._begin("namespace", name)
+    def confine(self, *, wanted: Confinement, repair: bool = True) -> tuple[Drift, ...]:
+        self._begin("confine" if repair else "look", wanted.namespace)
+        told = self.drifts.get(wanted.namespace, ())
+        if repair:
+            self.confined[wanted.namespace] = wanted
+            self.drifts.pop(wanted.namespace, None)
+        return told
 
     def ensure_service(self, *, namespace: str, name: str, workload: str, attempt: int) -> None:
         self._begin("service", name)

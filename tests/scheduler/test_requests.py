@@ -28,7 +28,8 @@ def pod(
         amount_milli=amount_milli, gpu_memory_mib=mib, isolation=isolation, share_replicas=4,
         share_resource="nvidia.com/gpu.shared", gpu_resource="nvidia.com/gpu",
         mig_single=mig_single, run_time_limit_s=None, grace_s=30, notice_s=0,
-        array_index=None, array_size=None, least=1, most=1, opened=False, dismissed=False,
+        array_index=None, array_size=None, least=1, most=1, priority="high", opened=False,
+        dismissed=False,
     )  # fmt: skip
 
 
@@ -72,3 +73,7 @@ def test_a_slice_has_the_name_under_which_its_node_offers_it(
 ) -> None:
     made = pod_request(pod("mig", "hardware", mig_single=mig_single))
     assert made.resources == ((resource, 1),)
+
+
+def test_it_has_the_priority_of_its_workload() -> None:
+    assert pod_request(pod()).priority == "high"

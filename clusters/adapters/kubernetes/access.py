@@ -2,7 +2,8 @@
 
 A service account, or a user whom the cluster knows already, with the rights of `rights`, and a
 policy of admission: in namespaces of this installation, pods with its labels are made by that one
-alone, and their spec, gate and image included, is changed by that one alone. Pods without them are
+alone, and their spec, gate and image included, is changed by that one alone; so are pods of its
+priorities, which its quota counts. Pods without them are
 others' business: an adopted namespace may have controllers that make pods. Nothing else of a pod
 that is there already is held up: kubelets, the scheduler and the garbage collector change its
 status, its binding and its finalizers, never those labels nor its spec.
@@ -13,9 +14,10 @@ from typing import Any
 
 import yaml
 
-from clusters.adapters.kubernetes import manifests
+from clusters.adapters.kubernetes import confinement, manifests
 from clusters.adapters.kubernetes.names import Names
 from clusters.adapters.kubernetes.rights import RIGHTS
+from clusters.port import PRIORITIES
 
 type Json = dict[str, Any]  # Any: an object of the API, as JSON
 
@@ -46,6 +48,8 @@ def documents(*, names: Names, user: str | None = None) -> list[Json]:
     account: Json = {"kind": "ServiceAccount", "name": name, "namespace": home}
     return [
         _home(names=names),
+        confinement.account(home, names=names),
+        *confinement.priority_classes(names=names),
         *([] if user else [_account(name, home)]),
         {
             "apiVersion": f"{_RBAC}/v1",
@@ -94,13 +98,14 @@ def documents(*, names: Names, user: str | None = None) -> list[Json]:
 
 def _policy(*, user: str, names: Names) -> Json:
     """Whoever is not that user neither gives a pod our labels nor takes or changes them, nor
-    changes the spec of a pod that had one."""
+    changes the spec of a pod that had one, nor makes a pod of our priorities."""
     ours = [
         names.label_installation,
         names.label_workload,
         names.label_attempt,
         names.label_rank,
     ]
+    classes = [names.priority_class(priority) for priority in PRIORITIES]
     return {
         "failurePolicy": "Fail",
         "matchConstraints": {
@@ -144,12 +149,21 @@ def _policy(*, user: str, names: Names) -> Json:
                 f"{names.installation}, its gate and its image included",
                 "reason": "Forbidden",
             },
+            {
+                # It can't change afterwards.
+                "expression": "request.operation != 'CREATE'"
+                f" || !(object.spec.?priorityClassName.orValue('') in {classes})",
+                "message": f"only {user} makes pods of the priorities of Berth's installation "
+                f"{names.installation}",
+                "reason": "Forbidden",
+            },
         ],
     }
 
 
 def _home(*, names: Names) -> Json:
-    """Made as a project's namespace is, so that a probe meets there what a project's pods will."""
+    """Made as a project's namespace is, with the account of its pods, so that a probe meets there
+    what they will."""
     made = manifests.namespace(names.home, names=names)
     made["metadata"]["labels"] |= _LABELS
     return made

@@ -9,7 +9,8 @@ from functools import partial
 from urllib.parse import quote
 
 from clusters.adapters.kubernetes import manifests
-from clusters.adapters.kubernetes.client import APPLY_PATCH, MERGE_PATCH, Client, Json
+from clusters.adapters.kubernetes.client import MERGE_PATCH, Client, Json
+from clusters.adapters.kubernetes.confining import confine
 from clusters.adapters.kubernetes.failures import printable
 from clusters.adapters.kubernetes.names import Names
 from clusters.adapters.kubernetes.probe import Probe
@@ -18,6 +19,8 @@ from clusters.adapters.kubernetes.watch import watch
 from clusters.port import (
     ClusterError,
     ClusterVersion,
+    Confinement,
+    Drift,
     Fault,
     Listing,
     NodeReport,
@@ -88,23 +91,8 @@ class KubernetesCluster:
     ) -> AbstractContextManager[Iterator[WatchEvent[PodReport]]]:
         return self._watch(PODS, self._pod, resource_version)
 
-    def ensure_namespace(self, *, name: str) -> None:
-        """One that is there already has to carry our label, by which its owner agrees."""
-        path = f"{NAMESPACES}/{quote(name, safe='')}"
-        found = self._found(path)
-        if found is not None and not self._is_ours(found):
-            raise ClusterError(
-                Fault.CONFLICT,
-                f"The namespace {name} is not this installation's: it lacks the label "
-                f"{self._names.label_installation}={self._names.installation}.",
-            )
-        self._client.call(
-            "PATCH",
-            path,
-            query={"fieldManager": self._names.field_manager, "force": "true"},
-            body=manifests.namespace(name, names=self._names),
-            content_type=APPLY_PATCH,
-        )
+    def confine(self, *, wanted: Confinement, repair: bool = True) -> tuple[Drift, ...]:
+        return confine(self._client, wanted=wanted, names=self._names, repair=repair)
 
     def ensure_service(self, *, namespace: str, name: str, workload: str, attempt: int) -> None:
         body = manifests.service(
@@ -243,9 +231,6 @@ class KubernetesCluster:
             raise ClusterError(
                 Fault.MALFORMED, f"The cluster's pod makes no sense: {error}"
             ) from None
-
-    def _is_ours(self, body: Json) -> bool:
-        return _labels(body).get(self._names.label_installation) == self._names.installation
 
     def _is_same(self, found: Json, wanted: manifests.Json) -> bool:
         """Whether a pod is what we would have made: its hash and each of our labels."""

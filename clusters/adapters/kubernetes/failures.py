@@ -6,6 +6,7 @@ from clusters.port import ClusterError, Fault
 
 LONGEST = 500
 _LONGEST_WAIT_S = 3600.0
+_QUOTA = ("exceeded quota: ", "status unknown for quota: ")
 _FAULTS = {
     400: Fault.INVALID,
     401: Fault.UNAUTHORIZED,
@@ -40,6 +41,8 @@ def status_failure(
     if code == 422 and _names_uid(status):
         fault = Fault.CONFLICT  # "metadata.uid: field is immutable": it is another object
     message = status.get("message")
+    if code == 403 and isinstance(message, str) and any(words in message for words in _QUOTA):
+        fault = Fault.QUOTA
     said = printable(message) if isinstance(message, str) and message else "no reason given"
     return ClusterError(
         fault, f"The cluster answered {code}: {said}", retry_after_s=_seconds(retry_after, status)

@@ -50,6 +50,8 @@ def _spec(request: PodRequest, *, names: Names) -> Json:
     spec: Json = {
         "schedulingGates": [{"name": names.gate}],
         "restartPolicy": "Never",
+        "priorityClassName": names.priority_class(request.priority),
+        "serviceAccountName": names.workload_account,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": request.grace_s,
@@ -139,6 +141,8 @@ def namespace(name: str, *, names: Names) -> Json:
             "labels": {
                 names.label_installation: names.installation,
                 "pod-security.kubernetes.io/enforce": "restricted",
+                # Pods are refused; whoever makes a Deployment of such ones is told at once.
+                "pod-security.kubernetes.io/warn": "restricted",
             },
         },
     }

@@ -50,6 +50,15 @@ class Names:
         return "berth" if self.installation == "berth" else f"berth-{self.installation}"
 
     @property
+    def workload_account(self) -> str:
+        """As whom a project's pods run: somebody without any right."""
+        return f"{self.own}-workload"
+
+    def priority_class(self, priority: str) -> str:
+        """Of Berth's pods of that priority, and of no others in its namespaces."""
+        return f"{self.own}-{priority}"
+
+    @property
     def home(self) -> str:
         """Berth's own namespace, made as a project's is; no project is given one that ends so."""
         return f"{self.own}-system"

@@ -13,10 +13,12 @@ from urllib.parse import quote
 from clusters.adapters.kubernetes import manifests
 from clusters.adapters.kubernetes.checks import Json, Malformed, mapping, objects
 from clusters.adapters.kubernetes.client import APPLY_PATCH, JSON, Client
+from clusters.adapters.kubernetes.confinement import priority_class_path
 from clusters.adapters.kubernetes.failures import printable
 from clusters.adapters.kubernetes.names import GPU, Names
-from clusters.adapters.kubernetes.rights import RIGHTS, Right
+from clusters.adapters.kubernetes.rights import RIGHTS, SCHEDULING, Right
 from clusters.port import (
+    PRIORITIES,
     ClusterError,
     ClusterVersion,
     Fault,
@@ -82,9 +84,11 @@ class Probe:
         yield "excess", self._excess
         if "list nodes" not in self._lacks:
             yield "nodes", self._hardware
+        if f"get priorityclasses.{SCHEDULING}" not in self._lacks:
+            yield "priority classes", self._priorities
         if not self._lacks & {"create namespaces", "patch namespaces"}:
             yield "make a namespace", self._namespace
-        if "create pods" not in self._lacks:
+        if not self._lacks & {"create pods", "priority classes"}:
             yield "make a pod", self._pod
 
     def _reach(self, name: str) -> ProbeStep:
@@ -158,6 +162,25 @@ class Probe:
         said = f"{len(nodes)} nodes, {equipped} of them with GPUs"
         verdict = Verdict.WORKS if equipped else Verdict.WARNING
         return ProbeStep(name, verdict, said)
+
+    def _priorities(self, name: str) -> ProbeStep:
+        """Those of its pods, which an administrator makes with the manifest."""
+        missing = []
+        for one in map(self._names.priority_class, PRIORITIES):
+            try:
+                found = self._client.call("GET", priority_class_path(one))
+            except ClusterError as error:
+                if error.fault is not Fault.NOT_FOUND:
+                    raise
+                missing.append(one)
+            else:
+                if mapping(found, "metadata").get("name") != one:
+                    raise Malformed(f"it is not {one}")
+        if missing:
+            self._lacks.add(name)  # no pod can be made without
+            said = f"there is no {', '.join(missing)}: apply what"
+            return ProbeStep(name, ok=False, said=f"{said} `manage.py cluster_manifest` prints")
+        return ProbeStep(name, ok=True, said="those of its pods are there")
 
     def _namespace(self, name: str) -> ProbeStep:
         made = self._tried(

@@ -5,6 +5,9 @@ A right that no request of the adapter uses does not belong here.
 
 from typing import NamedTuple
 
+NETWORKING = "networking.k8s.io"
+SCHEDULING = "scheduling.k8s.io"
+
 
 class Right(NamedTuple):
     """`group` is the API group of the resource, "" for the core one."""
@@ -30,6 +33,19 @@ RIGHTS = (
     Right("get", "namespaces", "see whose a project's namespace is"),
     Right("create", "namespaces", "make one for each project"),
     Right("patch", "namespaces", "keep it as it should be (server-side apply)"),
+    Right("get", "serviceaccounts", "see whose the account is as which pods run"),
+    Right("create", "serviceaccounts", "make one, without any right, for each project"),
+    Right("patch", "serviceaccounts", "keep it as it should be"),
+    Right("get", "networkpolicies", "see whose a network policy is", NETWORKING),
+    Right("create", "networkpolicies", "keep projects' networks apart", NETWORKING),
+    Right("patch", "networkpolicies", "keep it as it should be", NETWORKING),
+    Right("get", "limitranges", "see whose the defaults for containers are"),
+    Right("create", "limitranges", "give containers that say nothing a size"),
+    Right("patch", "limitranges", "keep it as it should be"),
+    Right("get", "resourcequotas", "see whose a project's limit is"),
+    Right("create", "resourcequotas", "limit what a project's pods ask for together"),
+    Right("patch", "resourcequotas", "raise and lower that with the project's quota"),
+    Right("get", "priorityclasses", "probe whether those of its pods are there", SCHEDULING),
     Right("get", "services", "see whose a gang's service is"),
     Right("create", "services", "let the ranks of a gang find each other"),
     Right("delete", "services", "take a gang's service away after its end"),
