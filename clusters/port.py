@@ -183,6 +183,10 @@ class PodRequest:
     priority: str = "normal"
 
 
+CONFINEMENT = 1
+"""Raised with each change of what an adapter makes of a Confinement, so that it is applied."""
+
+
 @dataclass(frozen=True, slots=True)
 class Confinement:
     """What keeps a project's pods to themselves in its namespace: no privileges, no rights, no

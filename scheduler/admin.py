@@ -83,3 +83,11 @@ class CyclePage(ReadOnly):
         "load_ms", "plan_ms", "apply_ms", "faults",
     )  # fmt: skip
     list_filter = ("shard",)
+
+
+@admin.register(models.Confinement)
+class ConfinementPage(ReadOnly):
+    list_display = (
+        "project", "cluster", "applied_at", "checked_at", "drifted_at", "repaired_at", "error",
+    )  # fmt: skip
+    list_select_related = ("project", "cluster")

@@ -15,12 +15,12 @@ from clusters import registry
 from clusters.models import Cluster, ClusterState
 from clusters.services import clusters, probes, probing
 from controlplane.kernel import clock, hints
-from scheduler.loop import checks, collect, run, starts
+from scheduler.loop import checks, collect, confine, run, starts
 from scheduler.loop import dispatch as dispatcher
 from scheduler.loop import forecast as forecaster
 from scheduler.loop import measure as measuring
 from scheduler.loop import meter as metering
-from scheduler.models import Attempt, Operation
+from scheduler.models import Attempt, Confinement, Operation
 from scheduler.services import wishes
 
 logger = logging.getLogger(__name__)
@@ -60,19 +60,22 @@ def run_cycle(**_: Any) -> None:  # Any: old workers survive new senders' argume
 
 @shared_task(name=hints.DISPATCH)
 def dispatch(**_: Any) -> None:  # Any: as above
-    """Hand each cluster with due operations, or with something to collect, to a task of its own,
-    so that a slow one delays nobody."""
+    """Hand each cluster with due operations, or with something to collect or to look at, to a task
+    of its own, so that a slow one delays nobody."""
     hints.taken(hints.DISPATCH)
     due = Operation.objects.filter(done_at__isnull=True, attempt__cluster=OuterRef("pk"))
     left = Attempt.objects.filter(cluster=OuterRef("pk"), collect_at__lte=Now())
-    for id in Cluster.objects.filter(Exists(due) | Exists(left)).values_list("id", flat=True):
+    looked = Confinement.objects.filter(confine.is_due(at=clock.now()), cluster=OuterRef("pk"))
+    work = Exists(due) | Exists(left) | Exists(looked)
+    for id in Cluster.objects.filter(work).values_list("id", flat=True):
         hints.send(hints.DISPATCH_CLUSTER, cluster_id=str(id))
 
 
 @shared_task(name=hints.DISPATCH_CLUSTER)
 def dispatch_cluster(*, cluster_id: str, **_: Any) -> None:  # Any: as above
-    """Carry out one cluster's due operations and collect what is left over there, unless another
-    process is at it or it was found out of reach just now."""
+    """Carry out one cluster's due operations, collect what is left over there and look whether its
+    projects are confined, unless another process is at it or it was found out of reach just now.
+    """
     hints.taken(hints.DISPATCH_CLUSTER, cluster_id=cluster_id)
     work = f"dispatch:{cluster_id}"
     if not hints.begin(work, for_s=settings.BERTH_CLAIM_S):  # as soon as a dead one's claims end
@@ -105,11 +108,14 @@ def _dispatch_cluster(cluster: Cluster) -> tuple[bool, int]:
             return False, QUIET_S
         if silent:
             return False, 0
-        # In turns, so that neither waits for the other however much there is of it.
+        # In turns, so that none waits for the others however much there is of it.
         collected = collect.collect(port=port, cluster_id=cluster.id)
         if not collected.reached:
             return False, QUIET_S
-        if not batch.taken and not collected.taken:
+        checked = confine.check(port=port, cluster_id=cluster.id, at=clock.now)
+        if not checked.reached:
+            return False, QUIET_S
+        if not (batch.taken or collected.taken or checked.taken):
             return False, 0
     return True, 0
 

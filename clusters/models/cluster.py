@@ -24,7 +24,9 @@ class Cluster(Row):
     `left_out` says, of "nodes" and of "pods", what of its last list made no sense: how many, and
     of the first its name and why.
 
-    `inventory_rev` grows with each change of its nodes or devices, so that caches know.
+    `repair_drift` is whether what somebody changed of a project's confinement there is put back,
+    or only told. `inventory_rev` grows with each change of its nodes or devices, so that caches
+    know.
     """
 
     name = models.SlugField(max_length=40, unique=True)
@@ -38,6 +40,7 @@ class Cluster(Row):
     use_seen_at = models.DateTimeField(null=True, blank=True)
     use_error = models.CharField(max_length=500, blank=True, default="", db_default="")
     left_out = models.JSONField(default=dict, db_default={}, blank=True)
+    repair_drift = models.BooleanField(default=True, db_default=True)
     inventory_rev = models.PositiveBigIntegerField(default=0)
     created_at = models.DateTimeField()
 

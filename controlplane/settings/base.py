@@ -11,7 +11,17 @@ from pathlib import Path
 
 from django.utils.csp import CSP
 
-from controlplane.settings.env import database, flag, hosts, integer, keys, levels, networks, words
+from controlplane.settings.env import (
+    database,
+    flag,
+    hosts,
+    integer,
+    keys,
+    levels,
+    networks,
+    reachable,
+    words,
+)
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 
@@ -154,6 +164,7 @@ BERTH_TOPOLOGY_LEVELS = levels(
 BERTH_SEAL_KEY = (keys("BERTH_SEAL_KEY", most=1) or [b""])[0]
 BERTH_OPEN_KEYS = keys("BERTH_OPEN_KEYS", most=10)
 BERTH_CLUSTER_NETWORKS = networks("BERTH_CLUSTER_NETWORKS")  # where clusters are; none: anywhere
+BERTH_EGRESS_NETWORKS = reachable(networks("BERTH_EGRESS_NETWORKS"))  # by projects' pods
 # Where Berth's own parts are: no cluster is there, unless that list has just their addresses.
 OWN_HOSTS = hosts(DATABASES["default"]["HOST"], REDIS_URL, CELERY_BROKER_URL)
 BERTH_CURRENCY = os.environ.get("BERTH_CURRENCY", "EUR")

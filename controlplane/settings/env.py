@@ -74,6 +74,19 @@ def networks(name: str, default: str = "") -> tuple[IPv4Network | IPv6Network, .
     return tuple(found)
 
 
+def reachable(
+    listed: tuple[IPv4Network | IPv6Network, ...],
+) -> tuple[IPv4Network | IPv6Network, ...]:
+    """The same networks, none of which lies on a link."""
+    for network in listed:
+        if network.is_link_local:
+            raise ImproperlyConfigured(
+                f"Pods may not reach {network}, take it off BERTH_EGRESS_NETWORKS: on a link a"
+                " cloud tells a machine's credentials."
+            )
+    return listed
+
+
 def hosts(database: str, *urls: str) -> tuple[str, ...]:
     """The hosts of a database, several with `,` and any of them a socket's folder, as libpq has
     them, and of URLs, each of which may list several with `;`, as Celery's do."""

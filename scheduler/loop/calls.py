@@ -4,12 +4,12 @@ No database in here: the calls run in threads, and a thread's connection would b
 close. An answer is what the call returned or the ClusterError it raised.
 """
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cache, partial
+from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -22,8 +22,6 @@ from scheduler.loop.requests import is_gang, pod_request, service_name
 THREADS = 8
 OPEN_TRIES = 4
 """How often a gate is tried in one batch while others change its pod."""
-NAMESPACE_S = 600.0
-"""How long a namespace that was ensured is trusted to be there."""
 
 type Answers[T] = Mapping[UUID, T | ClusterError]
 """By placement."""
@@ -31,8 +29,12 @@ type Answers[T] = Mapping[UUID, T | ClusterError]
 type Coming[T] = Callable[[], Answers[T]]
 """Answers to calls that are under way; to call it waits for them."""
 
-# When this process last ensured a namespace, by cluster and name.
-_namespaces: dict[tuple[UUID, str], float] = {}
+
+class Batch(NamedTuple):
+    """How many were taken on, and whether the cluster could be reached for them all."""
+
+    taken: int
+    reached: bool
 
 
 @cache
@@ -62,12 +64,10 @@ class Calls:
     def __init__(
         self,
         port: ClusterPort,
-        cluster_id: UUID,
         pool: ThreadPoolExecutor,
         alive: Callable[[], None],
     ) -> None:
         self._port = port
-        self._cluster_id = cluster_id
         self._pool = pool
         self._alive = alive
         self._down: ClusterError | None = None
@@ -76,13 +76,14 @@ class Calls:
     def reached(self) -> bool:
         return self._down is None
 
-    def prepare(self, attempt: Claimed) -> None:
-        """Its namespace and its gang's service, before any pod. Raises ClusterError."""
+    def confine(self, wanted: Confinement) -> None:
+        """Before any pod of the project. Raises ClusterError."""
         self._alive()
-        key = self._cluster_id, attempt.namespace
-        if time.monotonic() - _namespaces.get(key, -NAMESPACE_S) >= NAMESPACE_S:
-            self._reach(lambda: self._port.confine(wanted=Confinement(attempt.namespace)))
-            _namespaces[key] = time.monotonic()
+        self._reach(lambda: self._port.confine(wanted=wanted))
+
+    def prepare(self, attempt: Claimed) -> None:
+        """Its gang's service, before any of its pods. Raises ClusterError."""
+        self._alive()
         pod = next((pod for pod in attempt.pods if is_gang(pod.most)), None)
         if pod is not None:
             self._reach(
@@ -93,10 +94,6 @@ class Calls:
                     attempt=pod.attempt,
                 )
             )
-
-    def doubt(self, namespace: str) -> None:
-        """It may be gone: ensure it the next time."""
-        _namespaces.pop((self._cluster_id, namespace), None)
 
     def create(self, pods: Sequence[Pod]) -> Coming[PodReport]:
         return self._begin(_by_placement(pods, self._create))

@@ -16,8 +16,7 @@ from django.conf import settings
 from clusters.port import ClusterError, ClusterPort
 from controlplane.kernel import statements
 from controlplane.kernel.crash import crash
-from scheduler.loop.calls import Calls, threads
-from scheduler.loop.dispatch import Batch
+from scheduler.loop.calls import Batch, Calls, threads
 from scheduler.loop.requests import is_gang, service_name
 from scheduler.models import Leftover
 from scheduler.selectors.fleet import rows
@@ -66,7 +65,7 @@ def collect(*, port: ClusterPort, cluster_id: UUID) -> Batch:
     if not due:
         return Batch(0, reached=True)
     with threads() as pool:
-        calls = Calls(port, cluster_id, pool, alive=lambda: None)
+        calls = Calls(port, pool, alive=lambda: None)
         answers = calls.each(dict(call for ended in due for call in _deletions(port, ended)))
     crash("C1")
     failed = set()

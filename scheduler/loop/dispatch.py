@@ -13,7 +13,6 @@ from dataclasses import replace
 from datetime import datetime
 from itertools import batched
 from time import monotonic
-from typing import NamedTuple
 from uuid import UUID, uuid4
 
 from django.conf import settings
@@ -23,8 +22,8 @@ from clusters.port import ClusterError, ClusterPort, Fault, PodPhase, PodReport
 from controlplane.kernel.crash import crash
 from scheduler.core.failures import GONE, NEVER_STARTED, FailureClass
 from scheduler.core.lifecycle import State
-from scheduler.loop import observe, settle
-from scheduler.loop.calls import Answers, Calls, Coming, errors, is_of, threads
+from scheduler.loop import confine, observe, settle
+from scheduler.loop.calls import Answers, Batch, Calls, Coming, errors, is_of, threads
 from scheduler.loop.claims import (
     Claimed,
     Pod,
@@ -45,7 +44,7 @@ from scheduler.services.transition import Step, lock, transition
 
 logger = logging.getLogger(__name__)
 
-ACTOR = "system:dispatcher"
+ACTOR = confine.ACTOR
 BATCH = 60
 GROUP = 20
 """Attempts of a batch that go through its phases together."""
@@ -53,13 +52,6 @@ GROUP = 20
 # missing right is none of it: an operator mends that, and it is no fault of the workload's.
 _HOPELESS = frozenset({Fault.INVALID, Fault.CONFLICT})
 _HOPELESS_OPEN = frozenset({Fault.INVALID})
-
-
-class Batch(NamedTuple):
-    """How many attempts were taken on, and whether the cluster could be reached for them all."""
-
-    taken: int
-    reached: bool
 
 
 def dispatch(
@@ -76,8 +68,8 @@ def dispatch(
         return Batch(0, reached=True)
     try:
         with threads() as pool:
-            calls = Calls(port, cluster_id, pool, _Heartbeat(claimed, token))
-            hand = _Hand(calls, token, at)
+            calls = Calls(port, pool, _Heartbeat(claimed, token))
+            hand = _Hand(calls, cluster_id, token, at)
             for kind, act in hand.acts.items():
                 if due := [attempt for attempt in claimed if attempt.due is kind]:
                     act(due)
@@ -105,8 +97,11 @@ class _Heartbeat:
 class _Hand:
     """One batch's way through the phases."""
 
-    def __init__(self, calls: Calls, token: UUID, at: Callable[[], datetime]) -> None:
+    def __init__(
+        self, calls: Calls, cluster_id: UUID, token: UUID, at: Callable[[], datetime]
+    ) -> None:
         self._calls = calls
+        self._cluster_id = cluster_id
         self._token = token
         self._at = at
         self.acts: Mapping[OperationKind, Callable[[Sequence[Claimed]], None]] = {
@@ -207,15 +202,33 @@ class _Hand:
         return done, [id for id, born in _of(done, asked, bool) if not born]
 
     def _prepare(self, attempts: Sequence[Claimed]) -> list[Claimed]:
-        """Those whose namespace and service are there."""
+        """Those whose projects are confined there, and whose services are there."""
+        refused = self._confine({a.project_id: a.namespace for a in attempts})
         ready = []
         for attempt in attempts:
             try:
+                if attempt.project_id in refused:
+                    raise refused[attempt.project_id]
                 self._calls.prepare(attempt)
                 ready.append(attempt)
             except ClusterError as error:
                 self._fail(attempt, error)
         return ready
+
+    def _confine(self, projects: Mapping[UUID, str]) -> dict[UUID, ClusterError]:
+        """Apply what is wanted of those that are not confined so, a wall that was raised too; why
+        that failed, by project."""
+        refused = {}
+        for project, due in confine.due(cluster_id=self._cluster_id, projects=projects).items():
+            where = {"cluster_id": self._cluster_id, "project_id": project}
+            try:
+                self._calls.confine(due.wanted)
+            except ClusterError as error:
+                refused[project] = error
+                confine.failed(**where, why=str(error))
+            else:
+                confine.applied(**where, digest=due.digest, at=self._at())
+        return refused
 
     def _note_uids(self, attempts: Sequence[Claimed], born: Answers[PodReport]) -> list[Claimed]:
         """Store which pods are whose; the attempts, knowing it. A cluster that passes another's
@@ -264,8 +277,9 @@ class _Hand:
         self, attempt: Claimed, error: ClusterError, *, hopeless: Collection[Fault] = _HOPELESS
     ) -> None:
         logger.warning("attempt %s: %s: %s", attempt.id, error.fault, error)
-        if error.fault is Fault.NOT_FOUND:  # perhaps its namespace
-            self._calls.doubt(attempt.namespace)
+        confine.doubt(
+            cluster_id=self._cluster_id, project_id=attempt.project_id, fault=error.fault
+        )
         if error.fault in hopeless:
             self._give_up(attempt, f"the cluster refused it: {error}")
         postpone(

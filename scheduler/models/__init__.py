@@ -1,6 +1,7 @@
 """Workloads, where they run, and what was decided: one aggregate a file."""
 
 from scheduler.models.check import InvariantCheck
+from scheduler.models.confinement import Confinement
 from scheduler.models.cycle import CycleInput, CycleRecord, SchedulerLease
 from scheduler.models.defragmentation import Defragmentation
 from scheduler.models.dependency import Dependency, DependencyKind, OnUnmet
@@ -31,6 +32,7 @@ __all__ = [
     "LIVE",
     "Attempt",
     "AttemptOutcome",
+    "Confinement",
     "CycleInput",
     "CycleRecord",
     "Defragmentation",

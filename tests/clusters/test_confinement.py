@@ -1,14 +1,19 @@
 """The objects that confine a project, and how what differs from them is told."""
 
+import hashlib
+from ipaddress import ip_network
 from typing import Any
 
+import orjson
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 
 from clusters.adapters.kubernetes import confinement, manifests
 from clusters.adapters.kubernetes.checks import Malformed
 from clusters.adapters.kubernetes.failures import status_failure
 from clusters.adapters.kubernetes.names import Names
-from clusters.port import PRIORITIES, Confinement, Drift, Fault
+from clusters.port import CONFINEMENT, PRIORITIES, Confinement, Drift, Fault
+from controlplane.settings.env import reachable
 from scheduler.services.specs import PRIORITY_CLASSES
 from tests.clusters.acting import request
 
@@ -132,3 +137,17 @@ def test_a_quota_that_is_used_up_is_told_from_a_missing_right(said: str, fault: 
     error = status_failure({"kind": "Status", "message": said}, code=403)
     assert error.fault is fault
     assert said in str(error)
+
+
+def test_what_is_made_changes_with_its_revision_alone() -> None:
+    """A change of these objects reaches clusters by a new CONFINEMENT: then this is new too."""
+    bodies = confinement.objects(Confinement("p", (("x", 1),), ("10.0.0.0/8",)), names=NAMES)
+    digest = hashlib.sha256(orjson.dumps(bodies, option=orjson.OPT_SORT_KEYS)).hexdigest()
+    assert (CONFINEMENT, digest[:16]) == (1, "b9cd402b24161de0")
+
+
+@pytest.mark.parametrize("network", ["169.254.169.254/32", "fe80::/64"])
+def test_a_network_on_a_link_is_none_to_reach(network: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="take it off BERTH_EGRESS_NETWORKS"):
+        reachable((ip_network("10.0.0.0/8"), ip_network(network)))
+    assert reachable((ip_network("0.0.0.0/0"),)) == (ip_network("0.0.0.0/0"),)

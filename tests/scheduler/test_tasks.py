@@ -11,11 +11,11 @@ from pytest_django import Settings
 
 from clusters import registry
 from clusters.models import Cluster, ClusterState
-from clusters.port import Fault, PodPhase
+from clusters.port import Drift, Fault, PodPhase
 from controlplane.kernel import clock, hints
 from scheduler import tasks
-from scheduler.loop import collect, dispatch
-from scheduler.models import Attempt, Operation, Placement, Workload
+from scheduler.loop import collect, confine, dispatch
+from scheduler.models import Attempt, Confinement, Operation, Placement, Workload
 from tests import factories
 from tests.scheduler.stage import Stage
 from tests.simulation import store_credential
@@ -130,6 +130,24 @@ def test_a_cluster_with_nothing_but_leftovers_gets_its_task(
     Attempt.objects.exclude(collect_at=None).update(collect_at=Now() + timedelta(hours=1))
     tasks.dispatch()
     assert sent == []
+
+
+def test_a_cluster_whose_confinements_are_to_be_looked_at_gets_its_task_and_has_them_seen(
+    waiting: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(waiting)
+    Operation.objects.update(done_at=Now())
+    sent = []
+    monkeypatch.setattr(hints, "send", lambda task, **arguments: sent.append(arguments))
+    tasks.dispatch()
+    assert sent == []
+    Confinement.objects.update(checked_at=clock.now() - confine.EVERY - timedelta(seconds=1))
+    tasks.dispatch()
+    assert sent == [{"cluster_id": str(waiting.cluster.id)}]
+    waiting.port.drifts[waiting.project.namespace] = (Drift("LimitRange berth"),)
+    run(waiting)
+    assert waiting.port.drifts == {}
+    assert Confinement.objects.get().drift[0]["object"] == "LimitRange berth"
 
 
 def test_what_took_too_long_is_postponed_and_not_held(waiting: Stage) -> None:
