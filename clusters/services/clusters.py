@@ -54,11 +54,24 @@ def register(
     return cluster
 
 
+def repair_drift(
+    *, cluster: Cluster, repair: bool, actor: str, actor_name: str, at: datetime
+) -> None:
+    """Have what somebody changed of a confinement there put right from now on, or only told."""
+    with transaction.atomic():
+        row = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
+        if row.repair_drift == repair:
+            return
+        Cluster.objects.filter(pk=row.pk).update(repair_drift=repair)
+        before, after = {"repair_drift": not repair}, {"repair_drift": repair}
+        _record(row, "cluster.repair-drift", before, after, by=(actor, actor_name), at=at)
+
+
 def _record(
     cluster: Cluster,
     action: str,
-    before: Mapping[str, str],
-    after: Mapping[str, str],
+    before: Mapping[str, str | bool],
+    after: Mapping[str, str | bool],
     *,
     by: tuple[str, str],
     at: datetime,

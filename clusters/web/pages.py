@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from django.db.models import BooleanField, ExpressionWrapper, Q
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
@@ -18,13 +19,16 @@ from controlplane.kernel.charts import TONES
 from controlplane.kernel.device_map import DeviceMap, Holding
 from controlplane.kernel.errors import NotFound
 from controlplane.kernel.htmx import minute, page, partial, revision, unchanged
-from scheduler.selectors import capacity, hardware, kept, pools
+from scheduler.models import Confinement
+from scheduler.selectors import capacity, confinements, hardware, kept, pools
 from scheduler.selectors.hardware import ClusterFacts, DeviceFacts, NodeFacts, SpanHeld
 from scheduler.selectors.offers import TAGS
 from tenants.access import Action, Actor
 
 OTHERS = "Others"
 FOREIGN = "Outside Berth"
+MOST_PROJECTS = 100
+"""Of a cluster, on its page; the API has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +89,10 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
     moved = [(one.model, one.queue_changed_at) for one in closed]
     operates = actor.permits_everywhere(Action.OPERATE)
     told = attention(selectors.connection(cluster_id=facts.id), at=at) if operates else ()
-    rev = revision(facts, held, chosen, [one.id for one in figures], moved, told, minute(at))
+    confined = _confined(actor, facts)
+    states = [(one.id, one.is_drifted, one.repaired_at, one.error) for one in confined]
+    newest = [one.id for one in figures]
+    rev = revision(facts, held, chosen, newest, moved, told, states, minute(at))
     same = unchanged(request, rev)
     if same is not None:
         return same
@@ -98,6 +105,7 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
         "attention": told,
         "totals": totals,
         "node_pools": node_pools(nodes),
+        "confined": confined,
         "pools": cards(cluster_id=facts.id, newest=figures, at=at),
         "map": _map(actor, facts, nodes),
         "node": chosen,
@@ -107,6 +115,17 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
         "rev": rev,
     }
     return partial(request, "clusters/cluster_detail.html", "cluster", context)
+
+
+def _confined(actor: Actor, facts: ClusterFacts) -> list[Confinement]:
+    """For fleet roles; those first in which something is amiss."""
+    if not actor.fleet_roles:
+        return []
+    rows = confinements.here(actor=actor, cluster_id=facts.id)
+    amiss = Q(drifted_at__isnull=False, repaired_at=None) | ~Q(error="")
+    return list(
+        rows.order_by(ExpressionWrapper(amiss, BooleanField()).desc(), "id")[:MOST_PROJECTS]
+    )
 
 
 def _totals() -> dict[UUID, tuple[Total, ...]]:

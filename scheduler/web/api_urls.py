@@ -5,6 +5,7 @@ from django.urls import path
 from scheduler.web import (
     api,
     array_api,
+    confinement_api,
     defragment_api,
     explain_api,
     gate_api,
@@ -53,6 +54,12 @@ urlpatterns = [
     path("arrays/<uuid:id>/priority", order_api.ArrayOrderApi.as_view(), name="array-priority"),
     path("layouts/advice", pool_api.LayoutAdviceApi.as_view(), name="layout-advice"),
     path("pools/<uuid:id>/fit", pool_api.PoolFitApi.as_view(), name="pool-fit"),
+    path(
+        "clusters/<uuid:id>/projects",
+        confinement_api.ConfinementsApi.as_view(),
+        name="cluster-projects",
+    ),
+    path("clusters/<uuid:id>/drift", confinement_api.DriftApi.as_view(), name="cluster-drift"),
     path(
         "clusters/<uuid:id>/defragmentation",
         defragment_api.DefragmentationApi.as_view(),

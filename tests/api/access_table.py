@@ -253,6 +253,10 @@ API: dict[tuple[str, str], Row] = {
     ("POST", "clusters/<uuid:id>/queues"): Row(
         _OPERATE, {"id": "cluster"}, body=lambda world: {"state": "held", "note": "Why."}
     ),
+    ("GET", "clusters/<uuid:id>/projects"): Row(_EVERYBODY, {"id": "cluster"}),
+    ("POST", "clusters/<uuid:id>/drift"): Row(
+        _OPERATE, {"id": "cluster"}, body=lambda world: {"repair": False}
+    ),
     ("GET", "clusters/<uuid:id>/defragmentation"): Row(_OPERATE, {"id": "cluster"}),
     ("POST", "clusters/<uuid:id>/defragmentation"): Row(
         _OPERATE_MAKES,
