@@ -23,7 +23,7 @@ from clusters.adapters.kubernetes import manifests
 from clusters.adapters.kubernetes.adapter import KubernetesCluster
 from clusters.adapters.kubernetes.client import JSON, MERGE_PATCH, Client
 from clusters.models import Cluster, Device
-from clusters.port import NVIDIA_GPU, PodRequest
+from clusters.port import NVIDIA_GPU, Confinement, PodRequest
 from clusters.services import inventory
 from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
@@ -69,7 +69,7 @@ def take(figures: Figures, kube: ControlPlane) -> None:
     flavor, ada = factories.flavor(model=model), factories.user("ada")
     project = factories.project(factories.tenant())
     factories.quota(project, flavor, PODS * RUNS * 1000)
-    port.ensure_namespace(name=project.namespace)
+    port.confine(wanted=Confinement(project.namespace))
     bare, berth = [], []
     for _ in range(RUNS):
         for threads in (1, THREADS):

@@ -179,8 +179,9 @@ class Probe:
         if missing:
             self._lacks.add(name)  # no pod can be made without
             said = f"there is no {', '.join(missing)}: apply what"
-            return ProbeStep(name, ok=False, said=f"{said} `manage.py cluster_manifest` prints")
-        return ProbeStep(name, ok=True, said="those of its pods are there")
+            said = f"{said} `manage.py cluster_manifest` prints"
+            return ProbeStep(name, Verdict.FAILS, said)
+        return ProbeStep(name, Verdict.WORKS, "those of its pods are there")
 
     def _namespace(self, name: str) -> ProbeStep:
         made = self._tried(

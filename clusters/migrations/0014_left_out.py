@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('clusters', '0011_cluster_credential'),
+        ('clusters', '0013_repair_drift'),
     ]
 
     operations = [
