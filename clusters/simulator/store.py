@@ -17,6 +17,7 @@ RESOURCES = {
     "namespaces": "Namespace",
     "services": "Service",
     "resourcequotas": "ResourceQuota",
+    "configmaps": "ConfigMap",
 }
 
 

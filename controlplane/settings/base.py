@@ -11,7 +11,17 @@ from pathlib import Path
 
 from django.utils.csp import CSP
 
-from controlplane.settings.env import database, flag, hosts, integer, keys, levels, networks, words
+from controlplane.settings.env import (
+    database,
+    flag,
+    hosts,
+    integer,
+    keys,
+    levels,
+    namespaced,
+    networks,
+    words,
+)
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 
@@ -141,6 +151,7 @@ CELERY_DB_REUSE_MAX = sys.maxsize
 # --- Berth ---
 BERTH_PREFIX = os.environ.get("BERTH_PREFIX", "berth.dev")  # labels, annotations, scheduling gate
 BERTH_INSTALLATION = os.environ.get("BERTH_INSTALLATION", "berth")  # whose pods are ours
+BERTH_MIG_CONFIG = namespaced("BERTH_MIG_CONFIG", "gpu-operator/berth-mig-config")
 # Where nodes stand, the outermost level first. Spine and leaf are Topograph's labels, the clique
 # is the GPU operator's: the nodes that share NVLink, such as those of a GB200 NVL72.
 BERTH_TOPOLOGY_LEVELS = levels(

@@ -18,18 +18,18 @@ from clusters.port import (
     ClusterVersion,
     Fault,
     Listing,
-    NodeReport,
     PodPhase,
     PodReport,
     PodRequest,
 )
+from tests.scheduler.fake_nodes import FakeNodes
 
 type Trouble = Callable[[str], None]
 """Called with the pod's name before a call is carried out; raises what the call shall raise."""
 
 
 @dataclass
-class FakeCluster:
+class FakeCluster(FakeNodes):
     """`trouble` by verb (create, open, notice, delete, read, withdraw); `calls` counts the verbs.
     `services` has whose each is: workload and attempt; `notices` until when each pod was told
     that it may run, `graces` with how much grace its deletion was asked."""
@@ -133,9 +133,6 @@ class FakeCluster:
 
     def list_pods(self) -> Listing[PodReport]:
         return Listing(tuple(self.pods.values()), self._version())
-
-    def list_nodes(self) -> Listing[NodeReport]:
-        return Listing((), self._version())
 
     def probe(self) -> Never:
         raise NotImplementedError

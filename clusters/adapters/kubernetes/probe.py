@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from urllib.parse import quote
 
-from clusters.adapters.kubernetes import manifests
+from clusters.adapters.kubernetes import manifests, recuts
 from clusters.adapters.kubernetes.checks import Json, Malformed, mapping, objects
 from clusters.adapters.kubernetes.client import APPLY_PATCH, JSON, Client
 from clusters.adapters.kubernetes.failures import printable
 from clusters.adapters.kubernetes.names import GPU, Names
-from clusters.adapters.kubernetes.rights import RIGHTS, Right
+from clusters.adapters.kubernetes.rights import MIG_RIGHTS, RIGHTS, Right
 from clusters.port import (
     ClusterError,
     ClusterVersion,
@@ -78,6 +78,7 @@ class Probe:
         yield "version", self._supported
         for right in RIGHTS:
             yield str(right), partial(self._right, right=right)
+        yield "recut", self._recut
         yield "excess", self._excess
         if "list nodes" not in self._lacks:
             yield "nodes", self._hardware
@@ -131,6 +132,35 @@ class Probe:
         )
         return ProbeStep(name, ok=False, said=said)
 
+    def _recut(self, name: str) -> ProbeStep:
+        """Whether Berth may cut nodes anew there, which it need not."""
+        namespace, _, config_map = self._names.mig_config.partition("/")
+        one = {"namespace": namespace, "name": config_map}
+        lacks = [
+            str(right)
+            for right in MIG_RIGHTS
+            if not self._may(
+                verb=right.verb,
+                group=right.group,
+                resource=right.resource,
+                **(one if right.resource == "configmaps" else {}),
+            )
+        ]
+        if lacks:
+            said = (
+                f"Berth does not cut nodes anew there: it may not {', '.join(lacks)}"
+                " (`manage.py cluster_manifest --mig` prints what lets it)"
+            )
+            return ProbeStep(name, ok=True, said=said)
+        try:
+            self._client.call("GET", recuts.path(self._names))
+        except ClusterError as error:
+            if error.fault is not Fault.NOT_FOUND:
+                raise
+            said = f"Berth may cut nodes anew, but there is no config map {self._names.mig_config}"
+            return ProbeStep(name, ok=True, said=said, warning=True)
+        return ProbeStep(name, ok=True, said="Berth may cut nodes anew there")
+
     def _excess(self, name: str) -> ProbeStep:
         wide = [what for what, asked in _WIDE.items() if self._may(**asked)]
         if wide:
@@ -139,7 +169,7 @@ class Probe:
         return ProbeStep(name, ok=True, said="has none of the wide rights that are looked for")
 
     def _may(self, **asked: str) -> bool:
-        """In all namespaces."""
+        """In all namespaces, unless one is asked for."""
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
