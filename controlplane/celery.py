@@ -24,6 +24,7 @@ app.conf.task_routes = {
     hints.DISPATCH: {"queue": "dispatch"},
     hints.DISPATCH_CLUSTER: {"queue": "dispatch"},
     hints.MEASURE_CLUSTER: {"queue": "dispatch"},  # where the private keys are
+    hints.RECUT_CLUSTER: {"queue": "dispatch"},  # as above
     "scheduler.*": {"queue": "periodic"},
 }
 # reliability 4.5: one visibility time-out, longer than the hard limit, in both places.
@@ -43,6 +44,7 @@ app.conf.beat_schedule = {
     "check invariants": _tick("scheduler.check_invariants", settings.BERTH_INVARIANTS_S),
     "refresh wishes": _tick(hints.WISHES, 30),
     "measure use": _tick(hints.MEASURE, settings.BERTH_USE_S),
+    "recut nodes": _tick(hints.RECUT, 10),
     "watch clusters": _tick("scheduler.check_clusters", 15),
     "watch starts": _tick("scheduler.check_starts", 30),
 }

@@ -15,7 +15,7 @@ from clusters import registry
 from clusters.models import Cluster, ClusterState
 from clusters.services import clusters
 from controlplane.kernel import clock, hints
-from scheduler.loop import checks, collect, run, starts
+from scheduler.loop import checks, collect, recuts, run, starts
 from scheduler.loop import dispatch as dispatcher
 from scheduler.loop import forecast as forecaster
 from scheduler.loop import measure as measuring
@@ -131,6 +131,31 @@ def measure_cluster(*, cluster_id: str, **_: Any) -> None:  # Any: as above
     quiet_s = UNMEASURED_S
     try:
         if measuring.measure(cluster=Cluster.objects.get(id=UUID(cluster_id)), at=clock.now):
+            quiet_s = 0
+    finally:
+        hints.end(work, quiet_s=quiet_s)
+
+
+@shared_task(name=hints.RECUT)
+def recut(**_: Any) -> None:  # Any: as above
+    """Hand each cluster in which a node is to be cut anew to a task of its own."""
+    hints.taken(hints.RECUT)
+    for id in recuts.due(at=clock.now()):
+        hints.send(hints.RECUT_CLUSTER, cluster_id=str(id))
+
+
+@shared_task(name=hints.RECUT_CLUSTER)
+def recut_cluster(*, cluster_id: str, **_: Any) -> None:  # Any: as above
+    """One step of each recut there, unless another process is at it."""
+    hints.taken(hints.RECUT_CLUSTER, cluster_id=cluster_id)
+    work = f"recut:{cluster_id}"
+    if not hints.begin(work, for_s=settings.BERTH_CLAIM_S):
+        return
+    quiet_s = QUIET_S
+    try:
+        cluster = Cluster.objects.get(id=UUID(cluster_id))
+        port = _ports.of(cluster.name)
+        if recuts.carry_on(port=port, cluster=cluster, at=clock.now, speed=clock.speed()):
             quiet_s = 0
     finally:
         hints.end(work, quiet_s=quiet_s)

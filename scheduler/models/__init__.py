@@ -18,6 +18,7 @@ from scheduler.models.placement import (
     PlacementSpan,
 )
 from scheduler.models.pool import PoolSample
+from scheduler.models.recut import Recut, RecutMode, RecutState
 from scheduler.models.workload import (
     LIVE,
     PodSet,
@@ -52,6 +53,9 @@ __all__ = [
     "PodSet",
     "PodSetFlavor",
     "PoolSample",
+    "Recut",
+    "RecutMode",
+    "RecutState",
     "SchedulerLease",
     "Workload",
     "WorkloadArray",

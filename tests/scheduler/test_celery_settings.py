@@ -23,6 +23,8 @@ TASKS = {
     "scheduler.meter": "periodic",
     "scheduler.measure_use": "periodic",
     "scheduler.measure_cluster": "dispatch",  # where the credentials are
+    hints.RECUT: "periodic",
+    hints.RECUT_CLUSTER: "dispatch",  # as above
     "scheduler.forecast": "periodic",
     "scheduler.check_clusters": "periodic",
     "scheduler.check_starts": "periodic",
@@ -93,8 +95,9 @@ def test_a_tick_expires_before_two_more_are_due(name: str) -> None:
 
 def test_each_periodic_task_has_its_tick() -> None:
     ticked = {entry["task"] for entry in app.conf.beat_schedule.values()}
-    # Two of them send one to each cluster.
-    assert ticked == set(TASKS) - {hints.DISPATCH_CLUSTER, hints.MEASURE_CLUSTER}
+    # Three of them send one to each cluster.
+    each = {hints.DISPATCH_CLUSTER, hints.MEASURE_CLUSTER, hints.RECUT_CLUSTER}
+    assert ticked == set(TASKS) - each
 
 
 @pytest.mark.parametrize(

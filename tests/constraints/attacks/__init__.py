@@ -13,6 +13,7 @@ from tests.constraints.attacks import (
     ledger,
     moved,
     preferred,
+    recuts,
     runs,
     tenant_quotas,
     tenants,
@@ -35,5 +36,6 @@ ATTACKS = (
     *kept.ATTACKS,
     *moved.ATTACKS,
     *preferred.ATTACKS,
+    *recuts.ATTACKS,
     *held.ATTACKS,
 )
