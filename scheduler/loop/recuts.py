@@ -30,6 +30,8 @@ LIMIT = timedelta(minutes=20)
 """What a cut may take, a reboot of the machine included; and the check after it."""
 _BUSY = {"pending", "rebooting"}
 """States in which the MIG manager is at work."""
+_FOR_GOOD = {Fault.FORBIDDEN, Fault.NOT_FOUND, Fault.MALFORMED, Fault.INVALID}
+"""What a later try would meet again."""
 STEPS = 5
 """The most of one recut in a call."""
 
@@ -54,7 +56,7 @@ def carry_on(
         except ClusterError as error:
             if error.fault is not Fault.CONFLICT:  # else the node has changed: look again
                 logger.warning("recut of %s: %s", row.node.name, error)
-                _give_up_late(row, str(error), at())
+                _give_up(row, error, at())
             if error.fault is Fault.UNREACHABLE:
                 return False
     return True
@@ -83,6 +85,9 @@ def _step(port: ClusterPort, row: Recut, at: datetime, speed: float) -> None:
 
 
 def _begin(row: Recut, node: NodeReport, at: datetime) -> None:
+    if at >= row.ends_at:
+        _end(row, RecutState.CALLED_OFF, at, trouble="its window went by")
+        return
     row.node_uid, row.config_before = node.uid, node.mig_config[:63]
     _to(row, RecutState.CORDONING, at)
     crash("R1")
@@ -136,6 +141,8 @@ def _cut(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) -> None:
         _give_back(row, f"somebody else has the node cut, as {node.mig_config}", at)
     elif held := _held(port, row):  # a pod of somebody who goes round the cordon
         _call_off(row, f"a device came into use just before the cut: {held}", at)
+    elif at >= row.since + LIMIT:
+        _call_off(row, "the cluster did not take the way in which it is to be cut", at)
     else:
         port.cut(node=node, config=row.config)
         crash("R5")
@@ -162,10 +169,9 @@ def _roll_back(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) ->
             _stick(row, f"it could not be cut back either: the MIG manager says {said}", at)
     elif node.mig_config != row.config:
         _give_back(row, f"somebody else has the node cut, as {node.mig_config}", at)
-    elif held := _held(port, row):
-        if at >= row.since + LIMIT:
-            _stick(row, f"it could not be cut back: {held}", at)
-    else:
+    elif at >= row.since + LIMIT:
+        _stick(row, f"it could not be cut back: {_held(port, row) or 'not taken'}", at)
+    elif not _held(port, row):
         port.cut(node=node, config=back)
         crash("R6")
 
@@ -231,15 +237,17 @@ def _rows_have(node: Node, report: NodeReport) -> bool:
     return _has(report, recuts.cut_now(node=row))
 
 
-def _give_up_late(row: Recut, trouble: str, at: datetime) -> None:
-    """What can't be begun in its window for want of a right, or of a config map, is not begun."""
+def _give_up(row: Recut, error: ClusterError, at: datetime) -> None:
+    """What can't be begun, for want of a right or of a config map, or in time, is not begun."""
+    if error.fault not in _FOR_GOOD and at < row.ends_at:
+        return
     try:
-        if row.state == RecutState.PLANNED and at >= row.ends_at:
-            _end(row, RecutState.CALLED_OFF, at, trouble=trouble)
+        if row.state == RecutState.PLANNED:
+            _end(row, RecutState.CALLED_OFF, at, trouble=str(error))
         elif row.state == RecutState.CORDONING:
-            _call_off(row, trouble, at)
-    except Conflict:
-        pass
+            _call_off(row, str(error), at)
+    except Conflict as passed:
+        logger.info("recut of %s: %s", row.node.name, passed.message)
 
 
 def _call_off(row: Recut, trouble: str, at: datetime) -> None:

@@ -82,11 +82,9 @@ def check(*, node: Node, cuts: Cuts) -> None:
         raise Invalid(f"{name} has no GPUs.", pointer="/node")
     if any(device.mode == DeviceMode.MIG_DYNAMIC for device in devices):
         raise Invalid(f"{name} makes its slices on demand: nothing is to be cut.", pointer="/node")
-    if node.mig_single:
-        raise Invalid(
-            f"{name} does not tell how many GPUs it has: its MIG strategy has to be mixed.",
-            pointer="/node",
-        )
+    strategy = node.labels.get("nvidia.com/mig.strategy", "mixed")
+    if node.mig_single or strategy != "mixed":
+        raise Invalid(f"The MIG strategy of {name} has to be mixed.", pointer="/node")
     if len(models) > 1 or mig.board(model=devices[0].model) is None:
         said = ", ".join(sorted(models))
         raise Invalid(

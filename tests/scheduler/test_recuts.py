@@ -9,10 +9,9 @@ from django.db import IntegrityError, transaction
 from clusters.models import Node
 from clusters.port import Fault, PodPhase, PodReport
 from controlplane.audit.models import AuditEvent
-from controlplane.kernel.errors import Conflict, Invalid
 from scheduler.core.lifecycle import State
 from scheduler.loop import recuts as loop
-from scheduler.models import Placement, Recut, RecutMode, RecutState, Workload, WorkloadEvent
+from scheduler.models import Placement, RecutMode, RecutState, Workload, WorkloadEvent
 from scheduler.services import recuts
 from tests import factories
 from tests.factories import AT
@@ -317,6 +316,38 @@ def test_without_a_config_map_nothing_begins(of: Recutting) -> None:
     assert not of.there.cordoned
 
 
+@pytest.mark.parametrize("verb", ["read node", "cordon"])
+def test_without_the_right_nothing_begins(of: Recutting, verb: str) -> None:
+    of.stage.port.fails(verb, Fault.FORBIDDEN, times=1)
+    of.plan()
+    of.go_on()
+    of.go_on(MINUTE)
+    assert (of.row.state, of.row.trouble) == ("called-off", f"{verb}: forbidden")
+    assert not of.there.cordoned
+
+
+def test_a_cluster_that_stumbles_is_tried_again(of: Recutting) -> None:
+    of.stage.port.fails("write config", Fault.SERVER, times=2)
+    of.plan()
+    assert [of.go_on(), of.go_on(), of.go_on()] == ["cordoning", "cordoning", "emptying"]
+
+
+def test_a_window_that_went_by_unseen_is_not_made_up_for(of: Recutting) -> None:
+    of.plan()
+    assert of.go_on(HOUR) == "called-off"
+    assert of.row.trouble == "its window went by"
+
+
+def test_a_cluster_that_never_takes_the_way_is_given_up(of: Recutting) -> None:
+    of.stage.port.fails("cut", Fault.INVALID)
+    of.plan()
+    of.go_on()
+    assert of.go_on(loop.SETTLE) == "cutting"
+    of.go_on(loop.LIMIT)
+    of.go_on(MINUTE)
+    assert (of.row.state, of.there.cordoned, of.there.mig_config) == ("called-off", False, "")
+
+
 def test_without_a_way_back_nothing_begins(of: Recutting) -> None:
     of.stage.port.node_becomes("n1", mig_config="gone-by-now", mig_state="success")
     of.plan()
@@ -331,45 +362,3 @@ def test_a_cluster_that_is_out_of_reach_is_left_for_later(of: Recutting) -> None
     of.stage.port.fails("read node", Fault.UNREACHABLE)
     assert not loop.carry_on(port=of.stage.port, cluster=of.stage.cluster, at=lambda: of.at)
     assert of.row.state == "cutting"
-
-
-def test_one_may_be_called_off_until_it_is_cut(of: Recutting) -> None:
-    row = of.plan()
-    recuts.call_off(recut=row, actor="user:1", actor_name="oz", at=AT)
-    assert of.row.state == "called-off"
-    row = of.plan()
-    of.go_on()
-    recuts.call_off(recut=row, actor="user:1", actor_name="oz", at=of.at)
-    of.go_on(MINUTE)
-    of.go_on(MINUTE)
-    assert (of.row.state, of.row.trouble, of.there.cordoned) == (
-        *("called-off", "called off by oz"),
-        False,
-    )
-    of.to_cutting()
-    with pytest.raises(Conflict, match="is cutting: it can't be called off any more"):
-        recuts.call_off(recut=of.row, actor="user:1", actor_name="oz", at=of.at)
-
-
-def test_a_node_has_one_at_a_time(of: Recutting) -> None:
-    of.plan()
-    with pytest.raises(Conflict, match="A recut of n1 is planned, or under way"):
-        of.plan()
-    assert Recut.objects.count() == 1
-
-
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"cuts": HALVES[:7]}, "n1 has 8 GPUs; it is said of 7"),
-        ({"cuts": ({"3g.40gb": 3},) * 8}, "No GPU can be cut so: 3 x 3g.40gb fit on 1"),
-        ({"cuts": ({"9g.90gb": 1},) * 8}, "has no MIG profile 9g.90gb"),
-        ({"cuts": WHOLE}, "n1 is cut so already"),
-        ({"ends_at": AT}, "The window has to end after it starts"),
-        ({"ends_at": AT + timedelta(days=8)}, "within 7 days"),
-    ],
-)
-def test_what_can_not_be_is_refused(of: Recutting, fields: dict[str, object], words: str) -> None:
-    with pytest.raises(Invalid, match=words):
-        of.plan(**fields)
-    assert not Recut.objects.exists()
