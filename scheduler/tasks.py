@@ -15,7 +15,7 @@ from clusters import registry
 from clusters.models import Cluster, ClusterState
 from clusters.services import clusters
 from controlplane.kernel import clock, hints
-from scheduler.loop import checks, collect, recuts, run, starts
+from scheduler.loop import checks, collect, own_recuts, recuts, run, starts
 from scheduler.loop import dispatch as dispatcher
 from scheduler.loop import forecast as forecaster
 from scheduler.loop import measure as measuring
@@ -138,8 +138,10 @@ def measure_cluster(*, cluster_id: str, **_: Any) -> None:  # Any: as above
 
 @shared_task(name=hints.RECUT)
 def recut(**_: Any) -> None:  # Any: as above
-    """Hand each cluster in which a node is to be cut anew to a task of its own."""
+    """Plan those that nobody has to ask for, and hand each cluster in which a node is to be cut
+    anew to a task of its own."""
     hints.taken(hints.RECUT)
+    own_recuts.plan(at=clock.now())
     for id in recuts.due(at=clock.now()):
         hints.send(hints.RECUT_CLUSTER, cluster_id=str(id))
 
@@ -157,6 +159,8 @@ def recut_cluster(*, cluster_id: str, **_: Any) -> None:  # Any: as above
         port = _ports.of(cluster.name)
         if recuts.carry_on(port=port, cluster=cluster, at=clock.now, speed=clock.speed()):
             quiet_s = 0
+    except SoftTimeLimitExceeded:
+        logger.warning("cluster %s is too slow: left alone for %d s", cluster_id, QUIET_S)
     finally:
         hints.end(work, quiet_s=quiet_s)
 

@@ -86,6 +86,15 @@ def hosts(database: str, *urls: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(host for host in found if host))
 
 
+def choice(name: str, default: str, *others: str) -> str:
+    """One of these words."""
+    word = os.environ.get(name, default)
+    if word not in {default, *others}:
+        known = ", ".join((default, *others))
+        raise ImproperlyConfigured(f"{name} has to be one of {known}, not {word!r}.")
+    return word
+
+
 def namespaced(name: str, default: str) -> str:
     """An object of a cluster, as namespace/name."""
     text = os.environ.get(name, default)

@@ -80,13 +80,15 @@ def cut_so(*, node: NodeView) -> tuple[Way, ...]:
     )
 
 
-def for_what_waits(*, snapshot: Snapshot, cluster: ClusterId, model: str) -> Proposal | None:
-    """By which recut of one node the most of what waits for slices there would find some; None
-    when there is enough, or nothing helps."""
+def for_what_waits(
+    *, snapshot: Snapshot, cluster: ClusterId, model: str, waited_s: int = 0
+) -> Proposal | None:
+    """By which recut of one node the most of what waits for slices there, and has for so long,
+    would find some; None when there is enough, or nothing helps."""
     there = next((each for each in snapshot.clusters if each.id == cluster), None)
     if there is None or not there.usable:
         return None
-    asked = _asked(snapshot, there, model)
+    asked = _asked(snapshot, there, model, waited_s)
     free = {node.id: _free(snapshot, node) for node in _cuttable(there, model)}
     if not any(asked[name] > sum(each[name] for each in free.values()) for name in asked):
         return None
@@ -170,11 +172,13 @@ def _lost(held: HoldingView, at: int) -> int:
     )
 
 
-def _asked(snapshot: Snapshot, cluster: ClusterView, model: str) -> Counter[str]:
-    """Slices by profile that who waits, and could start there, asks for first."""
+def _asked(snapshot: Snapshot, cluster: ClusterView, model: str, waited_s: int) -> Counter[str]:
+    """Slices by profile that who has waited for so long, and could start there, asks for first."""
     flavors = {flavor.id: flavor for flavor in snapshot.flavors}
     asked: Counter[str] = Counter()
     for waits in snapshot.pending:
+        if waits.submitted_at > snapshot.at - waited_s:
+            continue
         if _could_start(waits, cluster.id, snapshot.at):
             for pods in waits.pod_sets:
                 profile = _profile(flavors, pods.flavors, model)

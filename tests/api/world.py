@@ -63,6 +63,7 @@ def build(cast: Cast) -> World:
     budget = factories.budget(cast.detection)
     token = factories.token(cast.ada)
     factories.defragmentation(west)
+    recut = factories.recut(factories.node(west, "w1", gpus=1))
     return World(
         tenant=cast.vision,
         project=cast.detection,
@@ -82,6 +83,8 @@ def build(cast: Cast) -> World:
             "flavor": flavor.id,
             "other cluster": west.id,
             "cluster name": cluster.name,
+            "other cluster name": west.name,
+            "recut": recut.id,
         },
         clients=_clients(cast),
     )

@@ -8,6 +8,7 @@ from tests.architecture.source import PACKAGES, ROOT, tree
 
 _ROW = re.compile(r"^\|\s*`([A-Z][A-Z0-9_]+)`\s*\|", re.MULTILINE)
 _READERS = {
+    "choice",
     "words",
     "integer",
     "flag",
