@@ -4,7 +4,7 @@ Every method may raise ClusterError and nothing else; no call outlasts its time 
 untrusted input: the shell matches uid, attempt and cluster before it believes one.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -84,6 +84,11 @@ class NodeReport:
     a node of mig-static devices advertises; which device holds which is left to the reader. With
     `mig_single` they are of one profile and asked for as a `gpu_resource` each, and `devices` has
     one of those that they are cut from: how many there are is not told.
+
+    `cordoned` is whether somebody said that nothing new is to start there, and `recut` for which
+    recut Berth did. `mig_config` names the way in which it is to be cut, `mig_state` is how far
+    its MIG manager is with that: "pending", "rebooting", "success", "failed", or "" for nothing
+    said.
     """
 
     name: str
@@ -102,6 +107,10 @@ class NodeReport:
     mig_single: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
     resource_version: str = ""
+    cordoned: bool = False
+    recut: str = ""
+    mig_config: str = ""
+    mig_state: str = ""
 
 
 class PodPhase(StrEnum):
@@ -354,6 +363,33 @@ class ClusterPort(Protocol):
     ) -> None:
         """Ask for its end. Gone already, another pod of that name, or one that is no longer at
         `resource_version` (where that is given): nothing to do, no error."""
+        ...
+
+    def read_node(self, *, name: str) -> NodeReport | None: ...
+
+    def write_mig_config(
+        self, *, config: str, cuts: Sequence[Mapping[str, int]], keep: Collection[str]
+    ) -> frozenset[str]:
+        """Make a way to cut a node known to the cluster's MIG managers: of each of its devices how
+        many slices of which profile, {} for a whole one. The names of all that are known then.
+
+        Ways of this installation that are neither it nor in `keep` are taken away. Raises
+        ClusterError(NOT_FOUND) where the config map is not there.
+        """
+        ...
+
+    def cordon(self, *, node: NodeReport, recut: str) -> None:
+        """Nothing new starts on it, for that recut. As the next two, it raises
+        ClusterError(CONFLICT) when the node is no longer as the report has it."""
+        ...
+
+    def uncordon(self, *, node: NodeReport) -> None:
+        """It is as before `cordon`."""
+        ...
+
+    def cut(self, *, node: NodeReport, config: str) -> None:
+        """Have its MIG manager cut it in that way; what it said before is wiped out. It stops
+        whoever uses a device there, so nobody may."""
         ...
 
     def close(self) -> None: ...

@@ -25,6 +25,7 @@ app.conf.task_routes = {
     hints.DISPATCH_CLUSTER: {"queue": "dispatch"},
     hints.MEASURE_CLUSTER: {"queue": "dispatch"},  # where the private keys are
     hints.PROBE_CLUSTER: {"queue": "dispatch"},
+    hints.RECUT_CLUSTER: {"queue": "dispatch"},  # as above
     "scheduler.*": {"queue": "periodic"},
 }
 # reliability 4.5: one visibility time-out, longer than the hard limit, in both places.
@@ -44,6 +45,7 @@ app.conf.beat_schedule = {
     "check invariants": _tick("scheduler.check_invariants", settings.BERTH_INVARIANTS_S),
     "refresh wishes": _tick(hints.WISHES, 30),
     "measure use": _tick(hints.MEASURE, settings.BERTH_USE_S),
+    "recut nodes": _tick(hints.RECUT, 10),
     "watch clusters": _tick("scheduler.check_clusters", 15),
     "watch probes": _tick("scheduler.check_probes", 15),
     "watch starts": _tick("scheduler.check_starts", 30),

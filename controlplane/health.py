@@ -38,6 +38,7 @@ from scheduler.selectors import (
     losses,
     pools,
     queues,
+    recuts,
 )
 from scheduler.selectors.losses import PREEMPTED
 from tenants import access
@@ -144,6 +145,11 @@ class Counts(Collector):
         for when, count in quotas.enforced_counts(at=clock.now()).items():
             enforced.add_metric([when], count)
         yield enforced
+        yield GaugeMetricFamily(
+            "berth_nodes_stuck",
+            "Nodes that stay cordoned: a recut failed, and they could not be cut back.",
+            recuts.stuck_count(),
+        )
         yield _of_queues()
         yield from _of_failures()
         yield from _of_check(checks.newest())

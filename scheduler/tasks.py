@@ -15,7 +15,7 @@ from clusters import registry
 from clusters.models import Cluster, ClusterState
 from clusters.services import clusters, probes, probing
 from controlplane.kernel import clock, hints
-from scheduler.loop import checks, collect, confine, run, starts
+from scheduler.loop import checks, collect, confine, own_recuts, recuts, run, starts
 from scheduler.loop import dispatch as dispatcher
 from scheduler.loop import forecast as forecaster
 from scheduler.loop import measure as measuring
@@ -160,6 +160,35 @@ def probe_cluster(*, probe_id: str, **_: Any) -> None:  # Any: as above
 def check_probes(**_: Any) -> None:  # Any: as above
     """Have probes carried out whose message or worker got lost, and each cluster probed daily."""
     probes.sweep(at=clock.now())
+
+
+@shared_task(name=hints.RECUT)
+def recut(**_: Any) -> None:  # Any: as above
+    """Plan those that nobody has to ask for, and hand each cluster in which a node is to be cut
+    anew to a task of its own."""
+    hints.taken(hints.RECUT)
+    own_recuts.plan(at=clock.now())
+    for id in recuts.due(at=clock.now()):
+        hints.send(hints.RECUT_CLUSTER, cluster_id=str(id))
+
+
+@shared_task(name=hints.RECUT_CLUSTER)
+def recut_cluster(*, cluster_id: str, **_: Any) -> None:  # Any: as above
+    """One step of each recut there, unless another process is at it."""
+    hints.taken(hints.RECUT_CLUSTER, cluster_id=cluster_id)
+    work = f"recut:{cluster_id}"
+    if not hints.begin(work, for_s=settings.BERTH_CLAIM_S):
+        return
+    quiet_s = QUIET_S
+    try:
+        cluster = Cluster.objects.get(id=UUID(cluster_id))
+        port = _ports.of(cluster.name)
+        if recuts.carry_on(port=port, cluster=cluster, at=clock.now, speed=clock.speed()):
+            quiet_s = 0
+    except SoftTimeLimitExceeded:
+        logger.warning("cluster %s is too slow: left alone for %d s", cluster_id, QUIET_S)
+    finally:
+        hints.end(work, quiet_s=quiet_s)
 
 
 @shared_task(name="scheduler.meter")

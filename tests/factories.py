@@ -37,6 +37,7 @@ from scheduler.models import (
     PlacementSpan,
     PodSet,
     PodSetFlavor,
+    Recut,
     Workload,
     WorkloadArray,
     WorkloadEvent,
@@ -225,6 +226,23 @@ def defragmentation(of: Cluster, **fields: Any) -> Defragmentation:
     window = {"starts_at": now + timedelta(hours=1), "ends_at": now + timedelta(hours=2)}
     values = {"budget_s": 3600, "planned_by": "oz", "planned_at": now} | window | fields
     return Defragmentation.objects.create(cluster=of, **values)
+
+
+def recut(of: Node, **fields: Any) -> Recut:
+    """Planned for an hour from now on, into sevenths; Any: model fields."""
+    now = datetime.now(UTC)
+    values = {
+        "wanted": [{"1g.10gb": 7}] * of.devices.count(),
+        "before": [{}] * of.devices.count(),
+        "config": "berth-berth-0123456789ab",
+        "mode": "wait",
+        "planned_by": "oz",
+        "planned_at": now,
+        "starts_at": now + timedelta(hours=1),
+        "ends_at": now + timedelta(hours=2),
+        "since": now,
+    }
+    return Recut.objects.create(node=of, **(values | fields))
 
 
 def reservation(of: Project, what: Flavor, by: User, **fields: Any) -> Reservation:

@@ -16,6 +16,7 @@ from clusters.simulator.answers import (
 )
 from clusters.simulator.cluster import Cluster, namespace, object_of
 from clusters.simulator.lists import Lists
+from clusters.simulator.pods import merged
 from clusters.simulator.store import GROUPS, RESOURCES
 
 VERSION = {
@@ -135,6 +136,10 @@ class Api:
             if not query.get("fieldManager"):
                 bad_request("PatchOptions.meta.k8s.io is invalid: fieldManager: Required value")
             return self._put(what, body, dry_run=_dry_run(query))
+        if content_type == MERGE_PATCH and what.resource == "nodes" and what.name:
+            return self._cluster.patch_node(what.name, body)
+        if content_type == MERGE_PATCH and what.resource == "configmaps" and what.name:
+            return self._merged(what, body)
         if content_type != MERGE_PATCH or what.resource != "pods" or not what.name:
             raise Refusal(
                 415,
@@ -171,6 +176,15 @@ class Api:
         if "gracePeriodSeconds" in query:
             options["gracePeriodSeconds"] = int(query["gracePeriodSeconds"])
         return self._cluster.pods.delete(what.namespace, what.name, options)
+
+    def _merged(self, what: Target, body: Json) -> bytes:
+        found = self._store.find(what.resource, _key(what))
+        if found is None:
+            not_found(what.resource, what.name)
+        check_preconditions(
+            what.resource, found["metadata"], {"preconditions": body.get("metadata")}
+        )
+        return self._store.put(what.resource, _key(what), merged(found, body))
 
     def _put(self, what: Target, body: Json, *, dry_run: bool) -> bytes:
         """Server-side apply, without field managers: what is applied is set, the rest stays.

@@ -136,6 +136,8 @@ class App:
                 self.cluster.delete_node(node)
             case "cordon-node":
                 self.cluster.cordon_node(node, cordoned=body.get("cordoned", True))
+            case "trouble-cut":
+                self.cluster.trouble_cut(node, body.get("how", ""))
             case "set-allocatable":
                 resources = body.get("resources")
                 if not isinstance(resources, dict):

@@ -60,6 +60,10 @@ class Binder:
             _take(self._free[holding.node], holding.request)
             self._cuts[holding.node].take(key, holding.request)
 
+    def held_on(self, node: str) -> list[dict[str, int]]:
+        """What each pod that is bound there asked for."""
+        return [held.request for held in self._held.values() if held.node == node]
+
     def add(self, key: str, pod: Json) -> None:
         """A pod is open: bind it, or let it wait for room."""
         if not self._try(key, pod):

@@ -6,13 +6,14 @@ from datetime import timedelta
 import orjson
 
 from clusters.simulator import layouts, moments
-from clusters.simulator.answers import Json, bad_request, not_found
+from clusters.simulator.answers import Json, bad_request, check_preconditions, not_found
 from clusters.simulator.binder import Binder
 from clusters.simulator.kubelets import Kubelets, disrupt
-from clusters.simulator.pods import Pods
+from clusters.simulator.mig_manager import TROUBLES, MigManagers
+from clusters.simulator.pods import Pods, merged
 from clusters.simulator.store import Store
 
-NAMESPACES = ("default", "kube-system", "berth-system")
+NAMESPACES = ("default", "kube-system", "berth-system", "gpu-operator")
 PRIORITY_CLASSES = ("berth-low", "berth-normal", "berth-high", "berth-urgent")
 """As if the manifest of the installation "berth" had been applied."""
 _UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -39,6 +40,7 @@ class Cluster:
         )
         self.pods = Pods(self.store, self.binder, self.kubelets)
         self._saved_pods = self._restore(saved) if saved else []
+        self.mig_managers = MigManagers(self.store, self.binder, delay_s=start_delay_s * 5)
         for node in nodes:
             self.store.put("nodes", node["metadata"]["name"], node)
             self.binder.set_node(node)
@@ -102,6 +104,21 @@ class Cluster:
         raw = self.store.put("nodes", name, node)
         self.binder.set_node(node)
         return raw
+
+    def patch_node(self, name: str, body: Json) -> bytes:
+        """A merge patch, bound to a uid and a version where it has them."""
+        node = self._node(name)
+        check_preconditions("nodes", node["metadata"], {"preconditions": body.get("metadata")})
+        node.update(merged(node, body))
+        self._changed(node)
+        self.mig_managers.look(node)
+        return self.store.tables["nodes"][name].raw
+
+    def trouble_cut(self, name: str, how: str) -> None:
+        """The next cut of the node goes wrong."""
+        if how not in TROUBLES:
+            bad_request(f"a cut goes wrong as one of {', '.join(TROUBLES)}, not {how!r}")
+        self.mig_managers.trouble(self._node(name)["metadata"]["name"], how)
 
     def delete_node(self, name: str) -> bytes:
         """The machine is gone for good; its pods are failed and collected."""

@@ -77,11 +77,11 @@ class Pods:
             invalid(
                 "Pod", name, "metadata.uid", f'Invalid value: "{asked["uid"]}": field is immutable'
             )
-        spec = _merged(pod["spec"], patch.get("spec") or {})
+        spec = merged(pod["spec"], patch.get("spec") or {})
         _check_update(name, pod["spec"], spec)
         for field in ("labels", "annotations"):
             if field in asked:
-                metadata[field] = _merged(metadata.get(field) or {}, asked[field] or {})
+                metadata[field] = merged(metadata.get(field) or {}, asked[field] or {})
         was_gated = bool(pod["spec"].get("schedulingGates"))
         pod["spec"] = spec
         if was_gated and not spec.get("schedulingGates"):
@@ -224,18 +224,18 @@ def _validate_container(name: str, field: str, container: Any) -> None:  # Any: 
             invalid("Pod", name, at, problem)
 
 
-def _merged(old: Json, patch: Json) -> Json:
+def merged(old: Json, patch: Json) -> Json:
     """RFC 7396: a JSON merge patch."""
-    merged = dict(old)
+    fresh = dict(old)
     for key, value in patch.items():
         if value is None:
-            merged.pop(key, None)
+            fresh.pop(key, None)
         elif isinstance(value, dict):
-            found = merged.get(key)
-            merged[key] = _merged(found if isinstance(found, dict) else {}, value)
+            found = fresh.get(key)
+            fresh[key] = merged(found if isinstance(found, dict) else {}, value)
         else:
-            merged[key] = value
-    return merged
+            fresh[key] = value
+    return fresh
 
 
 def _check_update(name: str, old: Json, new: Json) -> None:

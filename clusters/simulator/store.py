@@ -21,6 +21,7 @@ RESOURCES = {
     "serviceaccounts": "ServiceAccount",
     "networkpolicies": "NetworkPolicy",
     "priorityclasses": "PriorityClass",
+    "configmaps": "ConfigMap",
 }
 GROUPS = {"networkpolicies": "networking.k8s.io", "priorityclasses": "scheduling.k8s.io"}
 """The API group of a resource that is not of the core one."""

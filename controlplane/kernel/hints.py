@@ -20,6 +20,8 @@ DISPATCH_CLUSTER = "scheduler.dispatch_cluster"
 MEASURE = "scheduler.measure_use"
 MEASURE_CLUSTER = "scheduler.measure_cluster"
 PROBE_CLUSTER = "scheduler.probe_cluster"
+RECUT = "scheduler.recut"
+RECUT_CLUSTER = "scheduler.recut_cluster"
 WISHES = "scheduler.refresh_wishes"
 EXPIRES_S = 30
 """A hint that waited this long in its queue is dropped: the periodic run has come meanwhile."""

@@ -12,12 +12,14 @@ from pathlib import Path
 from django.utils.csp import CSP
 
 from controlplane.settings.env import (
+    choice,
     database,
     flag,
     hosts,
     integer,
     keys,
     levels,
+    namespaced,
     networks,
     reachable,
     words,
@@ -151,6 +153,7 @@ CELERY_DB_REUSE_MAX = sys.maxsize
 # --- Berth ---
 BERTH_PREFIX = os.environ.get("BERTH_PREFIX", "berth.dev")  # labels, annotations, scheduling gate
 BERTH_INSTALLATION = os.environ.get("BERTH_INSTALLATION", "berth")  # whose pods are ours
+BERTH_MIG_CONFIG = namespaced("BERTH_MIG_CONFIG", "gpu-operator/berth-mig-config")
 # Where nodes stand, the outermost level first. Spine and leaf are Topograph's labels, the clique
 # is the GPU operator's: the nodes that share NVLink, such as those of a GB200 NVL72.
 BERTH_TOPOLOGY_LEVELS = levels(
@@ -184,6 +187,7 @@ BERTH_USE_S = integer("BERTH_USE_S", 60, high=120)  # how often clusters are ask
 BERTH_RESERVATION_HORIZON_S = integer("BERTH_RESERVATION_HORIZON_S", 86_400, low=0)
 BERTH_GUARD_S = integer("BERTH_GUARD_S", 1800, low=0)  # waited so long, room is kept; 0: never
 BERTH_KEPT_FOR = integer("BERTH_KEPT_FOR", 1, low=1, high=100)  # for how many at once
+BERTH_RECUT = choice("BERTH_RECUT", "propose", "off", "auto")  # of nodes, for slices that wait
 # Work that one cycle may lose by moving work to make room, in seconds of a GPU; 0: none is moved.
 BERTH_CONSOLIDATION_BUDGET_S = integer("BERTH_CONSOLIDATION_BUDGET_S", 3600, low=0)
 BERTH_FORECAST_S = integer("BERTH_FORECAST_S", 60)  # how often wait estimates are made

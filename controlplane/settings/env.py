@@ -10,6 +10,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from django.core.exceptions import ImproperlyConfigured
 
 _LEVEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
+_OBJECT = re.compile(
+    r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?/[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
+)
 
 
 def words(name: str, default: str) -> list[str]:
@@ -94,6 +97,23 @@ def hosts(database: str, *urls: str) -> tuple[str, ...]:
     listed = [host.strip() for host in database.split(",")]
     found = [*named, *(host for host in listed if not host.startswith("/"))]
     return tuple(dict.fromkeys(host for host in found if host))
+
+
+def choice(name: str, default: str, *others: str) -> str:
+    """One of these words."""
+    word = os.environ.get(name, default)
+    if word not in {default, *others}:
+        known = ", ".join((default, *others))
+        raise ImproperlyConfigured(f"{name} has to be one of {known}, not {word!r}.")
+    return word
+
+
+def namespaced(name: str, default: str) -> str:
+    """An object of a cluster, as namespace/name."""
+    text = os.environ.get(name, default)
+    if not _OBJECT.fullmatch(text):
+        raise ImproperlyConfigured(f"{name} has to be namespace/name, not {text!r}.")
+    return text
 
 
 def flag(name: str, *, default: bool) -> bool:

@@ -19,6 +19,7 @@ from scheduler.models.placement import (
     PlacementSpan,
 )
 from scheduler.models.pool import PoolSample
+from scheduler.models.recut import Recut, RecutMode, RecutState
 from scheduler.models.workload import (
     LIVE,
     PodSet,
@@ -54,6 +55,9 @@ __all__ = [
     "PodSet",
     "PodSetFlavor",
     "PoolSample",
+    "Recut",
+    "RecutMode",
+    "RecutState",
     "SchedulerLease",
     "Workload",
     "WorkloadArray",

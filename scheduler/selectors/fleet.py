@@ -200,11 +200,15 @@ FROM clusters_cluster c ORDER BY c.id
 """
 _NODES = """
 SELECT id::text, cluster_id::text, name, greatest(cpu_milli - foreign_cpu_milli, 0),
-       greatest(memory_mib - foreign_memory_mib, 0), ready AND schedulable, share_isolation,
+       greatest(memory_mib - foreign_memory_mib, 0),
+       ready AND schedulable AND NOT EXISTS (
+           SELECT FROM scheduler_recut r
+           WHERE r.node_id = n.id AND r.ended_at IS NULL AND r.state <> 'planned'),
+       share_isolation,
        share_replicas,
        array(SELECT coalesce(labels ->> label, '')
              FROM unnest(%s::text[]) WITH ORDINALITY AS level(label, nth) ORDER BY nth)
-FROM clusters_node WHERE gone_at IS NULL ORDER BY id
+FROM clusters_node n WHERE gone_at IS NULL ORDER BY id
 """
 _DEVICES = """
 SELECT d.id::text, d.node_id::text, n.cluster_id::text, d.ordinal, d.model, d.mode, d.usable

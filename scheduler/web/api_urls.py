@@ -12,6 +12,7 @@ from scheduler.web import (
     losses_api,
     order_api,
     pool_api,
+    recut_api,
 )
 
 urlpatterns = [
@@ -64,6 +65,22 @@ urlpatterns = [
         "clusters/<uuid:id>/defragmentation",
         defragment_api.DefragmentationApi.as_view(),
         name="cluster-defragmentation",
+    ),
+    path("clusters/<uuid:id>/recuts", recut_api.RecutsApi.as_view(), name="cluster-recuts"),
+    path(
+        "clusters/<uuid:id>/recuts/preview",
+        recut_api.RecutPreviewApi.as_view(),
+        name="cluster-recut-preview",
+    ),
+    path(
+        "clusters/<uuid:id>/recuts/proposals",
+        recut_api.RecutProposalsApi.as_view(),
+        name="cluster-recut-proposals",
+    ),
+    path(
+        "clusters/<uuid:id>/recuts/<uuid:recut>",
+        recut_api.RecutApi.as_view(),
+        name="cluster-recut",
     ),
     path("losses", losses_api.LossesApi.as_view(), name="losses"),
     path("queues/<uuid:project_id>", api.QueueApi.as_view(), name="queue"),

@@ -10,6 +10,7 @@ from scheduler.web import (
     order_pages,
     pages,
     queue_pages,
+    recut_pages,
     release_pages,
     submit_pages,
 )
@@ -48,5 +49,11 @@ urlpatterns = [
         "clusters/<slug:name>/defragmentation/call-off",
         defragment_pages.defragmentation_call_off,
         name="cluster-defragmentation-call-off",
+    ),
+    path("clusters/<slug:name>/recuts", recut_pages.recut_list, name="cluster-recuts-page"),
+    path(
+        "clusters/<slug:name>/recuts/<uuid:id>/call-off",
+        recut_pages.recut_call_off,
+        name="cluster-recut-call-off",
     ),
 ]

@@ -30,6 +30,9 @@ class Row:
     form: bool = False
 
 
+_RECUT = {"node": "n1", "devices": [{"count": 1, "slices": {"1g.10gb": 7}}]}
+
+
 def _project(world: World) -> str:
     return f"?project={world.project.id}"
 
@@ -269,6 +272,17 @@ API: dict[tuple[str, str], Row] = {
     ),
     ("DELETE", "clusters/<uuid:id>/defragmentation"): Row(
         _OPERATE.replace("200", "204"), {"id": "other cluster"}
+    ),
+    ("GET", "clusters/<uuid:id>/recuts"): Row(_OPERATE, {"id": "other cluster"}),
+    ("POST", "clusters/<uuid:id>/recuts"): Row(
+        _OPERATE_MAKES, {"id": "cluster"}, body=lambda world: {**_RECUT, "mode": "wait"}
+    ),
+    ("POST", "clusters/<uuid:id>/recuts/preview"): Row(
+        _OPERATE, {"id": "cluster"}, body=lambda world: _RECUT
+    ),
+    ("GET", "clusters/<uuid:id>/recuts/proposals"): Row(_OPERATE, {"id": "cluster"}),
+    ("DELETE", "clusters/<uuid:id>/recuts/<uuid:recut>"): Row(
+        _OPERATE.replace("200", "204"), {"id": "other cluster", "recut": "recut"}
     ),
     ("GET", "pools/<uuid:id>/fit"): Row(_EVERYBODY, {"id": "cluster"}),
     ("GET", "layouts/advice"): Row(OF_FLEET),

@@ -178,5 +178,14 @@ OTHERS: dict[tuple[str, str], Row] = {
     ("POST", "clusters/<slug:name>/defragmentation/call-off"): Row(
         _OPERATE_PAGE.replace("200", "303"), {"name": "cluster name"}, form=True
     ),
+    ("GET", "clusters/<slug:name>/recuts"): Row(_OPERATE_PAGE, {"name": "cluster name"}),
+    ("POST", "clusters/<slug:name>/recuts"): Row(
+        _OPERATE_PAGE.replace("200", "422"), {"name": "cluster name"}, form=True
+    ),
+    ("POST", "clusters/<slug:name>/recuts/<uuid:id>/call-off"): Row(
+        _OPERATE_PAGE.replace("200", "303"),
+        {"name": "other cluster name", "id": "recut"},
+        form=True,
+    ),
     ("GET", "layouts"): Row("403 403 403 403 403 200 200 403 302 302 302 302 302"),
 }

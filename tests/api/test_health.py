@@ -65,6 +65,9 @@ def test_metrics_count_states_and_leases_by_id_only(api: Api, cast: Cast) -> Non
     factories.quota(cast.detection, flavor, borrowing_limit_milli=0, enforce_at=factories.AT)
     later = datetime.now(UTC) + timedelta(days=1)
     factories.quota(cast.dialogue, flavor, borrowing_limit_milli=0, enforce_at=later)
+    for name, cordoned in (("stays", True), ("opened-by-hand", False)):
+        node = factories.node(factories.cluster(name), name, gpus=0, schedulable=not cordoned)
+        factories.recut(node, state="failed", outcome="failed", stuck=True, ended_at=factories.AT)
     token = factories.token(cast.oz)
     text = APIClient(headers=factories.bearer(token)).get("/metrics").content.decode()
     lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
@@ -74,6 +77,7 @@ def test_metrics_count_states_and_leases_by_id_only(api: Api, cast: Cast) -> Non
     assert lines['berth_scheduler_lease_epoch{shard="main"}'] == "7.0"
     assert float(lines['berth_scheduler_lease_left_seconds{shard="main"}']) == pytest.approx(10, 1)
     assert lines["berth_operations_due"] == "0.0"
+    assert lines["berth_nodes_stuck"] == "1.0"
     assert lines['berth_quotas_enforced{when="now"}'] == "1.0"
     assert lines['berth_quotas_enforced{when="later"}'] == "1.0"
     for word in ("secret", "Vision", "Detection", "SUCCEEDED", "w1"):

@@ -57,6 +57,11 @@ _WHO = {
     "GET /api/v1/clusters/<uuid:id>/defragmentation": "fleet operator",
     "POST /api/v1/clusters/<uuid:id>/defragmentation": "fleet operator",
     "DELETE /api/v1/clusters/<uuid:id>/defragmentation": "fleet operator",
+    "GET /api/v1/clusters/<uuid:id>/recuts": "fleet operator",
+    "POST /api/v1/clusters/<uuid:id>/recuts": "fleet operator",
+    "POST /api/v1/clusters/<uuid:id>/recuts/preview": "fleet operator",
+    "GET /api/v1/clusters/<uuid:id>/recuts/proposals": "fleet operator",
+    "DELETE /api/v1/clusters/<uuid:id>/recuts/<uuid:recut>": "fleet operator",
     "GET /metrics": "fleet operator",
 }
 """Who asks where an owner may not."""

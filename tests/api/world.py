@@ -64,6 +64,7 @@ def build(cast: Cast) -> World:
     token = factories.token(cast.ada)
     factories.defragmentation(west)
     probe = factories.probe(cluster)
+    recut = factories.recut(factories.node(west, "w1", gpus=1))
     return World(
         tenant=cast.vision,
         project=cast.detection,
@@ -84,6 +85,8 @@ def build(cast: Cast) -> World:
             "probe": probe.id,
             "other cluster": west.id,
             "cluster name": cluster.name,
+            "other cluster name": west.name,
+            "recut": recut.id,
         },
         clients=_clients(cast),
     )

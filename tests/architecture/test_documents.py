@@ -7,7 +7,17 @@ from collections.abc import Iterator
 from tests.architecture.source import PACKAGES, ROOT, tree
 
 _ROW = re.compile(r"^\|\s*`([A-Z][A-Z0-9_]+)`\s*\|", re.MULTILINE)
-_READERS = {"words", "integer", "flag", "keys", "levels", "networks", "database"}
+_READERS = {
+    "choice",
+    "words",
+    "integer",
+    "flag",
+    "keys",
+    "levels",
+    "namespaced",
+    "networks",
+    "database",
+}
 _NAME = re.compile(r"^[^,]+/$|^[^\s]+\.[a-z]+$|/…$")
 _PLAIN = {"dev", "Makefile", "LICENSE"}
 # Every app has these; a map that repeats them helps nobody.

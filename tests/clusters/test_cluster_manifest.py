@@ -9,7 +9,7 @@ import yaml
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
-from clusters.adapters.kubernetes.rights import RIGHTS
+from clusters.adapters.kubernetes.rights import MIG_RIGHTS, RIGHTS
 from clusters.port import Confinement
 from tests.clusters.acting import delete, opened, read, request
 from tests.simulation import Simulator, simulator
@@ -78,6 +78,29 @@ def test_for_a_user_of_the_cluster_no_account_is_made() -> None:
     assert "create token" not in manifest
 
 
+def test_what_cuts_nodes_anew_is_granted_only_where_it_is_asked_for(settings: Settings) -> None:
+    settings.BERTH_MIG_CONFIG = "nvidia/ways"
+    plain, wide = printed(), printed("--mig")
+    for right in MIG_RIGHTS:
+        assert f"#   {right}: {right.why}\n" in wide
+        assert str(right) not in plain
+    before = list(yaml.safe_load_all(plain))
+    objects = list(yaml.safe_load_all(wide))
+    assert objects[: len(before)] == before
+    role, _, narrow, binding = objects[len(before) :]
+    assert [rule["resources"] for rule in role["rules"]] == [["nodes"]]
+    assert narrow["metadata"]["namespace"] == binding["metadata"]["namespace"] == "nvidia"
+    assert narrow["rules"] == [
+        {
+            "apiGroups": [""],
+            "resources": ["configmaps"],
+            "resourceNames": ["ways"],
+            "verbs": ["get", "patch"],
+        }
+    ]
+    assert binding["subjects"][0]["name"] == "berth"
+
+
 @pytest.mark.parametrize("user", ["", "a'b", "a b", "a\\b", "a\nb", "a" * 254])
 def test_what_is_no_user_is_refused(user: str) -> None:
     with pytest.raises(CommandError, match="is no user's name"):
@@ -111,8 +134,14 @@ def test_the_adapter_uses_each_right_and_no_other(simulator: Simulator) -> None:
         namespace=pod.namespace, name=pod.name, uid=pod.uid, until=datetime(2030, 1, 1, tzinfo=UTC)
     )
     delete(port, pod, grace_s=0)
-    port.close()
     used = set(simulator.stats()["requests"])
     # To a patch that makes an object, a real API server asks for "create" too.
     made = {f"create {act.removeprefix('patch ')}" for act in used if act.startswith("patch ")}
     assert used | made == {str(right) for right in RIGHTS}
+    port.write_mig_config(config="berth-berth-0123456789ab", cuts=[{}], keep=())
+    node = port.read_node(name="a100-mig-0")
+    assert node is not None
+    port.cut(node=node, config="all-disabled")
+    port.close()
+    wide = set(simulator.stats()["requests"]) - used
+    assert wide == {str(right) for right in MIG_RIGHTS}

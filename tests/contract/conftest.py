@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from clusters.adapters.kubernetes import access
+from clusters.adapters.kubernetes.adapter import KubernetesCluster
 from clusters.adapters.kubernetes.rights import Right
 from tests.contract.stage import Lacking, Stage
 from tests.kube import processes
@@ -15,6 +16,7 @@ from tests.kube.api import Json
 from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.fixtures import control_plane
 from tests.kube.manifests import apply, remove
+from tests.kube.mig_manager import mig_manager
 from tests.kube.waiting import eventually
 from tests.simulation import Simulator, simulation
 
@@ -56,7 +58,13 @@ def _on_simulator(simulator: Simulator) -> Iterator[Stage]:
         finally:
             simulator.heal()
 
-    stage = Stage(
+    @contextmanager
+    def recutting() -> Iterator[KubernetesCluster]:
+        port = played.connect(installation="mig")
+        yield port
+        port.close()
+
+    played = Stage(
         server=simulator.server,
         ca_pem=None,
         token=simulator.token,
@@ -64,13 +72,14 @@ def _on_simulator(simulator: Simulator) -> Iterator[Stage]:
         without_right=without_right,
         lacking=lacking,
         lose_history=lambda: simulator.fault(kind="forget-history"),
+        recutting=recutting,
         simulated=True,
     )
     try:
-        yield stage
+        yield played
     finally:
         simulator.heal()
-        stage.close()
+        played.close()
 
 
 @contextmanager
@@ -91,11 +100,11 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
     def lacking(right: Right) -> Iterator[Lacking]:
         name = f"lacks-{right.verb}-{right.resource}"
         names = replace(NAMES, installation=name)
-        documents = access.documents(names=names)
+        documents = access.documents(names=names, mig=bool(right.part))
         for document in documents:
             for rule in document.get("rules", ()):
                 if rule["apiGroups"] == [right.group] and rule["resources"] == [right.resource]:
-                    rule["verbs"].remove(right.verb)
+                    rule["verbs"] = [verb for verb in rule["verbs"] if verb != right.verb]
             if "rules" in document:
                 document["rules"] = [rule for rule in document["rules"] if rule["verbs"]]
         apply(kube.admin, documents)
@@ -103,6 +112,16 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
             yield Lacking(kube.token_of(names), name)
         finally:
             remove(kube.admin, documents)
+
+    @contextmanager
+    def recutting() -> Iterator[KubernetesCluster]:
+        names = replace(NAMES, installation="mig")
+        with mig_manager(kube.admin):
+            apply(kube.admin, access.documents(names=names, mig=True))
+            port = played.connect(token=kube.token_of(names), installation="mig")
+            eventually("the roles are seen", lambda: may_cut(port))
+            yield port
+            port.close()
 
     played = Stage(
         server=kube.server,
@@ -112,12 +131,17 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
         without_right=without_right,
         lacking=lacking,
         lose_history=lambda: restart_api_server(kube),
+        recutting=recutting,
         simulated=False,
     )
     try:
         yield played
     finally:
         played.close()
+
+
+def may_cut(port: KubernetesCluster) -> bool:
+    return any(step.said == "Berth may cut nodes anew there" for step in port.probe())
 
 
 def restart_api_server(kube: ControlPlane) -> None:

@@ -38,7 +38,8 @@ class Lacking:
 class Stage:
     """`without_right` gives the credential of somebody who may do nothing, `lacking` that of an
     installation, by its name, which lacks just that right; `lose_history` makes the server forget
-    every change up to now."""
+    every change up to now. `recutting` is an installation that may cut nodes anew, "mig", where
+    there are MIG managers."""
 
     server: str
     ca_pem: str | None
@@ -47,6 +48,7 @@ class Stage:
     without_right: Callable[[], str]
     lacking: Callable[[Right], AbstractContextManager[Lacking]]
     lose_history: Callable[[], None]
+    recutting: Callable[[], AbstractContextManager[KubernetesCluster]]
     simulated: bool
     namespace: str = ""
     nodes: list[str] = field(default_factory=list)

@@ -10,7 +10,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from controlplane.kernel.errors import Conflict
 from scheduler import tasks
 from scheduler.loop import meter as metering
 from scheduler.loop import observe as observing
+from scheduler.loop import recuts as recutting
 from scheduler.loop.watch import Watch
 from scheduler.services import workloads
 from tenants import access
@@ -82,6 +83,13 @@ def observe() -> None:
     observing.listed(cluster_id=cluster.id, reports=pods, expected=expected, at=clock.now())
 
 
+def recut(*, ahead_s: int) -> None:
+    """As it would go on so much later."""
+    cluster = Cluster.objects.get(name=CLUSTER)
+    at = clock.now() + timedelta(seconds=ahead_s)
+    recutting.carry_on(port=registry.connect(CLUSTER), cluster=cluster, at=lambda: at)
+
+
 def meter(*, at: str, accelerated: str) -> None:
     os.environ["BERTH_CLOCK"] = accelerated
     clock.acceleration.cache_clear()
@@ -133,5 +141,17 @@ def _when_orphaned(parent: int, act: Callable[[], None]) -> None:
 
 STEPS: dict[str, Callable[..., None]] = {
     each.__name__: each
-    for each in (submit, post, cycle, dispatch, observe, meter, probe, watch, worker, watcher)
+    for each in (
+        submit,
+        post,
+        cycle,
+        dispatch,
+        observe,
+        recut,
+        meter,
+        probe,
+        watch,
+        worker,
+        watcher,
+    )
 }

@@ -20,18 +20,18 @@ from clusters.port import (
     Drift,
     Fault,
     Listing,
-    NodeReport,
     PodPhase,
     PodReport,
     PodRequest,
 )
+from tests.scheduler.fake_nodes import FakeNodes
 
 type Trouble = Callable[[str], None]
 """Called with the pod's name before a call is carried out; raises what the call shall raise."""
 
 
 @dataclass
-class FakeCluster:
+class FakeCluster(FakeNodes):
     """`trouble` by verb (confine, create, open, notice, delete, read, withdraw); `calls` counts
     the verbs. `confined` is what was applied last by namespace, `drifts` what differs there.
     `services` has whose each is: workload and attempt; `notices` until when each pod was told
@@ -143,9 +143,6 @@ class FakeCluster:
 
     def list_pods(self) -> Listing[PodReport]:
         return Listing(tuple(self.pods.values()), self._version())
-
-    def list_nodes(self) -> Listing[NodeReport]:
-        return Listing((), self._version())
 
     def probe(self) -> Never:
         raise NotImplementedError

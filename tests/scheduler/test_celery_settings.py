@@ -25,6 +25,8 @@ TASKS = {
     "scheduler.measure_cluster": "dispatch",  # where the credentials are
     "scheduler.probe_cluster": "dispatch",  # as well
     "scheduler.check_probes": "periodic",
+    hints.RECUT: "periodic",
+    hints.RECUT_CLUSTER: "dispatch",  # as above
     "scheduler.forecast": "periodic",
     "scheduler.check_clusters": "periodic",
     "scheduler.check_starts": "periodic",
@@ -96,7 +98,12 @@ def test_a_tick_expires_before_two_more_are_due(name: str) -> None:
 def test_each_periodic_task_has_its_tick() -> None:
     ticked = {entry["task"] for entry in app.conf.beat_schedule.values()}
     # Three of them send one to each cluster.
-    sent = {hints.DISPATCH_CLUSTER, hints.MEASURE_CLUSTER, hints.PROBE_CLUSTER}
+    sent = {
+        hints.DISPATCH_CLUSTER,
+        hints.MEASURE_CLUSTER,
+        hints.PROBE_CLUSTER,
+        hints.RECUT_CLUSTER,
+    }
     assert ticked == set(TASKS) - sent
 
 

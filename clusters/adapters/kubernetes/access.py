@@ -9,6 +9,7 @@ that is there already is held up: kubelets, the scheduler and the garbage collec
 status, its binding and its finalizers, never those labels nor its spec.
 """
 
+from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
@@ -16,7 +17,7 @@ import yaml
 
 from clusters.adapters.kubernetes import confinement, manifests
 from clusters.adapters.kubernetes.names import Names
-from clusters.adapters.kubernetes.rights import RIGHTS
+from clusters.adapters.kubernetes.rights import MIG_RIGHTS, RIGHTS, Right
 from clusters.port import PRIORITIES
 
 type Json = dict[str, Any]  # Any: an object of the API, as JSON
@@ -26,26 +27,28 @@ _ADMISSION = "admissionregistration.k8s.io/v1"
 _LABELS = {"app.kubernetes.io/name": "berth"}
 
 
-def text(*, names: Names, user: str | None, token_h: int) -> str:
-    """The manifest as YAML, with what each right is for.
+def text(*, names: Names, user: str | None, token_h: int, mig: bool = False) -> str:
+    """The manifest as YAML, with what each right is for; with `mig` those to cut nodes anew too.
 
     It is for that user, or else for a service account of its own, with how to get a token of it
     that is good for so many hours.
     """
-    rights = "".join(f"#   {right}: {right.why}\n" for right in RIGHTS)
+    granted = (*RIGHTS, *(MIG_RIGHTS if mig else ()))
+    rights = "".join(f"#   {right}: {right.why}\n" for right in granted)
     return (
         f"# What Berth's installation {names.installation} may do in this cluster, and no more:\n"
         f"{rights}"
         f"{_next(names=names, user=user, token_h=token_h)}"
         "# Two powers are wide by nature: who may create pods in a namespace may mount what is\n"
         "# in it, and workloads live in many namespaces. Keep the credential as a cluster's key.\n"
-    ) + yaml.safe_dump_all(documents(names=names, user=user), sort_keys=False)
+    ) + yaml.safe_dump_all(documents(names=names, user=user, mig=mig), sort_keys=False)
 
 
-def documents(*, names: Names, user: str | None = None) -> list[Json]:
+def documents(*, names: Names, user: str | None = None, mig: bool = False) -> list[Json]:
     """The objects, in the order in which they can be applied."""
     name, home, policy = names.own, names.home, f"{names.own}-pods"
     account: Json = {"kind": "ServiceAccount", "name": name, "namespace": home}
+    subject: Json = {"apiGroup": _RBAC, "kind": "User", "name": user} if user else account
     return [
         _home(names=names),
         confinement.account(home, names=names),
@@ -55,23 +58,14 @@ def documents(*, names: Names, user: str | None = None) -> list[Json]:
             "apiVersion": f"{_RBAC}/v1",
             "kind": "ClusterRole",
             "metadata": _metadata(name),
-            "rules": [
-                {
-                    "apiGroups": [group],
-                    "resources": [resource],
-                    "verbs": [right.verb for right in rights],
-                }
-                for (group, resource), rights in groupby(
-                    RIGHTS, key=lambda right: (right.group, right.resource)
-                )
-            ],
+            "rules": _rules(RIGHTS),
         },
         {
             "apiVersion": f"{_RBAC}/v1",
             "kind": "ClusterRoleBinding",
             "metadata": _metadata(name),
             "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
-            "subjects": [{"apiGroup": _RBAC, "kind": "User", "name": user} if user else account],
+            "subjects": [subject],
         },
         {
             "apiVersion": _ADMISSION,
@@ -93,6 +87,50 @@ def documents(*, names: Names, user: str | None = None) -> list[Json]:
                 },
             },
         },
+        *(_to_cut_nodes(subject, names=names) if mig else ()),
+    ]
+
+
+def _rules(rights: Iterable[Right], **only: list[str]) -> list[Json]:
+    return [
+        {
+            "apiGroups": [group],
+            "resources": [resource],
+            **only,
+            "verbs": [right.verb for right in alike],
+        }
+        for (group, resource), alike in groupby(
+            rights, key=lambda right: (right.group, right.resource)
+        )
+    ]
+
+
+def _to_cut_nodes(subject: Json, *, names: Names) -> list[Json]:
+    """What the part "mig" is granted: on nodes, and on the one config map in its namespace."""
+    name = f"{names.own}-mig"
+    namespace, _, config_map = names.mig_config.partition("/")
+    on_nodes = [right for right in MIG_RIGHTS if right.resource == "nodes"]
+    on_one = [right for right in MIG_RIGHTS if right.resource == "configmaps"]
+    return [
+        document
+        for kind, metadata, rules in (
+            ("ClusterRole", _metadata(name), _rules(on_nodes)),
+            (
+                "Role",
+                {**_metadata(name), "namespace": namespace},
+                _rules(on_one, resourceNames=[config_map]),
+            ),
+        )
+        for document in (
+            {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": metadata, "rules": rules},
+            {
+                "apiVersion": f"{_RBAC}/v1",
+                "kind": f"{kind}Binding",
+                "metadata": metadata,
+                "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": name},
+                "subjects": [subject],
+            },
+        )
     ]
 
 

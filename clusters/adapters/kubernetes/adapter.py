@@ -2,13 +2,13 @@
 translate; here is only which request makes which method true."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
 from urllib.parse import quote
 
-from clusters.adapters.kubernetes import manifests
+from clusters.adapters.kubernetes import manifests, recuts
 from clusters.adapters.kubernetes.client import MERGE_PATCH, Client, Json
 from clusters.adapters.kubernetes.confining import confine
 from clusters.adapters.kubernetes.failures import printable
@@ -156,8 +156,38 @@ class KubernetesCluster:
             preconditions["resourceVersion"] = resource_version
         self._delete(_pod(namespace, name), preconditions, gracePeriodSeconds=grace_s)
 
+    def read_node(self, *, name: str) -> NodeReport | None:
+        found = self._found(_node(name))
+        try:
+            return None if found is None else self._node(found)
+        except Malformed as error:
+            raise ClusterError(
+                Fault.MALFORMED, f"The node {name} makes no sense: {error}"
+            ) from None
+
+    def write_mig_config(
+        self, *, config: str, cuts: Sequence[Mapping[str, int]], keep: Collection[str]
+    ) -> frozenset[str]:
+        return recuts.write_config(
+            self._client, config=config, cuts=cuts, keep=keep, names=self._names
+        )
+
+    def cordon(self, *, node: NodeReport, recut: str) -> None:
+        self._patch_node(node, recuts.cordoning(recut=recut, names=self._names))
+
+    def uncordon(self, *, node: NodeReport) -> None:
+        self._patch_node(node, recuts.uncordoning(names=self._names))
+
+    def cut(self, *, node: NodeReport, config: str) -> None:
+        self._patch_node(node, recuts.cutting(config=config))
+
     def close(self) -> None:
         self._client.close()
+
+    def _patch_node(self, node: NodeReport, body: Json) -> None:
+        """If it is still that node at that version."""
+        body.setdefault("metadata", {}).update(uid=node.uid, resourceVersion=node.resource_version)
+        self._client.call("PATCH", _node(node.name), body=body, content_type=MERGE_PATCH)
 
     def _list[Report](self, path: str, translate: Callable[[Json], Report]) -> Listing[Report]:
         """All pages of one list. A list that expired half-way is begun once more."""
@@ -239,6 +269,10 @@ class KubernetesCluster:
         return _mapping(found, "annotations").get(key) == digest and _has_labels(
             found, _labels(wanted)
         )
+
+
+def _node(name: str) -> str:
+    return f"{NODES}/{quote(name, safe='')}"
 
 
 def _pods(namespace: str) -> str:

@@ -1,4 +1,4 @@
-"""The names Berth writes into a cluster: labels, annotation, gate, resources. No logic, no I/O."""
+"""The names Berth writes into a cluster: labels, annotations, gate, resources. No logic."""
 
 from dataclasses import dataclass, field
 
@@ -11,14 +11,18 @@ AMD_GPU = "amd.com/gpu"
 INTEL_GPUS = ("gpu.intel.com/xe", "gpu.intel.com/i915")  # by driver, the newer first
 DEVICES = ("nvidia.com/", "amd.com/", "gpu.intel.com/")
 MIG = "nvidia.com/mig-"  # and the profile, with "." for its "+"
+MIG_CONFIG = "nvidia.com/mig.config"  # how its MIG manager is to cut a node
+MIG_STATE = "nvidia.com/mig.config.state"  # how far that is
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What one installation of Berth, under one prefix, calls its own."""
+    """What one installation of Berth, under one prefix, calls its own. `mig_config` is the config
+    map, as namespace/name, from which the MIG managers of a cluster are told."""
 
     prefix: str
     installation: str
+    mig_config: str = "gpu-operator/berth-mig-config"
     gate: str = field(init=False)
     label_installation: str = field(init=False)
     label_workload: str = field(init=False)
@@ -27,6 +31,7 @@ class Names:
     label_geometry: str = field(init=False)
     annotation_hash: str = field(init=False)
     annotation_notice: str = field(init=False)
+    annotation_recut: str = field(init=False)
     field_manager: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -39,6 +44,7 @@ class Names:
             ("label_geometry", "mig-geometry"),
             ("annotation_hash", "spec-hash"),
             ("annotation_notice", "notice-until"),
+            ("annotation_recut", "recut"),
         ):
             object.__setattr__(self, attribute, f"{self.prefix}/{suffix}")
         object.__setattr__(self, "field_manager", f"berth-{self.installation}"[:128])

@@ -22,7 +22,15 @@ from clusters.adapters.kubernetes.checks import (
     word,
 )
 from clusters.adapters.kubernetes.makers import Advertised, advertised
-from clusters.adapters.kubernetes.names import GPU, GPU_SHARED, HOSTNAME, MIG, Names
+from clusters.adapters.kubernetes.names import (
+    GPU,
+    GPU_SHARED,
+    HOSTNAME,
+    MIG,
+    MIG_CONFIG,
+    MIG_STATE,
+    Names,
+)
 from clusters.adapters.kubernetes.quantities import BadQuantity, mebibytes, milli, pieces
 from clusters.port import MOST_DEVICES, DeviceReport, NodeReport
 
@@ -57,6 +65,10 @@ def node(body: Json, *, names: Names) -> NodeReport:
             **(gpus.reported() if others is None else _reported(others)),
             labels=labels,
             resource_version=optional_word(metadata, "resourceVersion"),
+            cordoned=spec.get("unschedulable") is True,
+            recut=optional_word(mapping(metadata, "annotations"), names.annotation_recut),
+            mig_config=labels.get(MIG_CONFIG, ""),
+            mig_state=labels.get(MIG_STATE, ""),
         )
     except BadQuantity as error:
         raise Malformed(str(error)) from None

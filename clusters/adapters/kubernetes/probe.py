@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from urllib.parse import quote
 
-from clusters.adapters.kubernetes import manifests
+from clusters.adapters.kubernetes import manifests, recuts
 from clusters.adapters.kubernetes.checks import Json, Malformed, mapping, objects
 from clusters.adapters.kubernetes.client import APPLY_PATCH, JSON, Client
 from clusters.adapters.kubernetes.confinement import priority_class_path
 from clusters.adapters.kubernetes.failures import printable
 from clusters.adapters.kubernetes.names import GPU, Names
-from clusters.adapters.kubernetes.rights import RIGHTS, SCHEDULING, Right
+from clusters.adapters.kubernetes.rights import MIG_RIGHTS, RIGHTS, SCHEDULING, Right
 from clusters.port import (
     PRIORITIES,
     ClusterError,
@@ -81,6 +81,7 @@ class Probe:
         yield "version", self._supported
         for right in RIGHTS:
             yield str(right), partial(self._right, right=right)
+        yield "recut", self._recut
         yield "excess", self._excess
         if "list nodes" not in self._lacks:
             yield "nodes", self._hardware
@@ -136,6 +137,35 @@ class Probe:
         )
         return ProbeStep(name, Verdict.FAILS, said)
 
+    def _recut(self, name: str) -> ProbeStep:
+        """Whether Berth may cut nodes anew there, which it need not."""
+        namespace, _, config_map = self._names.mig_config.partition("/")
+        one = {"namespace": namespace, "name": config_map}
+        lacks = [
+            str(right)
+            for right in MIG_RIGHTS
+            if not self._may(
+                verb=right.verb,
+                group=right.group,
+                resource=right.resource,
+                **(one if right.resource == "configmaps" else {}),
+            )
+        ]
+        if lacks:
+            said = (
+                f"Berth does not cut nodes anew there: it may not {', '.join(lacks)}"
+                " (`manage.py cluster_manifest --mig` prints what lets it)"
+            )
+            return ProbeStep(name, Verdict.WORKS, said)
+        try:
+            self._client.call("GET", recuts.path(self._names))
+        except ClusterError as error:
+            if error.fault is not Fault.NOT_FOUND:
+                raise
+            said = f"Berth may cut nodes anew, but there is no config map {self._names.mig_config}"
+            return ProbeStep(name, Verdict.WARNING, said)
+        return ProbeStep(name, Verdict.WORKS, "Berth may cut nodes anew there")
+
     def _excess(self, name: str) -> ProbeStep:
         wide = [what for what, asked in _WIDE.items() if self._may(**asked)]
         if wide:
@@ -144,7 +174,7 @@ class Probe:
         return ProbeStep(name, Verdict.WORKS, "has none of the wide rights that are looked for")
 
     def _may(self, **asked: str) -> bool:
-        """In all namespaces."""
+        """In all namespaces, unless one is asked for."""
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",

@@ -1,4 +1,5 @@
-"""The rights that the adapter needs: to be granted, and to be probed.
+"""The rights that the adapter needs: to be granted, and to be probed. Those of a part are granted
+where the cluster is to have that part of what Berth does, and only then.
 
 A right that no request of the adapter uses does not belong here.
 """
@@ -10,12 +11,14 @@ SCHEDULING = "scheduling.k8s.io"
 
 
 class Right(NamedTuple):
-    """`group` is the API group of the resource, "" for the core one."""
+    """`group` is the API group of the resource, "" for the core one; `part` is "" for what Berth
+    needs everywhere."""
 
     verb: str
     resource: str
     why: str
     group: str = ""
+    part: str = ""
 
     def __str__(self) -> str:
         return f"{self.verb} {self.resource}" + (f".{self.group}" if self.group else "")
@@ -49,4 +52,13 @@ RIGHTS = (
     Right("get", "services", "see whose a gang's service is"),
     Right("create", "services", "let the ranks of a gang find each other"),
     Right("delete", "services", "take a gang's service away after its end"),
+)
+
+MIG = "mig"
+"""The part that cuts nodes anew (ADR 0080). Its rights on config maps are on one alone."""
+MIG_RIGHTS = (
+    Right("get", "nodes", "see what one that is cut anew has come to", part=MIG),
+    Right("patch", "nodes", "cordon it, and say how it is to be cut", part=MIG),
+    Right("get", "configmaps", "see which ways to cut a node are known there", part=MIG),
+    Right("patch", "configmaps", "add the way that is meant", part=MIG),
 )

@@ -28,10 +28,15 @@ class Command(BaseCommand):
             help=f"how long the token is good for ({registry.TOKEN_H})",
         )
 
+        parser.add_argument(
+            "--mig", action="store_true", help="let Berth cut the MIG devices of nodes anew, too"
+        )
+
     def handle(  # Any: Django's signature
-        self, *_: Any, user: str | None, token_hours: int, **__: Any
+        self, *_: Any, user: str | None, token_hours: int, mig: bool, **__: Any
     ) -> None:
         try:
-            self.stdout.write(registry.manifest(user=user, token_h=token_hours), ending="")
+            made = registry.manifest(user=user, token_h=token_hours, mig=mig)
+            self.stdout.write(made, ending="")
         except AppError as error:
             raise CommandError(str(error)) from error

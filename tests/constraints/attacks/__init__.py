@@ -14,6 +14,7 @@ from tests.constraints.attacks import (
     ledger,
     moved,
     preferred,
+    recuts,
     runs,
     tenant_quotas,
     tenants,
@@ -37,5 +38,6 @@ ATTACKS = (
     *confined.ATTACKS,
     *moved.ATTACKS,
     *preferred.ATTACKS,
+    *recuts.ATTACKS,
     *held.ATTACKS,
 )

@@ -1,0 +1,239 @@
+"""Which node had better be cut anew, and how: for what waits and no slice fits, or towards what
+the advice says. A proposal only; nothing here decides.
+
+A node is cut as a whole, since its MIG manager needs all of its devices unused. Devices that are
+not in MIG mode stay whole. Of several nodes the one that loses least is chosen: an idle one, then
+the one whose work has run for least since its checkpoint; never one with work that may not be
+preempted, nor with pods of others.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from scheduler.core import mig
+from scheduler.core.losses import lost_milli_s
+from scheduler.core.snapshot import (
+    ClusterView,
+    DeviceMode,
+    DeviceView,
+    FlavorKind,
+    FlavorView,
+    HoldingView,
+    NodeView,
+    PendingView,
+    Snapshot,
+)
+from scheduler.core.units import ClusterId, FlavorId, NodeId, WorkloadId
+from scheduler.core.ways import Way, placed, served, serving
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What it takes to empty a node: who is stopped, and how many thousandths of devices x seconds
+    each loses; who can only be waited for, as it may not be preempted, or is on its way out; and
+    whether pods of others hold devices there."""
+
+    node: NodeId
+    stops: tuple[tuple[WorkloadId, int], ...] = ()
+    waits_for: tuple[WorkloadId, ...] = ()
+    foreign: bool = False
+
+    @property
+    def lost_milli_s(self) -> int:
+        return sum(lost for _, lost in self.stops)
+
+    @property
+    def at_once(self) -> bool:
+        """Nobody has to be waited for."""
+        return not (self.waits_for or self.foreign)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A node's devices by ordinal, as they are cut and as they had better be. `serves` is how many
+    slices more of those that are asked for it has then."""
+
+    cost: Cost
+    now: tuple[Way, ...]
+    ways: tuple[Way, ...]
+    serves: int
+
+
+def cost(*, snapshot: Snapshot, node: NodeView) -> Cost:
+    stops, waits_for = [], []
+    for held in snapshot.holding:
+        if not any(place.node == node.id and place.spans for place in held.placements):
+            continue
+        if held.preemptible and not held.releasing:
+            stops.append((held.id, _lost(held, snapshot.at)))
+        else:
+            waits_for.append(held.id)
+    return Cost(node.id, tuple(sorted(stops)), tuple(sorted(waits_for)), bool(node.foreign))
+
+
+def cut_so(*, node: NodeView) -> tuple[Way, ...]:
+    """How its devices are cut now, by ordinal."""
+    return tuple(
+        tuple(sorted(Counter(slice.profile for slice in device.slices).items()))
+        for device in sorted(node.devices, key=lambda each: each.ordinal)
+    )
+
+
+def for_what_waits(
+    *, snapshot: Snapshot, cluster: ClusterId, model: str, waited_s: int = 0
+) -> Proposal | None:
+    """By which recut of one node the most of what waits for slices there, and has for so long,
+    would find some; None when there is enough, or nothing helps."""
+    there = next((each for each in snapshot.clusters if each.id == cluster), None)
+    if there is None or not there.usable:
+        return None
+    asked = _asked(snapshot, there, model, waited_s)
+    free = {node.id: _free(snapshot, node) for node in _cuttable(there, model)}
+    if not any(asked[name] > sum(each[name] for each in free.values()) for name in asked):
+        return None
+
+    def made(node: NodeView) -> Proposal | None:
+        elsewhere = sum((each for id, each in free.items() if id != node.id), Counter[str]())
+        need = asked - elsewhere
+        price, now = cost(snapshot=snapshot, node=node), cut_so(node=node)
+        in_use = _in_use(snapshot, node)
+        cut = [way for way in now if way]
+        ways = serving(model=model, now=cut, first=in_use, then=need)
+        both = in_use + need
+        gain = served(ways=ways, asked=both) - served(ways=cut, asked=both)
+        return Proposal(price, now, _merged(now, ways), gain) if gain > 0 else None
+
+    return _cheapest(_cuttable(there, model), made)
+
+
+def towards(
+    *, snapshot: Snapshot, cluster: ClusterId, model: str, wanted: Mapping[Way, int]
+) -> Proposal | None:
+    """The next recut on the way to `wanted`, which says how many devices of the model, in all
+    clusters, are to be cut in each way. None when they are."""
+    every = [node for each in snapshot.clusters for node in _cuttable(each, model)]
+    here = [
+        node for each in snapshot.clusters if each.id == cluster for node in _cuttable(each, model)
+    ]
+    there = Counter(way for node in every for way in cut_so(node=node) if way)
+    missing, surplus = Counter(wanted) - there, there - Counter(wanted)
+
+    def made(node: NodeView) -> Proposal | None:
+        now = cut_so(node=node)
+        cut = [way for way in now if way]
+        given = sorted((Counter(cut) & surplus).elements())
+        taken = sorted(missing.elements())[: len(given)]
+        kept = Counter(cut) - Counter(given[: len(taken)])
+        ways = placed(now=cut, ways=[*kept.elements(), *taken])
+        price = cost(snapshot=snapshot, node=node)
+        return Proposal(price, now, _merged(now, ways), len(taken)) if taken else None
+
+    return _cheapest(here, made)
+
+
+def _cheapest(
+    nodes: Iterable[NodeView], made: Callable[[NodeView], Proposal | None]
+) -> Proposal | None:
+    found = [one for node in nodes if (one := made(node)) is not None and one.cost.at_once]
+    return min(
+        found,
+        key=lambda one: (bool(one.cost.stops), one.cost.lost_milli_s, -one.serves, one.cost.node),
+        default=None,
+    )
+
+
+def _cuttable(cluster: ClusterView, model: str) -> Iterator[NodeView]:
+    """Nodes of that model alone, with devices in MIG mode, which are cut when somebody says so."""
+    for node in cluster.nodes:
+        modes = {device.mode for device in node.devices}
+        if (
+            node.usable
+            and DeviceMode.MIG_STATIC in modes
+            and DeviceMode.MIG_DYNAMIC not in modes
+            and {device.model for device in node.devices} == {model}
+            and mig.board(model=model) is not None
+        ):
+            yield node
+
+
+def _merged(now: tuple[Way, ...], ways: Iterable[Way]) -> tuple[Way, ...]:
+    """With the devices that stay whole."""
+    rest = iter(ways)
+    return tuple(next(rest) if way else way for way in now)
+
+
+def _lost(held: HoldingView, at: int) -> int:
+    return lost_milli_s(
+        held_milli=sum(place.amount_milli for place in held.placements),
+        started_at=held.started_at,
+        checkpointed_at=held.checkpointed_at,
+        at=at,
+    )
+
+
+def _asked(snapshot: Snapshot, cluster: ClusterView, model: str, waited_s: int) -> Counter[str]:
+    """Slices by profile that who has waited for so long, and could start there, asks for first."""
+    flavors = {flavor.id: flavor for flavor in snapshot.flavors}
+    asked: Counter[str] = Counter()
+    for waits in snapshot.pending:
+        if waits.submitted_at > snapshot.at - waited_s:
+            continue
+        if _could_start(waits, cluster.id, snapshot.at):
+            for pods in waits.pod_sets:
+                profile = _profile(flavors, pods.flavors, model)
+                asked[profile] += pods.min_count * pods.gpu_count
+    del asked[""]
+    return asked
+
+
+def _could_start(waits: PendingView, cluster: ClusterId, at: int) -> bool:
+    return (
+        waits.not_before <= at
+        and waits.waits_for is None
+        and waits.gate is None
+        and (not waits.clusters or cluster in waits.clusters)
+    )
+
+
+def _profile(
+    flavors: Mapping[FlavorId, FlavorView], accepted: tuple[FlavorId, ...], model: str
+) -> str:
+    """Of the first flavor, if that is of slices of the model; "" for any other."""
+    first = flavors.get(accepted[0]) if accepted else None
+    if first is None or first.kind is not FlavorKind.MIG or first.model != model:
+        return ""
+    return first.profile
+
+
+def _free(snapshot: Snapshot, node: NodeView) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for device in node.devices:
+        if device.usable:
+            found.update(slice.profile for slice in device.slices)
+    return found - _in_use(snapshot, node) - _of_others(node)
+
+
+def _in_use(snapshot: Snapshot, node: NodeView) -> Counter[str]:
+    spans = [
+        pair
+        for held in snapshot.holding
+        for place in held.placements
+        if place.node == node.id
+        for pair in place.spans
+    ]
+    return _profiles(node.devices, spans)
+
+
+def _of_others(node: NodeView) -> Counter[str]:
+    return _profiles(node.devices, node.foreign)
+
+
+def _profiles(
+    devices: Iterable[DeviceView], spans: Iterable[tuple[object, object]]
+) -> Counter[str]:
+    """Of the slices at those spans."""
+    profile = {
+        (device.id, slice.span): slice.profile for device in devices for slice in device.slices
+    }
+    return Counter(profile[at] for at in spans if at in profile)

@@ -1,0 +1,287 @@
+"""Recuts of nodes, step by step: what the row says and what the cluster shows decide what is done
+next, so whoever comes after a crash goes on where it stopped. Each step is done twice as well as
+once, and no network is waited for inside a transaction.
+
+That nothing is placed on the node meanwhile, and that it isn't cut while a device of it is held,
+the database holds (migration 0051); that nobody else's pod is there, a list of pods each time.
+"""
+
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from clusters.models import Cluster, Node
+from clusters.port import ClusterError, ClusterPort, Fault, NodeReport
+from controlplane.kernel.crash import crash
+from controlplane.kernel.errors import Conflict
+from scheduler.loop import emptying
+from scheduler.models import Recut, RecutMode, RecutState
+from scheduler.services import recuts
+from scheduler.services.recuts import Cuts
+
+logger = logging.getLogger(__name__)
+
+ACTOR, NAME = "system:scheduler", "scheduler"
+SETTLE = timedelta(minutes=2)
+"""Between the cordon and the cut: a scheduler that has not seen the cordon yet binds a pod, and
+the kubelet takes so long to show a config map to the MIG manager (a minute, and its cache)."""
+LIMIT = timedelta(minutes=20)
+"""What a cut may take, a reboot of the machine included; and the check after it."""
+_BUSY = {"pending", "rebooting"}
+"""States in which the MIG manager is at work."""
+_FOR_GOOD = {Fault.FORBIDDEN, Fault.NOT_FOUND, Fault.MALFORMED, Fault.INVALID}
+"""What a later try would meet again."""
+STEPS = 5
+"""The most of one recut in a call."""
+
+
+def carry_on(
+    *, port: ClusterPort, cluster: Cluster, at: Callable[[], datetime], speed: float = 1.0
+) -> bool:
+    """Each recut there that is due goes on as far as it can; whether the cluster could be reached.
+    `speed` is how many seconds of `at` pass in one."""
+    live = Recut.objects.filter(
+        node__cluster=cluster, ended_at__isnull=True, starts_at__lte=at()
+    ).select_related("node__cluster")
+    for row in live.order_by("starts_at", "id"):
+        try:
+            for _ in range(STEPS):
+                before = row.state
+                _step(port, row, at(), speed)
+                if row.state == before or not row.live:
+                    break
+        except Conflict as passed:  # somebody called it off meanwhile
+            logger.info("recut of %s: %s", row.node.name, passed.message)
+        except ClusterError as error:
+            if error.fault is not Fault.CONFLICT:  # else the node has changed: look again
+                logger.warning("recut of %s: %s", row.node.name, error)
+                _give_up(row, error, at())
+            if error.fault is Fault.UNREACHABLE:
+                return False
+    return True
+
+
+def _step(port: ClusterPort, row: Recut, at: datetime, speed: float) -> None:
+    node = port.read_node(name=row.node.name)
+    if node is None or row.node_uid not in ("", node.uid):
+        _end(row, RecutState.FAILED, at, trouble="the node is gone, or is another machine now")
+        return
+    match row.state:
+        case RecutState.PLANNED:
+            _begin(row, node, at)
+        case RecutState.CORDONING:
+            _cordon(port, row, node, at)
+        case RecutState.EMPTYING:
+            _empty(port, row, node, at, speed)
+        case RecutState.CUTTING:
+            _cut(port, row, node, at)
+        case RecutState.CHECKING:
+            _check(row, node, at)
+        case RecutState.ROLLING_BACK:
+            _roll_back(port, row, node, at)
+        case RecutState.OPENING:
+            _open(port, row, node, at)
+
+
+def _begin(row: Recut, node: NodeReport, at: datetime) -> None:
+    if at >= row.ends_at:
+        _end(row, RecutState.CALLED_OFF, at, trouble="its window went by")
+        return
+    row.node_uid, row.config_before = node.uid, node.mig_config[:63]
+    _to(row, RecutState.CORDONING, at)
+    crash("R1")
+
+
+def _cordon(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) -> None:
+    """Tell the cluster of both ways, so that there is one back, and cordon the node, unless
+    somebody else did."""
+    if not row.config_before:
+        _tell(port, row, config=_config_back(row), cuts=row.before)
+    known = _tell(port, row, config=row.config, cuts=row.wanted)
+    crash("R2")
+    if row.config_before and row.config_before not in known:
+        _call_off(
+            row,
+            f"there is no way back: the node is cut as {row.config_before}, which the config map"
+            " does not have",
+            at,
+        )
+        return
+    if not node.cordoned:
+        port.cordon(node=node, recut=str(row.id))
+    crash("R3")
+    row.told_at = at
+    _to(row, RecutState.EMPTYING, at)
+
+
+def _empty(port: ClusterPort, row: Recut, node: NodeReport, at: datetime, speed: float) -> None:
+    if not node.cordoned:
+        _call_off(row, "somebody has taken the cordon off the node", at)
+    elif node.mig_config != row.config_before:
+        _call_off(row, f"somebody else has the node cut, as {node.mig_config}", at)
+    elif (held := _held(port, row)) or node.mig_state in _BUSY:
+        if at >= row.ends_at:
+            _call_off(row, f"it did not become empty in time: {held or 'it is being cut'}", at)
+        elif row.mode == RecutMode.PREEMPT:
+            emptying.evict(row=row, at=at, speed=speed)
+    elif row.told_at is None or at >= row.told_at + SETTLE:
+        _to(row, RecutState.CUTTING, at)
+        crash("R4")
+
+
+def _cut(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) -> None:
+    """Say the way, if that has not been said yet, and follow what comes of it."""
+    if node.mig_config == row.config:
+        if node.mig_state == "success":
+            _to(row, RecutState.CHECKING, at)
+        elif node.mig_state == "failed" or at >= row.since + LIMIT:
+            _back(row, f"the MIG manager says {node.mig_state or 'nothing'}", at)
+    elif node.mig_config != row.config_before:
+        _give_back(row, f"somebody else has the node cut, as {node.mig_config}", at)
+    elif held := _held(port, row):  # a pod of somebody who goes round the cordon
+        _call_off(row, f"a device came into use just before the cut: {held}", at)
+    elif at >= row.since + LIMIT:
+        _call_off(row, "the cluster did not take the way in which it is to be cut", at)
+    else:
+        port.cut(node=node, config=row.config)
+        crash("R5")
+
+
+def _check(row: Recut, node: NodeReport, at: datetime) -> None:
+    """The slices that it has are those that were meant; devices come back a while after."""
+    if node.mig_config != row.config:
+        _give_back(row, f"somebody else has the node cut, as {node.mig_config}", at)
+    elif node.ready and _has(node, row.wanted):
+        _to(row, RecutState.OPENING, at, outcome=RecutState.DONE)
+    elif at >= row.since + LIMIT:
+        _back(row, f"it has {_said(node)}, which is not what was asked for", at)
+
+
+def _roll_back(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) -> None:
+    """As it was, and checked; what can't be cut back stays cordoned, for a person."""
+    back = row.config_before or _config_back(row)
+    if node.mig_config == back:
+        if node.mig_state == "success" and node.ready and _has(node, row.before):
+            _to(row, RecutState.OPENING, at, outcome=RecutState.FAILED)
+        elif node.mig_state == "failed" or at >= row.since + LIMIT:
+            said = node.mig_state or "nothing"
+            _stick(row, f"it could not be cut back either: the MIG manager says {said}", at)
+    elif node.mig_config != row.config:
+        _give_back(row, f"somebody else has the node cut, as {node.mig_config}", at)
+    elif at >= row.since + LIMIT:
+        _stick(row, f"it could not be cut back: {_held(port, row) or 'not taken'}", at)
+    elif not _held(port, row):
+        port.cut(node=node, config=back)
+        crash("R6")
+
+
+def _open(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) -> None:
+    """The cordon goes if it is of this recut; the end is when the rows have what the node has."""
+    if node.mig_state in _BUSY and at < row.since + LIMIT:
+        return
+    if node.recut == str(row.id):
+        port.uncordon(node=node)
+        crash("R7")
+        return  # and see that it is so
+    if _rows_have(row.node, node) or at >= row.since + LIMIT:
+        _end(row, RecutState(row.outcome), at)
+
+
+def _tell(port: ClusterPort, row: Recut, *, config: str, cuts: Cuts) -> frozenset[str]:
+    """Ways that a node is cut in, or that a live recut means, are kept."""
+    cluster = row.node.cluster
+    live = Recut.objects.filter(node__cluster=cluster, ended_at__isnull=True)
+    labels = Node.objects.filter(cluster=cluster, gone_at=None).values_list("labels", flat=True)
+    keep = {
+        name for each in live for name in (each.config, each.config_before, _config_back(each))
+    }
+    keep |= {str(each.get("nvidia.com/mig.config", "")) for each in labels}
+    return port.write_mig_config(config=config, cuts=cuts, keep=keep)
+
+
+def _config_back(row: Recut) -> str:
+    """Of the way back, where the node was cut in none that has a name."""
+    return f"{row.config}-old"
+
+
+def _held(port: ClusterPort, row: Recut) -> str:
+    """Who holds a device there, "" for nobody; by the rows, then by a fresh list."""
+    ours = emptying.holders(node=row.node)
+    if ours:
+        return f"held by {', '.join(ours)}"
+    there = [
+        f"{pod.namespace}/{pod.name}"
+        for pod in port.list_pods().items
+        if pod.node == row.node.name and not pod.phase.ended and any(n for _, n in pod.resources)
+    ]
+    return f"held by the pod {', '.join(sorted(there)[:3])}" if there else ""
+
+
+def _has(node: NodeReport, cuts: Cuts) -> bool:
+    whole = sum(1 for device in node.devices if device.mode == "whole")
+    slices, wanted = recuts.counted(cuts)
+    return (dict(node.mig_counts), whole) == (dict(slices), wanted)
+
+
+def _said(node: NodeReport) -> str:
+    counts = [f"{count} x {profile}" for profile, count in sorted(node.mig_counts.items())]
+    return ", ".join(counts) or "no slices"
+
+
+def _rows_have(node: Node, report: NodeReport) -> bool:
+    """Whether the inventory shows it as it is by now: the watch may be a moment behind."""
+    row = Node.objects.get(pk=node.pk)
+    if row.schedulable != report.schedulable:
+        return False
+    return _has(report, recuts.cut_now(node=row))
+
+
+def _give_up(row: Recut, error: ClusterError, at: datetime) -> None:
+    """What can't be begun, for want of a right or of a config map, or in time, is not begun."""
+    if error.fault not in _FOR_GOOD and at < row.ends_at:
+        return
+    try:
+        if row.state == RecutState.PLANNED:
+            _end(row, RecutState.CALLED_OFF, at, trouble=str(error))
+        elif row.state == RecutState.CORDONING:
+            _call_off(row, str(error), at)
+    except Conflict as passed:
+        logger.info("recut of %s: %s", row.node.name, passed.message)
+
+
+def _call_off(row: Recut, trouble: str, at: datetime) -> None:
+    """Before anything was cut."""
+    _to(row, RecutState.OPENING, at, outcome=RecutState.CALLED_OFF, trouble=trouble)
+
+
+def _give_back(row: Recut, trouble: str, at: datetime) -> None:
+    """The node is left as it is."""
+    _to(row, RecutState.OPENING, at, outcome=RecutState.FAILED, trouble=trouble)
+
+
+def _back(row: Recut, trouble: str, at: datetime) -> None:
+    _to(row, RecutState.ROLLING_BACK, at, outcome=RecutState.FAILED, trouble=trouble)
+
+
+def _stick(row: Recut, trouble: str, at: datetime) -> None:
+    logger.error("node %s stays cordoned: %s", row.node.name, trouble)
+    row.stuck = True
+    _end(row, RecutState.FAILED, at, trouble=f"{row.trouble}; {trouble}")
+
+
+def _end(row: Recut, state: RecutState, at: datetime, *, trouble: str = "") -> None:
+    _to(row, state, at, outcome=state, trouble=trouble)
+
+
+def _to(
+    row: Recut, state: RecutState, at: datetime, *, outcome: str = "", trouble: str = ""
+) -> None:
+    row.outcome, row.trouble = outcome or row.outcome, (trouble or row.trouble)[:500]
+    recuts.move(row, state, actor=ACTOR, actor_name=NAME, at=at)
+
+
+def due(*, at: datetime) -> list[UUID]:
+    """The clusters in which a recut is to go on."""
+    live = Recut.objects.filter(ended_at__isnull=True, starts_at__lte=at)
+    return sorted(set(live.values_list("node__cluster_id", flat=True)))

@@ -1,0 +1,198 @@
+"""Recuts of a cluster's nodes, what one would cost, and which are proposed."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.conf import settings
+
+from clusters.models import Cluster, Node
+from controlplane.audit.models import AuditEvent
+from controlplane.kernel.errors import NotFound
+from scheduler.core.recut import Cost, Proposal, cost, for_what_waits, towards
+from scheduler.core.snapshot import DeviceMode, Snapshot
+from scheduler.core.units import ONE_MILLI, ClusterId
+from scheduler.core.ways import Way
+from scheduler.models import Recut, Workload
+from scheduler.selectors import layouts
+from scheduler.selectors.load import load
+
+NEWEST = 50
+"""Recuts that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """Work that is stopped, or waited for, and what of it is lost, in seconds of a GPU."""
+
+    workload: UUID
+    name: str
+    lost_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What it takes to empty a node now. `foreign`: pods of others hold devices there."""
+
+    node: str
+    now: tuple[Way, ...]
+    ways: tuple[Way, ...]
+    stops: tuple[Stop, ...]
+    waits_for: tuple[Stop, ...]
+    foreign: bool
+    lost_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """`why` is "waiting" or "advice"; `serves` is how many waiting slices more it has room for, or
+    how many devices it brings to what is advised."""
+
+    model: str
+    why: str
+    serves: int
+    preview: Preview
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    state: str
+    at: datetime
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A recut and how it came to where it is, as the audit has it."""
+
+    row: Recut
+    steps: tuple[Step, ...]
+
+
+def of_cluster(*, cluster: Cluster) -> tuple[Told, ...]:
+    """The newest first, NEWEST at most. Two queries."""
+    rows = list(
+        Recut.objects.filter(node__cluster=cluster)
+        .select_related("node")
+        .order_by("-planned_at", "-id")[:NEWEST]
+    )
+    events = AuditEvent.objects.filter(
+        target_id__in={row.node_id for row in rows}, action__startswith="recut."
+    ).order_by("at", "id")
+    steps: dict[str, list[Step]] = {}
+    for event in events:
+        step = Step(event.action.removeprefix("recut."), event.at, event.actor_name)
+        steps.setdefault(str(event.after.get("recut")), []).append(step)
+    return tuple(Told(row, tuple(steps.get(str(row.id), ()))) for row in rows)
+
+
+def one(*, cluster: Cluster, id: UUID) -> Recut:
+    """Raises NotFound."""
+    row = Recut.objects.filter(node__cluster=cluster, id=id).select_related("node").first()
+    if row is None:
+        raise NotFound("There is no such recut.")
+    return row
+
+
+def node(*, cluster: Cluster, name: str) -> Node:
+    """Raises NotFound."""
+    found = Node.objects.filter(cluster=cluster, name=name, gone_at__isnull=True).first()
+    if found is None:
+        raise NotFound("There is no such node.")
+    return found
+
+
+def stuck_count() -> int:
+    """Nodes that a recut left cordoned and that nobody has opened since."""
+    left = Recut.objects.filter(stuck=True, node__schedulable=False, node__gone_at=None)
+    return left.values("node").distinct().count()
+
+
+def preview(*, node: Node, now: Sequence[Way], ways: Sequence[Way], at: datetime) -> Preview:
+    """Of a node that is cut so by somebody's hand."""
+    snapshot = load(at=at).snapshot
+    view = next(
+        each for cluster in snapshot.clusters for each in cluster.nodes if each.id == str(node.id)
+    )
+    price = cost(snapshot=snapshot, node=view)
+    return _shown([(node.name, price, tuple(now), tuple(ways))])[0]
+
+
+def proposed(*, cluster: Cluster, at: datetime) -> tuple[Proposed, ...]:
+    """Of each model with devices that are cut there, and of which no node is about to be cut anew:
+    for what waits, or else towards what is advised. Takes as long as the advice."""
+    if settings.BERTH_RECUT == "off":
+        return ()
+    snapshot, id = load(at=at).snapshot, ClusterId(str(cluster.id))
+    found: list[tuple[str, str, Proposal]] = []
+    advised = {each.model: dict(each.layouts) for each in layouts.advice(at=at)}
+    live = Recut.objects.filter(node__cluster=cluster, ended_at__isnull=True)
+    busy = set(live.values_list("node__devices__model", flat=True))
+    for model in _cut(snapshot, id):
+        if model in busy:
+            continue
+        made = for_what_waits(snapshot=snapshot, cluster=id, model=model)
+        if made is not None:
+            found.append((model, "waiting", made))
+        elif model in advised:
+            made = towards(snapshot=snapshot, cluster=id, model=model, wanted=advised[model])
+            if made is not None:
+                found.append((model, "advice", made))
+    names = {
+        node.id: node.name for each in snapshot.clusters if each.id == id for node in each.nodes
+    }
+    shown = _shown([(names[p.cost.node], p.cost, p.now, p.ways) for _, _, p in found])
+    return tuple(
+        Proposed(model, why, made.serves, preview)
+        for (model, why, made), preview in zip(found, shown, strict=True)
+    )
+
+
+def _cut(snapshot: Snapshot, cluster: ClusterId) -> list[str]:
+    return sorted(
+        {
+            device.model
+            for each in snapshot.clusters
+            if each.id == cluster
+            for node in each.nodes
+            for device in node.devices
+            if device.mode is DeviceMode.MIG_STATIC
+        }
+    )
+
+
+def _shown(
+    made: Sequence[tuple[str, Cost, tuple[Way, ...], tuple[Way, ...]]],
+) -> list[Preview]:
+    """With the names of who is stopped. One query."""
+    ids = {id for _, price, *_ in made for id, _ in price.stops}
+    ids |= {id for _, price, *_ in made for id in price.waits_for}
+    names = {
+        str(id): name for id, name in Workload.objects.filter(id__in=ids).values_list("id", "name")
+    }
+
+    def stop(id: str, lost_milli_s: int = 0) -> Stop:
+        return Stop(UUID(id), names.get(id, ""), -(-lost_milli_s // ONE_MILLI))
+
+    return [
+        Preview(
+            node=name,
+            now=now,
+            ways=ways,
+            stops=tuple(stop(id, lost) for id, lost in price.stops),
+            waits_for=tuple(stop(id) for id in price.waits_for),
+            foreign=price.foreign,
+            lost_s=-(-price.lost_milli_s // ONE_MILLI),
+        )
+        for name, price, now, ways in made
+    ]
+
+
+def alike(ways: Sequence[Way]) -> tuple[tuple[int, Way], ...]:
+    """How many devices are cut in each way, whole ones last."""
+    counted = Counter(ways).items()
+    return tuple(
+        (count, way) for way, count in sorted(counted, key=lambda each: (not each[0], each[0]))
+    )

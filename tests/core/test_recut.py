@@ -1,0 +1,155 @@
+"""Which node is cut anew, and how: against every other choice there is, on small fleets."""
+
+from collections import Counter
+from itertools import combinations_with_replacement
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.core import mig
+from scheduler.core.recut import Cost, Proposal, cost, cut_so, for_what_waits, towards
+from scheduler.core.snapshot import Snapshot
+from scheduler.core.units import ClusterId, WorkloadId
+from scheduler.core.ways import Way, placed, served, serving
+from tests.core.build import H100, job, node, pods, runs, snapshot
+
+C1 = ClusterId("c1")
+SEVEN = tuple(("1g.10gb", i, i + 1) for i in range(7))
+HALVES = (("3g.40gb", 0, 4), ("3g.40gb", 4, 8))
+SMALL: Way = (("1g.10gb", 7),)
+HALF: Way = (("3g.40gb", 2),)
+PROFILES = ("1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb")
+asked = st.dictionaries(st.sampled_from(PROFILES), st.integers(0, 9), max_size=4)
+
+
+def best(devices: int, first: dict[str, int], then: dict[str, int]) -> tuple[int, int]:
+    """The most of `first`, then of `then`, that any ways of so many devices serve."""
+    names = sorted({*first, *then})
+    layouts = mig.full_layouts(model=H100, profiles=names)
+    ways = [tuple(sorted(each.items())) for each in layouts] or [()]
+    return max(
+        score(chosen, first, then) for chosen in combinations_with_replacement(ways, devices)
+    )
+
+
+def score(ways: tuple[Way, ...], first: dict[str, int], then: dict[str, int]) -> tuple[int, int]:
+    total = Counter({name: 0 for name in (*first, *then)})
+    for way in ways:
+        total.update(dict(way))
+    return (
+        sum(min(total[name], count) for name, count in first.items()),
+        sum(min(max(0, total[name] - first.get(name, 0)), count) for name, count in then.items()),
+    )
+
+
+@settings(deadline=None, max_examples=150)
+@given(first=asked, then=asked, devices=st.integers(1, 3))
+def test_no_ways_serve_more(first: dict[str, int], then: dict[str, int], devices: int) -> None:
+    ways = serving(model=H100, now=(SMALL,) * devices, first=first, then=then)
+    assert len(ways) == devices
+    assert score(ways, first, then) == best(devices, first, then)
+    for way in ways:
+        mig.arrange(model=H100, counts=dict(way), devices=1)
+
+
+def test_eight_devices_with_every_profile_asked_for_are_cut_in_time() -> None:
+    first = {name: 3 for name in PROFILES}
+    then = {name: 40 for name in PROFILES}
+    ways = serving(model=H100, now=(SMALL,) * 8, first=first, then=then)
+    assert score(ways, first, then)[0] == 15
+
+
+def test_what_nothing_is_asked_of_keeps_its_way_and_its_place() -> None:
+    now = (SMALL, HALF, SMALL)
+    assert serving(model=H100, now=now, first={}, then={"3g.40gb": 4}) == (SMALL, HALF, HALF)
+    assert placed(now=now, ways=(HALF, SMALL, HALF)) == (SMALL, HALF, HALF)
+
+
+def fleet(**fields: object) -> Snapshot:
+    """Two nodes of two devices in sevenths; three halves are asked for."""
+    made = {
+        "nodes": [node("n1", 2, cut=SEVEN), node("n2", 2, cut=SEVEN)],
+        "pending": [job(f"w{i}", "a", pods(flavors="3g")) for i in range(3)],
+    }
+    return snapshot(**{**made, **fields})  # type: ignore[arg-type]  # of a snapshot
+
+
+def proposed(**fields: object) -> Proposal | None:
+    return for_what_waits(snapshot=fleet(**fields), cluster=C1, model=H100)
+
+
+def small(name: str, at: str, **fields: object) -> object:
+    """Work on the first slice of a device."""
+    return runs(name, "a", at, flavor="1g", span=(0, 1), **fields)  # type: ignore[arg-type]
+
+
+def test_an_idle_node_is_cut_for_what_waits() -> None:
+    made = proposed(holding=[small("x", "n1/0", since_s=1)])
+    assert made == Proposal(Cost(made.cost.node), (SMALL, SMALL), (HALF, HALF), 3) if made else 0
+    assert made is not None
+    assert made.cost.node == "n2"
+
+
+def test_of_two_that_are_used_the_one_that_loses_less_is_cut_and_keeps_room_for_its_work() -> None:
+    made = proposed(holding=[small("x", "n1/0", since_s=60), small("y", "n2/0", since_s=50)])
+    assert made is not None
+    assert made.cost == Cost(made.cost.node, ((WorkloadId("y"), 50_000),))
+    assert served(ways=made.ways, asked={"1g.10gb": 1}) == 1
+    assert made.serves == 3
+
+
+@pytest.mark.parametrize("fields", [{"preemptible": False}, {"releasing": True}])
+def test_a_node_whose_work_can_only_be_waited_for_is_left(fields: dict[str, bool]) -> None:
+    assert proposed(holding=[small("x", "n1/0", **fields), small("y", "n2/1", **fields)]) is None
+    one = fleet(holding=[small("x", "n1/0", **fields)])
+    there = one.clusters[0].nodes[0]
+    assert cost(snapshot=one, node=there) == Cost(there.id, waits_for=(WorkloadId("x"),))
+
+
+def test_where_slices_are_free_nothing_is_cut() -> None:
+    nodes = [node("n1", 2, cut=SEVEN), node("n2", 2, cut=HALVES)]
+    assert proposed(nodes=nodes) is None
+    assert proposed(nodes=nodes, pending=()) is None
+    full = [runs(f"x{i}", "a", f"n2/{i // 2}", flavor="3g", span=(i % 2 * 4, i % 2 * 4 + 4))
+            for i in range(4)]  # fmt: skip
+    made = proposed(nodes=nodes, holding=full)
+    assert made is not None
+    assert made.cost.node == "n1"
+
+
+def test_whole_devices_stay_whole() -> None:
+    nodes = [
+        node("n1", 1, cut=SEVEN),
+        node("n2", 3),
+    ]
+    mixed = nodes[0]
+    both = mixed.__class__(
+        mixed.id, "n1", 64_000, 2**19, (*mixed.devices, *node("n1", 3).devices[1:])
+    )
+    made = proposed(nodes=[both, nodes[1]])
+    assert made is not None
+    assert (made.now, made.ways) == ((SMALL, (), ()), (HALF, (), ()))
+
+
+def test_each_recut_is_a_step_towards_the_advice() -> None:
+    wanted = {HALF: 3, SMALL: 1}
+    nodes = [node("n1", 2, cut=SEVEN), node("n2", 2, cut=SEVEN)]
+    first = towards(snapshot=fleet(nodes=nodes), cluster=C1, model=H100, wanted=wanted)
+    assert first is not None
+    assert (first.cost.node, first.ways, first.serves) == ("n1", (HALF, HALF), 2)
+    nodes = [node("n1", 2, cut=HALVES), node("n2", 2, cut=SEVEN)]
+    second = towards(snapshot=fleet(nodes=nodes), cluster=C1, model=H100, wanted=wanted)
+    assert second is not None
+    assert (second.cost.node, Counter(second.ways)) == ("n2", {HALF: 1, SMALL: 1})
+    assert (
+        towards(snapshot=fleet(nodes=nodes), cluster=C1, model=H100, wanted={HALF: 2, SMALL: 2})
+        is None
+    )
+
+
+def test_the_order_of_nodes_changes_nothing() -> None:
+    nodes = [node(f"n{i}", 2, cut=SEVEN) for i in range(4)]
+    one, other = proposed(nodes=nodes), proposed(nodes=nodes[::-1])
+    assert one == other
+    assert cut_so(node=nodes[0]) == (SMALL, SMALL)

@@ -1,0 +1,83 @@
+"""/clusters/…/recuts: what is proposed, what one would stop, planning it, calling it off."""
+
+import pytest
+from django.urls import reverse
+
+from clusters.models import Cluster
+from controlplane.audit.models import AuditEvent
+from scheduler.models import Recut
+from tests import factories
+from tests.conftest import Cast
+from tests.web.conftest import Browse
+
+URL = reverse("cluster-recuts-page", args=["north"])
+ASKED = {
+    "node": "n1",
+    "devices": "1: 3g.40gb=2\n1: whole",
+    "mode": "wait",
+    "starts_at": "2100-01-01T10:00",
+    "ends_at": "2100-01-01T12:00",
+}
+pytestmark = pytest.mark.usefixtures("one_moment")
+
+
+@pytest.fixture(autouse=True)
+def node(cast: Cast) -> None:
+    factories.node(factories.cluster(), gpus=2)
+
+
+def test_a_preview_shows_the_node_now_and_then(browse: Browse, cast: Cast) -> None:
+    page = browse(cast.oz).get(URL, {"node": "n1", "devices": ASKED["devices"]}).content.decode()
+    assert "What it would stop now: n1" in page
+    assert "Nothing there would have to be stopped." in page
+    assert page.index(">Now<") < page.index(">Then<")
+    assert not Recut.objects.exists()
+
+
+def test_an_operator_plans_one_and_calls_it_off(browse: Browse, cast: Cast) -> None:
+    client = browse(cast.oz)
+    page = client.post(URL, ASKED, follow=True).content.decode()
+    assert "A recut of n1 is planned." in page
+    row = Recut.objects.get()
+    assert (row.wanted, row.before) == ([{"3g.40gb": 2}, {}], [{}, {}])
+    assert AuditEvent.objects.get().actor_name == "oz"
+    off = reverse("cluster-recut-call-off", args=["north", row.id])
+    assert "The recut of n1 is called off." in client.post(off, follow=True).content.decode()
+    assert "can&#x27;t be called off any more" in client.post(off, follow=True).content.decode()
+
+
+def test_what_waits_is_told_of_a_node_that_would_serve_it(browse: Browse, cast: Cast) -> None:
+    cut = factories.node(Cluster.objects.get(), "n2", gpus=1, mode="mig-static")
+    for start in range(7):
+        factories.device_slice(cut.devices.get(), "1g.10gb", start, start + 1)
+    flavor = factories.mig_flavor("h100-3g", "3g.40gb")
+    factories.quota(cast.detection, flavor)
+    factories.workload(cast.detection, cast.ben, [flavor])
+    page = browse(cast.oz).get(URL).content.decode()
+    assert "Proposed: n2" in page
+    assert "Of what waits, 1 slice more would have room." in page
+    assert "1: 3g.40gb=2" in page
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"devices": "2: 3g.40gb"}, "is no such line"),
+        ({"devices": "2: 3g.40gb=3"}, "No GPU can be cut so"),
+        ({"devices": "3: whole"}, "n1 has 2 GPUs"),
+        ({"node": "n9"}, "There is no such node."),
+        ({"mode": "hurry"}, "Select a valid choice"),
+        ({"extra": "1"}, "extra"),
+    ],
+)
+def test_what_can_not_be_is_said(
+    browse: Browse, cast: Cast, changes: dict[str, str], words: str
+) -> None:
+    answer = browse(cast.oz).post(URL, ASKED | changes)
+    assert answer.status_code == 422
+    assert words in answer.content.decode()
+    if "devices" in changes:
+        answer = browse(cast.oz).get(URL, {"node": "n1", "devices": changes["devices"]})
+        assert answer.status_code == 422
+        assert words in answer.content.decode()
+    assert not Recut.objects.exists()
