@@ -78,11 +78,12 @@ def connect_use(
     return Prometheus(client, query=asked.query or QUERY)
 
 
-def manifest(*, user: str | None, token_h: int) -> str:
+def manifest(*, user: str | None, token_h: int, catch: bool = False) -> str:
     """What to apply in a cluster before it is registered, as YAML whose comments say what to do.
 
     It is for that user of the cluster, or else for an account that it makes; `token_h` is how many
-    hours a token of that is good for. Raises ValueError.
+    hours a token of that is good for. With `catch`, what others make in projects' namespaces waits
+    for Berth. Raises ValueError.
     """
     if not _OBJECT.fullmatch(settings.BERTH_INSTALLATION):
         raise ValueError(
@@ -95,7 +96,7 @@ def manifest(*, user: str | None, token_h: int) -> str:
         )
     if token_h < 1:
         raise ValueError(f"A token is good for 1 hour or more, not {token_h}.")
-    return access.text(names=_names(), user=user, token_h=token_h)
+    return access.text(names=_names(), user=user, token_h=token_h, catch=catch)
 
 
 def open_keys() -> list[PrivateKey]:

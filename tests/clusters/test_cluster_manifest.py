@@ -76,6 +76,20 @@ def test_for_a_user_of_the_cluster_no_account_is_made() -> None:
     assert "create token" not in manifest
 
 
+def test_what_others_make_is_caught_where_that_is_asked_for() -> None:
+    added = {
+        (one["kind"], one["metadata"]["name"]) for one in yaml.safe_load_all(printed("--catch"))
+    } - {(one["kind"], one["metadata"]["name"]) for one in yaml.safe_load_all(printed())}
+    assert {kind for kind, _ in added} == {
+        f"{kind}AdmissionPolicy{part}"
+        for kind in ("Mutating", "Validating")
+        for part in ("", "Binding")
+    }
+    assert {name for _, name in added} == {"berth-catch"}
+    manifest = printed("--catch", "--user", "fleet")
+    assert manifest.count("request.userInfo.username != 'fleet'") == 3
+
+
 @pytest.mark.parametrize("user", ["", "a'b", "a b", "a\\b", "a\nb", "a" * 254])
 def test_what_is_no_user_is_refused(user: str) -> None:
     with pytest.raises(CommandError, match="is no user's name"):

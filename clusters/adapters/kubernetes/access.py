@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from clusters.adapters.kubernetes import manifests
+from clusters.adapters.kubernetes import catching, manifests
 from clusters.adapters.kubernetes.names import Names
 from clusters.adapters.kubernetes.rights import RIGHTS
 
@@ -24,11 +24,12 @@ _ADMISSION = "admissionregistration.k8s.io/v1"
 _LABELS = {"app.kubernetes.io/name": "berth"}
 
 
-def text(*, names: Names, user: str | None, token_h: int) -> str:
+def text(*, names: Names, user: str | None, token_h: int, catch: bool = False) -> str:
     """The manifest as YAML, with what each right is for.
 
     It is for that user, or else for a service account of its own, with how to get a token of it
-    that is good for so many hours.
+    that is good for so many hours. With `catch`, what others make there waits for Berth
+    (`catching`).
     """
     rights = "".join(f"#   {right}: {right.why}\n" for right in RIGHTS)
     return (
@@ -37,12 +38,13 @@ def text(*, names: Names, user: str | None, token_h: int) -> str:
         f"{_next(names=names, user=user, token_h=token_h)}"
         "# Two powers are wide by nature: who may create pods in a namespace may mount what is\n"
         "# in it, and workloads live in many namespaces. Keep the credential as a cluster's key.\n"
-    ) + yaml.safe_dump_all(documents(names=names, user=user), sort_keys=False)
+    ) + yaml.safe_dump_all(documents(names=names, user=user, catch=catch), sort_keys=False)
 
 
-def documents(*, names: Names, user: str | None = None) -> list[Json]:
+def documents(*, names: Names, user: str | None = None, catch: bool = False) -> list[Json]:
     """The objects, in the order in which they can be applied."""
     name, home, policy = names.own, names.home, f"{names.own}-pods"
+    berth = user or f"system:serviceaccount:{home}:{name}"
     account: Json = {"kind": "ServiceAccount", "name": name, "namespace": home}
     return [
         _home(names=names),
@@ -73,7 +75,7 @@ def documents(*, names: Names, user: str | None = None) -> list[Json]:
             "apiVersion": _ADMISSION,
             "kind": "ValidatingAdmissionPolicy",
             "metadata": _metadata(policy),
-            "spec": _policy(user=user or f"system:serviceaccount:{home}:{name}", names=names),
+            "spec": _policy(user=berth, names=names),
         },
         {
             "apiVersion": _ADMISSION,
@@ -89,6 +91,7 @@ def documents(*, names: Names, user: str | None = None) -> list[Json]:
                 },
             },
         },
+        *(catching.documents(names=names, user=berth) if catch else []),
     ]
 
 

@@ -23,11 +23,18 @@ class Command(BaseCommand):
         who.add_argument(
             "--token-hours", type=int, default=720, help="how long the token is good for (720)"
         )
+        parser.add_argument(
+            "--catch",
+            action="store_true",
+            help="have pods that others make in projects' namespaces, with the queue label or"
+            " asking for a device, wait in Berth's queue (Kubernetes 1.36 or newer)",
+        )
 
     def handle(  # Any: Django's signature
-        self, *_: Any, user: str | None, token_hours: int, **__: Any
+        self, *_: Any, user: str | None, token_hours: int, catch: bool, **__: Any
     ) -> None:
         try:
-            self.stdout.write(registry.manifest(user=user, token_h=token_hours), ending="")
+            said = registry.manifest(user=user, token_h=token_hours, catch=catch)
+            self.stdout.write(said, ending="")
         except ValueError as error:
             raise CommandError(str(error)) from error
