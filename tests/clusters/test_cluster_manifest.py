@@ -9,7 +9,7 @@ import yaml
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
-from clusters.adapters.kubernetes.rights import RIGHTS
+from clusters.adapters.kubernetes.rights import CATCHING, RIGHTS
 from tests.clusters.acting import delete, opened, read, request
 from tests.simulation import Simulator, simulator
 
@@ -80,13 +80,13 @@ def test_what_others_make_is_caught_where_that_is_asked_for() -> None:
     added = {
         (one["kind"], one["metadata"]["name"]) for one in yaml.safe_load_all(printed("--catch"))
     } - {(one["kind"], one["metadata"]["name"]) for one in yaml.safe_load_all(printed())}
-    assert {kind for kind, _ in added} == {
-        f"{kind}AdmissionPolicy{part}"
-        for kind in ("Mutating", "Validating")
-        for part in ("", "Binding")
+    kinds = ("ClusterRole", "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
+    assert added == {
+        (f"{kind}{part}", "berth-catch") for kind in kinds for part in ("", "Binding")
     }
-    assert {name for _, name in added} == {"berth-catch"}
     manifest = printed("--catch", "--user", "fleet")
+    for right in CATCHING:
+        assert f"#   {right}: {right.why}\n" in manifest
     assert manifest.count("request.userInfo.username != 'fleet'") == 3
 
 

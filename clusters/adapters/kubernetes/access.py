@@ -15,7 +15,7 @@ import yaml
 
 from clusters.adapters.kubernetes import catching, manifests
 from clusters.adapters.kubernetes.names import Names
-from clusters.adapters.kubernetes.rights import RIGHTS
+from clusters.adapters.kubernetes.rights import CATCHING, RIGHTS
 
 type Json = dict[str, Any]  # Any: an object of the API, as JSON
 
@@ -31,7 +31,9 @@ def text(*, names: Names, user: str | None, token_h: int, catch: bool = False) -
     that is good for so many hours. With `catch`, what others make there waits for Berth
     (`catching`).
     """
-    rights = "".join(f"#   {right}: {right.why}\n" for right in RIGHTS)
+    rights = "".join(
+        f"#   {right}: {right.why}\n" for right in RIGHTS + (CATCHING if catch else ())
+    )
     return (
         f"# What Berth's installation {names.installation} may do in this cluster, and no more:\n"
         f"{rights}"

@@ -8,20 +8,41 @@ too old for mutating policies, the second refuses what the first would have gate
 names no node, by which it would pass the scheduler by, the API server itself sees to.
 """
 
+from itertools import groupby
 from typing import Any
 
 from clusters.adapters.kubernetes.names import DEVICES, Names
+from clusters.adapters.kubernetes.rights import CATCHING
 
 type Json = dict[str, Any]  # Any: an object of the API, as JSON
 
+_RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io/v1"
 _CREATE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
 
 
 def documents(*, names: Names, user: str) -> list[Json]:
-    """Two policies with their bindings, `user` being who Berth is in the cluster."""
+    """What Berth has to read for it, and two policies, each with its binding; `user` is who Berth
+    is in the cluster."""
     name = f"{names.own}-catch"
     return [
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRole",
+            "metadata": _metadata(name),
+            "rules": [
+                {"apiGroups": [group], "resources": [r.resource for r in rights], "verbs": ["get"]}
+                for group, rights in groupby(CATCHING, key=lambda right: right.group)
+            ],
+        },
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": _metadata(name),
+            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
+            # An account is a user of that name, too.
+            "subjects": [{"apiGroup": _RBAC, "kind": "User", "name": user}],
+        },
         _policy("Mutating", name, _mutating(names=names, user=user)),
         _binding("Mutating", name, names=names),
         _policy("Validating", name, _validating(names=names, user=user)),

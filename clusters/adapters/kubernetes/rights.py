@@ -5,6 +5,8 @@ A right that no request of the adapter uses does not belong here.
 
 from typing import NamedTuple
 
+from clusters.adapters.kubernetes import owners
+
 
 class Right(NamedTuple):
     """`group` is the API group of the resource, "" for the core one."""
@@ -34,3 +36,11 @@ RIGHTS = (
     Right("create", "services", "let the ranks of a gang find each other"),
     Right("delete", "services", "take a gang's service away after its end"),
 )
+
+CATCHING = tuple(
+    Right("get", kind.plural, f"see how many pods of a {name} start together", group)
+    for (group, name), kind in owners.KINDS.items()
+    if group  # to read a pod is a right above
+)
+"""What is needed besides where others' work is caught; for what isn't installed it grants
+nothing."""
