@@ -16,7 +16,7 @@ from clusters.services import clusters, inventory
 from controlplane.kernel import hints
 from scheduler.core import mig
 from scheduler.core.failures import FailureClass, classify
-from scheduler.loop import observe, strays
+from scheduler.loop import caught, observe, strays
 from scheduler.loop.foreign import ForeignPods
 from scheduler.loop.readers import Item, PodList, Readers, Signal
 from scheduler.loop.retry import give_up
@@ -107,6 +107,8 @@ class Watch:
             gone = {uid for uid, event in latest.items() if event.change is Change.DELETE}
             reports = [event.report for event in latest.values() if event.report]
             self._note(reports, gone)
+            if caught.note(cluster_id=self._cluster.id, reports=reports, gone=gone, at=self._at()):
+                self._readers.caught()
             observe.pods(cluster_id=self._cluster.id, reports=reports, gone=gone, at=self._at())
 
     def _write_pod_list(self, item: PodList) -> None:
@@ -114,6 +116,8 @@ class Watch:
         self._stuck.clear()
         self._note(item.listing.items, gone=frozenset())
         at = self._at()
+        if caught.listed(cluster_id=self._cluster.id, reports=item.listing.items, at=at):
+            self._readers.caught()
         # With our labels and of no placement: whoever made it, it holds what it holds.
         for report in item.listing.items:
             known = not report.workload or report.phase.ended or report.uid in item.expected

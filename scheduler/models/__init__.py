@@ -10,6 +10,7 @@ from scheduler.models.idleness import Idleness
 from scheduler.models.kept import KeptRoom
 from scheduler.models.landing import Landing
 from scheduler.models.operation import Operation, OperationKind
+from scheduler.models.origin import CaughtPod, Origin
 from scheduler.models.placement import (
     Attempt,
     AttemptOutcome,
@@ -31,6 +32,7 @@ __all__ = [
     "LIVE",
     "Attempt",
     "AttemptOutcome",
+    "CaughtPod",
     "CycleInput",
     "CycleRecord",
     "Defragmentation",
@@ -47,6 +49,7 @@ __all__ = [
     "OnUnmet",
     "Operation",
     "OperationKind",
+    "Origin",
     "Placement",
     "PlacementSpan",
     "PodSet",

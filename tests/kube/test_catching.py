@@ -4,98 +4,25 @@ from collections.abc import Iterator
 
 import pytest
 
-from clusters.adapters.kubernetes import catching, manifests
-from tests.kube.api import MERGE_PATCH, Answer, Api, Json
-from tests.kube.control_plane import NAMES, ControlPlane
-from tests.kube.editors import editor_of
-from tests.kube.manifests import apply, remove
+from tests.kube.api import Answer, Json
+from tests.kube.control_plane import ControlPlane
 from tests.kube.waiting import eventually
+from tests.kube.work import Work, catches, work_in
 
 pytestmark = pytest.mark.xdist_group("kube")
 
-STRATEGIC_PATCH = "application/strategic-merge-patch+json"
-BERTH = "system:serviceaccount:berth-system:berth"
 GATES = [{"name": "berth.dev/placed"}]
 
 
 @pytest.fixture(scope="module")
 def policies(control_plane: ControlPlane) -> Iterator[None]:
-    documents = catching.documents(names=NAMES, user=BERTH)
-    apply(control_plane.admin, documents)
-    yield
-    remove(control_plane.admin, documents)
-
-
-class Work:
-    """What an editor of a project's namespace makes there, and then tries."""
-
-    def __init__(self, kube: ControlPlane, namespace: str) -> None:
-        self.kube = kube
-        self.namespace = namespace
-        self.path = f"/api/v1/namespaces/{namespace}"
-        self.editor = editor_of(kube, namespace)
-
-    def pod(self, name: str, *, gpus: int = 1, **labels: str) -> Json:
-        """A pod as the namespace admits it: nothing in it is of Berth."""
-        limits = {"nvidia.com/gpu": str(gpus)} if gpus else {}
-        return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {
-                "name": name,
-                "labels": {f"berth.dev/{key}": value for key, value in labels.items()},
-            },
-            "spec": {
-                "restartPolicy": "Never",
-                "securityContext": {
-                    "runAsNonRoot": True,
-                    "runAsUser": 1000,
-                    "seccompProfile": {"type": "RuntimeDefault"},
-                },
-                "containers": [
-                    {
-                        "name": "main",
-                        "image": "example.test/train:1",
-                        "command": ["sleep", "600"],
-                        "resources": {"limits": limits, "requests": {"cpu": "100m"}},
-                        "securityContext": {
-                            "allowPrivilegeEscalation": False,
-                            "capabilities": {"drop": ["ALL"]},
-                        },
-                    }
-                ],
-            },
-        }
-
-    def create(self, pod: Json, *, by: Api | None = None) -> Answer:
-        return (by or self.editor).call("POST", f"{self.path}/pods", pod)
-
-    def patch(
-        self, name: str, body: Json, *, subresource: str = "", by: Api | None = None
-    ) -> Answer:
-        path = f"{self.path}/pods/{name}{subresource}"
-        return (by or self.editor).call("PATCH", path, body, content_type=STRATEGIC_PATCH)
-
-    def get(self, name: str) -> Json:
-        return self.kube.admin.get(f"{self.path}/pods/{name}")
+    with catches(control_plane):
+        yield
 
 
 @pytest.fixture
 def work(control_plane: ControlPlane, namespace: str, policies: None) -> Work:
-    """Once the policies are in force there: the API server takes a moment to see them."""
-    ours = manifests.namespace(namespace, names=NAMES)
-    path = f"/api/v1/namespaces/{namespace}"
-    control_plane.admin.do("PATCH", path, ours, content_type=MERGE_PATCH)
-    work = Work(control_plane, namespace)
-    dry = f"{path}/pods?dryRun=All"
-
-    def tried(**labels: str) -> Answer:
-        return work.editor.call("POST", dry, work.pod("probe", gpus=1, **labels))
-
-    eventually("an editor may make pods", lambda: tried().status == 201)
-    eventually("they are gated", lambda: "schedulingGates" in tried().body["spec"])
-    eventually("one policy refuses", lambda: tried(queue="another").status == 403)
-    return work
+    return work_in(control_plane, namespace)
 
 
 def refused(answer: Answer, *, saying: str) -> None:

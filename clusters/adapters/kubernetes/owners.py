@@ -24,8 +24,8 @@ MOST_HOPS = 4
 _LEADER = "leaderworkerset.sigs.k8s.io/worker-index"
 _PARTS = (
     "jobset.sigs.k8s.io/replicatedjob-name",
-    "training.kubeflow.org/job-role",
     "training.kubeflow.org/replica-type",
+    "training.kubeflow.org/job-role",  # of MPIJob; elsewhere a worker may be "master"
     "ray.io/group",
 )
 _GANG = "leaderworkerset.sigs.k8s.io/group-index"

@@ -3,6 +3,7 @@
 from tests.constraints.attacks import (
     arrays,
     budgets,
+    caught,
     clusters,
     gates,
     held,
@@ -21,6 +22,7 @@ from tests.constraints.attacks import (
 
 ATTACKS = (
     *house.ATTACKS,
+    *caught.ATTACKS,
     *clusters.ATTACKS,
     *tenants.ATTACKS,
     *tenant_quotas.ATTACKS,

@@ -1,0 +1,380 @@
+"""Work made in a real cluster by its own controllers waits for Berth, is admitted whole, is
+charged; and what its people do to dodge that is in vain (R5)."""
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+import pytest
+from django.db import connection
+from django.db.models import Sum
+
+from clusters.adapters.kubernetes.adapter import KubernetesCluster
+from clusters.adapters.kubernetes.client import Client
+from controlplane.kernel.clock import now
+from scheduler.core.lifecycle import State
+from scheduler.loop import catching, caught, watch
+from scheduler.models import CaughtPod, Origin, Placement, Workload
+from scheduler.services import workloads
+from tenants.models import Charge, Project, UsageInterval
+from tests.flows.world import Installation, furnish, spec
+from tests.kube.api import MERGE_PATCH, Json
+from tests.kube.control_plane import NAMES, ControlPlane
+from tests.kube.crds import KINDS, crd
+from tests.kube.fixtures import AddNode
+from tests.kube.manifests import apply, remove
+from tests.kube.operators import Operator
+from tests.kube.waiting import eventually
+from tests.kube.work import Work, catches, work_in
+from tests.networks import LOOPBACK
+
+pytestmark = pytest.mark.xdist_group("kube")
+
+
+@pytest.fixture(scope="module")
+def cluster(control_plane: ControlPlane) -> Iterator[ControlPlane]:
+    """One that catches, with the kinds of others."""
+    documents = [crd(*kind) for kind in KINDS]
+    apply(control_plane.admin, documents)
+    paths = [f"/apis/{group}/{version}/{kind.lower()}s" for group, version, kind in KINDS]
+    eventually(
+        "all kinds are served",
+        lambda: all(control_plane.admin.call("GET", path).status == 200 for path in paths),
+    )
+    with catches(control_plane):
+        yield control_plane
+    remove(control_plane.admin, documents)
+
+
+@dataclass
+class Lab(Installation):
+    """The project vision in a namespace of the real cluster, four nodes of eight H100s, of which
+    it may hold 32; what its people make there, and an operator."""
+
+    work: Work
+    operator: Operator
+
+    @property
+    def admin(self) -> Callable[[str], Json]:
+        return self.work.kube.admin.get
+
+    def take_in(self) -> None:
+        """As the watch does."""
+        pods = self.port.list_pods().items
+        caught.listed(cluster_id=self.cluster.id, reports=pods, at=now())
+        # What was refused is looked at again at once.
+        CaughtPod.objects.update(asked_at=None)
+        catching.take_in(port=self.port, cluster=self.cluster, at=now())
+
+    def turn(self) -> None:
+        self.take_in()
+        super().turn()
+
+    def make(self, kind: str, name: str, spec: Json, **metadata: Json) -> Json:
+        """An object of that kind, by an administrator of the namespace, and its pods."""
+        group, version = next((g, v) for g, v, k in KINDS if k == kind)
+        path = f"/apis/{group}/{version}/namespaces/{self.work.namespace}/{kind.lower()}s"
+        body = {
+            "apiVersion": f"{group}/{version}",
+            "kind": kind,
+            "metadata": {"name": name, **metadata},
+            "spec": spec,
+        }
+        made = self.work.kube.admin.create(path, body)
+        self.operator.turn(made)
+        return made
+
+    def pytorch_job(self, name: str, *, workers: int = 3, seconds: int = 2) -> Json:
+        """A master and so many workers, of eight GPUs each."""
+        template = self.template(seconds=seconds)
+        roles = {
+            "Master": {"replicas": 1, "template": template},
+            "Worker": {"replicas": workers, "template": template},
+        }
+        return self.make("PyTorchJob", name, {"pytorchReplicaSpecs": roles})
+
+    def template(self, *, seconds: int = 2, gpus: int = 8, **labels: str) -> Json:
+        pod = self.work.pod("unused", gpus=gpus, **labels)
+        pod["spec"]["containers"][0]["command"] = ["sleep", str(seconds)]
+        return {"metadata": {"labels": pod["metadata"]["labels"]}, "spec": pod["spec"]}
+
+    def pods(self) -> list[Json]:
+        found: list[Json] = self.work.kube.admin.get(f"{self.work.path}/pods")["items"]
+        return found
+
+    def gated(self) -> set[str]:
+        return {p["metadata"]["name"] for p in self.pods() if p["spec"].get("schedulingGates")}
+
+    def hog(self, *, pods: int = 1) -> Workload:
+        """Work of ada's that holds eight GPUs a pod until she cancels it."""
+        asked = spec("h100", gpus=8, count=pods, name="hog", command=("sleep", "600"))
+        [made] = self.submit(asked)
+        self.until_state(made, State.RUNNING)
+        return made
+
+    def only(self) -> Workload:
+        """The one workload that was made in the cluster."""
+        return Origin.objects.get().workload
+
+    def waits(self, code: str) -> Workload:
+        """That one, once it is told so."""
+
+        def told() -> bool:
+            found = Origin.objects.first()
+            return bool(found and (found.workload.reason or {}).get("code") == code)
+
+        self.until(told)
+        return self.only()
+
+
+@pytest.fixture
+def lab(cluster: ControlPlane, namespace: str, add_node: AddNode, transactional_db: None) -> Lab:
+    for _ in range(4):
+        add_node()
+    client = Client(
+        server=cluster.server,
+        identity=cluster.berth_token,
+        allowed=LOOPBACK,
+        ca_pem=cluster.ca_pem,
+    )
+    world = furnish(KubernetesCluster(client, names=NAMES))
+    Project.objects.filter(id=world.vision.id).update(namespace=namespace)
+    world.vision.refresh_from_db()
+    work = work_in(cluster, namespace)
+    lab = Lab(**vars(world), work=work, operator=Operator(cluster.admin, namespace))
+    lab.quota(lab.vision, "h100", 32, borrowing=0)
+    return lab
+
+
+def told(work: Workload) -> str:
+    """Why it waits."""
+    assert work.reason is not None
+    return str(work.reason["text"])
+
+
+def refusals(lab: Lab) -> dict[str, str]:
+    """By pod that waits outside the queue: why."""
+    found = CaughtPod.objects.filter(pod_set__isnull=True, gone_at__isnull=True)
+    return dict(found.values_list("name", "refusal"))
+
+
+def spent(work: Workload) -> Decimal:
+    charged = Charge.objects.filter(usage__workload_id=work.id)
+    return charged.aggregate(sum=Sum("amount"))["sum"] or Decimal(0)
+
+
+def test_a_pytorch_job_waits_is_admitted_whole_and_is_charged(lab: Lab) -> None:
+    hog = lab.hog()
+    lab.pytorch_job("bert")
+    four = {"bert-master-0", "bert-worker-0", "bert-worker-1", "bert-worker-2"}
+    work = lab.waits("quota-used")
+    assert work.state == State.PENDING
+    assert "32 asked and 8 in use; the project may hold at most 32 h100" in told(work)
+    assert (work.name, work.project, work.submitted_by.username) == (
+        "bert",
+        lab.vision,
+        "system:kubernetes",
+    )
+    assert lab.gated() == four
+
+    workloads.cancel(actor=lab.ada, workload=hog, at=now())
+    lab.until_state(hog, State.CANCELLED)
+    lab.until_state(work, State.RUNNING, State.SUCCEEDED)
+    # All four, in one attempt: none was open before all were charged for.
+    assert lab.gated() == set()
+    opened = Placement.objects.filter(workload=work)
+    assert {each.opened_at for each in opened}.isdisjoint({None})
+    assert opened.count() == 4
+    assert sum(each.amount_milli for each in opened) == 32_000
+    nodes = {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in lab.pods()}
+    assert len({nodes[name] for name in four}) == 4
+    lab.until_state(work, State.SUCCEEDED)
+    held = [each.during for each in UsageInterval.objects.filter(workload_id=work.id)]
+    seconds = sum((each.upper - each.lower).total_seconds() for each in held)
+    assert seconds >= 4 * 2
+    assert abs(spent(work) - Decimal(seconds) * 8) < 1  # a second of a GPU costs 1
+    # What has ended is its owner's to keep.
+    for _ in range(3):
+        lab.turn()
+    assert four <= {pod["metadata"]["name"] for pod in lab.pods()}
+
+
+def test_a_job_of_the_clusters_own_controller_does_so_too(lab: Lab) -> None:
+    template = lab.template(gpus=4)
+    job: Json = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "sweep"},
+        "spec": {"parallelism": 2, "completions": 2, "template": template},
+    }
+    jobs = f"/apis/batch/v1/namespaces/{lab.work.namespace}/jobs"
+    lab.work.editor.create(jobs, job)
+    eventually("its pods are there", lambda: len(lab.gated()) == 2)
+    lab.turn()
+    work = lab.only()
+    assert [(each.name, each.count) for each in work.pod_sets.all()] == [("main", 2)]
+    lab.until_state(work, State.SUCCEEDED)
+    done = f"{jobs}/sweep"
+    eventually("the Job is", lambda: lab.work.kube.admin.get(done)["status"].get("succeeded") == 2)
+
+
+def gang(lab: Lab, name: str, size: int, *, cpu: str = "100m") -> Json:
+    pod = lab.work.pod(name)
+    pod["metadata"]["annotations"] = {"berth.dev/gang": "ring", "berth.dev/gang-size": str(size)}
+    [container] = pod["spec"]["containers"]
+    container["command"] = ["sleep", "2"]
+    container["resources"]["requests"]["cpu"] = cpu
+    return pod
+
+
+def test_bare_pods_that_name_a_gang_wait_for_each_other(lab: Lab) -> None:
+    for name in ("a", "b"):
+        assert lab.work.create(gang(lab, name, 3)).status == 201
+    work = lab.waits("gathering")
+    assert told(work).startswith("1 of the 3 pods that start together are not there yet")
+    assert lab.gated() == {"a", "b"}
+    lab.work.create(gang(lab, "c", 3))
+    lab.until_state(work, State.SUCCEEDED)
+    assert lab.gated() == set()
+    assert Origin.objects.get(workload=work).creator.endswith(":editor")
+
+
+def test_who_takes_the_name_of_a_gang_gets_no_place_in_it(lab: Lab) -> None:
+    lab.hog(pods=4)
+    lab.work.create(gang(lab, "a", 2))
+    lab.turn()
+    lab.work.create(gang(lab, "bigger", 2, cpu="4"))
+    lab.turn()
+    why = "It asks for other cores or memory than the others of gang ring."
+    assert refusals(lab) == {"bigger": why}
+    lab.work.create(gang(lab, "b", 2))
+    lab.turn()
+    lab.work.create(gang(lab, "spoofed", 2))
+    lab.turn()
+    assert refusals(lab)["spoofed"] == "gang ring has all its 2 pods; this is one more."
+    assert lab.gated() == {"a", "b", "bigger", "spoofed"}
+    assert Origin.objects.count() == 1
+
+
+def raised(lab: Lab, job: Json, workers: int) -> Json:
+    """As an editor of the job does it."""
+    body: Json = {"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": workers}}}}
+    path = f"/apis/kubeflow.org/v1/namespaces/{lab.work.namespace}/pytorchjobs/bert"
+    return lab.work.kube.admin.do("PATCH", path, body, content_type=MERGE_PATCH)
+
+
+def test_pods_beyond_the_size_that_was_caught_stay_gated_and_are_told(lab: Lab) -> None:
+    job = lab.pytorch_job("bert", workers=1, seconds=60)
+    lab.turn()
+    work = lab.only()
+    lab.until_state(work, State.RUNNING)
+    lab.operator.turn(raised(lab, job, 3))
+    for _ in range(3):
+        lab.turn()
+    assert lab.gated() == {"bert-worker-1", "bert-worker-2"}
+    why = "PyTorchJob bert has all its 1 pods; this is one more."
+    assert refusals(lab) == {"bert-worker-1": why, "bert-worker-2": why}
+    assert Placement.objects.filter(workload=work).count() == 2
+
+
+def test_work_whose_owner_asks_for_less_meanwhile_is_asked_for_anew(lab: Lab) -> None:
+    lab.hog()
+    job = lab.pytorch_job("bert")
+    before = lab.waits("quota-used")
+    raised(lab, job, 1)
+    for name in ("bert-worker-1", "bert-worker-2"):  # as its operator does
+        lab.work.kube.admin.delete(f"{lab.work.path}/pods/{name}")
+    lab.until_state(before, State.CANCELLED)
+    assert before.events.latest("id").message == "its PyTorchJob bert asks for other pods now"
+    lab.until(lambda: Origin.objects.count() == 2)
+    after = Workload.objects.exclude(id=before.id).get(origin__isnull=False)
+    assert {each.name: each.count for each in after.pod_sets.all()} == {"master": 1, "worker": 1}
+    lab.until_state(after, State.SUCCEEDED)
+
+
+def test_what_its_owner_leaves_behind_is_cancelled(lab: Lab) -> None:
+    lab.hog()
+    lab.pytorch_job("bert")
+    work = lab.waits("quota-used")
+    path = f"/apis/kubeflow.org/v1/namespaces/{lab.work.namespace}/pytorchjobs/bert"
+    lab.work.kube.admin.delete(path)  # the garbage collector takes its pods
+    lab.until_state(work, State.CANCELLED)
+    assert work.events.latest("id").message == "its PyTorchJob bert was deleted"
+
+
+def test_what_was_evicted_starts_again_with_the_pods_that_are_made_anew(lab: Lab) -> None:
+    job = lab.pytorch_job("bert", seconds=4)
+    lab.turn()
+    work = lab.only()
+    lab.until_state(work, State.RUNNING)
+    [urgent] = lab.submit(spec("h100", gpus=8, priority_class="urgent", name="urgent"))
+    lab.until_state(work, State.PENDING)
+    lab.until_state(urgent, State.SUCCEEDED)
+    assert lab.waits("gathering") == work
+    lab.operator.turn(job)
+    lab.until_state(work, State.SUCCEEDED)
+    outcomes = work.attempts.order_by("number").values_list("outcome", flat=True)
+    assert list(outcomes) == ["preempted", "succeeded"]
+
+
+def test_what_could_never_start_stays_gated_and_is_told_why(lab: Lab) -> None:
+    lab.pytorch_job("bert", workers=7)
+    lab.take_in()
+    assert len(lab.gated()) == 8
+    assert "64 in all; even empty, one cluster has 32" in refusals(lab)["bert-master-0"]
+    assert not Workload.objects.exists()
+
+
+def test_of_a_ray_cluster_the_head_and_all_groups_start_together(lab: Lab) -> None:
+    worker = {"groupName": "gpu", "replicas": 2, "template": lab.template(gpus=8)}
+    head = {"template": lab.template(gpus=0, queue="")}
+    lab.make("RayCluster", "ray", {"headGroupSpec": head, "workerGroupSpecs": [worker]})
+    lab.turn()
+    work = lab.only()
+    assert {each.name: each.count for each in work.pod_sets.all()} == {"headgroup": 1, "gpu": 2}
+    lab.until_state(work, State.SUCCEEDED)
+
+
+def test_pods_of_which_nobody_knows_how_many_belong_together_start_one_by_one(lab: Lab) -> None:
+    template = lab.template(gpus=8)
+    template["metadata"]["labels"]["app"] = "serve"
+    del template["spec"]["restartPolicy"]
+    body: Json = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "serve"},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": {"app": "serve"}},
+            "template": template,
+        },
+    }
+    lab.quota(lab.vision, "h100", 8, borrowing=0)
+    deployments = f"/apis/apps/v1/namespaces/{lab.work.namespace}/deployments"
+    lab.work.editor.create(deployments, body)
+    eventually("its pods are there", lambda: len(lab.gated()) == 2)
+    lab.until(lambda: Workload.objects.filter(state=State.RUNNING).count() == 1)
+    assert len(lab.gated()) == 1
+    assert {str(origin) for origin in Origin.objects.all()} == {"Deployment serve"}
+
+
+def test_a_watch_takes_it_in_by_itself(lab: Lab) -> None:
+    stop = threading.Event()
+
+    def run() -> None:
+        try:
+            watch.Watch(cluster=lab.cluster, port=lab.port, at=now, stop=stop).run()
+        finally:
+            connection.close()
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        lab.pytorch_job("bert", workers=1)
+        eventually("it is a workload", lambda: Origin.objects.first())
+        taken = CaughtPod.objects.filter(pod_set__isnull=False)
+        eventually("both pods are its", lambda: taken.count() == 2)
+    finally:
+        stop.set()
+        thread.join()
