@@ -278,6 +278,23 @@ def test_pods_beyond_the_size_that_was_caught_stay_gated_and_are_told(lab: Lab) 
     assert Placement.objects.filter(workload=work).count() == 2
 
 
+def test_so_do_those_of_a_job_that_is_made_wider(lab: Lab) -> None:
+    spec = {"parallelism": 1, "template": lab.template(seconds=60)}
+    jobs = f"/apis/batch/v1/namespaces/{lab.work.namespace}/jobs"
+    body: Json = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "wide"}}
+    lab.work.editor.create(jobs, {**body, "spec": spec})
+    eventually("its pod is there", lambda: len(lab.gated()) == 1)
+    lab.turn()
+    lab.until_state(lab.only(), State.RUNNING)
+    wider: Json = {"spec": {"parallelism": 3}}
+    lab.work.editor.do("PATCH", f"{jobs}/wide", wider, content_type=MERGE_PATCH)
+    eventually("it has more pods", lambda: len(lab.gated()) == 2)
+    for _ in range(3):
+        lab.turn()
+    assert len(lab.gated()) == 2
+    assert set(refusals(lab).values()) == {"Job wide has all its 1 pods; this is one more."}
+
+
 def test_work_whose_owner_asks_for_less_meanwhile_is_asked_for_anew(lab: Lab) -> None:
     lab.hog()
     job = lab.pytorch_job("bert")
@@ -333,6 +350,35 @@ def test_of_a_ray_cluster_the_head_and_all_groups_start_together(lab: Lab) -> No
     lab.turn()
     work = lab.only()
     assert {each.name: each.count for each in work.pod_sets.all()} == {"headgroup": 1, "gpu": 2}
+    lab.until_state(work, State.SUCCEEDED)
+
+
+@pytest.mark.parametrize("kind", ["JobSet", "TrainJob"])
+def test_all_jobs_of_a_job_set_start_together_whoever_owns_it(lab: Lab, kind: str) -> None:
+    job = {"parallelism": 2, "completions": 2, "template": lab.template(gpus=4)}
+    jobs = [
+        {"name": "slice", "replicas": 2, "template": {"spec": job}},
+        {"name": "eval", "replicas": 1, "template": {"spec": {"template": lab.template(gpus=1)}}},
+    ]
+    lab.make(kind, "llama", {"replicatedJobs": jobs})
+    eventually("all pods are there", lambda: len(lab.gated()) == 5)
+    lab.turn()
+    work = lab.only()
+    assert str(Origin.objects.get()) == f"{kind} llama"
+    assert {each.name: each.count for each in work.pod_sets.all()} == {"slice": 4, "eval": 1}
+    lab.until_state(work, State.SUCCEEDED)
+
+
+def test_an_mpi_job_starts_its_workers_together_and_waits_for_no_launcher(lab: Lab) -> None:
+    roles = {
+        "Launcher": {"replicas": 1, "template": lab.template(gpus=0)},
+        "Worker": {"replicas": 2, "template": lab.template(gpus=8)},
+    }
+    lab.make("MPIJob", "hpl", {"mpiReplicaSpecs": roles})
+    assert lab.gated() == {"hpl-worker-0", "hpl-worker-1"}
+    lab.turn()
+    work = lab.only()
+    assert [(each.name, each.count) for each in work.pod_sets.all()] == [("worker", 2)]
     lab.until_state(work, State.SUCCEEDED)
 
 
