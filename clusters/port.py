@@ -129,6 +129,48 @@ class PodPhase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class OwnerRef:
+    """What makes pods, as they name it."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerReport:
+    """The topmost of known kind of what owns some pods. `sizes` is how many pods start together,
+    by part, those without pods left out; () where its pods start each by itself."""
+
+    top: OwnerRef
+    sizes: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtPod:
+    """What a pod that others made, and that waits for Berth, says of its place in the queue.
+
+    `owner` None: nobody controls it. `part` is which of its owner's pods it is, and `of` which of
+    its owner's gangs it is in, "" where there is but one. Its own word for a gang is `gang`, with
+    how many there are in it, "" and 0 for none. `creator` is who made it, by the API server's
+    word.
+    """
+
+    owner: OwnerRef | None = None
+    part: str = ""
+    of: str = ""
+    gang: str = ""
+    gang_size: int = 0
+    image: str = ""
+    priority: str = ""
+    flavors: tuple[str, ...] = ()
+    creator: str = ""
+    run_time_limit_s: int | None = None
+    grace_s: int = 30
+
+
+@dataclass(frozen=True, slots=True)
 class PodReport:
     """One pod. `workload` "" marks a foreign pod, of which only node, phase, cpu, memory and the
     extended `resources` (devices, slices) that it holds count.
@@ -137,7 +179,8 @@ class PodReport:
     container's own times, None while not so. `reason` is the cluster's word, which
     `core.failures` knows: of the pod (Evicted, NodeLost, DeadlineExceeded), else of who disrupted
     it (DeletionByTaintManager), else of its container (OOMKilled, ErrImagePull: ...), or the
-    scheduler's sentence when unschedulable.
+    scheduler's sentence when unschedulable. `caught` is there for what others made for Berth to
+    start.
     """
 
     namespace: str
@@ -159,6 +202,7 @@ class PodReport:
     cpu_milli: int = 0
     memory_mib: int = 0
     resources: tuple[tuple[str, int], ...] = ()
+    caught: CaughtPod | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,6 +383,16 @@ class ClusterPort(Protocol):
     def create_pod(self, *, request: PodRequest) -> PodReport:
         """The pod, born gated. One that is there already with the same labels and spec hash is
         returned as it is; another of that name raises ClusterError(CONFLICT)."""
+        ...
+
+    def read_owner(self, *, namespace: str, owner: OwnerRef) -> OwnerReport | None:
+        """Who is at the top of those who control `owner`, None when that itself is gone. What is
+        of no known kind, or may not be read, is at the top itself."""
+        ...
+
+    def adopt_pod(self, *, pod: PodReport, workload: str, attempt: int, rank: int) -> PodReport:
+        """Give a caught pod the labels of a placement, in one patch bound to the uid and version
+        of `pod`. Raises as `open_gate`."""
         ...
 
     def open_gate(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import NamedTuple
+from uuid import uuid4
 
 import orjson
 
@@ -17,7 +18,7 @@ from clusters.simulator.answers import (
 from clusters.simulator.cluster import Cluster, namespace, object_of
 from clusters.simulator.lists import Lists
 from clusters.simulator.pods import merged
-from clusters.simulator.store import GROUPS, RESOURCES
+from clusters.simulator.store import GROUPS, OWNERS, RESOURCES
 
 VERSION = {
     "major": "1",
@@ -31,7 +32,8 @@ _CLUSTERED = {"nodes", "namespaces", "priorityclasses"}
 
 
 class Target(NamedTuple):
-    """What a path names. `name` is "" for a whole collection."""
+    """What a path names. `name` is "" for a whole collection. Of a resource of an API group the
+    name is jobs.batch and the like."""
 
     resource: str
     namespace: str = ""
@@ -66,6 +68,8 @@ def _target(parts: list[str]) -> Target | None:
         case ["namespaces", space, resource, *rest] if len(rest) < 2:
             if resource in RESOURCES and resource not in _CLUSTERED:
                 return Target(resource, space, rest[0] if rest else "")
+        case ["apis", group, _, "namespaces", space, resource, *rest] if len(rest) < 2:
+            return Target(f"{resource}.{group}", space, rest[0] if rest else "")
     return None
 
 
@@ -93,12 +97,17 @@ class Api:
             "update": self._update,
             "delete": self._delete,
         }
+        self._of_owners: dict[str, Callable[[Target, dict[str, str], Json, str], bytes]] = {
+            "get": self._get_owner,
+            "create": self._create_owner,
+            "delete": self._delete_owner,
+        }
 
     def answer(
         self, verb: str, what: Target, query: dict[str, str], data: bytes, content_type: str
     ) -> bytes:
         """The object's JSON. Raises Refusal."""
-        act = self._verbs.get(verb)
+        act = (self._verbs if what.resource in RESOURCES else self._of_owners).get(verb)
         if act is None:
             raise Refusal(
                 405, "MethodNotAllowed", "the server does not allow this method on the resource"
@@ -186,6 +195,33 @@ class Api:
         )
         return self._store.put(what.resource, _key(what), merged(found, body))
 
+    def _get_owner(
+        self, what: Target, query: dict[str, str], body: Json, content_type: str
+    ) -> bytes:
+        entry = self._store.tables[OWNERS].get(_owner_key(what))
+        if entry is None:
+            not_found(what.resource, what.name)
+        return entry.raw
+
+    def _create_owner(
+        self, what: Target, query: dict[str, str], body: Json, content_type: str
+    ) -> bytes:
+        """No controller makes pods for it: whoever plays one names it as their owner."""
+        name = (body.get("metadata") or {}).get("name")
+        if not isinstance(name, str) or what.name:
+            bad_request("name is required")
+        what = what._replace(name=name)
+        made = {"namespace": what.namespace, "uid": str(uuid4())}
+        body["metadata"] |= made
+        return self._store.put(OWNERS, _owner_key(what), body)
+
+    def _delete_owner(
+        self, what: Target, query: dict[str, str], body: Json, content_type: str
+    ) -> bytes:
+        if self._store.find(OWNERS, _owner_key(what)) is None:
+            not_found(what.resource, what.name)
+        return self._store.remove(OWNERS, _owner_key(what))
+
     def _put(self, what: Target, body: Json, *, dry_run: bool) -> bytes:
         """Server-side apply, without field managers: what is applied is set, the rest stays.
 
@@ -216,6 +252,10 @@ class Api:
         if entry is not None and orjson.dumps(found) == before:
             return entry.raw
         return self._store.put(what.resource, _key(what), found)
+
+
+def _owner_key(what: Target) -> str:
+    return f"{what.resource}/{what.namespace}/{what.name}"
 
 
 def _key(what: Target) -> str:

@@ -142,7 +142,8 @@ class Pods:
 def _born(namespace: str, body: Json) -> Json:
     at = moments.rfc3339(moments.now())
     metadata, spec = body["metadata"], body["spec"]
-    kept = {key: metadata[key] for key in ("name", "labels", "annotations") if key in metadata}
+    told = ("name", "labels", "annotations", "ownerReferences")
+    kept = {key: metadata[key] for key in told if key in metadata}
     status: Json = {"phase": "Pending", "qosClass": "Guaranteed"}
     if spec.get("schedulingGates"):
         status["conditions"] = [

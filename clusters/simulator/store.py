@@ -25,6 +25,9 @@ RESOURCES = {
 }
 GROUPS = {"networkpolicies": "networking.k8s.io", "priorityclasses": "scheduling.k8s.io"}
 """The API group of a resource that is not of the core one."""
+OWNERS = "owners"
+"""The table of what makes pods: objects of other API groups, of any kind. They can be read."""
+_TABLES = (*RESOURCES, OWNERS)
 
 
 class Change(NamedTuple):
@@ -94,9 +97,9 @@ class Store:
 
     def __init__(self, *, revision: int = 1000, window: int = 10_000) -> None:
         self.revision = revision
-        self.tables: dict[str, dict[str, Entry]] = {name: {} for name in RESOURCES}
-        self.histories = {name: History(window=window, oldest=revision) for name in RESOURCES}
-        self._listeners: dict[str, set[Callable[[], None]]] = {name: set() for name in RESOURCES}
+        self.tables: dict[str, dict[str, Entry]] = {name: {} for name in _TABLES}
+        self.histories = {name: History(window=window, oldest=revision) for name in _TABLES}
+        self._listeners: dict[str, set[Callable[[], None]]] = {name: set() for name in _TABLES}
 
     def find(self, resource: str, key: str) -> Json | None:
         entry = self.tables[resource].get(key)

@@ -24,6 +24,9 @@ def why_blocked(
         return because(
             ReasonCode.DEPENDENCY, unmet_count=unmet.count, first=unmet.first, **in_vain
         )
+    if pending.gathering is not None:
+        missing, wanted = pending.gathering.missing, pending.gathering.wanted
+        return because(ReasonCode.GATHERING, missing_count=missing, wanted_count=wanted)
     if pending.not_before > max(at, 0):  # 0 holds nothing back, whatever the clock says
         return because(ReasonCode.BACKOFF, retry_in_s=pending.not_before - at)
     return None

@@ -16,14 +16,8 @@ from scheduler.core.limits import because
 from scheduler.core.plan import Place
 from scheduler.core.reasons import Cap, Reason, ReasonCode
 from scheduler.core.request import Option
-from scheduler.core.snapshot import (
-    ArrayView,
-    CapsView,
-    HeldView,
-    HoldingView,
-    PendingView,
-    Snapshot,
-)
+from scheduler.core.snapshot import CapsView, HeldView, HoldingView, PendingView, Snapshot
+from scheduler.core.submitted import ArrayView
 from scheduler.core.units import ArrayId, FlavorId, ProjectId, UserId
 
 type _Submitter = tuple[ProjectId, UserId]

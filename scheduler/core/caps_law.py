@@ -56,7 +56,8 @@ def _milli(parts: Mapping[FlavorId, Fraction], held: Iterable[Place | HeldView])
 
 
 def _arrays(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
-    """Of no array more hold than may, and nothing starts that waits for others, or for a gate."""
+    """Of no array more hold than may, and nothing starts that waits for others, for a gate or for
+    its own pods."""
     pending = {p.id: p for p in snapshot.pending}
     started = [pending[a.workload] for a in plan.admits if a.workload in pending]
     held = Counter(h.array.id for h in snapshot.holding if h.array is not None)
@@ -69,3 +70,5 @@ def _arrays(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
             yield f"{waiting.id} starts before {waiting.waits_for.first} has ended"
         if waiting.gate is not None:
             yield f"{waiting.id} starts before its gate {waiting.gate.name} is open"
+        if waiting.gathering is not None:
+            yield f"{waiting.id} starts before its {waiting.gathering.wanted} pods are there"

@@ -33,6 +33,7 @@ class CheckCode(StrEnum):
     QUEUE = "queue"  # the project is open, and all tenants above it
     GATES = "gates"  # all its gates are open
     DEPENDENCIES = "dependencies"  # what it waits for by its own wish has ended
+    PODS = "pods"  # its pods, which its cluster's controllers make, are there
     RETRY = "retry"  # after a failed start enough time has passed
     TURN = "turn"  # the plan came to it
     CAPS = "caps"  # the project, its submitter and its array may run one more
@@ -63,6 +64,7 @@ SHARED: Mapping[ReasonCode, CheckCode] = {
     ReasonCode.QUEUE_HELD: CheckCode.QUEUE,
     ReasonCode.GATE: CheckCode.GATES,
     ReasonCode.DEPENDENCY: CheckCode.DEPENDENCIES,
+    ReasonCode.GATHERING: CheckCode.PODS,
     ReasonCode.BACKOFF: CheckCode.RETRY,
     ReasonCode.BEHIND: CheckCode.TURN,
     ReasonCode.CAP_REACHED: CheckCode.CAPS,
@@ -103,6 +105,7 @@ _OF_CLUSTERS = (CheckCode.HARDWARE, CheckCode.HELD, CheckCode.OUTAGES)
 _MEASURES: Mapping[CheckCode, tuple[str, str, Unit]] = {
     CheckCode.GATES: ("gates_count", "", Unit.COUNT),
     CheckCode.DEPENDENCIES: ("unmet_count", "", Unit.COUNT),
+    CheckCode.PODS: ("missing_count", "", Unit.COUNT),
     CheckCode.RETRY: ("retry_in_s", "", Unit.SECONDS),
     CheckCode.RESERVATIONS: ("lacking_milli", "", Unit.MILLI),
     CheckCode.BUDGET: ("asked_milli", "left_milli", Unit.MILLI),
@@ -151,6 +154,8 @@ def shared_checks(*, pending: PendingView, decision: Admit | Hold) -> tuple[Chec
         codes.remove(CheckCode.GATES)
     if pending.waits_for is None:
         codes.remove(CheckCode.DEPENDENCIES)
+    if pending.gathering is None:
+        codes.remove(CheckCode.PODS)
     rows = [Check(code, passed=True) for code in CheckCode if code in codes]
     nth = next((i for i, row in enumerate(rows) if row.code is fails), None)
     return _stopped(rows, nth, reason)

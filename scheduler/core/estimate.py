@@ -36,8 +36,9 @@ from scheduler.core.reasons import ReasonCode
 from scheduler.core.request import Requests
 from scheduler.core.share import Shares
 from scheduler.core.shrinks import given_up
-from scheduler.core.snapshot import ArrayView, HeldView, HoldingView, PendingView, Snapshot
+from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot
 from scheduler.core.sound import sound
+from scheduler.core.submitted import ArrayView
 from scheduler.core.units import ProjectId, UserId, WorkloadId
 from scheduler.core.windows import Windows
 
@@ -179,6 +180,7 @@ class _Simulation:
             and p.id not in kept
             and p.waits_for is None
             and p.gate is None
+            and p.gathering is None
         ]
         self._draft = Draft(snapshot=snapshot, holding=stays)
         self._windows = Windows(snapshot=snapshot, holding=stays)

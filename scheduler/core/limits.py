@@ -25,6 +25,7 @@ IN_VAIN = frozenset(
         ReasonCode.QUEUE_HELD,
         ReasonCode.GATE,
         ReasonCode.DEPENDENCY,
+        ReasonCode.GATHERING,
         ReasonCode.BUDGET_USED,
         ReasonCode.RUN_TIME_UNKNOWN,
         ReasonCode.INVALID,

@@ -19,7 +19,8 @@ from typing import NamedTuple
 from scheduler.core.reasons import Reason
 from scheduler.core.request import Request, Requests
 from scheduler.core.share import Shares
-from scheduler.core.snapshot import ArrayView, PendingView
+from scheduler.core.snapshot import PendingView
+from scheduler.core.submitted import ArrayView
 from scheduler.core.units import ProjectId, UserId, WorkloadId
 
 _InProject = tuple[int, int, str]

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
+from scheduler.core.wording import opens, outages, shape
+
 
 class ReasonCode(StrEnum):
     """Stable codes, which the API documents; each has a sentence in `describe`."""
@@ -32,6 +34,7 @@ class ReasonCode(StrEnum):
     ARRAY_FULL = "array-full"  # as many of its array run as may at once
     GATE = "gate"  # somebody has to open a gate of it first
     DEPENDENCY = "dependency"  # others that it was told to wait for have not ended
+    GATHERING = "gathering"  # not all its pods, which its cluster's controllers make, are there
     ISOLATION = "isolation"  # the flavor keeps neighbours less apart than is accepted
     INVALID = "invalid"  # what is stored of it contradicts itself; the fault says how
 
@@ -179,6 +182,10 @@ _SENTENCES: dict[ReasonCode, str] = {
     ),
     ReasonCode.ARRAY_FULL: "{used} of its array run; at most {limit} may at once.",
     ReasonCode.GATE: "It waits for {owner} to open its gate {gate}, since {since}.",
+    ReasonCode.GATHERING: (
+        "{missing} of the {wanted} pods that start together are not there yet: they are made in"
+        " its cluster."
+    ),
     ReasonCode.ISOLATION: (
         "{flavor} isolates by {given} where neighbours share a GPU; {by} accepts no less than"
         " {least}."
@@ -262,12 +269,12 @@ def describe(reason: Reason) -> str:
         words[plain or name] = in_units(int(value)) if unit == "milli" else str(value)
     most = milli.get("nominal_milli", 0) + milli.get("borrowable_milli", 0)
     words["most"] = in_units(most)
-    words["shape"] = _shape(milli, words["pod"], words["pod_cpu"])
-    words["opens"] = _opens(milli.get("opens_in_s", 0))
+    words["shape"] = shape(milli, words["pod"], words["pod_cpu"])
+    words["opens"] = opens(milli.get("opens_in_s", 0))
     sentence = _SENTENCES[reason.code]
     if reason.code is ReasonCode.ROOM_KEPT and "starts_in_s" in milli:
         sentence = _KEPT
-        words["starts"] = _opens(milli["starts_in_s"])
+        words["starts"] = opens(milli["starts_in_s"])
     if "in_vain_count" in milli:
         sentence = _IN_VAIN
     if "ends_at" in milli:
@@ -285,7 +292,7 @@ def describe(reason: Reason) -> str:
         _tell_binding(words, milli)
     if reason.code is ReasonCode.CLUSTER_UNAVAILABLE and "flavor" in words:
         sentence = _OUT
-        words["outages"] = _outages(milli)
+        words["outages"] = outages(milli)
     if reason.code is ReasonCode.HARDWARE_HELD and "flavor" in words:
         sentence = _ELSEWHERE_HELD
     if "guaranteed" in words:
@@ -325,13 +332,6 @@ def _together(code: ReasonCode, milli: dict[str, int], *, of_set: bool) -> str:
         f"{{asked}} {{flavor}} asked and {{free}} free, but {each}: of {{domains}}, the one with"
         f" most room takes {takes}"
     )
-
-
-def _opens(in_s: int) -> str:
-    minutes = -(-in_s // 60)
-    if not minutes:
-        return "now"
-    return f"in {minutes} min" if minutes < 120 else f"in {minutes // 60} h"
 
 
 class _Words(dict[str, str]):
@@ -374,23 +374,6 @@ def listed(names: Iterable[str]) -> str:
 def moment(at: int) -> str:
     """A second since the epoch, as a reader of UTC has it."""
     return datetime.fromtimestamp(min(max(at, 0), _LAST), UTC).strftime("%-d %b %Y %H:%M (UTC)")
-
-
-def _outages(milli: dict[str, int]) -> str:
-    """In words: clusters are lost or degraded, nodes not ready or cordoned."""
-    found = []
-    for one, many in (("cluster", "clusters"), ("node", "nodes")):
-        count = milli.get(f"{many}_count", 0)
-        if count:
-            found.append(f"{count} {one if count == 1 else many}")
-    kinds = "lost or degraded" if milli.get("clusters_count") else "not ready"
-    return f"{' and '.join(found)} {kinds}"
-
-
-def _shape(milli: dict[str, int], pod: str, cores: str) -> str:
-    count, memory_gib = milli.get("pods_count", 0), milli.get("pod_memory_mib", 0) / 1024
-    pods = "1 pod of" if count == 1 else f"{count} pods of up to"
-    return f"{pods} {pod} with {cores} cores and {memory_gib:g} GiB"
 
 
 def in_units(milli: int) -> str:

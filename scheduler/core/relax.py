@@ -47,7 +47,7 @@ _NEAR = 16
 _BEYOND_HELP = frozenset(
     {
         *(CheckCode.SOUND, CheckCode.ADMITTING, CheckCode.QUEUE),
-        *(CheckCode.GATES, CheckCode.DEPENDENCIES, CheckCode.TURN),
+        *(CheckCode.GATES, CheckCode.DEPENDENCIES, CheckCode.PODS, CheckCode.TURN),
     }
 )
 """Who fails there waits for people, or for its turn: nothing that it asks for is at fault."""

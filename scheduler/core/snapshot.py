@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from scheduler.core.plan import Landing
+from scheduler.core.submitted import ArrayView, TurnView
 from scheduler.core.units import (
     NOBODY,
     ONE_MILLI,
-    ArrayId,
     BudgetId,
     ClusterId,
     CohortId,
@@ -25,9 +25,9 @@ from scheduler.core.units import (
     UserId,
     WorkloadId,
 )
-from scheduler.core.waits import GateView, UnmetView
+from scheduler.core.waits import GateView, GatheringView, UnmetView
 
-SCHEMA = 11
+SCHEMA = 12
 """Raised with every change of these types, so that a stored snapshot says how to be read."""
 
 
@@ -253,29 +253,13 @@ class PodSetView:
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayView:
-    """Workloads that were submitted as one, of which at most so many hold placements at once."""
-
-    id: ArrayId
-    most_at_once: int
-
-
-@dataclass(frozen=True, slots=True)
-class TurnView:
-    """The submission as which a workload queues that was reordered: when that was, and of whom, in
-    its project. Those of a project exchange theirs, so that no two that wait have the same."""
-
-    submitted_at: int
-    of: WorkloadId
-
-
-@dataclass(frozen=True, slots=True)
 class PendingView:
     """`clusters` empty accepts any cluster. `not_before` holds a retry back until then, 0 none.
 
     `user` is its submitter where its project has caps of users. `topology` None: anywhere.
     `array` is the one it belongs to, where that has a cap. `waits_for` None: for nobody's end;
-    `gate` None: for nobody's word. `turn` None: it queues as what it is.
+    `gate` None: for nobody's word; `gathering` None: for no pods of its own. `turn` None: it
+    queues as what it is.
     """
 
     id: WorkloadId
@@ -293,6 +277,7 @@ class PendingView:
     waits_for: UnmetView | None = None
     gate: GateView | None = None
     turn: TurnView | None = None
+    gathering: GatheringView | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""What a workload waits for besides capacity: the ends of others, and somebody's word."""
+"""What a workload waits for besides capacity: the ends of others, somebody's word, and its own
+pods."""
 
 from dataclasses import dataclass
 
@@ -25,3 +26,12 @@ class GateView:
     since: int
     deadline: int | None = None
     count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class GatheringView:
+    """What a workload waits for besides capacity whose pods others make in its cluster: of the
+    `wanted` that start together so many are not there."""
+
+    missing: int
+    wanted: int

@@ -17,7 +17,7 @@ from django.conf import settings
 from clusters.port import ClusterError, ClusterPort, Confinement, Fault, PodPhase, PodReport
 from controlplane.kernel.crash import crash
 from scheduler.loop.claims import Claimed, Pod
-from scheduler.loop.requests import is_gang, pod_request, service_name
+from scheduler.loop.requests import differs, is_gang, pod_request, service_name
 
 THREADS = 8
 OPEN_TRIES = 4
@@ -84,7 +84,8 @@ class Calls:
     def prepare(self, attempt: Claimed) -> None:
         """Its gang's service, before any of its pods. Raises ClusterError."""
         self._alive()
-        pod = next((pod for pod in attempt.pods if is_gang(pod.most)), None)
+        # Whoever made a gang's pods has them find each other.
+        pod = next((p for p in attempt.pods if is_gang(p.most) and not p.caught), None)
         if pod is not None:
             self._reach(
                 lambda: self._port.ensure_service(
@@ -123,9 +124,24 @@ class Calls:
         return self._each(pods, lambda pod: self._delete(pod, _told(uids[pod.placement_id])))
 
     def _create(self, pod: Pod) -> PodReport:
-        report = self._port.create_pod(request=pod_request(pod))
+        report = self._take(pod) if pod.caught else self._port.create_pod(request=pod_request(pod))
         crash("D2")
         return report
+
+    def _take(self, pod: Pod) -> PodReport:
+        """The pod that others made for it, with the labels of ours."""
+        found = self._port.read_pod(namespace=pod.namespace, name=pod.name) if pod.taken else None
+        if found is None or found.uid != pod.taken:
+            raise ClusterError(Fault.NOT_FOUND, f"the pod for rank {pod.rank} is gone")
+        if is_of(pod, found):
+            return found
+        if found.phase is not PodPhase.GATED:
+            raise ClusterError(Fault.INVALID, f"somebody else opened the gate of {pod.name}")
+        if problem := differs(pod, found):
+            raise ClusterError(Fault.INVALID, problem)
+        return self._port.adopt_pod(
+            pod=found, workload=str(pod.workload_id), attempt=pod.attempt, rank=pod.rank
+        )
 
     def _open(self, pod: Pod, born: PodReport) -> PodReport:
         uid = born.uid

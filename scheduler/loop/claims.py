@@ -17,6 +17,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from controlplane.kernel import commits, statements
+from scheduler.loop import caught
 from scheduler.models import OperationKind
 from scheduler.selectors.fleet import rows
 
@@ -24,7 +25,8 @@ from scheduler.selectors.fleet import rows
 @dataclass(frozen=True, slots=True)
 class Pod:
     """What dispatch needs of one placement. `peers` is how many pods its gang started with;
-    `least` and `most` are how many it may have."""
+    `least` and `most` are how many it may have. Where others made the pods, `caught` is set, and
+    `taken` is the uid of the one that it is to have, None for none."""
 
     placement_id: UUID
     workload_id: UUID
@@ -61,6 +63,8 @@ class Pod:
     priority: str
     opened: bool
     dismissed: bool
+    caught: bool = False
+    taken: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,7 @@ def claim(*, cluster_id: UUID, token: UUID, limit: int) -> list[Claimed]:
     }
     with transaction.atomic():
         claimed = rows(_CLAIM, asked)
+        caught.assign(attempts=[id for id, *_, due, _ in claimed if due == OperationKind.START])
         pods = _pods([id for id, *_ in claimed]) if claimed else {}
     return [
         Claimed(id, workload, project, namespace, OperationKind(due), until, tuple(pods[id]))
@@ -139,12 +144,13 @@ SELECT * FROM (
     SELECT q.attempt_id, q.id, q.workload_id, a.number, q.rank,
            count(*) FILTER (WHERE q.created_at = a.created_at)
                OVER (PARTITION BY q.attempt_id) AS peers,
-           p.namespace, q.pod_name, q.pod_uid, n.hostname, s.image, s.command, s.args, s.env,
+           p.namespace, coalesce(c.name, q.pod_name), q.pod_uid, n.hostname, s.image, s.command,
+           s.args, s.env,
            q.cpu_milli, q.memory_mib, f.kind, f.profile, s.gpu_count, q.amount_milli,
            s.gpu_memory_mib, f.isolation, n.share_replicas, n.share_resource, n.gpu_resource,
            n.mig_single, w.run_time_limit_s, w.grace_s, w.notice_s, w.array_index, y.size,
            sizes.least, sizes.most, w.priority_class, q.opened_at IS NOT NULL,
-           q.dismissed_at IS NOT NULL, q.released_at
+           q.dismissed_at IS NOT NULL, o.id IS NOT NULL, c.uid, q.released_at
     FROM scheduler_placement q
     JOIN scheduler_attempt a ON a.id = q.attempt_id
     JOIN scheduler_workload w ON w.id = q.workload_id
@@ -153,6 +159,10 @@ SELECT * FROM (
     JOIN clusters_node n ON n.id = q.node_id
     JOIN clusters_flavor f ON f.id = q.flavor_id
     LEFT JOIN scheduler_workloadarray y ON y.id = w.array_id
+    LEFT JOIN scheduler_origin o ON o.workload_id = q.workload_id
+    LEFT JOIN LATERAL (SELECT c.name, c.uid FROM scheduler_caughtpod c
+                       WHERE o.id IS NOT NULL AND c.placement_id = q.id
+                       ORDER BY c.gone_at DESC NULLS FIRST LIMIT 1) c ON true
     CROSS JOIN LATERAL (SELECT sum(z.min_count)::int AS least, sum(z.count)::int AS most
                         FROM scheduler_podset z WHERE z.workload_id = q.workload_id) sizes
     WHERE q.attempt_id = ANY(%s)

@@ -33,7 +33,8 @@ within these bounds: what can't be deleted, for want of a right say, must not ke
 
 
 class _Ended(NamedTuple):
-    """`most` is how many pods it could have; `pods` are names and uids of those that were born."""
+    """`most` is how many pods it could have; `pods` are names and uids of those that Berth
+    made."""
 
     id: UUID
     leftover: Leftover
@@ -47,13 +48,15 @@ class _Ended(NamedTuple):
 _DUE = """
 SELECT a.id, a.leftover, a.workload_id, a.number, t.namespace,
        (SELECT sum(s.count) FROM scheduler_podset s WHERE s.workload_id = a.workload_id),
-       coalesce(array_agg(ARRAY[q.pod_name, q.pod_uid]) FILTER (WHERE q.pod_uid <> ''), '{}')
+       coalesce(array_agg(ARRAY[q.pod_name, q.pod_uid])
+                FILTER (WHERE q.pod_uid <> '' AND o.id IS NULL), '{}')
 FROM (SELECT * FROM scheduler_attempt
       WHERE cluster_id = %s AND collect_at <= statement_timestamp()
       ORDER BY collect_at, id LIMIT %s) a
 JOIN scheduler_workload w ON w.id = a.workload_id
 JOIN tenants_project t ON t.id = w.project_id
 JOIN scheduler_placement q ON q.attempt_id = a.id
+LEFT JOIN scheduler_origin o ON o.workload_id = a.workload_id  -- whose pods are others' to keep
 GROUP BY a.id, a.leftover, a.workload_id, a.number, t.namespace
 """
 

@@ -32,7 +32,9 @@ EVENT = "idle"
 
 # Pods that run, with how many devices or parts of one each has to be seen on.
 _DEVICES = """
-SELECT a.id, a.workload_id, t.namespace, p.pod_name,
+SELECT a.id, a.workload_id, t.namespace,
+       coalesce((SELECT c.name FROM scheduler_caughtpod c
+                 WHERE c.placement_id = p.id AND c.uid = p.pod_uid), p.pod_name),
        (SELECT count(*) FROM scheduler_placementspan s WHERE s.placement_id = p.id)
 FROM scheduler_placement p JOIN scheduler_attempt a ON a.id = p.attempt_id
 JOIN scheduler_workload w ON w.id = a.workload_id

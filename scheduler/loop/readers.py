@@ -34,7 +34,7 @@ from clusters.port import (
 )
 from clusters.services import clusters
 from controlplane.kernel.crash import crash
-from scheduler.loop import observe, strays
+from scheduler.loop import catching, observe, strays
 
 BATCH = 1000
 GATHER_S = 0.03
@@ -43,6 +43,8 @@ PULSE_S = 15.0
 """How often the API is asked for its version; a small part of what makes a cluster silent."""
 RELIST_S = 600.0
 QUEUE = 10_000
+CATCH_S = 15.0
+"""How often what others made is looked at, though nothing is new of it."""
 PAUSE_S = 0.2  # between two watches when the server ends the first at once
 
 
@@ -84,10 +86,11 @@ class Readers:
         self._at = at
         self._stop = stop
         self._ended = threading.Event()
+        self._caught = threading.Event()
         self._items: queue.Queue[Item] = queue.Queue(maxsize=QUEUE)
 
     def __enter__(self) -> Self:
-        for read in (self._read_nodes, self._read_pods, self._pulse):
+        for read in (self._read_nodes, self._read_pods, self._pulse, self._take_in):
             threading.Thread(target=self._guarded, args=[read], daemon=True).start()
         return self
 
@@ -107,6 +110,10 @@ class Readers:
             except queue.Empty:
                 break
         return items
+
+    def caught(self) -> None:
+        """Something is new of the pods that others made."""
+        self._caught.set()
 
     def _guarded(self, read: Callable[[], None]) -> None:
         try:
@@ -132,6 +139,17 @@ class Readers:
             close_old_connections()
             self._offer(Signal.PULSE)
             self._ended.wait(PULSE_S)
+
+    def _take_in(self) -> None:
+        """Whenever the writer says that pods wait which others made, and now and then."""
+        last = -CATCH_S
+        while not self._over:
+            told = self._caught.wait(timeout=1)
+            if not told and time.monotonic() - last < CATCH_S:
+                continue
+            self._caught.clear()
+            last = time.monotonic()
+            catching.take_in(port=self._port, cluster=self._cluster, at=self._at())
 
     def _read_nodes(self) -> None:
         def begin() -> str:

@@ -2,11 +2,12 @@
 
 from uuid import UUID
 
-from clusters.port import PodRequest
+from clusters.port import PodReport, PodRequest
 from scheduler.core.snapshot import FlavorKind, Isolation
 from scheduler.loop.claims import Pod
 
 RENDEZVOUS_PORT = 29500
+MIG = "nvidia.com/mig-"
 
 
 def is_gang(most: int) -> bool:
@@ -64,6 +65,22 @@ def pod_request(pod: Pod) -> PodRequest:
     )
 
 
+def differs(pod: Pod, found: PodReport) -> str:
+    """How a pod that others made asks for something else than it is charged for, "" when not. What
+    no placement is charged for, such as network cards, is no difference."""
+    charged = dict(_resources(pod))
+    devices = {name for name, _ in found.resources if name.startswith(MIG)}
+    devices |= {pod.gpu_resource, pod.share_resource, *charged}
+    asked = {name: count for name, count in found.resources if name in devices and count}
+    asks = max(1, found.cpu_milli), max(1, found.memory_mib), asked
+    if asks == (pod.cpu_milli, pod.memory_mib, charged):
+        return ""
+    return (
+        f"{found.name} asks for {asks[0]}m cores, {asks[1]} MiB and {asked or 'no device'}, and is"
+        f" charged for {pod.cpu_milli}m, {pod.memory_mib} MiB and {charged or 'none'}"
+    )
+
+
 def _memory_limits(pod: Pod) -> dict[str, str]:
     """What a pod that asked for memory of a device is told of it, in the words of what can hold it
     to that: the MPS client, and HAMi-core where the image preloads it. Nothing else does."""
@@ -80,7 +97,7 @@ def _memory_limits(pod: Pod) -> dict[str, str]:
 
 def mig_resource(profile: str) -> str:
     """The device plugin writes "1g.10gb+me" as mig-1g.10gb.me."""
-    return f"nvidia.com/mig-{profile.replace('+', '.')}"
+    return f"{MIG}{profile.replace('+', '.')}"
 
 
 def _resources(pod: Pod) -> tuple[tuple[str, int], ...]:

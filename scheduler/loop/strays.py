@@ -38,6 +38,7 @@ def delete(*, port: ClusterPort, reports: Sequence[PodReport], at: datetime) -> 
         report
         for report in reports
         if is_ours(report)
+        and report.caught is None  # its owner's to keep: it waits for its next attempt
         and not report.phase.ended
         and not report.deleting
         and is_old(report, at=at)

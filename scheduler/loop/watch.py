@@ -18,7 +18,7 @@ from clusters.services import clusters, inventory
 from controlplane.kernel import hints
 from scheduler.core import mig
 from scheduler.core.failures import FailureClass, classify
-from scheduler.loop import observe, strays
+from scheduler.loop import caught, observe, strays
 from scheduler.loop.foreign import ForeignPods
 from scheduler.loop.readers import Item, PodList, Readers, Signal
 from scheduler.loop.retry import give_up
@@ -111,6 +111,8 @@ class Watch:
             gone = {uid for uid, event in latest.items() if event.change is Change.DELETE}
             reports = [event.report for event in latest.values() if event.report]
             self._note(reports, gone)
+            if caught.note(cluster_id=self._cluster.id, reports=reports, gone=gone, at=self._at()):
+                self._readers.caught()
             observe.pods(cluster_id=self._cluster.id, reports=reports, gone=gone, at=self._at())
 
     def _write_pod_list(self, item: PodList) -> None:
@@ -119,6 +121,8 @@ class Watch:
         clusters.left_out(cluster=self._cluster, kind="pods", told=item.listing.left_out)
         self._note(item.listing.items, gone=frozenset())
         at = self._at()
+        if caught.listed(cluster_id=self._cluster.id, reports=item.listing.items, at=at):
+            self._readers.caught()
         # With our labels and of no placement: whoever made it, it holds what it holds.
         for report in item.listing.items:
             known = not report.workload or report.phase.ended or report.uid in item.expected

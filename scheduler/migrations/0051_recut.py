@@ -62,7 +62,7 @@ DROP FUNCTION berth_recut_not_held();
 class Migration(migrations.Migration):
     dependencies = [
         ("clusters", "0011_cluster_credential"),
-        ("scheduler", "0049_confinement"),
+        ("scheduler", "0050_caught"),
     ]
 
     operations = [

@@ -11,6 +11,7 @@ from scheduler.models.idleness import Idleness
 from scheduler.models.kept import KeptRoom
 from scheduler.models.landing import Landing
 from scheduler.models.operation import Operation, OperationKind
+from scheduler.models.origin import CaughtPod, Origin
 from scheduler.models.placement import (
     Attempt,
     AttemptOutcome,
@@ -33,6 +34,7 @@ __all__ = [
     "LIVE",
     "Attempt",
     "AttemptOutcome",
+    "CaughtPod",
     "Confinement",
     "CycleInput",
     "CycleRecord",
@@ -50,6 +52,7 @@ __all__ = [
     "OnUnmet",
     "Operation",
     "OperationKind",
+    "Origin",
     "Placement",
     "PlacementSpan",
     "PodSet",

@@ -4,13 +4,8 @@ nothing changes it but a flavor that comes to have what is wished, which `asks_v
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from scheduler.core.snapshot import (
-    ArrayView,
-    Isolation,
-    PodSetView,
-    SetTopologyView,
-    TopologyView,
-)
+from scheduler.core.snapshot import Isolation, PodSetView, SetTopologyView, TopologyView
+from scheduler.core.submitted import ArrayView
 from scheduler.core.units import ArrayId, ClusterId, FlavorId, PodSetId
 from scheduler.selectors import fleet
 

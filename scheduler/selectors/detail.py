@@ -18,9 +18,17 @@ from scheduler.core.failures import Retries
 from scheduler.core.losses import gpu_hours
 from scheduler.core.reasons import in_units, moment
 from scheduler.core.units import ONE_MILLI
-from scheduler.models import Attempt, Placement, PlacementSpan, PodSet, Workload, WorkloadEvent
+from scheduler.models import (
+    Attempt,
+    Placement,
+    PlacementSpan,
+    PodSet,
+    Workload,
+    WorkloadEvent,
+)
 from scheduler.selectors import (
     accrual,
+    caught,
     decisions,
     hardware,
     idleness,
@@ -335,14 +343,14 @@ def _attempts(workload: Workload) -> tuple[AttemptDetail, ...]:
 
 def _pods(attempt: Attempt) -> tuple[Pod, ...]:
     rows = list(
-        Placement.objects.filter(attempt=attempt)
+        caught.named(Placement.objects.filter(attempt=attempt))
         .select_related("node", "flavor")
         .order_by(IsNull(F("released_at"), rhs=False), "rank")[:PODS_SHOWN]
     )
     spans = _spans([row.id for row in rows])
     return tuple(
         Pod(
-            name=row.pod_name,
+            name=getattr(row, "pod"),  # noqa: B009  # an annotation, unknown to the class
             rank=row.rank,
             node=row.node.name,
             flavor=row.flavor.name,

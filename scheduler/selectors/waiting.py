@@ -11,11 +11,13 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 from uuid import UUID
 
-from scheduler.core.snapshot import PendingView, TurnView
+from scheduler.core.snapshot import PendingView
+from scheduler.core.submitted import TurnView
 from scheduler.core.units import ProjectId, UserId, WorkloadId
-from scheduler.core.waits import GateView, UnmetView
+from scheduler.core.waits import GateView, GatheringView, UnmetView
 from scheduler.selectors import asked, fleet
 from scheduler.selectors.asked import Asked
+from scheduler.selectors.caught import FREE
 from scheduler.selectors.gates import OF_WAITING
 
 
@@ -34,8 +36,8 @@ class Waiting(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a process read last: who waits, by id and in its order, who of them for what and for
-    whom.
+    """What a process read last: who waits, by id and in its order, who of them for what, for
+    whom and for which pods.
 
     `since` is the oldest transaction that was not seen to have ended; None where the reader had
     written itself, which it may take back. `under` is what else all of it holds under: the server
@@ -49,9 +51,10 @@ class Read:
     waiting: dict[WorkloadId, Waiting]
     unmet: dict[str, UnmetView]
     gates: dict[str, GateView]
+    gathering: dict[str, GatheringView]
 
 
-NOTHING = Read(None, [], {}, {}, {})
+NOTHING = Read(None, [], {}, {}, {}, {})
 _last = NOTHING
 
 # `age` counts back from one number to all, so it compares them though they begin anew at times.
@@ -99,6 +102,17 @@ FROM scheduler_gate g JOIN tenants_user u ON u.id = g.owner_id
 WHERE g.state = 'waiting' AND {OF_WAITING} ORDER BY 1, g.deadline_at, g.name
 """  # noqa: S608  # a constant
 
+# What was made in a cluster, and of whose pods too few are free there: how many too few.
+_GATHERING = f"""
+SELECT o.workload_id::text, sum(greatest(s.min_count - h.here, 0))::int, sum(s.min_count)::int
+FROM scheduler_origin o JOIN scheduler_workload w ON w.id = o.workload_id
+JOIN scheduler_podset s ON s.workload_id = w.id
+CROSS JOIN LATERAL (SELECT count(*) AS here FROM scheduler_caughtpod c
+                    WHERE c.pod_set_id = s.id AND {FREE}) h
+WHERE w.ended_at IS NULL AND w.state = 'PENDING'
+GROUP BY 1 HAVING bool_or(h.here < s.min_count)
+"""  # noqa: S608  # a constant
+
 
 def last() -> Read:
     """What the process read last; to be asked before the moment of the next reading: of another
@@ -108,8 +122,8 @@ def last() -> Read:
 
 def read(*, before: Read, holding: Collection[str]) -> Mapping[WorkloadId, Waiting]:
     """All that wait, by id, in its order. `holding` are those that hold something, of whom nobody
-    waits. In a transaction that is one moment of the database, and later than `before`: four
-    queries, and five for what changed."""
+    waits. In a transaction that is one moment of the database, and later than `before`: five
+    queries, and six for what changed."""
     global _last
     [[since, count, changed, *under]] = fleet.rows(_HEAD, [before.since])
     if before.since is None or before.under != under:
@@ -121,14 +135,17 @@ def read(*, before: Read, holding: Collection[str]) -> Mapping[WorkloadId, Waiti
     waiting = _now(known | found, count, holding)
     unmet = {of: UnmetView(*told) for of, *told in fleet.rows(_UNMET)}
     gates = {of: GateView(*told) for of, *told in fleet.rows(_GATES)}
-    same = (unmet, gates) == (before.unmet, before.gates)
+    gathering = {of: GatheringView(*told) for of, *told in fleet.rows(_GATHERING)}
+    same = (unmet, gates, gathering) == (before.unmet, before.gates, before.gathering)
     for id in found if same else waiting:
         one = waiting[id]
         array = str(one.array) if one.array else ""
+        view, pods = one.view, gathering.get(id)
         waits_for, gate = _both(unmet.get(id), unmet.get(array)), gates.get(array or id)
-        if (one.view.waits_for, one.view.gate) != (waits_for, gate):
-            waiting[id] = one._replace(view=replace(one.view, waits_for=waits_for, gate=gate))
-    _last = Read(since, under, waiting, unmet, gates)
+        if (view.waits_for, view.gate, view.gathering) != (waits_for, gate, pods):
+            now = replace(view, waits_for=waits_for, gate=gate, gathering=pods)
+            waiting[id] = one._replace(view=now)
+    _last = Read(since, under, waiting, unmet, gates, gathering)
     return waiting
 
 

@@ -19,7 +19,7 @@ from scheduler.models import (
     Workload,
     WorkloadEvent,
 )
-from scheduler.selectors import arrays
+from scheduler.selectors import arrays, caught
 from tenants import access
 from tenants.access import Actor
 
@@ -76,13 +76,16 @@ def seen(*, actor: Actor, id: UUID) -> Workload:
 
     Raises NotFound, the same for foreign and missing ids.
     """
-    rows = Workload.objects.select_related("project__tenant", "submitted_by", "kept_room")
+    rows = Workload.objects.select_related(
+        "project__tenant", "submitted_by", "kept_room", "origin__cluster"
+    )
     return access.get_or_404(rows, actor=actor, id=id)
 
 
 def workload(*, actor: Actor, id: UUID) -> Workload:
     """One workload with its project, clusters and pod sets. Raises NotFound."""
-    rows = summarised(Workload.objects.select_related("project")).prefetch_related("clusters")
+    rows = summarised(Workload.objects.select_related("project", "origin__cluster"))
+    rows = rows.prefetch_related("clusters")
     return access.get_or_404(rows, actor=actor, id=id)
 
 
@@ -97,7 +100,7 @@ def placements(*, actor: Actor, workload_id: UUID) -> QuerySet[Placement]:
     MAX_PLACEMENTS."""
     spans = PlacementSpan.objects.select_related("device").order_by("id")
     rows = (
-        Placement.objects.filter(workload_id=workload_id)
+        caught.named(Placement.objects.filter(workload_id=workload_id))
         .select_related("attempt", "node__cluster", "flavor", "pod_set")
         .prefetch_related(Prefetch("spans", spans))
         .order_by("-attempt__number", "rank")

@@ -29,6 +29,7 @@ MEANINGS: Mapping[ReasonCode, str] = {
     ReasonCode.ARRAY_FULL: "As many of its array run as may at once.",
     ReasonCode.GATE: "Somebody has to open a gate of it first.",
     ReasonCode.DEPENDENCY: "What it was told to wait for has not ended.",
+    ReasonCode.GATHERING: "Not all its pods, which are made in its cluster, are there.",
     ReasonCode.ISOLATION: "Its flavors isolate neighbours less than it, or its project, accepts.",
     ReasonCode.INVALID: "What is stored of it contradicts itself.",
 }

@@ -86,7 +86,21 @@ class WorkloadOut(serializers.Serializer[Any]):  # Any: plain rows
     array = array_input.ArraySumOut(allow_null=True, help_text="The array it is an element of.")
 
 
+class OriginOut(serializers.Serializer[Any]):  # Any: plain rows
+    """What it was made of in its cluster, of work that was not submitted here."""
+
+    cluster = serializers.CharField()
+    namespace = serializers.CharField()
+    api_version = serializers.CharField(allow_blank=True)
+    kind = serializers.CharField(
+        allow_blank=True, help_text="Of the topmost owner of its pods; empty: nobody owns them."
+    )
+    name = serializers.CharField()
+    creator = serializers.CharField(allow_blank=True, help_text="Whose request made its pods.")
+
+
 class WorkloadDetailOut(WorkloadOut):
+    origin = OriginOut(allow_null=True)
     depends_on = array_input.NeedOut(many=True)
     gates = gate_input.GateOut(many=True, help_text="Its own, or those of its array.")
     clusters = serializers.ListField(child=serializers.CharField())

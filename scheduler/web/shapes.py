@@ -8,7 +8,7 @@ from typing import Any
 
 from django.conf import settings
 
-from scheduler.models import Attempt, Placement, PodSet, Workload, WorkloadEvent
+from scheduler.models import Attempt, Origin, Placement, PodSet, Workload, WorkloadEvent
 from scheduler.selectors import arrays, decisions, queues
 from scheduler.selectors.arrays import Need, Sum, Ties
 from scheduler.selectors.decisions import Decided
@@ -79,6 +79,7 @@ def detail(
         "depends_on": [_need(each) for each in ties.needs],
         "gates": GateOut(ties.gates, many=True).data,
         "clusters": [cluster.name for cluster in row.clusters.all()],
+        "origin": _origin(row),
         "topology": topologies.shown(row),
         "retries": terms.shown(row),
         "failures": row.failures,
@@ -96,6 +97,20 @@ def detail(
         "idle": None if idle is None else _idle(idle),
         "priority": row.priority,
         "standing": [asdict(each) for each in standing],
+    }
+
+
+def _origin(row: Workload) -> Out | None:
+    origin: Origin | None = getattr(row, "origin", None)
+    if origin is None:
+        return None
+    return {
+        "cluster": origin.cluster.name,
+        "namespace": row.project.namespace,
+        "api_version": origin.api_version,
+        "kind": origin.kind,
+        "name": origin.name,
+        "creator": origin.creator,
     }
 
 
@@ -221,7 +236,7 @@ def _placement(row: Placement) -> Out:
         "attempt": row.attempt.number,
         "rank": row.rank,
         "pod_set": row.pod_set.name,
-        "pod_name": row.pod_name,
+        "pod_name": getattr(row, "pod"),  # noqa: B009  # an annotation, unknown to the class
         "cluster": row.node.cluster.name,
         "node": row.node.name,
         "topology": row.node.topology(settings.BERTH_TOPOLOGY_LEVELS),

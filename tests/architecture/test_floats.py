@@ -16,6 +16,7 @@ MAY = {
     "scheduler/core/change.py": "memory told in words",
     "scheduler/core/prices.py": "quotients of Fractions",
     "scheduler/core/reasons.py": "memory told in words",
+    "scheduler/core/wording.py": "memory told in words",
     "scheduler/loop/meter.py": "how fast the demo's clock goes",
     "scheduler/selectors/accrual.py": "a quotient of a Decimal",
     "scheduler/selectors/budgets.py": "a moment of the future",

@@ -9,7 +9,7 @@ import yaml
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
-from clusters.adapters.kubernetes.rights import MIG_RIGHTS, RIGHTS
+from clusters.adapters.kubernetes.rights import CATCHING, MIG_RIGHTS, RIGHTS
 from clusters.port import Confinement
 from tests.clusters.acting import delete, opened, read, request
 from tests.simulation import Simulator, simulator
@@ -99,6 +99,20 @@ def test_what_cuts_nodes_anew_is_granted_only_where_it_is_asked_for(settings: Se
         }
     ]
     assert binding["subjects"][0]["name"] == "berth"
+
+
+def test_what_others_make_is_caught_where_that_is_asked_for() -> None:
+    added = {
+        (one["kind"], one["metadata"]["name"]) for one in yaml.safe_load_all(printed("--catch"))
+    } - {(one["kind"], one["metadata"]["name"]) for one in yaml.safe_load_all(printed())}
+    kinds = ("ClusterRole", "MutatingAdmissionPolicy", "ValidatingAdmissionPolicy")
+    assert added == {
+        (f"{kind}{part}", "berth-catch") for kind in kinds for part in ("", "Binding")
+    }
+    manifest = printed("--catch", "--user", "fleet")
+    for right in CATCHING:
+        assert f"#   {right}: {right.why}\n" in manifest
+    assert manifest.count("request.userInfo.username != 'fleet'") == 3
 
 
 @pytest.mark.parametrize("user", ["", "a'b", "a b", "a\\b", "a\nb", "a" * 254])

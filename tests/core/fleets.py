@@ -7,7 +7,6 @@ from random import Random
 from hypothesis import strategies as st
 
 from scheduler.core.snapshot import (
-    ArrayView,
     BudgetView,
     CapsView,
     ClusterView,
@@ -25,6 +24,7 @@ from scheduler.core.snapshot import (
     Snapshot,
     TopologyView,
 )
+from scheduler.core.submitted import ArrayView
 from scheduler.core.units import ArrayId, BudgetId, FlavorId, UserId
 from scheduler.core.waits import UnmetView
 from tests.core.accepted import accepting, closed, unordered

@@ -4,19 +4,22 @@ from dataclasses import replace
 from random import Random
 
 from scheduler.core.snapshot import PendingView, Snapshot
-from scheduler.core.waits import GateView
+from scheduler.core.waits import GateView, GatheringView
 from tests.core.build import AT
 
 DATA = GateView("data", "ada", AT - 60)
 
 
 def gated(pick: Random, of: Snapshot) -> Snapshot:
-    """With some work that waits for a gate."""
+    """With some work that waits for a gate, and some whose pods are not all there."""
 
-    def gate() -> GateView | None:
-        return DATA if pick.random() < 0.05 else None
+    def waits(pending: PendingView) -> PendingView:
+        of = pick.random()
+        if of < 0.02:
+            return replace(pending, gathering=GatheringView(1, 4))
+        return behind(pending, DATA if of < 0.07 else None)
 
-    return replace(of, pending=tuple(behind(p, gate()) for p in of.pending))
+    return replace(of, pending=tuple(waits(p) for p in of.pending))
 
 
 def behind(pending: PendingView, gate: GateView | None = DATA) -> PendingView:

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from random import Random
 
-from scheduler.core.snapshot import PendingView, Snapshot, TurnView
+from scheduler.core.snapshot import PendingView, Snapshot
+from scheduler.core.submitted import TurnView
 
 
 def turn_of(waiting: PendingView) -> TurnView:

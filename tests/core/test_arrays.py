@@ -10,7 +10,8 @@ from scheduler.core.estimate import Basis, Forecast, forecast
 from scheduler.core.invariants import violations
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode, describe
-from scheduler.core.snapshot import ArrayView, HoldingView, PendingView, Snapshot
+from scheduler.core.snapshot import HoldingView, PendingView, Snapshot
+from scheduler.core.submitted import ArrayView
 from scheduler.core.units import ArrayId
 from scheduler.core.waits import UnmetView
 from tests.core.build import decide, job, node, pods, queue, runs, snapshot

@@ -16,7 +16,7 @@ from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode
 from scheduler.core.snapshot import CapsView, HoldingView, PendingView, ReservationView, Snapshot
 from scheduler.core.units import FlavorId, ProjectId
-from scheduler.core.waits import GateView, UnmetView
+from scheduler.core.waits import GateView, GatheringView, UnmetView
 from tests.core.build import (
     AT,
     Quota,
@@ -126,6 +126,11 @@ CASES = {
         fleet(),
         replace(job("w"), gate=GateView("data", "ada", AT, None, 2)),
         (CheckCode.GATES, 2, 0, Unit.COUNT),
+    ),
+    "three of its four pods are not there": (
+        fleet(),
+        replace(job("w"), gathering=GatheringView(3, 4)),
+        (CheckCode.PODS, 3, 0, Unit.COUNT),
     ),
     "it is tried again in a minute": (
         fleet(),

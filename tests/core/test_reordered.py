@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.core.policy import Policy
-from scheduler.core.snapshot import PendingView, Snapshot, TurnView
+from scheduler.core.snapshot import PendingView, Snapshot
+from scheduler.core.submitted import TurnView
 from scheduler.core.units import WorkloadId
 from tests.bench.fleet import fleet
 from tests.core.build import AT, Outcome, job, node, pods, queue, runs, snapshot

@@ -72,10 +72,9 @@ def spec(
 
 
 @dataclass
-class World:
+class Installation:
     """`ada` may submit in both projects, vision and speech, of two tenants."""
 
-    simulator: Simulator
     port: ClusterPort
     cluster: Cluster
     flavors: dict[str, Flavor]
@@ -159,7 +158,19 @@ class World:
         return quota
 
 
+@dataclass
+class World(Installation):
+    """One whose cluster is simulated."""
+
+    simulator: Simulator
+
+
 def build(simulator: Simulator) -> World:
+    return World(simulator=simulator, **vars(furnish(simulator.connect())))
+
+
+def furnish(port: ClusterPort) -> Installation:
+    """With what hardware there is in that cluster."""
     at = datetime.now(UTC)
     cluster = clusters.register(
         name="north", region="lab", actor="system:test", actor_name="test", at=at
@@ -197,9 +208,8 @@ def build(simulator: Simulator) -> World:
             )
         )
         Member.objects.create(user=user, tenant=tenant, role=Role.OWNER)
-    world = World(
-        simulator=simulator,
-        port=simulator.connect(),
+    world = Installation(
+        port=port,
         cluster=cluster,
         flavors=made,
         vision=projects[0],

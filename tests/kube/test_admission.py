@@ -8,6 +8,7 @@ from clusters.adapters.kubernetes import manifests
 from clusters.port import PRIORITIES, PodRequest
 from tests.kube.api import MERGE_PATCH, Answer, Api, Json
 from tests.kube.control_plane import NAMES, ControlPlane
+from tests.kube.editors import editor_of
 from tests.kube.fixtures import AddNode
 from tests.kube.pods import Pods
 from tests.kube.waiting import eventually
@@ -160,20 +161,7 @@ def test_nor_through_its_status(control_plane: ControlPlane, project: Project) -
 @pytest.fixture
 def editor(control_plane: ControlPlane, project: Project) -> Api:
     """Somebody who is bound to ClusterRole edit in the project's namespace."""
-    admin, rbac = control_plane.admin, "rbac.authorization.k8s.io"
-    account: Json = {"kind": "ServiceAccount", "name": "editor", "namespace": project.name}
-    accounts = f"{project.path}/serviceaccounts"
-    admin.create(accounts, {"metadata": {"name": "editor"}})
-    admin.create(
-        f"/apis/{rbac}/v1/namespaces/{project.name}/rolebindings",
-        {
-            "metadata": {"name": "editor"},
-            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": "edit"},
-            "subjects": [account],
-        },
-    )
-    token = admin.create(f"{accounts}/editor/token", {"spec": {}})["status"]["token"]
-    api = Api(control_plane.server, control_plane.ca_pem, token)
+    api = editor_of(control_plane, project.name)
     dry = f"{project.path}/pods?dryRun=All"
     eventually(
         "the editor may make pods",

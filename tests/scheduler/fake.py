@@ -20,6 +20,8 @@ from clusters.port import (
     Drift,
     Fault,
     Listing,
+    OwnerRef,
+    OwnerReport,
     PodPhase,
     PodReport,
     PodRequest,
@@ -35,13 +37,15 @@ class FakeCluster(FakeNodes):
     """`trouble` by verb (confine, create, open, notice, delete, read, withdraw); `calls` counts
     the verbs. `confined` is what was applied last by namespace, `drifts` what differs there.
     `services` has whose each is: workload and attempt; `notices` until when each pod was told
-    that it may run, `graces` with how much grace its deletion was asked."""
+    that it may run, `graces` with how much grace its deletion was asked. `owners` are what
+    controls pods, by uid."""
 
     pods: dict[str, PodReport] = field(default_factory=dict)
     requests: dict[str, PodRequest] = field(default_factory=dict)
     services: dict[str, tuple[str, int]] = field(default_factory=dict)
     notices: dict[str, datetime] = field(default_factory=dict)
     graces: dict[str, int] = field(default_factory=dict)
+    owners: dict[str, OwnerReport] = field(default_factory=dict)
     trouble: dict[str, Trouble] = field(default_factory=dict)
     confined: dict[str, Confinement] = field(default_factory=dict)
     drifts: dict[str, tuple[Drift, ...]] = field(default_factory=dict)
@@ -110,6 +114,28 @@ class FakeCluster(FakeNodes):
         elif self.requests[request.name] != request:
             raise ClusterError(Fault.CONFLICT, "another pod has this name")
         return self.pods[request.name]
+
+    def read_owner(self, *, namespace: str, owner: OwnerRef) -> OwnerReport | None:
+        self._begin("owner", owner.name)
+        return self.owners.get(owner.uid)
+
+    def adopt_pod(self, *, pod: PodReport, workload: str, attempt: int, rank: int) -> PodReport:
+        self._begin("adopt", pod.name)
+        found = self.pods.get(pod.name)
+        if found is None:
+            raise ClusterError(Fault.NOT_FOUND, "no such pod")
+        if (found.uid, found.resource_version) != (pod.uid, pod.resource_version):
+            raise ClusterError(Fault.CONFLICT, "modified")
+        taken = replace(
+            found,
+            resource_version=self._version(),
+            installation=settings.BERTH_INSTALLATION,
+            workload=workload,
+            attempt=attempt,
+            rank=rank,
+        )
+        self.pods[pod.name] = taken
+        return taken
 
     def open_gate(
         self, *, namespace: str, name: str, uid: str, resource_version: str, hostname: str

@@ -15,9 +15,9 @@ from typing import Any
 
 import yaml
 
-from clusters.adapters.kubernetes import confinement, manifests
+from clusters.adapters.kubernetes import catching, confinement, manifests
 from clusters.adapters.kubernetes.names import Names
-from clusters.adapters.kubernetes.rights import MIG_RIGHTS, RIGHTS, Right
+from clusters.adapters.kubernetes.rights import CATCHING, MIG_RIGHTS, RIGHTS, Right
 from clusters.port import PRIORITIES
 
 type Json = dict[str, Any]  # Any: an object of the API, as JSON
@@ -27,13 +27,17 @@ _ADMISSION = "admissionregistration.k8s.io/v1"
 _LABELS = {"app.kubernetes.io/name": "berth"}
 
 
-def text(*, names: Names, user: str | None, token_h: int, mig: bool = False) -> str:
-    """The manifest as YAML, with what each right is for; with `mig` those to cut nodes anew too.
+def text(
+    *, names: Names, user: str | None, token_h: int, mig: bool = False, catch: bool = False
+) -> str:
+    """The manifest as YAML, with what each right is for; with `mig` those to cut nodes anew too,
+    with `catch` those to catch what others make.
 
     It is for that user, or else for a service account of its own, with how to get a token of it
-    that is good for so many hours.
+    that is good for so many hours. With `catch`, what others make there waits for Berth
+    (`catching`).
     """
-    granted = (*RIGHTS, *(MIG_RIGHTS if mig else ()))
+    granted = (*RIGHTS, *(MIG_RIGHTS if mig else ()), *(CATCHING if catch else ()))
     rights = "".join(f"#   {right}: {right.why}\n" for right in granted)
     return (
         f"# What Berth's installation {names.installation} may do in this cluster, and no more:\n"
@@ -41,12 +45,17 @@ def text(*, names: Names, user: str | None, token_h: int, mig: bool = False) -> 
         f"{_next(names=names, user=user, token_h=token_h)}"
         "# Two powers are wide by nature: who may create pods in a namespace may mount what is\n"
         "# in it, and workloads live in many namespaces. Keep the credential as a cluster's key.\n"
-    ) + yaml.safe_dump_all(documents(names=names, user=user, mig=mig), sort_keys=False)
+    ) + yaml.safe_dump_all(
+        documents(names=names, user=user, mig=mig, catch=catch), sort_keys=False
+    )
 
 
-def documents(*, names: Names, user: str | None = None, mig: bool = False) -> list[Json]:
+def documents(
+    *, names: Names, user: str | None = None, mig: bool = False, catch: bool = False
+) -> list[Json]:
     """The objects, in the order in which they can be applied."""
     name, home, policy = names.own, names.home, f"{names.own}-pods"
+    berth = user or f"system:serviceaccount:{home}:{name}"
     account: Json = {"kind": "ServiceAccount", "name": name, "namespace": home}
     subject: Json = {"apiGroup": _RBAC, "kind": "User", "name": user} if user else account
     return [
@@ -71,7 +80,7 @@ def documents(*, names: Names, user: str | None = None, mig: bool = False) -> li
             "apiVersion": _ADMISSION,
             "kind": "ValidatingAdmissionPolicy",
             "metadata": _metadata(policy),
-            "spec": _policy(user=user or f"system:serviceaccount:{home}:{name}", names=names),
+            "spec": _policy(user=berth, names=names),
         },
         {
             "apiVersion": _ADMISSION,
@@ -88,6 +97,7 @@ def documents(*, names: Names, user: str | None = None, mig: bool = False) -> li
             },
         },
         *(_to_cut_nodes(subject, names=names) if mig else ()),
+        *(catching.documents(names=names, user=berth) if catch else ()),
     ]
 
 

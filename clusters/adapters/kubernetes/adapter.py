@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from urllib.parse import quote
 
-from clusters.adapters.kubernetes import manifests, recuts
+from clusters.adapters.kubernetes import manifests, owners, recuts
 from clusters.adapters.kubernetes.client import MERGE_PATCH, Client, Json
 from clusters.adapters.kubernetes.confining import confine
 from clusters.adapters.kubernetes.failures import printable
@@ -24,6 +24,8 @@ from clusters.port import (
     Fault,
     Listing,
     NodeReport,
+    OwnerRef,
+    OwnerReport,
     PodReport,
     PodRequest,
     ProbeStep,
@@ -126,6 +128,34 @@ class KubernetesCluster:
             if found is None or not self._is_same(found, body):
                 raise
             return self._report(found)
+
+    def read_owner(self, *, namespace: str, owner: OwnerRef) -> OwnerReport | None:
+        above = owners.Above(owner, names=self._names)
+        while (path := above.path(namespace)) is not None:
+            try:
+                found = self._found(path)
+            except ClusterError as error:
+                if error.fault is not Fault.FORBIDDEN:
+                    raise
+                break
+            try:
+                if not above.climb(found):
+                    break
+            except Malformed as error:
+                raise ClusterError(
+                    Fault.MALFORMED, f"An owner of pods makes no sense: {error}"
+                ) from None
+        return above.report
+
+    def adopt_pod(self, *, pod: PodReport, workload: str, attempt: int, rank: int) -> PodReport:
+        labels = manifests.pod_labels(
+            workload=workload, attempt=attempt, rank=rank, names=self._names
+        )
+        body = manifests.adoption(
+            uid=pod.uid, resource_version=pod.resource_version, labels=labels
+        )
+        path = _pod(pod.namespace, pod.name)
+        return self._report(self._client.call("PATCH", path, body=body, content_type=MERGE_PATCH))
 
     def open_gate(
         self, *, namespace: str, name: str, uid: str, resource_version: str, hostname: str

@@ -25,12 +25,9 @@ _DEVICES = "nvidia.com/"
 
 def pod(request: PodRequest, *, names: Names) -> Json:
     """The pod, born with the gate, that carries the hash of everything asked of it."""
-    labels: Json = {
-        names.label_installation: names.installation,
-        names.label_workload: request.workload,
-        names.label_attempt: str(request.attempt),
-        names.label_rank: str(request.rank),
-    }
+    labels = pod_labels(
+        workload=request.workload, attempt=request.attempt, rank=request.rank, names=names
+    )
     spec = _spec(request, names=names)
     digest = hashlib.sha256(orjson.dumps([labels, spec], option=orjson.OPT_SORT_KEYS))
     return {
@@ -44,6 +41,21 @@ def pod(request: PodRequest, *, names: Names) -> Json:
         },
         "spec": spec,
     }
+
+
+def pod_labels(*, workload: str, attempt: int, rank: int, names: Names) -> Json:
+    """What says whose a pod is."""
+    return {
+        names.label_installation: names.installation,
+        names.label_workload: workload,
+        names.label_attempt: str(attempt),
+        names.label_rank: str(rank),
+    }
+
+
+def adoption(*, uid: str, resource_version: str, labels: Json) -> Json:
+    """The merge patch that gives a pod these labels, if it is still that pod at that version."""
+    return {"metadata": {"uid": uid, "resourceVersion": resource_version, "labels": labels}}
 
 
 def _spec(request: PodRequest, *, names: Names) -> Json:

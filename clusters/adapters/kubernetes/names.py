@@ -29,6 +29,13 @@ class Names:
     label_attempt: str = field(init=False)
     label_rank: str = field(init=False)
     label_geometry: str = field(init=False)
+    label_caught: str = field(init=False)
+    label_queue: str = field(init=False)
+    label_priority: str = field(init=False)
+    annotation_creator: str = field(init=False)
+    annotation_flavors: str = field(init=False)
+    annotation_gang: str = field(init=False)
+    annotation_gang_size: str = field(init=False)
     annotation_hash: str = field(init=False)
     annotation_notice: str = field(init=False)
     annotation_recut: str = field(init=False)
@@ -42,6 +49,13 @@ class Names:
             ("label_attempt", "attempt"),
             ("label_rank", "rank"),
             ("label_geometry", "mig-geometry"),
+            ("label_caught", "caught"),
+            ("label_queue", "queue"),
+            ("label_priority", "priority"),
+            ("annotation_creator", "created-by"),
+            ("annotation_flavors", "flavors"),
+            ("annotation_gang", "gang"),
+            ("annotation_gang_size", "gang-size"),
             ("annotation_hash", "spec-hash"),
             ("annotation_notice", "notice-until"),
             ("annotation_recut", "recut"),

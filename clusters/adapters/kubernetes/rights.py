@@ -6,6 +6,8 @@ A right that no request of the adapter uses does not belong here.
 
 from typing import NamedTuple
 
+from clusters.adapters.kubernetes import owners
+
 NETWORKING = "networking.k8s.io"
 SCHEDULING = "scheduling.k8s.io"
 
@@ -62,3 +64,10 @@ MIG_RIGHTS = (
     Right("get", "configmaps", "see which ways to cut a node are known there", part=MIG),
     Right("patch", "configmaps", "add the way that is meant", part=MIG),
 )
+CATCHING = tuple(
+    Right("get", kind.plural, f"see how many pods of a {name} start together", group)
+    for (group, name), kind in owners.KINDS.items()
+    if group  # to read a pod is a right above
+)
+"""What is needed besides where others' work is caught; for what isn't installed it grants
+nothing."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
+from clusters.adapters.kubernetes.caught import caught
 from clusters.adapters.kubernetes.checks import (
     Json,
     Malformed,
@@ -51,7 +52,8 @@ def pod(body: Json, *, names: Names) -> PodReport:
     container, state = _main_container(spec, status)
     ended = mapping(state, "terminated")
     started_at = moment(ended or mapping(state, "running"), "startedAt")
-    installation, workload, attempt, rank = _owner(label_words(metadata), names=names)
+    labels = label_words(metadata)
+    installation, workload, attempt, rank = _owner(labels, names=names)
     resources = _requests(spec)
     exit_code = ended.get("exitCode")
     return PodReport(
@@ -76,6 +78,7 @@ def pod(body: Json, *, names: Names) -> PodReport:
         cpu_milli=resources.pop("cpu", 0),
         memory_mib=resources.pop("memory", 0),
         resources=tuple(sorted(resources.items())),
+        caught=caught(body, labels=labels, names=names),
     )
 
 

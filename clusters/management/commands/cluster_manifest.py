@@ -31,12 +31,24 @@ class Command(BaseCommand):
         parser.add_argument(
             "--mig", action="store_true", help="let Berth cut the MIG devices of nodes anew, too"
         )
+        parser.add_argument(
+            "--catch",
+            action="store_true",
+            help="have pods that others make in projects' namespaces, with the queue label or"
+            " asking for a device, wait in Berth's queue (Kubernetes 1.36 or newer)",
+        )
 
     def handle(  # Any: Django's signature
-        self, *_: Any, user: str | None, token_hours: int, mig: bool, **__: Any
+        self,
+        *_: Any,
+        user: str | None,
+        token_hours: int,
+        mig: bool,
+        catch: bool,
+        **__: Any,
     ) -> None:
         try:
-            made = registry.manifest(user=user, token_h=token_hours, mig=mig)
+            made = registry.manifest(user=user, token_h=token_hours, mig=mig, catch=catch)
             self.stdout.write(made, ending="")
         except AppError as error:
             raise CommandError(str(error)) from error

@@ -3,6 +3,7 @@
 from tests.constraints.attacks import (
     arrays,
     budgets,
+    caught,
     clusters,
     confined,
     gates,
@@ -23,6 +24,7 @@ from tests.constraints.attacks import (
 
 ATTACKS = (
     *house.ATTACKS,
+    *caught.ATTACKS,
     *clusters.ATTACKS,
     *tenants.ATTACKS,
     *tenant_quotas.ATTACKS,

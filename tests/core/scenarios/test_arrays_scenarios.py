@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from scheduler.core.reasons import ReasonCode as Code
-from scheduler.core.snapshot import ArrayView, HoldingView, PendingView
+from scheduler.core.snapshot import HoldingView, PendingView
+from scheduler.core.submitted import ArrayView
 from scheduler.core.units import ArrayId
 from scheduler.core.waits import UnmetView
 from tests.core.build import job, queue, runs, snapshot

@@ -6,7 +6,8 @@ import pytest
 
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode as Code
-from scheduler.core.snapshot import PendingView, TurnView
+from scheduler.core.snapshot import PendingView
+from scheduler.core.submitted import TurnView
 from scheduler.core.units import WorkloadId
 from tests.core.build import (
     AT,

@@ -1,0 +1,176 @@
+"""Pure: the policies by which work that others make in a cluster waits for Berth.
+
+Catching is at pods, so that it is one rule for all that makes them, now and later. In namespaces
+of this installation a pod that others make, and that has the queue label or asks for a device,
+gets Berth's scheduling gate, a label that says so, and the name of who made it. That is a mutating
+policy; a validating one holds that it was done, and that nobody undoes it. Where the API server is
+too old for mutating policies, the second refuses what the first would have gated. That a gated pod
+names no node, by which it would pass the scheduler by, the API server itself sees to.
+"""
+
+from itertools import groupby
+from typing import Any
+
+from clusters.adapters.kubernetes.names import DEVICES, Names
+from clusters.adapters.kubernetes.rights import CATCHING
+
+type Json = dict[str, Any]  # Any: an object of the API, as JSON
+
+_RBAC = "rbac.authorization.k8s.io"
+_ADMISSION = "admissionregistration.k8s.io/v1"
+_CREATE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
+
+
+def documents(*, names: Names, user: str) -> list[Json]:
+    """What Berth has to read for it, and two policies, each with its binding; `user` is who Berth
+    is in the cluster."""
+    name = f"{names.own}-catch"
+    return [
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRole",
+            "metadata": _metadata(name),
+            "rules": [
+                {"apiGroups": [group], "resources": [r.resource for r in rights], "verbs": ["get"]}
+                for group, rights in groupby(CATCHING, key=lambda right: right.group)
+            ],
+        },
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": _metadata(name),
+            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
+            # An account is a user of that name, too.
+            "subjects": [{"apiGroup": _RBAC, "kind": "User", "name": user}],
+        },
+        _policy("Mutating", name, _mutating(names=names, user=user)),
+        _binding("Mutating", name, names=names),
+        _policy("Validating", name, _validating(names=names, user=user)),
+        _binding("Validating", name, names=names, validationActions=["Deny"]),
+    ]
+
+
+def _policy(kind: str, name: str, spec: Json) -> Json:
+    kind = f"{kind}AdmissionPolicy"
+    return {"apiVersion": _ADMISSION, "kind": kind, "metadata": _metadata(name), "spec": spec}
+
+
+def _binding(kind: str, name: str, *, names: Names, **spec: list[str]) -> Json:
+    return {
+        "apiVersion": _ADMISSION,
+        "kind": f"{kind}AdmissionPolicyBinding",
+        "metadata": _metadata(name),
+        "spec": {
+            "policyName": name,
+            **spec,
+            "matchResources": {
+                "namespaceSelector": {
+                    "matchLabels": {names.label_installation: names.installation}
+                }
+            },
+        },
+    }
+
+
+def _metadata(name: str) -> Json:
+    return {"name": name, "labels": {"app.kubernetes.io/name": "berth"}}
+
+
+def _asks(*, names: Names) -> str:
+    """In CEL: whether a pod has the queue label, or any of its containers asks for a device."""
+    devices = " || ".join(f"resource.startsWith('{prefix}')" for prefix in DEVICES)
+    return (
+        f"('{names.label_queue}' in object.metadata.?labels.orValue({{}})"
+        " || (object.spec.containers + object.spec.?initContainers.orValue([])).exists(one,"
+        " [one.?resources.?limits.orValue({}), one.?resources.?requests.orValue({})].exists(asked,"
+        f" asked.exists(resource, {devices}))))"
+    )
+
+
+def _by_another(user: str) -> Json:
+    return {"name": "by-another", "expression": f"request.userInfo.username != '{user}'"}
+
+
+def _mutating(*, names: Names, user: str) -> Json:
+    given = (
+        "Object{metadata: Object.metadata{"
+        f"labels: {{'{names.label_caught}': '{names.installation}'}},"
+        f" annotations: {{'{names.annotation_creator}': request.userInfo.username}}}},"
+        " spec: Object.spec{schedulingGates:"
+        f" [Object.spec.schedulingGates{{name: '{names.gate}'}}]}}}}"
+    )
+    return {
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "IfNeeded",
+        "matchConstraints": {"resourceRules": [{**_CREATE, "resources": ["pods"]}]},
+        "matchConditions": [
+            _by_another(user),
+            {"name": "asks", "expression": _asks(names=names)},
+        ],
+        "mutations": [
+            {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": given}}
+        ],
+    }
+
+
+def _validating(*, names: Names, user: str) -> Json:
+    """What is caught stays so: its label, what it says of its place in the queue, and its spec,
+    gate and sizes included."""
+    caught, queue = names.label_caught, names.label_queue
+    labels = [queue, names.label_priority]
+    said = [
+        names.annotation_gang,
+        names.annotation_gang_size,
+        names.annotation_flavors,
+        names.annotation_creator,
+    ]
+    changing = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": ["pods", "pods/status", "pods/ephemeralcontainers", "pods/resize"],
+    }
+    rules = {
+        f"!variables.made || variables.caught == {_asks(names=names)}"
+        f" && (!variables.caught || variables.labels['{caught}'] == '{names.installation}'"
+        f" && variables.annotations[?'{names.annotation_creator}']"
+        " == optional.of(request.userInfo.username)"
+        f" && object.spec.?schedulingGates.orValue([]).exists(gate, gate.name == '{names.gate}'))":
+        f"a pod that has the label {queue} or asks for a device gets the label {caught} and the"
+        f" gate {names.gate} from the policy {names.own}-catch, and no other pod does",
+        f"!variables.made || !('{queue}' in variables.labels)"
+        f" || variables.labels['{queue}'] in ['', request.namespace]"
+        f" || request.namespace.endsWith('-' + variables.labels['{queue}'])":
+        f"the label {queue} names another project than that of this namespace: leave it empty, or"
+        " give it the name of the namespace",
+        f"variables.made || variables.labels[?'{caught}'] == variables.before[?'{caught}']"
+        f" && (!variables.was_caught || {labels}.all(key,"
+        " variables.labels[?key] == variables.before[?key])"
+        f" && {said}.all(key, variables.annotations[?key] == variables.said[?key]))":
+        f"only {user} changes what a pod that waits in Berth's queue, or runs from there, says of"
+        f" it: the labels {', '.join([caught, *labels])}, and the annotations {', '.join(said)}",
+        "variables.made || !variables.was_caught || object.spec == oldObject.spec":
+        f"only {user} changes the spec of a pod that waits in Berth's queue, or runs from there,"
+        " its gate and its sizes included",
+    }  # fmt: skip
+    return {
+        "failurePolicy": "Fail",
+        "matchConstraints": {"resourceRules": [changing]},
+        "matchConditions": [_by_another(user)],
+        "variables": [
+            {"name": name, "expression": expression}
+            for name, expression in {
+                "made": "oldObject == null",
+                "labels": "object.metadata.?labels.orValue({})",
+                "annotations": "object.metadata.?annotations.orValue({})",
+                "before": "oldObject == null ? {} : oldObject.metadata.?labels.orValue({})",
+                "said": "oldObject == null ? {} : oldObject.metadata.?annotations.orValue({})",
+                "caught": f"'{caught}' in variables.labels",
+                "was_caught": f"'{caught}' in variables.before",
+            }.items()
+        ],
+        "validations": [
+            {"expression": expression, "message": message, "reason": "Forbidden"}
+            for expression, message in rules.items()
+        ],
+    }

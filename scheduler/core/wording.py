@@ -1,0 +1,27 @@
+"""Numbers of a reason in words. No sentence: those are in `reasons`."""
+
+
+def outages(milli: dict[str, int]) -> str:
+    """In words: clusters are lost or degraded, nodes not ready or cordoned."""
+    found = []
+    for one, many in (("cluster", "clusters"), ("node", "nodes")):
+        count = milli.get(f"{many}_count", 0)
+        if count:
+            found.append(f"{count} {one if count == 1 else many}")
+    kinds = "lost or degraded" if milli.get("clusters_count") else "not ready"
+    return f"{' and '.join(found)} {kinds}"
+
+
+def shape(milli: dict[str, int], pod: str, cores: str) -> str:
+    """How many pods of which size are asked for."""
+    count, memory_gib = milli.get("pods_count", 0), milli.get("pod_memory_mib", 0) / 1024
+    pods = "1 pod of" if count == 1 else f"{count} pods of up to"
+    return f"{pods} {pod} with {cores} cores and {memory_gib:g} GiB"
+
+
+def opens(in_s: int) -> str:
+    """When that is."""
+    minutes = -(-in_s // 60)
+    if not minutes:
+        return "now"
+    return f"in {minutes} min" if minutes < 120 else f"in {minutes // 60} h"

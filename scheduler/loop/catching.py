@@ -1,0 +1,331 @@
+"""Pods that others made → workloads: who belongs together, and what that asks for.
+
+Run beside a cluster's watch, for it asks the cluster who owns them: no network inside a
+transaction. What is refused stays gated, with why in its row, and is asked again later.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import transaction
+
+from clusters.models import Cluster
+from clusters.port import CaughtPod, ClusterError, ClusterPort, OwnerRef, OwnerReport
+from controlplane.kernel import hints, statements
+from controlplane.kernel.errors import AppError
+from scheduler.core.failures import Retries
+from scheduler.core.lifecycle import State
+from scheduler.loop import asking
+from scheduler.loop.asking import Asks, Refused
+from scheduler.loop.caught import heard
+from scheduler.models import CaughtPod as Row
+from scheduler.models import Origin, PodSet, Workload
+from scheduler.selectors.caught import FREE
+from scheduler.selectors.fleet import rows
+from scheduler.services import workloads
+from scheduler.services.specs import (
+    MAX_GRACE_S,
+    MAX_POD_SETS,
+    MAX_PODS,
+    MAX_RUN_TIME_S,
+    PRIORITY_CLASSES,
+    PodSetSpec,
+    WorkloadSpec,
+)
+from scheduler.services.transition import Step, transition
+from tenants.access import Actor
+from tenants.models import Member, Project, Role, User
+
+logger = logging.getLogger(__name__)
+
+ACTOR = "system:kubernetes"
+AGAIN = timedelta(seconds=15)
+"""After which what was refused, or still gathers, is looked at again."""
+MOST = 500
+"""Pods that one call looks at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Pods that start together: `sizes` is how many, by part."""
+
+    key: str
+    name: str
+    sizes: Mapping[str, int]
+    owner: OwnerRef | None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A caught pod that is no workload's yet."""
+
+    row: Row
+    says: CaughtPod
+    asks: Asks
+
+
+def take_in(*, port: ClusterPort, cluster: Cluster, at: datetime) -> None:
+    """Make workloads of pods that wait in the cluster, or parts of those that are there; cancel
+    those whose owners are gone, or have changed. A call that fails is logged: the next time shows
+    what is left."""
+    owners = _Owners(port)
+    _follow(cluster, owners, at)
+    found = Row.objects.filter(cluster=cluster, pod_set__isnull=True, gone_at__isnull=True)
+    waiting = list(found.select_related("project").order_by("id")[:MOST])
+    if not any(row.asked_at is None or at - row.asked_at >= AGAIN for row in waiting):
+        return
+    together: dict[tuple[Project, str], tuple[Group, list[Waiting]]] = {}
+    for row in waiting:
+        pod = Waiting(row, heard(row.said), Asks.of(row.said))
+        group = owners.group(pod)
+        if group is not None:
+            together.setdefault((row.project, group.key), (group, []))[1].append(pod)
+    for group, pods in together.values():
+        _join(cluster, group, pods, at)
+
+
+class _Owners:
+    """Who owns what, each asked once."""
+
+    def __init__(self, port: ClusterPort) -> None:
+        self._port = port
+        self._known: dict[str, OwnerReport | None] = {}
+
+    def read(self, namespace: str, owner: OwnerRef) -> OwnerReport | None:
+        """None when it is gone. Raises ClusterError."""
+        if owner.uid not in self._known:
+            self._known[owner.uid] = self._port.read_owner(namespace=namespace, owner=owner)
+        return self._known[owner.uid]
+
+    def group(self, pod: Waiting) -> Group | None:
+        """With which it starts; None when nobody knows now."""
+        said, row = pod.says, pod.row
+        owner = said.owner
+        if said.owner is not None:
+            try:
+                report = self.read(row.project.namespace, said.owner)
+            except ClusterError as error:
+                logger.warning("who owns the pod %s is not known: %s", row.name, error)
+                return None
+            if report is None:
+                return None  # its pods go after it
+            owner, sizes = report.top, dict(report.sizes)
+            if said.part in sizes:
+                key = f"{owner.uid}/{said.of}" if said.of else owner.uid
+                name = f"{owner.name}-{said.of}" if said.of else owner.name
+                return Group(key, name, sizes, owner)
+        if said.gang:
+            return Group(
+                f"gang {said.gang} of {said.gang_size}", said.gang, {"": said.gang_size}, owner
+            )
+        return Group(f"pod {row.uid}", row.name, {said.part: 1}, owner)
+
+
+def _join(cluster: Cluster, group: Group, pods: Sequence[Waiting], at: datetime) -> None:
+    """Have them be of the workload that their group is, or make it."""
+    project = pods[0].row.project
+    checked = None
+    try:
+        if _live(cluster, project, group.key) is None:
+            spec = _spec(cluster, group, pods)
+            checked = workloads.check(actor=_actor(project), project=project, specs=[spec], at=at)
+        with transaction.atomic():
+            _one_at_a_time(cluster)
+            origin = _live(cluster, project, group.key)
+            if origin is None and checked is not None:
+                [made] = workloads.store(checked=checked, at=at)
+                origin = _store_origin(cluster, group, pods[0].says, made)
+            if origin is not None:  # else it has ended just now: the next time there is another
+                _attach(cluster, origin, pods, at)
+    except (Refused, AppError) as refusal:
+        _refuse(pods, str(refusal), at)
+
+
+def _live(cluster: Cluster, project: Project, key: str) -> Origin | None:
+    return (
+        Origin.objects.filter(
+            cluster=cluster,
+            key=key,
+            workload__project=project,
+            workload__ended_at__isnull=True,
+        )
+        .select_related("workload")
+        .first()
+    )
+
+
+def _one_at_a_time(cluster: Cluster) -> None:
+    """Two watches of one cluster make no two workloads of one group. Until the commit."""
+    with statements.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 79))", [str(cluster.id)])
+
+
+def _actor(project: Project) -> Actor:
+    """Who submits what others made in a cluster: whom its API server let make pods in a project's
+    namespace may submit in that project. Nobody signs in as this one."""
+    user, _ = User.objects.get_or_create(
+        username=ACTOR, defaults={"is_active": False, "password": "!"}
+    )
+    return Actor(user, memberships=(Member(user=user, project=project, role=Role.MEMBER),))
+
+
+def _spec(cluster: Cluster, group: Group, pods: Sequence[Waiting]) -> WorkloadSpec:
+    """What they ask for together. Raises Refused."""
+    by_part = {pod.says.part: pod for pod in reversed(pods)}
+    missing = sorted(group.sizes.keys() - by_part.keys())
+    if missing:
+        raise Refused(f"No pod of its part {missing[0]} is there yet.")
+    if len(group.sizes) > MAX_POD_SETS or sum(group.sizes.values()) > MAX_PODS:
+        raise Refused(
+            f"More than {MAX_PODS} pods, or {MAX_POD_SETS} kinds of them, start together."
+        )
+    said = pods[0].says
+    priority = said.priority or "normal"
+    if priority not in PRIORITY_CLASSES:
+        raise Refused(
+            f"Its label says priority {priority!r}; known: {', '.join(PRIORITY_CLASSES)}."
+        )
+    limits = [by_part[part].says.run_time_limit_s for part in group.sizes]
+    limit_s = max((each for each in limits if each), default=None) if all(limits) else None
+    return WorkloadSpec(
+        name=group.name[:100],
+        pod_sets=tuple(
+            _pod_set(cluster, part, size, by_part[part]) for part, size in group.sizes.items()
+        ),
+        priority_class=priority,
+        run_time_limit_s=None if limit_s is None else min(limit_s, MAX_RUN_TIME_S),
+        clusters=(cluster.name,),
+        # Its controller makes new pods, or not: of those there will be another workload.
+        retries=Retries(limit=0, on=()),
+        grace_s=min(max(pod.says.grace_s for pod in pods), MAX_GRACE_S),
+    )
+
+
+def _pod_set(cluster: Cluster, part: str, size: int, pod: Waiting) -> PodSetSpec:
+    of = asking.device(cluster=cluster, asks=pod.asks, named=pod.says.flavors)
+    return PodSetSpec(
+        name=(part or "main")[:40],
+        count=size,
+        min_count=size,
+        cpu_milli=pod.asks.cpu_milli,
+        memory_mib=pod.asks.memory_mib,
+        gpu_count=of.gpu_count,
+        gpu_milli=of.gpu_milli,
+        flavors=of.flavors,
+        any_order=len(of.flavors) > 1 and not pod.says.flavors,
+        image=pod.says.image,
+    )
+
+
+def _store_origin(cluster: Cluster, group: Group, said: CaughtPod, workload: Workload) -> Origin:
+    owner = group.owner or OwnerRef("", "", group.name, "")
+    return Origin.objects.create(
+        workload=workload,
+        cluster=cluster,
+        key=group.key,
+        api_version=owner.api_version,
+        kind=owner.kind,
+        name=owner.name,
+        uid=owner.uid,
+        creator=said.creator,
+    )
+
+
+def _attach(cluster: Cluster, origin: Origin, pods: Sequence[Waiting], at: datetime) -> None:
+    """Each to its pod set, while there is a place for it and it asks for what the others do."""
+    sets = {each.name: each for each in PodSet.objects.filter(workload_id=origin.workload_id)}
+    taken: dict[UUID, int] = dict(
+        rows(
+            "SELECT s.id, count(c.id) FROM scheduler_podset s JOIN scheduler_caughtpod c"
+            " ON c.pod_set_id = s.id AND c.gone_at IS NULL WHERE s.workload_id = %s GROUP BY 1",
+            [origin.workload_id],
+        )
+    )
+    for pod in pods:
+        pod_set = sets.get((pod.says.part or "main")[:40])
+        if pod_set is None:
+            _refuse([pod], f"{origin} started without its part {pod.says.part}.", at)
+        elif taken.get(pod_set.id, 0) >= pod_set.count:
+            _refuse([pod], f"{origin} has all its {pod_set.count} pods; this is one more.", at)
+        elif (pod.asks.cpu_milli, pod.asks.memory_mib) != (pod_set.cpu_milli, pod_set.memory_mib):
+            _refuse([pod], f"It asks for other cores or memory than the others of {origin}.", at)
+        elif not _same_device(cluster, pod, pod_set):
+            _refuse([pod], f"It asks for other devices than the others of {origin}.", at)
+        else:
+            taken[pod_set.id] = taken.get(pod_set.id, 0) + 1
+            Row.objects.filter(id=pod.row.id, pod_set__isnull=True).update(
+                pod_set=pod_set, refusal=""
+            )
+            hints.hint(hints.CYCLE)
+
+
+def _same_device(cluster: Cluster, pod: Waiting, pod_set: PodSet) -> bool:
+    try:
+        of = asking.device(cluster=cluster, asks=pod.asks, named=pod.says.flavors)
+    except Refused:
+        return False
+    accepted = set(pod_set.flavors.values_list("name", flat=True))
+    amounts = (of.gpu_count, of.gpu_milli)
+    return amounts == (pod_set.gpu_count, pod_set.gpu_milli) and set(of.flavors) == accepted
+
+
+def _refuse(pods: Sequence[Waiting], why: str, at: datetime) -> None:
+    ids = [pod.row.id for pod in pods]
+    Row.objects.filter(id__in=ids, pod_set__isnull=True).update(refusal=why[:500], asked_at=at)
+
+
+# Those that wait and lack pods, with how many they want in all, how many are there, and how many
+# pods wait beside them in vain.
+_GATHERING = f"""
+SELECT o.id, (SELECT sum(s.count) FROM scheduler_podset s WHERE s.workload_id = w.id), h.here
+FROM scheduler_origin o JOIN scheduler_workload w ON w.id = o.workload_id
+CROSS JOIN LATERAL (
+    SELECT count(c.id) AS here FROM scheduler_podset s
+    JOIN scheduler_caughtpod c ON c.pod_set_id = s.id AND {FREE}
+    WHERE s.workload_id = w.id) h
+WHERE o.cluster_id = %s AND w.ended_at IS NULL AND w.state = 'PENDING'
+"""  # noqa: S608  # a constant
+
+
+def _follow(cluster: Cluster, owners: _Owners, at: datetime) -> None:
+    """Cancel what waits for pods that will not come, as its owner is gone or none is its; and what
+    its owner asks otherwise for now: its pods are caught anew."""
+    short = {id: here for id, wanted, here in rows(_GATHERING, [cluster.id]) if here < wanted}
+    found = Origin.objects.filter(id__in=short).select_related("workload__project").order_by("id")
+    for origin in found:
+        why = _is_over(origin, short[origin.id], owners)
+        if why:
+            _cancel(origin, why, at)
+
+
+def _is_over(origin: Origin, here: int, owners: _Owners) -> str:
+    """Why what is short of pods waits no longer, "" when it does."""
+    if not origin.uid:
+        return "" if here else "its pods were deleted"
+    top = OwnerRef(origin.api_version, origin.kind, origin.name, origin.uid)
+    try:
+        report = owners.read(origin.workload.project.namespace, top)
+    except ClusterError as error:
+        logger.warning("what became of %s is not known: %s", origin, error)
+        return ""
+    if report is None:
+        return f"its {origin.kind} {origin.name} was deleted"
+    asked = {(part or "main")[:40]: size for part, size in report.sizes}
+    sets = dict(PodSet.objects.filter(workload_id=origin.workload_id).values_list("name", "count"))
+    if not origin.key.startswith(origin.uid):
+        return "" if here else "its pods were deleted"
+    return "" if asked == sets else f"its {origin.kind} {origin.name} asks for other pods now"
+
+
+def _cancel(origin: Origin, why: str, at: datetime) -> None:
+    work = origin.workload
+    with transaction.atomic():
+        step = Step(work.id, work.project_id, State.PENDING, State.CANCELLED, why)
+        if transition([step], actor=ACTOR, actor_name="kubernetes", at=at):
+            Row.objects.filter(pod_set__workload_id=work.id, gone_at__isnull=True).update(
+                pod_set=None, placement=None, asked_at=None
+            )
+            hints.hint(hints.CYCLE)

@@ -1,0 +1,173 @@
+"""`cluster_manifest --catch`: what others make in our namespaces waits for Berth (R5)."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kube.api import Answer, Json
+from tests.kube.control_plane import ControlPlane
+from tests.kube.waiting import eventually
+from tests.kube.work import Work, catches, work_in
+
+pytestmark = pytest.mark.xdist_group("kube")
+
+GATES = [{"name": "berth.dev/placed"}]
+
+
+@pytest.fixture(scope="module")
+def policies(control_plane: ControlPlane) -> Iterator[None]:
+    with catches(control_plane):
+        yield
+
+
+@pytest.fixture
+def work(control_plane: ControlPlane, namespace: str, policies: None) -> Work:
+    return work_in(control_plane, namespace)
+
+
+def refused(answer: Answer, *, saying: str) -> None:
+    assert (answer.status, answer.body.get("reason")) == (403, "Forbidden"), answer.body
+    assert saying in answer.body["message"]
+
+
+def is_caught(pod: Json, *, creator: str) -> bool:
+    metadata = pod["metadata"]
+    return bool(
+        pod["spec"].get("schedulingGates") == GATES
+        and metadata["labels"].get("berth.dev/caught") == "berth"
+        and metadata["annotations"]["berth.dev/created-by"] == creator
+    )
+
+
+def editor(work: Work) -> str:
+    return f"system:serviceaccount:{work.namespace}:editor"
+
+
+def test_a_pod_with_the_queue_label_is_gated_and_says_who_made_it(work: Work) -> None:
+    answer = work.create(work.pod("train", gpus=0, queue=""))
+    assert answer.status == 201, answer.body
+    assert is_caught(answer.body, creator=editor(work))
+
+
+def test_so_is_one_that_leaves_the_label_off_and_asks_for_a_device(work: Work) -> None:
+    assert is_caught(work.create(work.pod("train")).body, creator=editor(work))
+
+
+def test_so_is_one_whose_init_container_asks_for_it(work: Work) -> None:
+    pod = work.pod("train")
+    [container] = pod["spec"]["containers"]
+    pod["spec"]["initContainers"] = [container | {"name": "first"}]
+    pod["spec"]["containers"] = [container | {"resources": {}}]
+    assert is_caught(work.create(pod).body, creator=editor(work))
+
+
+def test_a_pod_that_asks_for_neither_is_nobodys_business(work: Work) -> None:
+    made = work.create(work.pod("notebook", gpus=0)).body
+    assert "schedulingGates" not in made["spec"]
+    assert "berth.dev/caught" not in made["metadata"].get("labels", {})
+
+
+def test_what_berth_makes_is_not_caught(work: Work) -> None:
+    made = work.create(work.pod("train", workload="w"), by=work.kube.berth).body
+    assert "berth.dev/caught" not in made["metadata"]["labels"]
+
+
+def test_it_is_gated_beside_a_gate_of_somebody_else(work: Work) -> None:
+    pod = work.pod("train")
+    pod["spec"]["schedulingGates"] = [{"name": "example.test/storage"}]
+    gates = work.create(pod).body["spec"]["schedulingGates"]
+    assert gates == [{"name": "example.test/storage"}, *GATES]
+
+
+def test_pods_that_a_job_makes_are_caught(work: Work) -> None:
+    pod = work.pod("unused")
+    job: Json = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "train"},
+        "spec": {"parallelism": 2, "completions": 2, "template": {"spec": pod["spec"]}},
+    }
+    work.editor.create(f"/apis/batch/v1/namespaces/{work.namespace}/jobs", job)
+    pods = f"{work.path}/pods?labelSelector=job-name%3Dtrain"
+    eventually("it made both", lambda: len(work.kube.admin.get(pods)["items"]) == 2)
+    for made in work.kube.admin.get(pods)["items"]:
+        assert is_caught(made, creator="system:serviceaccount:kube-system:job-controller")
+
+
+def test_nobody_forges_the_label_or_who_made_it(work: Work) -> None:
+    refused(work.create(work.pod("forged", gpus=0, caught="berth")), saying="no other pod does")
+    pod = work.pod("train", caught="another")
+    pod["metadata"]["annotations"] = {"berth.dev/created-by": "system:admin"}
+    assert is_caught(work.create(pod).body, creator=editor(work))
+
+
+def test_a_pod_that_names_its_node_is_refused(work: Work) -> None:
+    pod = work.pod("train")
+    pod["spec"]["nodeName"] = "gpu-1"
+    answer = work.create(pod)
+    assert answer.status == 422
+    assert "cannot be set until all schedulingGates have been cleared" in answer.body["message"]
+
+
+def test_the_queue_label_names_its_own_project_or_none(work: Work) -> None:
+    refused(work.create(work.pod("train", queue="another")), saying="names another project")
+    assert work.create(work.pod("train", queue=work.namespace)).status == 201
+
+
+LABELS: Json = {"caught": None, "queue": "", "priority": "urgent"}
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_nobody_changes_its_labels(work: Work, label: str) -> None:
+    work.create(work.pod("train", priority="low"))
+    body: Json = {"metadata": {"labels": {f"berth.dev/{label}": LABELS[label]}}}
+    refused(work.patch("train", body), saying="changes what a pod that waits")
+    through_status = work.patch("train", body, subresource="/status", by=work.kube.admin)
+    refused(through_status, saying="changes what a pod that waits")
+
+
+@pytest.mark.parametrize("annotation", ["gang", "gang-size", "flavors", "created-by"])
+def test_nobody_changes_what_it_says_of_its_gang(work: Work, annotation: str) -> None:
+    work.create(work.pod("train"))
+    body: Json = {"metadata": {"annotations": {f"berth.dev/{annotation}": "2"}}}
+    refused(work.patch("train", body), saying="changes what a pod that waits")
+
+
+def test_a_pod_that_was_not_caught_is_not_made_to_look_so(work: Work) -> None:
+    work.create(work.pod("notebook", gpus=0))
+    body: Json = {"metadata": {"labels": {"berth.dev/caught": "berth"}}}
+    refused(work.patch("notebook", body), saying="changes what a pod that waits")
+
+
+def of_container(**fields: object) -> Json:
+    return {"containers": [{"name": "main", **fields}]}
+
+
+DEBUGGER = {
+    "name": "debugger",
+    "image": "example.test/debug:1",
+    "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+}
+CHANGES: dict[str, tuple[Json, str]] = {
+    "gate": ({"schedulingGates": [{"name": GATES[0]["name"], "$patch": "delete"}]}, ""),
+    "image": (of_container(image="example.test/miner:1"), ""),
+    "node": ({"nodeSelector": {"kubernetes.io/hostname": "gpu-1"}}, ""),
+    "time limit": ({"activeDeadlineSeconds": 1}, ""),
+    "ephemeral container": ({"ephemeralContainers": [DEBUGGER]}, "/ephemeralcontainers"),
+    "size": (of_container(resources={"requests": {"cpu": "200m"}}), "/resize"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_nobody_changes_its_spec(work: Work, what: str) -> None:
+    made = work.create(work.pod("train")).body
+    spec, subresource = CHANGES[what]
+    answer = work.patch("train", {"spec": spec}, subresource=subresource, by=work.kube.admin)
+    refused(answer, saying="changes the spec of a pod that waits")
+    assert work.get("train")["spec"] == made["spec"]
+
+
+def test_an_editor_labels_and_deletes_it(work: Work) -> None:
+    work.create(work.pod("train"))
+    assert work.patch("train", {"metadata": {"labels": {"seen": "yes"}}}).status == 200
+    assert work.editor.call("DELETE", f"{work.path}/pods/train").status == 200
