@@ -48,12 +48,12 @@ class Target(NamedTuple):
 
 def target(path: str) -> Target | None:
     """None for a path that is not simulated."""
-    match path.strip("/").split("/"):
+    parts = path.strip("/").split("/")
+    match parts:
         case ["api", "v1", *rest]:
             found = _target(rest)
-        case ["apis", group, "v1", *rest] if group:
-            found = _target(rest)
-            return found if found and GROUPS.get(found.resource) == group else None
+        case ["apis", group, *_] if group:
+            return _grouped(group, parts[2:])
         case _:
             return None
     return found if found and found.resource not in GROUPS else None
@@ -68,7 +68,15 @@ def _target(parts: list[str]) -> Target | None:
         case ["namespaces", space, resource, *rest] if len(rest) < 2:
             if resource in RESOURCES and resource not in _CLUSTERED:
                 return Target(resource, space, rest[0] if rest else "")
-        case ["apis", group, _, "namespaces", space, resource, *rest] if len(rest) < 2:
+    return None
+
+
+def _grouped(group: str, parts: list[str]) -> Target | None:
+    """Of an API group, from its version on: a resource of ours, or some owner of pods."""
+    match parts:
+        case ["v1", *rest] if (found := _target(rest)) and GROUPS.get(found.resource) == group:
+            return found
+        case [_, "namespaces", space, resource, *rest] if len(rest) < 2:
             return Target(f"{resource}.{group}", space, rest[0] if rest else "")
     return None
 

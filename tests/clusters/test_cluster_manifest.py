@@ -136,7 +136,7 @@ def test_the_adapter_uses_each_right_and_no_other(simulator: Simulator) -> None:
             assert list(events) is not None
     for _ in range(2):  # made, then found there
         port.confine(wanted=Confinement("berth-project"))
-    port.probe()
+    assert list(port.probe())
     gang = {"namespace": "berth-project", "name": "gang", "workload": "gang", "attempt": 1}
     port.ensure_service(**gang)  # type: ignore[arg-type]  # by name
     port.ensure_service(**gang)  # type: ignore[arg-type]  # found there

@@ -42,6 +42,7 @@ def reader(stage: Stage, request: pytest.FixtureRequest) -> Iterator[Stage]:
 def caught(stage: Stage, *, owner: Json | None = None, **labels: str) -> Json:
     """A pod as the policy leaves it."""
     body = pod(stage.request(gpu=1), names=NAMES)
+    del body["spec"]["priorityClassName"]  # which is Berth's
     metadata = body["metadata"]
     metadata["labels"] = {"berth.dev/caught": "berth", "berth.dev/priority": "high"} | labels
     metadata["annotations"] = {"berth.dev/created-by": "ada", "berth.dev/flavors": "h100, a100"}
