@@ -54,6 +54,9 @@ def test_it_is_for_the_one_transaction_that_says_so(transactional_db: None) -> N
 def test_of_a_start_the_uids_wait_and_neither_claim_nor_close(stage: Stage) -> None:
     stage.submit()
     stage.cycle()
+    stage.dispatch()  # the project's first one there is confined, which is noted
+    stage.submit("next")
+    stage.cycle()
     [stores] = that_wait(stage.dispatch)
     assert "SET pod_uid" in stores
     assert Placement.objects.exclude(opened_at=None).exists()

@@ -182,6 +182,7 @@ def test_its_calls_end_long_before_the_task_has_to(
 
     store_credential(factories.cluster(), server="https://north.example.test", token="t" * 16)
     monkeypatch.setattr(registry, "connect", connect)
+    monkeypatch.setattr(tasks._ports, "_kept", {})
     tasks._ports.of("north")
     assert asked == {"connect_timeout_s": 2.0, "read_timeout_s": 5.0}
     assert (
