@@ -16,7 +16,7 @@ from pytest_django import Settings
 
 from clusters import credential
 from clusters.adapters.kubernetes.rights import RIGHTS
-from clusters.models import Cluster, ClusterCredential, ClusterProbe, Stop
+from clusters.models import Cluster, ClusterCredential, ClusterProbe, ProbeStop
 from clusters.port import Verdict
 from clusters.web import connections
 from controlplane.kernel import clock
@@ -348,7 +348,9 @@ def test_every_step_has_its_advice(north: Cluster, simulator: Simulator) -> None
 
 
 def test_what_was_stopped_says_why(oz: Client, north: Cluster) -> None:
-    factories.probe(north, verdict="", stopped=Stop.UNOPENED, why="This process has no key 0f.")
+    factories.probe(
+        north, verdict="", stopped=ProbeStop.UNOPENED, why="This process has no key 0f."
+    )
     assert "It came to no end: This process has no key 0f." in text(
         oz.get(url("cluster-connection"))
     )
