@@ -100,9 +100,9 @@ def connections() -> dict[UUID, Connection]:
 
 
 def connection(*, cluster_id: UUID) -> Connection:
-    """Of one. Two queries."""
+    """Of one. Two queries; one more where somebody asks for the box of its credential."""
     ended = ClusterProbe.objects.filter(cluster=cluster_id, ended_at__isnull=False)
-    stored = ClusterCredential.objects.filter(cluster=cluster_id)
+    stored = ClusterCredential.objects.filter(cluster=cluster_id).defer("sealed")
     return Connection(stored.first(), ended.order_by("-id").first())
 
 

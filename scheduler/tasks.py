@@ -146,14 +146,9 @@ def measure_cluster(*, cluster_id: str, **_: Any) -> None:  # Any: as above
 def probe_cluster(*, probe_id: str, **_: Any) -> None:  # Any: as above
     """Carry a probe out, unless it is under way."""
     hints.taken(hints.PROBE_CLUSTER, probe_id=probe_id)
-    try:
-        probing.carry_out(
-            id=UUID(probe_id), at=clock.now, connect_timeout_s=CONNECT_S, read_timeout_s=READ_S
-        )
-    except SoftTimeLimitExceeded:
-        logger.warning("probe %s takes too long", probe_id)
-        why = "It took too long: the cluster answers, and each answer takes its time."
-        probes.break_off(id=UUID(probe_id), why=why, at=clock.now())
+    probing.carry_out(
+        id=UUID(probe_id), at=clock.now, connect_timeout_s=CONNECT_S, read_timeout_s=READ_S
+    )
 
 
 @shared_task(name="scheduler.check_probes")

@@ -13,7 +13,7 @@ from clusters.models.flavor import (
     Placing,
 )
 from clusters.models.node import Node
-from clusters.models.probe import ClusterProbe, Stop
+from clusters.models.probe import ClusterProbe, ProbeStop
 from clusters.models.queue import HardwareQueue
 
 __all__ = [
@@ -34,5 +34,5 @@ __all__ = [
     "Isolation",
     "Node",
     "Placing",
-    "Stop",
+    "ProbeStop",
 ]

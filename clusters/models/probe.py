@@ -2,13 +2,14 @@
 
 from django.db import models
 from django.db.models import Q
+from django.db.models.functions import Now
 
 from clusters.models.cluster import Cluster
 from clusters.port import ProbeStep, Verdict
 from controlplane.kernel.models import Row
 
 
-class Stop(models.TextChoices):
+class ProbeStop(models.TextChoices):
     """What kept a probe from its end."""
 
     NO_CREDENTIAL = "no-credential"
@@ -23,6 +24,8 @@ class ClusterProbe(Row):
     `credential_version` is of the credential with which it was begun, None before and where there
     was none. `tries` counts the workers that began it; each begins anew, and what one stores after
     another has begun is dropped. `asked_by` is who wanted it, as the audit names people.
+    `timed_from` is when it came to wait, or was begun last, by the database's clock: how long it
+    may wait, and its worker live, is real time, whatever the clock of the other moments.
     """
 
     cluster = models.ForeignKey(
@@ -34,6 +37,7 @@ class ClusterProbe(Row):
     tries = models.PositiveSmallIntegerField(default=0)
     began_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
+    timed_from = models.DateTimeField(db_default=Now())
     steps = models.JSONField(default=list)
     verdict = models.CharField(max_length=8, blank=True)
     stopped = models.CharField(max_length=16, blank=True)
@@ -52,7 +56,7 @@ class ClusterProbe(Row):
                     verdict__in=[each.value for each in Verdict],
                     stopped="",
                 )
-                | Q(ended_at__isnull=False, verdict="", stopped__in=Stop.values),
+                | Q(ended_at__isnull=False, verdict="", stopped__in=ProbeStop.values),
                 name="probe_ends_one_way",
             ),
         ]

@@ -7,19 +7,24 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F, Max, Q, QuerySet
+from django.db.models.functions import Now
 
-from clusters.models import Cluster, ClusterCredential, ClusterProbe, Stop
+from clusters.models import Cluster, ClusterCredential, ClusterProbe, ProbeStop
 from controlplane.kernel import hints
 
 KEPT = 20
 """Of a cluster, the newest."""
 MOST_TRIES = 2
 LOST_AFTER = timedelta(seconds=45)
-"""When whoever began one is dead: a task lives for 30 s at most."""
+"""When whoever began one is dead: a task lives for 30 s at most. This and the next are real
+time."""
 TAKEN_UP_WITHIN = timedelta(minutes=5)
 PROBED_EVERY = timedelta(days=1)
 DAILY = "Berth"
 """Who asks then."""
+_NOT_TAKEN_UP = "No worker took it up: look whether one runs for the queue dispatch."
+_DIED = "The workers that carried it out died in the middle: their logs say why."
 
 
 def ask(*, cluster: Cluster, actor_name: str, at: datetime) -> ClusterProbe:
@@ -30,7 +35,7 @@ def ask(*, cluster: Cluster, actor_name: str, at: datetime) -> ClusterProbe:
         under_way = ClusterProbe.objects.filter(cluster=cluster, ended_at=None)
         probe = under_way.first()
         if probe is not None and probe.tries and probe.credential_version != version:
-            break_off(id=probe.id, why="The credential was replaced meanwhile.", at=at)
+            break_off(probe, why="The credential was replaced meanwhile.", at=at)
             probe = None
         if probe is None:
             probe = ClusterProbe.objects.create(cluster=cluster, asked_at=at, asked_by=actor_name)
@@ -48,35 +53,41 @@ def lock(*, cluster_id: UUID) -> int | None:
     return rows.values_list("version", flat=True).first()
 
 
-def break_off(*, id: UUID, why: str, at: datetime) -> None:
-    """Its steps so far stay. One that has ended is left as it is."""
-    ClusterProbe.objects.filter(id=id, ended_at=None).update(
-        ended_at=at, stopped=Stop.BROKEN_OFF, why=why
-    )
+def of_this_try(probe: ClusterProbe) -> QuerySet[ClusterProbe]:
+    """It, while it has not ended and nobody has begun it, or begun it anew, since it was read."""
+    return ClusterProbe.objects.filter(id=probe.id, tries=probe.tries, ended_at=None)
+
+
+def break_off(probe: ClusterProbe, *, why: str, at: datetime) -> None:
+    """Its steps so far stay. One that has ended, or is another's by now, is left as it is."""
+    of_this_try(probe).update(ended_at=at, stopped=ProbeStop.BROKEN_OFF, why=why)
+
+
+def lost() -> Q:
+    """Those of which whoever began it is dead."""
+    return Q(began_at__isnull=False, timed_from__lte=Now() - LOST_AFTER)
 
 
 def sweep(*, at: datetime) -> None:
     """Ask again for what nobody took up and for what a dead worker began, once, and then break it
-    off; ask for a probe of each cluster that had none for a day and has a credential."""
-    for probe in ClusterProbe.objects.filter(ended_at=None).order_by("id"):
-        if why := _given_up(probe, at=at):
-            break_off(id=probe.id, why=why, at=at)
-        elif probe.began_at is None or is_lost(probe, at=at):
-            hints.send(hints.PROBE_CLUSTER, probe_id=str(probe.id))
-    lately = ClusterProbe.objects.filter(asked_at__gt=at - PROBED_EVERY).values("cluster")
-    for cluster in Cluster.objects.exclude(credential=None).exclude(id__in=lately).order_by("id"):
+    off; ask for a probe of a cluster that had none for a day and has a credential."""
+    under_way = ClusterProbe.objects.filter(ended_at=None).order_by("id")
+    waits = Q(began_at=None)
+    never = waits & Q(timed_from__lte=Now() - TAKEN_UP_WITHIN)
+    for probe in under_way.filter(never):
+        break_off(probe, why=_NOT_TAKEN_UP, at=at)
+    for probe in under_way.filter(lost(), tries__gte=MOST_TRIES):
+        break_off(probe, why=_DIED, at=at)
+    for probe in under_way.filter(waits | lost()):
+        hints.send(hints.PROBE_CLUSTER, probe_id=str(probe.id))
+    if not under_way.exists():
+        _ask_daily(at=at)
+
+
+def _ask_daily(*, at: datetime) -> None:
+    """For one at a time, the longest unprobed first: slow clusters would otherwise hold all of the
+    processes that dispatch."""
+    last = Cluster.objects.exclude(credential=None).annotate(last=Max("probes__asked_at"))
+    due = last.filter(Q(last=None) | Q(last__lte=at - PROBED_EVERY))
+    if (cluster := due.order_by(F("last").asc(nulls_first=True), "id").first()) is not None:
         ask(cluster=cluster, actor_name=DAILY, at=at)
-
-
-def is_lost(probe: ClusterProbe, *, at: datetime) -> bool:
-    """Whether whoever began it is dead."""
-    return probe.began_at is not None and probe.began_at <= at - LOST_AFTER
-
-
-def _given_up(probe: ClusterProbe, *, at: datetime) -> str:
-    """Why it is broken off; "" while it may still be carried out."""
-    if probe.began_at is None and probe.asked_at <= at - TAKEN_UP_WITHIN:
-        return "No worker took it up: look whether one runs for the queue dispatch."
-    if probe.tries >= MOST_TRIES and is_lost(probe, at=at):
-        return "The workers that carried it out died in the middle: their logs say why."
-    return ""

@@ -4,7 +4,7 @@ from typing import Any
 
 from django import forms
 
-from clusters import credential, registry
+from clusters import credential, registry, selectors
 from clusters.credential import BadCredential
 from clusters.models import Cluster
 from clusters.services import clusters
@@ -32,12 +32,15 @@ class _Certificates(forms.Textarea):
 
 
 class _Server(forms.TextInput):
-    """Shown again unless a password may stand in it."""
+    """Shown again where it is a server's URL and nothing else: a token may have slipped in."""
 
     input_type = "url"
 
     def format_value(self, value: object) -> str:
-        return "" if value is None or "@" in str(value) else str(value)
+        try:
+            return credential.server(value) if value else ""
+        except BadCredential:
+            return ""
 
 
 def _unkept(rows: int) -> _Unkept:
@@ -109,6 +112,7 @@ class ManifestForm(StrictForm):
 class CredentialForm(StrictForm):
     """A token with the parts beside it, or a kubeconfig, as a text or a file."""
 
+    secret = True
     server = forms.CharField(label="API server URL", required=False, widget=_Server())
     ca = forms.CharField(
         label="Certificate of the cluster's authority", required=False, widget=_certificates(),
@@ -132,8 +136,7 @@ class CredentialForm(StrictForm):
     metrics_token = forms.CharField(label="Token for it", required=False, widget=_token())
     metrics_query = forms.CharField(
         label="Query", required=False, max_length=credential.LONGEST_QUERY,
-        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
-        help_text="PromQL: left out, what DCGM exporter tells.",
+        widget=_unkept(2), help_text="PromQL: left out, what DCGM exporter tells.",
     )  # fmt: skip
 
     _METRICS = {"server": "metrics_server", "ca": "metrics_ca", "token": "metrics_token",
@@ -143,7 +146,10 @@ class CredentialForm(StrictForm):
     }
 
     def __init__(self, data: Posted = None, files: Posted = None, *, cluster: Cluster) -> None:
-        super().__init__(data, files, initial={"server": cluster.server})
+        stored = selectors.connection(cluster_id=cluster.id).credential
+        # Clusters of before have no server of their own.
+        server = cluster.server or (f"https://{stored.host}" if stored else "")
+        super().__init__(data, files, initial={"server": server})
 
     def clean_kubeconfig_file(self) -> str | None:
         """Its text."""
@@ -173,9 +179,18 @@ class CredentialForm(StrictForm):
             self.add_error("token", "A token is wanted, or a kubeconfig.")
         elif len(ways) > 1:
             self.add_error(ways[-1], "One way is wanted: a token, a kubeconfig, or a file.")
+        elif ways != ["token"]:
+            self._check_beside_kubeconfig(cleaned)
         return cleaned
 
     _KUBECONFIGS = ("kubeconfig", "kubeconfig_file")
+
+    def _check_beside_kubeconfig(self, cleaned: dict[str, Any]) -> None:  # Any: as above
+        """Nothing that was said is dropped without a word; what the page filled in itself may."""
+        if cleaned["server"] not in ("", self.initial["server"]):
+            self.add_error("server", "The kubeconfig says where it is: leave this as it was.")
+        if cleaned["ca"]:
+            self.add_error("ca", "The kubeconfig has the authority: leave this out.")
 
     def field_of(self, pointer: str) -> str | None:
         if pointer == "/kubeconfig" and not self.cleaned_data["kubeconfig"]:

@@ -9,11 +9,10 @@ from django.utils.http import urlencode
 from django.views.decorators.debug import sensitive_post_parameters
 
 from clusters import registry, selectors
-from clusters.models import Cluster, ClusterProbe
-from clusters.port import Verdict
+from clusters.models import Cluster
 from clusters.services import clusters, credentials, probes
 from clusters.web.connection_forms import CredentialForm, ManifestForm, RegisterForm
-from clusters.web.connections import TO_DO, TO_DO_FOR_RIGHTS, attention
+from clusters.web.connections import attention, to_do
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Invalid, NotFound, Unavailable
@@ -164,19 +163,13 @@ def cluster_connection(request: HttpRequest, name: str) -> HttpResponse:
         "credential": credential,
         "attention": attention(connection, at=at, newest=probe),
         "probe": probe,
-        "to_do": _to_do(probe) if probe else (),
+        "to_do": to_do(probe) if probe else (),
         "models": models,
         "without_flavor": [one.name for one in models if not one.has_flavor],
         "step": 4,
         "rev": rev,
     }
     return partial(request, "clusters/cluster_connection.html", "connection", context)
-
-
-def _to_do(probe: ClusterProbe) -> tuple[str, ...]:
-    """What helps against the steps that fail, each thing once."""
-    failed = [step.name for step in probe.told if step.verdict is Verdict.FAILS]
-    return tuple(dict.fromkeys(TO_DO.get(name, TO_DO_FOR_RIGHTS) for name in failed))
 
 
 @page("POST")

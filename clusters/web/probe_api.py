@@ -10,7 +10,7 @@ from clusters import registry, selectors
 from clusters.services import probes
 from clusters.web import serializers as s
 from controlplane.api.pagination import Keyset
-from controlplane.api.render import YamlRenderer
+from controlplane.api.render import Only, YamlRenderer
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView, many
 from controlplane.kernel.errors import Invalid
@@ -22,6 +22,7 @@ type Out = dict[str, Any]  # Any: JSON values
 
 class ManifestApi(ApiView):
     renderer_classes = [YamlRenderer]
+    content_negotiation_class = Only
 
     @operation(
         "clusters_manifest",

@@ -14,7 +14,7 @@ from clusters.models import (
     FlavorKind,
     Isolation,
     Placing,
-    Stop,
+    ProbeStop,
 )
 from clusters.origin import CapacityType
 from clusters.port import Verdict
@@ -130,7 +130,7 @@ class ProbeOut(serializers.Serializer[Rows]):
         choices=["", *VERDICTS], help_text="The worst of its steps; empty until its end."
     )
     stopped = serializers.ChoiceField(
-        choices=["", *Stop.values],
+        choices=["", *ProbeStop.values],
         help_text="What kept it from its end: there is no credential, whoever tried has no key"
         " for it, or it was broken off.",
     )

@@ -1,6 +1,6 @@
 """JSON in and out, by orjson: strict UTF-8, no NaN, a bounded body."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import IO, Any
 
@@ -8,8 +8,10 @@ import orjson
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
 from rest_framework.exceptions import ParseError
+from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
 
 
 def _default(value: object) -> object:
@@ -54,6 +56,23 @@ class YamlRenderer(OrjsonRenderer):
         renderer_context: Mapping[str, Any] | None = None,  # Any: DRF's context
     ) -> bytes:
         return data.encode() if isinstance(data, str) else super().render(data)
+
+
+class Only(BaseContentNegotiation):
+    """Of a view that answers in one way, whatever is accepted (RFC 9110, 12.5.1, lets it): a
+    browser, and most clients, name no YAML."""
+
+    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser:
+        return next(iter(parsers))
+
+    def select_renderer(
+        self,
+        request: Request,
+        renderers: Iterable[BaseRenderer],
+        format_suffix: str | None = None,
+    ) -> tuple[BaseRenderer, str]:
+        only = next(iter(renderers))
+        return only, only.media_type
 
 
 class OrjsonParser(BaseParser):

@@ -22,6 +22,9 @@ class StrictForm(forms.Form):
 
     beside: frozenset[str] = frozenset()
     """Fields of the same page that the view reads."""
+    secret = False
+    """True where secrets are posted: one may have slipped into the name of an unknown field, so no
+    such name is repeated."""
     pointers: ClassVar[Mapping[str, str]] = {}
     """The fields of what a service calls otherwise, by its pointer."""
 
@@ -30,7 +33,8 @@ class StrictForm(forms.Form):
         unknown = [name for name in (*self.data, *self.files) if name not in {*known, _CSRF}]
         if unknown:
             names = ", ".join(ascii(name[:60]) for name in unknown[:_NAMED])
-            error = forms.ValidationError(f"{names}: {no_such_field(known)}", "unknown-field")
+            said = no_such_field(known) if self.secret else f"{names}: {no_such_field(known)}"
+            error = forms.ValidationError(said, "unknown-field")
             self.add_error(None, error)
         return super().clean() or self.cleaned_data
 

@@ -41,6 +41,9 @@ LOGOUT_REDIRECT_URL = "login"
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_AGE = integer("BERTH_SESSION_S", 12 * 3600)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024  # reliability 4.6: bodies up to 1 MiB
+# A file may be a credential: it stays in memory, and none is larger than a body may be.
+FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]
+FILE_UPLOAD_MAX_MEMORY_SIZE = DATA_UPLOAD_MAX_MEMORY_SIZE
 
 INSTALLED_APPS = [
     "django.contrib.admin",

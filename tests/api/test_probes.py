@@ -41,6 +41,17 @@ def test_the_manifest_is_what_the_command_prints(api: Api, cast: Cast) -> None:
     assert "ServiceAccount" in {each["kind"] for each in yaml.safe_load_all(text)}
 
 
+@pytest.mark.parametrize("accept", ["application/json", "text/yaml", "text/html,*/*;q=0.8"])
+def test_the_manifest_is_yaml_whatever_is_accepted(api: Api, cast: Cast, accept: str) -> None:
+    answer = api(cast.oz).get(MANIFEST, headers={"accept": accept})
+    assert (answer.status_code, answer["Content-Type"].partition(";")[0]) == (
+        200,
+        "application/yaml",
+    )
+    refused = api(cast.ada).get(MANIFEST, headers={"accept": accept})
+    assert (refused.status_code, refused["Content-Type"]) == (403, "application/problem+json")
+
+
 def test_a_user_stands_in_the_manifest_in_place_of_the_account(api: Api, cast: Cast) -> None:
     text = api(cast.oz).get(MANIFEST, {"user": "fleet@example.test"}).content.decode()
     kinds = {each["kind"]: each for each in yaml.safe_load_all(text)}

@@ -171,6 +171,16 @@ def test_a_version_that_is_too_old_is_told(version: object, ok: bool, said: str)
     assert said in found.said
 
 
+def test_a_token_that_an_answer_quotes_is_not_told() -> None:
+    quoted = f"{'x' * 490} a-token-for-tests"  # and none of it is left by what is cut off
+    identity = {"status": {"userInfo": {"username": quoted}}}
+    version = {"gitVersion": "v1.36.0-a-token-for-tests"}
+    with serving(Answers({IDENTITY: (201, identity), "/version": (200, version)})) as server:
+        said = {step.name: step.said for step in probe(server.url)}
+    assert "v1.36.0-[token]" in said["version"]
+    assert "a-token" not in str(said)
+
+
 def test_answers_that_make_no_sense_are_failed_steps_and_the_rest_goes_on() -> None:
     with serving(Answers()) as server:
         steps = probe(server.url)

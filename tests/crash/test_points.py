@@ -246,7 +246,7 @@ def test_dying_while_what_ended_is_collected(scene: Scene) -> None:
 
 
 def test_every_crash_point_of_the_tree_has_a_scenario() -> None:
-    """M1's is in test_meter.py, P1's in test_probes.py, those of recuts in test_recuts.py, C1's is
+    """M1's is in test_meter.py, W1's in test_probes.py, those of recuts in test_recuts.py, C1's is
     above."""
     points = {
         ast.literal_eval(node.args[0])
@@ -257,7 +257,7 @@ def test_every_crash_point_of_the_tree_has_a_scenario() -> None:
         *SUBMITTING,
         *RECUTTING,
         "M1",
-        "P1",
+        "W1",
         "C1",
     }
 

@@ -1,8 +1,8 @@
 """A worker that dies in the middle of a probe: another tries once more, and then it is told."""
 
-from datetime import timedelta
+from django.db.models.functions import Now
 
-from clusters.models import ClusterProbe, Stop
+from clusters.models import ClusterProbe, ProbeStop
 from clusters.port import Verdict
 from clusters.services import probes
 from controlplane.kernel import clock
@@ -20,12 +20,11 @@ def run(scene: Scene, probe: ClusterProbe, *, crash: str = "") -> ClusterProbe:
 
 
 def dead_for_long(probe: ClusterProbe) -> None:
-    begun = clock.now() - probes.LOST_AFTER - timedelta(seconds=1)
-    ClusterProbe.objects.filter(id=probe.id).update(began_at=begun)
+    ClusterProbe.objects.filter(id=probe.id).update(timed_from=Now() - probes.LOST_AFTER)
 
 
 def test_a_probe_whose_worker_died_is_carried_out_by_another(scene: Scene) -> None:
-    probe = run(scene, asked(scene), crash="P1:5")
+    probe = run(scene, asked(scene), crash="W1:5")
     assert (len(probe.told), probe.ended_at, probe.tries) == (5, None, 1)
     run(scene, probe)  # the message is delivered again at once: whoever began it may still live
     assert (len(probe.told), probe.ended_at, probe.tries) == (5, None, 1)
@@ -38,11 +37,11 @@ def test_a_probe_whose_worker_died_is_carried_out_by_another(scene: Scene) -> No
 def test_a_probe_that_kills_each_worker_is_broken_off(scene: Scene) -> None:
     probe = asked(scene)
     for _ in range(probes.MOST_TRIES):
-        run(scene, probe, crash="P1:2")
+        run(scene, probe, crash="W1:2")
         dead_for_long(probe)
     run(scene, probe)
     assert probe.ended_at is None
     probes.sweep(at=clock.now())
     probe.refresh_from_db()
-    assert (probe.stopped, len(probe.told)) == (Stop.BROKEN_OFF, 2)
+    assert (probe.stopped, len(probe.told)) == (ProbeStop.BROKEN_OFF, 2)
     assert "died in the middle" in probe.why

@@ -1,19 +1,24 @@
 """Connecting a cluster on its pages: step by step, hostile input, no secret comes back."""
 
+import tempfile
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 import pytest
+from django.conf import settings
 from django.contrib.sessions.models import Session
+from django.core.files import uploadedfile
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
 from clusters import credential
-from clusters.models import Cluster, ClusterCredential, ClusterProbe, Stop
+from clusters.adapters.kubernetes.rights import RIGHTS
+from clusters.models import Cluster, ClusterCredential, ClusterProbe, ProbeStop
 from clusters.port import Verdict
+from clusters.web import connections
 from controlplane.kernel import clock
 from scheduler import tasks
 from tests import factories
@@ -149,6 +154,9 @@ def stored(oz: Client, **fields: Any) -> Answer:  # Any: as a form takes them
 
 def test_the_server_is_filled_in_as_it_was_registered(oz: Client, north: Cluster) -> None:
     assert f'value="{SERVER}"' in oz.get(url("cluster-credential-page")).content.decode()
+    store_credential(north, server=SERVER, token=SECRET)
+    Cluster.objects.update(server="")  # as one that was registered before it had one
+    assert f'value="{SERVER}"' in oz.get(url("cluster-credential-page")).content.decode()
 
 
 def test_a_token_is_stored_and_probed_at_once(
@@ -212,6 +220,12 @@ def test_no_hostile_kubeconfig_comes_in(
             "not accepted",
         ),
         ({"token": SECRET, "as": SECRET}, "__all__", "no such field"),
+        ({"token": SECRET, SECRET: "as"}, "__all__", "no such field"),
+        ({"server": SECRET, "token": SECRET}, "server", "an https URL"),
+        ({"server": f"https://north/?token={SECRET}", "token": SECRET}, "server", "no more than"),
+        ({"server": f"https://north/#{SECRET}", "token": SECRET}, "server", "no more than"),
+        ({"metrics_server": SECRET, "token": SECRET}, "metrics_server", "an https URL"),
+        ({"metrics_query": SECRET, "token": "short"}, "token", "at least 16"),
     ],
 )
 def test_what_is_none_is_told_at_its_field_and_no_secret_comes_back(
@@ -228,10 +242,29 @@ def test_what_is_none_is_told_at_its_field_and_no_secret_comes_back(
 
 def test_what_is_no_secret_is_kept(oz: Client, north: Cluster) -> None:
     ca = Authority().pem
-    posted = {"ca": ca, "metrics_server": "https://metrics.example.test", "metrics_query": "up"}
+    posted = {"ca": ca, "metrics_server": "https://metrics.example.test"}
     page = stored(oz, token="short", **posted).content.decode()
-    for value in (SERVER, ca.splitlines()[1], "https://metrics.example.test", ">\nup</textarea>"):
+    for value in (SERVER, ca.splitlines()[1], "https://metrics.example.test"):
         assert value in page
+
+
+@pytest.mark.parametrize(
+    ("beside", "field", "said"),
+    [
+        ({"server": "https://other.example.test"}, "server", "says where it is"),
+        ({"ca": Authority().pem}, "ca", "has the authority"),
+    ],
+)
+def test_nothing_beside_a_kubeconfig_is_dropped_without_a_word(
+    oz: Client, north: Cluster, nothing_stored: Unchanged,
+    beside: dict[str, str], field: str, said: str,
+) -> None:  # fmt: skip
+    config = (KUBECONFIGS / "accepted/k3s.yaml").read_text()
+    with nothing_stored():
+        answer = stored(oz, kubeconfig=config, **beside)
+    assert answer.status_code == 422
+    assert list(errors(answer)) == [field]
+    assert said in errors(answer)[field][0]
 
 
 def test_a_file_has_a_limit_and_is_text(oz: Client, north: Cluster) -> None:
@@ -240,6 +273,20 @@ def test_a_file_has_a_limit_and_is_text(oz: Client, north: Cluster) -> None:
     assert errors(answer) == {"kubeconfig_file": ["It has more than 64 KiB."]}
     answer = stored(oz, kubeconfig_file=SimpleUploadedFile("config", b"\xff\xfe"))
     assert errors(answer) == {"kubeconfig_file": ["It is not UTF-8."]}
+
+
+def test_no_file_is_written_down_on_the_way(
+    oz: Client, north: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object, **__: object) -> Never:
+        raise AssertionError("a temporary file")
+
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", refused)
+    monkeypatch.setattr(uploadedfile.TemporaryUploadedFile, "__init__", refused)
+    large = SimpleUploadedFile("config", f"token: {SECRET}\n".encode() * 200_000)
+    assert large.size is not None
+    assert large.size > settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+    assert stored(oz, kubeconfig_file=large).status_code == 422
 
 
 def test_without_a_key_to_seal_with_nothing_is_stored(
@@ -281,8 +328,29 @@ def test_what_fails_is_told_with_what_to_do(oz: Client, north: Cluster) -> None:
     assert "<b>it</b>" not in page
 
 
+def test_a_right_that_could_not_be_asked_after_is_not_said_to_be_missing(
+    oz: Client, north: Cluster
+) -> None:
+    step = {"name": "list pods", "verdict": "fails", "said": "The cluster does not answer: slow"}
+    factories.probe(north, Verdict.FAILS, steps=[step])
+    page = text(oz.get(url("cluster-connection")))
+    assert "it grants every right" not in page
+    assert "Probe again: if it stays" in page
+
+
+def test_every_step_has_its_advice(north: Cluster, simulator: Simulator) -> None:
+    simulator.store_credential(north)
+    probe = ClusterProbe.objects.get()
+    tasks.probe_cluster(probe_id=str(probe.id))
+    probe.refresh_from_db()
+    names = {step.name for step in probe.told}
+    assert names - set(map(str, RIGHTS)) == set(connections.TO_DO)
+
+
 def test_what_was_stopped_says_why(oz: Client, north: Cluster) -> None:
-    factories.probe(north, verdict="", stopped=Stop.UNOPENED, why="This process has no key 0f.")
+    factories.probe(
+        north, verdict="", stopped=ProbeStop.UNOPENED, why="This process has no key 0f."
+    )
     assert "It came to no end: This process has no key 0f." in text(
         oz.get(url("cluster-connection"))
     )

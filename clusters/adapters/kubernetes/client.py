@@ -103,12 +103,13 @@ class Client:
         body: object = None,
         content_type: str = JSON,
     ) -> Json:
-        """The object that the server answers with. Raises ClusterError for anything else."""
+        """The object that the server answers with, without our token, should it have quoted that.
+        Raises ClusterError for anything else."""
         target = f"{self._base}{path}?{urlencode(query)}" if query else self._base + path
         answer = self._ask(method, target, body, content_type)
         self._refuse_failure(answer.status, retry_after=answer.retry_after, data=answer.body)
         try:
-            found = orjson.loads(answer.body)
+            found = orjson.loads(self.redacted(answer.body))
         except ValueError:
             found = None
         if not isinstance(found, dict):
