@@ -68,9 +68,9 @@ def applied(*, cluster_id: UUID, project_id: UUID, digest: str, at: datetime) ->
 
 
 def failed(*, cluster_id: UUID, project_id: UUID, why: str) -> None:
-    """It could not be applied; it is tried again before the project's next pod."""
+    """It could not be applied, or nobody knows: it is tried again before the project's next pod."""
     row, _ = Confinement.objects.get_or_create(cluster_id=cluster_id, project_id=project_id)
-    Confinement.objects.filter(pk=row.pk).update(error=why[:500])
+    Confinement.objects.filter(pk=row.pk).update(digest="", error=why[:500])
 
 
 def doubt(*, cluster_id: UUID, project_id: UUID, fault: Fault) -> None:
@@ -112,8 +112,6 @@ def check(*, port: ClusterPort, cluster_id: UUID, at: Callable[[], datetime]) ->
         answers = calls.each(asked)
     for row in known:
         answer = answers[row.id]
-        if isinstance(answer, ClusterError) and answer.fault is Fault.UNREACHABLE:
-            continue
         _store(row, wanted[row.project_id].digest, answer, at())
     return Batch(len(known), calls.reached)
 
@@ -127,6 +125,8 @@ def _store(
     if isinstance(answer, ClusterError):
         logger.warning("the confinement %s is not checked: %s", row, answer)
         row.error = str(answer)[:500]
+        if row.cluster.repair_drift or before != digest:
+            row.digest = ""  # some of it may have been applied
     elif answer and before == digest:
         repaired = row.cluster.repair_drift
         found = [asdict(drift) for drift in answer[:MOST_DRIFTS]]
@@ -195,37 +195,32 @@ def _entitled(projects: Iterable[UUID]) -> dict[UUID, list[Entitled]]:
     return found
 
 
-# What went lately counts on: the cluster may count its pods a while longer.
+# What went lately counts on: the cluster may count its pods a while longer. So it depends on the
+# time too, and is asked anew each time.
 _HARDWARE = """
-WITH there AS (
-    SELECT * FROM clusters_node WHERE cluster_id = %(cluster)s
-       AND (gone_at IS NULL OR gone_at > statement_timestamp() - interval '1 hour')),
+WITH lately AS (SELECT statement_timestamp() - interval '1 hour' AS since),
+there AS (
+    SELECT n.* FROM clusters_node n, lately WHERE n.cluster_id = %(cluster)s
+       AND (n.gone_at IS NULL OR n.gone_at > since)),
+devices AS (
+    SELECT d.* FROM clusters_device d JOIN there n ON n.id = d.node_id, lately
+    WHERE d.gone_at IS NULL OR d.gone_at > since),
 found AS (
-    SELECT d.model, d.mode, '' AS profile, d.node_id FROM clusters_device d
-    WHERE d.mode <> 'mig-static'
+    SELECT d.model, d.mode, '' AS profile, d.node_id FROM devices d WHERE d.mode <> 'mig-static'
     UNION ALL
-    SELECT d.model, d.mode, s.profile, d.node_id
-    FROM clusters_deviceslice s JOIN clusters_device d ON d.id = s.device_id
-    WHERE s.gone_at IS NULL AND d.mode = 'mig-static')
+    SELECT d.model, 'mig-static', s.profile, d.node_id  -- it may be cut otherwise by now
+    FROM clusters_deviceslice s JOIN devices d ON d.id = s.device_id, lately
+    WHERE s.gone_at > since OR (s.gone_at IS NULL AND d.mode = 'mig-static'))
 SELECT f.model, f.mode, f.profile, count(*), n.gpu_resource, n.share_resource, n.share_replicas,
        n.share_isolation, n.mig_single
 FROM there n JOIN found f ON f.node_id = n.id
 GROUP BY f.model, f.mode, f.profile, n.gpu_resource, n.share_resource, n.share_replicas,
          n.share_isolation, n.mig_single
 """
-# Of each cluster, at the revision of its inventory.
-_known: dict[UUID, tuple[int, tuple[Hardware, ...]]] = {}
 
 
 def _hardware(cluster_id: UUID) -> tuple[Hardware, ...]:
-    sql = "SELECT inventory_rev FROM clusters_cluster WHERE id = %s"
-    [[revision]] = rows(sql, [cluster_id])
-    before = _known.get(cluster_id)
-    if before is not None and before[0] == revision:
-        return before[1]
-    found = tuple(
+    return tuple(
         Hardware(model, DeviceMode(mode), *rest)
         for model, mode, *rest in rows(_HARDWARE, {"cluster": cluster_id})
     )
-    _known[cluster_id] = revision, found
-    return found

@@ -206,9 +206,14 @@ class _Hand:
         refused = self._confine({a.project_id: a.namespace for a in attempts})
         ready = []
         for attempt in attempts:
+            if error := refused.get(attempt.project_id):
+                # Whatever it is, it is mended in the cluster or here, and no fault of the work's.
+                why = f"its project could not be confined there: {error}"
+                logger.warning("attempt %s: %s: %s", attempt.id, error.fault, why)
+                after_s = error.retry_after_s
+                postpone(attempts=[attempt.id], why=why, token=self._token, after_s=after_s)
+                continue
             try:
-                if attempt.project_id in refused:
-                    raise refused[attempt.project_id]
                 self._calls.prepare(attempt)
                 ready.append(attempt)
             except ClusterError as error:

@@ -117,25 +117,57 @@ def test_a_machine_that_came_or_went_lately_counts(stage: Stage) -> None:
     stage.hardware_changed()
     stage.started("second")
     assert wall(stage) == {"nvidia.com/gpu": 20}
-    node.gone_at = AT - timedelta(days=36_500)
+    node.gone_at = AT - timedelta(days=36_500)  # which no revision of the inventory tells
     node.save()
-    stage.hardware_changed()
     stage.started("third")
     assert wall(stage) == {"nvidia.com/gpu": 12}
 
 
-def test_no_pod_is_made_of_a_project_that_could_not_be_confined(stage: Stage) -> None:
-    stage.port.fails("confine", Fault.FORBIDDEN)
+@pytest.mark.parametrize("fault", list(Fault))
+def test_no_pod_is_made_of_a_project_that_could_not_be_confined(
+    stage: Stage, fault: Fault
+) -> None:
+    """Nor is its work given up, however often that fails."""
+    stage.port.fails("confine", fault)
     workload = stage.started()
-    assert workload.state == State.ADMITTED
+    for _ in range(5):
+        stage.release_claims()
+        stage.dispatch()
+    workload.refresh_from_db()
+    assert (workload.state, workload.failures) == (State.ADMITTED, 0)
     assert stage.port.calls["create"] == 0
-    assert Operation.objects.get().last_error == "confine: forbidden"
-    assert Row.objects.get().error == "confine: forbidden"
+    why = f"confine: {fault}"
+    said = f"its project could not be confined there: {why}"
+    assert Operation.objects.get().last_error == said
+    assert Row.objects.get().error == why
     stage.port.heal()
     stage.release_claims()
     stage.dispatch()
     workload.refresh_from_db()
     assert (workload.state, Row.objects.get().error) == (State.BOUND, "")
+
+
+def test_of_what_may_have_been_applied_nobody_knows(stage: Stage) -> None:
+    """An answer that is lost: the wall may be lower by now than what was wanted before."""
+    stage.started("first")
+    set_quota(4000)
+    stage.port.fails("confine", Fault.UNREACHABLE)
+    stage.started("second")
+    assert Row.objects.get().digest == ""
+    set_quota(16_000)
+    stage.port.heal()
+    asked = order(stage, "confine", "create")
+    stage.release_claims()
+    stage.dispatch()
+    assert asked == ["confine", "create"]
+
+
+@pytest.mark.parametrize("fault", [Fault.UNREACHABLE, Fault.SERVER])
+def test_a_repair_that_fails_leaves_nobody_knowing(stage: Stage, fault: Fault) -> None:
+    stage.started()
+    stage.port.fails("confine", fault)
+    look(stage)
+    assert Row.objects.get().digest == ""
 
 
 def test_a_pod_that_the_wall_refuses_is_tried_again_and_says_why(stage: Stage) -> None:
@@ -222,7 +254,6 @@ def test_a_cluster_that_is_out_of_reach_is_asked_no_more(stage: Stage) -> None:
     stage.port.fails("confine", Fault.UNREACHABLE)
     found = confine.check(port=stage.port, cluster_id=stage.cluster.id, at=lambda: NEXT)
     assert not found.reached
-    assert Row.objects.get().checked_at == AT
 
 
 def test_so_many_are_looked_at_at_once_and_those_first_that_waited_longest(
