@@ -236,7 +236,7 @@ class PodRequest:
     priority: str = "normal"
 
 
-CONFINEMENT = 1
+CONFINEMENT = 2
 """Raised with each change of what an adapter makes of a Confinement, so that it is applied."""
 
 

@@ -68,7 +68,7 @@ def applied(*, cluster_id: UUID, project_id: UUID, digest: str, at: datetime) ->
 
 
 def failed(*, cluster_id: UUID, project_id: UUID, why: str) -> None:
-    """It could not be applied, or nobody knows: it is tried again before the project's next pod."""
+    """It could not be applied, or nobody knows: it is tried before the project's next pod."""
     row, _ = Confinement.objects.get_or_create(cluster_id=cluster_id, project_id=project_id)
     Confinement.objects.filter(pk=row.pk).update(digest="", error=why[:500])
 

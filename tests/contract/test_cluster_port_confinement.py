@@ -78,6 +78,10 @@ def weaken_namespace(body: Json) -> None:
     body["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "privileged"
 
 
+def pin_old_rules(body: Json) -> None:
+    body["metadata"]["labels"]["pod-security.kubernetes.io/enforce-version"] = "v1.0"
+
+
 def mount_tokens(body: Json) -> None:
     body["automountServiceAccountToken"] = True
 
@@ -100,6 +104,12 @@ CHANGES = [
         weaken_namespace,
         "metadata.labels.pod-security.kubernetes.io/enforce",
         '"privileged"',
+    ),
+    (
+        "Namespace",
+        pin_old_rules,
+        "metadata.labels.pod-security.kubernetes.io/enforce-version",
+        '"v1.0"',
     ),
     ("ServiceAccount berth-workload", mount_tokens, "automountServiceAccountToken", "true"),
     ("NetworkPolicy berth", open_network, "spec.ingress", "[{}]"),
