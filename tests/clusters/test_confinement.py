@@ -125,7 +125,7 @@ def test_drift_is_told_field_by_field_and_what_a_server_adds_is_none() -> None:
     assert list(confinement.drifts(body, found, applied)) == [
         Drift(quota, "metadata.labels.berth.dev/installation", "", '"lab"'),
         Drift(quota, "metadata.labels.more", '"x"', ""),
-        Drift(quota, "spec.hard.requests.nvidia.com/gpu", '"64"', '"8"'),
+        Drift(quota, "spec.hard.requests.nvidia.com/gpu", '"64"', '"8"', follows=True),
         Drift(quota, "spec.scopes", '["BestEffort"]', ""),
     ]
 

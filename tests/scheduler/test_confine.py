@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from clusters.models import Cluster
-from clusters.port import Confinement, Drift, Fault
+from clusters.port import Confinement, Drift, Fault, Repair
 from controlplane.audit.models import AuditEvent
 from scheduler.core.lifecycle import State
 from scheduler.loop import confine
@@ -185,17 +185,96 @@ def test_a_pod_that_the_wall_refuses_is_tried_again_and_says_why(stage: Stage) -
     assert stage.port.calls["confine"] == 1
 
 
-@pytest.mark.parametrize("fault", [Fault.NOT_FOUND, Fault.FORBIDDEN])
-def test_what_a_pod_can_not_be_without_is_applied_again(stage: Stage, fault: Fault) -> None:
-    report_only(stage)
+MISSING = Drift("ServiceAccount berth-workload")
+DOUBTED = pytest.mark.parametrize("fault", [Fault.NOT_FOUND, Fault.FORBIDDEN])
+
+
+def start_after_doubt(stage: Stage, fault: Fault, *found: Drift) -> list[str]:
+    """What the start asks that comes after one whose pod was refused."""
     stage.started("first")
+    stage.port.drifts[stage.project.namespace] = found
     stage.port.fails("create", fault)
     stage.started("second")
     stage.port.heal()
     asked = order(stage, "confine", "create")
     stage.release_claims()
+    stage.dispatch(at=NEXT)
+    return asked
+
+
+@DOUBTED
+def test_what_a_pod_can_not_be_without_is_applied_again_and_told(
+    stage: Stage, fault: Fault
+) -> None:
+    assert start_after_doubt(stage, fault, MISSING, OPENED) == ["confine", "create"]
+    row = Row.objects.get()
+    assert [one["object"] for one in row.drift] == [MISSING.object, OPENED.object]
+    assert (row.drifted_at, row.repaired_at, row.error) == (NEXT, NEXT, "")
+    event = AuditEvent.objects.get(action="confinement.repair")
+    assert event.after == {"cluster": stage.cluster.name, "drift": row.drift}
+
+
+@DOUBTED
+def test_where_drift_is_only_told_no_more_than_what_is_missing_is_made(
+    stage: Stage, fault: Fault
+) -> None:
+    report_only(stage)
+    assert start_after_doubt(stage, fault, MISSING, OPENED) == ["confine", "create"]
+    assert stage.port.drifts == {stage.project.namespace: (OPENED,)}
+    row = Row.objects.get()
+    assert (len(row.drift), row.is_drifted) == (2, True)
+    event = AuditEvent.objects.get(action="confinement.repair")
+    assert [one["object"] for one in event.after["drift"]] == [MISSING.object]
+
+
+RAISED = Drift("ResourceQuota berth", "spec.hard.requests.x", '"8"', '"4"', follows=True)
+
+
+def test_a_change_of_what_is_wanted_takes_drift_with_it_and_tells_it(stage: Stage) -> None:
+    """Not the change itself."""
+    report_only(stage)
+    stage.started("first")
+    set_quota(4000)
+    stage.port.drifts[stage.project.namespace] = (OPENED, RAISED)
+    look(stage)
+    row = Row.objects.get()
+    assert [one["object"] for one in row.drift] == [OPENED.object]
+    assert row.repaired_at == NEXT
+    assert AuditEvent.objects.get(action="confinement.repair").after["drift"] == row.drift
+
+
+def test_the_first_time_nothing_has_drifted(stage: Stage) -> None:
+    stage.port.drifts[stage.project.namespace] = (MISSING, RAISED)
+    stage.started()
+    assert (Row.objects.get().drift, stage.port.drifts) == ([], {})
+
+
+def test_projects_that_are_confined_wait_for_no_others(stage: Stage) -> None:
+    stage.started("first")
+    other = factories.project(stage.project.tenant, "Other")
+    factories.quota(other, stage.flavor, 8000)
+    mine, stage.project = stage.project, other
+    stage.submit("waits")
+    stage.project = mine
+    stage.submit("second")
+    stage.cycle()
+    asked = order(stage, "confine", "create", "open")
     stage.dispatch()
-    assert asked == ["confine", "create"]
+    assert asked == ["create", "open", "confine", "create", "open"]
+
+
+def test_nobody_knows_what_was_broken_off(stage: Stage) -> None:
+    stage.started("first")
+    set_quota(4000)
+
+    def too_slow(_: str) -> None:
+        raise TimeoutError
+
+    stage.port.trouble["confine"] = too_slow
+    with pytest.raises(TimeoutError):
+        look(stage)
+    row = Row.objects.get()
+    assert (row.digest, row.checked_at) == ("", NEXT)
 
 
 def test_it_is_looked_at_every_ten_minutes_and_drift_is_repaired(stage: Stage) -> None:
@@ -271,7 +350,7 @@ def test_a_store_does_not_undo_what_was_applied_meanwhile(stage: Stage) -> None:
     stage.started()
     before = Row.objects.get()
     Row.objects.update(digest="newer")
-    confine._store(before, before.digest, (OPENED,), NEXT)
+    confine._store(before, before.digest, Repair.ALL, (OPENED,), NEXT)
     row = Row.objects.get()
     assert (row.digest, row.drift, row.checked_at) == ("newer", [], AT)
     assert not AuditEvent.objects.filter(action="confinement.repair").exists()

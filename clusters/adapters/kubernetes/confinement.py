@@ -23,6 +23,8 @@ type Json = dict[str, Any]  # Any: an object of the API, as JSON
 PRIORITY_VALUES = dict(zip(PRIORITIES, (900, 1000, 1100, 1200), strict=True))
 """Above 0, so that no pod that says nothing of its priority pushes one of Berth's out."""
 _NODE_DNS = "169.254.20.10/32"  # where NodeLocal DNSCache listens, by Kubernetes' documentation
+_FOLLOWING = ("spec.hard.requests.", "spec.egress")
+"""Fields of the limits and the egress that are wanted: of the quota and the policy alone."""
 _LONGEST = 300
 _COLLECTIONS = {
     "Namespace": "/api/v1/namespaces",
@@ -98,6 +100,14 @@ def drifts(body: Json, found: Json, applied: Json) -> Iterator[Drift]:
         yield from _differences(title(body), key, found.get(key), applied.get(key))
 
 
+def foreign_limits(body: Json, applied: Json) -> list[str]:
+    """What our own quota limits by somebody else's word, which an apply leaves as theirs: a pod
+    that it keeps out is none that was not to be let in. Raises Malformed."""
+    if body["kind"] != "ResourceQuota":
+        return []
+    return sorted(mapping(mapping(applied, "spec"), "hard").keys() - body["spec"]["hard"].keys())
+
+
 def _differences(of: str, field: str, found: object, wanted: object) -> Iterator[Drift]:
     if found == wanted:
         return
@@ -106,7 +116,8 @@ def _differences(of: str, field: str, found: object, wanted: object) -> Iterator
             below = f"{field}.{printable(key)}"
             yield from _differences(of, below, found.get(key), wanted.get(key))
     else:
-        yield Drift(of, field, found=_shown(found), wanted=_shown(wanted))
+        follows = field.startswith(_FOLLOWING)
+        yield Drift(of, field, found=_shown(found), wanted=_shown(wanted), follows=follows)
 
 
 def _shown(value: object) -> str:
