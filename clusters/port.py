@@ -236,7 +236,7 @@ class PodRequest:
     priority: str = "normal"
 
 
-CONFINEMENT = 1
+CONFINEMENT = 2
 """Raised with each change of what an adapter makes of a Confinement, so that it is applied."""
 
 
@@ -257,13 +257,23 @@ class Confinement:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """One field of a confinement's object that somebody changed: what it was found to be, and
-    what it should be, as JSON. `field` "" is an object that is not there."""
+    """One field of a confinement's object that is not as it should be: what it was found to be,
+    and what it should be, as JSON. `field` "" is an object that is not there. `follows` says that
+    it is made of the limits or the egress: it differs as well where those are wanted anew."""
 
     object: str
     field: str = ""
     found: str = ""
     wanted: str = ""
+    follows: bool = False
+
+
+class Repair(StrEnum):
+    """What of a confinement is put right; the rest is only told."""
+
+    NOTHING = "nothing"
+    MISSING = "missing"  # objects that are not there
+    ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,9 +372,8 @@ class ClusterPort(Protocol):
         self, *, resource_version: str
     ) -> AbstractContextManager[Iterator[WatchEvent[PodReport]]]: ...
 
-    def confine(self, *, wanted: Confinement, repair: bool = True) -> tuple[Drift, ...]:
-        """Make the namespace, or leave it, as it should be, and tell what was not so; without
-        `repair` only tell.
+    def confine(self, *, wanted: Confinement, repair: Repair = Repair.ALL) -> tuple[Drift, ...]:
+        """Make the namespace, or leave it, as it should be, and tell what was not so.
 
         Raises ClusterError(CONFLICT), with nothing changed, where it, or an object of that name
         in it, is somebody else's.

@@ -27,6 +27,7 @@ VERSION = {
     "platform": "linux/amd64",
 }
 MERGE_PATCH, APPLY_PATCH = "application/merge-patch+json", "application/apply-patch+yaml"
+_MERGED = ("configmaps", "resourcequotas")
 _VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete", "PUT": "update"}
 _CLUSTERED = {"nodes", "namespaces", "priorityclasses"}
 
@@ -155,7 +156,7 @@ class Api:
             return self._put(what, body, dry_run=_dry_run(query))
         if content_type == MERGE_PATCH and what.resource == "nodes" and what.name:
             return self._cluster.patch_node(what.name, body)
-        if content_type == MERGE_PATCH and what.resource == "configmaps" and what.name:
+        if content_type == MERGE_PATCH and what.resource in _MERGED and what.name:
             return self._merged(what, body)
         if content_type != MERGE_PATCH or what.resource != "pods" or not what.name:
             raise Refusal(

@@ -90,7 +90,9 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
     operates = actor.permits_everywhere(Action.OPERATE)
     told = attention(selectors.connection(cluster_id=facts.id), at=at) if operates else ()
     confined = _confined(actor, facts)
-    states = [(one.id, one.is_drifted, one.repaired_at, one.error) for one in confined]
+    states = [
+        (one.id, one.is_drifted, one.repaired_at, one.error, bool(one.digest)) for one in confined
+    ]
     newest = [one.id for one in figures]
     rev = revision(facts, held, chosen, newest, moved, told, states, minute(at))
     same = unchanged(request, rev)

@@ -55,6 +55,9 @@ class ClusterOut(serializers.Serializer[Rows]):
     queue_state = serializers.ChoiceField(choices=QueueState.values)
     version = serializers.CharField(allow_blank=True)
     simulated = serializers.BooleanField()
+    repair_drift = serializers.BooleanField(
+        help_text="Whether drift of confinements is put right there, or only told."
+    )
     seen_at = serializers.DateTimeField(allow_null=True)
     node_count = serializers.IntegerField()
     device_count = serializers.IntegerField()

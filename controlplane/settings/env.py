@@ -3,12 +3,15 @@
 import base64
 import os
 import re
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import ip_network
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+from controlplane.kernel.networks import LINKS_AND_METADATA, Network, lies_in
+
+_IPV4_MAPPED = ip_network("::ffff:0:0/96")
 _LEVEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 _OBJECT = re.compile(
     r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?/[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?"
@@ -64,7 +67,7 @@ def keys(name: str, *, most: int) -> list[bytes]:
     return found
 
 
-def networks(name: str, default: str = "") -> tuple[IPv4Network | IPv6Network, ...]:
+def networks(name: str, default: str = "") -> tuple[Network, ...]:
     """Networks as CIDRs, such as `10.20.0.0/16 2001:db8::/48`, separated by spaces or commas."""
     found = []
     for word in words(name, default):
@@ -77,16 +80,19 @@ def networks(name: str, default: str = "") -> tuple[IPv4Network | IPv6Network, .
     return tuple(found)
 
 
-def reachable(
-    listed: tuple[IPv4Network | IPv6Network, ...],
-) -> tuple[IPv4Network | IPv6Network, ...]:
-    """The same networks, none of which lies on a link."""
+def reachable(listed: tuple[Network, ...]) -> tuple[Network, ...]:
+    """The same networks, each of which a cluster takes for its pods to reach: no link nor cloud's
+    metadata by itself, and none of IPv4 that is written as IPv6."""
     for network in listed:
-        if network.is_link_local:
-            raise ImproperlyConfigured(
-                f"Pods may not reach {network}, take it off BERTH_EGRESS_NETWORKS: on a link a"
-                " cloud tells a machine's credentials."
-            )
+        if lies_in(network, _IPV4_MAPPED):
+            why = "write it as IPv4, as 10.20.0.0/16"
+        elif any(lies_in(network, never) for never in LINKS_AND_METADATA):
+            why = "there a cloud tells a machine's credentials"
+        else:
+            continue
+        raise ImproperlyConfigured(
+            f"Pods may not reach {network}, take it off BERTH_EGRESS_NETWORKS: {why}."
+        )
     return listed
 
 

@@ -14,7 +14,16 @@ from uuid import UUID
 
 from django.conf import settings
 
-from clusters.port import ClusterError, ClusterPort, Confinement, Fault, PodPhase, PodReport
+from clusters.port import (
+    ClusterError,
+    ClusterPort,
+    Confinement,
+    Drift,
+    Fault,
+    PodPhase,
+    PodReport,
+    Repair,
+)
 from controlplane.kernel.crash import crash
 from scheduler.loop.claims import Claimed, Pod
 from scheduler.loop.requests import differs, is_gang, pod_request, service_name
@@ -76,10 +85,16 @@ class Calls:
     def reached(self) -> bool:
         return self._down is None
 
-    def confine(self, wanted: Confinement) -> None:
-        """Before any pod of the project. Raises ClusterError."""
-        self._alive()
-        self._reach(lambda: self._port.confine(wanted=wanted))
+    def confine[K](
+        self, asked: Mapping[K, tuple[Confinement, Repair]]
+    ) -> Mapping[K, tuple[Drift, ...] | ClusterError]:
+        """What was found not to be as wanted, by their keys."""
+        return self.each(
+            {
+                key: partial(self._port.confine, wanted=wanted, repair=repair)
+                for key, (wanted, repair) in asked.items()
+            }
+        )
 
     def prepare(self, attempt: Claimed) -> None:
         """Its gang's service, before any of its pods. Raises ClusterError."""

@@ -3,7 +3,8 @@ wanted of it changes, and looked at now and then, lest somebody changed it.
 
 What is wanted follows from rows and settings. Which of it was applied last is stored, so that a
 batch of starts asks the database and not the cluster. What differs in the cluster is told, and put
-back where the cluster's `repair_drift` is on; a change of what is wanted is applied all the same.
+back where the cluster's `repair_drift` is on; with it off, only what is missing is made before a
+pod. A change of what is wanted is applied all the same.
 """
 
 import hashlib
@@ -11,7 +12,6 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from uuid import UUID
 
 import orjson
@@ -19,7 +19,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q
 
-from clusters.port import CONFINEMENT, ClusterError, ClusterPort, Drift, Fault
+from clusters.port import CONFINEMENT, ClusterError, ClusterPort, Drift, Fault, Repair
 from clusters.port import Confinement as Wanted
 from controlplane.audit import services as audit
 from scheduler.core.snapshot import DeviceMode, FlavorKind
@@ -27,6 +27,8 @@ from scheduler.loop.calls import Batch, Calls, threads
 from scheduler.loop.walls import Entitled, Hardware, limits
 from scheduler.models import Confinement
 from scheduler.selectors.fleet import rows
+
+type Json = dict[str, str]
 
 logger = logging.getLogger(__name__)
 
@@ -48,8 +50,9 @@ class Due:
 
 
 def due(*, cluster_id: UUID, projects: Mapping[UUID, str]) -> dict[UUID, Due]:
-    """Of these projects, with their namespaces, those that are not confined as is wanted now."""
-    known = Confinement.objects.filter(cluster_id=cluster_id, project_id__in=projects)
+    """Of these projects, with their namespaces, those that are not confined as is wanted now, or
+    of which something went wrong the last time."""
+    known = Confinement.objects.filter(cluster_id=cluster_id, project_id__in=projects, error="")
     applied = dict(known.values_list("project_id", "digest"))
     return {
         project: each
@@ -58,28 +61,25 @@ def due(*, cluster_id: UUID, projects: Mapping[UUID, str]) -> dict[UUID, Due]:
     }
 
 
-def applied(*, cluster_id: UUID, project_id: UUID, digest: str, at: datetime) -> None:
-    """It is as wanted: whatever stood of a drift went with it."""
-    row, _ = Confinement.objects.get_or_create(cluster_id=cluster_id, project_id=project_id)
-    repaired_at = at if row.is_drifted else row.repaired_at
-    Confinement.objects.filter(pk=row.pk).update(
-        digest=digest, applied_at=at, checked_at=at, error="", repaired_at=repaired_at
+def apply(
+    *, calls: Calls, cluster_id: UUID, due: Mapping[UUID, Due], at: Callable[[], datetime]
+) -> dict[UUID, ClusterError]:
+    """Before their next pods; why that failed, by project. It is tried again then."""
+    for project in due:
+        Confinement.objects.get_or_create(cluster_id=cluster_id, project_id=project)
+    known = Confinement.objects.filter(cluster_id=cluster_id, project_id__in=due)
+    return _carry_out(
+        calls, known.select_related("cluster", "project"), due, at, least=Repair.MISSING
     )
 
 
-def failed(*, cluster_id: UUID, project_id: UUID, why: str) -> None:
-    """It could not be applied; it is tried again before the project's next pod."""
-    row, _ = Confinement.objects.get_or_create(cluster_id=cluster_id, project_id=project_id)
-    Confinement.objects.filter(pk=row.pk).update(error=why[:500])
-
-
 def doubt(*, cluster_id: UUID, project_id: UUID, fault: Fault) -> None:
-    """A pod was refused. Where something may be gone without which there is none, all is applied
+    """A pod was refused. Where something may be gone without which there is none, that is applied
     before the next; where its wall was reached, somebody may have lowered it: it is looked at
     soon."""
     known = Confinement.objects.filter(cluster_id=cluster_id, project_id=project_id)
     if fault in (Fault.NOT_FOUND, Fault.FORBIDDEN):
-        known.update(digest="")
+        known.update(error=f"a pod was refused there: {fault}")
     elif fault is Fault.QUOTA:
         known.update(checked_at=None)
 
@@ -99,46 +99,62 @@ def check(*, port: ClusterPort, cluster_id: UUID, at: Callable[[], datetime]) ->
     if not known:
         return Batch(0, reached=True)
     wanted = _wanted(cluster_id, {row.project_id: row.project.namespace for row in known})
-    asked = {
-        row.id: partial(
-            port.confine,
-            wanted=wanted[row.project_id].wanted,
-            repair=row.cluster.repair_drift or row.digest != wanted[row.project_id].digest,
-        )
-        for row in known
-    }
     with threads() as pool:
         calls = Calls(port, pool, alive=lambda: None)
-        answers = calls.each(asked)
-    for row in known:
-        answer = answers[row.id]
-        if isinstance(answer, ClusterError) and answer.fault is Fault.UNREACHABLE:
-            continue
-        _store(row, wanted[row.project_id].digest, answer, at())
+        _carry_out(calls, known, wanted, at, least=Repair.NOTHING)
     return Batch(len(known), calls.reached)
 
 
+def _carry_out(
+    calls: Calls,
+    known: Iterable[Confinement],
+    wanted: Mapping[UUID, Due],
+    at: Callable[[], datetime],
+    *,
+    least: Repair,
+) -> dict[UUID, ClusterError]:
+    """Ask it of all of them at once, and store what it came to; what failed, by project."""
+    asked = {}
+    for row in known:
+        due = wanted[row.project_id]
+        all_of_it = row.cluster.repair_drift or row.digest != due.digest
+        asked[row] = due.wanted, Repair.ALL if all_of_it else least
+    # Before: whatever breaks this off, nobody knows of what may have been applied, and what is
+    # slow waits for its next turn.
+    ids = [row.pk for row in asked]
+    anew = [row.pk for row in asked if row.digest != wanted[row.project_id].digest]
+    Confinement.objects.filter(pk__in=ids).update(checked_at=at())
+    Confinement.objects.filter(pk__in=anew).update(digest="")
+    failed = {}
+    for row, answer in calls.confine(asked).items():
+        _store(row, wanted[row.project_id].digest, asked[row][1], answer, at())
+        if isinstance(answer, ClusterError):
+            failed[row.project_id] = answer
+    return failed
+
+
 def _store(
-    row: Confinement, digest: str, answer: Sequence[Drift] | ClusterError, at: datetime
+    row: Confinement,
+    digest: str,
+    repair: Repair,
+    answer: Sequence[Drift] | ClusterError,
+    at: datetime,
 ) -> None:
-    """What a look came to, unless it was applied anew meanwhile."""
-    before, repaired = row.digest, False
+    """What it came to, unless it was applied anew meanwhile."""
+    asked = row.digest if row.digest == digest else ""
+    repaired: list[Json] = []
     row.checked_at, row.error = at, ""
     if isinstance(answer, ClusterError):
-        logger.warning("the confinement %s is not checked: %s", row, answer)
+        logger.warning("the confinement %s: %s", row, answer)
         row.error = str(answer)[:500]
-    elif answer and before == digest:
-        repaired = row.cluster.repair_drift
-        found = [asdict(drift) for drift in answer[:MOST_DRIFTS]]
-        if not (row.is_drifted and row.drift == found):
-            row.drift, row.drifted_at = found, at
-        row.repaired_at = at if repaired else None
-    elif row.is_drifted:
-        row.repaired_at = at
-    if repaired or (before != digest and not row.error):
-        row.digest, row.applied_at = digest, at
+        row.digest = asked if repair is Repair.NOTHING else ""  # some may have been applied
+    else:
+        repaired = _note(row, digest, repair, answer, at)
+        if repair is Repair.ALL:
+            row.applied_at = at if answer or row.digest != digest else row.applied_at
+            row.digest = digest
     with transaction.atomic():
-        stored = Confinement.objects.filter(pk=row.pk, digest=before).update(
+        stored = Confinement.objects.filter(pk=row.pk, digest=asked).update(
             digest=row.digest,
             applied_at=row.applied_at,
             checked_at=row.checked_at,
@@ -148,17 +164,56 @@ def _store(
             error=row.error,
         )
         if stored and repaired:
-            _record(row, at)
+            _record(row, repaired, at)
 
 
-def _record(row: Confinement, at: datetime) -> None:
+def _note(
+    row: Confinement, digest: str, repair: Repair, answer: Sequence[Drift], at: datetime
+) -> list[Json]:
+    """On the row, what of it somebody changed; which of that was put right just now."""
+    told = _by_others(row, digest, answer)[:MOST_DRIFTS]
+    if not told:
+        if row.is_drifted:
+            row.repaired_at = at
+        return []
+    found = [_json(drift) for drift in told]
+    if not (row.is_drifted and row.drift == found):
+        row.drift, row.drifted_at = found, at
+    repaired = [
+        _json(drift)
+        for drift in told
+        if repair is Repair.ALL or (repair is Repair.MISSING and not drift.field)
+    ]
+    row.repaired_at = at if len(repaired) == len(told) else None
+    return repaired
+
+
+def _by_others(row: Confinement, digest: str, answer: Sequence[Drift]) -> list[Drift]:
+    """What no change of what is wanted explains; where nobody knows what was applied last, all."""
+    if row.applied_at is None:
+        return []
+    if row.digest in ("", digest):
+        return list(answer)
+    return [drift for drift in answer if not drift.follows]
+
+
+def _json(drift: Drift) -> Json:
+    return {
+        "object": drift.object,
+        "field": drift.field,
+        "found": drift.found,
+        "wanted": drift.wanted,
+    }
+
+
+def _record(row: Confinement, repaired: Sequence[Json], at: datetime) -> None:
     entry = audit.Entry(
         "confinement.repair",
         "confinement",
         row.id,
         tenant_id=row.project.tenant_id,
         project_id=row.project_id,
-        after={"cluster": row.cluster.name, "drift": row.drift},
+        after={"cluster": row.cluster.name, "drift": list(repaired)},
     )
     audit.record(actor=ACTOR, actor_name="dispatcher", entries=[entry], at=at)
 
@@ -195,37 +250,32 @@ def _entitled(projects: Iterable[UUID]) -> dict[UUID, list[Entitled]]:
     return found
 
 
-# What went lately counts on: the cluster may count its pods a while longer.
+# What went lately counts on: the cluster may count its pods a while longer. So it depends on the
+# time too, and is asked anew each time.
 _HARDWARE = """
-WITH there AS (
-    SELECT * FROM clusters_node WHERE cluster_id = %(cluster)s
-       AND (gone_at IS NULL OR gone_at > statement_timestamp() - interval '1 hour')),
+WITH lately AS (SELECT statement_timestamp() - interval '1 hour' AS since),
+there AS (
+    SELECT n.* FROM clusters_node n, lately WHERE n.cluster_id = %(cluster)s
+       AND (n.gone_at IS NULL OR n.gone_at > since)),
+devices AS (
+    SELECT d.* FROM clusters_device d JOIN there n ON n.id = d.node_id, lately
+    WHERE d.gone_at IS NULL OR d.gone_at > since),
 found AS (
-    SELECT d.model, d.mode, '' AS profile, d.node_id FROM clusters_device d
-    WHERE d.mode <> 'mig-static'
+    SELECT d.model, d.mode, '' AS profile, d.node_id FROM devices d WHERE d.mode <> 'mig-static'
     UNION ALL
-    SELECT d.model, d.mode, s.profile, d.node_id
-    FROM clusters_deviceslice s JOIN clusters_device d ON d.id = s.device_id
-    WHERE s.gone_at IS NULL AND d.mode = 'mig-static')
+    SELECT d.model, 'mig-static', s.profile, d.node_id  -- it may be cut otherwise by now
+    FROM clusters_deviceslice s JOIN devices d ON d.id = s.device_id, lately
+    WHERE s.gone_at > since OR (s.gone_at IS NULL AND d.mode = 'mig-static'))
 SELECT f.model, f.mode, f.profile, count(*), n.gpu_resource, n.share_resource, n.share_replicas,
        n.share_isolation, n.mig_single
 FROM there n JOIN found f ON f.node_id = n.id
 GROUP BY f.model, f.mode, f.profile, n.gpu_resource, n.share_resource, n.share_replicas,
          n.share_isolation, n.mig_single
 """
-# Of each cluster, at the revision of its inventory.
-_known: dict[UUID, tuple[int, tuple[Hardware, ...]]] = {}
 
 
 def _hardware(cluster_id: UUID) -> tuple[Hardware, ...]:
-    sql = "SELECT inventory_rev FROM clusters_cluster WHERE id = %s"
-    [[revision]] = rows(sql, [cluster_id])
-    before = _known.get(cluster_id)
-    if before is not None and before[0] == revision:
-        return before[1]
-    found = tuple(
+    return tuple(
         Hardware(model, DeviceMode(mode), *rest)
         for model, mode, *rest in rows(_HARDWARE, {"cluster": cluster_id})
     )
-    _known[cluster_id] = revision, found
-    return found

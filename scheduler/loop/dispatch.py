@@ -128,6 +128,16 @@ class _Hand:
         )
 
     def _start(self, attempts: Sequence[Claimed], *, dismissed: Sequence[UUID]) -> None:
+        """Those whose projects are confined there as wanted wait for no others."""
+        projects = {a.project_id: a.namespace for a in attempts}
+        due = confine.due(cluster_id=self._cluster_id, projects=projects)
+        ready = [a for a in attempts if a.project_id not in due]
+        self._close_started(self._opened(ready), dismissed)
+        if due:
+            waited = [a for a in attempts if a.project_id in due]
+            self._close_started(self._opened(self._confined(waited, due)), dismissed)
+
+    def _opened(self, attempts: Sequence[Claimed]) -> list[Claimed]:
         """Group by group: while the uids of one are stored the next one's pods are created, and
         the first gates open long before the last pod is born."""
         opening = []
@@ -137,7 +147,7 @@ class _Hand:
         opened = []
         for ready, answers in opening:
             opened += self._sort_out(ready, answers(), hopeless=_HOPELESS_OPEN)
-        self._close_started(opened, dismissed)
+        return opened
 
     def _born(
         self, attempts: Sequence[Claimed]
@@ -201,34 +211,33 @@ class _Hand:
                 done.append(attempt)
         return done, [id for id, born in _of(done, asked, bool) if not born]
 
+    def _confined(
+        self, attempts: Sequence[Claimed], due: Mapping[UUID, confine.Due]
+    ) -> list[Claimed]:
+        """Have it applied for their projects, a wall that was raised too; those where that worked.
+        The others are postponed: whatever it is, it is mended in the cluster or here, and no fault
+        of the work's."""
+        refused = confine.apply(
+            calls=self._calls, cluster_id=self._cluster_id, due=due, at=self._at
+        )
+        for attempt in attempts:
+            if error := refused.get(attempt.project_id):
+                why = f"its project could not be confined there: {error}"
+                logger.warning("attempt %s: %s: %s", attempt.id, error.fault, why)
+                after_s = error.retry_after_s
+                postpone(attempts=[attempt.id], why=why, token=self._token, after_s=after_s)
+        return [attempt for attempt in attempts if attempt.project_id not in refused]
+
     def _prepare(self, attempts: Sequence[Claimed]) -> list[Claimed]:
-        """Those whose projects are confined there, and whose services are there."""
-        refused = self._confine({a.project_id: a.namespace for a in attempts})
+        """Those whose services are there."""
         ready = []
         for attempt in attempts:
             try:
-                if attempt.project_id in refused:
-                    raise refused[attempt.project_id]
                 self._calls.prepare(attempt)
                 ready.append(attempt)
             except ClusterError as error:
                 self._fail(attempt, error)
         return ready
-
-    def _confine(self, projects: Mapping[UUID, str]) -> dict[UUID, ClusterError]:
-        """Apply what is wanted of those that are not confined so, a wall that was raised too; why
-        that failed, by project."""
-        refused = {}
-        for project, due in confine.due(cluster_id=self._cluster_id, projects=projects).items():
-            where = {"cluster_id": self._cluster_id, "project_id": project}
-            try:
-                self._calls.confine(due.wanted)
-            except ClusterError as error:
-                refused[project] = error
-                confine.failed(**where, why=str(error))
-            else:
-                confine.applied(**where, digest=due.digest, at=self._at())
-        return refused
 
     def _note_uids(self, attempts: Sequence[Claimed], born: Answers[PodReport]) -> list[Claimed]:
         """Store which pods are whose; the attempts, knowing it. A cluster that passes another's

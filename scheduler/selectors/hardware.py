@@ -55,6 +55,7 @@ class ClusterFacts:
     last_error: str
     use_error: str
     left_out: Mapping[str, Mapping[str, object]]
+    repair_drift: bool
     node_count: int
     ready_count: int
     device_count: int
@@ -174,6 +175,7 @@ def clusters(*, name: str | None = None) -> tuple[ClusterFacts, ...]:
             last_error=row.last_error,
             use_error=row.use_error,
             left_out=row.left_out,
+            repair_drift=row.repair_drift,
             node_count=nodes.get(row.id, none)["nodes"],
             ready_count=nodes.get(row.id, none)["ready"],
             device_count=devices.get(row.id, 0),

@@ -56,6 +56,8 @@ def test_an_operator_has_drift_told_only_and_put_right_again(
         answer = api(cast.oz).post(url, {"repair": repair}, format="json")
         assert (answer.status_code, answer.json()) == (200, {"repair": repair})
         assert Cluster.objects.get().repair_drift is repair
+        shown = api(cast.oz).get(f"/api/v1/clusters/{north.id}").json()
+        assert shown["repair_drift"] is repair
     events = AuditEvent.objects.filter(action="cluster.repair-drift").order_by("id")
     assert [event.after for event in events] == [{"repair_drift": False}, {"repair_drift": True}]
     assert api(cast.ben).post(url, {"repair": False}, format="json").status_code == 403
@@ -73,5 +75,12 @@ def test_the_clusters_page_tells_fleet_roles_what_is_amiss_first(
     assert "Projects here" in page
     assert page.index(other.namespace) < page.index(cast.detection.namespace)
     assert "NetworkPolicy berth spec.ingress is [{}]" in page
+    assert "drift is put right" in page
+    assert "not known" in page
+    Confinement.objects.filter(project=other).update(repaired_at=AT, digest="d")
+    Cluster.objects.update(repair_drift=False)
+    page = browser.get("/clusters/north").content.decode()
+    assert "drift is only told" in page
+    assert "NetworkPolicy berth spec.ingress was [{}]" in page
     browser.force_login(cast.ben)
     assert "Projects here" not in browser.get("/clusters/north").content.decode()

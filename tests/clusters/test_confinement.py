@@ -33,6 +33,7 @@ def test_all_but_the_namespace_is_in_it_and_all_is_the_installations() -> None:
         assert body["metadata"]["labels"]["berth.dev/installation"] == "lab"
     labels = space["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+    assert labels["pod-security.kubernetes.io/enforce-version"] == "latest"
 
 
 def test_pods_run_as_an_account_that_no_token_is_mounted_of() -> None:
@@ -59,8 +60,23 @@ def test_the_network_is_shut_but_for_dns_and_the_namespaces_own_pods() -> None:
     ("network", "block"),
     [
         ("10.20.0.0/16", {"cidr": "10.20.0.0/16"}),
-        ("0.0.0.0/0", {"cidr": "0.0.0.0/0", "except": ["169.254.0.0/16"]}),
-        ("::/0", {"cidr": "::/0", "except": ["fe80::/10", "fd00:ec2::254/128"]}),
+        (
+            "0.0.0.0/0",
+            {
+                "cidr": "0.0.0.0/0",
+                "except": [
+                    "169.254.0.0/16",
+                    "100.100.100.200/32",
+                    "168.63.129.16/32",
+                    "192.0.0.192/32",
+                ],
+            },
+        ),
+        (
+            "::/0",
+            {"cidr": "::/0", "except": ["fe80::/10", "fd00:ec2::/32", "fd20:ce::254/128"]},
+        ),
+        ("fd00::/16", {"cidr": "fd00::/16", "except": ["fd00:ec2::/32"]}),
     ],
 )
 def test_networks_that_are_listed_are_reached_and_a_clouds_metadata_never_is(
@@ -109,7 +125,7 @@ def test_drift_is_told_field_by_field_and_what_a_server_adds_is_none() -> None:
     assert list(confinement.drifts(body, found, applied)) == [
         Drift(quota, "metadata.labels.berth.dev/installation", "", '"lab"'),
         Drift(quota, "metadata.labels.more", '"x"', ""),
-        Drift(quota, "spec.hard.requests.nvidia.com/gpu", '"64"', '"8"'),
+        Drift(quota, "spec.hard.requests.nvidia.com/gpu", '"64"', '"8"', follows=True),
         Drift(quota, "spec.scopes", '["BestEffort"]', ""),
     ]
 
@@ -143,11 +159,30 @@ def test_what_is_made_changes_with_its_revision_alone() -> None:
     """A change of these objects reaches clusters by a new CONFINEMENT: then this is new too."""
     bodies = confinement.objects(Confinement("p", (("x", 1),), ("10.0.0.0/8",)), names=NAMES)
     digest = hashlib.sha256(orjson.dumps(bodies, option=orjson.OPT_SORT_KEYS)).hexdigest()
-    assert (CONFINEMENT, digest[:16]) == (1, "b9cd402b24161de0")
+    assert (CONFINEMENT, digest[:16]) == (2, "5c1a1eb605e89608")
 
 
-@pytest.mark.parametrize("network", ["169.254.169.254/32", "fe80::/64"])
-def test_a_network_on_a_link_is_none_to_reach(network: str) -> None:
+@pytest.mark.parametrize(
+    "network",
+    [
+        "169.254.169.254/32",
+        "fe80::/64",
+        "168.63.129.16/32",
+        "100.100.100.200/32",
+        "192.0.0.192/32",
+        "fd20:ce::254/128",
+        "fd00:ec2::/64",
+        "fd00:ec2::/32",
+    ],
+)
+def test_a_network_on_a_link_or_of_metadata_is_none_to_reach(network: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="take it off BERTH_EGRESS_NETWORKS"):
         reachable((ip_network("10.0.0.0/8"), ip_network(network)))
-    assert reachable((ip_network("0.0.0.0/0"),)) == (ip_network("0.0.0.0/0"),)
+    everything = (ip_network("0.0.0.0/0"), ip_network("::/0"))
+    assert reachable(everything) == everything
+
+
+@pytest.mark.parametrize("network", ["::ffff:10.0.0.0/104", "::ffff:169.254.169.254/128"])
+def test_a_network_of_ipv4_is_written_so(network: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="write it as IPv4"):
+        reachable((ip_network(network),))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from clusters.port import ClusterError, Confinement, Drift, Fault
+from clusters.port import ClusterError, Confinement, Drift, Fault, Repair
 from tests.contract.stage import Stage
 
 _serial = count(1)
@@ -55,7 +55,7 @@ def versions(stage: Stage, wanted: Confinement) -> dict[str, str]:
 def test_it_is_applied_once_and_left_as_it_is(stage: Stage, wanted: Confinement) -> None:
     before = versions(stage, wanted)
     assert stage.port.confine(wanted=wanted) == ()
-    assert stage.port.confine(wanted=wanted, repair=False) == ()
+    assert stage.port.confine(wanted=wanted, repair=Repair.NOTHING) == ()
     assert versions(stage, wanted) == before
     for title in OBJECTS:
         assert read(stage, wanted, title)["metadata"]["labels"][LABEL] == "berth"
@@ -78,6 +78,10 @@ def weaken_namespace(body: Json) -> None:
     body["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = "privileged"
 
 
+def pin_old_rules(body: Json) -> None:
+    body["metadata"]["labels"]["pod-security.kubernetes.io/enforce-version"] = "v1.0"
+
+
 def mount_tokens(body: Json) -> None:
     body["automountServiceAccountToken"] = True
 
@@ -88,6 +92,11 @@ def open_network(body: Json) -> None:
 
 def shrink_defaults(body: Json) -> None:
     body["spec"]["limits"][0]["default"]["memory"] = "1Gi"
+
+
+def close_wall(body: Json) -> None:
+    """By a key of somebody else's, which an apply of ours does not touch."""
+    body["spec"]["hard"]["pods"] = "0"
 
 
 def raise_wall(body: Json) -> None:
@@ -101,9 +110,16 @@ CHANGES = [
         "metadata.labels.pod-security.kubernetes.io/enforce",
         '"privileged"',
     ),
+    (
+        "Namespace",
+        pin_old_rules,
+        "metadata.labels.pod-security.kubernetes.io/enforce-version",
+        '"v1.0"',
+    ),
     ("ServiceAccount berth-workload", mount_tokens, "automountServiceAccountToken", "true"),
     ("NetworkPolicy berth", open_network, "spec.ingress", "[{}]"),
     ("LimitRange berth", shrink_defaults, "spec.limits", '"memory":"1Gi"'),
+    ("ResourceQuota berth", close_wall, "spec.hard.pods", '"0"'),
     ("ResourceQuota berth", raise_wall, "spec.hard.requests.nvidia.com/gpu", '"64"'),
 ]
 
@@ -120,11 +136,13 @@ def test_a_field_that_somebody_changed_is_named_and_put_back(
     body = read(stage, wanted, title)
     change(body)
     stage.admin("PUT", where(wanted, title), body)
-    [told] = stage.port.confine(wanted=wanted, repair=False)
+    [told] = stage.port.confine(wanted=wanted, repair=Repair.NOTHING)
     assert (told.object.split()[0], told.field) == (title.split()[0], field)
     assert found in told.found
     assert found not in told.wanted
-    assert stage.port.confine(wanted=wanted, repair=False) == (told,)  # nothing was changed
+    assert stage.port.confine(wanted=wanted, repair=Repair.NOTHING) == (
+        told,
+    )  # nothing was changed
     assert stage.port.confine(wanted=wanted) == (told,)
     assert stage.port.confine(wanted=wanted) == ()
 
@@ -134,22 +152,42 @@ def test_an_object_that_was_deleted_is_told_and_comes_back(
     stage: Stage, wanted: Confinement, title: str
 ) -> None:
     stage.admin("DELETE", where(wanted, title))
-    assert stage.port.confine(wanted=wanted, repair=False) == (Drift(title),)
+    assert stage.port.confine(wanted=wanted, repair=Repair.NOTHING) == (Drift(title),)
     assert stage.port.confine(wanted=wanted) == (Drift(title),)
     assert read(stage, wanted, title)["metadata"]["labels"][LABEL] == "berth"
 
 
+def test_what_is_missing_is_made_alone(stage: Stage, wanted: Confinement) -> None:
+    body = read(stage, wanted, "NetworkPolicy berth")
+    open_network(body)
+    stage.admin("PUT", where(wanted, "NetworkPolicy berth"), body)
+    stage.admin("DELETE", where(wanted, "ServiceAccount berth-workload"))
+    missing, opened = stage.port.confine(wanted=wanted, repair=Repair.MISSING)
+    assert missing == Drift("ServiceAccount berth-workload")
+    assert (opened.field, opened.follows) == ("spec.ingress", False)
+    assert stage.port.confine(wanted=wanted, repair=Repair.MISSING) == (opened,)
+
+
+def test_what_follows_from_what_is_wanted_is_told_so(stage: Stage, wanted: Confinement) -> None:
+    raised = replace(wanted, limits=(("nvidia.com/gpu", 9),), egress=())
+    told = stage.port.confine(wanted=raised)
+    assert [(drift.field, drift.follows) for drift in told] == [
+        ("spec.egress", True),
+        ("spec.hard.requests.nvidia.com/gpu", True),
+    ]
+
+
 def test_a_namespace_that_is_not_there_is_told_with_all_that_belongs_in_it(stage: Stage) -> None:
     nowhere = Confinement(f"nowhere-{next(_serial)}")
-    told = stage.port.confine(wanted=nowhere, repair=False)
+    told = stage.port.confine(wanted=nowhere, repair=Repair.NOTHING)
     missing = [f"Namespace {nowhere.namespace}", *OBJECTS]
     assert told == tuple(Drift(title) for title in missing)
 
 
 @pytest.mark.parametrize("title", ["Namespace", *OBJECTS])
-@pytest.mark.parametrize("repair", [True, False])
+@pytest.mark.parametrize("repair", list(Repair))
 def test_an_object_of_somebody_else_is_let_be_and_so_is_all_else(
-    stage: Stage, wanted: Confinement, title: str, repair: bool
+    stage: Stage, wanted: Confinement, title: str, repair: Repair
 ) -> None:
     body = read(stage, wanted, title)
     del body["metadata"]["labels"][LABEL]

@@ -25,6 +25,7 @@ from clusters.port import (
     PodPhase,
     PodReport,
     PodRequest,
+    Repair,
 )
 from tests.scheduler.fake_nodes import FakeNodes
 
@@ -77,12 +78,19 @@ class FakeCluster(FakeNodes):
 
     # --- the port ---
 
-    def confine(self, *, wanted: Confinement, repair: bool = True) -> tuple[Drift, ...]:
-        self._begin("confine" if repair else "look", wanted.namespace)
-        told = self.drifts.get(wanted.namespace, ())
-        if repair:
+    def confine(self, *, wanted: Confinement, repair: Repair = Repair.ALL) -> tuple[Drift, ...]:
+        verb = "look" if repair is Repair.NOTHING else "confine"
+        self._begin(verb, wanted.namespace)
+        told = self.drifts.pop(wanted.namespace, ())
+        left = {
+            Repair.NOTHING: told,
+            Repair.MISSING: tuple(drift for drift in told if drift.field),
+            Repair.ALL: (),
+        }[repair]
+        if left:
+            self.drifts[wanted.namespace] = left
+        if repair is Repair.ALL:
             self.confined[wanted.namespace] = wanted
-            self.drifts.pop(wanted.namespace, None)
         return told
 
     def ensure_service(self, *, namespace: str, name: str, workload: str, attempt: int) -> None:

@@ -9,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from clusters.models import Cluster
-from clusters.port import Confinement, Drift, Fault
+from clusters.port import Confinement, Drift, Fault, Repair
 from controlplane.audit.models import AuditEvent
 from scheduler.core.lifecycle import State
 from scheduler.loop import confine
@@ -117,25 +117,85 @@ def test_a_machine_that_came_or_went_lately_counts(stage: Stage) -> None:
     stage.hardware_changed()
     stage.started("second")
     assert wall(stage) == {"nvidia.com/gpu": 20}
-    node.gone_at = AT - timedelta(days=36_500)
+    node.gone_at = AT - timedelta(days=36_500)  # which no revision of the inventory tells
     node.save()
-    stage.hardware_changed()
     stage.started("third")
     assert wall(stage) == {"nvidia.com/gpu": 12}
 
 
-def test_no_pod_is_made_of_a_project_that_could_not_be_confined(stage: Stage) -> None:
-    stage.port.fails("confine", Fault.FORBIDDEN)
+@pytest.mark.parametrize(("days", "most"), [(36_500, 16), (-36_500, 15)])
+def test_a_device_that_went_counts_for_an_hour_as_its_machine_does(
+    stage: Stage, days: int, most: int
+) -> None:
+    Quota.objects.update(nominal_milli=10**6)
+    device = stage.nodes[0].devices.all()[0]
+    device.gone_at = AT + timedelta(days=days)
+    device.save()
+    spaces = {stage.project.id: stage.project.namespace}
+    due = confine.due(cluster_id=stage.cluster.id, projects=spaces)
+    assert due[stage.project.id].wanted.limits == (("nvidia.com/gpu", most),)
+
+
+@pytest.mark.parametrize(("days", "most"), [(36_500, 2), (-36_500, 1)])
+def test_a_slice_that_went_counts_for_an_hour_too(stage: Stage, days: int, most: int) -> None:
+    flavor = factories.mig_flavor()
+    factories.quota(stage.project, flavor, 10**6)
+    node = factories.node(stage.cluster, "mig", gpus=0)
+    device = factories.device(node, mode="mig-static", model=flavor.model)
+    factories.device_slice(device, "1g.10gb", 0, 1)
+    gone = factories.device_slice(device, "1g.10gb", 1, 2)
+    gone.gone_at = AT + timedelta(days=days)
+    gone.save()
+    spaces = {stage.project.id: stage.project.namespace}
+    due = confine.due(cluster_id=stage.cluster.id, projects=spaces)
+    assert dict(due[stage.project.id].wanted.limits)["nvidia.com/mig-1g.10gb"] == most
+
+
+@pytest.mark.parametrize("fault", list(Fault))
+def test_no_pod_is_made_of_a_project_that_could_not_be_confined(
+    stage: Stage, fault: Fault
+) -> None:
+    """Nor is its work given up, however often that fails."""
+    stage.port.fails("confine", fault)
     workload = stage.started()
-    assert workload.state == State.ADMITTED
+    for _ in range(5):
+        stage.release_claims()
+        stage.dispatch()
+    workload.refresh_from_db()
+    assert (workload.state, workload.failures) == (State.ADMITTED, 0)
     assert stage.port.calls["create"] == 0
-    assert Operation.objects.get().last_error == "confine: forbidden"
-    assert Row.objects.get().error == "confine: forbidden"
+    why = f"confine: {fault}"
+    said = f"its project could not be confined there: {why}"
+    assert Operation.objects.get().last_error == said
+    assert Row.objects.get().error == why
     stage.port.heal()
     stage.release_claims()
     stage.dispatch()
     workload.refresh_from_db()
     assert (workload.state, Row.objects.get().error) == (State.BOUND, "")
+
+
+def test_of_what_may_have_been_applied_nobody_knows(stage: Stage) -> None:
+    """An answer that is lost: the wall may be lower by now than what was wanted before."""
+    stage.started("first")
+    set_quota(4000)
+    stage.port.fails("confine", Fault.UNREACHABLE)
+    stage.started("second")
+    assert Row.objects.get().digest == ""
+    set_quota(16_000)
+    stage.port.heal()
+    asked = order(stage, "confine", "create")
+    stage.release_claims()
+    stage.dispatch()
+    assert asked == ["confine", "create"]
+
+
+@pytest.mark.parametrize("fault", [Fault.UNREACHABLE, Fault.SERVER])
+def test_a_repair_that_fails_leaves_nobody_knowing(stage: Stage, fault: Fault) -> None:
+    stage.started()
+    stage.port.fails("confine", fault)
+    look(stage)
+    assert Row.objects.get().digest == ""
 
 
 def test_a_pod_that_the_wall_refuses_is_tried_again_and_says_why(stage: Stage) -> None:
@@ -153,17 +213,96 @@ def test_a_pod_that_the_wall_refuses_is_tried_again_and_says_why(stage: Stage) -
     assert stage.port.calls["confine"] == 1
 
 
-@pytest.mark.parametrize("fault", [Fault.NOT_FOUND, Fault.FORBIDDEN])
-def test_what_a_pod_can_not_be_without_is_applied_again(stage: Stage, fault: Fault) -> None:
-    report_only(stage)
+MISSING = Drift("ServiceAccount berth-workload")
+DOUBTED = pytest.mark.parametrize("fault", [Fault.NOT_FOUND, Fault.FORBIDDEN])
+
+
+def start_after_doubt(stage: Stage, fault: Fault, *found: Drift) -> list[str]:
+    """What the start asks that comes after one whose pod was refused."""
     stage.started("first")
+    stage.port.drifts[stage.project.namespace] = found
     stage.port.fails("create", fault)
     stage.started("second")
     stage.port.heal()
     asked = order(stage, "confine", "create")
     stage.release_claims()
+    stage.dispatch(at=NEXT)
+    return asked
+
+
+@DOUBTED
+def test_what_a_pod_can_not_be_without_is_applied_again_and_told(
+    stage: Stage, fault: Fault
+) -> None:
+    assert start_after_doubt(stage, fault, MISSING, OPENED) == ["confine", "create"]
+    row = Row.objects.get()
+    assert [one["object"] for one in row.drift] == [MISSING.object, OPENED.object]
+    assert (row.drifted_at, row.repaired_at, row.error) == (NEXT, NEXT, "")
+    event = AuditEvent.objects.get(action="confinement.repair")
+    assert event.after == {"cluster": stage.cluster.name, "drift": row.drift}
+
+
+@DOUBTED
+def test_where_drift_is_only_told_no_more_than_what_is_missing_is_made(
+    stage: Stage, fault: Fault
+) -> None:
+    report_only(stage)
+    assert start_after_doubt(stage, fault, MISSING, OPENED) == ["confine", "create"]
+    assert stage.port.drifts == {stage.project.namespace: (OPENED,)}
+    row = Row.objects.get()
+    assert (len(row.drift), row.is_drifted) == (2, True)
+    event = AuditEvent.objects.get(action="confinement.repair")
+    assert [one["object"] for one in event.after["drift"]] == [MISSING.object]
+
+
+RAISED = Drift("ResourceQuota berth", "spec.hard.requests.x", '"8"', '"4"', follows=True)
+
+
+def test_a_change_of_what_is_wanted_takes_drift_with_it_and_tells_it(stage: Stage) -> None:
+    """Not the change itself."""
+    report_only(stage)
+    stage.started("first")
+    set_quota(4000)
+    stage.port.drifts[stage.project.namespace] = (OPENED, RAISED)
+    look(stage)
+    row = Row.objects.get()
+    assert [one["object"] for one in row.drift] == [OPENED.object]
+    assert row.repaired_at == NEXT
+    assert AuditEvent.objects.get(action="confinement.repair").after["drift"] == row.drift
+
+
+def test_the_first_time_nothing_has_drifted(stage: Stage) -> None:
+    stage.port.drifts[stage.project.namespace] = (MISSING, RAISED)
+    stage.started()
+    assert (Row.objects.get().drift, stage.port.drifts) == ([], {})
+
+
+def test_projects_that_are_confined_wait_for_no_others(stage: Stage) -> None:
+    stage.started("first")
+    other = factories.project(stage.project.tenant, "Other")
+    factories.quota(other, stage.flavor, 8000)
+    mine, stage.project = stage.project, other
+    stage.submit("waits")
+    stage.project = mine
+    stage.submit("second")
+    stage.cycle()
+    asked = order(stage, "confine", "create", "open")
     stage.dispatch()
-    assert asked == ["confine", "create"]
+    assert asked == ["create", "open", "confine", "create", "open"]
+
+
+def test_nobody_knows_what_was_broken_off(stage: Stage) -> None:
+    stage.started("first")
+    set_quota(4000)
+
+    def too_slow(_: str) -> None:
+        raise TimeoutError
+
+    stage.port.trouble["confine"] = too_slow
+    with pytest.raises(TimeoutError):
+        look(stage)
+    row = Row.objects.get()
+    assert (row.digest, row.checked_at) == ("", NEXT)
 
 
 def test_it_is_looked_at_every_ten_minutes_and_drift_is_repaired(stage: Stage) -> None:
@@ -222,7 +361,6 @@ def test_a_cluster_that_is_out_of_reach_is_asked_no_more(stage: Stage) -> None:
     stage.port.fails("confine", Fault.UNREACHABLE)
     found = confine.check(port=stage.port, cluster_id=stage.cluster.id, at=lambda: NEXT)
     assert not found.reached
-    assert Row.objects.get().checked_at == AT
 
 
 def test_so_many_are_looked_at_at_once_and_those_first_that_waited_longest(
@@ -240,7 +378,7 @@ def test_a_store_does_not_undo_what_was_applied_meanwhile(stage: Stage) -> None:
     stage.started()
     before = Row.objects.get()
     Row.objects.update(digest="newer")
-    confine._store(before, before.digest, (OPENED,), NEXT)
+    confine._store(before, before.digest, Repair.ALL, (OPENED,), NEXT)
     row = Row.objects.get()
     assert (row.digest, row.drift, row.checked_at) == ("newer", [], AT)
     assert not AuditEvent.objects.filter(action="confinement.repair").exists()

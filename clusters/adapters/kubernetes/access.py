@@ -210,8 +210,8 @@ def _policy(*, user: str, names: Names) -> Json:
 
 
 def _home(*, names: Names) -> Json:
-    """Made as a project's namespace is, with the account of its pods, so that a probe meets there
-    what they will."""
+    """Made as a project's namespace is, and its pods' account is made in it, so that a probe's pod
+    is admitted by the same rules. It has no network policy, no default sizes and no quota."""
     made = manifests.namespace(names.home, names=names)
     made["metadata"]["labels"] |= _LABELS
     return made

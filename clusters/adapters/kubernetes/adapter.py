@@ -29,6 +29,7 @@ from clusters.port import (
     PodReport,
     PodRequest,
     ProbeStep,
+    Repair,
     WatchEvent,
 )
 
@@ -93,7 +94,7 @@ class KubernetesCluster:
     ) -> AbstractContextManager[Iterator[WatchEvent[PodReport]]]:
         return self._watch(PODS, self._pod, resource_version)
 
-    def confine(self, *, wanted: Confinement, repair: bool = True) -> tuple[Drift, ...]:
+    def confine(self, *, wanted: Confinement, repair: Repair = Repair.ALL) -> tuple[Drift, ...]:
         return confine(self._client, wanted=wanted, names=self._names, repair=repair)
 
     def ensure_service(self, *, namespace: str, name: str, workload: str, attempt: int) -> None:

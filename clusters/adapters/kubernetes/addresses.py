@@ -11,37 +11,32 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from ipaddress import (
     IPv4Address,
-    IPv4Network,
     IPv6Address,
-    IPv6Network,
     ip_address,
     ip_network,
 )
 
 from urllib3.exceptions import HTTPError
 
+from controlplane.kernel.networks import LINKS_AND_METADATA, Network
+
 type Address = IPv4Address | IPv6Address
-type Network = IPv4Network | IPv6Network
 type _Found = tuple[int, int, int, str, tuple[str, int]]  # as getaddrinfo has it
 
 # No cluster is ever there, whatever the operator's list says.
-_NEVER = tuple(
-    ip_network(text)
-    for text in (
-        "0.0.0.0/8",
-        "169.254.0.0/16",  # link-local, and the metadata of most clouds
-        "100.100.100.200/32",  # Alibaba's metadata
-        "168.63.129.16/32",  # Azure's
-        "192.0.0.192/32",  # Oracle's
-        "224.0.0.0/4",  # multicast
-        "240.0.0.0/4",  # reserved, and broadcast
-        "::/128",
-        "fe80::/10",
-        "fec0::/10",  # what came before unique local addresses
-        "ff00::/8",
-        "fd00:ec2::/32",  # AWS's metadata and its other services for a machine
-        "fd20:ce::254/128",  # Google's
-    )
+_NEVER = (
+    *LINKS_AND_METADATA,
+    *(
+        ip_network(text)
+        for text in (
+            "0.0.0.0/8",
+            "224.0.0.0/4",  # multicast
+            "240.0.0.0/4",  # reserved, and broadcast
+            "::/128",
+            "fec0::/10",  # what came before unique local addresses
+            "ff00::/8",
+        )
+    ),
 )
 _LOOPBACK = (ip_network("127.0.0.0/8"), ip_network("::1/128"))
 # The last four bytes are the address that a gateway translates to; ::/96 is the oldest such form.

@@ -4,7 +4,7 @@ No I/O: `confining` asks and applies.
 """
 
 from collections.abc import Iterator
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import ip_network
 from typing import Any
 from urllib.parse import quote
 
@@ -16,16 +16,15 @@ from clusters.adapters.kubernetes.failures import printable
 from clusters.adapters.kubernetes.names import Names
 from clusters.adapters.kubernetes.rights import NETWORKING, SCHEDULING
 from clusters.port import PRIORITIES, Confinement, Drift
+from controlplane.kernel.networks import LINKS_AND_METADATA, Network, lies_in
 
 type Json = dict[str, Any]  # Any: an object of the API, as JSON
 
 PRIORITY_VALUES = dict(zip(PRIORITIES, (900, 1000, 1100, 1200), strict=True))
 """Above 0, so that no pod that says nothing of its priority pushes one of Berth's out."""
-NEVER_REACHED = tuple(
-    map(ip_network, ("169.254.0.0/16", "fe80::/10", "fd00:ec2::254/128"))  # the last is AWS's
-)
-"""Links, and on them what a cloud tells a machine, its credentials included."""
 _NODE_DNS = "169.254.20.10/32"  # where NodeLocal DNSCache listens, by Kubernetes' documentation
+_FOLLOWING = ("spec.hard.requests.", "spec.egress")
+"""Fields of the limits and the egress that are wanted: of the quota and the policy alone."""
 _LONGEST = 300
 _COLLECTIONS = {
     "Namespace": "/api/v1/namespaces",
@@ -101,6 +100,14 @@ def drifts(body: Json, found: Json, applied: Json) -> Iterator[Drift]:
         yield from _differences(title(body), key, found.get(key), applied.get(key))
 
 
+def foreign_limits(body: Json, applied: Json) -> list[str]:
+    """What our own quota limits by somebody else's word, which an apply leaves as theirs: a pod
+    that it keeps out is none that was not to be let in. Raises Malformed."""
+    if body["kind"] != "ResourceQuota":
+        return []
+    return sorted(mapping(mapping(applied, "spec"), "hard").keys() - body["spec"]["hard"].keys())
+
+
 def _differences(of: str, field: str, found: object, wanted: object) -> Iterator[Drift]:
     if found == wanted:
         return
@@ -109,7 +116,8 @@ def _differences(of: str, field: str, found: object, wanted: object) -> Iterator
             below = f"{field}.{printable(key)}"
             yield from _differences(of, below, found.get(key), wanted.get(key))
     else:
-        yield Drift(of, field, found=_shown(found), wanted=_shown(wanted))
+        follows = field.startswith(_FOLLOWING)
+        yield Drift(of, field, found=_shown(found), wanted=_shown(wanted), follows=follows)
 
 
 def _shown(value: object) -> str:
@@ -144,12 +152,8 @@ def _network_policy(wanted: Confinement, *, names: Names) -> Json:
     }
 
 
-def _block(network: IPv4Network | IPv6Network) -> Json:
-    inside = [
-        str(never)
-        for never in NEVER_REACHED
-        if never.version == network.version and never.subnet_of(network)  # type: ignore[arg-type]  # of one version
-    ]
+def _block(network: Network) -> Json:
+    inside = [str(never) for never in LINKS_AND_METADATA if lies_in(never, network)]
     return {"cidr": str(network), **({"except": inside} if inside else {})}
 
 

@@ -2,16 +2,16 @@
 
 from clusters.adapters.kubernetes import confinement
 from clusters.adapters.kubernetes.checks import Malformed
-from clusters.adapters.kubernetes.client import APPLY_PATCH, Client, Json
+from clusters.adapters.kubernetes.client import APPLY_PATCH, MERGE_PATCH, Client, Json
 from clusters.adapters.kubernetes.names import Names
-from clusters.port import ClusterError, Confinement, Drift, Fault
+from clusters.port import ClusterError, Confinement, Drift, Fault, Repair
 
 
 def confine(
-    client: Client, *, wanted: Confinement, names: Names, repair: bool
+    client: Client, *, wanted: Confinement, names: Names, repair: Repair
 ) -> tuple[Drift, ...]:
-    """As `ClusterPort.confine`. By server-side apply, so that what others own stays theirs; one
-    that only reports is a dry run of the same."""
+    """As `ClusterPort.confine`. By server-side apply, so that what others own stays theirs; what
+    is only told is a dry run of the same."""
     space, *inside = confinement.objects(wanted, names=names)
     there = _found(client, space)
     found = [there, *(_found(client, body) if there else None for body in inside)]
@@ -23,18 +23,30 @@ def confine(
     for body, before in both:
         if before is None:
             drifts.append(Drift(confinement.title(body)))
-        if repair or before is not None:
-            after = _apply(client, body, names=names, dry_run=not repair)
-            drifts += _told(body, before, after) if before is not None else ()
+            if repair is not Repair.NOTHING:
+                _apply(client, body, names=names, dry_run=False)
+        else:
+            after = _apply(client, body, names=names, dry_run=repair is not Repair.ALL)
+            drifts += _told(client, body, before, after, repair=repair)
     return tuple(drifts)
 
 
-def _told(body: Json, found: Json, applied: Json) -> tuple[Drift, ...]:
+def _told(
+    client: Client, body: Json, found: Json, applied: Json, *, repair: Repair
+) -> tuple[Drift, ...]:
+    """Limits that others put into our quota are told too, and taken away."""
     try:
-        return tuple(confinement.drifts(body, found, applied))
+        foreign = confinement.foreign_limits(body, applied)
+        for limit in foreign:
+            del applied["spec"]["hard"][limit]
+        drifts = tuple(confinement.drifts(body, found, applied))
     except Malformed as error:
         message = f"The cluster's {confinement.title(body)} makes no sense: {error}"
         raise ClusterError(Fault.MALFORMED, message) from None
+    if foreign and repair is Repair.ALL:
+        none = {"spec": {"hard": dict.fromkeys(foreign)}}
+        client.call("PATCH", confinement.path(body), body=none, content_type=MERGE_PATCH)
+    return drifts
 
 
 def _found(client: Client, body: Json) -> Json | None:

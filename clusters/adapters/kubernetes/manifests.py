@@ -153,6 +153,8 @@ def namespace(name: str, *, names: Names) -> Json:
             "labels": {
                 names.label_installation: names.installation,
                 "pod-security.kubernetes.io/enforce": "restricted",
+                # Said, so that it is ours: an older one would let in what is refused by now.
+                "pod-security.kubernetes.io/enforce-version": "latest",
                 # Pods are refused; whoever makes a Deployment of such ones is told at once.
                 "pod-security.kubernetes.io/warn": "restricted",
             },
