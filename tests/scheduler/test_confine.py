@@ -123,6 +123,34 @@ def test_a_machine_that_came_or_went_lately_counts(stage: Stage) -> None:
     assert wall(stage) == {"nvidia.com/gpu": 12}
 
 
+@pytest.mark.parametrize(("days", "most"), [(36_500, 16), (-36_500, 15)])
+def test_a_device_that_went_counts_for_an_hour_as_its_machine_does(
+    stage: Stage, days: int, most: int
+) -> None:
+    Quota.objects.update(nominal_milli=10**6)
+    device = stage.nodes[0].devices.all()[0]
+    device.gone_at = AT + timedelta(days=days)
+    device.save()
+    spaces = {stage.project.id: stage.project.namespace}
+    due = confine.due(cluster_id=stage.cluster.id, projects=spaces)
+    assert due[stage.project.id].wanted.limits == (("nvidia.com/gpu", most),)
+
+
+@pytest.mark.parametrize(("days", "most"), [(36_500, 2), (-36_500, 1)])
+def test_a_slice_that_went_counts_for_an_hour_too(stage: Stage, days: int, most: int) -> None:
+    flavor = factories.mig_flavor()
+    factories.quota(stage.project, flavor, 10**6)
+    node = factories.node(stage.cluster, "mig", gpus=0)
+    device = factories.device(node, mode="mig-static", model=flavor.model)
+    factories.device_slice(device, "1g.10gb", 0, 1)
+    gone = factories.device_slice(device, "1g.10gb", 1, 2)
+    gone.gone_at = AT + timedelta(days=days)
+    gone.save()
+    spaces = {stage.project.id: stage.project.namespace}
+    due = confine.due(cluster_id=stage.cluster.id, projects=spaces)
+    assert dict(due[stage.project.id].wanted.limits)["nvidia.com/mig-1g.10gb"] == most
+
+
 @pytest.mark.parametrize("fault", list(Fault))
 def test_no_pod_is_made_of_a_project_that_could_not_be_confined(
     stage: Stage, fault: Fault
@@ -331,8 +359,7 @@ def test_what_can_not_be_looked_at_says_why_and_waits_for_its_turn(stage: Stage)
 def test_a_cluster_that_is_out_of_reach_is_asked_no_more(stage: Stage) -> None:
     stage.started()
     stage.port.fails("confine", Fault.UNREACHABLE)
-    found = confine.check(port=stage.port, cluster_id=stage.cluster.id, at=lambda: NEXT)
-    assert not found.reached
+    assert not confine.check(port=stage.port, cluster_id=stage.cluster.id, at=lambda: NEXT).reached
 
 
 def test_so_many_are_looked_at_at_once_and_those_first_that_waited_longest(
