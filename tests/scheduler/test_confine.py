@@ -359,8 +359,7 @@ def test_what_can_not_be_looked_at_says_why_and_waits_for_its_turn(stage: Stage)
 def test_a_cluster_that_is_out_of_reach_is_asked_no_more(stage: Stage) -> None:
     stage.started()
     stage.port.fails("confine", Fault.UNREACHABLE)
-    found = confine.check(port=stage.port, cluster_id=stage.cluster.id, at=lambda: NEXT)
-    assert not found.reached
+    assert not confine.check(port=stage.port, cluster_id=stage.cluster.id, at=lambda: NEXT).reached
 
 
 def test_so_many_are_looked_at_at_once_and_those_first_that_waited_longest(
