@@ -38,7 +38,8 @@ def test_a_cluster_is_registered_and_waits_to_be_heard(api: Api, cast: Cast) -> 
     made = answer.json()
     assert (made["name"], made["region"], made["state"]) == ("gpu-1", "eu", "new")
     assert made == api(cast.vik).get(f"{CLUSTERS}/{made['id']}").json()
-    assert audited() == [("cluster.register", "oz", {}, {"name": "gpu-1", "region": "eu"})]
+    after = {"name": "gpu-1", "region": "eu", "server": ""}
+    assert audited() == [("cluster.register", "oz", {}, after)]
 
 
 @pytest.mark.parametrize(

@@ -54,8 +54,10 @@ def test_the_manifest_is_yaml_whatever_is_accepted(api: Api, cast: Cast, accept:
 
 def test_a_user_stands_in_the_manifest_in_place_of_the_account(api: Api, cast: Cast) -> None:
     text = api(cast.oz).get(MANIFEST, {"user": "fleet@example.test"}).content.decode()
-    kinds = {each["kind"]: each for each in yaml.safe_load_all(text)}
-    assert "ServiceAccount" not in kinds
+    objects = list(yaml.safe_load_all(text))
+    kinds = {each["kind"]: each for each in objects}
+    accounts = [one["metadata"]["name"] for one in objects if one["kind"] == "ServiceAccount"]
+    assert accounts == ["berth-workload"]  # its pods', without rights
     assert kinds["ClusterRoleBinding"]["subjects"][0]["name"] == "fleet@example.test"
 
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from django.urls import reverse
 
+from controlplane.kernel import clock
 from scheduler.models import Gate, Workload, WorkloadArray
 from tenants.models import StandingGate
 from tests import factories
@@ -34,7 +35,7 @@ def test_its_owner_opens_it_there_and_others_only_see_it(
     browse: Browse, cast: Cast, shop: Shop, work: Workload, *, of_array: bool
 ) -> None:
     of = factories.array(cast.detection, cast.ben, [shop.h100]) if of_array else work
-    until = factories.AT + timedelta(days=2)
+    until = clock.now() + timedelta(days=2)
     gate = factories.gate(of, cast.vik, deadline_at=until)
     seen = browse(cast.ben).get(page_of(of)).content.decode()
     for told in ("Who lets it in", "Not open yet", "<dd>vik</dd>", "else it is cancelled"):
