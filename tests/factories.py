@@ -204,22 +204,6 @@ def quota_request(of: Project, what: Flavor, by: User, **fields: Any) -> QuotaRe
     return QuotaRequest.objects.create(project=of, flavor=what, requested_by=by, **fields)
 
 
-def halves(within: Project, by: User) -> list[Workload]:
-    """Two nodes of eight GPUs, and on half of each work that would fit on one beside the other."""
-    model = flavor()
-    quota(within, model, 16_000)
-    cluster_ = cluster()
-    made = []
-    for name in ("n1", "n2"):
-        on = node(cluster_, name, gpus=8)
-        row = workload(within, by, [model], f"on {name}", state=State.RUNNING, gpus=4)
-        placed = place(row, on, model, amount_milli=4000)
-        for device_ in on.devices.order_by("ordinal")[:4]:
-            span(placed, device_)
-        made.append(row)
-    return made
-
-
 def defragmentation(of: Cluster, **fields: Any) -> Defragmentation:
     """Planned for an hour from now on; Any: model fields."""
     now = datetime.now(UTC)

@@ -11,7 +11,7 @@ from controlplane.kernel.throttle import Throttle
 from scheduler.models import Defragmentation
 from scheduler.services import asking
 from tenants.models import User
-from tests import factories
+from tests import factories, scenes
 from tests.api.test_bad_input import refused
 from tests.conftest import Cast
 
@@ -30,7 +30,7 @@ def url() -> str:
 
 @pytest.mark.usefixtures("one_moment")
 def test_it_shows_plans_and_calls_off(api: Api, cast: Cast) -> None:
-    factories.halves(cast.detection, cast.ben)
+    scenes.halves(cast.detection, cast.ben)
     oz = api(cast.oz)
     shown = oz.get(url(), {"budget_s": 1_000_000_000}).json()
     [move] = shown["moves"]

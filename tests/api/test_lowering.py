@@ -11,7 +11,7 @@ from controlplane.kernel.throttle import Throttle
 from scheduler.models import Workload
 from scheduler.services import asking
 from tenants.models import Quota, TenantQuota, User
-from tests import factories
+from tests import factories, scenes
 from tests.api.test_bad_input import refused
 from tests.conftest import Cast
 
@@ -30,7 +30,7 @@ def asked(cast: Cast, **fields: Any) -> dict[str, Any]:  # Any: JSON values
 @pytest.fixture
 def halves(cast: Cast) -> list[Workload]:
     """Two that hold four GPUs each; the second loses less."""
-    first, second = factories.halves(cast.detection, cast.ben)
+    first, second = scenes.halves(cast.detection, cast.ben)
     Workload.objects.update(started_at=factories.AT, admitted_at=factories.AT)
     Workload.objects.filter(id=first.id).update(priority=first.priority + 1)
     return [first, second]

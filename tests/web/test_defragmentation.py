@@ -11,7 +11,7 @@ from controlplane.kernel.throttle import Throttle
 from scheduler.core.lifecycle import State
 from scheduler.models import Defragmentation, Workload
 from scheduler.services import asking
-from tests import factories
+from tests import factories, scenes
 from tests.conftest import Cast
 from tests.web.conftest import Browse, Shop
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("one_moment")
 def test_it_shows_what_would_move_and_what_is_gained(
     browse: Browse, cast: Cast, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    rows = factories.halves(cast.detection, cast.ben)
+    rows = scenes.halves(cast.detection, cast.ben)
     client = browse(cast.oz)
     with django_assert_max_num_queries(30):
         page = client.get(URL).content.decode()

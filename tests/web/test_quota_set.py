@@ -12,7 +12,7 @@ from controlplane.kernel.throttle import Throttle
 from scheduler.models import Workload
 from scheduler.services import asking
 from tenants.models import Quota, TenantQuota
-from tests import factories
+from tests import scenes
 from tests.conftest import Cast
 from tests.web.conftest import HTMX, Browse
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("halves")
 @pytest.fixture
 def halves(cast: Cast, one_moment: None) -> None:
     """Two that hold four GPUs each, of a quota of 16."""
-    factories.halves(cast.detection, cast.ben)
+    scenes.halves(cast.detection, cast.ben)
     Quota.objects.update(used_milli=8000)
 
 
