@@ -24,8 +24,8 @@ from scheduler.core.lifecycle import State
 from scheduler.loop import asking, vanished
 from scheduler.loop.asking import Asks, Refused
 from scheduler.loop.caught import heard
+from scheduler.models import AttemptOutcome, Origin, PodSet, Workload
 from scheduler.models import CaughtPod as Row
-from scheduler.models import Origin, PodSet, Workload
 from scheduler.selectors.caught import FREE
 from scheduler.selectors.fleet import rows
 from scheduler.services import workloads
@@ -91,6 +91,10 @@ def take_in(*, port: ClusterPort, cluster: Cluster, at: datetime) -> None:
     together: dict[tuple[Project, str], tuple[Group, list[Waiting]]] = {}
     for row in waiting:
         pod = Waiting(row, heard(row.said), Asks.of(row.said))
+        if pod.says.steered:
+            why = f"It has {pod.says.steered}, and Berth chooses the nodes. Leave that out."
+            _refuse([pod], why, at)
+            continue
         group = owners.group(pod)
         if group is not None:
             together.setdefault((row.project, group.key), (group, []))[1].append(pod)
@@ -343,7 +347,7 @@ def _follow(cluster: Cluster, owners: _Owners, at: datetime) -> None:
 def _is_over(origin: Origin, here: int, owners: _Owners) -> str:
     """Why what is short of pods waits no longer, "" when it does."""
     if not origin.uid:
-        return "" if here else "its pods were deleted"
+        return "" if here else _left(origin)
     namespace = origin.workload.project.namespace
     top = OwnerRef(origin.api_version, origin.kind, origin.name, origin.uid)
     # From its pods upward, as when they were caught: the topmost may not tell what is below it.
@@ -361,8 +365,16 @@ def _is_over(origin: Origin, here: int, owners: _Owners) -> str:
     asked = {_set_name(part): size for part, size in report.sizes}
     sets = dict(PodSet.objects.filter(workload_id=origin.workload_id).values_list("name", "count"))
     if not origin.key.startswith(origin.uid):
-        return "" if here else "its pods were deleted"
+        return "" if here else _left(origin)
     return "" if asked == sets else f"its {origin.kind} {origin.name} asks for other pods now"
+
+
+def _left(origin: Origin) -> str:
+    """Why it has no pods, of what has no owner that Berth knows."""
+    last = origin.workload.attempts.order_by("-number").first()
+    if last is not None and last.outcome == AttemptOutcome.PREEMPTED:
+        return "Berth evicted it: its pods were deleted, and nobody made them again"
+    return "its pods were deleted"
 
 
 def _cancel(origin: Origin, why: str, at: datetime) -> None:

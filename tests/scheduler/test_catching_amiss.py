@@ -5,6 +5,7 @@ import pytest
 from clusters.port import Fault, OwnerRef, OwnerReport, PodPhase
 from scheduler.core.lifecycle import State
 from scheduler.loop import calls, catching, vanished
+from scheduler.loop.retry import give_up
 from scheduler.models import CaughtPod as Row
 from scheduler.models import Placement, Workload
 from tests import factories
@@ -17,6 +18,37 @@ def test_a_flavor_that_is_named_twice_is_accepted_once(stage: Stage) -> None:
     made(stage, "a", owner=None, flavors=("h100", "h100"))
     take_in(stage)
     assert [each.name for each in Workload.objects.get().pod_sets.get().flavors.all()] == ["h100"]
+
+
+def test_a_pod_that_chooses_its_nodes_itself_is_refused(stage: Stage) -> None:
+    made(stage, "a", owner=None, steered="nodeSelector")
+    take_in(stage)
+    assert refusal("a").startswith("It has nodeSelector, and Berth chooses the nodes.")
+    assert not Workload.objects.exists()
+
+
+def test_bare_pods_that_were_evicted_say_so(stage: Stage) -> None:
+    made(stage, "a", owner=None)
+    take_in(stage)
+    stage.cycle()
+    stage.dispatch()
+    work = Workload.objects.get()
+    give_up(
+        attempt_id=work.attempts.get().id,
+        workload_id=work.id,
+        project_id=work.project_id,
+        why="preempted",
+        failure=None,
+        actor="system:scheduler",
+        at=LATER,
+    )
+    stage.release_claims()
+    stage.dispatch(at=LATER)
+    stage.relist()
+    take_in(stage, at=LATER)
+    work.refresh_from_db()
+    assert work.state == State.CANCELLED
+    assert work.events.latest("id").message.startswith("Berth evicted it: its pods were deleted")
 
 
 def test_what_breaks_is_refused_alone(stage: Stage) -> None:
