@@ -154,7 +154,7 @@ class CaughtPod:
     `owner` None: nobody controls it. `part` is which of its owner's pods it is, and `of` which of
     its owner's gangs it is in, "" where there is but one. Its own word for a gang is `gang`, with
     how many there are in it, "" and 0 for none. `creator` is who made it, by the API server's
-    word.
+    word. `steered` is the field by which it chooses nodes itself, "" when it leaves that to Berth.
     """
 
     owner: OwnerRef | None = None
@@ -168,6 +168,7 @@ class CaughtPod:
     creator: str = ""
     run_time_limit_s: int | None = None
     grace_s: int = 30
+    steered: str = ""
 
 
 @dataclass(frozen=True, slots=True)

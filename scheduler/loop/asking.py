@@ -6,7 +6,7 @@ from typing import Any, Self
 from clusters.models import Cluster
 from scheduler.core.snapshot import FlavorKind
 from scheduler.core.units import ONE_MILLI
-from scheduler.loop.requests import mig_resource
+from scheduler.loop.requests import MIG, mig_resource
 from scheduler.selectors import fleet
 from scheduler.selectors.fleet import rows
 
@@ -49,6 +49,7 @@ WHERE n.cluster_id = %s AND d.gone_at IS NULL AND n.gone_at IS NULL
 def device(*, cluster: Cluster, asks: Asks, named: tuple[str, ...]) -> Devices:
     """Of which flavors it accepts how many: those that are `named`, else all that have what it
     asks for in that cluster. Raises Refused."""
+    named = tuple(dict.fromkeys(named))
     offered = rows(_OFFERED, [cluster.id])
     flavors = fleet.flavors()
     cpu = tuple(sorted(each.name for each in flavors if each.kind is FlavorKind.CPU))
@@ -57,7 +58,7 @@ def device(*, cluster: Cluster, asks: Asks, named: tuple[str, ...]) -> Devices:
     found: dict[str, Devices] = {}
     for resource, count in asks.resources:
         names: set[str] = set()
-        milli = ONE_MILLI
+        devices, milli = count, ONE_MILLI
         for model, whole, replicas, shared, single in offered:
             for each in flavors:
                 if each.model != model:
@@ -70,14 +71,18 @@ def device(*, cluster: Cluster, asks: Asks, named: tuple[str, ...]) -> Devices:
                 else:
                     fits = each.kind is FlavorKind.SHARE and replicas > 1 and shared == resource
                     if fits:
-                        milli = count * ONE_MILLI // replicas
+                        devices, milli = 1, count * ONE_MILLI // replicas
                 if fits:
                     names.add(each.name)
-        if names and milli == ONE_MILLI:
-            found[resource] = Devices(count, milli, tuple(sorted(names)))
-        elif names and 0 < milli < ONE_MILLI:
-            found[resource] = Devices(1, milli, tuple(sorted(names)))
-    if len(found) != 1:
+        if names and 0 < milli <= ONE_MILLI:
+            found[resource] = Devices(devices, milli, tuple(sorted(names)))
+    # The same names as `requests.differs` knows for devices.
+    known = {name for _, whole, _, shared, _ in offered for name in (whole, shared)}
+    amiss = any(
+        resource not in found and (resource in known or resource.startswith(MIG))
+        for resource, _ in asks.resources
+    )
+    if len(found) != 1 or amiss:
         told = ", ".join(name for name, _ in asks.resources)
         several = "of several kinds" if found else f"that no flavor has in {cluster.name}"
         raise Refused(f"It asks for {told}: devices {several}. Ask for those of one flavor.")

@@ -29,8 +29,8 @@ from scheduler.loop.claims import Claimed, Pod
 from scheduler.loop.requests import differs, is_gang, pod_request, service_name
 
 THREADS = 8
-OPEN_TRIES = 4
-"""How often a gate is tried in one batch while others change its pod."""
+TRIES = 4
+"""How often a pod is taken, or its gate opened, in one batch while others change it."""
 
 type Answers[T] = Mapping[UUID, T | ClusterError]
 """By placement."""
@@ -145,22 +145,30 @@ class Calls:
 
     def _take(self, pod: Pod) -> PodReport:
         """The pod that others made for it, with the labels of ours."""
-        found = self._port.read_pod(namespace=pod.namespace, name=pod.name) if pod.taken else None
-        if found is None or found.uid != pod.taken:
-            raise ClusterError(Fault.NOT_FOUND, f"the pod for rank {pod.rank} is gone")
-        if is_of(pod, found):
-            return found
-        if found.phase is not PodPhase.GATED:
-            raise ClusterError(Fault.INVALID, f"somebody else opened the gate of {pod.name}")
-        if problem := differs(pod, found):
-            raise ClusterError(Fault.INVALID, problem)
-        return self._port.adopt_pod(
-            pod=found, workload=str(pod.workload_id), attempt=pod.attempt, rank=pod.rank
-        )
+        for _ in range(TRIES):
+            read = self._port.read_pod
+            found = read(namespace=pod.namespace, name=pod.name) if pod.taken else None
+            if found is None or found.uid != pod.taken:
+                raise ClusterError(Fault.NOT_FOUND, f"the pod for rank {pod.rank} is gone")
+            if is_of(pod, found):
+                return found
+            if found.phase is not PodPhase.GATED:
+                raise ClusterError(Fault.INVALID, f"somebody else opened the gate of {pod.name}")
+            if problem := differs(pod, found):
+                raise ClusterError(Fault.INVALID, problem)
+            try:
+                return self._port.adopt_pod(
+                    pod=found, workload=str(pod.workload_id), attempt=pod.attempt, rank=pod.rank
+                )
+            except ClusterError as error:
+                if error.fault is not Fault.CONFLICT:
+                    raise
+        # Not CONFLICT, which is hopeless: others change a pod of theirs as they like.
+        raise ClusterError(Fault.SERVER, f"others keep changing the pod {pod.name}")
 
     def _open(self, pod: Pod, born: PodReport) -> PodReport:
         uid = born.uid
-        for left in reversed(range(OPEN_TRIES)):
+        for left in reversed(range(TRIES)):
             if born.phase is not PodPhase.GATED or born.uid != uid:
                 break  # opened by an earlier try, or replaced
             try:
@@ -187,7 +195,10 @@ class Calls:
         if pod.uid:
             return pod.uid
         found = self._port.read_pod(namespace=pod.namespace, name=pod.name)
-        return found.uid if found is not None and is_of(pod, found) else ""
+        if found is None or not is_of(pod, found):
+            return ""
+        # Others' is free for the next attempt: none is opened before its uid is stored (P3).
+        return "" if pod.caught and found.phase is PodPhase.GATED else found.uid
 
     def _delete(self, pod: Pod, uid: str) -> bool:
         if not uid:

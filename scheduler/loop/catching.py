@@ -8,9 +8,12 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from hashlib import sha256
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F, Window
+from django.db.models.functions import RowNumber
 
 from clusters.models import Cluster
 from clusters.port import CaughtPod, ClusterError, ClusterPort, OwnerRef, OwnerReport
@@ -18,11 +21,11 @@ from controlplane.kernel import hints, statements
 from controlplane.kernel.errors import AppError
 from scheduler.core.failures import Retries
 from scheduler.core.lifecycle import State
-from scheduler.loop import asking
+from scheduler.loop import asking, vanished
 from scheduler.loop.asking import Asks, Refused
 from scheduler.loop.caught import heard
+from scheduler.models import AttemptOutcome, Origin, PodSet, Workload
 from scheduler.models import CaughtPod as Row
-from scheduler.models import Origin, PodSet, Workload
 from scheduler.selectors.caught import FREE
 from scheduler.selectors.fleet import rows
 from scheduler.services import workloads
@@ -45,7 +48,11 @@ ACTOR = "system:kubernetes"
 AGAIN = timedelta(seconds=15)
 """After which what was refused, or still gathers, is looked at again."""
 MOST = 500
-"""Pods that one call looks at."""
+"""Pods that one call looks at, of each project in turn."""
+
+
+NAME = 40
+"""The longest name of a pod set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +80,38 @@ def take_in(*, port: ClusterPort, cluster: Cluster, at: datetime) -> None:
     what is left."""
     owners = _Owners(port)
     _follow(cluster, owners, at)
-    found = Row.objects.filter(cluster=cluster, pod_set__isnull=True, gone_at__isnull=True)
-    waiting = list(found.select_related("project").order_by("id")[:MOST])
+    vanished.give_up_lacking(cluster=cluster, at=at)
+    # Those of work that ended by itself, none of which it had begun to take: they are other work.
+    left = Row.objects.filter(cluster=cluster, gone_at__isnull=True, placement__isnull=True)
+    ended = left.filter(pod_set__workload__state__in=(State.SUCCEEDED, State.FAILED))
+    ended.update(pod_set=None, asked_at=None)
+    waiting = _longest_unasked(cluster)
     if not any(row.asked_at is None or at - row.asked_at >= AGAIN for row in waiting):
         return
     together: dict[tuple[Project, str], tuple[Group, list[Waiting]]] = {}
     for row in waiting:
         pod = Waiting(row, heard(row.said), Asks.of(row.said))
+        if pod.says.steered:
+            why = f"It has {pod.says.steered}, and Berth chooses the nodes. Leave that out."
+            _refuse([pod], why, at)
+            continue
         group = owners.group(pod)
         if group is not None:
             together.setdefault((row.project, group.key), (group, []))[1].append(pod)
+        else:
+            _refuse([pod], row.refusal, at)  # not to be the first of all for ever
     for group, pods in together.values():
         _join(cluster, group, pods, at)
+
+
+def _longest_unasked(cluster: Cluster) -> list[Row]:
+    """MOST pods that are no workload's: of each project in turn that which was asked of never, or
+    longest ago. So what is refused holds up nobody else."""
+    longest = (F("asked_at").asc(nulls_first=True), F("id").asc())
+    turn = Window(RowNumber(), partition_by=F("project_id"), order_by=longest)
+    found = Row.objects.filter(cluster=cluster, pod_set__isnull=True, gone_at__isnull=True)
+    in_turn = found.annotate(turn=turn).order_by("turn", *longest)
+    return list(in_turn.select_related("project")[:MOST])
 
 
 class _Owners:
@@ -125,23 +152,32 @@ class _Owners:
 
 
 def _join(cluster: Cluster, group: Group, pods: Sequence[Waiting], at: datetime) -> None:
-    """Have them be of the workload that their group is, or make it."""
-    project = pods[0].row.project
-    checked = None
+    """Have them be of the workload that their group is, or make it. What others wrote may be what
+    nobody thought of: whatever breaks, it is refused alone."""
     try:
-        if _live(cluster, project, group.key) is None:
-            spec = _spec(cluster, group, pods)
-            checked = workloads.check(actor=_actor(project), project=project, specs=[spec], at=at)
-        with transaction.atomic():
-            _one_at_a_time(cluster)
-            origin = _live(cluster, project, group.key)
-            if origin is None and checked is not None:
-                [made] = workloads.store(checked=checked, at=at)
-                origin = _store_origin(cluster, group, pods[0].says, made)
-            if origin is not None:  # else it has ended just now: the next time there is another
-                _attach(cluster, origin, pods, at)
+        _take_together(cluster, group, pods, at)
     except (Refused, AppError) as refusal:
         _refuse(pods, str(refusal), at)
+    except Exception:
+        logger.exception("%s could not be made a workload", group.name)
+        _refuse(pods, "Berth failed to take it in. Its log in the installation says why.", at)
+
+
+def _take_together(cluster: Cluster, group: Group, pods: Sequence[Waiting], at: datetime) -> None:
+    """Raises Refused and AppError."""
+    project = pods[0].row.project
+    checked = None
+    if _live(cluster, project, group.key) is None:
+        spec = _spec(cluster, group, pods)
+        checked = workloads.check(actor=_actor(project), project=project, specs=[spec], at=at)
+    with transaction.atomic():
+        _one_at_a_time(cluster)
+        origin = _live(cluster, project, group.key)
+        if origin is None and checked is not None:
+            [made] = workloads.store(checked=checked, at=at)
+            origin = _store_origin(cluster, group, pods[0].says, made)
+        if origin is not None:  # else it has ended just now: the next time there is another
+            _attach(cluster, origin, pods, at)
 
 
 def _live(cluster: Cluster, project: Project, key: str) -> Origin | None:
@@ -207,7 +243,7 @@ def _spec(cluster: Cluster, group: Group, pods: Sequence[Waiting]) -> WorkloadSp
 def _pod_set(cluster: Cluster, part: str, size: int, pod: Waiting) -> PodSetSpec:
     of = asking.device(cluster=cluster, asks=pod.asks, named=pod.says.flavors)
     return PodSetSpec(
-        name=(part or "main")[:40],
+        name=_set_name(part),
         count=size,
         min_count=size,
         cpu_milli=pod.asks.cpu_milli,
@@ -218,6 +254,13 @@ def _pod_set(cluster: Cluster, part: str, size: int, pod: Waiting) -> PodSetSpec
         any_order=len(of.flavors) > 1 and not pod.says.flavors,
         image=pod.says.image,
     )
+
+
+def _set_name(part: str) -> str:
+    """What the pod set of a part is called; no two parts alike, however long they are."""
+    if len(part) <= NAME:
+        return part or "main"
+    return f"{part[: NAME - 9]}-{sha256(part.encode()).hexdigest()[:8]}"
 
 
 def _store_origin(cluster: Cluster, group: Group, said: CaughtPod, workload: Workload) -> Origin:
@@ -245,7 +288,7 @@ def _attach(cluster: Cluster, origin: Origin, pods: Sequence[Waiting], at: datet
         )
     )
     for pod in pods:
-        pod_set = sets.get((pod.says.part or "main")[:40])
+        pod_set = sets.get(_set_name(pod.says.part))
         if pod_set is None:
             _refuse([pod], f"{origin} started without its part {pod.says.part}.", at)
         elif taken.get(pod_set.id, 0) >= pod_set.count:
@@ -304,20 +347,34 @@ def _follow(cluster: Cluster, owners: _Owners, at: datetime) -> None:
 def _is_over(origin: Origin, here: int, owners: _Owners) -> str:
     """Why what is short of pods waits no longer, "" when it does."""
     if not origin.uid:
-        return "" if here else "its pods were deleted"
+        return "" if here else _left(origin)
+    namespace = origin.workload.project.namespace
     top = OwnerRef(origin.api_version, origin.kind, origin.name, origin.uid)
+    # From its pods upward, as when they were caught: the topmost may not tell what is below it.
+    last = Row.objects.filter(pod_set__workload_id=origin.workload_id).order_by("-id").first()
+    lowest = heard(last.said).owner if last else None
     try:
-        report = owners.read(origin.workload.project.namespace, top)
+        report = owners.read(namespace, lowest or top)
+        if report is None and owners.read(namespace, top) is not None:
+            return ""  # what is between them is made anew
     except ClusterError as error:
         logger.warning("what became of %s is not known: %s", origin, error)
         return ""
     if report is None:
         return f"its {origin.kind} {origin.name} was deleted"
-    asked = {(part or "main")[:40]: size for part, size in report.sizes}
+    asked = {_set_name(part): size for part, size in report.sizes}
     sets = dict(PodSet.objects.filter(workload_id=origin.workload_id).values_list("name", "count"))
     if not origin.key.startswith(origin.uid):
-        return "" if here else "its pods were deleted"
+        return "" if here else _left(origin)
     return "" if asked == sets else f"its {origin.kind} {origin.name} asks for other pods now"
+
+
+def _left(origin: Origin) -> str:
+    """Why it has no pods, of what has no owner that Berth knows."""
+    last = origin.workload.attempts.order_by("-number").first()
+    if last is not None and last.outcome == AttemptOutcome.PREEMPTED:
+        return "Berth evicted it: its pods were deleted, and nobody made them again"
+    return "its pods were deleted"
 
 
 def _cancel(origin: Origin, why: str, at: datetime) -> None:

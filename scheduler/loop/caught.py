@@ -87,7 +87,8 @@ def _said(report: PodReport, caught: CaughtPod) -> dict[str, Any]:  # Any: JSON
 
 def heard(said: dict[str, Any]) -> CaughtPod:  # Any: JSON
     """What a pod said, from its row; not what it requests."""
-    kept = {key: said[key] for key in CaughtPod.__dataclass_fields__}
+    # What an earlier version stored may lack a field.
+    kept = {key: said[key] for key in CaughtPod.__dataclass_fields__ if key in said}
     owner = kept.pop("owner")
     flavors = tuple(kept.pop("flavors"))
     return CaughtPod(owner=OwnerRef(**owner) if owner else None, flavors=flavors, **kept)

@@ -18,14 +18,15 @@ def give_up(
     workload_id: UUID,
     project_id: UUID,
     why: str,
-    failure: FailureClass,
+    failure: FailureClass | None,
     actor: str,
     at: datetime,
 ) -> bool:
     """Take the attempt's pods back; False when it runs, or is on its way out or over.
 
     Once its pods are gone, `settle` counts a failed try and the workload is PENDING again, or
-    FAILED where its retries do not include that, or are used up.
+    FAILED where its retries do not include that, or are used up. With `failure` None it is no
+    failed try, and PENDING again in any case.
     """
     with transaction.atomic():
         lock([attempt_id])
@@ -42,7 +43,8 @@ def give_up(
         )
         if not moved:
             return False
-        seen_first = Attempt.objects.filter(id=attempt_id, failure="")
-        seen_first.update(trouble=why[:500], failure=failure)
+        if failure is not None:
+            seen_first = Attempt.objects.filter(id=attempt_id, failure="")
+            seen_first.update(trouble=why[:500], failure=failure)
         stops.stop_attempts(attempt_ids=[attempt_id])
     return True

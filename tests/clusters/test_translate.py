@@ -153,6 +153,22 @@ def test_why_a_bound_pod_does_not_start_is_said() -> None:
     assert (report.phase, report.reason) == (PodPhase.SCHEDULED, "ErrImagePull: no such image")
 
 
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({}, ""),
+        ({"affinity": {}}, ""),
+        ({"nodeSelector": {"zone": "a"}}, "nodeSelector"),
+        ({"affinity": {"nodeAffinity": {}}}, "affinity"),
+        ({"topologySpreadConstraints": [{"maxSkew": 1}]}, "topologySpreadConstraints"),
+    ],
+)
+def test_a_caught_pod_tells_by_which_field_it_chooses_its_nodes(spec: Json, field: str) -> None:
+    caught = pod(metadata={"labels": {NAMES.label_caught: "lab"}}, spec=spec).caught
+    assert caught is not None
+    assert caught.steered == field
+
+
 def test_a_pod_on_its_way_out_is_marked() -> None:
     assert pod(metadata={"deletionTimestamp": "2026-03-01T10:00:00Z"}).deleting
 

@@ -9,63 +9,17 @@ from uuid import uuid4
 import pytest
 
 from clusters.models import FlavorKind, Node
-from clusters.port import CaughtPod, Fault, OwnerRef, OwnerReport, PodPhase, PodReport
+from clusters.port import Fault, PodPhase
 from scheduler.core.lifecycle import State
-from scheduler.loop import asking, catching, caught, collect, strays
+from scheduler.loop import asking, catching, collect, strays
 from scheduler.loop.asking import Asks, Refused
 from scheduler.models import CaughtPod as Row
 from scheduler.models import Origin, Placement, Workload
 from tenants.models import Project
 from tests import factories
 from tests.factories import AT
+from tests.scheduler.caught_pods import GPUS, gang, made, owns, refusal, take_in
 from tests.scheduler.stage import LATER, Stage
-
-JOB = OwnerRef("batch/v1", "Job", "train", "job-1")
-GPUS = (("nvidia.com/gpu", 4),)
-
-
-def made(stage: Stage, name: str, *, owner: OwnerRef | None = JOB, **fields: Any) -> PodReport:
-    """A caught pod in the cluster; Any: fields of its report, or of what it says."""
-    said = {key: fields.pop(key) for key in list(fields) if key in CaughtPod.__slots__}
-    told: dict[str, Any] = {
-        "namespace": stage.project.namespace,
-        "name": name,
-        "uid": str(uuid4()),
-        "resource_version": "1",
-        "phase": PodPhase.GATED,
-        "cpu_milli": 1000,
-        "memory_mib": 512,
-        "resources": GPUS,
-        "created_at": AT,
-        "caught": CaughtPod(owner=owner, image="train:1", creator="ada", **said),
-    }
-    pod = PodReport(**{**told, **fields})
-    stage.port.pods[name] = pod
-    return pod
-
-
-def owns(stage: Stage, owner: OwnerRef = JOB, **sizes: int) -> None:
-    told = {"" if part == "all" else part: size for part, size in sizes.items()}
-    stage.port.owners[owner.uid] = OwnerReport(owner, tuple(sorted(told.items())))
-
-
-def take_in(stage: Stage, *, at: Any = AT) -> None:  # Any: a moment
-    """As the watch does."""
-    caught.listed(cluster_id=stage.cluster.id, reports=stage.port.list_pods().items, at=at)
-    catching.take_in(port=stage.port, cluster=stage.cluster, at=at)
-
-
-def refusal(name: str) -> str:
-    return Row.objects.get(name=name, pod_set=None).refusal
-
-
-def gang(stage: Stage, *names: str) -> Workload:
-    """A Job's workload, whose pods are all there."""
-    owns(stage, all=len(names))
-    for name in names:
-        made(stage, name)
-    take_in(stage)
-    return Workload.objects.get()
 
 
 def test_a_workload_asks_for_what_its_pods_do_and_is_the_clusters_own(stage: Stage) -> None:
@@ -160,7 +114,7 @@ def test_an_owner_that_can_not_be_asked_now_is_asked_again(stage: Stage) -> None
     stage.port.fails("owner", Fault.THROTTLED, times=1)
     take_in(stage)
     assert not Workload.objects.exists()
-    take_in(stage)
+    take_in(stage, at=AT + catching.AGAIN)
     assert Workload.objects.exists()
 
 
@@ -299,6 +253,12 @@ def test_work_whose_owner_is_not_known_now_goes_on_waiting(stage: Stage) -> None
             1,
             (1, 250, ("h100.share",)),
         ),
+        (
+            {"share_replicas": 4, "share_resource": "nvidia.com/gpu.shared"},
+            "nvidia.com/gpu.shared",
+            4,
+            (1, 1000, ("h100.share",)),
+        ),
         ({"gpu_resource": "amd.com/gpu"}, "amd.com/gpu", 1, (1, 1000, ("h100",))),
     ],
 )
@@ -326,6 +286,9 @@ def test_devices_of_two_kinds_are_refused_and_network_cards_beside_them_are_not(
     both = Asks(1000, 512, (("nvidia.com/gpu", 1), ("nvidia.com/mig-1g.10gb", 1)))
     with pytest.raises(Refused, match="devices of several kinds"):
         asking.device(cluster=stage.cluster, asks=both, named=())
+    nobodys = Asks(1000, 512, (("nvidia.com/gpu", 1), ("nvidia.com/mig-9g.1gb", 4)))
+    with pytest.raises(Refused, match="devices of several kinds"):
+        asking.device(cluster=stage.cluster, asks=nobodys, named=())
     beside = Asks(1000, 512, (("nvidia.com/gpu", 1), ("nvidia.com/roce", 1)))
     assert asking.device(cluster=stage.cluster, asks=beside, named=()).flavors == ("h100",)
 

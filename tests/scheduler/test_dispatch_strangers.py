@@ -9,7 +9,7 @@ import pytest
 from clusters.port import Fault, PodPhase, PodReport, PodRequest
 from scheduler.core.lifecycle import State
 from scheduler.loop import dispatch
-from scheduler.loop.calls import OPEN_TRIES
+from scheduler.loop.calls import TRIES
 from scheduler.loop.claims import keep
 from scheduler.models import Attempt, Operation, Placement, Workload
 from tests.scheduler.stage import LATER, Stage
@@ -56,7 +56,7 @@ def test_a_pod_that_is_changed_again_and_again_is_tried_later_at_no_cost(stage: 
     workload = admitted(stage)
     stage.port.fails("open", Fault.CONFLICT)
     stage.dispatch()
-    assert stage.port.calls["open"] == OPEN_TRIES
+    assert stage.port.calls["open"] == TRIES
     assert (state_of(workload), Operation.objects.get().failures) == (State.ADMITTED, 1)
     stage.port.heal()
     stage.release_claims()

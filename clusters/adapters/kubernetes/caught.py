@@ -7,6 +7,7 @@ from clusters.adapters.kubernetes.names import Names
 from clusters.port import CaughtPod
 
 MOST_IN_GANG = 4096
+_STEERING = ("nodeSelector", "affinity", "topologySpreadConstraints")
 _GRACE_S, _MOST_S = 30, 10**7
 
 
@@ -38,7 +39,13 @@ def caught(body: Json, *, labels: dict[str, str], names: Names) -> CaughtPod | N
         creator=_text(said, names.annotation_creator),
         run_time_limit_s=limit_s,
         grace_s=grace_s or _GRACE_S,
+        steered=_steered(spec),
     )
+
+
+def _steered(spec: Json) -> str:
+    """The first field by which it chooses nodes itself, "" for none."""
+    return next((key for key in _STEERING if spec.get(key)), "")
 
 
 def _gang(said: Json, names: Names) -> tuple[str, int]:
