@@ -179,6 +179,48 @@ def test_nobody_changes_its_spec(work: Work, what: str) -> None:
     assert work.get("train")["spec"] == made["spec"]
 
 
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+
+
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_a_container_without_a_device_sees_none_whatever_its_image_says(
+    work: Work, gpus: int
+) -> None:
+    pod = work.pod("train", gpus=gpus)
+    [container] = pod["spec"]["containers"]
+    said = [{"name": "A", "value": "b"}, {"name": "A", "value": "c"}]
+    blind: Json = {**container, "resources": {}, "env": said}
+    pod["spec"]["containers"].append(blind | {"name": "logs"})
+    pod["spec"]["initContainers"] = [blind | {"name": "first"}]
+    answer = work.create(pod)
+    assert answer.status == 201, answer.body
+    spec = answer.body["spec"]
+    envs = {one["name"]: one.get("env") for one in spec["containers"] + spec["initContainers"]}
+    void = {"name": VISIBLE, "value": "void"}
+    main = None if gpus else [void]
+    assert envs == {"main": main, "logs": [*said, void], "first": [*said, void]}
+    assert [one["image"] for one in spec["containers"]] == ["example.test/train:1"] * 2
+
+
+SEES: dict[str, Json] = {
+    "all": {"value": "all"},
+    "what another says": {"valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}},
+}
+
+
+@pytest.mark.parametrize("how", SEES)
+@pytest.mark.parametrize("gpus", [0, 1])
+@pytest.mark.parametrize("field", ["containers", "initContainers"])
+def test_no_container_says_itself_which_devices_it_sees(
+    work: Work, field: str, gpus: int, how: str
+) -> None:
+    pod = work.pod("train", gpus=gpus)
+    [container] = pod["spec"]["containers"]
+    seeing = container | {"name": "seeing", "env": [{"name": VISIBLE, **SEES[how]}]}
+    pod["spec"].setdefault(field, []).append(seeing)
+    refused(work.create(pod), saying=f"a container sets {VISIBLE}")
+
+
 OTHERS_GATE = {"name": "example.test/storage"}
 
 

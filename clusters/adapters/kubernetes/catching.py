@@ -6,7 +6,7 @@ gets Berth's scheduling gate, a label that says so, and the name of who made it.
 policy; a validating one holds that it was done, and that nobody undoes it. Where the API server is
 too old for mutating policies, the second refuses what the first would have gated. That a gated pod
 names no node, by which it would pass the scheduler by, the API server itself sees to. What Berth
-could not charge, devices by resource claims, is refused.
+could not charge, devices by resource claims, is refused, and who asks for no device sees none.
 """
 
 from collections.abc import Sequence
@@ -22,6 +22,8 @@ _RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io/v1"
 _CLAIMED = "deviceclass.resource.kubernetes.io/"
 """Resources that are claims, by the name of a class of devices."""
+_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+"""By which a container, or its image, may see devices that it never asked for (T7)."""
 _EDITABLE = (
     "containers",
     "initContainers",
@@ -99,12 +101,29 @@ def _asks(*, names: Names) -> str:
 
 def _asks_for(prefixes: Sequence[str]) -> str:
     """In CEL: whether any container asks for a resource whose name begins so."""
-    so = " || ".join(f"resource.startsWith('{prefix}')" for prefix in prefixes)
     return (
         "(object.spec.containers + object.spec.?initContainers.orValue([])).exists(one,"
-        " [one.?resources.?limits.orValue({}), one.?resources.?requests.orValue({})].exists(asked,"
-        f" asked.exists(resource, {so})))"
+        f" {_one_asks_for(prefixes)})"
     )
+
+
+def _one_asks_for(prefixes: Sequence[str]) -> str:
+    """In CEL: whether the container `one` does."""
+    so = " || ".join(f"resource.startsWith('{prefix}')" for prefix in prefixes)
+    return (
+        "[one.?resources.?limits.orValue({}), one.?resources.?requests.orValue({})].exists(asked,"
+        f" asked.exists(resource, {so}))"
+    )
+
+
+def _blind(field: str) -> str:
+    """In CEL: of the containers under `field` those that ask for no device, told that they see
+    none. One that says itself what it sees is left to be refused."""
+    says = f"one.?env.orValue([]).exists(set, set.name == '{_VISIBLE}')"
+    those = f"object.spec.?{field}.orValue([]).filter(one, !{_one_asks_for(DEVICES)} && !{says})"
+    kind = f"Object.spec.{field}"
+    void = f"{kind}.env{{name: '{_VISIBLE}', value: 'void'}}"
+    return f"{field}: {those}.map(one, {kind}{{name: one.name, env: [{void}]}})"
 
 
 def _only_gates_of_others(*, names: Names) -> str:
@@ -122,23 +141,23 @@ def _by_another(user: str) -> Json:
 
 
 def _mutating(*, names: Names, user: str) -> Json:
-    given = (
+    caught = (
+        f"!{_asks(names=names)} ? Object{{}} : "
         "Object{metadata: Object.metadata{"
         f"labels: {{'{names.label_caught}': '{names.installation}'}},"
         f" annotations: {{'{names.annotation_creator}': request.userInfo.username}}}},"
         " spec: Object.spec{schedulingGates:"
         f" [Object.spec.schedulingGates{{name: '{names.gate}'}}]}}}}"
     )
+    blind = f"Object{{spec: Object.spec{{{_blind('containers')}, {_blind('initContainers')}}}}}"
     return {
         "failurePolicy": "Fail",
         "reinvocationPolicy": "IfNeeded",
         "matchConstraints": {"resourceRules": [{**_CREATE, "resources": ["pods"]}]},
-        "matchConditions": [
-            _by_another(user),
-            {"name": "asks", "expression": _asks(names=names)},
-        ],
+        "matchConditions": [_by_another(user)],
         "mutations": [
             {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": given}}
+            for given in (caught, blind)
         ],
     }
 
@@ -176,6 +195,11 @@ def _validating(*, names: Names, user: str) -> Json:
         f" && !{_asks_for([_CLAIMED])}":
         "the pod asks for devices by resource claims, which Berth can't charge: ask for them among"
         " the limits of its containers, such as nvidia.com/gpu",
+        "!variables.made || (object.spec.containers + object.spec.?initContainers.orValue([]))"
+        f".all(one, one.?env.orValue([]).all(set, set.name != '{_VISIBLE}'"
+        " || set.?value.orValue('') == 'void'))":
+        f"a container sets {_VISIBLE}: leave it out, and ask for devices among the limits of the"
+        " container",
         f"variables.made || variables.labels[?'{caught}'] == variables.before[?'{caught}']"
         f" && (!variables.was_caught || {labels}.all(key,"
         " variables.labels[?key] == variables.before[?key])"
