@@ -132,6 +132,12 @@ def test_it_asks_where_the_object_is_and_not_for_ever() -> None:
     assert way.path("ns") is None
 
 
+@pytest.mark.parametrize("version", ["v1?watch=true#", "v1/../v1", "..", "", "V1", "1"])
+def test_what_is_no_version_is_part_of_no_path(version: str) -> None:
+    owner = OwnerRef(f"batch/{version}", "Job", "train", "u")
+    assert owners.Above(owner, names=NAMES).path("ns") is None
+
+
 @pytest.mark.parametrize(
     ("labels", "part"),
     [

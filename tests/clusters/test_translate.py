@@ -173,17 +173,68 @@ def test_a_pod_on_its_way_out_is_marked() -> None:
     assert pod(metadata={"deletionTimestamp": "2026-03-01T10:00:00Z"}).deleting
 
 
-def test_sidecars_add_and_init_containers_count_only_when_larger() -> None:
-    def box(cpu: str, **more: str) -> Json:
-        return {"name": "c", "resources": {"requests": {"cpu": cpu}}, **more}
+def box(cpu: str, **more: str) -> Json:
+    return {"name": "c", "resources": {"requests": {"cpu": cpu}}, **more}
 
-    spec = {
-        "containers": [box("1"), box("500m")],
-        "initContainers": [box("250m", restartPolicy="Always"), box("1")],
+
+def sidecar(cpu: str) -> Json:
+    return box(cpu, restartPolicy="Always")
+
+
+@pytest.mark.parametrize(
+    ("first", "held_milli"),
+    [
+        ([], 1500),
+        ([box("1")], 1500),
+        ([box("4")], 4000),
+        ([sidecar("250m"), box("1")], 1750),
+        ([sidecar("250m"), box("4")], 4250),
+        ([box("4"), sidecar("250m")], 4000),
+        ([sidecar("1"), box("4"), sidecar("2"), box("3")], 6000),
+    ],
+)
+def test_sidecars_run_beside_all_that_starts_after_them(
+    first: list[Json], held_milli: int
+) -> None:
+    spec = {"containers": [box("1"), box("500m")], "initContainers": first}
+    assert pod(spec=spec).cpu_milli == held_milli
+
+
+def test_what_a_pod_asks_for_as_a_whole_goes_before_its_containers() -> None:
+    whole = {"requests": {"cpu": "64"}, "limits": {"cpu": "96", "memory": "1Ti"}}
+    report = pod(spec={"resources": whole})
+    assert (report.cpu_milli, report.memory_mib) == (64_000, 2048)
+    assert report.resources == (("nvidia.com/gpu", 4),)
+
+
+def test_what_its_runtime_needs_comes_on_top() -> None:
+    report = pod(spec={"overhead": {"cpu": "250m", "memory": "1Gi"}})
+    assert (report.cpu_milli, report.memory_mib) == (1750, 3072)
+
+
+@pytest.mark.parametrize("kind", ["no kind", "", 7, "a" * 300])
+@pytest.mark.parametrize("gated", [True, False])
+def test_no_owner_that_makes_no_sense_hides_a_caught_pod(kind: object, gated: bool) -> None:
+    odd = {"apiVersion": "v1", "kind": kind, "name": "x", "uid": "x", "controller": True}
+    metadata = {"labels": {**OURS, "berth.dev/caught": "lab"}, "ownerReferences": [odd]}
+    spec = {"schedulingGates": [{"name": "berth.dev/placed"}]} if gated else {"nodeName": "n1"}
+    report = pod(metadata=metadata, spec=spec)
+    assert report.workload == "w1"
+    assert report.caught is not None
+    assert report.caught.owner is None
+
+
+def test_the_owners_of_a_pod_that_runs_are_not_looked_at() -> None:
+    metadata = {
+        "labels": {**OURS, "berth.dev/caught": "lab"},
+        "ownerReferences": [{"uid": str(nth)} for nth in range(1001)],
     }
-    assert pod(spec=spec).cpu_milli == 1750
-    spec["initContainers"].append(box("4"))
-    assert pod(spec=spec).cpu_milli == 4000
+    assert pod(metadata=metadata, spec={"nodeName": "n1"}).caught is not None
+
+
+def test_no_number_of_labels_hides_a_pod_of_ours() -> None:
+    many = {f"a/{nth}": "" for nth in range(1000)}
+    assert pod(metadata={"labels": {**many, **OURS}}).workload == "w1"
 
 
 def test_a_limit_without_a_request_is_held_too() -> None:

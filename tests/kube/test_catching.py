@@ -111,7 +111,19 @@ def test_a_pod_that_names_its_node_is_refused(work: Work) -> None:
 
 def test_the_queue_label_names_its_own_project_or_none(work: Work) -> None:
     refused(work.create(work.pod("train", queue="another")), saying="names another project")
+    end = work.namespace.rpartition("-")[2]
+    refused(work.create(work.pod("train", queue=end)), saying="names another project")
     assert work.create(work.pod("train", queue=work.namespace)).status == 201
+
+
+def test_devices_by_claims_are_refused_since_nobody_could_charge_them(work: Work) -> None:
+    pod = work.pod("train", gpus=0)
+    pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
+    refused(work.create(pod), saying="asks for devices by resource claims")
+    pod = work.pod("train", gpus=0)
+    limits = pod["spec"]["containers"][0]["resources"]["limits"]
+    limits["deviceclass.resource.kubernetes.io/gpu.example.test"] = "1"
+    refused(work.create(pod), saying="asks for devices by resource claims")
 
 
 LABELS: Json = {"caught": None, "queue": "", "priority": "urgent"}
@@ -165,6 +177,77 @@ def test_nobody_changes_its_spec(work: Work, what: str) -> None:
     answer = work.patch("train", {"spec": spec}, subresource=subresource, by=work.kube.admin)
     refused(answer, saying="changes the spec of a pod that waits")
     assert work.get("train")["spec"] == made["spec"]
+
+
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+
+
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_a_container_without_a_device_sees_none_whatever_its_image_says(
+    work: Work, gpus: int
+) -> None:
+    pod = work.pod("train", gpus=gpus)
+    [container] = pod["spec"]["containers"]
+    said = [{"name": "A", "value": "b"}, {"name": "A", "value": "c"}]
+    blind: Json = {**container, "resources": {}, "env": said}
+    pod["spec"]["containers"].append(blind | {"name": "logs"})
+    pod["spec"]["initContainers"] = [blind | {"name": "first"}]
+    answer = work.create(pod)
+    assert answer.status == 201, answer.body
+    spec = answer.body["spec"]
+    envs = {one["name"]: one.get("env") for one in spec["containers"] + spec["initContainers"]}
+    void = {"name": VISIBLE, "value": "void"}
+    main = None if gpus else [void]
+    assert envs == {"main": main, "logs": [*said, void], "first": [*said, void]}
+    assert [one["image"] for one in spec["containers"]] == ["example.test/train:1"] * 2
+
+
+SEES: dict[str, Json] = {
+    "all": {"value": "all"},
+    "what another says": {"valueFrom": {"configMapKeyRef": {"name": "a", "key": "b"}}},
+}
+
+
+@pytest.mark.parametrize("how", SEES)
+@pytest.mark.parametrize("gpus", [0, 1])
+@pytest.mark.parametrize("field", ["containers", "initContainers"])
+def test_no_container_says_itself_which_devices_it_sees(
+    work: Work, field: str, gpus: int, how: str
+) -> None:
+    pod = work.pod("train", gpus=gpus)
+    [container] = pod["spec"]["containers"]
+    seeing = container | {"name": "seeing", "env": [{"name": VISIBLE, **SEES[how]}]}
+    pod["spec"].setdefault(field, []).append(seeing)
+    refused(work.create(pod), saying=f"a container sets {VISIBLE}")
+
+
+OTHERS_GATE = {"name": "example.test/storage"}
+
+
+def gone(gate: Json) -> Json:
+    return {"schedulingGates": [gate | {"$patch": "delete"}]}
+
+
+def gated_twice(work: Work) -> None:
+    pod = work.pod("train")
+    pod["spec"]["schedulingGates"] = [OTHERS_GATE]
+    assert work.create(pod).status == 201
+
+
+def test_whose_gate_stands_beside_takes_it_away(work: Work) -> None:
+    gated_twice(work)
+    answer = work.patch("train", {"spec": gone(OTHERS_GATE)})
+    assert answer.status == 200, answer.body
+    assert work.get("train")["spec"]["schedulingGates"] == GATES
+
+
+@pytest.mark.parametrize("what", ["gate", "image", "node", "time limit"])
+def test_and_changes_nothing_else_by_the_way(work: Work, what: str) -> None:
+    gated_twice(work)
+    spec, _ = CHANGES[what]
+    gates = gone(OTHERS_GATE)["schedulingGates"] + spec.get("schedulingGates", [])
+    body: Json = {"spec": {**spec, "schedulingGates": gates}}
+    refused(work.patch("train", body), saying="changes the spec of a pod that waits")
 
 
 def test_an_editor_labels_and_deletes_it(work: Work) -> None:

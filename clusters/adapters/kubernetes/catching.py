@@ -5,9 +5,11 @@ of this installation a pod that others make, and that has the queue label or ask
 gets Berth's scheduling gate, a label that says so, and the name of who made it. That is a mutating
 policy; a validating one holds that it was done, and that nobody undoes it. Where the API server is
 too old for mutating policies, the second refuses what the first would have gated. That a gated pod
-names no node, by which it would pass the scheduler by, the API server itself sees to.
+names no node, by which it would pass the scheduler by, the API server itself sees to. What Berth
+could not charge, devices by resource claims, is refused, and who asks for no device sees none.
 """
 
+from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
@@ -18,6 +20,20 @@ type Json = dict[str, Any]  # Any: an object of the API, as JSON
 
 _RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io/v1"
+_CLAIMED = "deviceclass.resource.kubernetes.io/"
+"""Resources that are claims, by the name of a class of devices."""
+_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+"""By which a container, or its image, may see devices that it never asked for (T7)."""
+_EDITABLE = (
+    "containers",
+    "initContainers",
+    "tolerations",
+    "nodeSelector",
+    "affinity",
+    "activeDeadlineSeconds",
+    "terminationGracePeriodSeconds",
+)
+"""What of a pod's spec the API server lets people change, besides taking gates away."""
 _CREATE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
 
 
@@ -78,13 +94,46 @@ def _metadata(name: str) -> Json:
 
 def _asks(*, names: Names) -> str:
     """In CEL: whether a pod has the queue label, or any of its containers asks for a device."""
-    devices = " || ".join(f"resource.startsWith('{prefix}')" for prefix in DEVICES)
     return (
-        f"('{names.label_queue}' in object.metadata.?labels.orValue({{}})"
-        " || (object.spec.containers + object.spec.?initContainers.orValue([])).exists(one,"
-        " [one.?resources.?limits.orValue({}), one.?resources.?requests.orValue({})].exists(asked,"
-        f" asked.exists(resource, {devices}))))"
+        f"('{names.label_queue}' in object.metadata.?labels.orValue({{}}) || {_asks_for(DEVICES)})"
     )
+
+
+def _asks_for(prefixes: Sequence[str]) -> str:
+    """In CEL: whether any container asks for a resource whose name begins so."""
+    return (
+        "(object.spec.containers + object.spec.?initContainers.orValue([])).exists(one,"
+        f" {_one_asks_for(prefixes)})"
+    )
+
+
+def _one_asks_for(prefixes: Sequence[str]) -> str:
+    """In CEL: whether the container `one` does."""
+    so = " || ".join(f"resource.startsWith('{prefix}')" for prefix in prefixes)
+    return (
+        "[one.?resources.?limits.orValue({}), one.?resources.?requests.orValue({})].exists(asked,"
+        f" asked.exists(resource, {so}))"
+    )
+
+
+def _blind(field: str) -> str:
+    """In CEL: of the containers under `field` those that ask for no device, told that they see
+    none. One that says itself what it sees is left to be refused."""
+    says = f"one.?env.orValue([]).exists(set, set.name == '{_VISIBLE}')"
+    those = f"object.spec.?{field}.orValue([]).filter(one, !{_one_asks_for(DEVICES)} && !{says})"
+    kind = f"Object.spec.{field}"
+    void = f"{kind}.env{{name: '{_VISIBLE}', value: 'void'}}"
+    return f"{field}: {those}.map(one, {kind}{{name: one.name, env: [{void}]}})"
+
+
+def _only_gates_of_others(*, names: Names) -> str:
+    """In CEL: whether an update takes away gates, of which none is Berth's, and that is all."""
+    alike = " && ".join(f"object.spec.?{key} == oldObject.spec.?{key}" for key in _EDITABLE)
+    gated = (
+        f"{spec}.?schedulingGates.orValue([]).exists(gate, gate.name == '{names.gate}')"
+        for spec in ("object.spec", "oldObject.spec")
+    )
+    return f"(request.?subResource.orValue('') == '' && {' == '.join(gated)} && {alike})"
 
 
 def _by_another(user: str) -> Json:
@@ -92,23 +141,23 @@ def _by_another(user: str) -> Json:
 
 
 def _mutating(*, names: Names, user: str) -> Json:
-    given = (
+    caught = (
+        f"!{_asks(names=names)} ? Object{{}} : "
         "Object{metadata: Object.metadata{"
         f"labels: {{'{names.label_caught}': '{names.installation}'}},"
         f" annotations: {{'{names.annotation_creator}': request.userInfo.username}}}},"
         " spec: Object.spec{schedulingGates:"
         f" [Object.spec.schedulingGates{{name: '{names.gate}'}}]}}}}"
     )
+    blind = f"Object{{spec: Object.spec{{{_blind('containers')}, {_blind('initContainers')}}}}}"
     return {
         "failurePolicy": "Fail",
         "reinvocationPolicy": "IfNeeded",
         "matchConstraints": {"resourceRules": [{**_CREATE, "resources": ["pods"]}]},
-        "matchConditions": [
-            _by_another(user),
-            {"name": "asks", "expression": _asks(names=names)},
-        ],
+        "matchConditions": [_by_another(user)],
         "mutations": [
             {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": given}}
+            for given in (caught, blind)
         ],
     }
 
@@ -139,19 +188,28 @@ def _validating(*, names: Names, user: str) -> Json:
         f"a pod that has the label {queue} or asks for a device gets the label {caught} and the"
         f" gate {names.gate} from the policy {names.own}-catch, and no other pod does",
         f"!variables.made || !('{queue}' in variables.labels)"
-        f" || variables.labels['{queue}'] in ['', request.namespace]"
-        f" || request.namespace.endsWith('-' + variables.labels['{queue}'])":
+        f" || variables.labels['{queue}'] in ['', request.namespace]":
         f"the label {queue} names another project than that of this namespace: leave it empty, or"
         " give it the name of the namespace",
+        "!variables.made || object.spec.?resourceClaims.orValue([]).size() == 0"
+        f" && !{_asks_for([_CLAIMED])}":
+        "the pod asks for devices by resource claims, which Berth can't charge: ask for them among"
+        " the limits of its containers, such as nvidia.com/gpu",
+        "!variables.made || (object.spec.containers + object.spec.?initContainers.orValue([]))"
+        f".all(one, one.?env.orValue([]).all(set, set.name != '{_VISIBLE}'"
+        " || set.?value.orValue('') == 'void'))":
+        f"a container sets {_VISIBLE}: leave it out, and ask for devices among the limits of the"
+        " container",
         f"variables.made || variables.labels[?'{caught}'] == variables.before[?'{caught}']"
         f" && (!variables.was_caught || {labels}.all(key,"
         " variables.labels[?key] == variables.before[?key])"
         f" && {said}.all(key, variables.annotations[?key] == variables.said[?key]))":
         f"only {user} changes what a pod that waits in Berth's queue, or runs from there, says of"
         f" it: the labels {', '.join([caught, *labels])}, and the annotations {', '.join(said)}",
-        "variables.made || !variables.was_caught || object.spec == oldObject.spec":
+        "variables.made || !variables.was_caught || object.spec == oldObject.spec"
+        f" || {_only_gates_of_others(names=names)}":
         f"only {user} changes the spec of a pod that waits in Berth's queue, or runs from there,"
-        " its gate and its sizes included",
+        " its gate and its sizes included; of others, gates alone are taken away, by themselves",
     }  # fmt: skip
     return {
         "failurePolicy": "Fail",

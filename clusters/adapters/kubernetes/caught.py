@@ -4,7 +4,7 @@ from clusters.adapters.kubernetes import owners
 from clusters.adapters.kubernetes.checks import Json, Malformed, count, mapping, objects, word
 from clusters.adapters.kubernetes.failures import printable
 from clusters.adapters.kubernetes.names import Names
-from clusters.port import CaughtPod
+from clusters.port import CaughtPod, OwnerRef
 
 MOST_IN_GANG = 4096
 _STEERING = ("nodeSelector", "affinity", "topologySpreadConstraints")
@@ -13,7 +13,8 @@ _GRACE_S, _MOST_S = 30, 10**7
 
 def caught(body: Json, *, labels: dict[str, str], names: Names) -> CaughtPod | None:
     """None for a pod that nobody caught, and for one that waits for another gate beside Berth's:
-    its time has not come. What it says amiss of its gang counts as not said."""
+    its time has not come. What it says amiss of its gang, or of its owner, counts as not said: its
+    people may write there what they like, and no pod of theirs is to vanish by it."""
     metadata, spec = mapping(body, "metadata"), mapping(body, "spec")
     if labels.get(names.label_caught) != names.installation:
         return None
@@ -26,7 +27,7 @@ def caught(body: Json, *, labels: dict[str, str], names: Names) -> CaughtPod | N
         _seconds(spec, key) for key in ("activeDeadlineSeconds", "terminationGracePeriodSeconds")
     )
     return CaughtPod(
-        owner=owners.controller(metadata),
+        owner=_owner(metadata, spec),
         part=owners.part(labels),
         of=owners.gang(labels),
         gang=gang,
@@ -46,6 +47,16 @@ def caught(body: Json, *, labels: dict[str, str], names: Names) -> CaughtPod | N
 def _steered(spec: Json) -> str:
     """The first field by which it chooses nodes itself, "" for none."""
     return next((key for key in _STEERING if spec.get(key)), "")
+
+
+def _owner(metadata: Json, spec: Json) -> OwnerRef | None:
+    """Who made it, while it waits; once it runs nobody asks."""
+    if not spec.get("schedulingGates"):
+        return None
+    try:
+        return owners.controller(metadata)
+    except Malformed:
+        return None
 
 
 def _gang(said: Json, names: Names) -> tuple[str, int]:

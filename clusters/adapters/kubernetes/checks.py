@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 _WORD = re.compile(r"[\x21-\x7e]{1,253}")
@@ -48,8 +49,8 @@ def optional_word(body: Json, key: str) -> str:
     return word(body, key) if body.get(key) else ""
 
 
-def label_words(body: Json, *, most: int = 256) -> dict[str, str]:
-    """A node's or pod's labels; those that are no labels are left out."""
+def label_words(body: Json, *, most: int | None = 256) -> dict[str, str]:
+    """A node's or pod's labels, the first `most`; those that are no labels are left out."""
     labels = body.get("labels")
     if not isinstance(labels, dict):
         return {}
@@ -58,7 +59,7 @@ def label_words(body: Json, *, most: int = 256) -> dict[str, str]:
         for key, value in labels.items()
         if isinstance(value, str) and len(key) <= 317 and _printable(key, value)
     }
-    return kept if len(kept) <= most else dict(list(kept.items())[:most])
+    return dict(islice(kept.items(), most))
 
 
 def _printable(key: str, value: str) -> bool:

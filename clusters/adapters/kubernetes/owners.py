@@ -8,6 +8,7 @@ RayCluster; LeaderWorkerSet. Only parts whose pods are caught count: a launcher 
 and without the queue label waits for nobody.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 from urllib.parse import quote
@@ -28,6 +29,7 @@ _PARTS = (
     "training.kubeflow.org/job-role",  # of MPIJob; elsewhere a worker may be "master"
     "ray.io/group",
 )
+_VERSION = re.compile(r"v[0-9][a-z0-9]*")
 _GANG = "leaderworkerset.sigs.k8s.io/group-index"
 
 
@@ -100,8 +102,9 @@ class Above:
 
 
 def _kind(reference: OwnerRef) -> Kind | None:
-    group, slash, _ = reference.api_version.rpartition("/")
-    return KINDS.get((group if slash else "", reference.kind))
+    """None too for what is no version: it is anybody's word, and becomes part of a path."""
+    group, _, version = reference.api_version.rpartition("/")
+    return KINDS.get((group, reference.kind)) if _VERSION.fullmatch(version) else None
 
 
 def _job(body: Json, names: Names) -> Sizes:

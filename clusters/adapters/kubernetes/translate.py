@@ -1,5 +1,6 @@
 """Pure: a raw Pod as a PodReport, and lists of raw objects as reports."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 
 from clusters.adapters.kubernetes.caught import caught
@@ -52,7 +53,8 @@ def pod(body: Json, *, names: Names) -> PodReport:
     container, state = _main_container(spec, status)
     ended = mapping(state, "terminated")
     started_at = moment(ended or mapping(state, "running"), "startedAt")
-    labels = label_words(metadata)
+    # All: whoever gives a pod many more must not push Berth's own out.
+    labels = label_words(metadata, most=None)
     installation, workload, attempt, rank = _owner(labels, names=names)
     resources = _requests(spec)
     exit_code = ended.get("exitCode")
@@ -148,35 +150,36 @@ def _owner(labels: dict[str, str], *, names: Names) -> tuple[str, str, int, int]
     return installation, workload, attempt, rank
 
 
-def _requests(spec: Json) -> dict[str, int]:
-    """What the pod's containers hold together: cpu in milli, memory in MiB, others in pieces.
+def _requests(spec: Json) -> Counter[str]:
+    """What the pod holds: cpu in milli, memory in MiB, others in pieces.
 
-    As the scheduler counts: the sum of the containers, or the largest init container if that is
-    more; sidecars (init containers that restart) add to the sum.
+    As the scheduler counts. Sidecars (init containers that restart) run beside the containers, and
+    beside the init containers that come after them; so it is the sum of containers and sidecars,
+    or the largest init container with the sidecars before it, if that is more. What the pod asks
+    for as a whole goes before that, and what its runtime needs comes on top.
     """
-    total: dict[str, int] = {}
-    for container in objects(spec, "containers"):
-        _add(total, container)
+    sidecars: Counter[str] = Counter()
+    starting: Counter[str] = Counter()
     for container in objects(spec, "initContainers"):
+        held = sidecars + _asked(container)
+        starting |= held
         if container.get("restartPolicy") == "Always":
-            _add(total, container)
-    for container in objects(spec, "initContainers"):
-        for name, amount in _amounts(container):
-            total[name] = max(total.get(name, 0), amount)
-    return total
+            sidecars = held
+    running = sum(map(_asked, objects(spec, "containers")), sidecars)
+    # The API server fills in requests where a pod has limits alone.
+    whole = _amounts(mapping(mapping(spec, "resources"), "requests"))
+    return Counter({**(running | starting), **whole}) + _amounts(mapping(spec, "overhead"))
 
 
-def _add(total: dict[str, int], container: Json) -> None:
-    for name, amount in _amounts(container):
-        total[name] = total.get(name, 0) + amount
-
-
-def _amounts(container: Json) -> list[tuple[str, int]]:
+def _asked(container: Json) -> Counter[str]:
     resources = mapping(container, "resources")
     # A limit without a request counts as the request.
-    asked = {**mapping(resources, "limits"), **mapping(resources, "requests")}
+    return _amounts({**mapping(resources, "limits"), **mapping(resources, "requests")})
+
+
+def _amounts(asked: Json) -> Counter[str]:
     try:
-        return [(name, _amount(name, value)) for name, value in asked.items() if _counts(name)]
+        return Counter({n: _amount(n, value) for n, value in asked.items() if _counts(n)})
     except BadQuantity as error:
         raise Malformed(str(error)) from None
 
