@@ -14,7 +14,7 @@ from uuid import UUID
 from clusters.models import Cluster, Node
 from clusters.port import ClusterError, ClusterPort, Fault, NodeReport
 from controlplane.kernel.crash import crash
-from controlplane.kernel.errors import Conflict
+from controlplane.kernel.errors import Conflict, Invalid
 from scheduler.loop import emptying
 from scheduler.models import Recut, RecutMode, RecutState
 from scheduler.services import recuts
@@ -88,6 +88,17 @@ def _begin(row: Recut, node: NodeReport, at: datetime) -> None:
     if at >= row.ends_at:
         _end(row, RecutState.CALLED_OFF, at, trouble="its window went by")
         return
+    if node.mig_state in _BUSY:
+        return  # somebody else has it cut: what it has then is what it is brought back to
+    try:
+        recuts.check(node=row.node, cuts=row.wanted)
+    except Invalid as wrong:
+        _end(row, RecutState.CALLED_OFF, at, trouble=wrong.message)
+        return
+    row.before = recuts.cut_now(node=row.node)
+    if recuts.counted(row.before) == recuts.counted(row.wanted):
+        _end(row, RecutState.CALLED_OFF, at, trouble="it is cut so already")
+        return
     row.node_uid, row.config_before = node.uid, node.mig_config[:63]
     _to(row, RecutState.CORDONING, at)
     crash("R1")
@@ -135,15 +146,18 @@ def _cut(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) -> None:
     if node.mig_config == row.config:
         if node.mig_state == "success":
             _to(row, RecutState.CHECKING, at)
-        elif node.mig_state == "failed" or at >= row.since + LIMIT:
+        elif node.mig_state == "failed" or at >= (row.said_at or row.since) + LIMIT:
             _back(row, f"the MIG manager says {node.mig_state or 'nothing'}", at)
     elif node.mig_config != row.config_before:
         _give_back(row, f"somebody else has the node cut, as {node.mig_config}", at)
+    elif not node.cordoned:
+        _call_off(row, "somebody has taken the cordon off the node", at)
     elif held := _held(port, row):  # a pod of somebody who goes round the cordon
         _call_off(row, f"a device came into use just before the cut: {held}", at)
     elif at >= row.since + LIMIT:
         _call_off(row, "the cluster did not take the way in which it is to be cut", at)
     else:
+        _note(row, said_at=at)
         port.cut(node=node, config=row.config)
         crash("R5")
 
@@ -164,14 +178,26 @@ def _roll_back(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) ->
     if node.mig_config == back:
         if node.mig_state == "success" and node.ready and _has(node, row.before):
             _to(row, RecutState.OPENING, at, outcome=RecutState.FAILED)
-        elif node.mig_state == "failed" or at >= row.since + LIMIT:
+            return
+        if node.mig_state in _BUSY:
+            _note(row, busy_at=at)
+        said_at = row.said_at or row.since
+        seen = row.busy_at is not None and row.busy_at >= said_at
+        # A manager that was at work on the cut before says how that went, after the label is set.
+        if (node.mig_state == "failed" and seen) or at >= said_at + LIMIT:
             said = node.mig_state or "nothing"
             _stick(row, f"it could not be cut back either: the MIG manager says {said}", at)
     elif node.mig_config != row.config:
         _give_back(row, f"somebody else has the node cut, as {node.mig_config}", at)
     elif at >= row.since + LIMIT:
         _stick(row, f"it could not be cut back: {_held(port, row) or 'not taken'}", at)
+    elif not node.cordoned:
+        _note(row, cordoned_at=at)  # first, so that whoever goes on waits too
+        port.cordon(node=node, recut=str(row.id))
+    elif row.cordoned_at is not None and at < row.cordoned_at + SETTLE:
+        return
     elif not _held(port, row):
+        _note(row, said_at=at)
         port.cut(node=node, config=back)
         crash("R6")
 
@@ -179,7 +205,12 @@ def _roll_back(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) ->
 def _open(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) -> None:
     """The cordon goes if it is of this recut; the end is when the rows have what the node has."""
     if node.mig_state in _BUSY and at < row.since + LIMIT:
+        _note(row, busy_at=at)
         return
+    ours = (row.config, row.config_before, _config_back(row))
+    seen = row.busy_at is not None and row.busy_at >= row.since
+    if node.mig_config not in ours and not seen and at < row.since + SETTLE:
+        return  # said by hand a moment ago: the manager's last word is of the cut before
     if node.recut == str(row.id):
         port.uncordon(node=node)
         crash("R7")
@@ -238,14 +269,25 @@ def _rows_have(node: Node, report: NodeReport) -> bool:
 
 
 def _give_up(row: Recut, error: ClusterError, at: datetime) -> None:
-    """What can't be begun, for want of a right or of a config map, or in time, is not begun."""
-    if error.fault not in _FOR_GOOD and at < row.ends_at:
-        return
+    """What can't be begun, for want of a right or of a config map, or in time, is not begun; what
+    has begun ends as its state allows. What a later try would meet again is told meanwhile."""
+    for_good = error.fault in _FOR_GOOD
+    over = at >= row.ends_at
     try:
-        if row.state == RecutState.PLANNED:
-            _end(row, RecutState.CALLED_OFF, at, trouble=str(error))
-        elif row.state == RecutState.CORDONING:
-            _call_off(row, str(error), at)
+        match row.state:
+            case RecutState.PLANNED if for_good or over:
+                _end(row, RecutState.CALLED_OFF, at, trouble=str(error))
+            case RecutState.CORDONING if for_good or over:
+                _call_off(row, str(error), at)
+            case RecutState.EMPTYING if over:
+                _call_off(row, str(error), at)
+            case RecutState.PLANNED | RecutState.CORDONING | RecutState.EMPTYING:
+                if for_good:
+                    _note(row, trouble=str(error)[:500])
+            case _ if for_good and at >= row.since + LIMIT:
+                _stick(row, str(error), at)
+            case _ if for_good and str(error) not in row.trouble:
+                _note(row, trouble=_both(row.trouble, str(error)))
     except Conflict as passed:
         logger.info("recut of %s: %s", row.node.name, passed.message)
 
@@ -267,7 +309,7 @@ def _back(row: Recut, trouble: str, at: datetime) -> None:
 def _stick(row: Recut, trouble: str, at: datetime) -> None:
     logger.error("node %s stays cordoned: %s", row.node.name, trouble)
     row.stuck = True
-    _end(row, RecutState.FAILED, at, trouble=f"{row.trouble}; {trouble}")
+    _end(row, RecutState.FAILED, at, trouble=_both(row.trouble, trouble))
 
 
 def _end(row: Recut, state: RecutState, at: datetime, *, trouble: str = "") -> None:
@@ -278,7 +320,24 @@ def _to(
     row: Recut, state: RecutState, at: datetime, *, outcome: str = "", trouble: str = ""
 ) -> None:
     row.outcome, row.trouble = outcome or row.outcome, (trouble or row.trouble)[:500]
+    if state == RecutState.DONE:
+        row.trouble = ""  # what stood in the way for a while
     recuts.move(row, state, actor=ACTOR, actor_name=NAME, at=at)
+
+
+def _both(told: str, trouble: str) -> str:
+    """One after the other, each once, as far as there is room."""
+    if not told or told in trouble:
+        return trouble[:500]
+    return told if trouble in told else f"{told[:250]}; {trouble}"[:500]
+
+
+def _note(row: Recut, **fields: datetime | str) -> None:
+    """Written down within a state. Raises Conflict where it has gone on meanwhile."""
+    if not Recut.objects.filter(pk=row.pk, state=row.state).update(**fields):
+        raise Conflict(f"This recut is no longer {row.state}.")
+    for name, value in fields.items():
+        setattr(row, name, value)
 
 
 def due(*, at: datetime) -> list[UUID]:
