@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Q
 
 from clusters.models import Node
 from controlplane.kernel.errors import Conflict, Invalid
@@ -83,5 +84,5 @@ def _recut_lately(cluster: UUID, model: str, at: datetime) -> bool:
     """Planned by whomever: one at a time in a pool."""
     there = Recut.objects.filter(node__cluster=cluster, node__devices__model=model)
     return there.filter(ended_at__isnull=True).exists() or (
-        there.filter(planned_at__gt=at - REST).exists()
+        there.filter(Q(planned_at__gt=at - REST) | Q(ended_at__gt=at - REST)).exists()
     )

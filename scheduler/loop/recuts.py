@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from clusters.models import Cluster, Node
-from clusters.port import ClusterError, ClusterPort, Fault, NodeReport
+from clusters.port import ClusterError, ClusterPort, Fault, NodeReport, PodReport
 from controlplane.kernel.crash import crash
 from controlplane.kernel.errors import Conflict, Invalid
 from scheduler.loop import emptying
@@ -46,13 +46,15 @@ def carry_on(
     ).select_related("node__cluster")
     for row in live.order_by("starts_at", "id"):
         try:
-            for _ in range(STEPS):
-                before = row.state
-                _step(port, row, at(), speed)
-                if row.state == before or not row.live:
-                    break
-        except Conflict as passed:  # somebody called it off meanwhile
-            logger.info("recut of %s: %s", row.node.name, passed.message)
+            try:
+                for _ in range(STEPS):
+                    before = row.state
+                    _step(port, row, at(), speed)
+                    if row.state == before or not row.live:
+                        break
+            except Conflict as passed:  # somebody called it off meanwhile
+                logger.info("recut of %s: %s", row.node.name, passed.message)
+                _leave_open(port, row)
         except ClusterError as error:
             if error.fault is not Fault.CONFLICT:  # else the node has changed: look again
                 logger.warning("recut of %s: %s", row.node.name, error)
@@ -60,6 +62,16 @@ def carry_on(
             if error.fault is Fault.UNREACHABLE:
                 return False
     return True
+
+
+def _leave_open(port: ClusterPort, row: Recut) -> None:
+    """Of one that has ended while this process was about to cordon: nobody else takes it off."""
+    row.refresh_from_db()
+    if row.live or row.stuck:
+        return
+    node = port.read_node(name=row.node.name)
+    if node is not None and node.recut == str(row.id):
+        port.uncordon(node=node)
 
 
 def _step(port: ClusterPort, row: Recut, at: datetime, speed: float) -> None:
@@ -134,7 +146,7 @@ def _empty(port: ClusterPort, row: Recut, node: NodeReport, at: datetime, speed:
     elif (held := _held(port, row)) or node.mig_state in _BUSY:
         if at >= row.ends_at:
             _call_off(row, f"it did not become empty in time: {held or 'it is being cut'}", at)
-        elif row.mode == RecutMode.PREEMPT:
+        elif row.mode == RecutMode.PREEMPT and _can_empty(port, row):
             emptying.evict(row=row, at=at, speed=speed)
     elif row.told_at is None or at >= row.told_at + SETTLE:
         _to(row, RecutState.CUTTING, at)
@@ -211,12 +223,21 @@ def _open(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) -> None
     seen = row.busy_at is not None and row.busy_at >= row.since
     if node.mig_config not in ours and not seen and at < row.since + SETTLE:
         return  # said by hand a moment ago: the manager's last word is of the cut before
-    if node.recut == str(row.id):
+    if node.recut == str(row.id) or (row.outcome == RecutState.DONE and _left(node)):
         port.uncordon(node=node)
         crash("R7")
         return  # and see that it is so
     if _rows_have(row.node, node) or at >= row.since + LIMIT:
         _end(row, RecutState(row.outcome), at)
+
+
+def _left(node: NodeReport) -> bool:
+    """Whether the cordon is of a recut that has ended: one that was stuck."""
+    try:
+        id = UUID(node.recut)
+    except ValueError:
+        return False
+    return Recut.objects.filter(id=id, ended_at__isnull=False).exists()
 
 
 def _tell(port: ClusterPort, row: Recut, *, config: str, cuts: Cuts) -> frozenset[str]:
@@ -241,12 +262,25 @@ def _held(port: ClusterPort, row: Recut) -> str:
     ours = emptying.holders(node=row.node)
     if ours:
         return f"held by {', '.join(ours)}"
-    there = [
-        f"{pod.namespace}/{pod.name}"
+    there = [f"{pod.namespace}/{pod.name}" for pod in _pods(port, row)]
+    return f"held by the pod {', '.join(sorted(there)[:3])}" if there else ""
+
+
+def _can_empty(port: ClusterPort, row: Recut) -> bool:
+    """Nobody is stopped for a node that others keep in use: what may not be preempted, and pods
+    that Berth did not make."""
+    if not emptying.can_empty(node=row.node):
+        return False
+    return not any(not pod.workload for pod in _pods(port, row))
+
+
+def _pods(port: ClusterPort, row: Recut) -> list[PodReport]:
+    """Those that hold a device there, by a fresh list."""
+    return [
+        pod
         for pod in port.list_pods().items
         if pod.node == row.node.name and not pod.phase.ended and any(n for _, n in pod.resources)
     ]
-    return f"held by the pod {', '.join(sorted(there)[:3])}" if there else ""
 
 
 def _has(node: NodeReport, cuts: Cuts) -> bool:
@@ -338,6 +372,14 @@ def _note(row: Recut, **fields: datetime | str) -> None:
         raise Conflict(f"This recut is no longer {row.state}.")
     for name, value in fields.items():
         setattr(row, name, value)
+
+
+def forget_opened(*, at: datetime) -> None:
+    """Nodes that were stuck and that somebody has opened since are so no longer; what has just
+    been left cordoned may not have been seen so yet."""
+    Recut.objects.filter(stuck=True, node__schedulable=True, ended_at__lte=at - SETTLE).update(
+        stuck=False
+    )
 
 
 def due(*, at: datetime) -> list[UUID]:

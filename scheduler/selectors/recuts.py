@@ -7,6 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Exists, OuterRef, QuerySet
 
 from clusters.models import Cluster, Node
 from controlplane.audit.models import AuditEvent
@@ -15,7 +16,7 @@ from scheduler.core.recut import Cost, Proposal, cost, for_what_waits, towards
 from scheduler.core.snapshot import DeviceMode, Snapshot
 from scheduler.core.units import ONE_MILLI, ClusterId
 from scheduler.core.ways import Way
-from scheduler.models import Recut, Workload
+from scheduler.models import Recut, RecutState, Workload
 from scheduler.selectors import layouts
 from scheduler.selectors.load import load
 
@@ -105,9 +106,23 @@ def node(*, cluster: Cluster, name: str) -> Node:
 
 
 def stuck_count() -> int:
-    """Nodes that a recut left cordoned and that nobody has opened since."""
-    left = Recut.objects.filter(stuck=True, node__schedulable=False, node__gone_at=None)
-    return left.values("node").distinct().count()
+    """Nodes that a recut left cordoned, that nobody has opened and none has cut well since."""
+    return _stuck().values("node").distinct().count()
+
+
+def stuck_nodes(*, cluster: Cluster) -> tuple[str, ...]:
+    """Their names in that cluster, sorted."""
+    names = _stuck().filter(node__cluster=cluster).values_list("node__name", flat=True)
+    return tuple(sorted(set(names)))
+
+
+def _stuck() -> QuerySet[Recut]:
+    well = Recut.objects.filter(
+        node=OuterRef("node"), state=RecutState.DONE, ended_at__gt=OuterRef("ended_at")
+    )
+    return Recut.objects.filter(
+        ~Exists(well), stuck=True, node__schedulable=False, node__gone_at=None
+    )
 
 
 def preview(*, node: Node, now: Sequence[Way], ways: Sequence[Way], at: datetime) -> Preview:

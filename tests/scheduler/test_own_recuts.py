@@ -63,3 +63,11 @@ def test_a_pool_is_not_cut_to_and_fro() -> None:
     Recut.objects.update(state="done", ended_at=LATER)
     assert own_recuts.plan(at=LATER + own_recuts.REST - timedelta(seconds=1)) == 0
     assert own_recuts.plan(at=LATER + own_recuts.REST) == 1
+
+
+def test_a_pool_rests_from_the_end_of_a_recut_that_took_long() -> None:
+    assert own_recuts.plan(at=LATER) == 1
+    ended = LATER + own_recuts.REST
+    Recut.objects.update(state="done", ended_at=ended)
+    assert own_recuts.plan(at=ended + own_recuts.REST - timedelta(seconds=1)) == 0
+    assert own_recuts.plan(at=ended + own_recuts.REST) == 1
