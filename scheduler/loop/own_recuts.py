@@ -16,6 +16,7 @@ from scheduler.models import Recut, RecutMode
 from scheduler.selectors import checks
 from scheduler.selectors.fleet import rows
 from scheduler.selectors.load import load
+from scheduler.selectors.recuts import waiting_for_room
 from scheduler.services import recuts
 
 logger = logging.getLogger(__name__)
@@ -54,10 +55,14 @@ def plan(*, at: datetime) -> int:
     if not pools or checks.admission_stopped():
         return 0
     snapshot = load(at=at).snapshot
-    planned = 0
+    for_room, planned = waiting_for_room(), 0
     for cluster, model in pools:
         made = for_what_waits(
-            snapshot=snapshot, cluster=ClusterId(str(cluster)), model=model, waited_s=WAITED_S
+            snapshot=snapshot,
+            cluster=ClusterId(str(cluster)),
+            model=model,
+            for_room=for_room,
+            waited_s=WAITED_S,
         )
         if made is None or made.cost.stops:
             continue

@@ -12,9 +12,11 @@ from django.db.models import Exists, OuterRef, QuerySet
 from clusters.models import Cluster, Node
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import NotFound
+from scheduler.core.lifecycle import State
+from scheduler.core.reasons import ReasonCode
 from scheduler.core.recut import Cost, Proposal, cost, for_what_waits, towards
 from scheduler.core.snapshot import DeviceMode, Snapshot
-from scheduler.core.units import ONE_MILLI, ClusterId
+from scheduler.core.units import ONE_MILLI, ClusterId, WorkloadId
 from scheduler.core.ways import Way
 from scheduler.models import Recut, RecutState, Workload
 from scheduler.selectors import layouts
@@ -22,6 +24,13 @@ from scheduler.selectors.load import load
 
 NEWEST = 50
 """Recuts that are shown."""
+_FOR_ROOM = (
+    ReasonCode.NO_MATCHING_FLAVOR,
+    ReasonCode.EXCEEDS_CAPACITY,
+    ReasonCode.NO_FIT,
+    ReasonCode.NO_FREE_CAPACITY,
+    ReasonCode.ROOM_KEPT,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +134,12 @@ def _stuck() -> QuerySet[Recut]:
     )
 
 
+def waiting_for_room() -> frozenset[WorkloadId]:
+    """Work that would start if there were room for it, by what the last cycle said of it."""
+    waiting = Workload.objects.filter(state=State.PENDING, reason__code__in=_FOR_ROOM)
+    return frozenset(WorkloadId(str(id)) for id in waiting.values_list("id", flat=True))
+
+
 def preview(*, node: Node, now: Sequence[Way], ways: Sequence[Way], at: datetime) -> Preview:
     """Of a node that is cut so by somebody's hand."""
     snapshot = load(at=at).snapshot
@@ -142,13 +157,14 @@ def proposed(*, cluster: Cluster, at: datetime) -> tuple[Proposed, ...]:
         return ()
     snapshot, id = load(at=at).snapshot, ClusterId(str(cluster.id))
     found: list[tuple[str, str, Proposal]] = []
+    for_room = waiting_for_room()
     advised = {each.model: dict(each.layouts) for each in layouts.advice(at=at)}
     live = Recut.objects.filter(node__cluster=cluster, ended_at__isnull=True)
     busy = set(live.values_list("node__devices__model", flat=True))
     for model in _cut(snapshot, id):
         if model in busy:
             continue
-        made = for_what_waits(snapshot=snapshot, cluster=id, model=model)
+        made = for_what_waits(snapshot=snapshot, cluster=id, model=model, for_room=for_room)
         if made is not None:
             found.append((model, "waiting", made))
         elif model in advised:
