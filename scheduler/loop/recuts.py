@@ -368,10 +368,16 @@ def _both(told: str, trouble: str) -> str:
 
 def _note(row: Recut, **fields: datetime | str) -> None:
     """Written down within a state. Raises Conflict where it has gone on meanwhile."""
-    if not Recut.objects.filter(pk=row.pk, state=row.state).update(**fields):
-        raise Conflict(f"This recut is no longer {row.state}.")
     for name, value in fields.items():
         setattr(row, name, value)
+    noted = Recut.objects.filter(pk=row.pk, state=row.state).update(
+        trouble=row.trouble,
+        cordoned_at=row.cordoned_at,
+        said_at=row.said_at,
+        busy_at=row.busy_at,
+    )
+    if not noted:
+        raise Conflict(f"This recut is no longer {row.state}.")
 
 
 def forget_opened(*, at: datetime) -> None:
