@@ -162,9 +162,10 @@ def recut(**_: Any) -> None:  # Any: as above
     """Plan those that nobody has to ask for, and hand each cluster in which a node is to be cut
     anew to a task of its own."""
     hints.taken(hints.RECUT)
-    own_recuts.plan(at=clock.now())
-    for id in recuts.due(at=clock.now()):
+    recuts.forget_opened(at=clock.now())
+    for id in recuts.due(at=clock.now()):  # first: whatever comes of planning stops none of these
         hints.send(hints.RECUT_CLUSTER, cluster_id=str(id))
+    own_recuts.plan(at=clock.now())
 
 
 @shared_task(name=hints.RECUT_CLUSTER)

@@ -8,7 +8,7 @@ preempted, nor with pods of others.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from scheduler.core import mig
@@ -81,14 +81,20 @@ def cut_so(*, node: NodeView) -> tuple[Way, ...]:
 
 
 def for_what_waits(
-    *, snapshot: Snapshot, cluster: ClusterId, model: str, waited_s: int = 0
+    *,
+    snapshot: Snapshot,
+    cluster: ClusterId,
+    model: str,
+    for_room: Collection[WorkloadId],
+    waited_s: int = 0,
 ) -> Proposal | None:
     """By which recut of one node the most of what waits for slices there, and has for so long,
-    would find some; None when there is enough, or nothing helps."""
+    would find some; None when there is enough, or nothing helps. `for_room` is what room is all
+    that is missing for: what waits for quota, say, would not start on new slices either."""
     there = next((each for each in snapshot.clusters if each.id == cluster), None)
     if there is None or not there.usable:
         return None
-    asked = _asked(snapshot, there, model, waited_s)
+    asked = _asked(snapshot, there, model, for_room, waited_s)
     free = {node.id: _free(snapshot, node) for node in _cuttable(there, model)}
     if not any(asked[name] > sum(each[name] for each in free.values()) for name in asked):
         return None
@@ -172,12 +178,21 @@ def _lost(held: HoldingView, at: int) -> int:
     )
 
 
-def _asked(snapshot: Snapshot, cluster: ClusterView, model: str, waited_s: int) -> Counter[str]:
+def _asked(
+    snapshot: Snapshot,
+    cluster: ClusterView,
+    model: str,
+    for_room: Collection[WorkloadId],
+    waited_s: int,
+) -> Counter[str]:
     """Slices by profile that who has waited for so long, and could start there, asks for first."""
     flavors = {flavor.id: flavor for flavor in snapshot.flavors}
+    held = {queue.project for queue in snapshot.queues if queue.held}
     asked: Counter[str] = Counter()
     for waits in snapshot.pending:
         if waits.submitted_at > snapshot.at - waited_s:
+            continue
+        if waits.id not in for_room or waits.project in held:
             continue
         if _could_start(waits, cluster.id, snapshot.at):
             for pods in waits.pod_sets:

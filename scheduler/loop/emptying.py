@@ -20,6 +20,11 @@ def holders(*, node: Node) -> list[str]:
     return list(_holding(node).order_by("name").values_list("name", flat=True)[:3])
 
 
+def can_empty(*, node: Node) -> bool:
+    """Whether all that holds a device there may be preempted, or is on its way out."""
+    return not _holding(node).filter(state__in=UNDER_WAY, preemptible=False).exists()
+
+
 def evict(*, row: Recut, at: datetime, speed: float = 1.0) -> int:
     """Preempt what may be, whole; how many workloads. `speed` is how many seconds of `at` pass in
     one."""

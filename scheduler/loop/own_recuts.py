@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Q
 
 from clusters.models import Node
 from controlplane.kernel.errors import Conflict, Invalid
@@ -15,6 +16,7 @@ from scheduler.models import Recut, RecutMode
 from scheduler.selectors import checks
 from scheduler.selectors.fleet import rows
 from scheduler.selectors.load import load
+from scheduler.selectors.recuts import waiting_for_room
 from scheduler.services import recuts
 
 logger = logging.getLogger(__name__)
@@ -53,10 +55,14 @@ def plan(*, at: datetime) -> int:
     if not pools or checks.admission_stopped():
         return 0
     snapshot = load(at=at).snapshot
-    planned = 0
+    for_room, planned = waiting_for_room(), 0
     for cluster, model in pools:
         made = for_what_waits(
-            snapshot=snapshot, cluster=ClusterId(str(cluster)), model=model, waited_s=WAITED_S
+            snapshot=snapshot,
+            cluster=ClusterId(str(cluster)),
+            model=model,
+            for_room=for_room,
+            waited_s=WAITED_S,
         )
         if made is None or made.cost.stops:
             continue
@@ -83,5 +89,5 @@ def _recut_lately(cluster: UUID, model: str, at: datetime) -> bool:
     """Planned by whomever: one at a time in a pool."""
     there = Recut.objects.filter(node__cluster=cluster, node__devices__model=model)
     return there.filter(ended_at__isnull=True).exists() or (
-        there.filter(planned_at__gt=at - REST).exists()
+        there.filter(Q(planned_at__gt=at - REST) | Q(ended_at__gt=at - REST)).exists()
     )

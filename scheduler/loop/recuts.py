@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from clusters.models import Cluster, Node
-from clusters.port import ClusterError, ClusterPort, Fault, NodeReport
+from clusters.port import ClusterError, ClusterPort, Fault, NodeReport, PodReport
 from controlplane.kernel.crash import crash
-from controlplane.kernel.errors import Conflict
+from controlplane.kernel.errors import Conflict, Invalid
 from scheduler.loop import emptying
 from scheduler.models import Recut, RecutMode, RecutState
 from scheduler.services import recuts
@@ -46,13 +46,15 @@ def carry_on(
     ).select_related("node__cluster")
     for row in live.order_by("starts_at", "id"):
         try:
-            for _ in range(STEPS):
-                before = row.state
-                _step(port, row, at(), speed)
-                if row.state == before or not row.live:
-                    break
-        except Conflict as passed:  # somebody called it off meanwhile
-            logger.info("recut of %s: %s", row.node.name, passed.message)
+            try:
+                for _ in range(STEPS):
+                    before = row.state
+                    _step(port, row, at(), speed)
+                    if row.state == before or not row.live:
+                        break
+            except Conflict as passed:  # somebody called it off meanwhile
+                logger.info("recut of %s: %s", row.node.name, passed.message)
+                _leave_open(port, row)
         except ClusterError as error:
             if error.fault is not Fault.CONFLICT:  # else the node has changed: look again
                 logger.warning("recut of %s: %s", row.node.name, error)
@@ -60,6 +62,16 @@ def carry_on(
             if error.fault is Fault.UNREACHABLE:
                 return False
     return True
+
+
+def _leave_open(port: ClusterPort, row: Recut) -> None:
+    """Of one that has ended while this process was about to cordon: nobody else takes it off."""
+    row.refresh_from_db()
+    if row.live or row.stuck:
+        return
+    node = port.read_node(name=row.node.name)
+    if node is not None and node.recut == str(row.id):
+        port.uncordon(node=node)
 
 
 def _step(port: ClusterPort, row: Recut, at: datetime, speed: float) -> None:
@@ -87,6 +99,17 @@ def _step(port: ClusterPort, row: Recut, at: datetime, speed: float) -> None:
 def _begin(row: Recut, node: NodeReport, at: datetime) -> None:
     if at >= row.ends_at:
         _end(row, RecutState.CALLED_OFF, at, trouble="its window went by")
+        return
+    if node.mig_state in _BUSY:
+        return  # somebody else has it cut: what it has then is what it is brought back to
+    try:
+        recuts.check(node=row.node, cuts=row.wanted)
+    except Invalid as wrong:
+        _end(row, RecutState.CALLED_OFF, at, trouble=wrong.message)
+        return
+    row.before = recuts.cut_now(node=row.node)
+    if recuts.counted(row.before) == recuts.counted(row.wanted):
+        _end(row, RecutState.CALLED_OFF, at, trouble="it is cut so already")
         return
     row.node_uid, row.config_before = node.uid, node.mig_config[:63]
     _to(row, RecutState.CORDONING, at)
@@ -123,7 +146,7 @@ def _empty(port: ClusterPort, row: Recut, node: NodeReport, at: datetime, speed:
     elif (held := _held(port, row)) or node.mig_state in _BUSY:
         if at >= row.ends_at:
             _call_off(row, f"it did not become empty in time: {held or 'it is being cut'}", at)
-        elif row.mode == RecutMode.PREEMPT:
+        elif row.mode == RecutMode.PREEMPT and _can_empty(port, row):
             emptying.evict(row=row, at=at, speed=speed)
     elif row.told_at is None or at >= row.told_at + SETTLE:
         _to(row, RecutState.CUTTING, at)
@@ -135,15 +158,18 @@ def _cut(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) -> None:
     if node.mig_config == row.config:
         if node.mig_state == "success":
             _to(row, RecutState.CHECKING, at)
-        elif node.mig_state == "failed" or at >= row.since + LIMIT:
+        elif node.mig_state == "failed" or at >= (row.said_at or row.since) + LIMIT:
             _back(row, f"the MIG manager says {node.mig_state or 'nothing'}", at)
     elif node.mig_config != row.config_before:
         _give_back(row, f"somebody else has the node cut, as {node.mig_config}", at)
+    elif not node.cordoned:
+        _call_off(row, "somebody has taken the cordon off the node", at)
     elif held := _held(port, row):  # a pod of somebody who goes round the cordon
         _call_off(row, f"a device came into use just before the cut: {held}", at)
     elif at >= row.since + LIMIT:
         _call_off(row, "the cluster did not take the way in which it is to be cut", at)
     else:
+        _note(row, said_at=at)
         port.cut(node=node, config=row.config)
         crash("R5")
 
@@ -164,14 +190,26 @@ def _roll_back(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) ->
     if node.mig_config == back:
         if node.mig_state == "success" and node.ready and _has(node, row.before):
             _to(row, RecutState.OPENING, at, outcome=RecutState.FAILED)
-        elif node.mig_state == "failed" or at >= row.since + LIMIT:
+            return
+        if node.mig_state in _BUSY:
+            _note(row, busy_at=at)
+        said_at = row.said_at or row.since
+        seen = row.busy_at is not None and row.busy_at >= said_at
+        # A manager that was at work on the cut before says how that went, after the label is set.
+        if (node.mig_state == "failed" and seen) or at >= said_at + LIMIT:
             said = node.mig_state or "nothing"
             _stick(row, f"it could not be cut back either: the MIG manager says {said}", at)
     elif node.mig_config != row.config:
         _give_back(row, f"somebody else has the node cut, as {node.mig_config}", at)
     elif at >= row.since + LIMIT:
         _stick(row, f"it could not be cut back: {_held(port, row) or 'not taken'}", at)
+    elif not node.cordoned:
+        _note(row, cordoned_at=at)  # first, so that whoever goes on waits too
+        port.cordon(node=node, recut=str(row.id))
+    elif row.cordoned_at is not None and at < row.cordoned_at + SETTLE:
+        return
     elif not _held(port, row):
+        _note(row, said_at=at)
         port.cut(node=node, config=back)
         crash("R6")
 
@@ -179,13 +217,27 @@ def _roll_back(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) ->
 def _open(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) -> None:
     """The cordon goes if it is of this recut; the end is when the rows have what the node has."""
     if node.mig_state in _BUSY and at < row.since + LIMIT:
+        _note(row, busy_at=at)
         return
-    if node.recut == str(row.id):
+    ours = (row.config, row.config_before, _config_back(row))
+    seen = row.busy_at is not None and row.busy_at >= row.since
+    if node.mig_config not in ours and not seen and at < row.since + SETTLE:
+        return  # said by hand a moment ago: the manager's last word is of the cut before
+    if node.recut == str(row.id) or (row.outcome == RecutState.DONE and _left(node)):
         port.uncordon(node=node)
         crash("R7")
         return  # and see that it is so
     if _rows_have(row.node, node) or at >= row.since + LIMIT:
         _end(row, RecutState(row.outcome), at)
+
+
+def _left(node: NodeReport) -> bool:
+    """Whether the cordon is of a recut that has ended: one that was stuck."""
+    try:
+        id = UUID(node.recut)
+    except ValueError:
+        return False
+    return Recut.objects.filter(id=id, ended_at__isnull=False).exists()
 
 
 def _tell(port: ClusterPort, row: Recut, *, config: str, cuts: Cuts) -> frozenset[str]:
@@ -210,12 +262,25 @@ def _held(port: ClusterPort, row: Recut) -> str:
     ours = emptying.holders(node=row.node)
     if ours:
         return f"held by {', '.join(ours)}"
-    there = [
-        f"{pod.namespace}/{pod.name}"
+    there = [f"{pod.namespace}/{pod.name}" for pod in _pods(port, row)]
+    return f"held by the pod {', '.join(sorted(there)[:3])}" if there else ""
+
+
+def _can_empty(port: ClusterPort, row: Recut) -> bool:
+    """Nobody is stopped for a node that others keep in use: what may not be preempted, and pods
+    that Berth did not make."""
+    if not emptying.can_empty(node=row.node):
+        return False
+    return not any(not pod.workload for pod in _pods(port, row))
+
+
+def _pods(port: ClusterPort, row: Recut) -> list[PodReport]:
+    """Those that hold a device there, by a fresh list."""
+    return [
+        pod
         for pod in port.list_pods().items
         if pod.node == row.node.name and not pod.phase.ended and any(n for _, n in pod.resources)
     ]
-    return f"held by the pod {', '.join(sorted(there)[:3])}" if there else ""
 
 
 def _has(node: NodeReport, cuts: Cuts) -> bool:
@@ -238,14 +303,25 @@ def _rows_have(node: Node, report: NodeReport) -> bool:
 
 
 def _give_up(row: Recut, error: ClusterError, at: datetime) -> None:
-    """What can't be begun, for want of a right or of a config map, or in time, is not begun."""
-    if error.fault not in _FOR_GOOD and at < row.ends_at:
-        return
+    """What can't be begun, for want of a right or of a config map, or in time, is not begun; what
+    has begun ends as its state allows. What a later try would meet again is told meanwhile."""
+    for_good = error.fault in _FOR_GOOD
+    over = at >= row.ends_at
     try:
-        if row.state == RecutState.PLANNED:
-            _end(row, RecutState.CALLED_OFF, at, trouble=str(error))
-        elif row.state == RecutState.CORDONING:
-            _call_off(row, str(error), at)
+        match row.state:
+            case RecutState.PLANNED if for_good or over:
+                _end(row, RecutState.CALLED_OFF, at, trouble=str(error))
+            case RecutState.CORDONING if for_good or over:
+                _call_off(row, str(error), at)
+            case RecutState.EMPTYING if over:
+                _call_off(row, str(error), at)
+            case RecutState.PLANNED | RecutState.CORDONING | RecutState.EMPTYING:
+                if for_good:
+                    _note(row, trouble=str(error)[:500])
+            case _ if for_good and at >= row.since + LIMIT:
+                _stick(row, str(error), at)
+            case _ if for_good and str(error) not in row.trouble:
+                _note(row, trouble=_both(row.trouble, str(error)))
     except Conflict as passed:
         logger.info("recut of %s: %s", row.node.name, passed.message)
 
@@ -267,7 +343,7 @@ def _back(row: Recut, trouble: str, at: datetime) -> None:
 def _stick(row: Recut, trouble: str, at: datetime) -> None:
     logger.error("node %s stays cordoned: %s", row.node.name, trouble)
     row.stuck = True
-    _end(row, RecutState.FAILED, at, trouble=f"{row.trouble}; {trouble}")
+    _end(row, RecutState.FAILED, at, trouble=_both(row.trouble, trouble))
 
 
 def _end(row: Recut, state: RecutState, at: datetime, *, trouble: str = "") -> None:
@@ -278,7 +354,38 @@ def _to(
     row: Recut, state: RecutState, at: datetime, *, outcome: str = "", trouble: str = ""
 ) -> None:
     row.outcome, row.trouble = outcome or row.outcome, (trouble or row.trouble)[:500]
+    if state == RecutState.DONE:
+        row.trouble = ""  # what stood in the way for a while
     recuts.move(row, state, actor=ACTOR, actor_name=NAME, at=at)
+
+
+def _both(told: str, trouble: str) -> str:
+    """One after the other, each once, as far as there is room."""
+    if not told or told in trouble:
+        return trouble[:500]
+    return told if trouble in told else f"{told[:250]}; {trouble}"[:500]
+
+
+def _note(row: Recut, **fields: datetime | str) -> None:
+    """Written down within a state. Raises Conflict where it has gone on meanwhile."""
+    for name, value in fields.items():
+        setattr(row, name, value)
+    noted = Recut.objects.filter(pk=row.pk, state=row.state).update(
+        trouble=row.trouble,
+        cordoned_at=row.cordoned_at,
+        said_at=row.said_at,
+        busy_at=row.busy_at,
+    )
+    if not noted:
+        raise Conflict(f"This recut is no longer {row.state}.")
+
+
+def forget_opened(*, at: datetime) -> None:
+    """Nodes that were stuck and that somebody has opened since are so no longer; what has just
+    been left cordoned may not have been seen so yet."""
+    Recut.objects.filter(stuck=True, node__schedulable=True, ended_at__lte=at - SETTLE).update(
+        stuck=False
+    )
 
 
 def due(*, at: datetime) -> list[UUID]:

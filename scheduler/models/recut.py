@@ -37,6 +37,8 @@ class Recut(Row):
     one. `config` and `config_before` are the names under which the cluster's MIG managers know
     them, `node_uid` is which machine it began on. What is not empty by `ends_at` is left as it
     is. `since` is when its state began, `told_at` when the way was written into the cluster.
+    `cordoned_at` is when a cordon that somebody had taken off was put on again, `said_at` when the
+    node's MIG manager was last told a name, `busy_at` when it was last seen at work.
     `outcome` is how it will end, from when that is settled; `trouble` says why it does not end
     well. `stuck`: it has failed and the node could not be cut back, so it stays cordoned.
     """
@@ -55,6 +57,9 @@ class Recut(Row):
     state = models.CharField(max_length=12, choices=RecutState, default=RecutState.PLANNED)
     since = models.DateTimeField()
     told_at = models.DateTimeField(null=True, blank=True)
+    cordoned_at = models.DateTimeField(null=True, blank=True)
+    said_at = models.DateTimeField(null=True, blank=True)
+    busy_at = models.DateTimeField(null=True, blank=True)
     outcome = models.CharField(max_length=10, blank=True)
     trouble = models.CharField(max_length=500, blank=True)
     stuck = models.BooleanField(default=False)

@@ -7,20 +7,30 @@ from datetime import datetime
 from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Exists, OuterRef, QuerySet
 
 from clusters.models import Cluster, Node
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import NotFound
+from scheduler.core.lifecycle import State
+from scheduler.core.reasons import ReasonCode
 from scheduler.core.recut import Cost, Proposal, cost, for_what_waits, towards
 from scheduler.core.snapshot import DeviceMode, Snapshot
-from scheduler.core.units import ONE_MILLI, ClusterId
+from scheduler.core.units import ONE_MILLI, ClusterId, WorkloadId
 from scheduler.core.ways import Way
-from scheduler.models import Recut, Workload
+from scheduler.models import Recut, RecutState, Workload
 from scheduler.selectors import layouts
 from scheduler.selectors.load import load
 
 NEWEST = 50
 """Recuts that are shown."""
+_FOR_ROOM = (
+    ReasonCode.NO_MATCHING_FLAVOR,
+    ReasonCode.EXCEEDS_CAPACITY,
+    ReasonCode.NO_FIT,
+    ReasonCode.NO_FREE_CAPACITY,
+    ReasonCode.ROOM_KEPT,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +115,29 @@ def node(*, cluster: Cluster, name: str) -> Node:
 
 
 def stuck_count() -> int:
-    """Nodes that a recut left cordoned and that nobody has opened since."""
-    left = Recut.objects.filter(stuck=True, node__schedulable=False, node__gone_at=None)
-    return left.values("node").distinct().count()
+    """Nodes that a recut left cordoned, that nobody has opened and none has cut well since."""
+    return _stuck().values("node").distinct().count()
+
+
+def stuck_nodes(*, cluster: Cluster) -> tuple[str, ...]:
+    """Their names in that cluster, sorted."""
+    names = _stuck().filter(node__cluster=cluster).values_list("node__name", flat=True)
+    return tuple(sorted(set(names)))
+
+
+def _stuck() -> QuerySet[Recut]:
+    well = Recut.objects.filter(
+        node=OuterRef("node"), state=RecutState.DONE, ended_at__gt=OuterRef("ended_at")
+    )
+    return Recut.objects.filter(
+        ~Exists(well), stuck=True, node__schedulable=False, node__gone_at=None
+    )
+
+
+def waiting_for_room() -> frozenset[WorkloadId]:
+    """Work that would start if there were room for it, by what the last cycle said of it."""
+    waiting = Workload.objects.filter(state=State.PENDING, reason__code__in=_FOR_ROOM)
+    return frozenset(WorkloadId(str(id)) for id in waiting.values_list("id", flat=True))
 
 
 def preview(*, node: Node, now: Sequence[Way], ways: Sequence[Way], at: datetime) -> Preview:
@@ -127,13 +157,14 @@ def proposed(*, cluster: Cluster, at: datetime) -> tuple[Proposed, ...]:
         return ()
     snapshot, id = load(at=at).snapshot, ClusterId(str(cluster.id))
     found: list[tuple[str, str, Proposal]] = []
+    for_room = waiting_for_room()
     advised = {each.model: dict(each.layouts) for each in layouts.advice(at=at)}
     live = Recut.objects.filter(node__cluster=cluster, ended_at__isnull=True)
     busy = set(live.values_list("node__devices__model", flat=True))
     for model in _cut(snapshot, id):
         if model in busy:
             continue
-        made = for_what_waits(snapshot=snapshot, cluster=id, model=model)
+        made = for_what_waits(snapshot=snapshot, cluster=id, model=model, for_room=for_room)
         if made is not None:
             found.append((model, "waiting", made))
         elif model in advised:

@@ -150,6 +150,7 @@ def move(row: Recut, state: RecutState, *, actor: str, actor_name: str, at: date
             since=at,
             ended_at=at if state in ENDED else None,
             node_uid=row.node_uid,
+            before=row.before,
             config_before=row.config_before,
             told_at=row.told_at,
             outcome=row.outcome,

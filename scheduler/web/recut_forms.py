@@ -54,7 +54,10 @@ class RecutForm(NodeForm):
         label="What runs there",
         choices=[
             (RecutMode.WAIT.value, "is waited for"),
-            (RecutMode.PREEMPT.value, "is preempted where it may be, else waited for"),
+            (
+                RecutMode.PREEMPT.value,
+                "is preempted, once all that is left there may be; else waited for",
+            ),
         ],
     )
     starts_at = moment("From", "Nothing is done before.")

@@ -79,7 +79,9 @@ def test_what_had_better_be_cut_is_proposed(api: Api, cast: Cast) -> None:
         factories.device_slice(node.devices.get(), "1g.10gb", start, start + 1)
     flavor = factories.mig_flavor("h100-3g", "3g.40gb")
     factories.quota(cast.detection, flavor)
-    factories.workload(cast.detection, cast.ben, [flavor])
+    work = factories.workload(cast.detection, cast.ben, [flavor])
+    work.reason = {"code": "no-matching-flavor", "numbers": {}, "text": "No cluster has it."}
+    work.save()
     [made] = api(cast.oz).get(url("/proposals")).json()["proposals"]
     assert (made["node"], made["why"], made["serves"]) == ("n1", "waiting", 1)
     assert made["devices"] == [{"count": 1, "slices": {"3g.40gb": 2}}]

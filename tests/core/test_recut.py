@@ -1,6 +1,7 @@
 """Which node is cut anew, and how: against every other choice there is, on small fleets."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations_with_replacement
 
 import pytest
@@ -9,8 +10,8 @@ from hypothesis import strategies as st
 
 from scheduler.core import mig
 from scheduler.core.recut import Cost, Proposal, cost, cut_so, for_what_waits, towards
-from scheduler.core.snapshot import Snapshot
-from scheduler.core.units import ClusterId, WorkloadId
+from scheduler.core.snapshot import QueueView, Snapshot
+from scheduler.core.units import ClusterId, ProjectId, WorkloadId
 from scheduler.core.ways import Way, placed, served, serving
 from tests.core.build import H100, job, node, pods, runs, snapshot
 
@@ -76,7 +77,9 @@ def fleet(**fields: object) -> Snapshot:
 
 
 def proposed(**fields: object) -> Proposal | None:
-    return for_what_waits(snapshot=fleet(**fields), cluster=C1, model=H100)
+    made = fleet(**fields)
+    for_room = [each.id for each in made.pending]
+    return for_what_waits(snapshot=made, cluster=C1, model=H100, for_room=for_room)
 
 
 def small(name: str, at: str, **fields: object) -> object:
@@ -153,3 +156,15 @@ def test_the_order_of_nodes_changes_nothing() -> None:
     one, other = proposed(nodes=nodes), proposed(nodes=nodes[::-1])
     assert one == other
     assert cut_so(node=nodes[0]) == (SMALL, SMALL)
+
+
+def test_nothing_is_cut_for_what_lacks_more_than_room() -> None:
+    made = fleet()
+    few = [made.pending[0].id]
+    one = for_what_waits(snapshot=made, cluster=C1, model=H100, for_room=few)
+    assert one is not None
+    assert one.serves == 1
+    assert for_what_waits(snapshot=made, cluster=C1, model=H100, for_room=()) is None
+    held = QueueView(ProjectId("a"), held_by=("a",))
+    assert proposed(queues=(held,)) is None
+    assert proposed(queues=(replace(held, held_by=()),)) is not None

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from clusters.models import Node
-from clusters.port import DeviceReport, NodeReport
+from clusters.port import DeviceReport, NodeReport, PodPhase, PodReport
 from clusters.services import inventory
 from controlplane.audit.models import AuditEvent
 from scheduler.loop import recuts as loop
@@ -94,3 +94,15 @@ def recutting(stage: Stage) -> Recutting:
             resource_version="1",
         )
     return Recutting(stage)
+
+
+def stranger(name: str = "notebook", node: str = "n1") -> PodReport:
+    return PodReport(
+        namespace="lab",
+        name=name,
+        uid=name,
+        resource_version="1",
+        phase=PodPhase.RUNNING,
+        node=node,
+        resources=(("nvidia.com/gpu", 1),),
+    )

@@ -8,7 +8,7 @@ from pytest_django import Settings
 from clusters.models import Flavor, FlavorKind
 from scheduler.core.lifecycle import State
 from scheduler.loop import own_recuts
-from scheduler.models import Recut
+from scheduler.models import Recut, Workload
 from tests import factories
 from tests.factories import AT
 from tests.scheduler.stage import Stage
@@ -32,6 +32,7 @@ def auto(settings: Settings, stage: Stage) -> None:
         factories.quota(stage.project, flavor, 16_000)
     stage.hardware_changed()
     factories.workload(stage.project, stage.ada, [flavor], "waits")
+    stage.cycle()
 
 
 def test_an_idle_node_is_cut_for_what_has_waited() -> None:
@@ -63,3 +64,17 @@ def test_a_pool_is_not_cut_to_and_fro() -> None:
     Recut.objects.update(state="done", ended_at=LATER)
     assert own_recuts.plan(at=LATER + own_recuts.REST - timedelta(seconds=1)) == 0
     assert own_recuts.plan(at=LATER + own_recuts.REST) == 1
+
+
+def test_a_pool_rests_from_the_end_of_a_recut_that_took_long() -> None:
+    assert own_recuts.plan(at=LATER) == 1
+    ended = LATER + own_recuts.REST
+    Recut.objects.update(state="done", ended_at=ended)
+    assert own_recuts.plan(at=ended + own_recuts.REST - timedelta(seconds=1)) == 0
+    assert own_recuts.plan(at=ended + own_recuts.REST) == 1
+
+
+@pytest.mark.parametrize("code", ["quota-used", "cap-reached", "queue-held"])
+def test_nothing_is_cut_for_what_lacks_more_than_room(code: str) -> None:
+    Workload.objects.update(reason={"code": code, "numbers": {}, "text": "It waits."})
+    assert own_recuts.plan(at=LATER) == 0

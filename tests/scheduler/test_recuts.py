@@ -7,7 +7,7 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from clusters.models import Node
-from clusters.port import Fault, PodPhase, PodReport
+from clusters.port import Fault, PodPhase
 from controlplane.audit.models import AuditEvent
 from scheduler.core.lifecycle import State
 from scheduler.loop import recuts as loop
@@ -16,7 +16,7 @@ from scheduler.services import recuts
 from tests import factories
 from tests.factories import AT
 from tests.scheduler.meanwhile import meanwhile
-from tests.scheduler.recutting import HALVES, HOUR, WHOLE, Recutting, recutting
+from tests.scheduler.recutting import HALVES, HOUR, WHOLE, Recutting, recutting, stranger
 from tests.scheduler.stage import Stage
 
 MINUTE = timedelta(minutes=1)
@@ -26,18 +26,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture
 def of(stage: Stage) -> Recutting:
     return recutting(stage)
-
-
-def stranger(name: str = "notebook", node: str = "n1") -> PodReport:
-    return PodReport(
-        namespace="lab",
-        name=name,
-        uid=name,
-        resource_version="1",
-        phase=PodPhase.RUNNING,
-        node=node,
-        resources=(("nvidia.com/gpu", 1),),
-    )
 
 
 def on(of: Recutting, name: str = "train", preemptible: bool = True) -> Placement:
@@ -180,14 +168,9 @@ def test_a_pod_of_somebody_else_is_waited_for(of: Recutting) -> None:
 def test_a_device_that_comes_into_use_just_before_the_cut_is_not_touched(of: Recutting) -> None:
     of.plan()
     of.go_on()
-
-    def start() -> None:
-        of.stage.port.pods["daemon"] = stranger("daemon")
-
-    of.stage.port.meanwhile("cut", start)
     of.stage.port.fails("cut", Fault.CONFLICT, times=1)
     assert of.go_on(loop.SETTLE) == "cutting"
-    start()
+    of.stage.port.pods["daemon"] = stranger("daemon")
     of.go_on(MINUTE)
     of.go_on(MINUTE)
     assert of.row.state == "called-off"
@@ -224,6 +207,8 @@ def test_what_can_not_be_cut_back_stays_cordoned(
     of.to_cutting()
     of.stage.port.says("n1", "failed")
     of.go_on(MINUTE)
+    of.stage.port.says("n1", "pending")
+    of.go_on(MINUTE)
     of.stage.port.says("n1", "failed")
     assert of.go_on(MINUTE) == "failed"
     assert (of.row.stuck, of.there.cordoned) == (True, True)
@@ -254,22 +239,27 @@ def test_what_was_said_of_the_cut_before_is_not_taken_for_this_one(of: Recutting
 def test_a_node_that_is_being_cut_already_is_waited_for(of: Recutting) -> None:
     of.stage.port.node_becomes("n1", mig_state="pending")
     of.plan()
-    of.go_on()
+    assert of.go_on(loop.SETTLE) == "planned"
+    of.stage.port.says("n1", "success")
+    assert of.go_on() == "emptying"
+    of.stage.port.says("n1", "pending")
     assert of.go_on(loop.SETTLE) == "emptying"
 
 
+@pytest.mark.parametrize("gone", [True, False])
 @pytest.mark.parametrize("state", ["emptying", "cutting"])
-def test_a_node_that_goes_ends_it(of: Recutting, state: str) -> None:
+def test_a_node_that_goes_ends_it(of: Recutting, state: str, gone: bool) -> None:
     of.plan()
     of.go_on()
     if state == "cutting":
         of.go_on(loop.SETTLE)
     assert of.row.state == state
-    of.stage.port.nodes["n1"] = replace(of.there, uid="another")
+    if gone:
+        del of.stage.port.nodes["n1"]
+    else:
+        of.stage.port.nodes["n1"] = replace(of.there, uid="another")
     assert of.go_on(MINUTE) == "failed"
     assert of.row.trouble == "the node is gone, or is another machine now"
-    del of.stage.port.nodes["n1"]
-    assert of.go_on(MINUTE) == "failed"
 
 
 def test_a_cordon_of_somebody_else_is_theirs(of: Recutting) -> None:

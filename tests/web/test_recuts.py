@@ -52,11 +52,14 @@ def test_what_waits_is_told_of_a_node_that_would_serve_it(browse: Browse, cast: 
         factories.device_slice(cut.devices.get(), "1g.10gb", start, start + 1)
     flavor = factories.mig_flavor("h100-3g", "3g.40gb")
     factories.quota(cast.detection, flavor)
-    factories.workload(cast.detection, cast.ben, [flavor])
+    work = factories.workload(cast.detection, cast.ben, [flavor])
+    work.reason = {"code": "no-matching-flavor", "numbers": {}, "text": "No cluster has it."}
+    work.save()
     page = browse(cast.oz).get(URL).content.decode()
     assert "Proposed: n2" in page
     assert "Of what waits, 1 slice more would have room." in page
     assert "1: 3g.40gb=2" in page
+    assert f'href="{URL}?node=n2&amp;devices=1%3A%203g.40gb%3D2#plan">Cut so</a>' in page
 
 
 @pytest.mark.parametrize(
