@@ -11,6 +11,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from clusters.caught import CaughtPod, OwnerRef, OwnerReport
+from clusters.confinement import Confinement, Drift, Repair
+
 NVIDIA_GPU = "nvidia.com/gpu"
 """The resource of whole devices, unless a node says otherwise."""
 MOST_DEVICES = 128
@@ -129,49 +132,6 @@ class PodPhase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class OwnerRef:
-    """What makes pods, as they name it."""
-
-    api_version: str
-    kind: str
-    name: str
-    uid: str
-
-
-@dataclass(frozen=True, slots=True)
-class OwnerReport:
-    """The topmost of known kind of what owns some pods. `sizes` is how many pods start together,
-    by part, those without pods left out; () where its pods start each by itself."""
-
-    top: OwnerRef
-    sizes: tuple[tuple[str, int], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CaughtPod:
-    """What a pod that others made, and that waits for Berth, says of its place in the queue.
-
-    `owner` None: nobody controls it. `part` is which of its owner's pods it is, and `of` which of
-    its owner's gangs it is in, "" where there is but one. Its own word for a gang is `gang`, with
-    how many there are in it, "" and 0 for none. `creator` is who made it, by the API server's
-    word. `steered` is the field by which it chooses nodes itself, "" when it leaves that to Berth.
-    """
-
-    owner: OwnerRef | None = None
-    part: str = ""
-    of: str = ""
-    gang: str = ""
-    gang_size: int = 0
-    image: str = ""
-    priority: str = ""
-    flavors: tuple[str, ...] = ()
-    creator: str = ""
-    run_time_limit_s: int | None = None
-    grace_s: int = 30
-    steered: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class PodReport:
     """One pod. `workload` "" marks a foreign pod, of which only node, phase, cpu, memory and the
     extended `resources` (devices, slices) that it holds count.
@@ -235,46 +195,6 @@ class PodRequest:
     notice: bool = False
     tolerates: str = NVIDIA_GPU
     priority: str = "normal"
-
-
-CONFINEMENT = 2
-"""Raised with each change of what an adapter makes of a Confinement, so that it is applied."""
-
-
-@dataclass(frozen=True, slots=True)
-class Confinement:
-    """What keeps a project's pods to themselves in its namespace: no privileges, no rights, no
-    network but their own.
-
-    `limits` is the most that those which Berth makes may ask for together, of each extended
-    resource, in its name's order; of one that is not named there is no limit. `egress` are the
-    networks, as CIDRs, that they may reach besides each other and DNS.
-    """
-
-    namespace: str
-    limits: tuple[tuple[str, int], ...] = ()
-    egress: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """One field of a confinement's object that is not as it should be: what it was found to be,
-    and what it should be, as JSON. `field` "" is an object that is not there. `follows` says that
-    it is made of the limits or the egress: it differs as well where those are wanted anew."""
-
-    object: str
-    field: str = ""
-    found: str = ""
-    wanted: str = ""
-    follows: bool = False
-
-
-class Repair(StrEnum):
-    """What of a confinement is put right; the rest is only told."""
-
-    NOTHING = "nothing"
-    MISSING = "missing"  # objects that are not there
-    ALL = "all"
 
 
 @dataclass(frozen=True, slots=True)

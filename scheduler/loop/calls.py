@@ -14,16 +14,8 @@ from uuid import UUID
 
 from django.conf import settings
 
-from clusters.port import (
-    ClusterError,
-    ClusterPort,
-    Confinement,
-    Drift,
-    Fault,
-    PodPhase,
-    PodReport,
-    Repair,
-)
+from clusters.confinement import Confinement, Drift, Repair
+from clusters.port import ClusterError, ClusterPort, Fault, PodPhase, PodReport
 from controlplane.kernel.crash import crash
 from scheduler.loop.claims import Claimed, Pod
 from scheduler.loop.requests import differs, is_gang, pod_request, service_name

@@ -15,8 +15,9 @@ from django.db import transaction
 from django.db.models import F, Window
 from django.db.models.functions import RowNumber
 
+from clusters.caught import CaughtPod, OwnerRef, OwnerReport
 from clusters.models import Cluster
-from clusters.port import CaughtPod, ClusterError, ClusterPort, OwnerRef, OwnerReport
+from clusters.port import ClusterError, ClusterPort
 from controlplane.kernel import hints, statements
 from controlplane.kernel.errors import AppError
 from scheduler.core.failures import Retries

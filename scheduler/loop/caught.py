@@ -11,7 +11,8 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from clusters.port import CaughtPod, OwnerRef, PodPhase, PodReport
+from clusters.caught import CaughtPod, OwnerRef
+from clusters.port import PodPhase, PodReport
 from controlplane.kernel import bulk, statements
 from controlplane.kernel.ids import uuid7s
 from scheduler.models import CaughtPod as Row

@@ -19,8 +19,9 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F, Q
 
-from clusters.port import CONFINEMENT, ClusterError, ClusterPort, Drift, Fault, Repair
-from clusters.port import Confinement as Wanted
+from clusters.confinement import CONFINEMENT, Drift, Repair
+from clusters.confinement import Confinement as Wanted
+from clusters.port import ClusterError, ClusterPort, Fault
 from controlplane.audit import services as audit
 from scheduler.core.snapshot import DeviceMode, FlavorKind
 from scheduler.loop.calls import Batch, Calls, threads

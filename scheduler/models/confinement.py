@@ -12,7 +12,7 @@ class Confinement(Row):
 
     `digest` is of what was applied last; "" is nothing yet, or nobody knows. `drift` is what was
     found to differ from that the last time that anything did, with the fields of
-    `clusters.port.Drift`; it was found at `drifted_at`, and put right at `repaired_at`, None while
+    `clusters.confinement.Drift`; it was found at `drifted_at`, and put right at `repaired_at`, None while
     it stands. `error` is why it could not be applied or looked at the last time, "" when it could.
     """
 

@@ -22,8 +22,9 @@ from django.core.management import call_command
 from clusters.adapters.kubernetes import manifests
 from clusters.adapters.kubernetes.adapter import KubernetesCluster
 from clusters.adapters.kubernetes.client import JSON, MERGE_PATCH, Client
+from clusters.confinement import Confinement
 from clusters.models import Cluster, Device
-from clusters.port import NVIDIA_GPU, Confinement, PodRequest
+from clusters.port import NVIDIA_GPU, PodRequest
 from clusters.services import inventory
 from controlplane.kernel import clock
 from scheduler.core.lifecycle import State

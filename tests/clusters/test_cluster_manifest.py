@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
 from clusters.adapters.kubernetes.rights import CATCHING, MIG_RIGHTS, RIGHTS
-from clusters.port import Confinement
+from clusters.confinement import Confinement
 from tests.clusters.acting import delete, opened, read, request
 from tests.simulation import Simulator, simulator
 

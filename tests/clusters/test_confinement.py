@@ -12,7 +12,8 @@ from clusters.adapters.kubernetes import confinement, manifests
 from clusters.adapters.kubernetes.checks import Malformed
 from clusters.adapters.kubernetes.failures import status_failure
 from clusters.adapters.kubernetes.names import Names
-from clusters.port import CONFINEMENT, PRIORITIES, Confinement, Drift, Fault
+from clusters.confinement import CONFINEMENT, Confinement, Drift
+from clusters.port import PRIORITIES, Fault
 from controlplane.settings.env import reachable
 from scheduler.services.specs import PRIORITY_CLASSES
 from tests.clusters.acting import request

@@ -6,7 +6,7 @@ import pytest
 
 from clusters.adapters.kubernetes import owners
 from clusters.adapters.kubernetes.names import Names
-from clusters.port import OwnerRef, OwnerReport
+from clusters.caught import OwnerRef, OwnerReport
 
 NAMES = Names(prefix="berth.dev", installation="berth")
 

@@ -4,7 +4,7 @@ import pytest
 
 from clusters.adapters.kubernetes import manifests
 from clusters.adapters.kubernetes.names import Names
-from clusters.port import Confinement
+from clusters.confinement import Confinement
 from tests.clusters.acting import request
 from tests.simulation import Simulator, simulator
 

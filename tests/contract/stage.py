@@ -13,7 +13,8 @@ from clusters.adapters.kubernetes.adapter import KubernetesCluster
 from clusters.adapters.kubernetes.client import Client
 from clusters.adapters.kubernetes.names import Names
 from clusters.adapters.kubernetes.rights import Right
-from clusters.port import Confinement, PodPhase, PodReport, PodRequest
+from clusters.confinement import Confinement
+from clusters.port import PodPhase, PodReport, PodRequest
 from tests.kube.gpu_nodes import gpu_node
 from tests.kube.waiting import eventually
 from tests.networks import LOOPBACK

@@ -6,7 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from clusters.port import ClusterError, Confinement, Fault, NodeReport, PodPhase, PodReport
+from clusters.confinement import Confinement
+from clusters.port import ClusterError, Fault, NodeReport, PodPhase, PodReport
 from tests.contract.stage import ENDED, Stage
 from tests.kube.waiting import eventually
 

@@ -8,15 +8,8 @@ import pytest
 
 from clusters.adapters.kubernetes import catching
 from clusters.adapters.kubernetes.manifests import pod
-from clusters.port import (
-    CaughtPod,
-    ClusterError,
-    Fault,
-    OwnerRef,
-    OwnerReport,
-    PodPhase,
-    PodReport,
-)
+from clusters.caught import CaughtPod, OwnerRef, OwnerReport
+from clusters.port import ClusterError, Fault, PodPhase, PodReport
 from tests.contract.stage import Stage
 from tests.kube.api import Json
 from tests.kube.control_plane import NAMES, ControlPlane

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from clusters.port import ClusterError, Confinement, Drift, Fault, Repair
+from clusters.confinement import Confinement, Drift, Repair
+from clusters.port import ClusterError, Fault
 from tests.contract.stage import Stage
 
 _serial = count(1)

@@ -9,7 +9,8 @@ import pytest
 from clusters.adapters.kubernetes import manifests
 from clusters.adapters.kubernetes.adapter import KubernetesCluster
 from clusters.adapters.kubernetes.client import Client
-from clusters.port import ClusterError, Confinement, Fault, PodPhase, PodRequest
+from clusters.confinement import Confinement
+from clusters.port import ClusterError, Fault, PodPhase, PodRequest
 from tests.kube.api import Api, Json
 from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.fixtures import AddNode

@@ -3,7 +3,8 @@
 from typing import Any
 from uuid import uuid4
 
-from clusters.port import CaughtPod, OwnerRef, OwnerReport, PodPhase, PodReport
+from clusters.caught import CaughtPod, OwnerRef, OwnerReport
+from clusters.port import PodPhase, PodReport
 from scheduler.loop import catching, caught
 from scheduler.models import CaughtPod as Row
 from scheduler.models import Workload

@@ -13,19 +13,16 @@ from uuid import uuid4
 
 from django.conf import settings
 
+from clusters.caught import OwnerRef, OwnerReport
+from clusters.confinement import Confinement, Drift, Repair
 from clusters.port import (
     ClusterError,
     ClusterVersion,
-    Confinement,
-    Drift,
     Fault,
     Listing,
-    OwnerRef,
-    OwnerReport,
     PodPhase,
     PodReport,
     PodRequest,
-    Repair,
 )
 from tests.scheduler.fake_nodes import FakeNodes
 

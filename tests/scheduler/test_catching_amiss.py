@@ -2,7 +2,8 @@
 
 import pytest
 
-from clusters.port import Fault, OwnerRef, OwnerReport, PodPhase
+from clusters.caught import OwnerRef, OwnerReport
+from clusters.port import Fault, PodPhase
 from scheduler.core.lifecycle import State
 from scheduler.loop import calls, catching, vanished
 from scheduler.loop.retry import give_up

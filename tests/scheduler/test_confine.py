@@ -8,8 +8,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
+from clusters.confinement import Confinement, Drift, Repair
 from clusters.models import Cluster
-from clusters.port import Confinement, Drift, Fault, Repair
+from clusters.port import Fault
 from controlplane.audit.models import AuditEvent
 from scheduler.core.lifecycle import State
 from scheduler.loop import confine

@@ -10,8 +10,9 @@ from django.db.models.functions import Now
 from pytest_django import Settings
 
 from clusters import registry
+from clusters.confinement import Drift
 from clusters.models import Cluster, ClusterState
-from clusters.port import Drift, Fault, PodPhase
+from clusters.port import Fault, PodPhase
 from controlplane.kernel import clock, hints
 from scheduler import tasks
 from scheduler.loop import collect, confine, dispatch

@@ -16,20 +16,17 @@ from clusters.adapters.kubernetes.names import Names
 from clusters.adapters.kubernetes.probe import Probe
 from clusters.adapters.kubernetes.translate import Malformed, node, pod, readable
 from clusters.adapters.kubernetes.watch import watch
+from clusters.caught import OwnerRef, OwnerReport
+from clusters.confinement import Confinement, Drift, Repair
 from clusters.port import (
     ClusterError,
     ClusterVersion,
-    Confinement,
-    Drift,
     Fault,
     Listing,
     NodeReport,
-    OwnerRef,
-    OwnerReport,
     PodReport,
     PodRequest,
     ProbeStep,
-    Repair,
     WatchEvent,
 )
 

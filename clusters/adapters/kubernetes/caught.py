@@ -4,7 +4,7 @@ from clusters.adapters.kubernetes import owners
 from clusters.adapters.kubernetes.checks import Json, Malformed, count, mapping, objects, word
 from clusters.adapters.kubernetes.failures import printable
 from clusters.adapters.kubernetes.names import Names
-from clusters.port import CaughtPod, OwnerRef
+from clusters.caught import CaughtPod, OwnerRef
 
 MOST_IN_GANG = 4096
 _STEERING = ("nodeSelector", "affinity", "topologySpreadConstraints")

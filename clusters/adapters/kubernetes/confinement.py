@@ -15,7 +15,8 @@ from clusters.adapters.kubernetes.checks import Malformed, mapping
 from clusters.adapters.kubernetes.failures import printable
 from clusters.adapters.kubernetes.names import Names
 from clusters.adapters.kubernetes.rights import NETWORKING, SCHEDULING
-from clusters.port import PRIORITIES, Confinement, Drift
+from clusters.confinement import Confinement, Drift
+from clusters.port import PRIORITIES
 from controlplane.kernel.networks import LINKS_AND_METADATA, Network, lies_in
 
 type Json = dict[str, Any]  # Any: an object of the API, as JSON

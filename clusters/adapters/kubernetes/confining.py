@@ -4,7 +4,8 @@ from clusters.adapters.kubernetes import confinement
 from clusters.adapters.kubernetes.checks import Malformed
 from clusters.adapters.kubernetes.client import APPLY_PATCH, MERGE_PATCH, Client, Json
 from clusters.adapters.kubernetes.names import Names
-from clusters.port import ClusterError, Confinement, Drift, Fault, Repair
+from clusters.confinement import Confinement, Drift, Repair
+from clusters.port import ClusterError, Fault
 
 
 def confine(

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from clusters.adapters.kubernetes.checks import Json, mapping, objects, word
 from clusters.adapters.kubernetes.names import DEVICES, Names
-from clusters.port import OwnerRef, OwnerReport
+from clusters.caught import OwnerRef, OwnerReport
 
 type Sizes = Mapping[str, int]
 """Pods by part, "" where all are alike; {}: they start each by itself."""

@@ -1,0 +1,46 @@
+"""What a cluster says of pods that others made and Berth may start, and of who made them."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerRef:
+    """What makes pods, as they name it."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerReport:
+    """The topmost of known kind of what owns some pods. `sizes` is how many pods start together,
+    by part, those without pods left out; () where its pods start each by itself."""
+
+    top: OwnerRef
+    sizes: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CaughtPod:
+    """What a pod that others made, and that waits for Berth, says of its place in the queue.
+
+    `owner` None: nobody controls it. `part` is which of its owner's pods it is, and `of` which of
+    its owner's gangs it is in, "" where there is but one. Its own word for a gang is `gang`, with
+    how many there are in it, "" and 0 for none. `creator` is who made it, by the API server's
+    word. `steered` is the field by which it chooses nodes itself, "" when it leaves that to Berth.
+    """
+
+    owner: OwnerRef | None = None
+    part: str = ""
+    of: str = ""
+    gang: str = ""
+    gang_size: int = 0
+    image: str = ""
+    priority: str = ""
+    flavors: tuple[str, ...] = ()
+    creator: str = ""
+    run_time_limit_s: int | None = None
+    grace_s: int = 30
+    steered: str = ""
