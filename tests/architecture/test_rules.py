@@ -16,7 +16,9 @@ TRANSITION = "scheduler/services/transition.py"
 
 # Where a broad `except Exception` is right though it is no task and no command.
 BROAD_EXCEPTS = {
+    "clusters/services/probing.py": "a failure of Berth's own is logged, and ends the probe",
     "controlplane/kernel/hints.py": "a hint is only latency: no fault of the broker counts",
+    "scheduler/loop/catching.py": "a group that breaks is logged and refused; the others go on",
     "scheduler/loop/defrag.py": "one that fails is told and ended; the cycle after it goes on",
     "scheduler/loop/readers.py": "the edge of a reading thread; the writer raises it again",
 }

@@ -92,7 +92,7 @@ def open_network(body: Json) -> None:
 
 
 def shrink_defaults(body: Json) -> None:
-    body["spec"]["limits"][0]["default"]["memory"] = "1Gi"
+    body["spec"]["limits"][0]["defaultRequest"]["memory"] = "1Gi"
 
 
 def close_wall(body: Json) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from clusters.adapters.kubernetes.adapter import KubernetesCluster
 from clusters.adapters.kubernetes.client import Client
+from clusters.confinement import Confinement
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
 from scheduler.loop import catching, caught
@@ -134,6 +135,8 @@ def lab(cluster: ControlPlane, namespace: str, add_node: AddNode, transactional_
     Project.objects.filter(id=world.vision.id).update(namespace=namespace)
     world.vision.refresh_from_db()
     work = work_in(cluster, namespace)
+    # As Berth does before its first pod there: what the namespace gives pods stays the same.
+    world.port.confine(wanted=Confinement(namespace))
     lab = Lab(**vars(world), work=work, operator=Operator(cluster.admin, namespace))
     lab.quota(lab.vision, "h100", 32, borrowing=0)
     return lab

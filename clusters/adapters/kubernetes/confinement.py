@@ -166,11 +166,8 @@ def _limit_range(space: str, *, names: Names) -> Json:
         "metadata": _metadata(names.own, space, names=names),
         "spec": {
             "limits": [
-                {
-                    "type": "Container",
-                    "default": {"cpu": "2", "memory": "4Gi"},
-                    "defaultRequest": {"cpu": "100m", "memory": "128Mi"},
-                }
+                # No limits: those of a default would refuse who requests more and says none.
+                {"type": "Container", "defaultRequest": {"cpu": "100m", "memory": "128Mi"}}
             ]
         },
     }
