@@ -12,8 +12,9 @@ class Confinement(Row):
 
     `digest` is of what was applied last; "" is nothing yet, or nobody knows. `drift` is what was
     found to differ from that the last time that anything did, with the fields of
-    `clusters.confinement.Drift`; it was found at `drifted_at`, and put right at `repaired_at`, None while
-    it stands. `error` is why it could not be applied or looked at the last time, "" when it could.
+    `clusters.confinement.Drift`; it was found at `drifted_at`, and put right at `repaired_at`,
+    None while it stands. `error` is why it could not be applied or looked at the last time, ""
+    when it could.
     """
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="confinements")

@@ -12,9 +12,10 @@ from clusters.confinement import Confinement, Drift, Repair
 from clusters.models import Cluster
 from clusters.port import Fault
 from controlplane.audit.models import AuditEvent
-from scheduler import models
 from scheduler.core.lifecycle import State
 from scheduler.loop import confine
+from scheduler.models import Confinement as Row
+from scheduler.models import Operation
 from tenants.models import Quota
 from tests import factories
 from tests.factories import AT
@@ -40,10 +41,6 @@ def order(stage: Stage, *verbs: str) -> list[str]:
     return asked
 
 
-def report_only(stage: Stage) -> None:
-    Cluster.objects.update(repair_drift=False)
-
-
 def set_quota(milli: int, **fields: object) -> None:
     Quota.objects.update(nominal_milli=milli, **{"borrowing_limit_milli": 0, **fields})
 
@@ -58,7 +55,7 @@ def test_it_is_confined_once_and_before_its_first_pod(stage: Stage) -> None:
     stage.cycle()
     stage.dispatch()
     assert asked == ["confine", *["create"] * 4]
-    row = models.Confinement.objects.get()
+    row = Row.objects.get()
     assert (row.project, row.cluster) == (stage.project, stage.cluster)
     assert (row.applied_at, row.checked_at, row.error, row.is_drifted) == (AT, AT, "", False)
 
@@ -166,13 +163,13 @@ def test_no_pod_is_made_of_a_project_that_could_not_be_confined(
     assert stage.port.calls["create"] == 0
     why = f"confine: {fault}"
     said = f"its project could not be confined there: {why}"
-    assert models.Operation.objects.get().last_error == said
-    assert models.Confinement.objects.get().error == why
+    assert Operation.objects.get().last_error == said
+    assert Row.objects.get().error == why
     stage.port.heal()
     stage.release_claims()
     stage.dispatch()
     workload.refresh_from_db()
-    assert (workload.state, models.Confinement.objects.get().error) == (State.BOUND, "")
+    assert (workload.state, Row.objects.get().error) == (State.BOUND, "")
 
 
 def test_of_what_may_have_been_applied_nobody_knows(stage: Stage) -> None:
@@ -181,7 +178,7 @@ def test_of_what_may_have_been_applied_nobody_knows(stage: Stage) -> None:
     set_quota(4000)
     stage.port.fails("confine", Fault.UNREACHABLE)
     stage.started("second")
-    assert models.Confinement.objects.get().digest == ""
+    assert Row.objects.get().digest == ""
     set_quota(16_000)
     stage.port.heal()
     asked = order(stage, "confine", "create")
@@ -195,7 +192,7 @@ def test_a_repair_that_fails_leaves_nobody_knowing(stage: Stage, fault: Fault) -
     stage.started()
     stage.port.fails("confine", fault)
     look(stage)
-    assert models.Confinement.objects.get().digest == ""
+    assert Row.objects.get().digest == ""
 
 
 def test_a_pod_that_the_wall_refuses_is_tried_again_and_says_why(stage: Stage) -> None:
@@ -203,10 +200,8 @@ def test_a_pod_that_the_wall_refuses_is_tried_again_and_says_why(stage: Stage) -
     stage.port.fails("create", Fault.QUOTA)
     workload = stage.started("second")
     assert workload.state == State.ADMITTED
-    assert models.Operation.objects.filter(done_at=None).get().last_error == "create: quota"
-    assert (
-        models.Confinement.objects.get().checked_at is None
-    )  # looked at soon, by whoever may have lowered it
+    assert Operation.objects.filter(done_at=None).get().last_error == "create: quota"
+    assert Row.objects.get().checked_at is None  # looked at soon, by whoever may have lowered it
     stage.port.heal()
     stage.release_claims()
     stage.dispatch()
@@ -237,7 +232,7 @@ def test_what_a_pod_can_not_be_without_is_applied_again_and_told(
     stage: Stage, fault: Fault
 ) -> None:
     assert start_after_doubt(stage, fault, MISSING, OPENED) == ["confine", "create"]
-    row = models.Confinement.objects.get()
+    row = Row.objects.get()
     assert [one["object"] for one in row.drift] == [MISSING.object, OPENED.object]
     assert (row.drifted_at, row.repaired_at, row.error) == (NEXT, NEXT, "")
     event = AuditEvent.objects.get(action="confinement.repair")
@@ -248,10 +243,10 @@ def test_what_a_pod_can_not_be_without_is_applied_again_and_told(
 def test_where_drift_is_only_told_no_more_than_what_is_missing_is_made(
     stage: Stage, fault: Fault
 ) -> None:
-    report_only(stage)
+    Cluster.objects.update(repair_drift=False)
     assert start_after_doubt(stage, fault, MISSING, OPENED) == ["confine", "create"]
     assert stage.port.drifts == {stage.project.namespace: (OPENED,)}
-    row = models.Confinement.objects.get()
+    row = Row.objects.get()
     assert (len(row.drift), row.is_drifted) == (2, True)
     event = AuditEvent.objects.get(action="confinement.repair")
     assert [one["object"] for one in event.after["drift"]] == [MISSING.object]
@@ -262,12 +257,12 @@ RAISED = Drift("ResourceQuota berth", "spec.hard.requests.x", '"8"', '"4"', foll
 
 def test_a_change_of_what_is_wanted_takes_drift_with_it_and_tells_it(stage: Stage) -> None:
     """Not the change itself."""
-    report_only(stage)
+    Cluster.objects.update(repair_drift=False)
     stage.started("first")
     set_quota(4000)
     stage.port.drifts[stage.project.namespace] = (OPENED, RAISED)
     look(stage)
-    row = models.Confinement.objects.get()
+    row = Row.objects.get()
     assert [one["object"] for one in row.drift] == [OPENED.object]
     assert row.repaired_at == NEXT
     assert AuditEvent.objects.get(action="confinement.repair").after["drift"] == row.drift
@@ -276,7 +271,7 @@ def test_a_change_of_what_is_wanted_takes_drift_with_it_and_tells_it(stage: Stag
 def test_the_first_time_nothing_has_drifted(stage: Stage) -> None:
     stage.port.drifts[stage.project.namespace] = (MISSING, RAISED)
     stage.started()
-    assert (models.Confinement.objects.get().drift, stage.port.drifts) == ([], {})
+    assert (Row.objects.get().drift, stage.port.drifts) == ([], {})
 
 
 def test_projects_that_are_confined_wait_for_no_others(stage: Stage) -> None:
@@ -303,7 +298,7 @@ def test_nobody_knows_what_was_broken_off(stage: Stage) -> None:
     stage.port.trouble["confine"] = too_slow
     with pytest.raises(TimeoutError):
         look(stage)
-    row = models.Confinement.objects.get()
+    row = Row.objects.get()
     assert (row.digest, row.checked_at) == ("", NEXT)
 
 
@@ -312,7 +307,7 @@ def test_it_is_looked_at_every_ten_minutes_and_drift_is_repaired(stage: Stage) -
     assert look(stage, at=SOON) == 0
     stage.port.drifts[stage.project.namespace] = (OPENED,)
     assert look(stage) == 1
-    row = models.Confinement.objects.get()
+    row = Row.objects.get()
     assert row.drift == [
         {"object": "NetworkPolicy berth", "field": "spec.ingress", "found": "[{}]", "wanted": "[]"}
     ]
@@ -325,36 +320,36 @@ def test_it_is_looked_at_every_ten_minutes_and_drift_is_repaired(stage: Stage) -
 
 
 def test_where_it_is_only_told_it_stands_until_somebody_puts_it_right(stage: Stage) -> None:
-    report_only(stage)
+    Cluster.objects.update(repair_drift=False)
     stage.started()
     stage.port.drifts[stage.project.namespace] = (OPENED,)
     for later in (NEXT, NEXT + 2 * confine.EVERY):
         assert look(stage, at=later) == 1
-        row = models.Confinement.objects.get()
+        row = Row.objects.get()
         assert (row.is_drifted, row.drifted_at, row.checked_at) == (True, NEXT, later)
     assert stage.port.calls["confine"] == 1
     assert not AuditEvent.objects.filter(action="confinement.repair").exists()
     stage.port.drifts.clear()
     after = NEXT + 4 * confine.EVERY
     look(stage, at=after)
-    row = models.Confinement.objects.get()
+    row = Row.objects.get()
     assert (row.is_drifted, row.drifted_at, row.repaired_at) == (False, NEXT, after)
 
 
 def test_what_is_wanted_by_now_is_applied_where_drift_is_only_told(stage: Stage) -> None:
-    report_only(stage)
+    Cluster.objects.update(repair_drift=False)
     stage.started()
     set_quota(4000)
     look(stage)
     assert wall(stage) == {"nvidia.com/gpu": 4}
-    assert models.Confinement.objects.get().drift == []
+    assert Row.objects.get().drift == []
 
 
 def test_what_can_not_be_looked_at_says_why_and_waits_for_its_turn(stage: Stage) -> None:
     stage.started()
     stage.port.fails("confine", Fault.CONFLICT)
     assert look(stage) == 1
-    row = models.Confinement.objects.get()
+    row = Row.objects.get()
     assert (row.error, row.checked_at) == ("confine: conflict", NEXT)
 
 
@@ -370,19 +365,17 @@ def test_so_many_are_looked_at_at_once_and_those_first_that_waited_longest(
     monkeypatch.setattr(confine, "MOST", 2)
     for n, checked in enumerate([AT, None, AT - timedelta(hours=1)]):
         project = factories.project(stage.project.tenant, f"P{n}", namespace=f"p{n}")
-        models.Confinement.objects.create(
-            cluster=stage.cluster, project=project, checked_at=checked
-        )
+        Row.objects.create(cluster=stage.cluster, project=project, checked_at=checked)
     assert look(stage) == 2
     assert set(stage.port.confined) == {"p1", "p2"}
 
 
 def test_a_store_does_not_undo_what_was_applied_meanwhile(stage: Stage) -> None:
     stage.started()
-    before = models.Confinement.objects.get()
-    models.Confinement.objects.update(digest="newer")
+    before = Row.objects.get()
+    Row.objects.update(digest="newer")
     confine._store(before, before.digest, Repair.ALL, (OPENED,), NEXT)
-    row = models.Confinement.objects.get()
+    row = Row.objects.get()
     assert (row.digest, row.drift, row.checked_at) == ("newer", [], AT)
     assert not AuditEvent.objects.filter(action="confinement.repair").exists()
 
