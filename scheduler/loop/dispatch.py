@@ -339,6 +339,8 @@ class _Hand:
         )
 
     def _close_started(self, attempts: Sequence[Claimed], dismissed: Sequence[UUID]) -> None:
+        if not (attempts or dismissed):
+            return
         at = self._at()
         with transaction.atomic():
             # Whoever took over from us, or saw the attempt end, has said what there is to say.

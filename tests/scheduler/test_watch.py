@@ -49,6 +49,10 @@ def test_nodes_that_make_no_sense_are_told_and_harm_nobody_else(world: World) ->
         kind="set-allocatable", node=broken, resources={"nvidia.com/gpu": "100000"}
     )
     with watching(world) as raised:
+        eventually(
+            "it is out of use",
+            lambda: Node.objects.filter(name=broken, gone_at__isnull=False).exists(),
+        )
         all_in(State.SUCCEEDED, *start(world, 3))
         told = Cluster.objects.get().left_out
     assert raised == []

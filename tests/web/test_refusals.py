@@ -59,7 +59,11 @@ def test_no_page_that_is_posted_to_overlooks_a_field(route: str, cast: Cast) -> 
         path_of(route, row, world), sent | {"no-such-field": "x"}, format="multipart"
     )
     assert answer.status_code in {400, 422}
-    assert "&#x27;no-such-field&#x27;: There is no such field" in answer.content.decode()
+    page = answer.content.decode()
+    # Of a form with secrets no name is quoted: it may be one.
+    assert "&#x27;no-such-field&#x27;: There is no such field" in page or (
+        "There is no such field" in page and "no-such-field" not in page
+    )
 
 
 @pytest.mark.parametrize("name", ["submit", "request", "decision"])
