@@ -60,9 +60,10 @@ def clusters() -> QuerySet[Cluster]:
     )
 
 
-def cluster(*, id: UUID) -> Cluster:
-    """One cluster as `clusters` gives it. Raises NotFound."""
-    found = clusters().filter(id=id).first()
+def cluster(*, id: UUID | None = None, name: str | None = None) -> Cluster:
+    """The one of that id, or name, as `clusters` gives it. Raises NotFound."""
+    which = Q(id=id) if name is None else Q(name=name)
+    found = clusters().filter(which).first()
     if found is None:
         raise NotFound("There is no such cluster.")
     return found

@@ -13,9 +13,9 @@ from clusters.models import Cluster
 from clusters.services import clusters, credentials, probes
 from clusters.web.connection_forms import CredentialForm, ManifestForm, RegisterForm
 from clusters.web.connections import attention, to_do
-from controlplane.api.auth import actor_of
+from controlplane.api.auth import operator_of
 from controlplane.kernel import clock
-from controlplane.kernel.errors import Invalid, NotFound, Unavailable
+from controlplane.kernel.errors import Invalid, Unavailable
 from controlplane.kernel.forms import no_fields
 from controlplane.kernel.htmx import (
     focus_fault,
@@ -27,8 +27,6 @@ from controlplane.kernel.htmx import (
     revision,
     unchanged,
 )
-from tenants import access
-from tenants.access import Action, Actor
 
 FILE = "berth-cluster.yaml"
 
@@ -36,7 +34,7 @@ FILE = "berth-cluster.yaml"
 @page("GET", "HEAD", "POST")
 def cluster_register(request: HttpRequest) -> HttpResponse:
     """Step 1. Raises NotAllowed but for operators of the fleet, as all of these do."""
-    actor = _operator(request)
+    actor = operator_of(request)
     if request.method != "POST":
         return _register_page(request, RegisterForm())
     form = RegisterForm(request.POST, request.FILES)
@@ -65,8 +63,8 @@ def _register_page(request: HttpRequest, form: RegisterForm, *, status: int = 20
 @page("GET", "HEAD")
 def cluster_manifest(request: HttpRequest, name: str) -> HttpResponse:
     """Step 2: what to run in the cluster."""
-    _operator(request)
-    cluster = _cluster(name)
+    operator_of(request)
+    cluster = selectors.cluster(name=name)
     form = ManifestForm(request.GET or ManifestForm.defaults())
     context = {"cluster": cluster, "form": form, "step": 2}
     status = 422
@@ -104,8 +102,8 @@ def _manifest(form: ManifestForm) -> dict[str, object]:
 @page("GET", "HEAD", "POST")
 def cluster_credential(request: HttpRequest, name: str) -> HttpResponse:
     """Step 3. What was posted is sealed, and never comes back."""
-    actor = _operator(request)
-    cluster = _cluster(name)
+    actor = operator_of(request)
+    cluster = selectors.cluster(name=name)
     if request.method != "POST":
         return _credential_page(request, cluster, CredentialForm(cluster=cluster))
     form = CredentialForm(request.POST, request.FILES, cluster=cluster)
@@ -141,8 +139,8 @@ def _credential_page(
 def cluster_connection(request: HttpRequest, name: str) -> HttpResponse:
     """Step 4, and from then on how the cluster is connected: its credential, its newest probe,
     what it has."""
-    _operator(request)
-    cluster = _cluster(name)
+    operator_of(request)
+    cluster = selectors.cluster(name=name)
     at = clock.now()
     connection = selectors.connection(cluster_id=cluster.id)
     probe = selectors.probes(cluster=cluster).order_by("-id").first()
@@ -175,22 +173,7 @@ def cluster_connection(request: HttpRequest, name: str) -> HttpResponse:
 @page("POST")
 def cluster_probe(request: HttpRequest, name: str) -> HttpResponse:
     """Have it tried once more."""
-    actor = _operator(request)
+    actor = operator_of(request)
     no_fields(request)
-    probes.ask(cluster=_cluster(name), actor_name=actor.name, at=clock.now())
+    probes.ask(cluster=selectors.cluster(name=name), actor_name=actor.name, at=clock.now())
     return go(request, reverse("cluster-connection", args=[name]))
-
-
-def _operator(request: HttpRequest) -> Actor:
-    """Raises NotAllowed."""
-    actor = actor_of(request)
-    access.authorize_fleet(actor, Action.OPERATE)
-    return actor
-
-
-def _cluster(name: str) -> Cluster:
-    """Raises NotFound."""
-    found = selectors.clusters().filter(name=name).first()
-    if found is None:
-        raise NotFound("There is no such cluster.")
-    return found

@@ -185,19 +185,14 @@ def _hardware(node: NodeFacts) -> str:
 
 
 def _device(device: DeviceFacts, *, by_tenant: bool) -> maps.Device:
+    slices = [(one.start, one.end) for one in device.slices]
     return maps.Device(
         name=str(device.ordinal),
         axis=device.axis,
         holdings=[_holding(held, by_tenant=by_tenant) for held in device.held],
         healthy=device.healthy,
-        cuts=_cuts(device) if device.mode == DeviceMode.MIG_STATIC else None,
+        cuts=maps.edges(slices, device.axis) if device.mode == DeviceMode.MIG_STATIC else None,
     )
-
-
-def _cuts(device: DeviceFacts) -> list[int]:
-    """Where its slices begin and end, the edges of the device left out."""
-    edges = {edge for one in device.slices for edge in (one.start, one.end)}
-    return sorted(edges - {0, device.axis})
 
 
 def _holding(held: SpanHeld, *, by_tenant: bool) -> Holding:

@@ -9,14 +9,11 @@ from django.urls import reverse
 from clusters import selectors
 from clusters.models import Cluster
 from clusters.services import queues
-from controlplane.api.auth import actor_of
+from controlplane.api.auth import operator_of
 from controlplane.kernel import clock
-from controlplane.kernel.errors import NotFound
 from controlplane.kernel.htmx import go, page, refusal
 from controlplane.kernel.queue_forms import MOVED, QueueForm
 from scheduler.selectors.queues import under_way_in
-from tenants import access
-from tenants.access import Action
 
 
 class _PoolForm(QueueForm):
@@ -35,11 +32,8 @@ class _PoolForm(QueueForm):
 def cluster_queues(request: HttpRequest, name: str) -> HttpResponse:
     """A POST holds, drains or opens that of `model`. What is wrong, or was done meanwhile, is told
     on the page. Raises NotAllowed but for operators of the fleet."""
-    actor = actor_of(request)
-    access.authorize_fleet(actor, Action.OPERATE)
-    cluster = Cluster.objects.filter(name=name).first()
-    if cluster is None:
-        raise NotFound("There is no such cluster.")
+    actor = operator_of(request)
+    cluster = selectors.cluster(name=name)
     if request.method != "POST":
         return _page(request, cluster)
     form = _PoolForm(request.POST, request.FILES)

@@ -80,6 +80,13 @@ def actor_of(request: Request | HttpRequest) -> access.Actor:
     return actor
 
 
+def operator_of(request: HttpRequest) -> access.Actor:
+    """The actor of a page for operators of the fleet. Raises as actor_of does, and NotAllowed."""
+    actor = actor_of(request)
+    access.authorize_fleet(actor, access.Action.OPERATE)
+    return actor
+
+
 def named_project(request: HttpRequest) -> Project | None:
     """The project that a page's address, or the form posted to it, names; None when it names none.
 

@@ -3,7 +3,7 @@
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from controlplane.kernel.charts import TONES, percent
@@ -140,6 +140,11 @@ LOOKS = {
     "PREEMPTING": "leaving",
     "CANCELLING": "leaving",
 }
+
+
+def edges(spans: Iterable[tuple[int, int]], axis: int) -> list[int]:
+    """Where slices begin and end, the edges of the device left out: a device's `cuts`."""
+    return sorted({edge for span in spans for edge in span} - {0, axis})
 
 
 def device_map(

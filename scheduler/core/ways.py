@@ -19,6 +19,11 @@ _BEFORE = 1_000_000
 """What a slice that is asked for first counts, beside one that is asked for then."""
 
 
+def ways_of(cuts: Sequence[Mapping[str, int]]) -> tuple[Way, ...]:
+    """Devices that are cut so, as ways."""
+    return tuple(tuple(sorted(cut.items())) for cut in cuts)
+
+
 def served(*, ways: Sequence[Way], asked: Mapping[str, int]) -> int:
     """How many of the slices that are asked for they have."""
     total = _total(ways)
@@ -69,7 +74,7 @@ class _Search:
         asked = sorted({name for each in (first, then) for name, count in each.items() if count})
         self._asked = [(name, first.get(name, 0), then.get(name, 0)) for name in asked]
         layouts = mig.full_layouts(model=model, profiles=asked)
-        self._ways: list[Way] = sorted(tuple(sorted(each.items())) for each in layouts)
+        self._ways: list[Way] = sorted(ways_of(layouts))
         self._counts = [[dict(way).get(name, 0) for name in asked] for way in self._ways]
         self._devices = devices
         self._most = self._value([devices * 8 for _ in asked])

@@ -21,6 +21,8 @@ from scheduler.models.recut import ENDED
 type Cuts = Sequence[Mapping[str, int]]
 """Of each device of a node, how many slices of which profile; {} is a whole one."""
 
+WINDOW = timedelta(days=1)
+"""In which a node has to become empty, where nobody says."""
 LONGEST = timedelta(days=7)
 """Of the window in which a node has to become empty."""
 

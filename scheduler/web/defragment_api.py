@@ -7,11 +7,10 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from clusters.models import Cluster
+from clusters import selectors as clusters
 from controlplane.api.fields import Integer, Moment, StrictSerializer
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView
-from controlplane.kernel.errors import NotFound
 from scheduler.core.defragment import Proposal
 from scheduler.core.units import ONE_MILLI
 from scheduler.models import Defragmentation
@@ -85,7 +84,7 @@ class DefragmentationApi(ApiView):
     def get(self, request: Request, id: UUID) -> Response:
         access.authorize_fleet(self.actor, Action.OPERATE)
         budget_s = self.query(BudgetQuery)["budget_s"]
-        cluster = _cluster(id)
+        cluster = clusters.cluster(id=id)
         with asking.turn(actor=self.actor, at=self.at):
             made = defragmentations.preview(cluster=cluster, budget_s=budget_s, at=self.at)
         found = shown(made) | {"planned": defragmentations.planned(cluster=cluster)}
@@ -105,7 +104,7 @@ class DefragmentationApi(ApiView):
             access.authorize_fleet(self.actor, Action.OPERATE)
             body = self.body(DefragmentationIn)
             made = defragmentations.plan(
-                cluster=_cluster(id),
+                cluster=clusters.cluster(id=id),
                 budget_s=body["budget_s"],
                 starts_at=body["starts_at"],
                 ends_at=body["ends_at"],
@@ -127,7 +126,10 @@ class DefragmentationApi(ApiView):
     def delete(self, request: Request, id: UUID) -> Response:
         access.authorize_fleet(self.actor, Action.OPERATE)
         defragmentations.call_off(
-            cluster=_cluster(id), actor=self.actor.label, actor_name=self.actor.name, at=self.at
+            cluster=clusters.cluster(id=id),
+            actor=self.actor.label,
+            actor_name=self.actor.name,
+            at=self.at,
         )
         return Response(status=204)
 
@@ -149,10 +151,3 @@ def shown(made: Proposal) -> dict[str, object]:
         "before": {"free_nodes": made.before.free_nodes, "slices": made.before.slices},
         "after": {"free_nodes": made.after.free_nodes, "slices": made.after.slices},
     }
-
-
-def _cluster(id: UUID) -> Cluster:
-    found = Cluster.objects.filter(id=id).first()
-    if found is None:
-        raise NotFound("There is no such cluster.")
-    return found

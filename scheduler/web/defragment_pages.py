@@ -5,18 +5,18 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
 from django.urls import reverse
 
+from clusters import selectors as clusters
 from clusters.models import Cluster
-from controlplane.api.auth import actor_of
+from controlplane.api.auth import operator_of
 from controlplane.kernel import clock
-from controlplane.kernel.errors import AppError, Conflict, NotFound
+from controlplane.kernel.errors import AppError, Conflict
 from controlplane.kernel.forms import no_fields
 from controlplane.kernel.htmx import focus_fault, go, page
 from controlplane.kernel.throttle import TooOften
 from scheduler.services import asking, defragmentations
 from scheduler.web.defragment_api import shown
 from scheduler.web.defragment_forms import BudgetForm, DefragmentationForm
-from tenants import access
-from tenants.access import Action, Actor
+from tenants.access import Actor
 
 
 @page("GET", "HEAD", "POST")
@@ -24,7 +24,8 @@ def defragmentation(request: HttpRequest, name: str) -> HttpResponse:
     """`?hours=` is the budget of what is shown. A POST plans; 422 with the form when it can't be
     so, 429 when what would move was asked for too often. Raises NotAllowed but for operators of
     the fleet."""
-    actor, cluster = _asked(request, name)
+    actor = operator_of(request)
+    cluster = clusters.cluster(name=name)
     if request.method != "POST":
         return _page(request, actor, cluster, DefragmentationForm())
     form = DefragmentationForm(request.POST, request.FILES)
@@ -51,7 +52,8 @@ def defragmentation(request: HttpRequest, name: str) -> HttpResponse:
 @page("POST")
 def defragmentation_call_off(request: HttpRequest, name: str) -> HttpResponse:
     """The one that is planned."""
-    actor, cluster = _asked(request, name)
+    actor = operator_of(request)
+    cluster = clusters.cluster(name=name)
     no_fields(request)
     try:
         defragmentations.call_off(
@@ -62,15 +64,6 @@ def defragmentation_call_off(request: HttpRequest, name: str) -> HttpResponse:
     else:
         messages.success(request, f"The defragmentation of {cluster.name} is called off.")
     return go(request, reverse("cluster-defragmentation-page", args=[cluster.name]))
-
-
-def _asked(request: HttpRequest, name: str) -> tuple[Actor, Cluster]:
-    actor = actor_of(request)
-    access.authorize_fleet(actor, Action.OPERATE)
-    cluster = Cluster.objects.filter(name=name).first()
-    if cluster is None:
-        raise NotFound("There is no such cluster.")
-    return actor, cluster
 
 
 def _page(

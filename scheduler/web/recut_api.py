@@ -1,7 +1,7 @@
 """The endpoints of recuts of a cluster's nodes: proposed, previewed, planned, called off."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -9,12 +9,11 @@ from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from clusters.models import Cluster
+from clusters import selectors as clusters
 from controlplane.api.fields import Integer, Moment, StrictSerializer, Text
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView
-from controlplane.kernel.errors import NotFound
-from scheduler.core.ways import Way
+from scheduler.core.ways import Way, ways_of
 from scheduler.models import Recut, RecutMode
 from scheduler.selectors import recuts as reading
 from scheduler.selectors.recuts import Preview
@@ -24,8 +23,6 @@ from tenants.access import Action
 
 type Out = dict[str, Any]  # Any: JSON values
 
-WINDOW = timedelta(days=1)
-"""In which a node has to become empty, where nobody says."""
 MOST_DEVICES = 128
 
 
@@ -123,7 +120,7 @@ class RecutsApi(ApiView):
     )
     def get(self, request: Request, id: UUID) -> Response:
         access.authorize_fleet(self.actor, Action.OPERATE)
-        found = reading.of_cluster(cluster=_cluster(id))
+        found = reading.of_cluster(cluster=clusters.cluster(id=id))
         shown = [_recut(each.row) | {"steps": each.steps} for each in found]
         return Response(RecutsOut({"recuts": shown}).data)
 
@@ -143,11 +140,11 @@ class RecutsApi(ApiView):
             starts_at: datetime = body.get("starts_at") or self.at
             row = recuts.plan(
                 asked=recuts.Asked(
-                    node=reading.node(cluster=_cluster(id), name=body["node"]),
+                    node=reading.node(cluster=clusters.cluster(id=id), name=body["node"]),
                     cuts=_cuts(body["devices"]),
                     mode=RecutMode(body["mode"]),
                     starts_at=starts_at,
-                    ends_at=body.get("ends_at") or starts_at + WINDOW,
+                    ends_at=body.get("ends_at") or starts_at + recuts.WINDOW,
                     actor=self.actor.label,
                     actor_name=self.actor.name,
                 ),
@@ -168,7 +165,7 @@ class RecutApi(ApiView):
     )
     def delete(self, request: Request, id: UUID, recut: UUID) -> Response:
         access.authorize_fleet(self.actor, Action.OPERATE)
-        row = reading.one(cluster=_cluster(id), id=recut)
+        row = reading.one(cluster=clusters.cluster(id=id), id=recut)
         recuts.call_off(recut=row, actor=self.actor.label, actor_name=self.actor.name, at=self.at)
         return Response(status=204)
 
@@ -185,7 +182,7 @@ class RecutPreviewApi(ApiView):
     def post(self, request: Request, id: UUID) -> Response:
         access.authorize_fleet(self.actor, Action.OPERATE)
         body = self.body(NodeIn)
-        node = reading.node(cluster=_cluster(id), name=body["node"])
+        node = reading.node(cluster=clusters.cluster(id=id), name=body["node"])
         cuts = _cuts(body["devices"])
         recuts.check(node=node, cuts=cuts)
         with asking.turn(actor=self.actor, at=self.at):
@@ -208,7 +205,7 @@ class RecutProposalsApi(ApiView):
     )
     def get(self, request: Request, id: UUID) -> Response:
         access.authorize_fleet(self.actor, Action.OPERATE)
-        cluster = _cluster(id)
+        cluster = clusters.cluster(id=id)
         with asking.turn(actor=self.actor, at=self.at):
             found = reading.proposed(cluster=cluster, at=self.at)
         shown = [
@@ -216,10 +213,6 @@ class RecutProposalsApi(ApiView):
             for each in found
         ]
         return Response(ProposalsOut({"proposals": shown}).data)
-
-
-def ways_of(cuts: recuts.Cuts) -> tuple[Way, ...]:
-    return tuple(tuple(sorted(cut.items())) for cut in cuts)
 
 
 def _cuts(devices: Sequence[Out]) -> list[dict[str, int]]:
@@ -249,10 +242,3 @@ def _recut(row: Recut) -> Out:
         "devices": _ways(ways_of(row.wanted)),
         "before": _ways(ways_of(row.before)),
     }
-
-
-def _cluster(id: UUID) -> Cluster:
-    found = Cluster.objects.filter(id=id).first()
-    if found is None:
-        raise NotFound("There is no such cluster.")
-    return found

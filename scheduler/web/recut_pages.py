@@ -1,7 +1,5 @@
 """Recuts of a cluster's nodes: what is proposed, what one would stop, planning it, its course."""
 
-from collections.abc import Sequence
-from datetime import timedelta
 from uuid import UUID
 
 from django.contrib import messages
@@ -9,26 +7,25 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
+from clusters import selectors as clusters
 from clusters.models import Cluster
-from controlplane.api.auth import actor_of
+from controlplane.api.auth import operator_of
 from controlplane.kernel import clock
 from controlplane.kernel import device_map as maps
-from controlplane.kernel.errors import AppError, NotFound
+from controlplane.kernel.errors import AppError
 from controlplane.kernel.forms import no_fields
 from controlplane.kernel.htmx import focus_fault, go, page
 from controlplane.kernel.throttle import TooOften
 from scheduler.core import mig
-from scheduler.core.ways import Way
+from scheduler.core.ways import Way, ways_of
 from scheduler.models import RecutMode
 from scheduler.selectors import hardware
 from scheduler.selectors import recuts as reading
 from scheduler.selectors.recuts import Preview
 from scheduler.services import asking, recuts
 from scheduler.web.recut_forms import NodeForm, RecutForm, lines
-from tenants import access
-from tenants.access import Action, Actor
+from tenants.access import Actor
 
-WINDOW = timedelta(days=1)
 HELD = "In use"
 
 
@@ -37,7 +34,8 @@ def recut_list(request: HttpRequest, name: str) -> HttpResponse:
     """`?node=&devices=` shows what cutting that node so would stop; else what is proposed is
     shown. A POST plans; 422 with the form when it can't be so, 429 when it was asked for too
     often. Raises NotAllowed but for operators of the fleet."""
-    actor, cluster = _asked(request, name)
+    actor = operator_of(request)
+    cluster = clusters.cluster(name=name)
     if request.method != "POST":
         return _page(request, actor, cluster, None)
     form = RecutForm(request.POST, request.FILES)
@@ -66,7 +64,8 @@ def recut_list(request: HttpRequest, name: str) -> HttpResponse:
 
 @page("POST")
 def recut_call_off(request: HttpRequest, name: str, id: UUID) -> HttpResponse:
-    actor, cluster = _asked(request, name)
+    actor = operator_of(request)
+    cluster = clusters.cluster(name=name)
     no_fields(request)
     row = reading.one(cluster=cluster, id=id)
     try:
@@ -76,15 +75,6 @@ def recut_call_off(request: HttpRequest, name: str, id: UUID) -> HttpResponse:
     else:
         messages.success(request, f"The recut of {row.node.name} is called off.")
     return go(request, reverse("cluster-recuts-page", args=[cluster.name]))
-
-
-def _asked(request: HttpRequest, name: str) -> tuple[Actor, Cluster]:
-    actor = actor_of(request)
-    access.authorize_fleet(actor, Action.OPERATE)
-    cluster = Cluster.objects.filter(name=name).first()
-    if cluster is None:
-        raise NotFound("There is no such cluster.")
-    return actor, cluster
 
 
 def _page(
@@ -99,7 +89,7 @@ def _page(
     context: dict[str, object] = {
         "cluster": cluster,
         "recuts": [
-            (told, lines(_ways(told.row.wanted)), lines(_ways(told.row.before)))
+            (told, lines(ways_of(told.row.wanted)), lines(ways_of(told.row.before)))
             for told in reading.of_cluster(cluster=cluster)
         ],
     }
@@ -124,7 +114,7 @@ def _page(
         answer.headers["Retry-After"] = str(error.wait)
         return answer
     if form is None:
-        form = RecutForm(initial={**first, "starts_at": at, "ends_at": at + WINDOW})
+        form = RecutForm(initial={**first, "starts_at": at, "ends_at": at + recuts.WINDOW})
     context |= {"form": form, "asked": asked or NodeForm(initial=first, auto_id="shown_%s")}
     return render(request, "scheduler/recuts.html", context, status=status)
 
@@ -143,15 +133,11 @@ def _previewed(
         return None
     made = reading.preview(
         node=node,
-        now=_ways(recuts.cut_now(node=node)),
-        ways=_ways(asked.cuts),
+        now=ways_of(recuts.cut_now(node=node)),
+        ways=ways_of(asked.cuts),
         at=clock.now(),
     )
     return made, *_drawn(actor, cluster, made)
-
-
-def _ways(cuts: recuts.Cuts) -> tuple[Way, ...]:
-    return tuple(tuple(sorted(cut.items())) for cut in cuts)
 
 
 def _drawn(actor: Actor, cluster: Cluster, made: Preview) -> tuple[str, maps.DeviceMap]:
@@ -164,7 +150,7 @@ def _drawn(actor: Actor, cluster: Cluster, made: Preview) -> tuple[str, maps.Dev
             axis=device.axis,
             holdings=[maps.Holding(held.start, held.end, HELD) for held in device.held],
             healthy=device.healthy,
-            cuts=_edges([(one.start, one.end) for one in device.slices], device.axis),
+            cuts=maps.edges([(one.start, one.end) for one in device.slices], device.axis),
         )
         for device in node.devices
     ]
@@ -187,9 +173,4 @@ def _device(ordinal: int, model: str, way: Way) -> maps.Device:
     [slices] = mig.arrange(model=model, counts=dict(way), devices=1)
     axis = hardware.axis(model=model, mode="mig-static")
     spans = [(span.start, span.end) for _, span in slices]
-    return maps.Device(name=str(ordinal), axis=axis, cuts=_edges(spans, axis))
-
-
-def _edges(spans: Sequence[tuple[int, int]], axis: int) -> list[int]:
-    """Where slices begin and end, the edges of the device left out."""
-    return sorted({edge for span in spans for edge in span} - {0, axis})
+    return maps.Device(name=str(ordinal), axis=axis, cuts=maps.edges(spans, axis))

@@ -5,6 +5,7 @@ What must not live here: starting the servers, for Django has to know them befor
 
 import time
 from collections.abc import Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 from django.core.management import call_command
@@ -61,8 +62,10 @@ def _rows(count: int) -> None:
     waiting(projects, ada, flavor, count)
 
 
-def waiting(projects: Sequence[Project], by: User, flavor: Flavor, count: int) -> None:
-    """So many workloads of one GPU, in the projects by turns."""
+def waiting(
+    projects: Sequence[Project], by: User, flavor: Flavor, count: int, *, at: datetime = AT
+) -> list[PodSet]:
+    """So many workloads of one GPU, in the projects by turns: their pod sets."""
     workloads = [
         Workload(
             project=projects[index % len(projects)],
@@ -70,7 +73,7 @@ def waiting(projects: Sequence[Project], by: User, flavor: Flavor, count: int) -
             name=f"w{index}",
             priority_class="normal",
             priority=0,
-            submitted_at=AT,
+            submitted_at=at,
         )
         for index in range(count)
     ]
@@ -93,6 +96,7 @@ def waiting(projects: Sequence[Project], by: User, flavor: Flavor, count: int) -
     PodSetFlavor.objects.bulk_create(
         PodSetFlavor(pod_set=pod_set, flavor=flavor, position=0) for pod_set in pod_sets
     )
+    return pod_sets
 
 
 def apply_once(*, admitted: int) -> Took:

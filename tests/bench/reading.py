@@ -30,8 +30,9 @@ from clusters.models import Cluster, ClusterState, Node
 from clusters.services import credentials
 from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
-from scheduler.models import Attempt, Placement, PodSet, PodSetFlavor, Workload
+from scheduler.models import Attempt, Placement, Workload
 from tests import factories
+from tests.bench.decisions import waiting
 from tests.bench.report import ROOT, Figures, percentile
 from tests.kube.waiting import eventually
 
@@ -107,40 +108,15 @@ def _bound(cluster: Cluster) -> list[tuple[str, str, str, str]]:
     factories.quota(project, flavor, OURS * 1000)
     at = clock.now() - timedelta(minutes=1)
     nodes = list(Node.objects.filter(cluster=cluster).order_by("name"))
-    workloads = [
-        Workload(
-            project=project,
-            submitted_by=ada,
-            name=f"w{nth}",
-            state=State.BOUND.value,
-            priority_class="normal",
-            priority=0,
-            submitted_at=at,
-            admitted_at=at,
-        )
-        for nth in range(OURS)
-    ]
-    pod_sets = [
-        PodSet(
-            workload=workload,
-            position=0,
-            name="main",
-            count=1,
-            min_count=1,
-            cpu_milli=1000,
-            memory_mib=1024,
-            gpu_count=1,
-            image="busybox",
-        )
-        for workload in workloads
-    ]
+    pod_sets = waiting([project], ada, flavor, OURS, at=at)
+    Workload.objects.update(state=State.BOUND.value, admitted_at=at)
     attempts = [
-        Attempt(workload=workload, number=1, cluster=cluster, epoch=1, created_at=at)
-        for workload in workloads
+        Attempt(workload=each.workload, number=1, cluster=cluster, epoch=1, created_at=at)
+        for each in pod_sets
     ]
     placements = [
         Placement(
-            workload=workload,
+            workload=pod_set.workload,
             attempt=attempt,
             pod_set=pod_set,
             rank=0,
@@ -154,15 +130,8 @@ def _bound(cluster: Cluster) -> list[tuple[str, str, str, str]]:
             opened_at=at,
             created_at=at,
         )
-        for nth, (workload, attempt, pod_set) in enumerate(
-            zip(workloads, attempts, pod_sets, strict=True)
-        )
+        for nth, (attempt, pod_set) in enumerate(zip(attempts, pod_sets, strict=True))
     ]
-    Workload.objects.bulk_create(workloads)
-    PodSet.objects.bulk_create(pod_sets)
-    PodSetFlavor.objects.bulk_create(
-        PodSetFlavor(pod_set=pod_set, flavor=flavor, position=0) for pod_set in pod_sets
-    )
     Attempt.objects.bulk_create(attempts)
     Placement.objects.bulk_create(placements)
     with connection.cursor() as cursor:
