@@ -174,7 +174,8 @@ class Api:
             not_found(what.resource, what.name)
         if what.resource in ("nodes", "pods"):
             raise Refusal(405, "MethodNotAllowed", "nodes and pods are not replaced here")
-        if body["metadata"].get("resourceVersion") != found["metadata"]["resourceVersion"]:
+        known = body["metadata"].get("resourceVersion")
+        if known not in {None, found["metadata"]["resourceVersion"]}:
             modified(what.resource, what.name)
         return self._store.put(what.resource, _key(what), body)
 

@@ -43,6 +43,12 @@ def where(wanted: Confinement, title: str) -> str:
     return OBJECTS.get(title, space).format(wanted.namespace)
 
 
+def write(stage: Stage, wanted: Confinement, title: str, body: Json) -> None:
+    """Whatever became of it meanwhile: the cluster writes down what it counts of a quota."""
+    del body["metadata"]["resourceVersion"]
+    stage.admin("PUT", where(wanted, title), body)
+
+
 def versions(stage: Stage, wanted: Confinement) -> dict[str, str]:
     """Of what is there, the quota aside: its status is counted by the cluster."""
     titles = ["Namespace", *OBJECTS]
@@ -136,7 +142,7 @@ def test_a_field_that_somebody_changed_is_named_and_put_back(
 ) -> None:
     body = read(stage, wanted, title)
     change(body)
-    stage.admin("PUT", where(wanted, title), body)
+    write(stage, wanted, title, body)
     [told] = stage.port.confine(wanted=wanted, repair=Repair.NOTHING)
     assert (told.object.split()[0], told.field) == (title.split()[0], field)
     assert found in told.found
@@ -161,7 +167,7 @@ def test_an_object_that_was_deleted_is_told_and_comes_back(
 def test_what_is_missing_is_made_alone(stage: Stage, wanted: Confinement) -> None:
     body = read(stage, wanted, "NetworkPolicy berth")
     open_network(body)
-    stage.admin("PUT", where(wanted, "NetworkPolicy berth"), body)
+    write(stage, wanted, "NetworkPolicy berth", body)
     stage.admin("DELETE", where(wanted, "ServiceAccount berth-workload"))
     missing, opened = stage.port.confine(wanted=wanted, repair=Repair.MISSING)
     assert missing == Drift("ServiceAccount berth-workload")
@@ -192,7 +198,7 @@ def test_an_object_of_somebody_else_is_let_be_and_so_is_all_else(
 ) -> None:
     body = read(stage, wanted, title)
     del body["metadata"]["labels"][LABEL]
-    stage.admin("PUT", where(wanted, title), body)
+    write(stage, wanted, title, body)
     before = versions(stage, wanted)
     with pytest.raises(ClusterError, match=r"is not this installation's") as call:
         stage.port.confine(wanted=replace(wanted, egress=()), repair=repair)
@@ -204,6 +210,6 @@ def test_an_object_of_somebody_else_is_let_be_and_so_is_all_else(
 def test_what_others_add_beside_it_is_theirs(stage: Stage, wanted: Confinement) -> None:
     body = read(stage, wanted, "Namespace")
     body["metadata"]["labels"]["team"] = "vision"
-    stage.admin("PUT", where(wanted, "Namespace"), body)
+    write(stage, wanted, "Namespace", body)
     assert stage.port.confine(wanted=wanted) == ()
     assert read(stage, wanted, "Namespace")["metadata"]["labels"]["team"] == "vision"
