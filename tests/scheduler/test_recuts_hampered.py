@@ -222,7 +222,7 @@ def stick(of: Recutting) -> None:
 def test_a_later_cordon_of_a_node_that_was_stuck_is_an_ordinary_one(of: Recutting) -> None:
     stick(of)
     loop.forget_opened(at=of.at + HOUR)
-    assert reading.stuck_nodes(cluster=of.stage.cluster) == ("n1",)
+    assert reading.stuck_nodes(cluster_id=of.stage.cluster.id) == ("n1",)
     of.stage.port.node_becomes("n1", cordoned=False, schedulable=True, recut="")
     of.watched()
     loop.forget_opened(at=of.at)
