@@ -8,6 +8,7 @@ from clusters.models import Node
 from clusters.port import Fault, PodPhase
 from scheduler.core.lifecycle import State
 from scheduler.loop import recuts as loop
+from scheduler.loop.recut_steps import LIMIT, SETTLE
 from scheduler.models import RecutMode
 from scheduler.selectors import recuts as reading
 from scheduler.services import recuts
@@ -28,7 +29,7 @@ def test_a_node_that_somebody_opens_just_before_the_cut_is_not_cut(of: Recutting
     of.plan()
     of.go_on()
     of.stage.port.fails("cut", Fault.CONFLICT, times=1)
-    assert of.go_on(loop.SETTLE) == "cutting"
+    assert of.go_on(SETTLE) == "cutting"
     of.stage.port.node_becomes("n1", cordoned=False, schedulable=True)
     of.go_on(MINUTE)
     of.go_on(MINUTE)
@@ -43,7 +44,7 @@ def test_a_node_that_somebody_opens_is_cordoned_again_before_it_is_cut_back(
     of.stage.port.node_becomes("n1", cordoned=False, schedulable=True, mig_state="failed")
     assert of.go_on(MINUTE) == "rolling-back"
     assert (of.there.cordoned, of.there.mig_config) == (True, of.row.config)
-    of.go_on(loop.SETTLE - MINUTE)
+    of.go_on(SETTLE - MINUTE)
     assert of.there.mig_config == of.row.config, "who has not seen the cordon may bind a pod yet"
     of.go_on(MINUTE)
     assert of.there.mig_config == f"{of.row.config}-old"
@@ -81,7 +82,7 @@ def test_a_right_that_is_taken_away_later_leaves_it_stuck_and_told(
     assert of.go_on(MINUTE) == state
     assert f"{verb}: forbidden" in of.row.trouble
     of.watched()
-    of.go_on(loop.LIMIT)
+    of.go_on(LIMIT)
     assert (of.row.state, of.row.stuck, of.there.cordoned) == ("failed", True, True)
     assert of.row.trouble.count(f"{verb}: forbidden") == 1
     assert reading.stuck_count() == 1
@@ -108,7 +109,7 @@ def test_the_way_back_is_how_the_node_is_cut_when_it_begins(of: Recutting) -> No
     of.watched()
     of.at += HOUR
     of.go_on()
-    assert of.go_on(loop.SETTLE) == "cutting"
+    assert of.go_on(SETTLE) == "cutting"
     of.stage.port.says("n1", "failed")
     of.go_on(MINUTE)
     assert of.stage.port.ways is not None
@@ -135,7 +136,7 @@ def test_what_is_said_of_the_cut_that_failed_is_not_taken_for_the_way_back(
     of: Recutting,
 ) -> None:
     of.to_cutting()
-    assert of.go_on(loop.LIMIT) == "rolling-back"
+    assert of.go_on(LIMIT) == "rolling-back"
     of.stage.port.says("n1", "failed")  # late, of the cut
     assert of.go_on(MINUTE) == "rolling-back"
     of.stage.port.says("n1", "pending")
@@ -148,11 +149,11 @@ def test_a_cut_has_its_time_from_when_it_was_said(of: Recutting) -> None:
     of.plan()
     of.go_on()
     of.stage.port.fails("cut", Fault.SERVER, times=1)
-    assert of.go_on(loop.SETTLE) == "cutting"
-    of.go_on(loop.LIMIT - MINUTE)
+    assert of.go_on(SETTLE) == "cutting"
+    of.go_on(LIMIT - MINUTE)
     assert of.there.mig_config == of.row.config
     of.stage.port.says("n1", "pending")
-    assert of.go_on(loop.LIMIT - MINUTE) == "cutting"
+    assert of.go_on(LIMIT - MINUTE) == "cutting"
     assert of.go_on(MINUTE) == "rolling-back"
 
 
@@ -214,7 +215,7 @@ def stick(of: Recutting) -> None:
     of.to_cutting()
     of.stage.port.says("n1", "failed")
     of.go_on(MINUTE)
-    of.go_on(loop.LIMIT)
+    of.go_on(LIMIT)
     of.watched()
     assert (of.row.stuck, of.there.cordoned, reading.stuck_count()) == (True, True, 1)
 
