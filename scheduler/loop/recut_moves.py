@@ -61,6 +61,7 @@ def note(row: Recut, **fields: datetime | str) -> None:
         setattr(row, name, value)
     noted = Recut.objects.filter(pk=row.pk, state=row.state).update(
         trouble=row.trouble,
+        told_at=row.told_at,
         cordoned_at=row.cordoned_at,
         said_at=row.said_at,
         busy_at=row.busy_at,

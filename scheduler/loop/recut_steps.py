@@ -74,17 +74,10 @@ def _begin(row: Recut, node: NodeReport, at: datetime) -> None:
 def _cordon(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) -> None:
     """Tell the cluster of both ways, so that there is one back, and cordon the node, unless
     somebody else did."""
-    if not row.config_before:
-        ways.tell(port, row, config=ways.config_back(row), cuts=row.before)
-    known = ways.tell(port, row, config=row.config, cuts=row.wanted)
+    told = ways.tell(port, row)
     crash("R2")
-    if row.config_before and row.config_before not in known:
-        moves.call_off(
-            row,
-            f"there is no way back: the node is cut as {row.config_before}, which the config map"
-            " does not have",
-            at,
-        )
+    if not told.back:
+        moves.call_off(row, _no_way_back(row), at)
         return
     if not node.cordoned:
         port.cordon(node=node, recut=str(row.id))
@@ -125,10 +118,31 @@ def _cut(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) -> None:
         moves.call_off(row, f"a device came into use just before the cut: {held}", at)
     elif at >= row.since + LIMIT:
         moves.call_off(row, "the cluster did not take the way in which it is to be cut", at)
+    elif row.told_at is not None and at < row.told_at + SETTLE:
+        return  # what was told anew
+    else:
+        _say(port, row, node, at)
+
+
+def _say(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) -> None:
+    """Have it cut, if the config map still has both ways: somebody may have changed it meanwhile.
+    What has to be told anew is waited for."""
+    told = ways.tell(port, row)
+    if told.wrote:
+        moves.note(row, told_at=at)
+    elif not told.back:
+        moves.call_off(row, _no_way_back(row), at)
     else:
         moves.note(row, said_at=at)
         port.cut(node=node, config=row.config)
         crash("R5")
+
+
+def _no_way_back(row: Recut) -> str:
+    return (
+        f"there is no way back: the node is cut as {row.config_before}, which the config map does"
+        " not have"
+    )
 
 
 def _check(row: Recut, node: NodeReport, at: datetime) -> None:

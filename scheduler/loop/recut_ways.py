@@ -1,5 +1,7 @@
 """The ways in which nodes are cut: told to a cluster, and whether a node is cut in one."""
 
+from dataclasses import dataclass
+
 from clusters.models import Node
 from clusters.port import ClusterPort, NodeReport
 from scheduler.models import Recut
@@ -7,15 +9,30 @@ from scheduler.services import recuts
 from scheduler.services.recuts import Cuts
 
 
-def tell(port: ClusterPort, row: Recut, *, config: str, cuts: Cuts) -> frozenset[str]:
-    """Make it known there; all that are known then. Those that a node is cut in, or that a live
-    recut means, are kept. Raises ClusterError."""
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Both ways of a recut were told: `back`, whether there is one back; `wrote`, whether either
+    had to be written."""
+
+    back: bool
+    wrote: bool
+
+
+def tell(port: ClusterPort, row: Recut) -> Told:
+    """Make both known there: the one that is meant, and the one back, unless that has a name of
+    somebody else's. Ways that a node is cut in, or that a live recut means, are kept. Raises
+    ClusterError."""
     cluster = row.node.cluster
     live = Recut.objects.filter(node__cluster=cluster, ended_at__isnull=True)
     labels = Node.objects.filter(cluster=cluster, gone_at=None).values_list("labels", flat=True)
     keep = {name for each in live for name in (each.config, each.config_before, config_back(each))}
     keep |= {str(each.get("nvidia.com/mig.config", "")) for each in labels}
-    return port.write_mig_config(config=config, cuts=cuts, keep=keep)
+    wrote = False
+    if not row.config_before:
+        back = config_back(row)
+        wrote = port.write_mig_config(config=back, cuts=row.before, keep=keep).wrote
+    there = port.write_mig_config(config=row.config, cuts=row.wanted, keep=keep)
+    return Told(row.config_before in ("", *there.known), wrote or there.wrote)
 
 
 def config_back(row: Recut) -> str:

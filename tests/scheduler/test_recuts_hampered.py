@@ -256,3 +256,36 @@ def test_one_that_is_called_off_leaves_a_node_that_was_stuck_cordoned(of: Recutt
     recuts.call_off(recut=of.row, actor="user:1", actor_name="oz", at=of.at)
     assert of.go_on(MINUTE) == "called-off"
     assert (of.there.cordoned, reading.stuck_count()) == (True, 1)
+
+
+def test_ways_that_somebody_takes_out_of_the_config_map_are_told_anew_before_the_cut(
+    of: Recutting,
+) -> None:
+    of.plan()
+    of.go_on()
+    assert of.stage.port.ways is not None
+    of.stage.port.ways.clear()
+    assert of.go_on(SETTLE) == "cutting"
+    assert of.stage.port.ways.keys() == {of.row.config, f"{of.row.config}-old"}
+    of.go_on(SETTLE - MINUTE)
+    assert of.there.mig_config == "", "the manager may not see the config map yet"
+    of.go_on(MINUTE)
+    assert of.there.mig_config == of.row.config
+
+
+def test_it_is_not_cut_once_the_way_back_is_gone(of: Recutting) -> None:
+    assert of.stage.port.ways is not None
+    of.stage.port.ways["custom"] = [{}] * 8
+    of.stage.port.node_becomes("n1", mig_config="custom", mig_state="success")
+    of.watched()
+    of.plan()
+    assert of.go_on() == "emptying"
+    del of.stage.port.ways["custom"]
+    of.go_on(SETTLE)
+    of.go_on(MINUTE)
+    assert (of.row.state, of.there.cordoned, of.there.mig_config) == (
+        "called-off",
+        False,
+        "custom",
+    )
+    assert "there is no way back: the node is cut as custom" in of.row.trouble
