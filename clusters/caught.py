@@ -30,6 +30,7 @@ class CaughtPod:
     its owner's gangs it is in, "" where there is but one. Its own word for a gang is `gang`, with
     how many there are in it, "" and 0 for none. `creator` is who made it, by the API server's
     word. `steered` is the field by which it chooses nodes itself, "" when it leaves that to Berth.
+    `behind` names the gates of others at which it stands besides Berth's, "" where there are none.
     """
 
     owner: OwnerRef | None = None
@@ -44,3 +45,4 @@ class CaughtPod:
     run_time_limit_s: int | None = None
     grace_s: int = 30
     steered: str = ""
+    behind: str = ""

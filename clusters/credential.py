@@ -28,7 +28,7 @@ from urllib3.util import parse_url
 
 LARGEST = 64 * 1024
 LONGEST_QUERY = 4096
-_LONGEST_SERVER = 2048
+LONGEST_SERVER = 2048
 _LONGEST_HOST = 260  # of a name, 253, and a port
 _TOKEN = re.compile(r"[\x21-\x7e]{16,16384}")
 _SMALLEST_RSA = 2048  # in bits
@@ -185,7 +185,7 @@ def server(text: object, where: str = "server") -> str:
         parse_url(text)
     except ValueError:  # as urllib3's is one
         raise BadCredential(where, "an https URL is wanted") from None
-    if not host or len(text) > _LONGEST_SERVER or len(url.netloc) > _LONGEST_HOST:
+    if not host or len(text) > LONGEST_SERVER or len(url.netloc) > _LONGEST_HOST:
         raise BadCredential(where, "an https URL is wanted")
     if "@" in url.netloc or url.query or url.fragment:
         raise BadCredential(where, "a URL of no more than a host, a port and a path is wanted")

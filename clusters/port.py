@@ -263,6 +263,15 @@ class UsePort(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class MigConfigs:
+    """The names of all ways to cut a node that a cluster's MIG managers know after one was told
+    there. `wrote`: that one was not there, or was another, so they see it a while later."""
+
+    known: frozenset[str]
+    wrote: bool
+
+
 class ClusterPort(Protocol):
     """One cluster. Instances may be used by several threads; make them after a fork, not
     before."""
@@ -353,9 +362,9 @@ class ClusterPort(Protocol):
 
     def write_mig_config(
         self, *, config: str, cuts: Sequence[Mapping[str, int]], keep: Collection[str]
-    ) -> frozenset[str]:
+    ) -> MigConfigs:
         """Make a way to cut a node known to the cluster's MIG managers: of each of its devices how
-        many slices of which profile, {} for a whole one. The names of all that are known then.
+        many slices of which profile, {} for a whole one.
 
         Ways of this installation that are neither it nor in `keep` are taken away. Raises
         ClusterError(NOT_FOUND) where the config map is not there.

@@ -12,6 +12,7 @@ from clusters.models import (
     ClusterCredential,
     ClusterProbe,
     Device,
+    DeviceMode,
     DeviceSlice,
     Flavor,
     FlavorKind,
@@ -123,6 +124,18 @@ def models(*, cluster: Cluster) -> tuple[Model, ...]:
     rows = there.values("model").annotate(devices=Count("id"), has_flavor=Exists(flavors))
     columns = rows.order_by("model").values_list("model", "devices", "has_flavor")
     return tuple(Model(*row) for row in columns)
+
+
+def cut_in() -> dict[str, tuple[str, ...]]:
+    """Model → the clusters in which its devices are cut into slices once and for all, by name.
+    One query."""
+    there = Device.objects.filter(
+        _PRESENT, mode=DeviceMode.MIG_STATIC, node__gone_at__isnull=True
+    ).order_by("model", "node__cluster__name")
+    found: dict[str, list[str]] = {}
+    for model, cluster in there.values_list("model", "node__cluster__name").distinct():
+        found.setdefault(model, []).append(cluster)
+    return {model: tuple(names) for model, names in found.items()}
 
 
 def nodes(*, cluster: str | None = None, name: str | None = None) -> QuerySet[Node]:

@@ -31,6 +31,7 @@ from scheduler.models import LIVE, CycleRecord, InvariantCheck, Operation, Sched
 from scheduler.selectors import (
     budgets,
     checks,
+    confinements,
     elastic,
     gates,
     idleness,
@@ -150,6 +151,7 @@ class Counts(Collector):
             "Nodes that stay cordoned: a recut failed, and they could not be cut back.",
             recuts.stuck_count(),
         )
+        yield _of_confinements()
         yield _of_queues()
         yield from _of_failures()
         yield from _of_check(checks.newest())
@@ -159,6 +161,19 @@ class Counts(Collector):
         yield from _of_pools()
         yield from _of_budgets()
         yield from _of_gates()
+
+
+def _of_confinements() -> Metric:
+    """Drift that was put right is no more: the audit tells of it."""
+    found = GaugeMetricFamily(
+        "berth_confinements_amiss",
+        "Projects in a cluster whose confinement somebody changed, or that can't be confined.",
+        labels=["cluster", "state"],
+    )
+    for one in confinements.amiss():
+        found.add_metric([one.cluster, "drifted"], one.drifted)
+        found.add_metric([one.cluster, "failing"], one.failing)
+    return found
 
 
 def _of_queues() -> Metric:

@@ -5,13 +5,14 @@ from django.db.models import F, Func, Q, Value
 from django.db.models.functions import Length
 from django.db.models.lookups import Exact, GreaterThanOrEqual
 
-from clusters import sealing
+from clusters import credential, sealing
 from clusters.models.cluster import Cluster
 
 
 class ClusterCredential(models.Model):
-    """One a cluster. `host` and `expires_at` are what of it is no secret: where it signs in, and
-    until when by its own word, None where it says nothing.
+    """One a cluster. `host`, `expires_at` and `metrics_server` are what of it is no secret: where
+    it signs in, until when by its own word, None where it says nothing, and the URL of what
+    measures the cluster, "" where nothing does, None of one stored before that was kept.
 
     `version` grows with each credential that is stored, so that whoever is connected knows;
     sealing the same one under another key leaves it. `set_by` is who stored it, as the audit names
@@ -24,6 +25,9 @@ class ClusterCredential(models.Model):
     sealed = models.BinaryField()
     host = models.CharField(max_length=260)
     expires_at = models.DateTimeField(null=True, blank=True)
+    metrics_server = models.CharField(  # noqa: DJ001  # "" is known to be none
+        max_length=credential.LONGEST_SERVER, null=True, blank=True
+    )
     version = models.PositiveIntegerField()
     set_at = models.DateTimeField()
     set_by = models.CharField(max_length=150)

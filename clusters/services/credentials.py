@@ -18,14 +18,36 @@ from controlplane.audit import services as audit
 from controlplane.kernel.errors import Conflict, Invalid, Unavailable
 
 
-def read(fields: Mapping[str, Any]) -> Credential:  # Any: JSON values
+def read(fields: Mapping[str, Any], *, cluster: Cluster) -> Credential:  # Any: JSON values
     """Of a "kubeconfig", beside which only "metrics" may stand, or of the fields of
-    `clusters.credential.read`. Raises Invalid."""
+    `clusters.credential.read`. Where something measures the cluster by now, or nobody knows,
+    "metrics" has to be said: None is that nothing does any longer. Raises Invalid."""
     try:
-        return _read(fields)
+        found = _read(fields)
     except BadCredential as error:
         where = error.where.replace(".", "/")
         raise Invalid(f"{error}.", pointer=f"/{where}" if where else "") from None
+    if "metrics" not in fields:
+        _check_unmeasured(cluster)
+    return found
+
+
+def _check_unmeasured(cluster: Cluster) -> None:
+    """A new credential takes the place of all of the old one, which nobody here can open. Raises
+    Invalid."""
+    stored = ClusterCredential.objects.filter(cluster=cluster)
+    for server in stored.values_list("metrics_server", flat=True):
+        if server:
+            said = f"{server} measures the cluster by now"
+        elif server is None:
+            said = "What measures the cluster by now is not known here"
+        else:
+            continue
+        raise Invalid(
+            f"{said}: name it again with its token, or say that nothing measures it any longer.",
+            pointer="/metrics",
+            code="required",
+        )
 
 
 def _read(fields: Mapping[str, Any]) -> Credential:  # Any: as above
@@ -63,6 +85,7 @@ def store(
             cluster=cluster,
             host=credential.host,
             expires_at=ends,
+            metrics_server=credential.metrics.server if credential.metrics else "",
             version=before.version + 1 if before else 1,
             set_at=at,
             set_by=actor_name,
@@ -115,5 +138,6 @@ def _shown(row: ClusterCredential) -> dict[str, str | int | None]:
         "host": row.host,
         "key_id": row.key_id,
         "version": row.version,
+        "metrics_server": row.metrics_server,
         "expires_at": ends.isoformat() if ends else None,
     }

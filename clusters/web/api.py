@@ -89,9 +89,10 @@ class CredentialApi(ApiView):
         def make() -> Out:
             access.authorize_fleet(self.actor, Action.OPERATE)
             body = self.body(s.CredentialIn)
+            cluster = selectors.cluster(id=id)
             stored = credentials.store(
-                cluster=selectors.cluster(id=id),
-                credential=credentials.read(body),
+                cluster=cluster,
+                credential=credentials.read(body, cluster=cluster),
                 actor=self.actor.label,
                 actor_name=self.actor.name,
                 at=self.at,

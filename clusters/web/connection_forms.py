@@ -138,6 +138,7 @@ class CredentialForm(StrictForm):
         label="Query", required=False, max_length=credential.LONGEST_QUERY,
         widget=_unkept(2), help_text="PromQL: left out, what DCGM exporter tells.",
     )  # fmt: skip
+    unmeasured = forms.BooleanField(label="Nothing measures it any longer", required=False)
 
     _METRICS = {"server": "metrics_server", "ca": "metrics_ca", "token": "metrics_token",
                 "query": "metrics_query"}  # fmt: skip
@@ -149,7 +150,12 @@ class CredentialForm(StrictForm):
         stored = selectors.connection(cluster_id=cluster.id).credential
         # Clusters of before have no server of their own.
         server = cluster.server or (f"https://{stored.host}" if stored else "")
-        super().__init__(data, files, initial={"server": server})
+        measured_by = stored.metrics_server if stored else ""
+        super().__init__(
+            data, files, initial={"server": server, "metrics_server": measured_by or ""}
+        )
+        self.was_measured = measured_by != ""
+        """Or nobody knows: it is to be said whether something does."""
 
     def clean_kubeconfig_file(self) -> str | None:
         """Its text."""
@@ -181,6 +187,9 @@ class CredentialForm(StrictForm):
             self.add_error(ways[-1], "One way is wanted: a token, a kubeconfig, or a file.")
         elif ways != ["token"]:
             self._check_beside_kubeconfig(cleaned)
+        if cleaned["unmeasured"] and self._names_what_measures(cleaned):
+            said = "Either it is measured by what is named here, or by nothing: one is wanted."
+            self.add_error("unmeasured", said)
         return cleaned
 
     _KUBECONFIGS = ("kubeconfig", "kubeconfig_file")
@@ -192,6 +201,13 @@ class CredentialForm(StrictForm):
         if cleaned["ca"]:
             self.add_error("ca", "The kubeconfig has the authority: leave this out.")
 
+    def _names_what_measures(self, cleaned: dict[str, Any]) -> bool:  # Any: as above
+        """Beyond what the page filled in itself."""
+        given = {name for name in self._METRICS.values() if cleaned[name]}
+        if cleaned["metrics_server"] == self.initial["metrics_server"]:
+            given.discard("metrics_server")
+        return bool(given)
+
     def field_of(self, pointer: str) -> str | None:
         if pointer == "/kubeconfig" and not self.cleaned_data["kubeconfig"]:
             return "kubeconfig_file"
@@ -199,8 +215,8 @@ class CredentialForm(StrictForm):
 
     @property
     def measures(self) -> bool:
-        """Whether anything was said of what measures the cluster."""
-        return any(self[field].value() for field in self._METRICS.values())
+        """Whether anything was said of what measures the cluster, or is to be."""
+        return self.was_measured or any(self[field].value() for field in self._METRICS.values())
 
     @property
     def fields_of_credential(self) -> dict[str, Any]:  # Any: JSON values
@@ -213,5 +229,7 @@ class CredentialForm(StrictForm):
             if config
             else {name: given[name] for name in ("server", "ca", "token") if name in given}
         )
+        if self.cleaned_data["unmeasured"]:
+            return found | {"metrics": None}
         measured = {name: given[field] for name, field in self._METRICS.items() if field in given}
         return found | ({"metrics": measured} if measured else {})

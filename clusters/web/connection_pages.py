@@ -111,7 +111,7 @@ def cluster_credential(request: HttpRequest, name: str) -> HttpResponse:
     def store() -> None:
         credentials.store(
             cluster=cluster,
-            credential=credentials.read(form.fields_of_credential),
+            credential=credentials.read(form.fields_of_credential, cluster=cluster),
             actor=actor.label,
             actor_name=actor.name,
             at=clock.now(),

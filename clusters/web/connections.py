@@ -19,6 +19,8 @@ TO_DO = {
     "identity": "Make a new token (step 2), and store it (step 3).",
     "version": "Upgrade the cluster's control plane, or have its API say its version.",
     "recut": _AGAIN,
+    "catch": "Apply what manage.py cluster_manifest --catch prints: the manifest of step 2 alone"
+    " does not let Berth read who owns others' work.",
     "excess": _AGAIN,
     "nodes": _AGAIN,
     "priority classes": "Apply the manifest again (step 2): it makes those that are missing.",

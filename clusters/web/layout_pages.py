@@ -4,6 +4,7 @@ tells what all tenants together ask for."""
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from clusters import selectors
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.htmx import page
@@ -22,7 +23,8 @@ def layout_list(request: HttpRequest) -> HttpResponse:
     context: dict[str, object] = {"days": layouts.LOOKS_BACK.days}
     try:
         with asking.turn(actor=actor, at=at):
-            context["advice"] = layouts.advice(at=at)
+            there = selectors.cut_in() if actor.permits_everywhere(Action.OPERATE) else {}
+            context["advice"] = [(one, there.get(one.model, ())) for one in layouts.advice(at=at)]
     except TooOften as error:
         context["refusal"] = error.message
         answer = render(request, "clusters/layout_list.html", context, status=429)

@@ -20,7 +20,7 @@ from controlplane.kernel.device_map import DeviceMap, Holding
 from controlplane.kernel.errors import NotFound
 from controlplane.kernel.htmx import minute, page, partial, revision, unchanged
 from scheduler.models import Confinement
-from scheduler.selectors import capacity, confinements, hardware, kept, pools
+from scheduler.selectors import capacity, confinements, hardware, kept, pools, recuts
 from scheduler.selectors.hardware import ClusterFacts, DeviceFacts, NodeFacts, SpanHeld
 from scheduler.selectors.offers import TAGS
 from tenants.access import Action, Actor
@@ -89,12 +89,13 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
     moved = [(one.model, one.queue_changed_at) for one in closed]
     operates = actor.permits_everywhere(Action.OPERATE)
     told = attention(selectors.connection(cluster_id=facts.id), at=at) if operates else ()
+    stuck = recuts.stuck_nodes(cluster_id=facts.id) if operates else ()
     confined = _confined(actor, facts)
     states = [
         (one.id, one.is_drifted, one.repaired_at, one.error, bool(one.digest)) for one in confined
     ]
     newest = [one.id for one in figures]
-    rev = revision(facts, held, chosen, newest, moved, told, states, minute(at))
+    rev = revision(facts, held, chosen, newest, moved, told, stuck, states, minute(at))
     same = unchanged(request, rev)
     if same is not None:
         return same
@@ -105,6 +106,7 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
         "closed": closed,
         "may_operate": operates,
         "attention": told,
+        "stuck": stuck,
         "totals": totals,
         "node_pools": node_pools(nodes),
         "confined": confined,
@@ -124,7 +126,7 @@ def _confined(actor: Actor, facts: ClusterFacts) -> list[Confinement]:
     if not actor.fleet_roles:
         return []
     rows = confinements.here(actor=actor, cluster_id=facts.id)
-    amiss = Q(drifted_at__isnull=False, repaired_at=None) | ~Q(error="")
+    amiss = confinements.DRIFTED | ~Q(error="")
     return list(
         rows.order_by(ExpressionWrapper(amiss, BooleanField()).desc(), "id")[:MOST_PROJECTS]
     )

@@ -39,6 +39,12 @@ class CredentialOut(serializers.Serializer[Rows]):
     expires_at = serializers.DateTimeField(
         allow_null=True, help_text="By its own word; null where it says nothing of that."
     )
+    metrics_server = serializers.CharField(
+        allow_null=True,
+        allow_blank=True,
+        help_text="What measures the cluster; empty where nothing does, null of a credential that"
+        " was stored before this was kept.",
+    )
     version = serializers.IntegerField()
     set_at = serializers.DateTimeField()
     set_by = serializers.CharField()
@@ -93,7 +99,12 @@ class CredentialIn(StrictSerializer):
     token = Text(required=False)
     certificate = Text(required=False, lines=True, help_text="PEM, of the client.")
     key = Text(required=False, lines=True, help_text="PEM, without a password.")
-    metrics = MetricsIn(required=False, help_text="Who tells how much its devices are used.")
+    metrics = MetricsIn(
+        required=False,
+        allow_null=True,
+        help_text="Who tells how much its devices are used; null: nobody, or nobody any longer. It"
+        " may be left out where nothing measures the cluster by now.",
+    )
 
 
 class ClusterIn(StrictSerializer):

@@ -96,6 +96,12 @@ def take_in(*, port: ClusterPort, cluster: Cluster, at: datetime) -> None:
             why = f"It has {pod.says.steered}, and Berth chooses the nodes. Leave that out."
             _refuse([pod], why, at)
             continue
+        if pod.says.behind:
+            why = (
+                f"Somebody else's gate holds it, too: {pod.says.behind}. Berth takes it in after."
+            )
+            _refuse([pod], why, at)
+            continue
         group = owners.group(pod)
         if group is not None:
             together.setdefault((row.project, group.key), (group, []))[1].append(pod)

@@ -29,7 +29,7 @@ def note(
     ours = [report for report in reports if report.caught is not None]
     over = [r.uid for r in ours if r.uid in away or r.deleting or r.phase.ended]
     there = [r for r in ours if r.phase is PodPhase.GATED and not r.deleting and r.uid not in away]
-    noted = _insert(cluster_id, there, at) if there else 0
+    noted = _take_note(cluster_id, there, at) if there else 0
     ended = 0
     if over:
         ended = _gone(Row.objects.filter(cluster_id=cluster_id, uid__in=over), at)
@@ -54,12 +54,25 @@ def _gone(those: QuerySet[Row], at: datetime) -> int:
 _KNOWN = """
 SELECT p.namespace, p.id FROM tenants_project p WHERE p.namespace = ANY(%s)
 """
-_SEEN = "SELECT uid FROM scheduler_caughtpod WHERE cluster_id = %s AND uid = ANY(%s)"
+_SEEN = """
+SELECT uid, coalesce(said ->> 'behind', '') FROM scheduler_caughtpod
+WHERE cluster_id = %s AND uid = ANY(%s)
+"""
 
 
-def _insert(cluster_id: UUID, reports: Sequence[PodReport], at: datetime) -> int:
-    seen = {uid for (uid,) in rows(_SEEN, [cluster_id, [report.uid for report in reports]])}
-    new = [report for report in reports if report.uid not in seen]
+def _take_note(cluster_id: UUID, reports: Sequence[PodReport], at: datetime) -> int:
+    """How many are new, or stand at other gates of others than before."""
+    seen: dict[str, str] = dict(rows(_SEEN, [cluster_id, [report.uid for report in reports]]))
+    moved = 0
+    for report in reports:
+        says = report.caught
+        if says is not None and seen.get(report.uid, says.behind) != says.behind:
+            before = Row.objects.filter(cluster_id=cluster_id, uid=report.uid)
+            moved += before.update(said=_said(report, says), asked_at=None)  # to be asked at once
+    return moved + _insert(cluster_id, [each for each in reports if each.uid not in seen], at)
+
+
+def _insert(cluster_id: UUID, new: Sequence[PodReport], at: datetime) -> int:
     spaces = list({report.namespace for report in new})
     projects: dict[str, UUID] = dict(rows(_KNOWN, [spaces])) if new else {}
     new = [report for report in new if report.namespace in projects]

@@ -7,6 +7,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 
 from clusters.models import Node
+from clusters.port import ClusterPort, PodReport
 from scheduler.core.lifecycle import UNDER_WAY, State
 from scheduler.models import PlacementSpan, Recut, Workload
 from scheduler.services import stops
@@ -15,14 +16,22 @@ from scheduler.services.transition import Step, transition
 ACTOR = "system:scheduler"
 
 
-def holders(*, node: Node) -> list[str]:
-    """The names of the workloads that hold a device there, three at most."""
-    return list(_holding(node).order_by("name").values_list("name", flat=True)[:3])
+def held(*, port: ClusterPort, row: Recut) -> str:
+    """Who holds a device there, three at most, "" for nobody: by the rows, then by a fresh list.
+    Raises ClusterError."""
+    ours = list(_holding(row.node).order_by("name").values_list("name", flat=True)[:3])
+    if ours:
+        return f"held by {', '.join(ours)}"
+    there = [f"{pod.namespace}/{pod.name}" for pod in _pods(port, row)]
+    return f"held by the pod {', '.join(sorted(there)[:3])}" if there else ""
 
 
-def can_empty(*, node: Node) -> bool:
-    """Whether all that holds a device there may be preempted, or is on its way out."""
-    return not _holding(node).filter(state__in=UNDER_WAY, preemptible=False).exists()
+def can_empty(*, port: ClusterPort, row: Recut) -> bool:
+    """Nobody is stopped for a node that others keep in use: what may not be preempted and is not
+    on its way out, and pods that Berth did not make. Raises ClusterError."""
+    if _holding(row.node).filter(state__in=UNDER_WAY, preemptible=False).exists():
+        return False
+    return all(pod.workload for pod in _pods(port, row))
 
 
 def evict(*, row: Recut, at: datetime, speed: float = 1.0) -> int:
@@ -51,6 +60,15 @@ def evict(*, row: Recut, at: datetime, speed: float = 1.0) -> int:
         )
         stops.evict(workload_ids=sorted(moved), at=at, speed=speed)
     return len(moved)
+
+
+def _pods(port: ClusterPort, row: Recut) -> list[PodReport]:
+    """Those that hold a device there, by a fresh list."""
+    return [
+        pod
+        for pod in port.list_pods().items
+        if pod.node == row.node.name and not pod.phase.ended and any(n for _, n in pod.resources)
+    ]
 
 
 def _holding(node: Node) -> QuerySet[Workload]:

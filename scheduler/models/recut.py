@@ -36,7 +36,7 @@ class Recut(Row):
     `wanted` and `before` have, for each device, how many slices of which profile, {} for a whole
     one. `config` and `config_before` are the names under which the cluster's MIG managers know
     them, `node_uid` is which machine it began on. What is not empty by `ends_at` is left as it
-    is. `since` is when its state began, `told_at` when the way was written into the cluster.
+    is. `since` is when its state began, `told_at` when the ways were last written there.
     `cordoned_at` is when a cordon that somebody had taken off was put on again, `said_at` when the
     node's MIG manager was last told a name, `busy_at` when it was last seen at work.
     `outcome` is how it will end, from when that is settled; `trouble` says why it does not end

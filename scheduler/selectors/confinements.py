@@ -1,14 +1,37 @@
 """Reading how projects are confined in clusters."""
 
+from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from scheduler.models import Confinement
 from tenants.access import Actor, for_actor
+
+DRIFTED = Q(drifted_at__isnull=False, repaired_at=None)
+"""Somebody changed something, and it stands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amiss:
+    """How many projects are in a cluster with drift that stands, and how many that could not be
+    confined or looked at the last time."""
+
+    cluster: str
+    drifted: int
+    failing: int
 
 
 def here(*, actor: Actor, cluster_id: UUID) -> QuerySet[Confinement]:
     """Those in the cluster of projects that the actor sees."""
     rows = Confinement.objects.filter(cluster_id=cluster_id).select_related("project__tenant")
     return for_actor(rows, actor=actor)
+
+
+def amiss() -> tuple[Amiss, ...]:
+    """Of each cluster that a project was to be confined in, by name. One query."""
+    counted = Confinement.objects.values("cluster__name").annotate(
+        drifted=Count("id", filter=DRIFTED), failing=Count("id", filter=~Q(error=""))
+    )
+    columns = counted.order_by("cluster__name").values_list("cluster__name", "drifted", "failing")
+    return tuple(Amiss(*row) for row in columns)

@@ -119,9 +119,9 @@ def stuck_count() -> int:
     return _stuck().values("node").distinct().count()
 
 
-def stuck_nodes(*, cluster: Cluster) -> tuple[str, ...]:
-    """Their names in that cluster, sorted."""
-    names = _stuck().filter(node__cluster=cluster).values_list("node__name", flat=True)
+def stuck_nodes(*, cluster_id: UUID) -> tuple[str, ...]:
+    """Their names in that cluster, sorted. One query."""
+    names = _stuck().filter(node__cluster=cluster_id).values_list("node__name", flat=True)
     return tuple(sorted(set(names)))
 
 

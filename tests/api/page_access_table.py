@@ -167,6 +167,9 @@ OTHERS: dict[tuple[str, str], Row] = {
     ("POST", "clusters/<slug:name>/probe"): Row(
         _OPERATE_PAGE.replace("200", "303"), {"name": "cluster name"}, form=True
     ),
+    ("POST", "clusters/<slug:name>/drift"): Row(
+        _OPERATE_PAGE.replace("200", "303"), {"name": "cluster name"}, form=True
+    ),
     ("GET", "clusters/<slug:name>/queues"): Row(_OPERATE_PAGE, {"name": "cluster name"}),
     ("POST", "clusters/<slug:name>/queues"): Row(
         _OPERATE_PAGE.replace("200", "422"), {"name": "cluster name"}, form=True

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 from rest_framework.test import APIClient
 
 from clusters.models import Cluster
@@ -11,7 +12,7 @@ from controlplane.audit.models import AuditEvent
 from scheduler.models import Confinement
 from tenants.models import Project, User
 from tests import factories
-from tests.conftest import Cast
+from tests.conftest import Cast, Unchanged
 from tests.factories import AT
 
 type Api = Callable[[User | None], APIClient]
@@ -84,3 +85,42 @@ def test_the_clusters_page_tells_fleet_roles_what_is_amiss_first(
     assert "NetworkPolicy berth spec.ingress was [{}]" in page
     browser.force_login(cast.ben)
     assert "Projects here" not in browser.get("/clusters/north").content.decode()
+
+
+def test_an_operator_switches_it_on_the_page(
+    cast: Cast, north: Cluster, nothing_stored: Unchanged
+) -> None:
+    browser = Client()
+    browser.force_login(cast.oz)
+    url = reverse("cluster-drift-page", args=["north"])
+    for drift, repair, offered in (
+        ("tell", False, "Put drift right"), ("repair", True, "Only tell drift")
+    ):  # fmt: skip
+        page = browser.post(url, {"drift": drift}, follow=True).content.decode()
+        assert Cluster.objects.get().repair_drift is repair
+        assert f">{offered}</button>" in page
+    [last, first] = AuditEvent.objects.order_by("-id")
+    assert (first.action, first.after) == ("cluster.repair-drift", {"repair_drift": False})
+    assert (last.actor_name, last.after) == ("oz", {"repair_drift": True})
+    with nothing_stored():
+        page = browser.post(url, {"drift": "perhaps"}, follow=True).content.decode()
+    assert "Select a valid choice" in page
+    browser.force_login(cast.pia)
+    assert "Only tell drift" not in browser.get("/clusters/north").content.decode()
+
+
+def test_what_is_amiss_is_counted_by_cluster(cast: Cast, north: Cluster, api: Api) -> None:
+    other, third = (factories.project(cast.detection.tenant, name) for name in ("a", "b"))
+    confined(north, cast.detection, drift=DRIFT, drifted_at=AT)
+    confined(north, other, drift=DRIFT, drifted_at=AT, repaired_at=AT)
+    confined(north, third, error="forbidden")
+    confined(factories.cluster("south"), other)
+    token = factories.token(cast.oz)
+    text = APIClient(headers=factories.bearer(token)).get("/metrics").content.decode()
+    found = [line for line in text.splitlines() if line.startswith("berth_confinements_amiss")]
+    assert found == [
+        'berth_confinements_amiss{cluster="north",state="drifted"} 1.0',
+        'berth_confinements_amiss{cluster="north",state="failing"} 1.0',
+        'berth_confinements_amiss{cluster="south",state="drifted"} 0.0',
+        'berth_confinements_amiss{cluster="south",state="failing"} 0.0',
+    ]

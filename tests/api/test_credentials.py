@@ -47,7 +47,9 @@ def test_it_is_stored_and_only_its_outside_is_shown(api: Api, cast: Cast, north:
     answer = put(api(cast.oz), north, {**PLAIN, "metrics": METRICS})
     assert answer.status_code == 200
     shown = answer.json()
-    assert set(shown) == {"host", "key_id", "expires_at", "version", "set_at", "set_by"}
+    assert set(shown) == {
+        "host", "key_id", "expires_at", "metrics_server", "version", "set_at", "set_by",
+    }  # fmt: skip
     assert (shown["host"], shown["version"], shown["set_by"]) == (
         "north.example.test:6443",
         1,
@@ -56,7 +58,39 @@ def test_it_is_stored_and_only_its_outside_is_shown(api: Api, cast: Cast, north:
     assert api(cast.vik).get(f"/api/v1/clusters/{north.id}").json()["credential"] == shown
     [listed] = api(cast.vik).get("/api/v1/clusters").json()["items"]
     assert listed["credential"] == shown
+    assert shown["metrics_server"] == METRICS["server"]
     assert kept() == {**PLAIN, "metrics": METRICS}
+
+
+def test_what_measures_a_cluster_is_not_dropped_without_a_word(
+    api: Api, cast: Cast, north: Cluster, nothing_stored: Unchanged
+) -> None:
+    client = api(cast.oz)
+    assert put(client, north, PLAIN).json()["metrics_server"] == ""
+    assert put(client, north, {**PLAIN, "metrics": METRICS}).status_code == 200
+    with nothing_stored():
+        refused = put(client, north, PLAIN)
+    assert refused.status_code == 400
+    [fault] = refused.json()["errors"]
+    assert fault["pointer"] == "/metrics"
+    assert f"{METRICS['server']} measures the cluster by now" in fault["message"]
+    assert put(client, north, {**PLAIN, "metrics": None}).json()["metrics_server"] == ""
+    assert kept() == PLAIN
+    assert put(client, north, PLAIN).status_code == 200
+
+
+def test_nor_where_nobody_knows_whether_something_does(
+    api: Api, cast: Cast, north: Cluster, nothing_stored: Unchanged
+) -> None:
+    put(api(cast.oz), north, {**PLAIN, "metrics": METRICS})
+    ClusterCredential.objects.update(metrics_server=None)  # as one that was stored before
+    shown = api(cast.vik).get(f"/api/v1/clusters/{north.id}").json()["credential"]
+    assert shown["metrics_server"] is None
+    text = (KUBECONFIGS / "accepted/k3s.yaml").read_text()
+    with nothing_stored():
+        refused = put(api(cast.oz), north, {"kubeconfig": text})
+    assert "not known here" in refused.json()["errors"][0]["message"]
+    assert put(api(cast.oz), north, {"kubeconfig": text, "metrics": None}).status_code == 200
 
 
 @pytest.mark.parametrize("name", ["kind", "k3s", "eks-bound-token"])

@@ -33,6 +33,7 @@ pytestmark = [pytest.mark.part_simulator, pytest.mark.django_db]
 
 TOKEN = "canary-token-0123456789"
 SERVER = "https://north.example.test:6443"
+NORTH = Cluster(name="north")  # no row
 
 
 @pytest.fixture
@@ -84,7 +85,7 @@ def test_the_audit_tells_who_replaced_it_and_nothing_of_what(north: Cluster) -> 
     first, second = AuditEvent.objects.filter(action="cluster.credential").order_by("at", "id")
     assert (first.before, first.after["version"]) == ({}, 1)
     assert second.before == first.after
-    assert set(second.after) == {"host", "key_id", "version", "expires_at"}
+    assert set(second.after) == {"host", "key_id", "version", "metrics_server", "expires_at"}
     assert second.after["host"] == "south.example.test"
     assert (second.target_id, second.actor) == (north.id, "system:test")
 
@@ -93,17 +94,20 @@ def test_a_kubeconfig_and_what_measures_have_one_limit() -> None:
     text = (Path(__file__).parent / "kubeconfigs/accepted/k3s.yaml").read_text()
     ca = Authority().pem
     measures = {"server": "https://prometheus.example.test", "token": TOKEN, "ca": ca}
-    assert credentials.read({"kubeconfig": text, "metrics": measures}).metrics is not None
+    assert (
+        credentials.read({"kubeconfig": text, "metrics": measures}, cluster=NORTH).metrics
+        is not None
+    )
     measures["ca"] = ca * (credential.LARGEST // len(ca) + 1)
     with pytest.raises(Invalid, match="it is larger than 64 KiB"):
-        credentials.read({"kubeconfig": text, "metrics": measures})
+        credentials.read({"kubeconfig": text, "metrics": measures}, cluster=NORTH)
 
 
 def test_the_lines_of_a_kubeconfig_are_counted_as_they_were_sent() -> None:
     taken = CredentialIn(data={"kubeconfig": "\n\n  \nnothing: of it\n"})
     assert taken.is_valid()
     with pytest.raises(Invalid, match="line 4, the top: an unknown field"):
-        credentials.read(taken.validated_data)
+        credentials.read(taken.validated_data, cluster=NORTH)
 
 
 def test_one_that_has_ended_is_not_stored(north: Cluster) -> None:

@@ -90,10 +90,24 @@ def test_a_caught_pod_says_who_made_it_and_what_it_asks(stage: Stage) -> None:
     )
 
 
-def test_one_that_waits_for_another_gate_too_is_not_caught_yet(stage: Stage) -> None:
+def test_one_that_waits_at_gates_of_others_too_names_them(stage: Stage) -> None:
     body = caught(stage)
-    body["spec"]["schedulingGates"].append({"name": "example.test/storage"})
-    assert made(stage, body).caught is None
+    others = ["example.test/storage", "example.test/network"]
+    body["spec"]["schedulingGates"] += [{"name": gate} for gate in others]
+    seen = made(stage, body).caught
+    assert seen is not None
+    assert seen.behind == "example.test/storage, example.test/network"
+
+
+def test_containers_that_say_nothing_ask_for_what_a_confined_namespace_gives(
+    stage: Stage,
+) -> None:
+    body = caught(stage)
+    [container] = body["spec"]["containers"]
+    container["resources"] = {"limits": {"nvidia.com/gpu": "1", "cpu": "2"}}
+    body["spec"]["containers"].append({**container, "name": "logs", "resources": {}})
+    seen = made(stage, body)
+    assert (seen.cpu_milli, seen.memory_mib) == (2000 + 100, 128 + 128)
 
 
 def test_a_pod_of_nobody_or_of_another_installation_is_not_caught(stage: Stage) -> None:

@@ -1,6 +1,6 @@
 """The port, where it cuts a node anew: the simulator's MIG manager, and one on a real API."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 import pytest
@@ -100,7 +100,7 @@ def test_a_node_that_has_changed_since_is_left_alone(
 
 def test_an_empty_node_is_cut_as_it_is_said(stage: Stage, port: KubernetesCluster) -> None:
     name = stage.add_node(gpus=1, mig={"1g.10gb": 7})
-    assert WAY in port.write_mig_config(config=WAY, cuts=HALVES, keep=())
+    assert WAY in port.write_mig_config(config=WAY, cuts=HALVES, keep=()).known
     there = cut(port, name)
     assert (there.mig_config, there.mig_state) == (WAY, "success")
     assert dict(there.mig_counts) == {"3g.40gb": 4}
@@ -141,10 +141,23 @@ def test_ways_of_others_stay_and_old_ones_of_ours_go(
     port.write_mig_config(
         config="berth-mig-000000000002", cuts=HALVES, keep={"berth-mig-000000000001"}
     )
-    known = port.write_mig_config(config=WAY, cuts=HALVES, keep={"berth-mig-000000000002"})
+    known = port.write_mig_config(config=WAY, cuts=HALVES, keep={"berth-mig-000000000002"}).known
     assert known == ways(stage)
     assert known >= {"all-disabled", "all-1g.10gb", others, "berth-mig-000000000002", WAY}
     assert "berth-mig-000000000001" not in known
+
+
+def test_it_tells_whether_a_way_had_to_be_written(port: KubernetesCluster) -> None:
+    def wrote(config: str, *cuts: Mapping[str, int], keep: tuple[str, ...] = ()) -> bool:
+        return port.write_mig_config(config=config, cuts=cuts, keep=keep).wrote
+
+    one, other = "berth-mig-00000000000a", "berth-mig-00000000000b"  # of no test beside this
+    assert wrote(one, *HALVES)
+    assert not wrote(one, *HALVES)
+    assert wrote(one, {}, *HALVES), "another of its name"
+    assert wrote(other, *HALVES, keep=(one,))
+    assert not wrote(one, {}, *HALVES), "that another was taken away changes nothing of it"
+    assert wrote(other, *HALVES)
 
 
 def test_a_node_that_is_not_there_is_none(port: KubernetesCluster) -> None:

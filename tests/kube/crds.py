@@ -30,9 +30,12 @@ def crd(group: str, version: str, kind: str) -> Json:
 
 KINDS = (
     ("kubeflow.org", "v1", "PyTorchJob"),
+    ("kubeflow.org", "v1", "TFJob"),
     ("kubeflow.org", "v2beta1", "MPIJob"),
     ("jobset.x-k8s.io", "v1alpha2", "JobSet"),
     ("trainer.kubeflow.org", "v1alpha1", "TrainJob"),
     ("ray.io", "v1", "RayCluster"),
+    ("ray.io", "v1", "RayJob"),
+    ("ray.io", "v1", "RayService"),
     ("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet"),
 )

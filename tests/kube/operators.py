@@ -3,7 +3,12 @@ with the labels and the owners that those give them, and make anew what was dele
 
 from collections.abc import Iterator
 
-from tests.kube.api import Api, Json
+from tests.kube.api import MERGE_PATCH, Api, Json
+from tests.kube.waiting import eventually
+
+_LWS = "leaderworkerset.sigs.k8s.io"
+_OF_RAY = {"RayJob": "rayClusterSpec", "RayService": "rayClusterConfig"}
+"""Where they have the RayCluster that is made for them."""
 
 
 class Operator:
@@ -17,10 +22,82 @@ class Operator:
         """Make what is missing of its pods, or of the Jobs by which the cluster makes them."""
         if owner["kind"] in ("JobSet", "TrainJob"):
             return self._make_jobs(owner)
+        if owner["kind"] == "LeaderWorkerSet":
+            return self._make_sets(owner)
+        if owner["kind"] in _OF_RAY:
+            owner = self._make_ray_cluster(owner)
         there = {pod["metadata"]["name"] for pod in self._api.get(self._path)["items"]}
         for pod in _pods(owner):
             if pod["metadata"]["name"] not in there:
                 self._api.create(self._path, pod)
+
+    def _make_ray_cluster(self, owner: Json) -> Json:
+        """As KubeRay's rayjob_controller.go and rayservice_controller.go: in its stead."""
+        space, name = self._path.split("/")[4], owner["metadata"]["name"]
+        body = {
+            "apiVersion": owner["apiVersion"],
+            "kind": "RayCluster",
+            "metadata": {"name": f"{name}-x7k2p", "ownerReferences": [_reference(owner)]},
+            "spec": owner["spec"][_OF_RAY[owner["kind"]]],
+        }
+        return self._api.create(f"/apis/ray.io/v1/namespaces/{space}/rayclusters", body)
+
+    def _make_sets(self, owner: Json) -> None:
+        """As LeaderWorkerSet's leaderworkerset_controller.go: a StatefulSet of all leaders, whose
+        controller is the cluster's own, and of each leader one of its workers. The indices are
+        labels that its webhook, pod_webhook.go, gives to the pods."""
+        name, spec = owner["metadata"]["name"], owner["spec"]
+        asked = spec["leaderWorkerTemplate"]
+        set_name, workers = {f"{_LWS}/name": name}, asked["workerTemplate"]
+        template = asked.get("leaderTemplate", workers)
+        index, group = f"{_LWS}/worker-index", f"{_LWS}/group-index"
+        leaders = self._make_set(owner, name, spec["replicas"], template, {**set_name, index: "0"})
+        for nth, leader in enumerate(leaders):
+            self._label(leader, {group: str(nth)})
+            of = {**set_name, group: str(nth)}
+            # The leader has no kind of its own in a list of pods.
+            above = {"apiVersion": "v1", "kind": "Pod", "metadata": leader["metadata"]}
+            count, begins = asked["size"] - 1, {"ordinals": {"start": 1}}
+            made = self._make_set(above, leader["metadata"]["name"], count, workers, of, **begins)
+            for rank, worker in enumerate(made, start=1):
+                self._label(worker, {index: str(rank)})
+
+    def _make_set(
+        self, owner: Json, name: str, count: int, template: Json, labels: Json, **spec: Json
+    ) -> list[Json]:
+        """Its pods, by name, once they are there."""
+        given = {**template["metadata"]["labels"], **labels}
+        body = {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": {"name": name, "ownerReferences": [_reference(owner)]},
+            "spec": {
+                "replicas": count,
+                "podManagementPolicy": "Parallel",
+                "serviceName": name,
+                "selector": {"matchLabels": labels},
+                "template": {"metadata": {"labels": given}, "spec": template["spec"]},
+                **spec,
+            },
+        }
+        space = self._path.split("/")[4]
+        made = self._api.create(f"/apis/apps/v1/namespaces/{space}/statefulsets", body)
+
+        def pods() -> list[Json]:
+            found = [
+                pod
+                for pod in self._api.get(self._path)["items"]
+                for above in pod["metadata"].get("ownerReferences", [])
+                if above["uid"] == made["metadata"]["uid"]
+            ]
+            return found if len(found) == count else []
+
+        found = eventually(f"the pods of {name} are there", pods)
+        return sorted(found, key=lambda pod: str(pod["metadata"]["name"]))
+
+    def _label(self, pod: Json, labels: Json) -> None:
+        path, body = f"{self._path}/{pod['metadata']['name']}", {"metadata": {"labels": labels}}
+        self._api.do("PATCH", path, body, content_type=MERGE_PATCH)
 
     def _make_jobs(self, owner: Json) -> None:
         """As JobSet's pkg/controllers/jobset_controller.go; a TrainJob has a JobSet first."""
@@ -62,8 +139,8 @@ class Operator:
 
 def _pods(owner: Json) -> Iterator[Json]:
     match owner["kind"]:
-        case "PyTorchJob":
-            yield from _of_pytorch(owner)
+        case "PyTorchJob" | "TFJob":
+            yield from _of_kubeflow(owner)
         case "MPIJob":
             yield from _of_mpi(owner)
         case "RayCluster":
@@ -72,19 +149,21 @@ def _pods(owner: Json) -> Iterator[Json]:
             raise NotImplementedError(f"there is no operator of {kind}")
 
 
-def _of_pytorch(job: Json) -> Iterator[Json]:
-    """As kubeflow/trainer's v1 branch, pkg/controller.v1/common: with no master the first worker
-    has its role."""
-    name, roles = job["metadata"]["name"], job["spec"]["pytorchReplicaSpecs"]
+def _of_kubeflow(job: Json) -> Iterator[Json]:
+    """As kubeflow/trainer's v1 branch, pkg/controller.v1/common: with no master, nor a chief, the
+    first worker has its role."""
+    framework = job["kind"].lower().removesuffix("job")
+    name, roles = job["metadata"]["name"], job["spec"][f"{framework}ReplicaSpecs"]
+    first = {"Master", "Chief"} & roles.keys()
     for role, asked in roles.items():
         for index in range(asked.get("replicas", 1)):
             labels = {
                 "training.kubeflow.org/job-name": name,
-                "training.kubeflow.org/operator-name": "pytorchjob-controller",
+                "training.kubeflow.org/operator-name": f"{framework}job-controller",
                 "training.kubeflow.org/replica-type": role.lower(),
                 "training.kubeflow.org/replica-index": str(index),
             }
-            if role == "Master" or ("Master" not in roles and index == 0):
+            if role in first or (not first and index == 0):
                 labels["training.kubeflow.org/job-role"] = "master"
             yield _pod(job, f"{name}-{role.lower()}-{index}", asked["template"], labels)
 

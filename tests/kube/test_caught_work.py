@@ -221,43 +221,60 @@ def test_what_could_never_start_stays_gated_and_is_told_why(lab: Lab) -> None:
     assert not Workload.objects.exists()
 
 
-def test_of_a_ray_cluster_the_head_and_all_groups_start_together(lab: Lab) -> None:
-    worker = {"groupName": "gpu", "replicas": 2, "template": lab.template(gpus=8)}
-    head = {"template": lab.template(gpus=0, queue="")}
-    lab.make("RayCluster", "ray", {"headGroupSpec": head, "workerGroupSpecs": [worker]})
+def test_a_sidecar_is_asked_for_and_charged_beside_the_containers(lab: Lab) -> None:
+    template = lab.template(gpus=4)
+    [container] = template["spec"]["containers"]
+    plain = container | {"command": ["true"]}
+    logs = plain | {"name": "logs", "restartPolicy": "Always"}
+    logs["resources"] = {"requests": {"cpu": "250m", "memory": "64Mi"}}
+    first = plain | {"name": "first", "resources": {"requests": {"cpu": "150m"}}}
+    template["spec"]["initContainers"] = [logs, first]
+    jobs = f"/apis/batch/v1/namespaces/{lab.work.namespace}/jobs"
+    body: Json = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "logged"}}
+    lab.work.editor.create(jobs, {**body, "spec": {"template": template}})
+    eventually("its pod is there", lambda: len(lab.gated()) == 1)
     lab.turn()
     work = lab.only()
-    assert {each.name: each.count for each in work.pod_sets.all()} == {"headgroup": 1, "gpu": 2}
+    [asked] = work.pod_sets.all()
+    # The sidecar runs beside what starts before the containers, and beside them.
+    assert (asked.cpu_milli, asked.memory_mib, asked.gpu_count) == (400, 64 + 128, 4)
     lab.until_state(work, State.SUCCEEDED)
 
 
-@pytest.mark.parametrize("kind", ["JobSet", "TrainJob"])
-def test_all_jobs_of_a_job_set_start_together_whoever_owns_it(lab: Lab, kind: str) -> None:
-    job = {"parallelism": 2, "completions": 2, "template": lab.template(gpus=4)}
-    jobs = [
-        {"name": "slice", "replicas": 2, "template": {"spec": job}},
-        {"name": "eval", "replicas": 1, "template": {"spec": {"template": lab.template(gpus=1)}}},
-    ]
-    lab.make(kind, "llama", {"replicatedJobs": jobs})
-    eventually("all pods are there", lambda: len(lab.gated()) == 5)
+def test_a_pod_behind_the_gate_of_somebody_else_is_told_so_and_taken_in_after(lab: Lab) -> None:
+    pod = lab.work.pod("volume")
+    pod["spec"]["schedulingGates"] = [{"name": "example.test/storage"}]
+    pod["spec"]["containers"][0]["command"] = ["sleep", "1"]
+    assert lab.work.create(pod).status == 201
     lab.turn()
-    work = lab.only()
-    assert str(Origin.objects.get()) == f"{kind} llama"
-    assert {each.name: each.count for each in work.pod_sets.all()} == {"slice": 4, "eval": 1}
-    lab.until_state(work, State.SUCCEEDED)
-
-
-def test_an_mpi_job_starts_its_workers_together_and_waits_for_no_launcher(lab: Lab) -> None:
-    roles = {
-        "Launcher": {"replicas": 1, "template": lab.template(gpus=0)},
-        "Worker": {"replicas": 2, "template": lab.template(gpus=8)},
+    assert refusals(lab) == {
+        "volume": "Somebody else's gate holds it, too: example.test/storage."
+        " Berth takes it in after."
     }
-    lab.make("MPIJob", "hpl", {"mpiReplicaSpecs": roles})
-    assert lab.gated() == {"hpl-worker-0", "hpl-worker-1"}
+    gone = [{"name": "example.test/storage", "$patch": "delete"}]
+    assert lab.work.patch("volume", {"spec": {"schedulingGates": gone}}).status == 200
     lab.turn()
+    lab.until_state(lab.only(), State.SUCCEEDED)
+
+
+def test_what_was_caught_before_its_namespace_was_confined_starts_again_after(lab: Lab) -> None:
+    """Its first pods say nothing of memory, and those that are made anew were given some."""
+    defaults = f"{lab.work.path}/limitranges/berth"
+    lab.work.kube.admin.delete(defaults)
+    job = lab.pytorch_job("bert", seconds=4)
+    [first, *_] = lab.pods()
+    assert "memory" not in first["spec"]["containers"][0]["resources"]["requests"]
+    lab.turn()  # confines it before the first pod is opened
     work = lab.only()
-    assert [(each.name, each.count) for each in work.pod_sets.all()] == [("worker", 2)]
+    lab.until_state(work, State.RUNNING)
+    assert lab.work.kube.admin.call("GET", defaults).status == 200
+    [urgent] = lab.submit(spec("h100", gpus=8, priority_class="urgent", name="urgent"))
+    lab.until_state(work, State.PENDING)
+    lab.until_state(urgent, State.SUCCEEDED)
+    lab.operator.turn(job)
     lab.until_state(work, State.SUCCEEDED)
+    outcomes = work.attempts.order_by("number").values_list("outcome", flat=True)
+    assert list(outcomes) == ["preempted", "succeeded"]
 
 
 def test_pods_of_which_nobody_knows_how_many_belong_together_start_one_by_one(lab: Lab) -> None:

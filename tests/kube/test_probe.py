@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from clusters.adapters.kubernetes import access
+from clusters.adapters.kubernetes import access, catching
 from clusters.adapters.kubernetes.adapter import KubernetesCluster
 from clusters.adapters.kubernetes.client import Client
 from clusters.adapters.kubernetes.names import Names
@@ -15,6 +15,7 @@ from tests.kube.api import Json
 from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.manifests import apply, remove
 from tests.kube.waiting import eventually
+from tests.kube.work import BERTH
 from tests.networks import LOOPBACK
 
 pytestmark = pytest.mark.xdist_group("kube")
@@ -90,6 +91,45 @@ def test_a_token_that_may_do_more_than_berth_ever_does_is_told(
     assert steps["excess"].said.startswith("may do everything, read secrets")
     own = probe(control_plane, identity=control_plane.berth_token)
     assert own["excess"].verdict is Verdict.WORKS
+
+
+@contextmanager
+def reading_owners(kube: ControlPlane, *, but: tuple[str, ...]) -> Iterator[None]:
+    """What `--catch` adds is applied, as it would be by a version that knew less."""
+    role, *rest = catching.documents(names=NAMES, user=BERTH)
+    for rule in role["rules"]:
+        rule["resources"] = [each for each in rule["resources"] if each not in but]
+    role["rules"] = [rule for rule in role["rules"] if rule["resources"]]
+    documents = [role, rest[0]]
+    apply(kube.admin, documents)
+    try:
+        yield
+    finally:
+        remove(kube.admin, documents)
+
+
+@pytest.mark.parametrize("but", [(), ("jobs",), ("jobs", "rayjobs", "rayservices", "rayclusters")])
+def test_each_owner_that_berth_may_not_read_is_named_where_work_is_caught(
+    control_plane: ControlPlane, but: tuple[str, ...]
+) -> None:
+    def told(verdict: Verdict, begins: str) -> ProbeStep:
+        def found() -> ProbeStep | None:
+            step = probe(control_plane, identity=control_plane.berth_token)["catch"]
+            return (
+                step if (step.verdict, step.said.startswith(begins)) == (verdict, True) else None
+            )
+
+        return eventually(f"the probe says that {begins}", found)
+
+    told(Verdict.WORKS, "Berth may not read who owns others' work, which is needed only where")
+    with reading_owners(control_plane, but=but):
+        if not but:
+            told(Verdict.WORKS, "may read who owns what others make")
+            return
+        said = told(Verdict.FAILS, "it may not get jobs.batch").said
+        named = set(said.removeprefix("it may not ").partition(", so pods")[0].split(", "))
+        ray = {f"get {each}.ray.io" for each in but if each != "jobs"}
+        assert named == {"get jobs.batch"} | ray
 
 
 def failed(

@@ -4,7 +4,7 @@ come to."""
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from clusters.port import ClusterError, DeviceReport, Fault, Listing, NodeReport
+from clusters.port import ClusterError, DeviceReport, Fault, Listing, MigConfigs, NodeReport
 
 
 @dataclass
@@ -25,13 +25,15 @@ class FakeNodes:
 
     def write_mig_config(
         self, *, config: str, cuts: Sequence[Mapping[str, int]], keep: Collection[str]
-    ) -> frozenset[str]:
+    ) -> MigConfigs:
         self._begin("write config", config)
         if self.ways is None:
             raise ClusterError(Fault.NOT_FOUND, "There is no config map.")
+        asked = [dict(cut) for cut in cuts]
+        wrote = self.ways.get(config) != asked
         kept = {name: way for name, way in self.ways.items() if name in keep}
-        self.ways = kept | {config: [dict(cut) for cut in cuts]}
-        return frozenset(self.ways)
+        self.ways = kept | {config: asked}
+        return MigConfigs(frozenset(self.ways), wrote)
 
     def cordon(self, *, node: NodeReport, recut: str) -> None:
         self._patch("cordon", node, cordoned=True, schedulable=False, recut=recut)

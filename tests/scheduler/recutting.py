@@ -10,6 +10,7 @@ from clusters.port import DeviceReport, NodeReport, PodPhase, PodReport
 from clusters.services import inventory
 from controlplane.audit.models import AuditEvent
 from scheduler.loop import recuts as loop
+from scheduler.loop.recut_steps import SETTLE
 from scheduler.loop.watch import arrange
 from scheduler.models import Recut, RecutMode
 from scheduler.services import recuts
@@ -74,7 +75,7 @@ class Recutting:
         """The MIG manager has been told, and has said nothing yet."""
         self.plan(**fields)
         assert self.go_on() == "emptying"
-        assert self.go_on(loop.SETTLE) == "cutting"
+        assert self.go_on(SETTLE) == "cutting"
         assert self.there.mig_config == self.row.config
 
 

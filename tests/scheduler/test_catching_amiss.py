@@ -1,5 +1,7 @@
 """Catching where something is amiss: pods that say odd things, change, vanish, or come early."""
 
+from dataclasses import replace
+
 import pytest
 
 from clusters.caught import OwnerRef, OwnerReport
@@ -26,6 +28,26 @@ def test_a_pod_that_chooses_its_nodes_itself_is_refused(stage: Stage) -> None:
     take_in(stage)
     assert refusal("a").startswith("It has nodeSelector, and Berth chooses the nodes.")
     assert not Workload.objects.exists()
+
+
+def test_a_pod_behind_the_gate_of_another_is_told_so_and_taken_in_at_once_after(
+    stage: Stage,
+) -> None:
+    pod = made(stage, "a", owner=None, behind="example.test/x, example.test/y")
+
+    def now_behind(gates: str) -> None:
+        assert pod.caught is not None
+        stage.port.pods["a"] = replace(pod, caught=replace(pod.caught, behind=gates))
+        take_in(stage)
+
+    take_in(stage)
+    assert refusal("a").startswith("Somebody else's gate holds it, too: example.test/x, example")
+    now_behind("example.test/y")
+    assert refusal("a").startswith("Somebody else's gate holds it, too: example.test/y.")
+    assert not Workload.objects.exists()
+    now_behind("")
+    assert Row.objects.get().pod_set is not None
+    assert Workload.objects.get().name == "a"
 
 
 def test_bare_pods_that_were_evicted_say_so(stage: Stage) -> None:

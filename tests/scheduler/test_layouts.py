@@ -69,7 +69,11 @@ def test_the_page_tells_it_to_those_of_the_fleet(cast: Cast, small: Flavor) -> N
     page = " ".join(client.get(address).content.decode().split())
     assert '<th scope="row">7 × 1g.10gb</th>' in page
     assert "less than as they are cut now." in page
+    recuts = reverse("cluster-recuts-page", args=["north"])
+    assert f'Cut nodes anew in <a href="{recuts}">north</a>.' in page
     assert address in client.get(reverse("cluster-list")).content.decode()
+    client.force_login(cast.vik)
+    assert recuts not in client.get(address).content.decode(), "it is not vik's to cut"
     client.force_login(cast.ada)
     assert client.get(address).status_code == 403
     assert address not in client.get(reverse("cluster-list")).content.decode()

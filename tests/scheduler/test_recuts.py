@@ -11,6 +11,7 @@ from clusters.port import Fault, PodPhase
 from controlplane.audit.models import AuditEvent
 from scheduler.core.lifecycle import State
 from scheduler.loop import recuts as loop
+from scheduler.loop.recut_steps import LIMIT, SETTLE
 from scheduler.models import Placement, RecutMode, RecutState, Workload, WorkloadEvent
 from scheduler.services import recuts
 from tests import factories
@@ -160,7 +161,7 @@ def test_a_pod_of_somebody_else_is_waited_for(of: Recutting) -> None:
     of.stage.port.pods["other"] = stranger("other", node="n2")
     of.plan()
     of.go_on()
-    assert of.go_on(loop.SETTLE) == "emptying"
+    assert of.go_on(SETTLE) == "emptying"
     of.stage.port.pods["notebook"] = replace(stranger(), phase=PodPhase.SUCCEEDED)
     assert of.go_on(MINUTE) == "cutting"
 
@@ -169,7 +170,7 @@ def test_a_device_that_comes_into_use_just_before_the_cut_is_not_touched(of: Rec
     of.plan()
     of.go_on()
     of.stage.port.fails("cut", Fault.CONFLICT, times=1)
-    assert of.go_on(loop.SETTLE) == "cutting"
+    assert of.go_on(SETTLE) == "cutting"
     of.stage.port.pods["daemon"] = stranger("daemon")
     of.go_on(MINUTE)
     of.go_on(MINUTE)
@@ -219,14 +220,14 @@ def test_slices_that_are_not_those_that_were_meant_are_rolled_back(of: Recutting
     of.to_cutting()
     of.stage.port.says("n1", "success", *({"3g.40gb": 2},) * 3, *({},) * 5)
     assert of.go_on(MINUTE) == "checking"
-    assert of.go_on(loop.LIMIT - MINUTE) == "checking"
+    assert of.go_on(LIMIT - MINUTE) == "checking"
     assert of.go_on(MINUTE) == "rolling-back"
     assert of.row.trouble == "it has 6 x 3g.40gb, which is not what was asked for"
 
 
 def test_a_manager_that_says_nothing_is_not_waited_for_forever(of: Recutting) -> None:
     of.to_cutting()
-    assert of.go_on(loop.LIMIT) == "rolling-back"
+    assert of.go_on(LIMIT) == "rolling-back"
     assert of.row.trouble == "the MIG manager says nothing"
 
 
@@ -239,11 +240,11 @@ def test_what_was_said_of_the_cut_before_is_not_taken_for_this_one(of: Recutting
 def test_a_node_that_is_being_cut_already_is_waited_for(of: Recutting) -> None:
     of.stage.port.node_becomes("n1", mig_state="pending")
     of.plan()
-    assert of.go_on(loop.SETTLE) == "planned"
+    assert of.go_on(SETTLE) == "planned"
     of.stage.port.says("n1", "success")
     assert of.go_on() == "emptying"
     of.stage.port.says("n1", "pending")
-    assert of.go_on(loop.SETTLE) == "emptying"
+    assert of.go_on(SETTLE) == "emptying"
 
 
 @pytest.mark.parametrize("gone", [True, False])
@@ -252,7 +253,7 @@ def test_a_node_that_goes_ends_it(of: Recutting, state: str, gone: bool) -> None
     of.plan()
     of.go_on()
     if state == "cutting":
-        of.go_on(loop.SETTLE)
+        of.go_on(SETTLE)
     assert of.row.state == state
     if gone:
         del of.stage.port.nodes["n1"]
@@ -276,7 +277,7 @@ def test_a_cordon_that_somebody_takes_off_calls_it_off(of: Recutting) -> None:
     of.plan()
     of.go_on()
     of.stage.port.node_becomes("n1", cordoned=False, schedulable=True)
-    of.go_on(loop.SETTLE)
+    of.go_on(SETTLE)
     of.go_on(MINUTE)
     assert of.row.state == "called-off"
     assert of.row.trouble == "somebody has taken the cordon off the node"
@@ -332,8 +333,8 @@ def test_a_cluster_that_never_takes_the_way_is_given_up(of: Recutting) -> None:
     of.stage.port.fails("cut", Fault.INVALID)
     of.plan()
     of.go_on()
-    assert of.go_on(loop.SETTLE) == "cutting"
-    of.go_on(loop.LIMIT)
+    assert of.go_on(SETTLE) == "cutting"
+    of.go_on(LIMIT)
     of.go_on(MINUTE)
     assert (of.row.state, of.there.cordoned, of.there.mig_config) == ("called-off", False, "")
 

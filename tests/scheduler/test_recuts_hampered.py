@@ -8,6 +8,7 @@ from clusters.models import Node
 from clusters.port import Fault, PodPhase
 from scheduler.core.lifecycle import State
 from scheduler.loop import recuts as loop
+from scheduler.loop.recut_steps import LIMIT, SETTLE
 from scheduler.models import RecutMode
 from scheduler.selectors import recuts as reading
 from scheduler.services import recuts
@@ -28,7 +29,7 @@ def test_a_node_that_somebody_opens_just_before_the_cut_is_not_cut(of: Recutting
     of.plan()
     of.go_on()
     of.stage.port.fails("cut", Fault.CONFLICT, times=1)
-    assert of.go_on(loop.SETTLE) == "cutting"
+    assert of.go_on(SETTLE) == "cutting"
     of.stage.port.node_becomes("n1", cordoned=False, schedulable=True)
     of.go_on(MINUTE)
     of.go_on(MINUTE)
@@ -43,7 +44,7 @@ def test_a_node_that_somebody_opens_is_cordoned_again_before_it_is_cut_back(
     of.stage.port.node_becomes("n1", cordoned=False, schedulable=True, mig_state="failed")
     assert of.go_on(MINUTE) == "rolling-back"
     assert (of.there.cordoned, of.there.mig_config) == (True, of.row.config)
-    of.go_on(loop.SETTLE - MINUTE)
+    of.go_on(SETTLE - MINUTE)
     assert of.there.mig_config == of.row.config, "who has not seen the cordon may bind a pod yet"
     of.go_on(MINUTE)
     assert of.there.mig_config == f"{of.row.config}-old"
@@ -81,7 +82,7 @@ def test_a_right_that_is_taken_away_later_leaves_it_stuck_and_told(
     assert of.go_on(MINUTE) == state
     assert f"{verb}: forbidden" in of.row.trouble
     of.watched()
-    of.go_on(loop.LIMIT)
+    of.go_on(LIMIT)
     assert (of.row.state, of.row.stuck, of.there.cordoned) == ("failed", True, True)
     assert of.row.trouble.count(f"{verb}: forbidden") == 1
     assert reading.stuck_count() == 1
@@ -108,7 +109,7 @@ def test_the_way_back_is_how_the_node_is_cut_when_it_begins(of: Recutting) -> No
     of.watched()
     of.at += HOUR
     of.go_on()
-    assert of.go_on(loop.SETTLE) == "cutting"
+    assert of.go_on(SETTLE) == "cutting"
     of.stage.port.says("n1", "failed")
     of.go_on(MINUTE)
     assert of.stage.port.ways is not None
@@ -135,7 +136,7 @@ def test_what_is_said_of_the_cut_that_failed_is_not_taken_for_the_way_back(
     of: Recutting,
 ) -> None:
     of.to_cutting()
-    assert of.go_on(loop.LIMIT) == "rolling-back"
+    assert of.go_on(LIMIT) == "rolling-back"
     of.stage.port.says("n1", "failed")  # late, of the cut
     assert of.go_on(MINUTE) == "rolling-back"
     of.stage.port.says("n1", "pending")
@@ -148,11 +149,11 @@ def test_a_cut_has_its_time_from_when_it_was_said(of: Recutting) -> None:
     of.plan()
     of.go_on()
     of.stage.port.fails("cut", Fault.SERVER, times=1)
-    assert of.go_on(loop.SETTLE) == "cutting"
-    of.go_on(loop.LIMIT - MINUTE)
+    assert of.go_on(SETTLE) == "cutting"
+    of.go_on(LIMIT - MINUTE)
     assert of.there.mig_config == of.row.config
     of.stage.port.says("n1", "pending")
-    assert of.go_on(loop.LIMIT - MINUTE) == "cutting"
+    assert of.go_on(LIMIT - MINUTE) == "cutting"
     assert of.go_on(MINUTE) == "rolling-back"
 
 
@@ -214,7 +215,7 @@ def stick(of: Recutting) -> None:
     of.to_cutting()
     of.stage.port.says("n1", "failed")
     of.go_on(MINUTE)
-    of.go_on(loop.LIMIT)
+    of.go_on(LIMIT)
     of.watched()
     assert (of.row.stuck, of.there.cordoned, reading.stuck_count()) == (True, True, 1)
 
@@ -222,7 +223,7 @@ def stick(of: Recutting) -> None:
 def test_a_later_cordon_of_a_node_that_was_stuck_is_an_ordinary_one(of: Recutting) -> None:
     stick(of)
     loop.forget_opened(at=of.at + HOUR)
-    assert reading.stuck_nodes(cluster=of.stage.cluster) == ("n1",)
+    assert reading.stuck_nodes(cluster_id=of.stage.cluster.id) == ("n1",)
     of.stage.port.node_becomes("n1", cordoned=False, schedulable=True, recut="")
     of.watched()
     loop.forget_opened(at=of.at)
@@ -255,3 +256,36 @@ def test_one_that_is_called_off_leaves_a_node_that_was_stuck_cordoned(of: Recutt
     recuts.call_off(recut=of.row, actor="user:1", actor_name="oz", at=of.at)
     assert of.go_on(MINUTE) == "called-off"
     assert (of.there.cordoned, reading.stuck_count()) == (True, 1)
+
+
+def test_ways_that_somebody_takes_out_of_the_config_map_are_told_anew_before_the_cut(
+    of: Recutting,
+) -> None:
+    of.plan()
+    of.go_on()
+    assert of.stage.port.ways is not None
+    of.stage.port.ways.clear()
+    assert of.go_on(SETTLE) == "cutting"
+    assert of.stage.port.ways.keys() == {of.row.config, f"{of.row.config}-old"}
+    of.go_on(SETTLE - MINUTE)
+    assert of.there.mig_config == "", "the manager may not see the config map yet"
+    of.go_on(MINUTE)
+    assert of.there.mig_config == of.row.config
+
+
+def test_it_is_not_cut_once_the_way_back_is_gone(of: Recutting) -> None:
+    assert of.stage.port.ways is not None
+    of.stage.port.ways["custom"] = [{}] * 8
+    of.stage.port.node_becomes("n1", mig_config="custom", mig_state="success")
+    of.watched()
+    of.plan()
+    assert of.go_on() == "emptying"
+    del of.stage.port.ways["custom"]
+    of.go_on(SETTLE)
+    of.go_on(MINUTE)
+    assert (of.row.state, of.there.cordoned, of.there.mig_config) == (
+        "called-off",
+        False,
+        "custom",
+    )
+    assert "there is no way back: the node is cut as custom" in of.row.trouble

@@ -240,6 +240,64 @@ def test_nothing_beside_a_kubeconfig_is_dropped_without_a_word(
     assert said in errors(answer)[field][0]
 
 
+PROMETHEUS = "https://metrics.example.test/prometheus"
+
+
+@pytest.fixture
+def measured(north: Cluster) -> None:
+    store_credential(
+        north, server=SERVER, token=SECRET, metrics={"server": PROMETHEUS, "token": SECRET}
+    )
+
+
+def test_what_measures_the_cluster_is_filled_in_and_its_token_asked_for_again(
+    oz: Client, measured: None
+) -> None:
+    assert PROMETHEUS in text(oz.get(url("cluster-connection")))
+    page = oz.get(url("cluster-credential-page")).content.decode()
+    assert f'value="{PROMETHEUS}"' in page
+    assert 'name="unmeasured"' in page
+    answer = stored(oz, token=SECRET, metrics_server=PROMETHEUS)
+    assert list(errors(answer)) == ["metrics_token"]
+    again = stored(oz, token=SECRET, metrics_server=PROMETHEUS, metrics_token=SECRET)
+    assert again.status_code == 303
+    kept = ClusterCredential.objects.get()
+    assert (kept.version, kept.metrics_server) == (2, PROMETHEUS)
+
+
+def test_nor_is_that_dropped_without_a_word(
+    oz: Client, measured: None, nothing_stored: Unchanged
+) -> None:
+    with nothing_stored():
+        emptied = stored(oz, token=SECRET)
+        both = stored(oz, token=SECRET, metrics_server=PROMETHEUS, metrics_token=SECRET,
+                      unmeasured="on")  # fmt: skip
+    assert f"{PROMETHEUS} measures the cluster by now" in errors(emptied)["metrics_server"][0]
+    assert "one is wanted" in errors(both)["unmeasured"][0]
+
+
+@pytest.mark.parametrize("server", [PROMETHEUS, ""])
+def test_it_is_said_to_be_measured_no_longer(oz: Client, measured: None, server: str) -> None:
+    answer = stored(oz, token=SECRET, metrics_server=server, unmeasured="on")
+    assert answer.status_code == 303
+    assert ClusterCredential.objects.get().metrics_server == ""
+    assert "GPU use is asked of</dt><dd>nobody</dd>" in text(oz.get(answer["Location"]))
+    page = oz.get(url("cluster-credential-page")).content.decode()
+    assert 'name="unmeasured"' not in page
+
+
+def test_whether_it_is_measured_is_asked_where_nobody_knows(
+    oz: Client, measured: None, nothing_stored: Unchanged
+) -> None:
+    ClusterCredential.objects.update(metrics_server=None)  # as one that was stored before
+    assert "not known: stored before" in text(oz.get(url("cluster-connection")))
+    assert "Whether something measures it" in text(oz.get(url("cluster-credential-page")))
+    with nothing_stored():
+        answer = stored(oz, token=SECRET)
+    assert "not known here" in errors(answer)["metrics_server"][0]
+    assert stored(oz, token=SECRET, unmeasured="on").status_code == 303
+
+
 def test_a_file_has_a_limit_and_is_text(oz: Client, north: Cluster) -> None:
     large = SimpleUploadedFile("config", b"#" * (credential.LARGEST + 1))
     answer = stored(oz, kubeconfig_file=large)

@@ -3,12 +3,12 @@
 import pytest
 from django.urls import reverse
 
-from clusters.models import Cluster
+from clusters.models import Cluster, Node
 from controlplane.audit.models import AuditEvent
 from scheduler.models import Recut
 from tests import factories
 from tests.conftest import Cast
-from tests.web.conftest import Browse
+from tests.web.conftest import HTMX, Browse
 
 URL = reverse("cluster-recuts-page", args=["north"])
 ASKED = {
@@ -84,3 +84,18 @@ def test_what_can_not_be_is_said(
         assert answer.status_code == 422
         assert words in answer.content.decode()
     assert not Recut.objects.exists()
+
+
+def test_a_node_that_is_stuck_is_told_on_the_clusters_page(browse: Browse, cast: Cast) -> None:
+    page = reverse("cluster-detail", args=["north"])
+    oz = browse(cast.oz)
+    node = Node.objects.get()
+    rev = oz.get(page).context["rev"]
+    factories.recut(node, state="failed", outcome="failed", stuck=True, ended_at=factories.AT)
+    Node.objects.update(schedulable=False)
+    told = oz.get(page, {"rev": rev}, headers=HTMX).content.decode()
+    assert "n1 stays cordoned: a recut failed" in told
+    assert f'<a href="{URL}">Recuts</a>' in told
+    assert "stays cordoned" not in browse(cast.ben).get(page).content.decode()
+    Node.objects.update(schedulable=True)
+    assert "stays cordoned" not in oz.get(page).content.decode()

@@ -23,6 +23,7 @@ from clusters.port import (
     ClusterVersion,
     Fault,
     Listing,
+    MigConfigs,
     NodeReport,
     PodReport,
     PodRequest,
@@ -195,7 +196,7 @@ class KubernetesCluster:
 
     def write_mig_config(
         self, *, config: str, cuts: Sequence[Mapping[str, int]], keep: Collection[str]
-    ) -> frozenset[str]:
+    ) -> MigConfigs:
         return recuts.write_config(
             self._client, config=config, cuts=cuts, keep=keep, names=self._names
         )

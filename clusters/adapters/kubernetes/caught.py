@@ -9,16 +9,15 @@ from clusters.caught import CaughtPod, OwnerRef
 MOST_IN_GANG = 4096
 _STEERING = ("nodeSelector", "affinity", "topologySpreadConstraints")
 _GRACE_S, _MOST_S = 30, 10**7
+_LONGEST = 300
 
 
 def caught(body: Json, *, labels: dict[str, str], names: Names) -> CaughtPod | None:
-    """None for a pod that nobody caught, and for one that waits for another gate beside Berth's:
-    its time has not come. What it says amiss of its gang, or of its owner, counts as not said: its
-    people may write there what they like, and no pod of theirs is to vanish by it."""
+    """None for a pod that nobody caught. What it says amiss of its gang, or of its owner, counts
+    as not said: its people may write there what they like, and no pod of theirs is to vanish by
+    it."""
     metadata, spec = mapping(body, "metadata"), mapping(body, "spec")
     if labels.get(names.label_caught) != names.installation:
-        return None
-    if any(gate.get("name") != names.gate for gate in objects(spec, "schedulingGates")):
         return None
     said = mapping(metadata, "annotations")
     containers = objects(spec, "containers")
@@ -41,7 +40,13 @@ def caught(body: Json, *, labels: dict[str, str], names: Names) -> CaughtPod | N
         run_time_limit_s=limit_s,
         grace_s=grace_s or _GRACE_S,
         steered=_steered(spec),
+        behind=_behind(spec, names),
     )
+
+
+def _behind(spec: Json, names: Names) -> str:
+    gates = [_text(gate, "name") for gate in objects(spec, "schedulingGates")]
+    return ", ".join(gate for gate in gates if gate != names.gate)[:_LONGEST]
 
 
 def _steered(spec: Json) -> str:
@@ -77,4 +82,4 @@ def _seconds(spec: Json, key: str) -> int | None:
 
 def _text(body: Json, key: str) -> str:
     value = body.get(key)
-    return printable(value, longest=300) if isinstance(value, str) else ""
+    return printable(value, longest=_LONGEST) if isinstance(value, str) else ""

@@ -36,6 +36,10 @@ _COLLECTIONS = {
 }
 
 
+DEFAULT_REQUESTS = {"cpu": "100m", "memory": "128Mi"}
+"""What a container in a project's namespace asks for that says nothing."""
+
+
 def objects(wanted: Confinement, *, names: Names) -> list[Json]:
     """The namespace first, then what is in it."""
     space = wanted.namespace
@@ -167,7 +171,7 @@ def _limit_range(space: str, *, names: Names) -> Json:
         "spec": {
             "limits": [
                 # No limits: those of a default would refuse who requests more and says none.
-                {"type": "Container", "defaultRequest": {"cpu": "100m", "memory": "128Mi"}}
+                {"type": "Container", "defaultRequest": dict(DEFAULT_REQUESTS)}
             ]
         },
     }

@@ -16,7 +16,13 @@ from clusters.adapters.kubernetes.client import APPLY_PATCH, JSON, Client
 from clusters.adapters.kubernetes.confinement import priority_class_path
 from clusters.adapters.kubernetes.failures import printable
 from clusters.adapters.kubernetes.names import GPU, Names
-from clusters.adapters.kubernetes.rights import MIG_RIGHTS, RIGHTS, SCHEDULING, Right
+from clusters.adapters.kubernetes.rights import (
+    CATCHING,
+    MIG_RIGHTS,
+    RIGHTS,
+    SCHEDULING,
+    Right,
+)
 from clusters.port import (
     PRIORITIES,
     ClusterError,
@@ -82,6 +88,7 @@ class Probe:
         for right in RIGHTS:
             yield str(right), partial(self._right, right=right)
         yield "recut", self._recut
+        yield "catch", self._catch
         yield "excess", self._excess
         if "list nodes" not in self._lacks:
             yield "nodes", self._hardware
@@ -165,6 +172,28 @@ class Probe:
             said = f"Berth may cut nodes anew, but there is no config map {self._names.mig_config}"
             return ProbeStep(name, Verdict.WARNING, said)
         return ProbeStep(name, Verdict.WORKS, "Berth may cut nodes anew there")
+
+    def _catch(self, name: str) -> ProbeStep:
+        """Whether Berth may read who owns what others make there. Without any of these rights
+        nobody said that it is caught; without some, pods of those kinds start each by itself."""
+        lacks = [
+            str(right)
+            for right in CATCHING
+            if not self._may(verb=right.verb, group=right.group, resource=right.resource)
+        ]
+        if len(lacks) == len(CATCHING):
+            said = (
+                "Berth may not read who owns others' work, which is needed only where that is"
+                " caught (`manage.py cluster_manifest --catch` prints what lets it)"
+            )
+            return ProbeStep(name, Verdict.WORKS, said)
+        if lacks:
+            said = (
+                f"it may not {', '.join(lacks)}, so pods of these are not known to belong"
+                " together: apply what `manage.py cluster_manifest --catch` prints"
+            )
+            return ProbeStep(name, Verdict.FAILS, said)
+        return ProbeStep(name, Verdict.WORKS, "may read who owns what others make")
 
     def _excess(self, name: str) -> ProbeStep:
         wide = [what for what, asked in _WIDE.items() if self._may(**asked)]

@@ -17,7 +17,7 @@ import yaml
 
 from clusters.adapters.kubernetes.client import MERGE_PATCH, Client, Json
 from clusters.adapters.kubernetes.names import MIG_CONFIG, MIG_STATE, Names
-from clusters.port import ClusterError, Fault
+from clusters.port import ClusterError, Fault, MigConfigs
 
 KEY = "config.yaml"
 """Of the text in the config map: the GPU operator mounts it under that name."""
@@ -49,7 +49,7 @@ def write_config(
     cuts: Sequence[Mapping[str, int]],
     keep: Collection[str],
     names: Names,
-) -> frozenset[str]:
+) -> MigConfigs:
     """As the port has it. A text that is as it should be is not written again."""
     found = _read(client, names)
     document = _parsed(found, names)
@@ -66,7 +66,7 @@ def write_config(
             "data": {KEY: yaml.safe_dump(document | {"mig-configs": wanted}, sort_keys=False)},
         }
         client.call("PATCH", path(names), body=body, content_type=MERGE_PATCH)
-    return frozenset(map(str, wanted))
+    return MigConfigs(frozenset(map(str, wanted)), wrote=wanted[config] != known.get(config))
 
 
 def path(names: Names) -> str:

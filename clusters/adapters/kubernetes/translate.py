@@ -15,6 +15,7 @@ from clusters.adapters.kubernetes.checks import (
     optional_word,
     word,
 )
+from clusters.adapters.kubernetes.confinement import DEFAULT_REQUESTS
 from clusters.adapters.kubernetes.failures import printable
 from clusters.adapters.kubernetes.names import DEVICES, Names
 from clusters.adapters.kubernetes.nodes import node
@@ -56,7 +57,9 @@ def pod(body: Json, *, names: Names) -> PodReport:
     # All: whoever gives a pod many more must not push Berth's own out.
     labels = label_words(metadata, most=None)
     installation, workload, attempt, rank = _owner(labels, names=names)
-    resources = _requests(spec)
+    says = caught(body, labels=labels, names=names)
+    # Made anew in a namespace that is confined by then, it has them, and is to be the same.
+    resources = _requests(spec, unsaid=DEFAULT_REQUESTS if says else {})
     exit_code = ended.get("exitCode")
     return PodReport(
         namespace=word(metadata, "namespace"),
@@ -80,7 +83,7 @@ def pod(body: Json, *, names: Names) -> PodReport:
         cpu_milli=resources.pop("cpu", 0),
         memory_mib=resources.pop("memory", 0),
         resources=tuple(sorted(resources.items())),
-        caught=caught(body, labels=labels, names=names),
+        caught=says,
     )
 
 
@@ -150,8 +153,9 @@ def _owner(labels: dict[str, str], *, names: Names) -> tuple[str, str, int, int]
     return installation, workload, attempt, rank
 
 
-def _requests(spec: Json) -> Counter[str]:
-    """What the pod holds: cpu in milli, memory in MiB, others in pieces.
+def _requests(spec: Json, *, unsaid: Json) -> Counter[str]:
+    """What the pod holds: cpu in milli, memory in MiB, others in pieces. Its containers count with
+    what is `unsaid` for what they do not say themselves.
 
     As the scheduler counts. Sidecars (init containers that restart) run beside the containers, and
     beside the init containers that come after them; so it is the sum of containers and sidecars,
@@ -161,20 +165,22 @@ def _requests(spec: Json) -> Counter[str]:
     sidecars: Counter[str] = Counter()
     starting: Counter[str] = Counter()
     for container in objects(spec, "initContainers"):
-        held = sidecars + _asked(container)
+        held = sidecars + _asked(container, unsaid)
         starting |= held
         if container.get("restartPolicy") == "Always":
             sidecars = held
-    running = sum(map(_asked, objects(spec, "containers")), sidecars)
+    asked = (_asked(container, unsaid) for container in objects(spec, "containers"))
+    running = sum(asked, sidecars)
     # The API server fills in requests where a pod has limits alone.
     whole = _amounts(mapping(mapping(spec, "resources"), "requests"))
     return Counter({**(running | starting), **whole}) + _amounts(mapping(spec, "overhead"))
 
 
-def _asked(container: Json) -> Counter[str]:
+def _asked(container: Json, unsaid: Json) -> Counter[str]:
     resources = mapping(container, "resources")
     # A limit without a request counts as the request.
-    return _amounts({**mapping(resources, "limits"), **mapping(resources, "requests")})
+    said = {**mapping(resources, "limits"), **mapping(resources, "requests")}
+    return _amounts({**unsaid, **said})
 
 
 def _amounts(asked: Json) -> Counter[str]:
