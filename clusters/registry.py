@@ -13,6 +13,7 @@ from django.conf import settings
 from clusters import credential
 from clusters.adapters.kubernetes import access
 from clusters.adapters.kubernetes.addresses import Allowed
+from clusters.adapters.kubernetes.hook import Hook, NotAReview, answer
 from clusters.adapters.kubernetes.names import Names
 from clusters.credential import BadCredential, Credential
 from clusters.models import ClusterCredential
@@ -24,6 +25,7 @@ TOKEN_H = 720
 """How many hours a token of Berth's account is good for, unless somebody wants it otherwise."""
 MOST_TOKEN_H = 8760
 _OBJECT = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
+_ADDRESS = re.compile(r"https://(?:[A-Za-z0-9.-]{1,253}|\[[0-9a-fA-F:]{2,39}\])(?::[0-9]{1,5})?")
 _USER = re.compile(r"[A-Za-z0-9._:@/+=#,-]{1,253}")  # it stands between quotes in an expression
 
 
@@ -82,13 +84,23 @@ def connect_use(
     return Prometheus(client, query=asked.query or QUERY)
 
 
-def manifest(*, user: str | None, token_h: int, mig: bool = False, catch: bool = False) -> str:
+def manifest(
+    *,
+    user: str | None,
+    token_h: int,
+    mig: bool = False,
+    catch: bool = False,
+    catch_url: str = "",
+    catch_ca: str = "",
+) -> str:
     """What to apply in a cluster before it is registered, as YAML whose comments say what to do.
 
     It is for that user of the cluster, or else for an account that it makes; `token_h` is how many
     hours a token of that is good for. With `mig` it lets Berth cut nodes anew; with `catch` what
-    others make in projects' namespaces waits for Berth. Raises Invalid, and Unavailable where
-    BERTH_INSTALLATION names nothing in a cluster.
+    others make in projects' namespaces waits for Berth. So it does with `catch_url`, where
+    Kubernetes is older than 1.36: the cluster asks Berth there, whose certificate is of `catch_ca`
+    (PEM, "" for an authority that the cluster trusts by itself). Raises Invalid, and Unavailable
+    where BERTH_INSTALLATION names nothing in a cluster.
     """
     if not _OBJECT.fullmatch(settings.BERTH_INSTALLATION):
         raise Unavailable(
@@ -103,7 +115,28 @@ def manifest(*, user: str | None, token_h: int, mig: bool = False, catch: bool =
     if not 1 <= token_h <= MOST_TOKEN_H:
         message = f"A token is good for 1 to {MOST_TOKEN_H} hours, not {token_h}."
         raise Invalid(message, pointer="/token_hours")
-    return access.text(names=_names(), user=user, token_h=token_h, mig=mig, catch=catch)
+    if catch_url and not _ADDRESS.fullmatch(catch_url):
+        raise Invalid(
+            f"{catch_url[:70]!r} is no address that a cluster may ask: it has to be as"
+            " https://berth.example.org, or with a port, and without a path.",
+            pointer="/catch_url",
+        )
+    return access.text(
+        names=_names(),
+        user=user,
+        token_h=token_h,
+        mig=mig,
+        catch=catch or bool(catch_url),
+        hook=Hook(catch_url, catch_ca) if catch_url else None,
+    )
+
+
+def admitted(review: bytes) -> dict[str, object]:
+    """What the webhook of a manifest answers. Raises Invalid."""
+    try:
+        return answer(review, names=_names())
+    except NotAReview as error:
+        raise Invalid(str(error)) from error
 
 
 def account() -> tuple[str, str]:

@@ -2,9 +2,10 @@
 
 from django.urls import path
 
-from clusters.web import connection_pages, drift_pages, layout_pages, pages, queue_pages
+from clusters.web import connection_pages, drift_pages, hook, layout_pages, pages, queue_pages
 
 urlpatterns = [
+    path("admission/pods", hook.pod_admission, name="pod-admission"),
     path("layouts", layout_pages.layout_list, name="layout-list"),
     path("clusters", pages.cluster_list, name="cluster-list"),
     path("clusters/<slug:name>", pages.cluster_detail, name="cluster-detail"),

@@ -20,6 +20,7 @@ OTHERS: dict[tuple[str, str], Row] = {
     ("GET", "healthz"): Row("200 200 200 200 200 200 200 200 200 200 200 200 200"),
     ("GET", "readyz"): Row("200 200 200 200 200 200 200 200 200 200 200 200 200"),
     ("GET", "metrics"): Row(OF_FLEET),
+    ("POST", "admission/pods"): Row("400 400 400 400 400 400 400 400 400 400 400 400 400"),
     ("GET", ""): Row(_PAGE),
     ("GET", "sign-in"): Row("302 302 302 302 302 302 302 302 200 200 200 200 200"),
     ("POST", "sign-in"): Row(

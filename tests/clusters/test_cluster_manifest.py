@@ -1,8 +1,10 @@
 """The manifest that Berth prints, and that its rights are what the adapter uses, no more."""
 
+import base64
 from dataclasses import replace
 from datetime import UTC, datetime
 from io import StringIO
+from pathlib import Path
 
 import pytest
 import yaml
@@ -113,6 +115,31 @@ def test_what_others_make_is_caught_where_that_is_asked_for() -> None:
     for right in CATCHING:
         assert f"#   {right}: {right.why}\n" in manifest
     assert manifest.count("request.userInfo.username != 'fleet'") == 3
+
+
+def test_where_policies_change_no_pods_the_cluster_asks_berth(tmp_path: Path) -> None:
+    authority = tmp_path / "ca.pem"
+    authority.write_text("-----BEGIN CERTIFICATE-----")
+    asked = ("--catch-url", "https://berth.example.org:8443")
+    [told, trusted] = [
+        {one["kind"]: one for one in yaml.safe_load_all(printed(*asked, *more, "--user", "fleet"))}
+        for more in (("--catch-ca", str(authority)), ())
+    ]
+    by_policy = {one["kind"] for one in yaml.safe_load_all(printed("--catch", "--user", "fleet"))}
+    assert by_policy - told.keys() == {
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+    }
+    [hook] = told["MutatingWebhookConfiguration"]["webhooks"]
+    assert hook["clientConfig"] == {
+        "url": "https://berth.example.org:8443/admission/pods",
+        "caBundle": base64.b64encode(authority.read_bytes()).decode(),
+    }
+    assert hook["failurePolicy"] == "Fail"
+    assert hook["namespaceSelector"] == {"matchLabels": {"berth.dev/installation": "berth"}}
+    assert "fleet" in hook["matchConditions"][0]["expression"]
+    [hook] = trusted["MutatingWebhookConfiguration"]["webhooks"]
+    assert "caBundle" not in hook["clientConfig"]
 
 
 @pytest.mark.parametrize("user", ["", "a'b", "a b", "a\\b", "a\nb", "a" * 254])

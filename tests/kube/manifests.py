@@ -18,6 +18,9 @@ _COLLECTIONS = {
     "MutatingAdmissionPolicyBinding": (
         "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings"
     ),
+    "MutatingWebhookConfiguration": (
+        "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+    ),
     "CustomResourceDefinition": "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
     "ValidatingAdmissionPolicy": (
         "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"

@@ -1,4 +1,4 @@
-"""`cluster_manifest --catch`: what others make in our namespaces waits for Berth (R5)."""
+"""`cluster_manifest --catch`, or `--catch-url`: what others make in our namespaces waits (R5)."""
 
 from collections.abc import Iterator
 
@@ -6,6 +6,7 @@ import pytest
 
 from tests.kube.api import Answer, Json
 from tests.kube.control_plane import ControlPlane
+from tests.kube.hooking import serving
 from tests.kube.waiting import eventually
 from tests.kube.work import Work, catches, work_in
 
@@ -14,10 +15,15 @@ pytestmark = pytest.mark.xdist_group("kube")
 GATES = [{"name": "berth.dev/placed"}]
 
 
-@pytest.fixture(scope="module")
-def policies(control_plane: ControlPlane) -> Iterator[None]:
-    with catches(control_plane):
-        yield
+@pytest.fixture(scope="module", params=["policy", "hook"])
+def policies(control_plane: ControlPlane, request: pytest.FixtureRequest) -> Iterator[None]:
+    """In force, where pods are changed by a policy, and where by Berth's webhook."""
+    if request.param == "policy":
+        with catches(control_plane):
+            yield
+    else:
+        with serving() as hook, catches(control_plane, hook=hook):
+            yield
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from clusters.adapters.kubernetes import catching, manifests
+from clusters.adapters.kubernetes.hook import Hook
 from tests.kube.api import MERGE_PATCH, Answer, Api, Json
 from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.editors import editor_of
@@ -15,9 +16,9 @@ BERTH = "system:serviceaccount:berth-system:berth"
 
 
 @contextmanager
-def catches(kube: ControlPlane) -> Iterator[None]:
-    """What `cluster_manifest --catch` adds is applied."""
-    documents = catching.documents(names=NAMES, user=BERTH)
+def catches(kube: ControlPlane, *, hook: Hook | None = None) -> Iterator[None]:
+    """What `cluster_manifest --catch` adds is applied, or what it adds with a --catch-url."""
+    documents = catching.documents(names=NAMES, user=BERTH, hook=hook)
     apply(kube.admin, documents)
     yield
     remove(kube.admin, documents)

@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from clusters.adapters.kubernetes import catching, confinement, manifests
+from clusters.adapters.kubernetes.hook import Hook
 from clusters.adapters.kubernetes.names import Names
 from clusters.adapters.kubernetes.rights import CATCHING, MIG_RIGHTS, RIGHTS, Right
 from clusters.port import PRIORITIES
@@ -28,14 +29,20 @@ _LABELS = {"app.kubernetes.io/name": "berth"}
 
 
 def text(
-    *, names: Names, user: str | None, token_h: int, mig: bool = False, catch: bool = False
+    *,
+    names: Names,
+    user: str | None,
+    token_h: int,
+    mig: bool = False,
+    catch: bool = False,
+    hook: Hook | None = None,
 ) -> str:
     """The manifest as YAML, with what each right is for; with `mig` those to cut nodes anew too,
     with `catch` those to catch what others make.
 
     It is for that user, or else for a service account of its own, with how to get a token of it
     that is good for so many hours. With `catch`, what others make there waits for Berth
-    (`catching`).
+    (`catching`), through `hook` where there is one.
     """
     granted = (*RIGHTS, *(MIG_RIGHTS if mig else ()), *(CATCHING if catch else ()))
     rights = "".join(f"#   {right}: {right.why}\n" for right in granted)
@@ -46,12 +53,17 @@ def text(
         "# Two powers are wide by nature: who may create pods in a namespace may mount what is\n"
         "# in it, and workloads live in many namespaces. Keep the credential as a cluster's key.\n"
     ) + yaml.safe_dump_all(
-        documents(names=names, user=user, mig=mig, catch=catch), sort_keys=False
+        documents(names=names, user=user, mig=mig, catch=catch, hook=hook), sort_keys=False
     )
 
 
 def documents(
-    *, names: Names, user: str | None = None, mig: bool = False, catch: bool = False
+    *,
+    names: Names,
+    user: str | None = None,
+    mig: bool = False,
+    catch: bool = False,
+    hook: Hook | None = None,
 ) -> list[Json]:
     """The objects, in the order in which they can be applied."""
     name, home, policy = names.own, names.home, f"{names.own}-pods"
@@ -97,7 +109,7 @@ def documents(
             },
         },
         *(_to_cut_nodes(subject, names=names) if mig else ()),
-        *(catching.documents(names=names, user=berth) if catch else ()),
+        *(catching.documents(names=names, user=berth, hook=hook) if catch else ()),
     ]
 
 

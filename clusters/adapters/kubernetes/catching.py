@@ -3,8 +3,8 @@
 Catching is at pods, so that it is one rule for all that makes them, now and later. In namespaces
 of this installation a pod that others make, and that has the queue label or asks for a device,
 gets Berth's scheduling gate, a label that says so, and the name of who made it. That is a mutating
-policy; a validating one holds that it was done, and that nobody undoes it. Where the API server is
-too old for mutating policies, the second refuses what the first would have gated. That a gated pod
+policy, or, where the API server is too old for those, a webhook that does the same (`hook`); a
+validating policy holds that it was done, and that nobody undoes it. That a gated pod
 names no node, by which it would pass the scheduler by, the API server itself sees to. What Berth
 could not charge, devices by resource claims, is refused, and who asks for no device sees none.
 """
@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
-from clusters.adapters.kubernetes.names import DEVICES, Names
+from clusters.adapters.kubernetes.hook import Hook, configuration
+from clusters.adapters.kubernetes.names import DEVICES, VISIBLE, Names
 from clusters.adapters.kubernetes.rights import CATCHING
 
 type Json = dict[str, Any]  # Any: an object of the API, as JSON
@@ -22,8 +23,6 @@ _RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io/v1"
 _CLAIMED = "deviceclass.resource.kubernetes.io/"
 """Resources that are claims, by the name of a class of devices."""
-_VISIBLE = "NVIDIA_VISIBLE_DEVICES"
-"""By which a container, or its image, may see devices that it never asked for (T7)."""
 _EDITABLE = (
     "containers",
     "initContainers",
@@ -37,9 +36,9 @@ _EDITABLE = (
 _CREATE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
 
 
-def documents(*, names: Names, user: str) -> list[Json]:
-    """What Berth has to read for it, and two policies, each with its binding; `user` is who Berth
-    is in the cluster."""
+def documents(*, names: Names, user: str, hook: Hook | None = None) -> list[Json]:
+    """What Berth has to read for it, and what changes pods and what holds that it did: two
+    policies, each with its binding, or `hook` and one; `user` is who Berth is in the cluster."""
     name = f"{names.own}-catch"
     return [
         {
@@ -59,11 +58,20 @@ def documents(*, names: Names, user: str) -> list[Json]:
             # An account is a user of that name, too.
             "subjects": [{"apiGroup": _RBAC, "kind": "User", "name": user}],
         },
-        _policy("Mutating", name, _mutating(names=names, user=user)),
-        _binding("Mutating", name, names=names),
+        *_changing(name, names=names, user=user, hook=hook),
         _policy("Validating", name, _validating(names=names, user=user)),
         _binding("Validating", name, names=names, validationActions=["Deny"]),
     ]
+
+
+def _changing(name: str, *, names: Names, user: str, hook: Hook | None) -> list[Json]:
+    if hook is None:
+        return [
+            _policy("Mutating", name, _mutating(names=names, user=user)),
+            _binding("Mutating", name, names=names),
+        ]
+    condition, selector = _by_another(user), _ours(names=names)
+    return [configuration(hook=hook, name=name, conditions=[condition], selector=selector)]
 
 
 def _policy(kind: str, name: str, spec: Json) -> Json:
@@ -79,13 +87,14 @@ def _binding(kind: str, name: str, *, names: Names, **spec: list[str]) -> Json:
         "spec": {
             "policyName": name,
             **spec,
-            "matchResources": {
-                "namespaceSelector": {
-                    "matchLabels": {names.label_installation: names.installation}
-                }
-            },
+            "matchResources": {"namespaceSelector": _ours(names=names)},
         },
     }
+
+
+def _ours(*, names: Names) -> Json:
+    """The namespaces of this installation."""
+    return {"matchLabels": {names.label_installation: names.installation}}
 
 
 def _metadata(name: str) -> Json:
@@ -119,10 +128,10 @@ def _one_asks_for(prefixes: Sequence[str]) -> str:
 def _blind(field: str) -> str:
     """In CEL: of the containers under `field` those that ask for no device, told that they see
     none. One that says itself what it sees is left to be refused."""
-    says = f"one.?env.orValue([]).exists(set, set.name == '{_VISIBLE}')"
+    says = f"one.?env.orValue([]).exists(set, set.name == '{VISIBLE}')"
     those = f"object.spec.?{field}.orValue([]).filter(one, !{_one_asks_for(DEVICES)} && !{says})"
     kind = f"Object.spec.{field}"
-    void = f"{kind}.env{{name: '{_VISIBLE}', value: 'void'}}"
+    void = f"{kind}.env{{name: '{VISIBLE}', value: 'void'}}"
     return f"{field}: {those}.map(one, {kind}{{name: one.name, env: [{void}]}})"
 
 
@@ -196,9 +205,9 @@ def _validating(*, names: Names, user: str) -> Json:
         "the pod asks for devices by resource claims, which Berth can't charge: ask for them among"
         " the limits of its containers, such as nvidia.com/gpu",
         "!variables.made || (object.spec.containers + object.spec.?initContainers.orValue([]))"
-        f".all(one, one.?env.orValue([]).all(set, set.name != '{_VISIBLE}'"
+        f".all(one, one.?env.orValue([]).all(set, set.name != '{VISIBLE}'"
         " || set.?value.orValue('') == 'void'))":
-        f"a container sets {_VISIBLE}: leave it out, and ask for devices among the limits of the"
+        f"a container sets {VISIBLE}: leave it out, and ask for devices among the limits of the"
         " container",
         f"variables.made || variables.labels[?'{caught}'] == variables.before[?'{caught}']"
         f" && (!variables.was_caught || {labels}.all(key,"

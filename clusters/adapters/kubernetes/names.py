@@ -10,6 +10,8 @@ GPU_SHARED = "nvidia.com/gpu.shared"
 AMD_GPU = "amd.com/gpu"
 INTEL_GPUS = ("gpu.intel.com/xe", "gpu.intel.com/i915")  # by driver, the newer first
 DEVICES = ("nvidia.com/", "amd.com/", "gpu.intel.com/")
+VISIBLE = "NVIDIA_VISIBLE_DEVICES"
+"""By which a container, or its image, may see devices that it never asked for (T7)."""
 MIG = "nvidia.com/mig-"  # and the profile, with "." for its "+"
 MIG_CONFIG = "nvidia.com/mig.config"  # how its MIG manager is to cut a node
 MIG_STATE = "nvidia.com/mig.config.state"  # how far that is

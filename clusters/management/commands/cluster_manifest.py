@@ -1,5 +1,6 @@
 """`manage.py cluster_manifest | kubectl apply -f -`: what Berth needs in a cluster."""
 
+from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -37,6 +38,19 @@ class Command(BaseCommand):
             help="have pods that others make in projects' namespaces, with the queue label or"
             " asking for a device, wait in Berth's queue (Kubernetes 1.36 or newer)",
         )
+        parser.add_argument(
+            "--catch-url",
+            metavar="URL",
+            help="as --catch, where Kubernetes is 1.30 to 1.35: the cluster asks Berth itself, at"
+            " this address of its web server, such as https://berth.example.org",
+        )
+        parser.add_argument(
+            "--catch-ca",
+            metavar="FILE",
+            type=Path,
+            help="the certificate, as PEM, of the authority of that address, where the cluster"
+            " does not trust it by itself",
+        )
 
     def handle(  # Any: Django's signature
         self,
@@ -45,10 +59,21 @@ class Command(BaseCommand):
         token_hours: int,
         mig: bool,
         catch: bool,
+        catch_url: str | None,
+        catch_ca: Path | None,
         **__: Any,
     ) -> None:
+        if catch_ca and not catch_url:
+            raise CommandError("--catch-ca is of an address that --catch-url names.")
         try:
-            made = registry.manifest(user=user, token_h=token_hours, mig=mig, catch=catch)
+            made = registry.manifest(
+                user=user,
+                token_h=token_hours,
+                mig=mig,
+                catch=catch,
+                catch_url=catch_url or "",
+                catch_ca=catch_ca.read_text() if catch_ca else "",
+            )
             self.stdout.write(made, ending="")
-        except AppError as error:
+        except (AppError, OSError, UnicodeDecodeError) as error:
             raise CommandError(str(error)) from error
