@@ -21,7 +21,7 @@ from clusters.adapters.kubernetes.nodes import node
 from clusters.adapters.kubernetes.quantities import BadQuantity, mebibytes, milli, pieces
 from clusters.port import PodPhase, PodReport
 
-__all__ = ["Malformed", "node", "pod", "readable"]
+__all__ = ["Malformed", "node", "owner", "pod", "readable"]
 
 MOST_ATTEMPTS = 10**6
 MOST_RANKS = 10**6
@@ -55,7 +55,7 @@ def pod(body: Json, *, names: Names) -> PodReport:
     started_at = moment(ended or mapping(state, "running"), "startedAt")
     # All: whoever gives a pod many more must not push Berth's own out.
     labels = label_words(metadata, most=None)
-    installation, workload, attempt, rank = _owner(labels, names=names)
+    installation, workload, attempt, rank = owner(labels, names=names)
     resources = _requests(spec)
     exit_code = ended.get("exitCode")
     return PodReport(
@@ -136,7 +136,7 @@ def _container_reason(container: Json, ended: Json) -> str:
     return f"{reason}: {message}" if message else reason
 
 
-def _owner(labels: dict[str, str], *, names: Names) -> tuple[str, str, int, int]:
+def owner(labels: dict[str, str], *, names: Names) -> tuple[str, str, int, int]:
     """Installation, workload, attempt, rank; workload "" unless the pod is this installation's."""
     installation = labels.get(names.label_installation, "")
     if installation != names.installation:

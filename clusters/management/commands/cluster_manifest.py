@@ -32,6 +32,12 @@ class Command(BaseCommand):
             "--mig", action="store_true", help="let Berth cut the MIG devices of nodes anew, too"
         )
         parser.add_argument(
+            "--dra",
+            action="store_true",
+            help="let Berth claim certain devices where a driver publishes them by Dynamic"
+            " Resource Allocation, too (Kubernetes 1.34 or newer)",
+        )
+        parser.add_argument(
             "--catch",
             action="store_true",
             help="have pods that others make in projects' namespaces, with the queue label or"
@@ -44,11 +50,12 @@ class Command(BaseCommand):
         user: str | None,
         token_hours: int,
         mig: bool,
+        dra: bool,
         catch: bool,
         **__: Any,
     ) -> None:
         try:
-            made = registry.manifest(user=user, token_h=token_hours, mig=mig, catch=catch)
+            made = registry.manifest(user=user, token_h=token_hours, mig=mig, dra=dra, catch=catch)
             self.stdout.write(made, ending="")
         except AppError as error:
             raise CommandError(str(error)) from error
