@@ -91,7 +91,7 @@ class NodeReport:
     `mig_single` they are of one profile and asked for as a `gpu_resource` each, and `devices` has
     one of those that they are cut from: how many there are is not told. With a `device_driver` the
     devices are as that one publishes them, and asked for each by itself; what the device plugin
-    says does not count then.
+    says does not count then. `unused` says why none of them is usable, "" when that is not so.
 
     `cordoned` is whether somebody said that nothing new is to start there, and `recut` for which
     recut Berth did. `mig_config` names the way in which it is to be cut, `mig_state` is how far
@@ -114,6 +114,7 @@ class NodeReport:
     mig_counts: Mapping[str, int] = field(default_factory=dict)
     mig_single: bool = False
     device_driver: str = ""
+    unused: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     resource_version: str = ""
     cordoned: bool = False

@@ -110,7 +110,7 @@ def join(
         if each.devices or each.counters:
             pools[each.driver, each.pool].append(each)
     if not pools:
-        return node, ()
+        return node, [node.unused] if node.unused else []
     (driver, _), *others = sorted(pools)
     told = [f"the pool {pool} of {name} is not used beside {driver}'s" for name, pool in others]
     if node.devices:

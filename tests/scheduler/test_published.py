@@ -1,6 +1,8 @@
 """What drivers publish of a node's devices, as the node's devices: nothing twice, nothing that is
 not wholly known."""
 
+from dataclasses import replace
+
 import pytest
 
 from clusters.adapters.kubernetes.resource_slices import resource_slice
@@ -184,3 +186,10 @@ def test_it_follows_what_changes() -> None:
     [node] = published.changed([], ["n1-0", "n1-1"])
     assert (node.device_driver, node.devices) == ("", ())
     assert published.changed([], ["never-seen"]) == []
+
+
+def test_why_none_of_a_nodes_devices_is_used_is_told() -> None:
+    assert joined(node=replace(NODE, unused="for that")) == (
+        replace(NODE, unused="for that"),
+        ["for that"],
+    )

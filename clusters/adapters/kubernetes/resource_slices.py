@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from clusters.adapters.kubernetes.checks import Json, Malformed, mapping, objects, word
 from clusters.adapters.kubernetes.drivers import DRIVERS, Driver
-from clusters.adapters.kubernetes.nodes import model_of
+from clusters.adapters.kubernetes.models import model_of
 from clusters.adapters.kubernetes.quantities import BadQuantity, mebibytes, parse
 from clusters.published import PublishedDevice, ResourceSliceReport
 
