@@ -207,8 +207,6 @@ def work(world: World, bare: str) -> Workload:
     publish(world, made.published(bare, gpus))
     world.flavors["h200"] = Flavor.objects.create(name="h200", kind=FlavorKind.WHOLE, model="H200")
     world.quota(world.vision, "h200", 8)
-    of_berth: Json = {"metadata": {"name": "berth"}, "spec": {}}
-    world.simulator.call("POST", CLASSES, of_berth)
     with watching(world) as raised:
         eventually("they are there", lambda: len(uuids(bare)) == 2)
         [made_of] = world.submit(spec("h200", command=LONG))
