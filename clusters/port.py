@@ -13,6 +13,7 @@ from typing import Protocol
 
 from clusters.caught import CaughtPod, OwnerRef, OwnerReport
 from clusters.confinement import Confinement, Drift, Repair
+from clusters.published import DeviceClaimReport, Pin, ResourceSliceReport
 
 NVIDIA_GPU = "nvidia.com/gpu"
 """The resource of whole devices, unless a node says otherwise."""
@@ -64,7 +65,8 @@ class SliceReport:
 class DeviceReport:
     """One device of a node. With the device plugin `uuid` is "": the ordinal is a count token.
 
-    `mode` is whole, mig-static or mig-dynamic as in `core.snapshot.DeviceMode`.
+    `mode` is whole, mig-static or mig-dynamic as in `core.snapshot.DeviceMode`; `slices` are told
+    where it has a uuid. One that is not `usable` takes nothing new.
     """
 
     ordinal: int
@@ -73,6 +75,7 @@ class DeviceReport:
     mode: str = "whole"
     slices: tuple[SliceReport, ...] = ()
     uuid: str = ""
+    usable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,9 @@ class NodeReport:
     `gpu_resource`. `mig_counts` is how many slices of each MIG profile
     a node of mig-static devices advertises; which device holds which is left to the reader. With
     `mig_single` they are of one profile and asked for as a `gpu_resource` each, and `devices` has
-    one of those that they are cut from: how many there are is not told.
+    one of those that they are cut from: how many there are is not told. With a `device_driver` the
+    devices are as that one publishes them, and asked for each by itself; what the device plugin
+    says does not count then. `unused` says why none of them is usable, "" when that is not so.
 
     `cordoned` is whether somebody said that nothing new is to start there, and `recut` for which
     recut Berth did. `mig_config` names the way in which it is to be cut, `mig_state` is how far
@@ -108,6 +113,8 @@ class NodeReport:
     gpu_resource: str = NVIDIA_GPU
     mig_counts: Mapping[str, int] = field(default_factory=dict)
     mig_single: bool = False
+    device_driver: str = ""
+    unused: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     resource_version: str = ""
     cordoned: bool = False
@@ -169,7 +176,8 @@ class PodReport:
 @dataclass(frozen=True, slots=True)
 class PodRequest:
     """A pod to be born gated. `name` is deterministic ({workload}-{attempt}-{rank}), so that a
-    second request for it is a no-op. `resources` are extended resources with their counts;
+    second request for it is a no-op. `resources` are extended resources with their counts, `pins`
+    the certain devices that it is to have;
     `tolerates` is the key of the taint that keeps others off its node, if that has one.
 
     `subdomain` names the gang's headless service, "" for a single pod. `grace_s` is the time from
@@ -195,15 +203,7 @@ class PodRequest:
     notice: bool = False
     tolerates: str = NVIDIA_GPU
     priority: str = "normal"
-
-
-@dataclass(frozen=True, slots=True)
-class PodUse:
-    """How much a pod uses its devices: a number from 0 to 100 for each that was measured."""
-
-    namespace: str
-    pod: str
-    percents: tuple[float, ...]
+    pins: tuple[Pin, ...] = ()
 
 
 class Change(StrEnum):
@@ -253,16 +253,6 @@ class ProbeStep:
     said: str
 
 
-class UsePort(Protocol):
-    """What measures a cluster's devices."""
-
-    def use(self) -> tuple[PodUse, ...]:
-        """Of all pods that are measured, ours and foreign ones, each once."""
-        ...
-
-    def close(self) -> None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class MigConfigs:
     """The names of all ways to cut a node that a cluster's MIG managers know after one was told
@@ -284,6 +274,25 @@ class ClusterPort(Protocol):
     def version(self) -> ClusterVersion: ...
 
     def list_nodes(self) -> Listing[NodeReport]: ...
+
+    def list_resource_slices(self) -> Listing[ResourceSliceReport]:
+        """What drivers publish of devices. Raises ClusterError(NOT_FOUND) where the cluster knows
+        no such thing (resource.k8s.io/v1), FORBIDDEN where Berth may not ask."""
+        ...
+
+    def watch_resource_slices(
+        self, *, resource_version: str
+    ) -> AbstractContextManager[Iterator[WatchEvent[ResourceSliceReport]]]:
+        """As `watch_nodes`."""
+        ...
+
+    def list_device_claims(self) -> Listing[DeviceClaimReport]:
+        """Ours and foreign ones. Raises as `list_resource_slices`."""
+        ...
+
+    def watch_device_claims(
+        self, *, resource_version: str
+    ) -> AbstractContextManager[Iterator[WatchEvent[DeviceClaimReport]]]: ...
 
     def list_pods(self) -> Listing[PodReport]:
         """Ours and foreign ones."""
@@ -320,8 +329,9 @@ class ClusterPort(Protocol):
         ...
 
     def create_pod(self, *, request: PodRequest) -> PodReport:
-        """The pod, born gated. One that is there already with the same labels and spec hash is
-        returned as it is; another of that name raises ClusterError(CONFLICT)."""
+        """The pod, born gated, and then the claim of its pins, which goes when it goes. What is
+        there already with the same labels and spec hash is left as it is; another of that name
+        raises ClusterError(CONFLICT)."""
         ...
 
     def read_owner(self, *, namespace: str, owner: OwnerRef) -> OwnerReport | None:

@@ -17,8 +17,9 @@ from clusters.adapters.kubernetes.hook import Hook, NotAReview, answer
 from clusters.adapters.kubernetes.names import Names
 from clusters.credential import BadCredential, Credential
 from clusters.models import ClusterCredential
-from clusters.port import ClusterPort, UsePort
+from clusters.port import ClusterPort
 from clusters.sealing import PrivateKey, Unopened, open_sealed
+from clusters.use import UsePort
 from controlplane.kernel.errors import Invalid, Unavailable
 
 TOKEN_H = 720
@@ -89,6 +90,7 @@ def manifest(
     user: str | None,
     token_h: int,
     mig: bool = False,
+    dra: bool = False,
     catch: bool = False,
     catch_url: str = "",
     catch_ca: str = "",
@@ -96,11 +98,11 @@ def manifest(
     """What to apply in a cluster before it is registered, as YAML whose comments say what to do.
 
     It is for that user of the cluster, or else for an account that it makes; `token_h` is how many
-    hours a token of that is good for. With `mig` it lets Berth cut nodes anew; with `catch` what
-    others make in projects' namespaces waits for Berth. So it does with `catch_url`, where
-    Kubernetes is older than 1.36: the cluster asks Berth there, whose certificate is of `catch_ca`
-    (PEM, "" for an authority that the cluster trusts by itself). Raises Invalid, and Unavailable
-    where BERTH_INSTALLATION names nothing in a cluster.
+    hours a token of that is good for. With `mig` it lets Berth cut nodes anew, with `dra` claim
+    certain devices; with `catch` what others make in projects' namespaces waits for Berth. So it
+    does with `catch_url`, where Kubernetes is older than 1.36: the cluster asks Berth there, whose
+    certificate is of `catch_ca` (PEM, "" for an authority that the cluster trusts by itself).
+    Raises Invalid, and Unavailable where BERTH_INSTALLATION names nothing in a cluster.
     """
     if not _OBJECT.fullmatch(settings.BERTH_INSTALLATION):
         raise Unavailable(
@@ -126,6 +128,7 @@ def manifest(
         user=user,
         token_h=token_h,
         mig=mig,
+        dra=dra,
         catch=catch or bool(catch_url),
         hook=Hook(catch_url, catch_ca) if catch_url else None,
     )

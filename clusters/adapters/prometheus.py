@@ -5,7 +5,8 @@ import math
 from typing import Any
 
 from clusters.adapters.kubernetes.client import Client
-from clusters.port import ClusterError, Fault, PodUse
+from clusters.port import ClusterError, Fault
+from clusters.use import PodUse
 
 # DCGM exporter's, 0 to 100, one series a device. The most in two minutes: what uses its devices in
 # bursts uses them. A device that has gone silent is in it for as long.

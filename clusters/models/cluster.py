@@ -21,8 +21,8 @@ class Cluster(Row):
     beside what runs there. `server` is where its API is, as whoever registered it or stored its
     credential last said; "" while nobody has.
 
-    `left_out` says, of "nodes" and of "pods", what of its last list made no sense: how many, and
-    of the first its name and why.
+    `left_out` says, of "nodes", "pods" and "devices", what of its last list made no sense or is
+    not used: how many, and of the first its name and why.
 
     `repair_drift` is whether what somebody changed of a project's confinement there is put back,
     or only told. `inventory_rev` grows with each change of its nodes or devices, so that caches

@@ -19,7 +19,7 @@ class DeviceMode(models.TextChoices):
 
 class Device(Row):
     """One physical GPU; with the device plugin `uuid` is "" and the row is a count token of its
-    node.
+    node. With a `uuid` it stays the same row for as long as it is in that node.
 
     `usable` is False when the device is sick or no longer allocatable; a vanished one gets
     `gone_at`.
@@ -38,7 +38,9 @@ class Device(Row):
         constraints = [
             models.UniqueConstraint(fields=["node", "ordinal"], name="device_ordinal_once_a_node"),
             models.UniqueConstraint(
-                fields=["uuid"], condition=~Q(uuid=""), name="device_uuid_once"
+                fields=["uuid"],
+                condition=~Q(uuid="") & Q(gone_at__isnull=True),
+                name="device_uuid_once",
             ),
             models.CheckConstraint(
                 condition=Q(mode__in=DeviceMode.values), name="device_mode_known"

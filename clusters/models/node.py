@@ -14,7 +14,8 @@ from controlplane.kernel.models import Row
 
 class Node(Row):
     """Amounts are allocatable. `foreign_*` is what pods that are not ours hold there. With
-    `mig_single` a slice of its devices is asked for as one `gpu_resource`.
+    `mig_single` a slice of its devices is asked for as one `gpu_resource`. With a `device_driver`
+    each of its devices is asked for by itself.
 
     A node that vanished keeps its row, with `gone_at`.
     """
@@ -33,6 +34,7 @@ class Node(Row):
     share_resource = models.CharField(max_length=80, blank=True)
     gpu_resource = models.CharField(max_length=80, default=NVIDIA_GPU, db_default=NVIDIA_GPU)
     mig_single = models.BooleanField(default=False, db_default=False)
+    device_driver = models.CharField(max_length=253, blank=True, default="", db_default="")
     labels = models.JSONField(default=dict)
     gone_at = models.DateTimeField(null=True, blank=True)
 

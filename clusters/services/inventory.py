@@ -53,7 +53,7 @@ def sync(
             cluster=cluster, name__in=missing, gone_at__isnull=True
         ).update(gone_at=at, ready=False)
         changed |= bool(vanished)
-        changed |= _sync_devices(by_name, rows, arrange, at)
+        changed |= _sync_devices(_identified(by_name, rows), rows, arrange, at)
         if changed:
             Cluster.objects.filter(pk=cluster.pk).update(inventory_rev=F("inventory_rev") + 1)
     return changed
@@ -89,6 +89,7 @@ _NODE_FIELDS = (
     "share_resource",
     "gpu_resource",
     "mig_single",
+    "device_driver",
     "labels",
 )
 
@@ -116,6 +117,42 @@ def _sync_nodes(
     return bool(new or edited)
 
 
+def _identified(
+    reports: Mapping[str, NodeReport], nodes: Mapping[str, Node]
+) -> dict[str, NodeReport]:
+    """With the ordinals that devices with a uuid have in their node already; others get one that
+    is free, or that of a device without. One that another node has as well is left out: there it
+    may be in use."""
+    uuids = {seen.uuid for report in reports.values() for seen in report.devices} - {""}
+    rows = Device.objects.filter(uuid__in=uuids, gone_at__isnull=True)
+    homes = dict(rows.values_list("uuid", "node_id"))
+    ordinals: dict[object, dict[str, int]] = {}
+    for node, uuid, ordinal in (
+        Device.objects.filter(node_id__in=[nodes[name].pk for name in reports])
+        .exclude(uuid="")
+        .order_by("gone_at")  # the last one counts: one that is there, if any is
+        .values_list("node_id", "uuid", "ordinal")
+    ):
+        ordinals.setdefault(node, {})[uuid] = ordinal
+    found = dict(reports)
+    for name, report in reports.items():
+        if not report.device_driver:
+            continue
+        node = nodes[name].pk
+        strangers = {s.uuid for s in report.devices if homes.get(s.uuid, node) != node}
+        if strangers:
+            logger.warning("node %s: %s are devices of another node", name, sorted(strangers))
+        here = [seen for seen in report.devices if seen.uuid not in strangers]
+        for seen in here:
+            homes[seen.uuid] = node
+        known = ordinals.get(node, {})
+        free = iter(sorted(set(range(len(known) + len(here))) - set(known.values())))
+        devices = tuple(replace(s, ordinal=known.get(s.uuid, -1)) for s in here)
+        devices = tuple(s if s.ordinal >= 0 else replace(s, ordinal=next(free)) for s in devices)
+        found[name] = replace(report, devices=devices)
+    return found
+
+
 _DEVICE_FIELDS = ("model", "memory_mib", "mode", "uuid", "usable")
 
 
@@ -137,7 +174,7 @@ def _sync_devices(
                 "memory_mib": seen.memory_mib,
                 "mode": seen.mode,
                 "uuid": seen.uuid,
-                "usable": True,
+                "usable": seen.usable,
             }
             known = existing.get(seen.ordinal)
             if known is None:
@@ -170,7 +207,8 @@ def _sync_slices(
     arrange: Arrange,
     at: datetime,
 ) -> bool:
-    """Keep the slices of nodes whose counts did not change: where they lie is our own choice."""
+    """Keep the slices of nodes whose counts did not change: where they lie is our own choice,
+    unless it is told."""
     cut = {
         name: [
             device
@@ -187,22 +225,44 @@ def _sync_slices(
     new, lost = [], []
     for name, report in reports.items():
         existing = live.get(nodes[name].pk, [])
-        wanted = Counter({k: n for k, n in report.mig_counts.items() if n}) if cut[name] else {}
-        if Counter(row.profile for row in existing) == Counter(wanted):
-            continue
-        lost += [row.pk for row in existing]
-        if not wanted:
-            continue
         try:
-            layout = arrange(cut[name][0].model, wanted, len(cut[name]))
+            layout = _layout(report, cut[name], existing, arrange)
         except ValueError as error:  # a node that claims the impossible harms only itself
             logger.warning("node %s: its MIG slices can't be laid out: %s", name, error)
-            continue
+            layout = [()] * len(cut[name])
+        wanted = {
+            (device.pk, *piece): device
+            for device, slices in zip(cut[name], layout, strict=True)
+            for piece in slices
+        }
+        for row in existing:
+            if wanted.pop((row.device_id, *_piece(row)), None) is None:
+                lost.append(row.pk)
         new += [
             DeviceSlice(device=device, profile=profile, span=NumericRange(start, end))
-            for device, slices in zip(cut[name], layout, strict=True)
-            for profile, start, end in slices
+            for (_, profile, start, end), device in wanted.items()
         ]
     DeviceSlice.objects.filter(pk__in=lost).update(gone_at=at)
     DeviceSlice.objects.bulk_create(new, batch_size=2000)
     return bool(new or lost)
+
+
+def _layout(
+    report: NodeReport, cut: Sequence[Device], existing: Sequence[DeviceSlice], arrange: Arrange
+) -> Layout:
+    """Where the slices of its devices that are `cut` lie, in their order."""
+    if report.device_driver:
+        told = {seen.ordinal: seen.slices for seen in report.devices}
+        return [[(s.profile, s.start, s.end) for s in told[device.ordinal]] for device in cut]
+    wanted = {profile: count for profile, count in report.mig_counts.items() if count}
+    if not cut or not wanted:
+        return [()] * len(cut)
+    if Counter(row.profile for row in existing) == Counter(wanted):
+        rows = [[_piece(row) for row in existing if row.device_id == each.pk] for each in cut]
+        if sum(map(len, rows)) == len(existing):
+            return rows
+    return arrange(cut[0].model, wanted, len(cut))
+
+
+def _piece(row: DeviceSlice) -> tuple[str, int, int]:
+    return row.profile, row.span.lower, row.span.upper

@@ -29,7 +29,7 @@ VERSION = {
 MERGE_PATCH, APPLY_PATCH = "application/merge-patch+json", "application/apply-patch+yaml"
 _MERGED = ("configmaps", "resourcequotas")
 _VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete", "PUT": "update"}
-_CLUSTERED = {"nodes", "namespaces", "priorityclasses"}
+_CLUSTERED = {"nodes", "namespaces", "priorityclasses", "resourceslices", "deviceclasses"}
 
 
 class Target(NamedTuple):
@@ -252,6 +252,8 @@ class Api:
                     **(found["metadata"].get(field) or {}),
                     **metadata[field],
                 }
+        if "ownerReferences" in metadata:
+            found["metadata"]["ownerReferences"] = metadata["ownerReferences"]
         for field in body.keys() - {"kind", "apiVersion", "metadata", "status"}:
             asked = body[field]
             there = found.get(field) or {}

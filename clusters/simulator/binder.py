@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from clusters.simulator import moments
 from clusters.simulator.answers import Json
+from clusters.simulator.claims import Claims
 from clusters.simulator.migs import Cuts
 from clusters.simulator.quantities import amount
 from clusters.simulator.store import Store
@@ -28,6 +29,7 @@ class Binder:
     def __init__(self, store: Store, *, bound: Callable[[str], None]) -> None:
         self._store = store
         self._bound = bound
+        self._claims = Claims(store)
         self._free: dict[str, dict[str, int]] = {}
         self._cuts: dict[str, Cuts] = {}
         self._names: dict[str, str] = {}  # by hostname
@@ -73,6 +75,8 @@ class Binder:
         """A pod has ended or is gone."""
         for waiting in self._waiting.values():
             waiting.pop(key, None)
+        if (pod := self._store.find("pods", key)) is not None:
+            self._claims.ended(pod)
         holding = self._held.pop(key, None)
         if holding is None or holding.node not in self._free:
             return
@@ -100,7 +104,7 @@ class Binder:
         request, selector = _request(pod), pod["spec"].get("nodeSelector") or {}
         refusals: dict[str, int] = {}
         for name in self._candidates(selector):
-            refusal = self._refusal(name, key, request, selector)
+            refusal = self._refusal(name, pod, request, selector)
             if refusal is None:
                 self._bind(key, pod, name, request)
                 return True
@@ -114,7 +118,9 @@ class Binder:
         name = self._names.get(selector[HOSTNAME])
         return [name] if name is not None else []
 
-    def _refusal(self, name: str, key: str, request: dict[str, int], selector: Json) -> str | None:
+    def _refusal(
+        self, name: str, pod: Json, request: dict[str, int], selector: Json
+    ) -> str | None:
         """Why this node does not take the pod, in the real scheduler's words; None if it does."""
         node = self._store.find("nodes", name)
         if node is None:
@@ -133,12 +139,13 @@ class Binder:
         for resource, count in request.items():
             if free.get(resource, 0) < count:
                 return "Too many pods" if resource == "pods" else f"Insufficient {resource}"
-        return self._cuts[name].refusal(request)
+        return self._cuts[name].refusal(request) or self._claims.refusal(pod, name)
 
     def _bind(self, key: str, pod: Json, node: str, request: dict[str, int]) -> None:
         _take(self._free[node], request)
         self._cuts[node].take(key, request)
         self._held[key] = Holding(node, request)
+        self._claims.allocate(pod, node)
         pod["spec"]["nodeName"] = node
         _set_scheduled(pod, {"status": "True"})
         self._store.put("pods", key, pod)

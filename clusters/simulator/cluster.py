@@ -15,7 +15,8 @@ from clusters.simulator.store import Store
 
 NAMESPACES = ("default", "kube-system", "berth-system", "gpu-operator")
 PRIORITY_CLASSES = ("berth-low", "berth-normal", "berth-high", "berth-urgent")
-"""As if the manifest of the installation "berth" had been applied."""
+DEVICE_CLASS = "berth"
+"""As if the manifest of the installation "berth" had been applied, `--dra` included."""
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 _AFTER_RESTART = 1_000_000  # revisions that a lost tail of the state may have used
 
@@ -50,6 +51,8 @@ class Cluster:
         for name in PRIORITY_CLASSES:
             if self.store.find("priorityclasses", name) is None:
                 self.store.put("priorityclasses", name, _priority_class(name))
+        if self.store.find("deviceclasses", DEVICE_CLASS) is None:
+            self.store.put("deviceclasses", DEVICE_CLASS, _device_class(DEVICE_CLASS))
 
     def resume(self) -> None:
         """Take up the pods of the saved state; call it inside the event loop."""
@@ -213,6 +216,15 @@ def _priority_class(name: str) -> Json:
         "kind": "PriorityClass",
         "apiVersion": "scheduling.k8s.io/v1",
         "metadata": {"name": name, "uid": name},
+    }
+
+
+def _device_class(name: str) -> Json:
+    return {
+        "kind": "DeviceClass",
+        "apiVersion": "resource.k8s.io/v1",
+        "metadata": {"name": name, "uid": name},
+        "spec": {},
     }
 
 

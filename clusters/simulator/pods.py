@@ -19,6 +19,7 @@ from clusters.simulator.answers import (
     not_found,
 )
 from clusters.simulator.binder import Binder
+from clusters.simulator.claims import Claims
 from clusters.simulator.kubelets import Kubelets
 from clusters.simulator.quantities import amount
 from clusters.simulator.store import Store
@@ -40,6 +41,7 @@ class Pods:
         self._store = store
         self._binder = binder
         self._kubelets = kubelets
+        self._claims = Claims(store)
 
     def create(self, namespace: str, body: Json, *, dry_run: bool = False) -> bytes:
         metadata = body.get("metadata")
@@ -119,7 +121,10 @@ class Pods:
     def remove(self, key: str) -> bytes:
         """Take a pod out of the API at once, and its room out of use; its last state."""
         self._kubelets.forget(key)
+        pod = self._store.find("pods", key)
         raw = self._store.remove("pods", key)
+        if pod is not None:
+            self._claims.removed(pod)
         self._binder.release(key)
         return raw
 

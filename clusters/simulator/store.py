@@ -22,8 +22,17 @@ RESOURCES = {
     "networkpolicies": "NetworkPolicy",
     "priorityclasses": "PriorityClass",
     "configmaps": "ConfigMap",
+    "resourceslices": "ResourceSlice",
+    "deviceclasses": "DeviceClass",
+    "resourceclaims": "ResourceClaim",
 }
-GROUPS = {"networkpolicies": "networking.k8s.io", "priorityclasses": "scheduling.k8s.io"}
+GROUPS = {
+    "networkpolicies": "networking.k8s.io",
+    "priorityclasses": "scheduling.k8s.io",
+    "resourceslices": "resource.k8s.io",
+    "deviceclasses": "resource.k8s.io",
+    "resourceclaims": "resource.k8s.io",
+}
 """The API group of a resource that is not of the core one."""
 OWNERS = "owners"
 """The table of what makes pods: objects of other API groups, of any kind. They can be read."""

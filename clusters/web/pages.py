@@ -114,6 +114,7 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
         "map": _map(actor, facts, nodes),
         "node": chosen,
         "counted": any(not device.exact for node in nodes for device in node.devices),
+        "exact": any(device.exact for node in nodes for device in node.devices),
         "untold": [node for node in nodes if node.untold],
         "plain_nodes": [node for node in nodes if not node.devices],
         "rev": rev,

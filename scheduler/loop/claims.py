@@ -8,7 +8,7 @@ for its token, and it opens no pod but those whose uid is stored.
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -16,6 +16,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
+from clusters.published import Pin
 from controlplane.kernel import commits, statements
 from scheduler.loop import caught
 from scheduler.models import OperationKind
@@ -25,7 +26,8 @@ from scheduler.selectors.fleet import rows
 @dataclass(frozen=True, slots=True)
 class Pod:
     """What dispatch needs of one placement. `peers` is how many pods its gang started with;
-    `least` and `most` are how many it may have. Where others made the pods, `caught` is set, and
+    `least` and `most` are how many it may have. `pins` are its certain devices, where a driver
+    publishes each. Where others made the pods, `caught` is set, and
     `taken` is the uid of the one that it is to have, None for none."""
 
     placement_id: UUID
@@ -63,6 +65,7 @@ class Pod:
     priority: str
     opened: bool
     dismissed: bool
+    pins: tuple[Pin, ...] = ()
     caught: bool = False
     taken: str | None = None
 
@@ -150,7 +153,12 @@ SELECT * FROM (
            s.gpu_memory_mib, f.isolation, n.share_replicas, n.share_resource, n.gpu_resource,
            n.mig_single, w.run_time_limit_s, w.grace_s, w.notice_s, w.array_index, y.size,
            sizes.least, sizes.most, w.priority_class, q.opened_at IS NOT NULL,
-           q.dismissed_at IS NOT NULL, o.id IS NOT NULL, c.uid, q.released_at
+           q.dismissed_at IS NOT NULL, n.device_driver,
+           CASE WHEN n.device_driver <> '' THEN
+               (SELECT json_agg(ARRAY[d.uuid, lower(z.span)::text] ORDER BY d.ordinal, z.span)
+                FROM scheduler_placementspan z JOIN clusters_device d ON d.id = z.device_id
+                WHERE z.placement_id = q.id) END,
+           o.id IS NOT NULL, c.uid, q.released_at
     FROM scheduler_placement q
     JOIN scheduler_attempt a ON a.id = q.attempt_id
     JOIN scheduler_workload w ON w.id = q.workload_id
@@ -173,7 +181,13 @@ SELECT * FROM (
 def _pod(*columns: Any) -> Pod:  # Any: the columns of _PODS after the first
     *before, command, args, env = columns[:13]
     lists = tuple(command), tuple(args), tuple(sorted(json.loads(env).items()))
-    return Pod(*(*before, *lists, *columns[13:-1]))
+    *after, driver, held, caught, taken, _ = columns[13:]
+    pod = Pod(*(*before, *lists, *after, (), caught, taken))
+    # What others made says itself what it asks for: its devices are the cluster's choice.
+    if not held or caught:
+        return pod
+    pins = (Pin(driver, uuid, pod.profile, int(start)) for uuid, start in held)
+    return replace(pod, pins=tuple(pins))
 
 
 def prolong(*, attempts: Sequence[Claimed], token: UUID) -> None:

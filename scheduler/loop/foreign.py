@@ -6,7 +6,7 @@ Of cores and memory it is told how much, of devices how many: so where those lie
 
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from clusters.models import Cluster, Node
 from clusters.port import PodReport
@@ -30,10 +30,14 @@ type _Resources = Counter[str]
 
 
 class ForeignPods:
-    """Those of one cluster. Times are those of a monotonic clock."""
+    """Those of one cluster. `claimed` tells what others hold by claims, None while that is not
+    known: then nothing is stored. Times are those of a monotonic clock."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(
+        self, cluster: Cluster, claimed: Callable[[], set[foreign.SpanRow] | None] = set
+    ) -> None:
         self._cluster = cluster
+        self._claimed = claimed
         self._pods: dict[str, PodReport] = {}
         self._listed = False
         self._due: float | None = None
@@ -57,8 +61,8 @@ class ForeignPods:
         if self._pods.pop(uid, None) is not None:
             self._look_within(STORE_S)
 
-    def nodes_changed(self) -> None:
-        """There may be other devices than before for them to hold."""
+    def devices_changed(self) -> None:
+        """There may be other devices than before for them to hold, or they hold others."""
         self._look_within(STORE_S)
 
     def _look_within(self, seconds: float) -> None:
@@ -69,6 +73,9 @@ class ForeignPods:
         if not self._listed or self._due is None or time.monotonic() < self._due:
             return
         self._due = None
+        claimed = self._claimed()
+        if claimed is None:
+            return self._look_within(STORE_S)
         amounts: dict[str, tuple[int, int]] = {}
         devices: dict[str, _Resources] = {}
         for pod in self._pods.values():
@@ -76,10 +83,10 @@ class ForeignPods:
             amounts[pod.node] = cpu_milli + pod.cpu_milli, memory_mib + pod.memory_mib
             if pod.resources:
                 devices.setdefault(pod.node, Counter()).update(dict(pod.resources))
-        on = _device_spans(self._cluster, devices)
+        on = _device_spans(self._cluster, devices) | claimed
         if foreign.sync(cluster=self._cluster, amounts=amounts, spans=on):
             hints.send(hints.CYCLE)
-        if devices:
+        if devices or on:
             self._look_within(AGAIN_S)
 
 
@@ -87,7 +94,10 @@ def _device_spans(cluster: Cluster, held: Mapping[str, _Resources]) -> set[forei
     """What of devices is taken to be theirs, by node name and what they hold there."""
     if not held:
         return set()
-    there = Node.objects.filter(cluster=cluster, gone_at__isnull=True, name__in=held)
+    # Where a driver publishes devices, whoever holds one has a claim.
+    there = Node.objects.filter(
+        cluster=cluster, gone_at__isnull=True, name__in=held, device_driver=""
+    )
     rows = {str(node.pk): node for node in there}
     ours: dict[str, list[DeviceSpan]] = {}
     live = PlacementSpan.objects.filter(released_at__isnull=True, device__node__in=rows.values())

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from clusters.models import Cluster
-from clusters.port import PodUse
+from clusters.use import PodUse
 from controlplane.kernel import bulk
 from controlplane.kernel.ids import uuid7s
 from scheduler.core.failures import FailureClass

@@ -32,6 +32,7 @@ from clusters.port import (
     PodReport,
     WatchEvent,
 )
+from clusters.published import DeviceClaimReport, ResourceSliceReport
 from clusters.services import clusters
 from controlplane.kernel.crash import crash
 from scheduler.loop import catching, observe, strays
@@ -43,6 +44,8 @@ PULSE_S = 15.0
 """How often the API is asked for its version; a small part of what makes a cluster silent."""
 RELIST_S = 600.0
 QUEUE = 10_000
+_NOT_TOLD = frozenset({Fault.NOT_FOUND, Fault.FORBIDDEN})
+"""The cluster has no Dynamic Resource Allocation, or Berth may not look at it."""
 CATCH_S = 15.0
 """How often what others made is looked at, though nothing is new of it."""
 PAUSE_S = 0.2  # between two watches when the server ends the first at once
@@ -57,16 +60,43 @@ class PodList:
 type NodeList = Listing[NodeReport]
 
 
+@dataclass(frozen=True, slots=True)
+class SliceList:
+    """What drivers publish of devices; None where the cluster does not tell. `told` is why."""
+
+    listing: Listing[ResourceSliceReport] | None
+    told: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimList:
+    """As SliceList, of what claims have been given."""
+
+    listing: Listing[DeviceClaimReport] | None
+    told: str = ""
+
+
 class Signal(Enum):
     """What readers tell the writer next to reports."""
 
     NODES_WATCHED = auto()  # the API accepted a watch from the last list on
     PODS_WATCHED = auto()
+    SLICES_WATCHED = auto()
+    CLAIMS_WATCHED = auto()
     PULSE = auto()  # the API answers
 
 
 type Item = (
-    PodList | NodeList | WatchEvent[PodReport] | WatchEvent[NodeReport] | Signal | Exception
+    PodList
+    | NodeList
+    | SliceList
+    | ClaimList
+    | WatchEvent[PodReport]
+    | WatchEvent[NodeReport]
+    | WatchEvent[ResourceSliceReport]
+    | WatchEvent[DeviceClaimReport]
+    | Signal
+    | Exception
 )
 
 
@@ -90,7 +120,14 @@ class Readers:
         self._items: queue.Queue[Item] = queue.Queue(maxsize=QUEUE)
 
     def __enter__(self) -> Self:
-        for read in (self._read_nodes, self._read_pods, self._pulse, self._take_in):
+        for read in (
+            self._read_nodes,
+            self._read_slices,
+            self._read_claims,
+            self._read_pods,
+            self._pulse,
+            self._take_in,
+        ):
             threading.Thread(target=self._guarded, args=[read], daemon=True).start()
         return self
 
@@ -159,6 +196,45 @@ class Readers:
 
         self._follow(begin, self._port.watch_nodes, Signal.NODES_WATCHED)
 
+    def _read_slices(self) -> None:
+        def begin() -> str:
+            listing = self._port.list_resource_slices()
+            self._offer(SliceList(listing))
+            return listing.resource_version
+
+        self._follow_if_told(
+            begin, self._port.watch_resource_slices, Signal.SLICES_WATCHED, SliceList
+        )
+
+    def _read_claims(self) -> None:
+        def begin() -> str:
+            listing = self._port.list_device_claims()
+            self._offer(ClaimList(listing))
+            return listing.resource_version
+
+        self._follow_if_told(
+            begin, self._port.watch_device_claims, Signal.CLAIMS_WATCHED, ClaimList
+        )
+
+    def _follow_if_told[Report: (ResourceSliceReport, DeviceClaimReport)](
+        self,
+        begin: Callable[[], str],
+        watch: Callable[..., AbstractContextManager[Iterator[WatchEvent[Report]]]],
+        watched: Signal,
+        untold: Callable[[None, str], SliceList | ClaimList],
+    ) -> None:
+        """Where the cluster does not tell, it is asked again now and then: a driver may come."""
+        while not self._over:
+            try:
+                self._follow(begin, watch, watched)
+            except ClusterError as error:
+                if error.fault not in _NOT_TOLD:
+                    raise
+                self._offer(untold(None, str(error) if error.fault is Fault.FORBIDDEN else ""))
+                self._offer(watched)
+                close_old_connections()
+                self._ended.wait(RELIST_S)
+
     def _read_pods(self) -> None:
         def begin() -> str:
             expected = observe.expected(cluster_id=self._cluster.id)
@@ -170,7 +246,7 @@ class Readers:
 
         self._follow(begin, self._port.watch_pods, Signal.PODS_WATCHED)
 
-    def _follow[Report: (NodeReport, PodReport)](
+    def _follow[Report: (NodeReport, PodReport, ResourceSliceReport, DeviceClaimReport)](
         self,
         begin: Callable[[], str],
         watch: Callable[..., AbstractContextManager[Iterator[WatchEvent[Report]]]],

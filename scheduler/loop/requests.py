@@ -62,6 +62,7 @@ def pod_request(pod: Pod) -> PodRequest:
         notice=pod.notice_s > 0,
         tolerates=pod.gpu_resource,
         priority=pod.priority,
+        pins=pod.pins,
     )
 
 
@@ -101,9 +102,10 @@ def mig_resource(profile: str) -> str:
 
 
 def _resources(pod: Pod) -> tuple[tuple[str, int], ...]:
-    """On a node whose devices are cut into replicas, a whole device is all of its replicas."""
+    """On a node whose devices are cut into replicas, a whole device is all of its replicas.
+    Certain devices are claimed, not counted."""
     kind = FlavorKind(pod.flavor_kind)
-    if kind is FlavorKind.CPU:
+    if kind is FlavorKind.CPU or pod.pins:
         return ()
     if kind is FlavorKind.MIG:
         name = pod.gpu_resource if pod.mig_single else mig_resource(pod.profile)

@@ -1,26 +1,28 @@
 """Follows one cluster: list, then watch, into `observe` and the inventory.
 
 What `readers` queue, one writer stores in batches. When anything breaks, the whole watch ends and
-begins anew with fresh lists. The cluster counts as heard while both watches stand on a list that
+begins anew with fresh lists. The cluster counts as heard while all watches stand on a list that
 is stored: an API that answers, but not these, is silent.
 """
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from datetime import datetime
 
 from django.db import close_old_connections
 
 from clusters.models import Cluster
 from clusters.port import Change, ClusterPort, NodeReport, PodPhase, PodReport, WatchEvent
-from clusters.services import clusters, inventory
+from clusters.published import DeviceClaimReport, ResourceSliceReport
+from clusters.services import clusters
 from controlplane.kernel import hints
-from scheduler.core import mig
 from scheduler.core.failures import FailureClass, classify
 from scheduler.loop import caught, observe, strays
+from scheduler.loop.claimed import Claimed
 from scheduler.loop.foreign import ForeignPods
-from scheduler.loop.readers import Item, PodList, Readers, Signal
+from scheduler.loop.hardware import Hardware
+from scheduler.loop.readers import ClaimList, Item, PodList, Readers, Signal, SliceList
 from scheduler.loop.retry import give_up
 from scheduler.models import Attempt
 
@@ -29,7 +31,9 @@ UNSCHEDULABLE_S = 15.0
 """How long a pod may stay refused by its cluster before it is tried elsewhere."""
 START_ERROR_S = 120.0
 """How long a kubelet may try in vain to pull an image or make a container: five times or so."""
-_BOTH = frozenset({Signal.NODES_WATCHED, Signal.PODS_WATCHED})
+_ALL = frozenset(
+    {Signal.NODES_WATCHED, Signal.SLICES_WATCHED, Signal.CLAIMS_WATCHED, Signal.PODS_WATCHED}
+)
 
 
 class Watch:
@@ -47,7 +51,9 @@ class Watch:
         self._cluster = cluster
         self._at = at
         self._stop = stop
-        self._foreign = ForeignPods(cluster)
+        self._claimed = Claimed(cluster)
+        self._hardware = Hardware(cluster, at)
+        self._foreign = ForeignPods(cluster, lambda: self._claimed.spans(self._hardware.places()))
         self._stuck: dict[str, tuple[PodReport, float]] = {}
         self._standing: set[Signal] = set()
 
@@ -61,8 +67,10 @@ class Watch:
 
     def _write(self, items: list[Item]) -> None:
         """In order; runs of events of one kind go together."""
-        pods: list[WatchEvent[PodReport]] = []
         nodes: list[WatchEvent[NodeReport]] = []
+        slices: list[WatchEvent[ResourceSliceReport]] = []
+        claims: list[WatchEvent[DeviceClaimReport]] = []
+        pods: list[WatchEvent[PodReport]] = []
         for item in items:
             if isinstance(item, Exception):
                 raise item
@@ -71,41 +79,56 @@ class Watch:
                     pods.append(WatchEvent(item.change, item.report, item.resource_version))
                 elif isinstance(item.report, NodeReport):
                     nodes.append(WatchEvent(item.change, item.report, item.resource_version))
+                elif isinstance(item.report, ResourceSliceReport):
+                    slices.append(WatchEvent(item.change, item.report, item.resource_version))
+                elif item.report:
+                    claims.append(WatchEvent(item.change, item.report, item.resource_version))
                 continue
-            self._write_events(nodes, pods)
-            nodes, pods = [], []
+            self._write_events(nodes, slices, claims, pods)
+            nodes, slices, claims, pods = [], [], [], []
             if isinstance(item, Signal):
                 self._hear(item)
             elif isinstance(item, PodList):
                 self._standing.discard(Signal.PODS_WATCHED)
                 self._write_pod_list(item)
+            elif isinstance(item, SliceList):
+                self._standing.discard(Signal.SLICES_WATCHED)
+                self._tell_if(self._hardware.slices_listed(item))
+            elif isinstance(item, ClaimList):
+                self._standing.discard(Signal.CLAIMS_WATCHED)
+                self._hardware.refuse_untold(item)
+                self._claimed.listed(item.listing.items if item.listing else ())
+                self._foreign.devices_changed()
             else:
                 self._standing.discard(Signal.NODES_WATCHED)
                 clusters.left_out(cluster=self._cluster, kind="nodes", told=item.left_out)
-                self._sync(item.items, gone=[], complete=True)
-        self._write_events(nodes, pods)
+                self._tell_if(self._hardware.nodes_listed(item.items))
+        self._write_events(nodes, slices, claims, pods)
 
     def _hear(self, signal: Signal) -> None:
-        """All that came before the signal is stored: heard when both watches stand.
+        """All that came before the signal is stored: heard when all watches stand.
 
         A watch that ended is taken up again at once, or breaks all of this one; a connection that
         died without a word does so within the adapter's time limit.
         """
         before = len(self._standing)
-        self._standing |= {signal} & _BOTH
-        if self._standing == _BOTH and (signal is Signal.PULSE or before < len(_BOTH)):
+        self._standing |= {signal} & _ALL
+        if self._standing == _ALL and (signal is Signal.PULSE or before < len(_ALL)):
             clusters.heard(cluster=self._cluster)
 
     def _write_events(
-        self, nodes: list[WatchEvent[NodeReport]], pods: list[WatchEvent[PodReport]]
+        self,
+        nodes: list[WatchEvent[NodeReport]],
+        slices: list[WatchEvent[ResourceSliceReport]],
+        claims: list[WatchEvent[DeviceClaimReport]],
+        pods: list[WatchEvent[PodReport]],
     ) -> None:
         if nodes:
-            last = {event.report.name: event for event in nodes if event.report}
-            self._sync(
-                [e.report for e in last.values() if e.report and e.change is Change.UPSERT],
-                gone=[name for name, e in last.items() if e.change is Change.DELETE],
-                complete=False,
-            )
+            self._tell_if(self._hardware.nodes_changed(nodes))
+        if slices:
+            self._tell_if(self._hardware.slices_changed(slices))
+        if claims and self._claimed.changed(claims):
+            self._foreign.devices_changed()
         if pods:
             latest = {event.report.uid: event for event in pods if event.report}
             gone = {uid for uid, event in latest.items() if event.change is Change.DELETE}
@@ -135,17 +158,9 @@ class Watch:
             at=at,
         )
 
-    def _sync(self, reports: Sequence[NodeReport], *, gone: list[str], complete: bool) -> None:
-        changed = inventory.sync(
-            cluster=self._cluster,
-            reports=reports,
-            gone=gone,
-            complete=complete,
-            arrange=arrange,
-            at=self._at(),
-        )
+    def _tell_if(self, changed: bool) -> None:
         if changed:
-            self._foreign.nodes_changed()
+            self._foreign.devices_changed()
             hints.send(hints.CYCLE)
 
     def _note(self, reports: Sequence[PodReport], gone: Set[str]) -> None:
@@ -194,10 +209,3 @@ def _is_stuck(report: PodReport) -> bool:
     if report.phase is PodPhase.SCHEDULED:
         return classify(report.reason) is FailureClass.START_ERROR
     return report.phase is PodPhase.UNSCHEDULABLE
-
-
-def arrange(model: str, counts: Mapping[str, int], devices: int) -> inventory.Layout:
-    return [
-        [(profile, span.start, span.end) for profile, span in device]
-        for device in mig.arrange(model=model, counts=counts, devices=devices)
-    ]

@@ -115,6 +115,11 @@ class Pod:
     tag: str = ""
 
     @property
+    def counted(self) -> bool:
+        """Whether its devices are count tokens: all of one node are, or none."""
+        return any(not span.exact for span in self.spans)
+
+    @property
     def span_texts(self) -> tuple[str, ...]:
         """A line for all whole devices together, then one for each part of a device."""
         whole = [span.ordinal for span in self.spans if span.whole]
@@ -150,7 +155,12 @@ class AttemptDetail:
     @property
     def counted(self) -> bool:
         """Whether any device shown is a count token."""
-        return any(not span.exact for pod in self.pods for span in pod.spans)
+        return any(pod.counted for pod in self.pods)
+
+    @property
+    def exact(self) -> bool:
+        """Whether any device shown is that very one."""
+        return any(span.exact for pod in self.pods for span in pod.spans)
 
 
 @dataclass(frozen=True, slots=True)

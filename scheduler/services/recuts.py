@@ -84,6 +84,9 @@ def check(*, node: Node, cuts: Cuts) -> None:
         raise Invalid(f"{name} has no GPUs.", pointer="/node")
     if any(device.mode == DeviceMode.MIG_DYNAMIC for device in devices):
         raise Invalid(f"{name} makes its slices on demand: nothing is to be cut.", pointer="/node")
+    if node.device_driver:
+        said = f"{node.device_driver} publishes the GPUs of {name} as they are: ask it for slices."
+        raise Invalid(said, pointer="/node")
     strategy = node.labels.get("nvidia.com/mig.strategy", "mixed")
     if node.mig_single or strategy != "mixed":
         raise Invalid(f"The MIG strategy of {name} has to be mixed.", pointer="/node")

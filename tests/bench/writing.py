@@ -30,8 +30,8 @@ from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
 from scheduler.loop.calls import THREADS
 from scheduler.loop.dispatch import dispatch
+from scheduler.loop.hardware import arrange
 from scheduler.loop.run import run_cycle
-from scheduler.loop.watch import arrange
 from scheduler.models import Placement, Workload
 from tests import factories
 from tests.bench.decisions import waiting

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from clusters.adapters.kubernetes import translate
+from clusters.adapters.kubernetes.models import model_of
 from clusters.adapters.kubernetes.names import Names
-from clusters.adapters.kubernetes.nodes import model_of, profile_of
+from clusters.adapters.kubernetes.nodes import profile_of
 from clusters.adapters.kubernetes.translate import Malformed
 from clusters.port import NodeReport
 
@@ -23,10 +24,17 @@ def node(
     capacity: Json | None = None,
     spec: Json | None = None,
     ready: str = "True",
+    annotations: Json | None = None,
 ) -> NodeReport:
     resources = {"cpu": "64", "memory": "256Gi", **(allocatable or {})}
     body = {
-        "metadata": {"name": "n1", "uid": "u1", "resourceVersion": "7", "labels": labels or {}},
+        "metadata": {
+            "name": "n1",
+            "uid": "u1",
+            "resourceVersion": "7",
+            "labels": labels or {},
+            "annotations": annotations or {},
+        },
         "spec": spec or {},
         "status": {
             "allocatable": resources,
@@ -216,3 +224,32 @@ def test_labels_are_bounded_and_printable() -> None:
     report = node(labels)
     assert len(report.labels) <= 256
     assert not {"nul", "number"} & report.labels.keys()
+
+
+HAMI_LINE = (
+    "GPU-00552014-5c87,10,32768,100,NVIDIA-Tesla V100-PCIE-32GB,0,true,0,hami-core:"
+    "GPU-0fc3eda5-e98b,10,32768,100,NVIDIA-Tesla V100-PCIE-32GB,0,true,1,hami-core:"
+)
+HAMI_JSON = (
+    '[{"id":"GPU-1","count":10,"devmem":32768,"devcore":100,"type":"NVIDIA-Tesla V100-PCIE-32GB"},'
+    '{"id":"GPU-2","count":10,"devmem":32768,"devcore":100,"type":"NVIDIA-Tesla V100-PCIE-32GB"}]'
+)
+
+
+@pytest.mark.parametrize("told", [HAMI_LINE, HAMI_JSON])
+def test_gpus_that_hami_parts_are_known_and_never_given_as_many(told: str) -> None:
+    report = node(
+        gpu_labels(2),
+        allocatable={"nvidia.com/gpu": "160"},
+        annotations={"hami.io/node-nvidia-register": told},
+    )
+    assert [(d.model, d.memory_mib, d.usable) for d in report.devices] == [
+        ("Tesla-V100-PCIE-32GB", 32_768, False)
+    ] * 2
+    assert report.unused == "HAMi gives its GPUs away in parts, so nothing is placed there"
+
+
+@pytest.mark.parametrize("told", ["[", "[1]", "GPU-1,10,x", "GPU-1,10,lots,1,t,0,true"])
+def test_what_hami_says_in_no_way_that_makes_sense_is_left_out(told: str) -> None:
+    with pytest.raises(Malformed):
+        node(annotations={"hami.io/node-nvidia-register": told})

@@ -11,8 +11,9 @@ import yaml
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
-from clusters.adapters.kubernetes.rights import CATCHING, MIG_RIGHTS, RIGHTS
+from clusters.adapters.kubernetes.rights import CATCHING, DRA_RIGHTS, MIG_RIGHTS, RIGHTS
 from clusters.confinement import Confinement
+from clusters.published import Pin
 from tests.clusters.acting import delete, opened, read, request
 from tests.simulation import Simulator, simulator
 
@@ -142,6 +143,23 @@ def test_where_policies_change_no_pods_the_cluster_asks_berth(tmp_path: Path) ->
     assert "caBundle" not in hook["clientConfig"]
 
 
+def test_devices_are_claimed_where_that_is_asked_for() -> None:
+    def objects(manifest: str) -> set[tuple[str, str]]:
+        return {(one["kind"], one["metadata"]["name"]) for one in yaml.safe_load_all(manifest)}
+
+    manifest = printed("--dra", "--user", "fleet")
+    assert objects(manifest) - objects(printed("--user", "fleet")) == {
+        ("DeviceClass", "berth"),
+        ("ClusterRole", "berth-dra"),
+        ("ClusterRoleBinding", "berth-dra"),
+        ("ValidatingAdmissionPolicy", "berth-claims"),
+        ("ValidatingAdmissionPolicyBinding", "berth-claims"),
+    }
+    for right in DRA_RIGHTS:
+        assert f"#   {right}: {right.why}\n" in manifest
+    assert manifest.count("request.userInfo.username != 'fleet'") == 2
+
+
 @pytest.mark.parametrize("user", ["", "a'b", "a b", "a\\b", "a\nb", "a" * 254])
 def test_what_is_no_user_is_refused(user: str) -> None:
     with pytest.raises(CommandError, match="is no user's name"):
@@ -158,6 +176,8 @@ def test_the_adapter_uses_each_right_and_no_other(simulator: Simulator) -> None:
     for listing, watch in (
         (port.list_nodes(), port.watch_nodes),
         (port.list_pods(), port.watch_pods),
+        (port.list_resource_slices(), port.watch_resource_slices),
+        (port.list_device_claims(), port.watch_device_claims),
     ):
         with watch(resource_version=listing.resource_version) as events:
             assert list(events) is not None
@@ -169,20 +189,24 @@ def test_the_adapter_uses_each_right_and_no_other(simulator: Simulator) -> None:
     port.ensure_service(**gang)  # type: ignore[arg-type]  # found there
     port.delete_service(**gang)  # type: ignore[arg-type]  # as above
     asked = replace(request(), namespace="berth-project")
+    pinned = request(pins=(Pin("gpu.nvidia.com", "GPU-1"),))
     pod = opened(port, asked)
     assert read(port, pod) is not None
     port.give_notice(
         namespace=pod.namespace, name=pod.name, uid=pod.uid, until=datetime(2030, 1, 1, tzinfo=UTC)
     )
     delete(port, pod, grace_s=0)
+    for _ in range(2):
+        port.create_pod(request=replace(pinned, namespace="berth-project"))
     used = set(simulator.stats()["requests"])
     # To a patch that makes an object, a real API server asks for "create" too.
     made = {f"create {act.removeprefix('patch ')}" for act in used if act.startswith("patch ")}
     plain, wide = {str(right) for right in RIGHTS}, {str(right) for right in MIG_RIGHTS}
-    assert (used | made) - wide == plain
+    devices = {str(right) for right in DRA_RIGHTS}
+    assert (used | made) - wide == plain | devices
     port.write_mig_config(config="berth-berth-0123456789ab", cuts=[{}], keep=())
     node = port.read_node(name="a100-mig-0")
     assert node is not None
     port.cut(node=node, config="all-disabled")
     port.close()
-    assert set(simulator.stats()["requests"]) | made == plain | wide
+    assert set(simulator.stats()["requests"]) | made == plain | wide | devices

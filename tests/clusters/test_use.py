@@ -8,9 +8,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from clusters.adapters.kubernetes.client import Client
 from clusters.adapters.prometheus import QUERY, Prometheus
-from clusters.port import ClusterError, Fault, PodPhase, PodUse
+from clusters.port import ClusterError, Fault, PodPhase
 from clusters.registry import connect_use
 from clusters.simulator import gauges
+from clusters.use import PodUse
 from tests import factories
 from tests.clusters.acting import opened, request, wait
 from tests.clusters.scripted import answer, scripted

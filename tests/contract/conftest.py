@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from clusters.adapters.kubernetes import access
+from clusters.adapters.kubernetes import access, device_claims
 from clusters.adapters.kubernetes.adapter import KubernetesCluster
-from clusters.adapters.kubernetes.rights import Right
+from clusters.adapters.kubernetes.rights import DRA, MIG, Right
 from tests.contract.stage import Lacking, Stage
 from tests.kube import processes
 from tests.kube.api import Json
@@ -64,6 +64,16 @@ def _on_simulator(simulator: Simulator) -> Iterator[Stage]:
         yield port
         port.close()
 
+    @contextmanager
+    def claiming() -> Iterator[KubernetesCluster]:
+        names = replace(NAMES, installation="dra")
+        path = "/apis/resource.k8s.io/v1/deviceclasses"
+        simulator.call("POST", path, device_claims.device_class(names=names))
+        port = played.connect(installation="dra")
+        yield port
+        port.close()
+        simulator.call("DELETE", f"{path}/{names.own}")
+
     played = Stage(
         server=simulator.server,
         ca_pem=None,
@@ -73,6 +83,7 @@ def _on_simulator(simulator: Simulator) -> Iterator[Stage]:
         lacking=lacking,
         lose_history=lambda: simulator.fault(kind="forget-history"),
         recutting=recutting,
+        claiming=claiming,
         simulated=True,
     )
     try:
@@ -100,7 +111,7 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
     def lacking(right: Right) -> Iterator[Lacking]:
         name = f"lacks-{right.verb}-{right.resource}"
         names = replace(NAMES, installation=name)
-        documents = access.documents(names=names, mig=bool(right.part))
+        documents = access.documents(names=names, mig=right.part == MIG, dra=right.part == DRA)
         for document in documents:
             for rule in document.get("rules", ()):
                 if rule["apiGroups"] == [right.group] and rule["resources"] == [right.resource]:
@@ -123,6 +134,15 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
             yield port
             port.close()
 
+    @contextmanager
+    def claiming() -> Iterator[KubernetesCluster]:
+        names = replace(NAMES, installation="dra")
+        apply(kube.admin, access.documents(names=names, dra=True))
+        port = played.connect(token=kube.token_of(names), installation="dra")
+        eventually("the roles are seen", lambda: may_claim(port))
+        yield port
+        port.close()
+
     played = Stage(
         server=kube.server,
         ca_pem=kube.ca_pem,
@@ -132,6 +152,7 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
         lacking=lacking,
         lose_history=lambda: restart_api_server(kube),
         recutting=recutting,
+        claiming=claiming,
         simulated=False,
     )
     try:
@@ -142,6 +163,10 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
 
 def may_cut(port: KubernetesCluster) -> bool:
     return any(step.said == "Berth may cut nodes anew there" for step in port.probe())
+
+
+def may_claim(port: KubernetesCluster) -> bool:
+    return any(step.said == "Berth may claim certain devices there" for step in port.probe())
 
 
 def restart_api_server(kube: ControlPlane) -> None:

@@ -19,7 +19,7 @@ from controlplane.demo.processes import CLUSTERS
 from scheduler.core.cycle import plan
 from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.core.policy import Policy
-from scheduler.loop import dispatch, lease, observe, watch
+from scheduler.loop import dispatch, hardware, lease, observe
 from scheduler.loop.apply import apply
 from scheduler.models import Workload
 from scheduler.selectors.load import load_here
@@ -55,7 +55,7 @@ class Town(threading.Event):
             with simulation(layout=layout) as simulator:
                 nodes = simulator.connect().list_nodes().items
             inventory.sync(
-                cluster=cluster, reports=nodes, complete=True, arrange=watch.arrange, at=AT
+                cluster=cluster, reports=nodes, complete=True, arrange=hardware.arrange, at=AT
             )
             self.machines[name] = FakeCluster()
 

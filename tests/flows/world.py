@@ -18,7 +18,7 @@ from clusters.services import clusters, inventory
 from controlplane.kernel.clock import now
 from scheduler.core.failures import RETRIES, Retries
 from scheduler.core.lifecycle import State
-from scheduler.loop import collect, dispatch, observe, run, watch
+from scheduler.loop import collect, dispatch, hardware, observe, run
 from scheduler.models import Workload
 from scheduler.services import workloads
 from scheduler.services.specs import PodSetSpec, WorkloadSpec
@@ -110,7 +110,7 @@ class Installation:
             cluster=self.cluster,
             reports=self.port.list_nodes().items,
             complete=True,
-            arrange=watch.arrange,
+            arrange=hardware.arrange,
             at=now(),
         )
 

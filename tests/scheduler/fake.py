@@ -24,6 +24,7 @@ from clusters.port import (
     PodReport,
     PodRequest,
 )
+from clusters.published import DeviceClaimReport, ResourceSliceReport
 from tests.scheduler.fake_nodes import FakeNodes
 
 type Trouble = Callable[[str], None]
@@ -180,6 +181,18 @@ class FakeCluster(FakeNodes):
 
     def version(self) -> ClusterVersion:
         return ClusterVersion("v1", simulated=True)
+
+    def list_resource_slices(self) -> Listing[ResourceSliceReport]:
+        return Listing((), self._version())
+
+    def watch_resource_slices(self, *, resource_version: str) -> Never:
+        raise NotImplementedError
+
+    def list_device_claims(self) -> Listing[DeviceClaimReport]:
+        return Listing((), self._version())
+
+    def watch_device_claims(self, *, resource_version: str) -> Never:
+        raise NotImplementedError
 
     def watch_nodes(self, *, resource_version: str) -> Never:
         raise NotImplementedError

@@ -139,7 +139,7 @@ def test_nothing_is_taken_from_them_before_the_pods_are_listed(world: World) -> 
     before.note(on(node, {NVIDIA: 1}), gone=False)
     before.store_when_due()
     anew = ForeignPods(world.cluster)  # as when a watch broke
-    anew.nodes_changed()
+    anew.devices_changed()
     anew.store_when_due()
     assert stored(node) == [(7, 0, 1000)]
 

@@ -9,7 +9,8 @@ from django.db import connection
 from pytest_django import Settings
 
 from clusters.models import FlavorKind
-from clusters.port import PodPhase, PodUse
+from clusters.port import PodPhase
+from clusters.use import PodUse
 from scheduler.core.cycle import plan
 from scheduler.core.failures import FailureClass
 from scheduler.core.lifecycle import State

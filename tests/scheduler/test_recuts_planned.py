@@ -68,3 +68,9 @@ def test_a_node_has_to_show_its_slices(of: Recutting, strategy: str) -> None:
     Node.objects.filter(name="n1").update(labels={"nvidia.com/mig.strategy": strategy})
     with pytest.raises(Invalid, match="The MIG strategy of n1 has to be mixed"):
         of.plan()
+
+
+def test_a_node_whose_devices_a_driver_publishes_is_not_cut_anew(of: Recutting) -> None:
+    Node.objects.update(device_driver="gpu.nvidia.com")
+    with pytest.raises(Invalid, match=r"^gpu\.nvidia\.com publishes the GPUs of n1 as they are"):
+        of.plan()

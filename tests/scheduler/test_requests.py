@@ -1,9 +1,11 @@
 """What a pod is told of the device memory that it asked for, and how many replicas it asks."""
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
 
+from clusters.published import Pin
 from scheduler.loop.claims import Pod
 from scheduler.loop.requests import pod_request
 
@@ -77,3 +79,9 @@ def test_a_slice_has_the_name_under_which_its_node_offers_it(
 
 def test_it_has_the_priority_of_its_workload() -> None:
     assert pod_request(pod()).priority == "high"
+
+
+def test_certain_devices_are_claimed_and_not_counted() -> None:
+    pins = (Pin("gpu.nvidia.com", "GPU-1"), Pin("gpu.nvidia.com", "GPU-2"))
+    asked = pod_request(replace(pod("whole"), pins=pins))
+    assert (asked.pins, asked.resources) == (pins, ())

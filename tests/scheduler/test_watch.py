@@ -66,7 +66,7 @@ def test_nodes_that_make_no_sense_are_told_and_harm_nobody_else(world: World) ->
 
 def test_a_watch_that_is_cut_goes_on_where_it_was(world: World) -> None:
     with watching(world) as raised:
-        watches(world, 2)
+        watches(world, 4)
         for _ in range(3):
             world.simulator.fault(kind="cut-watch", verb="watch", resource="pods")
             all_in(State.SUCCEEDED, *start(world))
@@ -92,7 +92,7 @@ def test_a_watch_whose_version_is_forgotten_lists_again(world: World) -> None:
 
 def test_a_connection_that_died_without_a_word_is_given_up(world: World) -> None:
     with watching(world, watch_timeout_s=60, watch_read_timeout_s=1.0) as raised:
-        watches(world, 2)
+        watches(world, 4)
         world.simulator.fault(kind="half-open", verb="watch", resource="pods")
         all_in(State.SUCCEEDED, *start(world, 2))
     assert raised == []
@@ -119,7 +119,7 @@ def test_what_happened_while_nobody_watched_is_made_up_for(world: World) -> None
 
 def test_an_api_that_fails_ends_the_watch_and_a_new_one_sees_all(world: World) -> None:
     with watching(world) as raised:
-        watches(world, 2)
+        watches(world, 4)
         world.simulator.fault(kind="error", verb="watch", resource="pods", count=0)
         world.simulator.fault(kind="cut-watch", verb="watch", resource="pods")
         made = start(world, 2)
@@ -219,7 +219,7 @@ def test_a_quiet_cluster_is_heard_while_it_is_watched(
     """No event and no bookmark comes; the watches stand, and the API answers."""
     monkeypatch.setattr(readers, "PULSE_S", 0.05)
     with watching(world) as raised:
-        watches(world, 2)
+        watches(world, 4)
         for _ in range(3):
             long_silent(world)
             eventually("it is heard", lambda: state(world) == "active")
@@ -239,7 +239,7 @@ def test_a_cluster_is_not_heard_before_what_it_told_is_stored(
     monkeypatch.setattr(inventory, "sync", slow_disk)
     long_silent(world)
     with watching(world) as raised:
-        watches(world, 2)
+        watches(world, 4)
         for _ in range(2):
             Cluster.objects.update(version="")
             eventually("it answers", lambda: Cluster.objects.exclude(version="").exists())

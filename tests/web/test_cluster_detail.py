@@ -3,9 +3,10 @@
 from html import unescape
 
 import pytest
+from django.db.models import F
 from django.urls import reverse
 
-from clusters.models import DeviceMode, FlavorKind
+from clusters.models import Cluster, Device, DeviceMode, FlavorKind
 from controlplane.kernel.charts import TONES
 from controlplane.kernel.device_map import DeviceMap
 from scheduler.core.lifecycle import State
@@ -131,12 +132,25 @@ def test_what_makes_no_sense_is_told(browse: Browse, cast: Cast, shop: Shop) -> 
     told = {
         "nodes": {"count": 12, "first": [f"n{nth}: '-<8>' is no quantity" for nth in range(10)]},
         "pods": {"count": 1, "first": ["p: uid is no name"]},
+        "devices": {"count": 1, "first": ["n1: of the pool n1 1 of 2 parts are there"]},
     }
     type(shop.north).objects.update(left_out=told)
     shown = unescape(browse(cast.ada).get(URL).content.decode())
     assert "12 nodes of its list make no sense, and nothing is placed there: n0: '-<8>'" in shown
     assert "n9: '-<8>' is no quantity; and more." in shown
     assert "1 pod of its list makes no sense: what they hold is not known." in shown
+    assert "this is not used: n1: of the pool n1 1 of 2 parts are there." in shown
+
+
+def test_which_boxes_are_this_exact_device_is_told(browse: Browse, cast: Cast, shop: Shop) -> None:
+    exact, counted = "stands for this exact device", "the kubelet picks the physical GPU"
+    page = browse(cast.ben).get(URL).content.decode()
+    assert (exact in page, counted in page) == (False, True)
+    first = Device.objects.filter(node__cluster=shop.north).order_by("id")[0]
+    Device.objects.filter(id=first.id).update(uuid="GPU-1")
+    Cluster.objects.update(inventory_rev=F("inventory_rev") + 1)
+    page = browse(cast.ben).get(URL).content.decode()
+    assert (exact in page, counted in page) == (True, True)
 
 
 def test_the_last_error_shows_whatever_the_state(browse: Browse, cast: Cast, shop: Shop) -> None:

@@ -131,6 +131,7 @@ def test_running_work_shows_where_and_that_the_kubelet_picks_the_device(
     assert "GPU 0, whole*" in page
     assert "n1" in page
     assert "the kubelet picks the physical GPU" in page
+    assert "exact device" not in page
 
 
 @pytest.mark.parametrize(
@@ -173,6 +174,7 @@ def test_a_known_device_needs_no_such_note(browse: Browse, cast: Cast, shop: Sho
     page = browse(cast.ben).get(url(shop.running)).content.decode()
     assert "GPU 0, whole<" in page
     assert "the kubelet picks" not in page
+    assert "It is this exact device" in page
 
 
 def test_cost_is_the_ledger_and_what_runs_since(

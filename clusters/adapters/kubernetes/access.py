@@ -16,9 +16,17 @@ from typing import Any
 import yaml
 
 from clusters.adapters.kubernetes import catching, confinement, manifests
+from clusters.adapters.kubernetes.device_claims import device_class
 from clusters.adapters.kubernetes.hook import Hook
 from clusters.adapters.kubernetes.names import Names
-from clusters.adapters.kubernetes.rights import CATCHING, MIG_RIGHTS, RIGHTS, Right
+from clusters.adapters.kubernetes.rights import (
+    CATCHING,
+    DEVICES,
+    DRA_RIGHTS,
+    MIG_RIGHTS,
+    RIGHTS,
+    Right,
+)
 from clusters.port import PRIORITIES
 
 type Json = dict[str, Any]  # Any: an object of the API, as JSON
@@ -34,17 +42,24 @@ def text(
     user: str | None,
     token_h: int,
     mig: bool = False,
+    dra: bool = False,
     catch: bool = False,
     hook: Hook | None = None,
 ) -> str:
     """The manifest as YAML, with what each right is for; with `mig` those to cut nodes anew too,
-    with `catch` those to catch what others make.
+    with `dra` those to claim certain devices, with `catch` those to catch what others make.
 
     It is for that user, or else for a service account of its own, with how to get a token of it
     that is good for so many hours. With `catch`, what others make there waits for Berth
     (`catching`), through `hook` where there is one.
     """
-    granted = (*RIGHTS, *(MIG_RIGHTS if mig else ()), *(CATCHING if catch else ()))
+    parts = (
+        RIGHTS,
+        MIG_RIGHTS if mig else (),
+        DRA_RIGHTS if dra else (),
+        CATCHING if catch else (),
+    )
+    granted = [right for part in parts for right in part]
     rights = "".join(f"#   {right}: {right.why}\n" for right in granted)
     return (
         f"# What Berth's installation {names.installation} may do in this cluster, and no more:\n"
@@ -53,7 +68,8 @@ def text(
         "# Two powers are wide by nature: who may create pods in a namespace may mount what is\n"
         "# in it, and workloads live in many namespaces. Keep the credential as a cluster's key.\n"
     ) + yaml.safe_dump_all(
-        documents(names=names, user=user, mig=mig, catch=catch, hook=hook), sort_keys=False
+        documents(names=names, user=user, mig=mig, dra=dra, catch=catch, hook=hook),
+        sort_keys=False,
     )
 
 
@@ -62,6 +78,7 @@ def documents(
     names: Names,
     user: str | None = None,
     mig: bool = False,
+    dra: bool = False,
     catch: bool = False,
     hook: Hook | None = None,
 ) -> list[Json]:
@@ -88,27 +105,9 @@ def documents(
             "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
             "subjects": [subject],
         },
-        {
-            "apiVersion": _ADMISSION,
-            "kind": "ValidatingAdmissionPolicy",
-            "metadata": _metadata(policy),
-            "spec": _policy(user=berth, names=names),
-        },
-        {
-            "apiVersion": _ADMISSION,
-            "kind": "ValidatingAdmissionPolicyBinding",
-            "metadata": _metadata(policy),
-            "spec": {
-                "policyName": policy,
-                "validationActions": ["Deny"],
-                "matchResources": {
-                    "namespaceSelector": {
-                        "matchLabels": {names.label_installation: names.installation}
-                    }
-                },
-            },
-        },
+        *_enforced(policy, _policy(user=berth, names=names), names=names),
         *(_to_cut_nodes(subject, names=names) if mig else ()),
+        *(_to_claim_devices(subject, user=berth, names=names) if dra else ()),
         *(catching.documents(names=names, user=berth, hook=hook) if catch else ()),
     ]
 
@@ -153,6 +152,57 @@ def _to_cut_nodes(subject: Json, *, names: Names) -> list[Json]:
                 "subjects": [subject],
             },
         )
+    ]
+
+
+def _to_claim_devices(subject: Json, *, user: str, names: Names) -> list[Json]:
+    """What the part "dra" is granted, the class of its claims, and that they are its alone."""
+    name = f"{names.own}-dra"
+    policy = _policy(user=user, names=names)
+    changing = {"apiGroups": [DEVICES], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"]}
+    resources = ["resourceclaims", "resourceclaims/status"]
+    policy["matchConstraints"] = {"resourceRules": [{**changing, "resources": resources}]}
+    # A claim's spec never changes, and has no priority: what is left is whose it is.
+    policy["validations"] = policy["validations"][:1]
+    return [
+        device_class(names=names),
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRole",
+            "metadata": _metadata(name),
+            "rules": _rules(DRA_RIGHTS),
+        },
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": _metadata(name),
+            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
+            "subjects": [subject],
+        },
+        *_enforced(f"{names.own}-claims", policy, names=names),
+    ]
+
+
+def _enforced(name: str, policy: Json, *, names: Names) -> list[Json]:
+    """A policy, in the namespaces of this installation."""
+    ours = {"matchLabels": {names.label_installation: names.installation}}
+    return [
+        {
+            "apiVersion": _ADMISSION,
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": _metadata(name),
+            "spec": policy,
+        },
+        {
+            "apiVersion": _ADMISSION,
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": _metadata(name),
+            "spec": {
+                "policyName": name,
+                "validationActions": ["Deny"],
+                "matchResources": {"namespaceSelector": ours},
+            },
+        },
     ]
 
 

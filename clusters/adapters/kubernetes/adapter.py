@@ -8,12 +8,18 @@ from datetime import datetime
 from functools import partial
 from urllib.parse import quote
 
-from clusters.adapters.kubernetes import manifests, owners, recuts
+from clusters.adapters.kubernetes import device_claims, manifests, owners, recuts
 from clusters.adapters.kubernetes.client import MERGE_PATCH, Client, Json
 from clusters.adapters.kubernetes.confining import confine
+from clusters.adapters.kubernetes.device_claims import (
+    DEVICE_CLAIMS,
+    RESOURCE_SLICES,
+    claims_path,
+)
 from clusters.adapters.kubernetes.failures import printable
 from clusters.adapters.kubernetes.names import Names
 from clusters.adapters.kubernetes.probe import Probe
+from clusters.adapters.kubernetes.resource_slices import resource_slice
 from clusters.adapters.kubernetes.translate import Malformed, node, pod, readable
 from clusters.adapters.kubernetes.watch import watch
 from clusters.caught import OwnerRef, OwnerReport
@@ -30,6 +36,7 @@ from clusters.port import (
     ProbeStep,
     WatchEvent,
 )
+from clusters.published import DeviceClaimReport, ResourceSliceReport
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +70,7 @@ class KubernetesCluster:
         self._watch_read_timeout_s = watch_read_timeout_s
         self._node: Callable[[Json], NodeReport] = partial(node, names=names)
         self._pod: Callable[[Json], PodReport] = partial(pod, names=names)
+        self._device_claim = partial(device_claims.device_claim, names=names)
 
     def probe(self) -> Iterator[ProbeStep]:
         probe = Probe(self._client, names=self._names, version=self.version, nodes=self.list_nodes)
@@ -78,6 +86,22 @@ class KubernetesCluster:
 
     def list_nodes(self) -> Listing[NodeReport]:
         return self._list(NODES, self._node)
+
+    def list_resource_slices(self) -> Listing[ResourceSliceReport]:
+        return self._list(RESOURCE_SLICES, resource_slice)
+
+    def watch_resource_slices(
+        self, *, resource_version: str
+    ) -> AbstractContextManager[Iterator[WatchEvent[ResourceSliceReport]]]:
+        return self._watch(RESOURCE_SLICES, resource_slice, resource_version)
+
+    def list_device_claims(self) -> Listing[DeviceClaimReport]:
+        return self._list(DEVICE_CLAIMS, self._device_claim)
+
+    def watch_device_claims(
+        self, *, resource_version: str
+    ) -> AbstractContextManager[Iterator[WatchEvent[DeviceClaimReport]]]:
+        return self._watch(DEVICE_CLAIMS, self._device_claim, resource_version)
 
     def list_pods(self) -> Listing[PodReport]:
         return self._list(PODS, self._pod)
@@ -119,14 +143,34 @@ class KubernetesCluster:
         body = manifests.pod(request, names=self._names)
         path = _pods(request.namespace)
         try:
-            return self._report(self._client.call("POST", path, body=body))
+            made = self._client.call("POST", path, body=body)
         except ClusterError as error:
             if error.fault is not Fault.CONFLICT:
                 raise
             found = self._found(_pod(request.namespace, request.name))
             if found is None or not self._is_same(found, body):
                 raise
-            return self._report(found)
+            made = found
+        report = self._report(made)
+        if request.pins:
+            self._ensure_claim(device_claims.claim(request, uid=report.uid, names=self._names))
+        return report
+
+    def _ensure_claim(self, body: Json) -> None:
+        metadata = body["metadata"]
+        space, name = metadata["namespace"], metadata["name"]
+        try:
+            self._client.call("POST", claims_path(space), body=body)
+        except ClusterError as error:
+            if error.fault is not Fault.CONFLICT:
+                raise
+            found = self._found(claims_path(space, name))
+            if found is None or not self._is_same(found, body):
+                raise
+            if found["metadata"].get("ownerReferences") != metadata["ownerReferences"]:
+                # Not CONFLICT, which is hopeless: the pod is gone, so the cluster takes it away.
+                why = f"The claim of an earlier pod {name} is still there."
+                raise ClusterError(Fault.SERVER, why) from None
 
     def read_owner(self, *, namespace: str, owner: OwnerRef) -> OwnerReport | None:
         above = owners.Above(owner, names=self._names)

@@ -21,6 +21,7 @@ NOTICE_AT = "/etc/berth"
 """Where a pod reads, in notice-until, when it will be stopped: empty until it is told."""
 _VOLUME = "berth"
 _DEVICES = "nvidia.com/"
+_CLAIM = "devices"
 
 
 def pod(request: PodRequest, *, names: Names) -> Json:
@@ -81,6 +82,8 @@ def _spec(request: PodRequest, *, names: Names) -> Json:
         ],
         "containers": [_container(request)],
     }
+    if request.pins:
+        spec["resourceClaims"] = [{"name": _CLAIM, "resourceClaimName": request.name}]
     if request.run_time_limit_s is not None:
         spec["activeDeadlineSeconds"] = request.run_time_limit_s
     if request.notice:
@@ -114,6 +117,8 @@ def _container(request: PodRequest) -> Json:
             "capabilities": {"drop": ["ALL"]},
         },
     }
+    if request.pins:
+        container["resources"]["claims"] = [{"name": _CLAIM}]
     if request.notice:
         mount = {"name": _VOLUME, "mountPath": NOTICE_AT, "readOnly": True}
         container["volumeMounts"] = [mount]
@@ -125,7 +130,8 @@ def _container(request: PodRequest) -> Json:
 
 
 def _has_devices(request: PodRequest) -> bool:
-    return any(name.startswith(_DEVICES) and count for name, count in request.resources)
+    plugged = any(name.startswith(_DEVICES) and count for name, count in request.resources)
+    return plugged or bool(request.pins)
 
 
 def opening(*, uid: str, resource_version: str, hostname: str) -> Json:

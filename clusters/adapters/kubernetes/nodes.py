@@ -11,6 +11,7 @@ from dataclasses import replace
 from math import ceil
 from typing import Any
 
+from clusters.adapters.kubernetes import hami
 from clusters.adapters.kubernetes.checks import (
     Json,
     Malformed,
@@ -22,6 +23,7 @@ from clusters.adapters.kubernetes.checks import (
     word,
 )
 from clusters.adapters.kubernetes.makers import Advertised, advertised
+from clusters.adapters.kubernetes.models import model_of
 from clusters.adapters.kubernetes.names import (
     GPU,
     GPU_SHARED,
@@ -38,7 +40,6 @@ MOST_SLICES = 16 * MOST_DEVICES
 MOST_REPLICAS = 1000
 _ISOLATION = {"time-slicing": "none", "mps": "memory"}
 _PROFILE = re.compile(r"([1-9][0-9]?)g\.([1-9][0-9]{0,3})gb((?:\.[a-z]{2,8}){0,2})")
-_PRODUCT = re.compile(r"(?:NVIDIA-)?(.+?)(?:-SHARED)?(-MIG-.+)?(?:-SHARED)?")
 
 
 def node(body: Json, *, names: Names) -> NodeReport:
@@ -52,8 +53,15 @@ def node(body: Json, *, names: Names) -> NodeReport:
     allocatable = mapping(status, "allocatable")
     try:
         capacity = mapping(status, "capacity")
-        gpus = _Gpus(labels, allocatable, capacity, names=names)
         others = advertised(labels, allocatable, capacity)
+        in_parts = hami.registered(mapping(metadata, "annotations"))
+        told: dict[str, Any]  # Any: fields of a NodeReport
+        if in_parts is not None:  # what it advertises is many times what there is
+            told = {"devices": in_parts, "unused": hami.UNUSED}
+        elif others is None:
+            told = _Gpus(labels, allocatable, capacity, names=names).reported()
+        else:
+            told = _reported(others)
         return NodeReport(
             name=name,
             hostname=labels.get(HOSTNAME) or name,
@@ -62,7 +70,7 @@ def node(body: Json, *, names: Names) -> NodeReport:
             schedulable=_is_schedulable(spec, GPU if others is None else others.resource),
             cpu_milli=milli(_quantity(allocatable, "cpu")),
             memory_mib=mebibytes(_quantity(allocatable, "memory")),
-            **(gpus.reported() if others is None else _reported(others)),
+            **told,
             labels=labels,
             resource_version=optional_word(metadata, "resourceVersion"),
             cordoned=spec.get("unschedulable") is True,
@@ -84,12 +92,6 @@ def profile_of(resource: str) -> str:
 def _profile(name: str) -> str:
     match = _PROFILE.fullmatch(name)
     return f"{match[1]}g.{match[2]}gb{match[3].replace('.', '+', 1)}" if match else ""
-
-
-def model_of(product: str) -> str:
-    """A device's model as flavors name it: "NVIDIA-A100-SXM4-80GB-SHARED" -> "A100-SXM4-80GB"."""
-    match = _PRODUCT.fullmatch(product)
-    return match[1] if match else "unknown"
 
 
 class _Gpus:

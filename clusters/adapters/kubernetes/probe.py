@@ -14,10 +14,12 @@ from clusters.adapters.kubernetes import manifests, recuts
 from clusters.adapters.kubernetes.checks import Json, Malformed, mapping, objects
 from clusters.adapters.kubernetes.client import APPLY_PATCH, JSON, Client
 from clusters.adapters.kubernetes.confinement import priority_class_path
+from clusters.adapters.kubernetes.device_claims import DEVICE_CLASSES, RESOURCE_SLICES
 from clusters.adapters.kubernetes.failures import printable
 from clusters.adapters.kubernetes.names import GPU, Names
 from clusters.adapters.kubernetes.rights import (
     CATCHING,
+    DRA_RIGHTS,
     MIG_RIGHTS,
     RIGHTS,
     SCHEDULING,
@@ -89,6 +91,7 @@ class Probe:
             yield str(right), partial(self._right, right=right)
         yield "recut", self._recut
         yield "catch", self._catch
+        yield "certain devices", self._certain_devices
         yield "excess", self._excess
         if "list nodes" not in self._lacks:
             yield "nodes", self._hardware
@@ -194,6 +197,34 @@ class Probe:
             )
             return ProbeStep(name, Verdict.FAILS, said)
         return ProbeStep(name, Verdict.WORKS, "may read who owns what others make")
+
+    def _certain_devices(self, name: str) -> ProbeStep:
+        """Whether Berth may give work certain devices there, which it need not."""
+        lacks = [
+            str(right)
+            for right in DRA_RIGHTS
+            if not self._may(verb=right.verb, group=right.group, resource=right.resource)
+        ]
+        more = "`manage.py cluster_manifest --dra` prints what lets it"
+        if lacks:
+            said = f"Berth uses no devices by claims there: it may not {', '.join(lacks)} ({more})"
+            return ProbeStep(name, Verdict.WORKS, said)
+        try:
+            self._client.call("GET", RESOURCE_SLICES, query={"limit": 1})
+        except ClusterError as error:
+            if error.fault is not Fault.NOT_FOUND:
+                raise
+            said = "it has no Dynamic Resource Allocation (resource.k8s.io/v1)"
+            return ProbeStep(name, Verdict.WORKS, said)
+        try:
+            self._client.call("GET", f"{DEVICE_CLASSES}/{self._names.own}")
+        except ClusterError as error:
+            if error.fault is not Fault.NOT_FOUND:
+                raise
+            said = f"there is no device class {self._names.own} ({more})"
+            return ProbeStep(name, Verdict.WARNING, said)
+        said = "Berth may claim certain devices there"
+        return ProbeStep(name, Verdict.WORKS, said)
 
     def _excess(self, name: str) -> ProbeStep:
         wide = [what for what, asked in _WIDE.items() if self._may(**asked)]

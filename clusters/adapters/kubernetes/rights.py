@@ -64,6 +64,20 @@ MIG_RIGHTS = (
     Right("get", "configmaps", "see which ways to cut a node are known there", part=MIG),
     Right("patch", "configmaps", "add the way that is meant", part=MIG),
 )
+DEVICES = "resource.k8s.io"
+DRA = "dra"
+"""The part that gives work its certain devices, by Dynamic Resource Allocation (ADR 0083)."""
+DRA_RIGHTS = (
+    Right("list", "resourceslices", "see which devices drivers publish", DEVICES, DRA),
+    Right("watch", "resourceslices", "hear of devices that come, go and fall ill", DEVICES, DRA),
+    Right("get", "deviceclasses", "probe whether that of its claims is there", DEVICES, DRA),
+    Right("list", "resourceclaims", "see which devices others hold by claims", DEVICES, DRA),
+    Right("watch", "resourceclaims", "hear of what claims are given", DEVICES, DRA),
+    Right("get", "resourceclaims", "see whose a claim is", DEVICES, DRA),
+    Right(
+        "create", "resourceclaims", "claim the very devices that work was placed on", DEVICES, DRA
+    ),
+)
 CATCHING = tuple(
     Right("get", kind.plural, f"see how many pods of a {name} start together", group)
     for (group, name), kind in owners.KINDS.items()

@@ -22,7 +22,7 @@ from clusters.adapters.kubernetes.nodes import node
 from clusters.adapters.kubernetes.quantities import BadQuantity, mebibytes, milli, pieces
 from clusters.port import PodPhase, PodReport
 
-__all__ = ["Malformed", "node", "pod", "readable"]
+__all__ = ["Malformed", "node", "owner", "pod", "readable"]
 
 MOST_ATTEMPTS = 10**6
 MOST_RANKS = 10**6
@@ -56,7 +56,7 @@ def pod(body: Json, *, names: Names) -> PodReport:
     started_at = moment(ended or mapping(state, "running"), "startedAt")
     # All: whoever gives a pod many more must not push Berth's own out.
     labels = label_words(metadata, most=None)
-    installation, workload, attempt, rank = _owner(labels, names=names)
+    installation, workload, attempt, rank = owner(labels, names=names)
     says = caught(body, labels=labels, names=names)
     # Made anew in a namespace that is confined by then, it has them, and is to be the same.
     resources = _requests(spec, unsaid=DEFAULT_REQUESTS if says else {})
@@ -139,7 +139,7 @@ def _container_reason(container: Json, ended: Json) -> str:
     return f"{reason}: {message}" if message else reason
 
 
-def _owner(labels: dict[str, str], *, names: Names) -> tuple[str, str, int, int]:
+def owner(labels: dict[str, str], *, names: Names) -> tuple[str, str, int, int]:
     """Installation, workload, attempt, rank; workload "" unless the pod is this installation's."""
     installation = labels.get(names.label_installation, "")
     if installation != names.installation:

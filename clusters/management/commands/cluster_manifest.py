@@ -33,6 +33,12 @@ class Command(BaseCommand):
             "--mig", action="store_true", help="let Berth cut the MIG devices of nodes anew, too"
         )
         parser.add_argument(
+            "--dra",
+            action="store_true",
+            help="let Berth claim certain devices where a driver publishes them by Dynamic"
+            " Resource Allocation, too (Kubernetes 1.34 or newer)",
+        )
+        parser.add_argument(
             "--catch",
             action="store_true",
             help="have pods that others make in projects' namespaces, with the queue label or"
@@ -58,6 +64,7 @@ class Command(BaseCommand):
         user: str | None,
         token_hours: int,
         mig: bool,
+        dra: bool,
         catch: bool,
         catch_url: str | None,
         catch_ca: Path | None,
@@ -70,6 +77,7 @@ class Command(BaseCommand):
                 user=user,
                 token_h=token_hours,
                 mig=mig,
+                dra=dra,
                 catch=catch,
                 catch_url=catch_url or "",
                 catch_ca=catch_ca.read_text() if catch_ca else "",
