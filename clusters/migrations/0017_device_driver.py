@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('clusters', '0015_probe_timed_from'),
+        ('clusters', '0016_metrics_server'),
     ]
 
     operations = [
