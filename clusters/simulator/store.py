@@ -22,8 +22,15 @@ RESOURCES = {
     "networkpolicies": "NetworkPolicy",
     "priorityclasses": "PriorityClass",
     "configmaps": "ConfigMap",
+    "nodepools": "NodePool",
+    "nodeclaims": "NodeClaim",
 }
-GROUPS = {"networkpolicies": "networking.k8s.io", "priorityclasses": "scheduling.k8s.io"}
+GROUPS = {
+    "networkpolicies": "networking.k8s.io",
+    "priorityclasses": "scheduling.k8s.io",
+    "nodepools": "karpenter.sh",
+    "nodeclaims": "karpenter.sh",
+}
 """The API group of a resource that is not of the core one."""
 OWNERS = "owners"
 """The table of what makes pods: objects of other API groups, of any kind. They can be read."""

@@ -2,7 +2,13 @@
 
 from django.urls import path
 
-from clusters.web import connection_pages, layout_pages, pages, queue_pages
+from clusters.web import (
+    connection_pages,
+    layout_pages,
+    node_pool_pages,
+    pages,
+    queue_pages,
+)
 
 urlpatterns = [
     path("layouts", layout_pages.layout_list, name="layout-list"),
@@ -25,5 +31,10 @@ urlpatterns = [
         name="cluster-connection",
     ),
     path("clusters/<slug:name>/probe", connection_pages.cluster_probe, name="cluster-probe-page"),
+    path(
+        "clusters/<slug:name>/node-pools",
+        node_pool_pages.cluster_node_pools,
+        name="cluster-node-pools-page",
+    ),
     path("clusters/<slug:name>/queues", queue_pages.cluster_queues, name="cluster-queues-page"),
 ]

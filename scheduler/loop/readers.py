@@ -1,4 +1,5 @@
-"""Reads one cluster's API in threads: nodes, pods and whether it answers, queued for `watch`.
+"""Reads one cluster's API in threads: nodes, pods and whether it answers, queued for `watch`; and
+what nodes can come, which is stored at once.
 
 The pods' reader also reads which pods are expected, before each list, and deletes strays after it,
 which only a whole list shows (`strays`). Nothing is missed meanwhile: its watch begins at the
@@ -8,6 +9,7 @@ process's, however many clusters it follows.
 What must not live here: storing what is reported (watch.py).
 """
 
+import logging
 import queue
 import threading
 import time
@@ -32,9 +34,11 @@ from clusters.port import (
     PodReport,
     WatchEvent,
 )
-from clusters.services import clusters
+from clusters.services import autoscaling, clusters
 from controlplane.kernel.crash import crash
 from scheduler.loop import catching, observe, strays
+
+logger = logging.getLogger(__name__)
 
 BATCH = 1000
 GATHER_S = 0.03
@@ -45,6 +49,8 @@ RELIST_S = 600.0
 QUEUE = 10_000
 CATCH_S = 15.0
 """How often what others made is looked at, though nothing is new of it."""
+AUTOSCALING_S, UNSERVED_S = 15.0, 60.0
+"""How often node pools are looked at, and how often whether there are any."""
 PAUSE_S = 0.2  # between two watches when the server ends the first at once
 
 
@@ -90,7 +96,8 @@ class Readers:
         self._items: queue.Queue[Item] = queue.Queue(maxsize=QUEUE)
 
     def __enter__(self) -> Self:
-        for read in (self._read_nodes, self._read_pods, self._pulse, self._take_in):
+        first = (self._read_nodes, self._read_pods, self._pulse)
+        for read in (*first, self._take_in, self._read_coming):
             threading.Thread(target=self._guarded, args=[read], daemon=True).start()
         return self
 
@@ -150,6 +157,21 @@ class Readers:
             self._caught.clear()
             last = time.monotonic()
             catching.take_in(port=self._port, cluster=self._cluster, at=self._at())
+
+    def _read_coming(self) -> None:
+        """What nodes can come; a cluster that doesn't say that is watched all the same."""
+        while not self._over:
+            pause_s = UNSERVED_S
+            try:
+                found = self._port.read_autoscaling()
+            except ClusterError as error:
+                logger.warning("node pools of %s: %s", self._cluster.name, error)
+            else:
+                if found is not None:
+                    pause_s = AUTOSCALING_S
+                    autoscaling.sync(cluster=self._cluster, found=found, at=self._at())
+                close_old_connections()
+            self._ended.wait(pause_s)
 
     def _read_nodes(self) -> None:
         def begin() -> str:

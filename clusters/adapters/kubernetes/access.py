@@ -15,9 +15,15 @@ from typing import Any
 
 import yaml
 
-from clusters.adapters.kubernetes import catching, confinement, manifests
+from clusters.adapters.kubernetes import catching, confinement, manifests, placeholders
 from clusters.adapters.kubernetes.names import Names
-from clusters.adapters.kubernetes.rights import CATCHING, MIG_RIGHTS, RIGHTS, Right
+from clusters.adapters.kubernetes.rights import (
+    AUTOSCALE_RIGHTS,
+    CATCHING,
+    MIG_RIGHTS,
+    RIGHTS,
+    Right,
+)
 from clusters.port import PRIORITIES
 
 type Json = dict[str, Any]  # Any: an object of the API, as JSON
@@ -28,16 +34,28 @@ _LABELS = {"app.kubernetes.io/name": "berth"}
 
 
 def text(
-    *, names: Names, user: str | None, token_h: int, mig: bool = False, catch: bool = False
+    *,
+    names: Names,
+    user: str | None,
+    token_h: int,
+    mig: bool = False,
+    catch: bool = False,
+    autoscale: bool = False,
 ) -> str:
     """The manifest as YAML, with what each right is for; with `mig` those to cut nodes anew too,
-    with `catch` those to catch what others make.
+    with `catch` those to catch what others make, with `autoscale` those to see what nodes can
+    come.
 
     It is for that user, or else for a service account of its own, with how to get a token of it
     that is good for so many hours. With `catch`, what others make there waits for Berth
     (`catching`).
     """
-    granted = (*RIGHTS, *(MIG_RIGHTS if mig else ()), *(CATCHING if catch else ()))
+    granted = (
+        *RIGHTS,
+        *(MIG_RIGHTS if mig else ()),
+        *(CATCHING if catch else ()),
+        *(AUTOSCALE_RIGHTS if autoscale else ()),
+    )
     rights = "".join(f"#   {right}: {right.why}\n" for right in granted)
     return (
         f"# What Berth's installation {names.installation} may do in this cluster, and no more:\n"
@@ -46,12 +64,18 @@ def text(
         "# Two powers are wide by nature: who may create pods in a namespace may mount what is\n"
         "# in it, and workloads live in many namespaces. Keep the credential as a cluster's key.\n"
     ) + yaml.safe_dump_all(
-        documents(names=names, user=user, mig=mig, catch=catch), sort_keys=False
+        documents(names=names, user=user, mig=mig, catch=catch, autoscale=autoscale),
+        sort_keys=False,
     )
 
 
 def documents(
-    *, names: Names, user: str | None = None, mig: bool = False, catch: bool = False
+    *,
+    names: Names,
+    user: str | None = None,
+    mig: bool = False,
+    catch: bool = False,
+    autoscale: bool = False,
 ) -> list[Json]:
     """The objects, in the order in which they can be applied."""
     name, home, policy = names.own, names.home, f"{names.own}-pods"
@@ -98,6 +122,7 @@ def documents(
         },
         *(_to_cut_nodes(subject, names=names) if mig else ()),
         *(catching.documents(names=names, user=berth) if catch else ()),
+        *(_to_autoscale(subject, names=names) if autoscale else ()),
     ]
 
 
@@ -141,6 +166,27 @@ def _to_cut_nodes(subject: Json, *, names: Names) -> list[Json]:
                 "subjects": [subject],
             },
         )
+    ]
+
+
+def _to_autoscale(subject: Json, *, names: Names) -> list[Json]:
+    """What the part "autoscale" is granted, and the priority of its placeholders."""
+    name = f"{names.own}-autoscale"
+    return [
+        placeholders.priority_class(names=names),
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRole",
+            "metadata": _metadata(name),
+            "rules": _rules(AUTOSCALE_RIGHTS),
+        },
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": _metadata(name),
+            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
+            "subjects": [subject],
+        },
     ]
 
 

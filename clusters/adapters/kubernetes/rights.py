@@ -10,6 +10,7 @@ from clusters.adapters.kubernetes import owners
 
 NETWORKING = "networking.k8s.io"
 SCHEDULING = "scheduling.k8s.io"
+KARPENTER = "karpenter.sh"
 
 
 class Right(NamedTuple):
@@ -63,6 +64,12 @@ MIG_RIGHTS = (
     Right("patch", "nodes", "cordon it, and say how it is to be cut", part=MIG),
     Right("get", "configmaps", "see which ways to cut a node are known there", part=MIG),
     Right("patch", "configmaps", "add the way that is meant", part=MIG),
+)
+AUTOSCALE = "autoscale"
+"""The part that sees what nodes can come, and asks for them (ADR 0084)."""
+AUTOSCALE_RIGHTS = (
+    Right("list", "nodepools", "see which nodes can come", KARPENTER, AUTOSCALE),
+    Right("list", "nodeclaims", "see which nodes are being made", KARPENTER, AUTOSCALE),
 )
 CATCHING = tuple(
     Right("get", kind.plural, f"see how many pods of a {name} start together", group)

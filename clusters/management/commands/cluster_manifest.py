@@ -37,6 +37,11 @@ class Command(BaseCommand):
             help="have pods that others make in projects' namespaces, with the queue label or"
             " asking for a device, wait in Berth's queue (Kubernetes 1.36 or newer)",
         )
+        parser.add_argument(
+            "--autoscale",
+            action="store_true",
+            help="let Berth see which nodes Karpenter can still make, and makes",
+        )
 
     def handle(  # Any: Django's signature
         self,
@@ -45,10 +50,13 @@ class Command(BaseCommand):
         token_hours: int,
         mig: bool,
         catch: bool,
+        autoscale: bool,
         **__: Any,
     ) -> None:
         try:
-            made = registry.manifest(user=user, token_h=token_hours, mig=mig, catch=catch)
+            made = registry.manifest(
+                user=user, token_h=token_hours, mig=mig, catch=catch, autoscale=autoscale
+            )
             self.stdout.write(made, ending="")
         except AppError as error:
             raise CommandError(str(error)) from error
