@@ -49,6 +49,19 @@ class NodePage(ReadOnly):
     search_fields = ("name",)
 
 
+@admin.register(models.NodePool)
+class NodePoolPage(ReadOnly):
+    list_display = ("name", "cluster", "ready", "making_count", "room_count", "gone_at")
+    list_select_related = ("cluster",)
+    list_filter = ("cluster",)
+
+
+@admin.register(models.NodeClaim)
+class NodeClaimPage(ReadOnly):
+    list_display = ("name", "pool", "node", "created_at", "ready_at", "gone_at")
+    list_select_related = ("pool",)
+
+
 @admin.register(models.Device)
 class DevicePage(ReadOnly):
     list_display = ("node", "ordinal", "model", "mode", "usable", "gone_at")

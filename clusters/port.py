@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from clusters.autoscaling import Autoscaling, PlaceholderReport, PlaceholderRequest
 from clusters.caught import CaughtPod, OwnerRef, OwnerReport
 from clusters.confinement import Confinement, Drift, Repair
 from clusters.published import DeviceClaimReport, Pin, ResourceSliceReport
@@ -296,6 +297,23 @@ class ClusterPort(Protocol):
 
     def list_pods(self) -> Listing[PodReport]:
         """Ours and foreign ones."""
+        ...
+
+    def read_autoscaling(self) -> Autoscaling | None:
+        """Its node pools and the nodes that are being made; None where it has no such thing, or
+        Berth may not read it."""
+        ...
+
+    def list_placeholders(self) -> tuple[PlaceholderReport, ...]:
+        """All that this installation has there."""
+        ...
+
+    def create_placeholder(self, *, request: PlaceholderRequest) -> None:
+        """One of that name that is there already is left as it is."""
+        ...
+
+    def delete_placeholder(self, *, found: PlaceholderReport) -> None:
+        """Gone already, or another of that name: nothing to do, no error."""
         ...
 
     def watch_nodes(

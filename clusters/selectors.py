@@ -1,6 +1,7 @@
 """Reading hardware. It belongs to no tenant: everybody signed in may know what exists, not who
 uses it."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from clusters.models import (
     FlavorKind,
     HardwareQueue,
     Node,
+    NodePool,
 )
 from controlplane.kernel.errors import NotFound
 from controlplane.kernel.queues import QueueState
@@ -136,6 +138,50 @@ def cut_in() -> dict[str, tuple[str, ...]]:
     for model, cluster in there.values_list("model", "node__cluster__name").distinct():
         found.setdefault(model, []).append(cluster)
     return {model: tuple(names) for model, names in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeShape:
+    """What a node has; `learnt` from one that its pool has had, else an operator said it."""
+
+    model: str
+    gpus: int
+    cpu_milli: int
+    memory_mib: int
+    learnt: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ComingNodes:
+    """A pool of which nodes can come; without a `node` nobody knows what those would have."""
+
+    pool: NodePool
+    node: NodeShape | None
+
+
+def coming_nodes(*, cluster_id: UUID) -> tuple[ComingNodes, ...]:
+    """By name. One query; two where a pool has had nodes."""
+    rows = NodePool.objects.filter(cluster=cluster_id, gone_at=None).select_related("like")
+    pools = list(rows.order_by("name"))
+    like = [pool.like_id for pool in pools if pool.like_id]
+    models: dict[UUID, list[str]] = {}
+    if like:
+        of_nodes = Device.objects.filter(_PRESENT, node__in=like).order_by("node", "ordinal")
+        for node, model in of_nodes.values_list("node_id", "model"):
+            models.setdefault(node, []).append(model)
+    return tuple(ComingNodes(pool, _node_shape(pool, models)) for pool in pools)
+
+
+def _node_shape(pool: NodePool, models: Mapping[UUID, Sequence[str]]) -> NodeShape | None:
+    like = pool.like
+    if like is not None:
+        found = models.get(like.pk, [])
+        names = ", ".join(sorted(set(found)))
+        return NodeShape(names, len(found), like.cpu_milli, like.memory_mib, learnt=True)
+    gpus, cpu_milli, memory_mib = pool.node_gpus, pool.node_cpu_milli, pool.node_memory_mib
+    if gpus is None or cpu_milli is None or memory_mib is None:
+        return None
+    return NodeShape(pool.node_model, gpus, cpu_milli, memory_mib, learnt=False)
 
 
 def nodes(*, cluster: str | None = None, name: str | None = None) -> QuerySet[Node]:

@@ -26,6 +26,7 @@ app.conf.task_routes = {
     hints.MEASURE_CLUSTER: {"queue": "dispatch"},  # where the private keys are
     hints.PROBE_CLUSTER: {"queue": "dispatch"},
     hints.RECUT_CLUSTER: {"queue": "dispatch"},  # as above
+    hints.NODES_CLUSTER: {"queue": "dispatch"},  # as above
     "scheduler.*": {"queue": "periodic"},
 }
 # reliability 4.5: one visibility time-out, longer than the hard limit, in both places.
@@ -46,6 +47,7 @@ app.conf.beat_schedule = {
     "refresh wishes": _tick(hints.WISHES, 30),
     "measure use": _tick(hints.MEASURE, settings.BERTH_USE_S),
     "recut nodes": _tick(hints.RECUT, 10),
+    "ask for nodes": _tick(hints.NODES, 10),
     "watch clusters": _tick("scheduler.check_clusters", 15),
     "watch probes": _tick("scheduler.check_probes", 15),
     "watch starts": _tick("scheduler.check_starts", 30),

@@ -15,7 +15,7 @@ from clusters import registry
 from clusters.models import Cluster, ClusterState
 from clusters.services import clusters, probes, probing
 from controlplane.kernel import clock, hints
-from scheduler.loop import checks, collect, confine, own_recuts, recuts, run, starts
+from scheduler.loop import checks, collect, confine, node_asks, own_recuts, recuts, run, starts
 from scheduler.loop import dispatch as dispatcher
 from scheduler.loop import forecast as forecaster
 from scheduler.loop import measure as measuring
@@ -180,6 +180,35 @@ def recut_cluster(*, cluster_id: str, **_: Any) -> None:  # Any: as above
         cluster = Cluster.objects.get(id=UUID(cluster_id))
         port = _ports.of(cluster.name)
         if recuts.carry_on(port=port, cluster=cluster, at=clock.now, speed=clock.speed()):
+            quiet_s = 0
+    except SoftTimeLimitExceeded:
+        logger.warning("cluster %s is too slow: left alone for %d s", cluster_id, QUIET_S)
+    finally:
+        hints.end(work, quiet_s=quiet_s)
+
+
+@shared_task(name=hints.NODES)
+def ask_for_nodes(**_: Any) -> None:  # Any: as above
+    """Write down what nodes are lacked, and hand each cluster that is asked for some to a task of
+    its own."""
+    hints.taken(hints.NODES)
+    for id in node_asks.due():  # first: whatever comes of planning stops none of these
+        hints.send(hints.NODES_CLUSTER, cluster_id=str(id))
+    node_asks.plan(at=clock.now())
+
+
+@shared_task(name=hints.NODES_CLUSTER)
+def ask_cluster_for_nodes(*, cluster_id: str, **_: Any) -> None:  # Any: as above
+    """One step of each ask there, unless another process is at it."""
+    hints.taken(hints.NODES_CLUSTER, cluster_id=cluster_id)
+    work = f"nodes:{cluster_id}"
+    if not hints.begin(work, for_s=settings.BERTH_CLAIM_S):
+        return
+    quiet_s = QUIET_S
+    try:
+        cluster = Cluster.objects.get(id=UUID(cluster_id))
+        port = _ports.of(cluster.name)
+        if node_asks.carry_on(port=port, cluster=cluster, at=clock.now):
             quiet_s = 0
     except SoftTimeLimitExceeded:
         logger.warning("cluster %s is too slow: left alone for %d s", cluster_id, QUIET_S)

@@ -23,6 +23,7 @@ from clusters.models import (
     HardwareQueue,
     Isolation,
     Node,
+    NodePool,
 )
 from clusters.port import Verdict
 from controlplane.kernel.queues import QueueState
@@ -210,6 +211,12 @@ def defragmentation(of: Cluster, **fields: Any) -> Defragmentation:
     window = {"starts_at": now + timedelta(hours=1), "ends_at": now + timedelta(hours=2)}
     values = {"budget_s": 3600, "planned_by": "oz", "planned_at": now} | window | fields
     return Defragmentation.objects.create(cluster=of, **values)
+
+
+def node_pool(of: Cluster, name: str = "h100s", **fields: Any) -> NodePool:
+    """Of which four nodes can come; Any: model fields."""
+    values = {"limits": {"nodes": 4}, "room_count": 4} | fields
+    return NodePool.objects.create(cluster=of, name=name, **values)
 
 
 def recut(of: Node, **fields: Any) -> Recut:

@@ -1,5 +1,6 @@
 """What hardware exists: one aggregate a file."""
 
+from clusters.models.autoscaling import NodeClaim, NodePool
 from clusters.models.cluster import Cluster, ClusterState
 from clusters.models.credential import ClusterCredential
 from clusters.models.device import Device, DeviceMode, DeviceSlice, ForeignSpan
@@ -33,6 +34,8 @@ __all__ = [
     "HardwareQueue",
     "Isolation",
     "Node",
+    "NodeClaim",
+    "NodePool",
     "Placing",
     "ProbeStop",
 ]

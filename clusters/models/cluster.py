@@ -24,6 +24,7 @@ class Cluster(Row):
     `left_out` says, of "nodes", "pods" and "devices", what of its last list made no sense or is
     not used: how many, and of the first its name and why.
 
+    `asks_for_nodes` is whether its autoscaler is asked for nodes that work waits for.
     `repair_drift` is whether what somebody changed of a project's confinement there is put back,
     or only told. `inventory_rev` grows with each change of its nodes or devices, so that caches
     know.
@@ -41,6 +42,7 @@ class Cluster(Row):
     use_error = models.CharField(max_length=500, blank=True, default="", db_default="")
     left_out = models.JSONField(default=dict, db_default={}, blank=True)
     repair_drift = models.BooleanField(default=True, db_default=True)
+    asks_for_nodes = models.BooleanField(default=False, db_default=False)
     inventory_rev = models.PositiveBigIntegerField(default=0)
     created_at = models.DateTimeField()
 

@@ -67,6 +67,19 @@ def repair_drift(
         _record(row, "cluster.repair-drift", before, after, by=(actor, actor_name), at=at)
 
 
+def ask_for_nodes(
+    *, cluster: Cluster, ask: bool, actor: str, actor_name: str, at: datetime
+) -> None:
+    """Have its autoscaler asked from now on for nodes that work waits for, or no more."""
+    with transaction.atomic():
+        row = Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
+        if row.asks_for_nodes == ask:
+            return
+        Cluster.objects.filter(pk=row.pk).update(asks_for_nodes=ask)
+        before, after = {"asks_for_nodes": not ask}, {"asks_for_nodes": ask}
+        _record(row, "cluster.ask-for-nodes", before, after, by=(actor, actor_name), at=at)
+
+
 def _record(
     cluster: Cluster,
     action: str,

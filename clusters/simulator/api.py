@@ -17,6 +17,7 @@ from clusters.simulator.answers import (
 )
 from clusters.simulator.cluster import Cluster, namespace, object_of
 from clusters.simulator.lists import Lists
+from clusters.simulator.moments import now, rfc3339
 from clusters.simulator.pods import merged
 from clusters.simulator.store import GROUPS, OWNERS, RESOURCES
 
@@ -27,9 +28,19 @@ VERSION = {
     "platform": "linux/amd64",
 }
 MERGE_PATCH, APPLY_PATCH = "application/merge-patch+json", "application/apply-patch+yaml"
-_MERGED = ("configmaps", "resourcequotas")
+_MERGED = ("configmaps", "resourcequotas", "nodepools", "nodeclaims")
+_PLAYED = {"nodepools", "nodeclaims"}
+"""Nobody here is their controller: whoever plays it says their status with the rest."""
 _VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete", "PUT": "update"}
-_CLUSTERED = {"nodes", "namespaces", "priorityclasses", "resourceslices", "deviceclasses"}
+_CLUSTERED = {
+    "nodes",
+    "namespaces",
+    "priorityclasses",
+    "resourceslices",
+    "deviceclasses",
+    "nodepools",
+    "nodeclaims",
+}
 
 
 class Target(NamedTuple):
@@ -254,7 +265,8 @@ class Api:
                 }
         if "ownerReferences" in metadata:
             found["metadata"]["ownerReferences"] = metadata["ownerReferences"]
-        for field in body.keys() - {"kind", "apiVersion", "metadata", "status"}:
+        fixed = {"kind", "apiVersion", "metadata"}
+        for field in body.keys() - (fixed if what.resource in _PLAYED else fixed | {"status"}):
             asked = body[field]
             there = found.get(field) or {}
             found[field] = {**there, **asked} if isinstance(asked, dict) else asked
@@ -291,5 +303,6 @@ def _fresh(what: Target) -> Json:
             "name": what.name,
             "namespace": what.namespace,
             "uid": f"{what.resource}-{what.namespace}-{what.name}",
+            "creationTimestamp": rfc3339(now()),
         },
     }

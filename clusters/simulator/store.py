@@ -25,6 +25,8 @@ RESOURCES = {
     "resourceslices": "ResourceSlice",
     "deviceclasses": "DeviceClass",
     "resourceclaims": "ResourceClaim",
+    "nodepools": "NodePool",
+    "nodeclaims": "NodeClaim",
 }
 GROUPS = {
     "networkpolicies": "networking.k8s.io",
@@ -32,6 +34,8 @@ GROUPS = {
     "resourceslices": "resource.k8s.io",
     "deviceclasses": "resource.k8s.io",
     "resourceclaims": "resource.k8s.io",
+    "nodepools": "karpenter.sh",
+    "nodeclaims": "karpenter.sh",
 }
 """The API group of a resource that is not of the core one."""
 OWNERS = "owners"

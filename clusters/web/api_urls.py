@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from clusters.web import api, probe_api
+from clusters.web import api, node_pool_api, probe_api
 
 urlpatterns = [
     path("clusters", api.ClustersApi.as_view(), name="clusters"),
@@ -16,6 +16,17 @@ urlpatterns = [
     ),
     path("cluster-manifest", probe_api.ManifestApi.as_view(), name="cluster-manifest"),
     path("clusters/<uuid:id>/queues", api.QueuesApi.as_view(), name="cluster-queues"),
+    path(
+        "clusters/<uuid:id>/node-pools",
+        node_pool_api.NodePoolsApi.as_view(),
+        name="cluster-node-pools",
+    ),
+    path(
+        "clusters/<uuid:id>/asking",
+        node_pool_api.AskingApi.as_view(),
+        name="cluster-asking",
+    ),
+    path("node-pools/<uuid:id>/node", node_pool_api.NodeApi.as_view(), name="node-pool-node"),
     path("nodes", api.NodesApi.as_view(), name="nodes"),
     path("devices", api.DevicesApi.as_view(), name="devices"),
     path("flavors", api.FlavorsApi.as_view(), name="flavors"),

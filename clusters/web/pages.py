@@ -95,7 +95,19 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
         (one.id, one.is_drifted, one.repaired_at, one.error, bool(one.digest)) for one in confined
     ]
     newest = [one.id for one in figures]
-    rev = revision(facts, held, chosen, newest, moved, told, stuck, states, minute(at))
+    coming = selectors.coming_nodes(cluster_id=facts.id)
+    rev = revision(
+        facts,
+        held,
+        chosen,
+        newest,
+        moved,
+        told,
+        stuck,
+        states,
+        [vars(one.pool) for one in coming],
+        minute(at),
+    )
     same = unchanged(request, rev)
     if same is not None:
         return same
@@ -109,6 +121,7 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
         "stuck": stuck,
         "totals": totals,
         "node_pools": node_pools(nodes),
+        "coming": coming,
         "confined": confined,
         "pools": cards(cluster_id=facts.id, newest=figures, at=at),
         "map": _map(actor, facts, nodes),

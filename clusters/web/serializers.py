@@ -64,6 +64,9 @@ class ClusterOut(serializers.Serializer[Rows]):
     repair_drift = serializers.BooleanField(
         help_text="Whether drift of confinements is put right there, or only told."
     )
+    asks_for_nodes = serializers.BooleanField(
+        help_text="Whether its autoscaler is asked for nodes that work waits for."
+    )
     seen_at = serializers.DateTimeField(allow_null=True)
     node_count = serializers.IntegerField()
     device_count = serializers.IntegerField()

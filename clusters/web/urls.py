@@ -2,7 +2,15 @@
 
 from django.urls import path
 
-from clusters.web import connection_pages, drift_pages, hook, layout_pages, pages, queue_pages
+from clusters.web import (
+    connection_pages,
+    drift_pages,
+    hook,
+    layout_pages,
+    node_pool_pages,
+    pages,
+    queue_pages,
+)
 
 urlpatterns = [
     path("admission/pods", hook.pod_admission, name="pod-admission"),
@@ -27,5 +35,10 @@ urlpatterns = [
     ),
     path("clusters/<slug:name>/probe", connection_pages.cluster_probe, name="cluster-probe-page"),
     path("clusters/<slug:name>/drift", drift_pages.cluster_drift, name="cluster-drift-page"),
+    path(
+        "clusters/<slug:name>/node-pools",
+        node_pool_pages.cluster_node_pools,
+        name="cluster-node-pools-page",
+    ),
     path("clusters/<slug:name>/queues", queue_pages.cluster_queues, name="cluster-queues-page"),
 ]

@@ -22,6 +22,8 @@ MEASURE_CLUSTER = "scheduler.measure_cluster"
 PROBE_CLUSTER = "scheduler.probe_cluster"
 RECUT = "scheduler.recut"
 RECUT_CLUSTER = "scheduler.recut_cluster"
+NODES = "scheduler.ask_for_nodes"
+NODES_CLUSTER = "scheduler.ask_cluster_for_nodes"
 WISHES = "scheduler.refresh_wishes"
 EXPIRES_S = 30
 """A hint that waited this long in its queue is dropped: the periodic run has come meanwhile."""

@@ -7,6 +7,7 @@ from operator import attrgetter
 from scheduler.core import firm
 from scheduler.core.caps import Caps
 from scheduler.core.cohorts import FLEET
+from scheduler.core.coming import Coming
 from scheduler.core.draft import Draft
 from scheduler.core.guarantees import BORROWED, guarantor, tier_of
 from scheduler.core.limits import (
@@ -59,6 +60,7 @@ class Admission:
         self._shares = shares
         self._limits = Limits(snapshot, memory or Memory())
         self._outage = Outage(snapshot, draft)
+        self.coming = Coming(snapshot, draft)
         self._full: dict[Option, Reason | None] = {}
         self._ahead: dict[ProjectId, dict[str, int]] = {}
 
@@ -358,6 +360,9 @@ class Admission:
             return hopeless
         numbers = room_numbers(draft=self.draft, pending=pending, request=request, option=option)
         out = self._outage.why(pending=pending, request=request, option=option)
+        if out is None or out.code is not ReasonCode.HARDWARE_HELD:
+            comes = self.coming.why(pending=pending, request=request, option=option)
+            out = comes or out
         if out is not None:
             return because(out.code, **numbers | dict(out.numbers))
         if int(numbers["free_milli"]) < int(numbers["asked_milli"]):

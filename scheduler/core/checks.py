@@ -48,6 +48,7 @@ class CheckCode(StrEnum):
     CLUSTERS = "clusters"  # an accepted cluster takes new work
     HARDWARE = "hardware"  # empty, an accepted cluster could hold it
     HELD = "held"  # it does not lack clusters and pools that are held
+    NODES = "nodes"  # it does not lack nodes that can come
     OUTAGES = "outages"  # it does not lack what is out of service now
     FREE = "free"  # enough of the flavor is free in one cluster
     DOMAIN = "domain"  # all pods, or those of a pod set, fit in domains of the topology
@@ -85,6 +86,7 @@ BY_OPTION: Mapping[ReasonCode, CheckCode] = {
     ReasonCode.NO_MATCHING_FLAVOR: CheckCode.HARDWARE,
     ReasonCode.EXCEEDS_CAPACITY: CheckCode.HARDWARE,
     ReasonCode.HARDWARE_HELD: CheckCode.HELD,
+    ReasonCode.WAITING_FOR_NODE: CheckCode.NODES,
     ReasonCode.CLUSTER_UNAVAILABLE: CheckCode.OUTAGES,
     ReasonCode.NO_FREE_CAPACITY: CheckCode.FREE,
     ReasonCode.NO_FIT: CheckCode.FIT,
@@ -99,7 +101,7 @@ _VAIN = HOPELESS | {
 }
 """No eviction makes up for these."""
 
-_OF_CLUSTERS = (CheckCode.HARDWARE, CheckCode.HELD, CheckCode.OUTAGES)
+_OF_CLUSTERS = (CheckCode.HARDWARE, CheckCode.HELD, CheckCode.NODES, CheckCode.OUTAGES)
 """Where no accepted cluster has or takes anything, CLUSTERS fails instead."""
 
 _MEASURES: Mapping[CheckCode, tuple[str, str, Unit]] = {

@@ -40,7 +40,13 @@ from scheduler.core.grow import Growth
 from scheduler.core.guarantees import BORROWED, OWN, tiers
 from scheduler.core.idle import freeing
 from scheduler.core.landing import land
-from scheduler.core.limits import because, most_useful, never_admissible, waits_for
+from scheduler.core.limits import (
+    OF_ROOM,
+    because,
+    never_admissible,
+    told_of,
+    waits_for,
+)
 from scheduler.core.memory import Memory
 from scheduler.core.order import Heads
 from scheduler.core.plan import Fault, Hold, Keep, Place, Plan, Preempt, Shrink
@@ -60,13 +66,6 @@ if TYPE_CHECKING:
     from scheduler.core.sweep.sweep import Sweep
 
 __all__ = ["Cycle", "never_admissible", "plan", "planned"]
-
-_OF_ROOM = {
-    ReasonCode.NO_FREE_CAPACITY,
-    ReasonCode.NO_FIT,
-    ReasonCode.HARDWARE_HELD,
-    ReasonCode.CLUSTER_UNAVAILABLE,
-}
 
 LEAST_SWEPT = 256
 """Pending workloads below which filling the arrays of a sweep takes longer than it saves."""
@@ -215,17 +214,14 @@ class Cycle:
                 return reason
         reasons = [self.why_not(pending, request, option) for option in request.options]
         reasons += [refusal.reason for refusal in request.refused]
-        told = most_useful(reasons)
-        if told.code in _OF_ROOM:
-            told = next((r for r in reasons if r.code is ReasonCode.KEPT_FOR_OTHERS), told)
-        return told
+        return told_of(reasons)
 
     def why_not(self, pending: PendingView, request: Request, option: Option) -> Reason:
         """Of one that the plan left waiting: why it does not start with the option."""
         reason = self.admission.why_not(pending=pending, request=request, option=option)
         if (
             self.backfill.keeps
-            and reason.code in _OF_ROOM
+            and reason.code in OF_ROOM
             and self._whole.has_room(pending=pending, request=request, option=option)
         ):
             flavor, asked = option.needs[0]

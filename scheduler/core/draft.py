@@ -92,12 +92,15 @@ class Draft:
         self._stale: dict[NodeId, None] = {}
         self._totals: Totals | None = None
 
-    def beside(self, nodes: Iterable[NodeView]) -> "Draft":
-        """This one with these nodes in the place of its own, in every cluster, by best fit. To ask
+    def beside(
+        self, nodes: Iterable[NodeView], *, more: Sequence[tuple[ClusterId, NodeView]] = ()
+    ) -> "Draft":
+        """This one with these nodes in the place of its own, in every cluster, by best fit, and
+        with `more` that are not there. To ask
         what would fit while this one is in the same state: most rooms are the same ones."""
         self._index = self.index  # into which all has come that was let in
         beside = copy(self)
-        beside.world = self.world.beside({node.id: node for node in nodes})
+        beside.world = self.world.beside({node.id: node for node in nodes}, more)
         beside._rooms, beside.book = beside.world.rooms(), self.book.copy()
         beside.clusters = tuple(sorted(cluster.id for cluster in self._snapshot.clusters))
         beside.slices = Slices(

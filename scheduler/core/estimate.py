@@ -55,6 +55,7 @@ class Basis(StrEnum):
 
     PLAN = "plan"  # it starts in the plan made now, or on what is being given back
     HISTORY = "history"  # ends drawn from finished work of the projects
+    NODE = "node"  # nodes were asked for, and how long one takes is known
     LIMIT = "limit"  # some ends are declared run-time limits
     NONE = "none"  # no end is known, it starts in too few passes, or the queue is too long
 

@@ -206,15 +206,8 @@ class Index:
         self._pools: list[Pool] = []
         self._numbers: dict[Key, int] = {}
         self._of_flavor: dict[tuple[ClusterId, FlavorId], tuple[Pool, ...]] = {}
-        for rank, (cluster, room, usable) in enumerate(rooms):
-            self.rooms.append(room)
-            self.clusters.append(cluster)
-            self._places[room.node.id] = rank
-            room.rank = rank if usable else -1
-            self._hardware.append(room.devices)
-            self._slots.append(self._slots_for(cluster, room))
-            self._entries.append([])
-            self._enter(rank, self._levels(room) if usable else [])
+        for cluster, room, usable in rooms:
+            self._append(cluster, room, usable=usable)
 
     def twin(self, rooms: Mapping[NodeId, Room]) -> "Index":
         """Another over these rooms of the same nodes; those that are not as here have to be
@@ -228,6 +221,24 @@ class Index:
         for room, like in zip(twin.rooms, self.rooms, strict=True):
             room.rank = like.rank
         return twin
+
+    def extend(self, rooms: Iterable[tuple[ClusterId, Room]]) -> None:
+        """With rooms of more nodes, all usable, after those that there are; in this one alone,
+        not in that of which it is a twin."""
+        self.clusters, self._places = self.clusters[:], dict(self._places)
+        for cluster, room in rooms:
+            self._append(cluster, room, usable=True)
+
+    def _append(self, cluster: ClusterId, room: Room, *, usable: bool) -> None:
+        rank = len(self.rooms)
+        self.rooms.append(room)
+        self.clusters.append(cluster)
+        self._places[room.node.id] = rank
+        room.rank = rank if usable else -1
+        self._hardware.append(room.devices)
+        self._slots.append(self._slots_for(cluster, room))
+        self._entries.append([])
+        self._enter(rank, self._levels(room) if usable else [])
 
     def renew(self, room: Room, *, usable: bool) -> None:
         """Its node may have changed too."""

@@ -3,10 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain
 
 from scheduler.core import firm
 from scheduler.core.draft import Draft
 from scheduler.core.memory import Memory
+from scheduler.core.node_pools import nodes_of
 from scheduler.core.place import clusters_for, would_place
 from scheduler.core.plan import Place
 from scheduler.core.reasons import BINDS_BOTH, BINDS_CORES, BINDS_MEMORY, Reason, ReasonCode
@@ -41,6 +43,16 @@ HOPELESS = frozenset(
     }
 )
 """Reasons that no release of capacity takes away."""
+OF_ROOM = frozenset(
+    {
+        ReasonCode.NO_FREE_CAPACITY,
+        ReasonCode.NO_FIT,
+        ReasonCode.HARDWARE_HELD,
+        ReasonCode.CLUSTER_UNAVAILABLE,
+    }
+)
+"""There is none, or none that is to be had; what may still come is another matter."""
+_TOLD_FIRST = (ReasonCode.WAITING_FOR_NODE, ReasonCode.KEPT_FOR_OTHERS)
 
 
 def never_admissible(snapshot: Snapshot, pending: PendingView) -> Reason | None:
@@ -61,6 +73,15 @@ def most_useful(reasons: list[Reason]) -> Reason:
         if reason.code is not ReasonCode.NO_MATCHING_FLAVOR:
             return reason
     return reasons[0] if reasons else Reason(ReasonCode.NO_MATCHING_FLAVOR)
+
+
+def told_of(reasons: list[Reason]) -> Reason:
+    """As `most_useful`, of one that waits; where that lacks room, first what may still give it
+    some with another option."""
+    told = most_useful(reasons)
+    if told.code not in OF_ROOM:
+        return told
+    return next((r for code in _TOLD_FIRST for r in reasons if r.code is code), told)
 
 
 def because(code: ReasonCode, **numbers: int | str) -> Reason:
@@ -166,7 +187,8 @@ class Limits:
 
 
 def all_usable(snapshot: Snapshot) -> Snapshot:
-    """The same with no node or device out of use, or in use by others: all there could be."""
+    """The same with no node or device out of use, or in use by others, and with all nodes that
+    can come: all there could be."""
     clusters = tuple(
         replace(
             cluster,
@@ -180,7 +202,7 @@ def all_usable(snapshot: Snapshot) -> Snapshot:
                     foreign=(),
                     devices=tuple(replace(device, usable=True) for device in node.devices),
                 )
-                for node in cluster.nodes
+                for node in (*cluster.nodes, *chain.from_iterable(map(nodes_of, cluster.coming)))
             ),
         )
         for cluster in snapshot.clusters

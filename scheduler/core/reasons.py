@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from scheduler.core.wording import opens, outages, shape
+from scheduler.core.wording import coming, opens, outages, shape
 
 
 class ReasonCode(StrEnum):
@@ -21,6 +21,7 @@ class ReasonCode(StrEnum):
     WAITING_FOR_PREEMPTION = "waiting-for-preemption"  # victims are being evicted for it
     BEHIND = "behind"  # the same queue's head comes first
     CLUSTER_UNAVAILABLE = "cluster-unavailable"  # accepted clusters lost, degraded
+    WAITING_FOR_NODE = "waiting-for-node"  # it would start on nodes that can come
     HARDWARE_HELD = "hardware-held"  # it would fit in a cluster or pool whose queue is held
     BACKOFF = "backoff"  # a failed start is retried later
     ADMISSION_STOPPED = "admission-stopped"  # it would start, were a promise not broken
@@ -148,6 +149,9 @@ _SENTENCES: dict[ReasonCode, str] = {
     ReasonCode.BEHIND: "Other workloads start first ({admitted} in this cycle).",
     ReasonCode.CLUSTER_UNAVAILABLE: (
         "Accepted clusters that are lost or degraded: {clusters}; no other is accepted."
+    ),
+    ReasonCode.WAITING_FOR_NODE: (
+        "{asked} {flavor} asked, {free} free in one cluster. It would start with {coming}"
     ),
     ReasonCode.BACKOFF: "The last start failed; it is tried again in {retry_in} s.",
     ReasonCode.INVALID: "What is known of it contradicts itself: {fault}.",
@@ -293,6 +297,8 @@ def describe(reason: Reason) -> str:
     if reason.code is ReasonCode.CLUSTER_UNAVAILABLE and "flavor" in words:
         sentence = _OUT
         words["outages"] = outages(milli)
+    if reason.code is ReasonCode.WAITING_FOR_NODE:
+        words["coming"] = coming(milli, words["node_pools"])
     if reason.code is ReasonCode.HARDWARE_HELD and "flavor" in words:
         sentence = _ELSEWHERE_HELD
     if "guaranteed" in words:

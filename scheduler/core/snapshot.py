@@ -27,7 +27,7 @@ from scheduler.core.units import (
 )
 from scheduler.core.waits import GateView, GatheringView, UnmetView
 
-SCHEMA = 12
+SCHEMA = 13
 """Raised with every change of these types, so that a stored snapshot says how to be read."""
 
 
@@ -117,6 +117,19 @@ class NodeView:
 
 
 @dataclass(frozen=True, slots=True)
+class ComingView:
+    """Nodes of a node pool that are not there: `count` can come, each like `node`, of which
+    `making_count` are being made. One takes `start_s` as a rule, None is not known."""
+
+    id: str
+    name: str
+    node: NodeView
+    count: int
+    making_count: int = 0
+    start_s: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterView:
     """`usable` is False while it is degraded, lost or held: it takes nothing new. `held`: it
     would, were its queue open. Of `held_models` the pool is held: no device of them is usable."""
@@ -127,6 +140,7 @@ class ClusterView:
     usable: bool = True
     held: bool = False
     held_models: tuple[str, ...] = ()
+    coming: tuple[ComingView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,17 @@ def outages(milli: dict[str, int]) -> str:
     return f"{' and '.join(found)} {kinds}"
 
 
+def coming(milli: dict[str, int], pools: str) -> str:
+    """Which nodes, how far they are, and how long one takes."""
+    count, making = milli.get("nodes_count", 0), milli.get("making_count", 0)
+    told = f"{count} more node{'' if count == 1 else 's'} of {pools}"
+    if making:
+        told += f", of which {making} {'is' if making == 1 else 'are'} being made"
+    if "start_s" in milli:
+        told += f"; one takes {-(-milli['start_s'] // 60)} min as a rule"
+    return f"{told}."
+
+
 def shape(milli: dict[str, int], pod: str, cores: str) -> str:
     """How many pods of which size are asked for."""
     count, memory_gib = milli.get("pods_count", 0), milli.get("pod_memory_mib", 0) / 1024

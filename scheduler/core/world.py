@@ -83,17 +83,22 @@ class World:
         twin._overdrawn, twin._cut = set(self._overdrawn), dict(self._cut)
         return twin
 
-    def beside(self, nodes: dict[NodeId, NodeView]) -> "World":
-        """These rooms in another index, in which every cluster takes something new, and `nodes`
-        are in the place of those of here. To ask what would fit: what is moved there is moved here
-        too, and has to be taken back before anybody looks."""
+    def beside(
+        self, nodes: dict[NodeId, NodeView], more: Sequence[tuple[ClusterId, NodeView]]
+    ) -> "World":
+        """These rooms in another index, in which every cluster takes something new, `nodes` are in
+        the place of those of here, and `more` are there after them. To ask what would fit: what
+        is moved there is moved here too, and has to be taken back before anybody looks."""
         index, beside = self.index(), copy(self)
         beside.changed, beside.unread, beside._touched = set(), set(), set()
-        beside._nodes, beside._shut, beside._behind = self._nodes | nodes, set(), set(nodes)
+        new = {node.id: node for _, node in more}
+        beside._nodes, beside._shut, beside._behind = self._nodes | nodes | new, set(), set(nodes)
         beside._cut = {}
         own = {id: self._rooms[id].copy(node=node) for id, node in nodes.items()}
-        beside._rooms = self._rooms | own
+        beside._rooms = self._rooms | own | {id: Room(node=node) for id, node in new.items()}
         beside._index = index.twin(beside._rooms)
+        if more:
+            beside._index.extend((cluster, beside._rooms[node.id]) for cluster, node in more)
         return beside
 
     @property

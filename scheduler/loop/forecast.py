@@ -1,12 +1,13 @@
 """Wait estimates: load → core.estimate → rows. Requests only read the rows."""
 
+from dataclasses import replace
 from datetime import datetime
 from time import perf_counter
 
-from scheduler.core.estimate import forecast
+from scheduler.core.estimate import Basis, Forecast, forecast
 from scheduler.loop import pools, retention
 from scheduler.models import Estimate
-from scheduler.selectors import history, policy
+from scheduler.selectors import history, node_asks, policy
 from scheduler.selectors.load import load
 
 PASSES = 20
@@ -35,6 +36,8 @@ def run(*, at: datetime) -> int:
         seed=int(at.timestamp()),
         late=lambda: perf_counter() - begun > BUDGET_S,
     )
+    coming = node_asks.expected(at=at)
+    found = tuple(_sooner(one, coming.get(one.workload)) for one in found)
     Estimate.objects.bulk_create(
         [
             Estimate(
@@ -51,3 +54,10 @@ def run(*, at: datetime) -> int:
         ignore_conflicts=True,
     )
     return len(found)
+
+
+def _sooner(one: Forecast, nodes: tuple[int, int] | None) -> Forecast:
+    """As it was simulated, without the nodes that were asked for, or once those are there."""
+    if nodes is None or (one.p50_s is not None and one.p50_s <= nodes[0]):
+        return one
+    return replace(one, p50_s=nodes[0], p90_s=nodes[1], basis=Basis.NODE)

@@ -1,4 +1,5 @@
-"""Reads one cluster's API in threads: nodes, pods and whether it answers, queued for `watch`.
+"""Reads one cluster's API in threads: nodes, pods and whether it answers, queued for `watch`; and
+what nodes can come, which is stored at once.
 
 The pods' reader also reads which pods are expected, before each list, and deletes strays after it,
 which only a whole list shows (`strays`). Nothing is missed meanwhile: its watch begins at the
@@ -8,6 +9,7 @@ process's, however many clusters it follows.
 What must not live here: storing what is reported (watch.py).
 """
 
+import logging
 import queue
 import threading
 import time
@@ -33,9 +35,11 @@ from clusters.port import (
     WatchEvent,
 )
 from clusters.published import DeviceClaimReport, ResourceSliceReport
-from clusters.services import clusters
+from clusters.services import autoscaling, clusters
 from controlplane.kernel.crash import crash
 from scheduler.loop import catching, observe, strays
+
+logger = logging.getLogger(__name__)
 
 BATCH = 1000
 GATHER_S = 0.03
@@ -48,6 +52,8 @@ _NOT_TOLD = frozenset({Fault.NOT_FOUND, Fault.FORBIDDEN})
 """The cluster has no Dynamic Resource Allocation, or Berth may not look at it."""
 CATCH_S = 15.0
 """How often what others made is looked at, though nothing is new of it."""
+AUTOSCALING_S, UNSERVED_S = 15.0, 60.0
+"""How often node pools are looked at, and how often whether there are any."""
 PAUSE_S = 0.2  # between two watches when the server ends the first at once
 
 
@@ -127,6 +133,7 @@ class Readers:
             self._read_pods,
             self._pulse,
             self._take_in,
+            self._read_coming,
         ):
             threading.Thread(target=self._guarded, args=[read], daemon=True).start()
         return self
@@ -187,6 +194,21 @@ class Readers:
             self._caught.clear()
             last = time.monotonic()
             catching.take_in(port=self._port, cluster=self._cluster, at=self._at())
+
+    def _read_coming(self) -> None:
+        """What nodes can come; a cluster that doesn't say that is watched all the same."""
+        while not self._over:
+            pause_s = UNSERVED_S
+            try:
+                found = self._port.read_autoscaling()
+            except ClusterError as error:
+                logger.warning("node pools of %s: %s", self._cluster.name, error)
+            else:
+                if found is not None:
+                    pause_s = AUTOSCALING_S
+                    autoscaling.sync(cluster=self._cluster, found=found, at=self._at())
+                close_old_connections()
+            self._ended.wait(pause_s)
 
     def _read_nodes(self) -> None:
         def begin() -> str:

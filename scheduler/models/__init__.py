@@ -10,6 +10,7 @@ from scheduler.models.gate import Gate, GateState
 from scheduler.models.idleness import Idleness
 from scheduler.models.kept import KeptRoom
 from scheduler.models.landing import Landing
+from scheduler.models.node_ask import AskState, NodeAsk
 from scheduler.models.operation import Operation, OperationKind
 from scheduler.models.origin import CaughtPod, Origin
 from scheduler.models.placement import (
@@ -32,6 +33,7 @@ from scheduler.models.workload import (
 
 __all__ = [
     "LIVE",
+    "AskState",
     "Attempt",
     "AttemptOutcome",
     "CaughtPod",
@@ -49,6 +51,7 @@ __all__ = [
     "KeptRoom",
     "Landing",
     "Leftover",
+    "NodeAsk",
     "OnUnmet",
     "Operation",
     "OperationKind",

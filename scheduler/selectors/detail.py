@@ -34,6 +34,7 @@ from scheduler.selectors import (
     idleness,
     kept,
     listing,
+    node_asks,
     standing,
     topology,
 )
@@ -42,6 +43,7 @@ from scheduler.selectors.decisions import Decided
 from scheduler.selectors.dispatch import Dispatch, failing
 from scheduler.selectors.idleness import Idle
 from scheduler.selectors.listing import Asked, Line
+from scheduler.selectors.node_asks import NodesAsked
 from scheduler.selectors.offers import TAGS
 from scheduler.selectors.standing import Standing
 from tenants.selectors.prices import Prices
@@ -216,6 +218,7 @@ class Detail:
     idle: Idle | None = None
     decided: Decided | None = None
     kept: str = ""
+    asked: tuple[NodesAsked, ...] = ()
 
     @property
     def lost(self) -> str:
@@ -257,6 +260,7 @@ def detail(*, workload: Workload, prices: Prices | None, at: datetime) -> Detail
         idle=idleness.of_running(workload=workload),
         decided=decisions.of_waiting(workload=workload) if line.why else None,
         kept=kept.of(workload),
+        asked=node_asks.of_waiting(workload=workload),
     )
 
 

@@ -38,6 +38,7 @@ from scheduler.core.units import (
     ProjectId,
     Span,
 )
+from scheduler.selectors import coming
 from tenants.models import NEVER, Reservation
 from tenants.selectors import idle_limits, run_times
 from tenants.selectors import queues as tenant_queues
@@ -264,6 +265,7 @@ def _read_inventory(key: tuple[Row, ...]) -> tuple[ClusterView, ...]:
         view = known[id] = before if before == view else view
         by_cluster.setdefault(cluster, []).append(view)
     _nodes = known
+    can_come = coming.views()
     return tuple(
         ClusterView(
             ClusterId(id),
@@ -272,6 +274,7 @@ def _read_inventory(key: tuple[Row, ...]) -> tuple[ClusterView, ...]:
             usable=active and ALL not in held,
             held=active and ALL in held,
             held_models=tuple(model for model in held if model != ALL),
+            coming=can_come.get(id, ()),
         )
         for id, name, active, _, held in key
     )

@@ -29,6 +29,7 @@ GROUPS: Mapping[str, frozenset[State]] = {
 BASES: Mapping[str, str] = {
     Basis.PLAN: "on the plan made now",
     Basis.HISTORY: "on how long finished work of the projects ran",
+    Basis.NODE: "on how long the nodes that were asked for take to come",
     Basis.LIMIT: "partly on declared run-time limits",
 }
 """What an estimate rests on, in words."""

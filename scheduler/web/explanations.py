@@ -44,6 +44,7 @@ _TITLES: Mapping[CheckCode, str] = {
     CheckCode.CLUSTERS: "An accepted cluster takes new work",
     CheckCode.HARDWARE: "The hardware could hold it, if it were empty",
     CheckCode.HELD: "It does not lack clusters and pools that are held",
+    CheckCode.NODES: "It does not lack nodes that can come",
     CheckCode.OUTAGES: "What it needs is in service",
     CheckCode.FREE: "Enough is free in one cluster",
     CheckCode.DOMAIN: "What has to be together fits in one {where}",

@@ -16,6 +16,7 @@ MEANINGS: Mapping[ReasonCode, str] = {
     ReasonCode.WAITING_FOR_PREEMPTION: "Others are being evicted for it.",
     ReasonCode.BEHIND: "Others of its queue come first.",
     ReasonCode.CLUSTER_UNAVAILABLE: "It would fit where nothing new is taken now.",
+    ReasonCode.WAITING_FOR_NODE: "It would start on nodes that its clusters can still make.",
     ReasonCode.HARDWARE_HELD: "It would fit in a cluster or pool that is held or drained.",
     ReasonCode.BACKOFF: "A try of it failed, and it is tried again later.",
     ReasonCode.ADMISSION_STOPPED: "A promise is broken, and nothing starts until that is mended.",

@@ -256,6 +256,20 @@ API: dict[tuple[str, str], Row] = {
     ("POST", "clusters/<uuid:id>/queues"): Row(
         _OPERATE, {"id": "cluster"}, body=lambda world: {"state": "held", "note": "Why."}
     ),
+    ("GET", "clusters/<uuid:id>/node-pools"): Row(_EVERYBODY, {"id": "cluster"}),
+    ("POST", "clusters/<uuid:id>/asking"): Row(
+        _OPERATE, {"id": "cluster"}, body=lambda world: {"ask": True}
+    ),
+    ("PUT", "node-pools/<uuid:id>/node"): Row(
+        _OPERATE,
+        {"id": "node pool"},
+        body=lambda world: {
+            "model": "H100-80GB-HBM3",
+            "gpus": 8,
+            "cpu_milli": 96_000,
+            "memory_mib": 1_000_000,
+        },
+    ),
     ("GET", "clusters/<uuid:id>/projects"): Row(_EVERYBODY, {"id": "cluster"}),
     ("POST", "clusters/<uuid:id>/drift"): Row(
         _OPERATE, {"id": "cluster"}, body=lambda world: {"repair": False}

@@ -175,6 +175,10 @@ OTHERS: dict[tuple[str, str], Row] = {
     ("POST", "clusters/<slug:name>/queues"): Row(
         _OPERATE_PAGE.replace("200", "422"), {"name": "cluster name"}, form=True
     ),
+    ("GET", "clusters/<slug:name>/node-pools"): Row(_OPERATE_PAGE, {"name": "cluster name"}),
+    ("POST", "clusters/<slug:name>/node-pools"): Row(
+        _OPERATE_PAGE.replace("200", "422"), {"name": "cluster name"}, form=True
+    ),
     ("GET", "clusters/<slug:name>/defragmentation"): Row(_OPERATE_PAGE, {"name": "cluster name"}),
     ("POST", "clusters/<slug:name>/defragmentation"): Row(
         _OPERATE_PAGE.replace("200", "422"), {"name": "cluster name"}, form=True

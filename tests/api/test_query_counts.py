@@ -48,6 +48,8 @@ _WHO = {
     "PUT /api/v1/clusters/<uuid:id>/credential": "fleet operator",
     "POST /api/v1/flavors/<uuid:id>/placing": "fleet operator",
     "POST /api/v1/clusters/<uuid:id>/queues": "fleet operator",
+    "POST /api/v1/clusters/<uuid:id>/asking": "fleet operator",
+    "PUT /api/v1/node-pools/<uuid:id>/node": "fleet operator",
     "POST /api/v1/clusters/<uuid:id>/drift": "fleet operator",
     "POST /api/v1/flavors": "fleet operator",
     "GET /api/v1/cluster-manifest": "fleet operator",

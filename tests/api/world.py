@@ -64,6 +64,7 @@ def build(cast: Cast) -> World:
     token = factories.token(cast.ada)
     factories.defragmentation(west)
     probe = factories.probe(cluster)
+    pool = factories.node_pool(cluster)
     recut = factories.recut(factories.node(west, "w1", gpus=1))
     return World(
         tenant=cast.vision,
@@ -87,6 +88,7 @@ def build(cast: Cast) -> World:
             "cluster name": cluster.name,
             "other cluster name": west.name,
             "recut": recut.id,
+            "node pool": pool.id,
         },
         clients=_clients(cast),
     )

@@ -62,7 +62,7 @@ def _root_name(node: ast.AST) -> str:
 
 def moves_a_workload(node: ast.AST) -> bool:
     """Whether it writes a `state` that may be a workload's. Others: a cluster's, a gate's, a
-    recut's."""
+    recut's, an ask's."""
     if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         return any(
@@ -78,7 +78,12 @@ def moves_a_workload(node: ast.AST) -> bool:
         constants = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
         if name in {"update", "aupdate"}:
             by_state = any(keyword.arg == "state" for keyword in node.keywords)
-            return by_state and _root_name(node.func) not in {"Cluster", "Gate", "Recut"}
+            return by_state and _root_name(node.func) not in {
+                "Cluster",
+                "Gate",
+                "NodeAsk",
+                "Recut",
+            }
         if name in {"bulk_update", "abulk_update", "setattr"}:
             return "state" in constants and _root_name(node.func) != "Cluster"
     if isinstance(node, ast.Constant) and isinstance(node.value, str):

@@ -11,7 +11,13 @@ import yaml
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
-from clusters.adapters.kubernetes.rights import CATCHING, DRA_RIGHTS, MIG_RIGHTS, RIGHTS
+from clusters.adapters.kubernetes.rights import (
+    AUTOSCALE_RIGHTS,
+    CATCHING,
+    DRA_RIGHTS,
+    MIG_RIGHTS,
+    RIGHTS,
+)
 from clusters.confinement import Confinement
 from clusters.published import Pin
 from tests.clusters.acting import delete, opened, read, request
@@ -160,6 +166,20 @@ def test_devices_are_claimed_where_that_is_asked_for() -> None:
     assert manifest.count("request.userInfo.username != 'fleet'") == 2
 
 
+def test_what_nodes_can_come_is_seen_where_that_is_asked_for() -> None:
+    plain, wide = (
+        list(yaml.safe_load_all(printed())),
+        list(yaml.safe_load_all(printed("--autoscale"))),
+    )
+    priority, role, binding = (one for one in wide if one not in plain)
+    assert (priority["kind"], priority["value"]) == ("PriorityClass", -10)
+    assert [(rule["resources"], rule["verbs"]) for rule in role["rules"]] == [
+        (["nodepools"], ["list"]),
+        (["nodeclaims"], ["list"]),
+    ]
+    assert binding["subjects"][0]["name"] == "berth"
+
+
 @pytest.mark.parametrize("user", ["", "a'b", "a b", "a\\b", "a\nb", "a" * 254])
 def test_what_is_no_user_is_refused(user: str) -> None:
     with pytest.raises(CommandError, match="is no user's name"):
@@ -201,12 +221,13 @@ def test_the_adapter_uses_each_right_and_no_other(simulator: Simulator) -> None:
     used = set(simulator.stats()["requests"])
     # To a patch that makes an object, a real API server asks for "create" too.
     made = {f"create {act.removeprefix('patch ')}" for act in used if act.startswith("patch ")}
-    plain, wide = {str(right) for right in RIGHTS}, {str(right) for right in MIG_RIGHTS}
-    devices = {str(right) for right in DRA_RIGHTS}
+    plain, devices = {str(right) for right in RIGHTS}, {str(right) for right in DRA_RIGHTS}
+    wide = {str(right) for right in (*MIG_RIGHTS, *AUTOSCALE_RIGHTS)}
     assert (used | made) - wide == plain | devices
     port.write_mig_config(config="berth-berth-0123456789ab", cuts=[{}], keep=())
     node = port.read_node(name="a100-mig-0")
     assert node is not None
     port.cut(node=node, config="all-disabled")
+    assert port.read_autoscaling() is not None
     port.close()
     assert set(simulator.stats()["requests"]) | made == plain | wide | devices

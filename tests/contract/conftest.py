@@ -14,6 +14,7 @@ from tests.contract.stage import Lacking, Stage
 from tests.kube import processes
 from tests.kube.api import Json
 from tests.kube.control_plane import NAMES, ControlPlane
+from tests.kube.crds import serve_karpenter
 from tests.kube.fixtures import control_plane
 from tests.kube.manifests import apply, remove
 from tests.kube.mig_manager import mig_manager
@@ -74,6 +75,12 @@ def _on_simulator(simulator: Simulator) -> Iterator[Stage]:
         port.close()
         simulator.call("DELETE", f"{path}/{names.own}")
 
+    @contextmanager
+    def autoscaling() -> Iterator[KubernetesCluster]:
+        port = played.connect(installation="autoscale")
+        yield port
+        port.close()
+
     played = Stage(
         server=simulator.server,
         ca_pem=None,
@@ -84,6 +91,7 @@ def _on_simulator(simulator: Simulator) -> Iterator[Stage]:
         lose_history=lambda: simulator.fault(kind="forget-history"),
         recutting=recutting,
         claiming=claiming,
+        autoscaling=autoscaling,
         simulated=True,
     )
     try:
@@ -143,6 +151,16 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
         yield port
         port.close()
 
+    @contextmanager
+    def autoscaling() -> Iterator[KubernetesCluster]:
+        names = replace(NAMES, installation="autoscale")
+        serve_karpenter(kube.admin)
+        apply(kube.admin, access.documents(names=names, autoscale=True))
+        port = played.connect(token=kube.token_of(names), installation="autoscale")
+        eventually("the role is seen", lambda: port.read_autoscaling() is not None)
+        yield port
+        port.close()
+
     played = Stage(
         server=kube.server,
         ca_pem=kube.ca_pem,
@@ -153,6 +171,7 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
         lose_history=lambda: restart_api_server(kube),
         recutting=recutting,
         claiming=claiming,
+        autoscaling=autoscaling,
         simulated=False,
     )
     try:

@@ -40,7 +40,8 @@ class Stage:
     """`without_right` gives the credential of somebody who may do nothing, `lacking` that of an
     installation, by its name, which lacks just that right; `lose_history` makes the server forget
     every change up to now. `recutting` is an installation that may cut nodes anew, "mig", where
-    there are MIG managers, `claiming` one that may claim certain devices, "dra"."""
+    there are MIG managers, `claiming` one that may claim certain devices, "dra"; `autoscaling` one
+    that sees what nodes can come, "autoscale", where there are Karpenter's kinds."""
 
     server: str
     ca_pem: str | None
@@ -51,6 +52,7 @@ class Stage:
     lose_history: Callable[[], None]
     recutting: Callable[[], AbstractContextManager[KubernetesCluster]]
     claiming: Callable[[], AbstractContextManager[KubernetesCluster]]
+    autoscaling: Callable[[], AbstractContextManager[KubernetesCluster]]
     simulated: bool
     namespace: str = ""
     nodes: list[str] = field(default_factory=list)

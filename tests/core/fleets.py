@@ -46,6 +46,7 @@ from tests.core.build import (
 )
 from tests.core.foreign import with_foreign
 from tests.core.gated import gated
+from tests.core.growing import growing
 from tests.core.reordered import reordered
 from tests.core.together import wishing
 
@@ -101,7 +102,7 @@ def fleet(seed: int, running: int, pending: int) -> Snapshot:
     of = reordered(Random(seed + 110), gated(Random(seed + 66), of))
     of = wishing(Random(seed + 88), _standing(Random(seed + 55), of))
     of = closed(Random(seed + 132), accepting(Random(seed + 121), of))
-    of = unordered(Random(seed + 143), of)
+    of = growing(Random(seed + 165), unordered(Random(seed + 143), of))
     return _budgeted(Random(seed + 22), of)
 
 

@@ -22,6 +22,7 @@ from controlplane.kernel import clock
 from controlplane.kernel.errors import Conflict
 from scheduler import tasks
 from scheduler.loop import meter as metering
+from scheduler.loop import node_asks
 from scheduler.loop import observe as observing
 from scheduler.loop import recuts as recutting
 from scheduler.loop.watch import Watch
@@ -90,6 +91,11 @@ def recut(*, ahead_s: int) -> None:
     recutting.carry_on(port=registry.connect(CLUSTER), cluster=cluster, at=lambda: at)
 
 
+def ask_for_nodes() -> None:
+    cluster = Cluster.objects.get(name=CLUSTER)
+    node_asks.carry_on(port=registry.connect(CLUSTER), cluster=cluster, at=clock.now)
+
+
 def meter(*, at: str, accelerated: str) -> None:
     os.environ["BERTH_CLOCK"] = accelerated
     clock.acceleration.cache_clear()
@@ -148,6 +154,7 @@ STEPS: dict[str, Callable[..., None]] = {
         dispatch,
         observe,
         recut,
+        ask_for_nodes,
         meter,
         probe,
         watch,

@@ -1,10 +1,12 @@
 """Others' kinds, of which the API server needs to know the names alone."""
 
-from tests.kube.api import Json
+from tests.kube.api import Api, Json
+from tests.kube.manifests import apply
+from tests.kube.waiting import eventually
 
 
-def crd(group: str, version: str, kind: str) -> Json:
-    """A namespaced kind whose objects are taken as they come."""
+def crd(group: str, version: str, kind: str, *, scope: str = "Namespaced") -> Json:
+    """A kind whose objects are taken as they come."""
     plural = f"{kind.lower()}s"
     anything: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     schema: Json = {"type": "object", "properties": {"spec": anything, "status": anything}}
@@ -14,7 +16,7 @@ def crd(group: str, version: str, kind: str) -> Json:
         "metadata": {"name": f"{plural}.{group}"},
         "spec": {
             "group": group,
-            "scope": "Namespaced",
+            "scope": scope,
             "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
             "versions": [
                 {
@@ -39,3 +41,14 @@ KINDS = (
     ("ray.io", "v1", "RayService"),
     ("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet"),
 )
+KARPENTER = ("NodePool", "NodeClaim")
+
+
+def serve_karpenter(admin: Api) -> None:
+    """From now on: what is taken away and wanted again at once is not there for a while."""
+    apply(admin, [crd("karpenter.sh", "v1", kind, scope="Cluster") for kind in KARPENTER])
+    paths = [f"/apis/karpenter.sh/v1/{kind.lower()}s" for kind in KARPENTER]
+    eventually(
+        "Karpenter's kinds are served",
+        lambda: all(admin.call("GET", path).status == 200 for path in paths),
+    )

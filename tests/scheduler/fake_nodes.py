@@ -4,6 +4,7 @@ come to."""
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from clusters.autoscaling import Autoscaling, PlaceholderReport, PlaceholderRequest
 from clusters.port import ClusterError, DeviceReport, Fault, Listing, MigConfigs, NodeReport
 
 
@@ -13,11 +14,25 @@ class FakeNodes:
 
     nodes: dict[str, NodeReport] = field(default_factory=dict)
     ways: dict[str, list[dict[str, int]]] | None = field(default_factory=dict)
+    placeholders: dict[str, PlaceholderReport] = field(default_factory=dict)
 
     # --- the port ---
 
     def list_nodes(self) -> Listing[NodeReport]:
         return Listing(tuple(self.nodes.values()), self._version())
+
+    def read_autoscaling(self) -> Autoscaling | None:
+        return None
+
+    def list_placeholders(self) -> tuple[PlaceholderReport, ...]:
+        return tuple(self.placeholders.values())
+
+    def create_placeholder(self, *, request: PlaceholderRequest) -> None:
+        made = PlaceholderReport(request.name, f"uid-{request.name}", request.ask)
+        self.placeholders.setdefault(request.name, made)
+
+    def delete_placeholder(self, *, found: PlaceholderReport) -> None:
+        self.placeholders.pop(found.name, None)
 
     def read_node(self, *, name: str) -> NodeReport | None:
         self._begin("read node", name)

@@ -27,6 +27,8 @@ TASKS = {
     "scheduler.check_probes": "periodic",
     hints.RECUT: "periodic",
     hints.RECUT_CLUSTER: "dispatch",  # as above
+    hints.NODES: "periodic",
+    hints.NODES_CLUSTER: "dispatch",  # as above
     "scheduler.forecast": "periodic",
     "scheduler.check_clusters": "periodic",
     "scheduler.check_starts": "periodic",
@@ -97,12 +99,13 @@ def test_a_tick_expires_before_two_more_are_due(name: str) -> None:
 
 def test_each_periodic_task_has_its_tick() -> None:
     ticked = {entry["task"] for entry in app.conf.beat_schedule.values()}
-    # Three of them send one to each cluster.
+    # Five of them send one to each cluster.
     sent = {
         hints.DISPATCH_CLUSTER,
         hints.MEASURE_CLUSTER,
         hints.PROBE_CLUSTER,
         hints.RECUT_CLUSTER,
+        hints.NODES_CLUSTER,
     }
     assert ticked == set(TASKS) - sent
 

@@ -5,10 +5,11 @@ from uuid import UUID
 
 import pytest
 
+from clusters.models import Cluster
 from scheduler.core.lifecycle import State
 from scheduler.core.units import WorkloadId
 from scheduler.loop import forecast, retention, run
-from scheduler.models import CycleRecord, Estimate
+from scheduler.models import CycleRecord, Estimate, NodeAsk, Workload
 from tenants.models import Quota
 from tests import factories
 from tests.factories import AT
@@ -124,3 +125,19 @@ def test_what_is_evicted_is_loaded_to_queue_again_and_what_is_cancelled_is_not(
     assert (low.releasing, len(low.pod_sets)) == (True, 1)
     assert low.clusters == (str(stage.cluster.id),)
     assert (gone.releasing, gone.pod_sets) == (True, ())
+
+
+@pytest.mark.parametrize(("takes_s", "basis"), [(240, "node"), (1200, "limit")])
+def test_who_waits_for_nodes_that_were_asked_for_starts_when_they_are_there(
+    busy: Stage, takes_s: int, basis: str
+) -> None:
+    waits = busy.submit("waits", gpus=8, run_time_limit_s=600)
+    pool = factories.node_pool(
+        Cluster.objects.get(), start_p50_s=takes_s, start_p90_s=takes_s + 60, start_count=9
+    )
+    NodeAsk.objects.create(workload=waits, pool=pool, nodes=[{}], asked_at=AT)
+    Workload.objects.filter(id=waits.id).update(reason={"code": "waiting-for-node", "numbers": {}})
+    forecast.run(at=AT + timedelta(minutes=1))
+    estimate = Estimate.objects.get()
+    assert estimate.basis == basis
+    assert ((estimate.p50_s, estimate.p90_s) == (180, 240)) == (basis == "node")

@@ -15,11 +15,12 @@ from typing import Any
 
 import yaml
 
-from clusters.adapters.kubernetes import catching, confinement, manifests
+from clusters.adapters.kubernetes import catching, confinement, manifests, placeholders
 from clusters.adapters.kubernetes.device_claims import device_class
 from clusters.adapters.kubernetes.hook import Hook
 from clusters.adapters.kubernetes.names import Names
 from clusters.adapters.kubernetes.rights import (
+    AUTOSCALE_RIGHTS,
     CATCHING,
     DEVICES,
     DRA_RIGHTS,
@@ -44,10 +45,12 @@ def text(
     mig: bool = False,
     dra: bool = False,
     catch: bool = False,
+    autoscale: bool = False,
     hook: Hook | None = None,
 ) -> str:
     """The manifest as YAML, with what each right is for; with `mig` those to cut nodes anew too,
-    with `dra` those to claim certain devices, with `catch` those to catch what others make.
+    with `dra` those to claim certain devices, with `catch` those to catch what others make, with
+    `autoscale` those to see what nodes can come.
 
     It is for that user, or else for a service account of its own, with how to get a token of it
     that is good for so many hours. With `catch`, what others make there waits for Berth
@@ -58,6 +61,7 @@ def text(
         MIG_RIGHTS if mig else (),
         DRA_RIGHTS if dra else (),
         CATCHING if catch else (),
+        AUTOSCALE_RIGHTS if autoscale else (),
     )
     granted = [right for part in parts for right in part]
     rights = "".join(f"#   {right}: {right.why}\n" for right in granted)
@@ -68,7 +72,15 @@ def text(
         "# Two powers are wide by nature: who may create pods in a namespace may mount what is\n"
         "# in it, and workloads live in many namespaces. Keep the credential as a cluster's key.\n"
     ) + yaml.safe_dump_all(
-        documents(names=names, user=user, mig=mig, dra=dra, catch=catch, hook=hook),
+        documents(
+            names=names,
+            user=user,
+            mig=mig,
+            dra=dra,
+            catch=catch,
+            autoscale=autoscale,
+            hook=hook,
+        ),
         sort_keys=False,
     )
 
@@ -80,6 +92,7 @@ def documents(
     mig: bool = False,
     dra: bool = False,
     catch: bool = False,
+    autoscale: bool = False,
     hook: Hook | None = None,
 ) -> list[Json]:
     """The objects, in the order in which they can be applied."""
@@ -109,6 +122,7 @@ def documents(
         *(_to_cut_nodes(subject, names=names) if mig else ()),
         *(_to_claim_devices(subject, user=berth, names=names) if dra else ()),
         *(catching.documents(names=names, user=berth, hook=hook) if catch else ()),
+        *(_to_autoscale(subject, names=names) if autoscale else ()),
     ]
 
 
@@ -166,11 +180,26 @@ def _to_claim_devices(subject: Json, *, user: str, names: Names) -> list[Json]:
     policy["validations"] = policy["validations"][:1]
     return [
         device_class(names=names),
+        *_granted(name, DRA_RIGHTS, subject),
+        *_enforced(f"{names.own}-claims", policy, names=names),
+    ]
+
+
+def _to_autoscale(subject: Json, *, names: Names) -> list[Json]:
+    """What the part "autoscale" is granted, and the priority of its placeholders."""
+    name = f"{names.own}-autoscale"
+    priority = placeholders.priority_class(names=names)
+    return [priority, *_granted(name, AUTOSCALE_RIGHTS, subject)]
+
+
+def _granted(name: str, rights: Iterable[Right], subject: Json) -> list[Json]:
+    """A role of the cluster's with those rights, and that the subject has it."""
+    return [
         {
             "apiVersion": f"{_RBAC}/v1",
             "kind": "ClusterRole",
             "metadata": _metadata(name),
-            "rules": _rules(DRA_RIGHTS),
+            "rules": _rules(rights),
         },
         {
             "apiVersion": f"{_RBAC}/v1",
@@ -179,7 +208,6 @@ def _to_claim_devices(subject: Json, *, user: str, names: Names) -> list[Json]:
             "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
             "subjects": [subject],
         },
-        *_enforced(f"{names.own}-claims", policy, names=names),
     ]
 
 

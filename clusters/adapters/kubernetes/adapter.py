@@ -8,7 +8,14 @@ from datetime import datetime
 from functools import partial
 from urllib.parse import quote
 
-from clusters.adapters.kubernetes import device_claims, manifests, owners, recuts
+from clusters.adapters.kubernetes import (
+    device_claims,
+    karpenter,
+    manifests,
+    owners,
+    placeholders,
+    recuts,
+)
 from clusters.adapters.kubernetes.client import MERGE_PATCH, Client, Json
 from clusters.adapters.kubernetes.confining import confine
 from clusters.adapters.kubernetes.device_claims import (
@@ -22,6 +29,7 @@ from clusters.adapters.kubernetes.probe import Probe
 from clusters.adapters.kubernetes.resource_slices import resource_slice
 from clusters.adapters.kubernetes.translate import Malformed, node, pod, readable
 from clusters.adapters.kubernetes.watch import watch
+from clusters.autoscaling import Autoscaling, PlaceholderReport, PlaceholderRequest
 from clusters.caught import OwnerRef, OwnerReport
 from clusters.confinement import Confinement, Drift, Repair
 from clusters.port import (
@@ -49,6 +57,8 @@ SAID = 5
 SIMULATED = "+berth.simulator"
 _NOT_THAT_POD = frozenset({Fault.NOT_FOUND, Fault.CONFLICT})
 """Gone already, or no longer what is meant (409)."""
+_NOT_SERVED = frozenset({Fault.NOT_FOUND, Fault.FORBIDDEN})
+"""The API has no such resource, or none for Berth."""
 
 
 class KubernetesCluster:
@@ -105,6 +115,32 @@ class KubernetesCluster:
 
     def list_pods(self) -> Listing[PodReport]:
         return self._list(PODS, self._pod)
+
+    def read_autoscaling(self) -> Autoscaling | None:
+        try:
+            pools = self._list(karpenter.POOLS, karpenter.pool)
+            claims = self._list(karpenter.CLAIMS, karpenter.claim)
+        except ClusterError as error:
+            if error.fault in _NOT_SERVED:
+                return None
+            raise
+        return Autoscaling(pools.items, claims.items, (*pools.left_out, *claims.left_out))
+
+    def list_placeholders(self) -> tuple[PlaceholderReport, ...]:
+        read = partial(placeholders.report, names=self._names)
+        ours = placeholders.query(names=self._names)
+        return self._list(_pods(self._names.home), read, **ours).items
+
+    def create_placeholder(self, *, request: PlaceholderRequest) -> None:
+        body = placeholders.pod(request, names=self._names)
+        try:
+            self._client.call("POST", _pods(self._names.home), body=body)
+        except ClusterError as error:
+            if error.fault is not Fault.CONFLICT:
+                raise
+
+    def delete_placeholder(self, *, found: PlaceholderReport) -> None:
+        self._delete(_pod(self._names.home, found.name), {"uid": found.uid}, gracePeriodSeconds=0)
 
     def watch_nodes(
         self, *, resource_version: str
@@ -262,19 +298,23 @@ class KubernetesCluster:
         body.setdefault("metadata", {}).update(uid=node.uid, resourceVersion=node.resource_version)
         self._client.call("PATCH", _node(node.name), body=body, content_type=MERGE_PATCH)
 
-    def _list[Report](self, path: str, translate: Callable[[Json], Report]) -> Listing[Report]:
+    def _list[Report](
+        self, path: str, translate: Callable[[Json], Report], **chosen: str
+    ) -> Listing[Report]:
         """All pages of one list. A list that expired half-way is begun once more."""
         try:
-            return self._pages(path, translate)
+            return self._pages(path, translate, chosen)
         except ClusterError as error:
             if error.fault is not Fault.EXPIRED:
                 raise
-            return self._pages(path, translate)
+            return self._pages(path, translate, chosen)
 
-    def _pages[Report](self, path: str, translate: Callable[[Json], Report]) -> Listing[Report]:
+    def _pages[Report](
+        self, path: str, translate: Callable[[Json], Report], chosen: Mapping[str, str]
+    ) -> Listing[Report]:
         reports: list[Report] = []
         left_out: list[str] = []
-        query: dict[str, str | int] = {"limit": self._page}
+        query: dict[str, str | int] = {"limit": self._page, **chosen}
         for _ in range(MOST_PAGES):
             answer = self._client.call("GET", path, query=query)
             metadata, items = answer.get("metadata"), answer.get("items")

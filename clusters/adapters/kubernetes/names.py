@@ -34,6 +34,7 @@ class Names:
     label_caught: str = field(init=False)
     label_queue: str = field(init=False)
     label_priority: str = field(init=False)
+    label_ask: str = field(init=False)
     annotation_creator: str = field(init=False)
     annotation_flavors: str = field(init=False)
     annotation_gang: str = field(init=False)
@@ -54,6 +55,7 @@ class Names:
             ("label_caught", "caught"),
             ("label_queue", "queue"),
             ("label_priority", "priority"),
+            ("label_ask", "node-ask"),
             ("annotation_creator", "created-by"),
             ("annotation_flavors", "flavors"),
             ("annotation_gang", "gang"),
@@ -79,6 +81,11 @@ class Names:
     def priority_class(self, priority: str) -> str:
         """Of Berth's pods of that priority, and of no others in its namespaces."""
         return f"{self.own}-{priority}"
+
+    @property
+    def placeholder(self) -> str:
+        """The priority class of pods that stand for work, so that nodes are made."""
+        return f"{self.own}-placeholder"
 
     @property
     def home(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from urllib.parse import quote
 
-from clusters.adapters.kubernetes import manifests, recuts
+from clusters.adapters.kubernetes import karpenter, manifests, recuts
 from clusters.adapters.kubernetes.checks import Json, Malformed, mapping, objects
 from clusters.adapters.kubernetes.client import APPLY_PATCH, JSON, Client
 from clusters.adapters.kubernetes.confinement import priority_class_path
@@ -18,6 +18,7 @@ from clusters.adapters.kubernetes.device_claims import DEVICE_CLASSES, RESOURCE_
 from clusters.adapters.kubernetes.failures import printable
 from clusters.adapters.kubernetes.names import GPU, Names
 from clusters.adapters.kubernetes.rights import (
+    AUTOSCALE_RIGHTS,
     CATCHING,
     DRA_RIGHTS,
     MIG_RIGHTS,
@@ -92,6 +93,7 @@ class Probe:
         yield "recut", self._recut
         yield "catch", self._catch
         yield "certain devices", self._certain_devices
+        yield "autoscale", self._autoscale
         yield "excess", self._excess
         if "list nodes" not in self._lacks:
             yield "nodes", self._hardware
@@ -225,6 +227,28 @@ class Probe:
             return ProbeStep(name, Verdict.WARNING, said)
         said = "Berth may claim certain devices there"
         return ProbeStep(name, Verdict.WORKS, said)
+
+    def _autoscale(self, name: str) -> ProbeStep:
+        """Whether Berth may see what nodes can come, which it need not."""
+        lacks = [
+            str(right)
+            for right in AUTOSCALE_RIGHTS
+            if not self._may(verb=right.verb, group=right.group, resource=right.resource)
+        ]
+        if lacks:
+            said = (
+                f"Berth does not see which nodes can come there: it may not {', '.join(lacks)}"
+                " (`manage.py cluster_manifest --autoscale` prints what lets it)"
+            )
+            return ProbeStep(name, Verdict.WORKS, said)
+        try:
+            self._client.call("GET", karpenter.POOLS, query={"limit": 1})
+        except ClusterError as error:
+            if error.fault is not Fault.NOT_FOUND:
+                raise
+            said = "Berth may see which nodes can come, but the cluster has no Karpenter"
+            return ProbeStep(name, Verdict.WARNING, said)
+        return ProbeStep(name, Verdict.WORKS, "Berth sees which nodes can come there")
 
     def _excess(self, name: str) -> ProbeStep:
         wide = [what for what, asked in _WIDE.items() if self._may(**asked)]

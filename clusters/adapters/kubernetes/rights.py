@@ -10,6 +10,7 @@ from clusters.adapters.kubernetes import owners
 
 NETWORKING = "networking.k8s.io"
 SCHEDULING = "scheduling.k8s.io"
+KARPENTER = "karpenter.sh"
 
 
 class Right(NamedTuple):
@@ -77,6 +78,12 @@ DRA_RIGHTS = (
     Right(
         "create", "resourceclaims", "claim the very devices that work was placed on", DEVICES, DRA
     ),
+)
+AUTOSCALE = "autoscale"
+"""The part that sees what nodes can come, and asks for them (ADR 0084)."""
+AUTOSCALE_RIGHTS = (
+    Right("list", "nodepools", "see which nodes can come", KARPENTER, AUTOSCALE),
+    Right("list", "nodeclaims", "see which nodes are being made", KARPENTER, AUTOSCALE),
 )
 CATCHING = tuple(
     Right("get", kind.plural, f"see how many pods of a {name} start together", group)

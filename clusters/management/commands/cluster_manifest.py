@@ -57,6 +57,11 @@ class Command(BaseCommand):
             help="the certificate, as PEM, of the authority of that address, where the cluster"
             " does not trust it by itself",
         )
+        parser.add_argument(
+            "--autoscale",
+            action="store_true",
+            help="let Berth see which nodes Karpenter can still make, and makes",
+        )
 
     def handle(  # Any: Django's signature
         self,
@@ -68,6 +73,7 @@ class Command(BaseCommand):
         catch: bool,
         catch_url: str | None,
         catch_ca: Path | None,
+        autoscale: bool,
         **__: Any,
     ) -> None:
         if catch_ca and not catch_url:
@@ -81,6 +87,7 @@ class Command(BaseCommand):
                 catch=catch,
                 catch_url=catch_url or "",
                 catch_ca=catch_ca.read_text() if catch_ca else "",
+                autoscale=autoscale,
             )
             self.stdout.write(made, ending="")
         except (AppError, OSError, UnicodeDecodeError) as error:

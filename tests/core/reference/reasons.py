@@ -21,6 +21,7 @@ from tests.core.reference.world import CLUSTERS, POOLS, World, begun
 WANTS_ROOM = {
     ReasonCode.NO_FREE_CAPACITY,
     ReasonCode.NO_FIT,
+    ReasonCode.WAITING_FOR_NODE,
     ReasonCode.CLUSTER_UNAVAILABLE,
     ReasonCode.HARDWARE_HELD,
     ReasonCode.EXCEEDS_CAPACITY,

@@ -1,0 +1,114 @@
+"""The node pools of a cluster that make nodes by themselves: what a node of each has."""
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+
+from clusters import selectors
+from clusters.models import Cluster, NodePool
+from clusters.services import autoscaling, clusters
+from controlplane.api.auth import actor_of
+from controlplane.kernel import clock
+from controlplane.kernel.errors import NotFound
+from controlplane.kernel.forms import StrictForm
+from controlplane.kernel.htmx import go, page, refusal
+from tenants import access
+from tenants.access import Action
+
+
+class NodeForm(StrictForm):
+    """What a node of `pool` has."""
+
+    pool = forms.UUIDField(widget=forms.HiddenInput)
+    model = forms.CharField(
+        label="GPU model", max_length=80, help_text="As nodes name it, and flavors."
+    )
+    gpus = forms.IntegerField(label="GPUs", min_value=1)
+    cpu_milli = forms.IntegerField(label="Thousandths of a core", min_value=1)
+    memory_mib = forms.IntegerField(label="Memory in MiB", min_value=1)
+
+
+class AskForm(StrictForm):
+    """Whether the cluster is asked for nodes from now on."""
+
+    ask = forms.ChoiceField(choices=[("yes", "Ask"), ("no", "Do not ask")])
+
+
+@page("GET", "HEAD", "POST")
+def cluster_node_pools(request: HttpRequest, name: str) -> HttpResponse:
+    """A POST says what a node of a pool has, or whether the cluster is asked for nodes. Raises
+    NotAllowed but for operators of the fleet."""
+    actor = actor_of(request)
+    access.authorize_fleet(actor, Action.OPERATE)
+    cluster = Cluster.objects.filter(name=name).first()
+    if cluster is None:
+        raise NotFound("There is no such cluster.")
+    if request.method != "POST":
+        return _page(request, cluster)
+    if "ask" in request.POST:
+        return _asking(request, cluster)
+    form = NodeForm(request.POST, request.FILES)
+
+    def describe() -> None:
+        asked = {name: value for name, value in form.cleaned_data.items() if name != "pool"}
+        made = autoscaling.describe_node(
+            id=form.cleaned_data["pool"],
+            node=autoscaling.Described(**asked),
+            actor=actor.label,
+            actor_name=actor.name,
+            at=clock.now(),
+        )
+        messages.success(request, f"A node of {made.name} has {made.node_gpus} GPUs.")
+
+    status = refusal(form, describe)
+    if status is not None:
+        return _page(request, cluster, form, status=status)
+    return go(request, reverse("cluster-node-pools-page", args=[cluster.name]))
+
+
+def _asking(request: HttpRequest, cluster: Cluster) -> HttpResponse:
+    form, actor = AskForm(request.POST, request.FILES), actor_of(request)
+
+    def switch() -> None:
+        ask = form.cleaned_data["ask"] == "yes"
+        clusters.ask_for_nodes(
+            cluster=cluster, ask=ask, actor=actor.label, actor_name=actor.name, at=clock.now()
+        )
+        said = "is asked" if ask else "is no longer asked"
+        messages.success(request, f"{cluster.name} {said} for nodes that work waits for.")
+
+    status = refusal(form, switch)
+    if status is not None:
+        return _page(request, cluster, form, status=status)
+    return go(request, reverse("cluster-node-pools-page", args=[cluster.name]))
+
+
+def _page(
+    request: HttpRequest, cluster: Cluster, posted: StrictForm | None = None, *, status: int = 200
+) -> HttpResponse:
+    """`posted` stands where it was posted, above all pools if that is at none of them."""
+    found = selectors.coming_nodes(cluster_id=cluster.id)
+    chosen = request.POST.get("pool", "")
+    at = {str(one.pool.pk) for one in found if one.node is None or not one.node.learnt}
+    context = {
+        "cluster": cluster,
+        "lost": None if chosen in at else posted,
+        "pools": [
+            (one, posted if posted and str(one.pool.pk) == chosen else _form(n, one.pool))
+            for n, one in enumerate(found)
+        ],
+    }
+    return render(request, "clusters/cluster_node_pools.html", context, status=status)
+
+
+def _form(nth: int, pool: NodePool) -> NodeForm:
+    said = {
+        "pool": pool.pk,
+        "model": pool.node_model or pool.model,
+        "gpus": pool.node_gpus,
+        "cpu_milli": pool.node_cpu_milli,
+        "memory_mib": pool.node_memory_mib,
+    }
+    return NodeForm(initial=said, auto_id=f"id_{nth}_%s")

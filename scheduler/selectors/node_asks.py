@@ -1,0 +1,67 @@
+"""Nodes that a cluster was asked for, and when they are expected."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Q
+
+from scheduler.core.lifecycle import State
+from scheduler.core.reasons import ReasonCode
+from scheduler.core.units import WorkloadId
+from scheduler.models import AskState, NodeAsk, Workload
+
+ON_THEIR_WAY = timedelta(hours=1)
+"""How long after they registered nodes are still expected to become ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodesAsked:
+    """Of so many nodes so many `came`. Half of the pool's nodes came so soon that these were there
+    by `expected_at`, None where nobody knows how long one takes."""
+
+    pool: str
+    cluster: str
+    nodes: int
+    came: int
+    asked_at: datetime
+    expected_at: datetime | None
+
+
+def of_waiting(*, workload: Workload) -> tuple[NodesAsked, ...]:
+    """The live ones of work that waits for nodes; () without a query of what does not."""
+    if (workload.reason or {}).get("code") != ReasonCode.WAITING_FOR_NODE:
+        return ()
+    rows = NodeAsk.objects.filter(workload=workload, ended_at=None)
+    return tuple(_asked(row) for row in rows.select_related("pool__cluster").order_by("id"))
+
+
+def _asked(row: NodeAsk) -> NodesAsked:
+    takes_s = row.pool.start_p50_s
+    return NodesAsked(
+        pool=row.pool.name,
+        cluster=row.pool.cluster.name,
+        nodes=len(row.nodes),
+        came=len(row.came),
+        asked_at=row.asked_at,
+        expected_at=None if takes_s is None else row.asked_at + timedelta(seconds=takes_s),
+    )
+
+
+def expected(*, at: datetime) -> dict[WorkloadId, tuple[int, int]]:
+    """Of each that waits for nodes that were asked for: in how many seconds all of them are there
+    in half, and in nine tenths, of the cases, by what their pools took before."""
+    asks = NodeAsk.objects.filter(
+        Q(ended_at=None) | Q(state=AskState.GIVEN, ended_at__gt=at - ON_THEIR_WAY),
+        workload__state=State.PENDING,
+        workload__reason__code=ReasonCode.WAITING_FOR_NODE.value,
+        pool__start_p50_s__isnull=False,
+    )
+    found: dict[WorkloadId, tuple[int, int]] = {}
+    for id, asked_at, *takes in asks.values_list(
+        "workload_id", "asked_at", "pool__start_p50_s", "pool__start_p90_s"
+    ):
+        since_s = int((at - asked_at).total_seconds())
+        p50_s, p90_s = (max(0, (each or 0) - since_s) for each in takes)
+        before = found.get(WorkloadId(str(id)), (0, 0))
+        found[WorkloadId(str(id))] = max(before[0], p50_s), max(before[1], p90_s)
+    return found

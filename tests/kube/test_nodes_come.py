@@ -1,0 +1,123 @@
+"""Work for which there is no node gets its nodes made: on a real API server and scheduler, with
+Karpenter's kinds and somebody who plays Karpenter."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count
+
+import pytest
+
+from clusters.adapters.kubernetes import access
+from clusters.adapters.kubernetes.adapter import KubernetesCluster
+from clusters.adapters.kubernetes.client import Client
+from clusters.models import NodePool
+from clusters.services import autoscaling, clusters
+from controlplane.kernel.clock import now
+from scheduler.core.lifecycle import State
+from scheduler.loop import node_asks
+from scheduler.models import AskState, NodeAsk, Workload
+from scheduler.services import workloads
+from tenants.models import Project
+from tests.flows.world import H100, Installation, furnish, spec
+from tests.kube.control_plane import NAMES, ControlPlane
+from tests.kube.crds import serve_karpenter
+from tests.kube.karpenter import KARPENTER, claims, karpenter
+from tests.kube.manifests import apply
+from tests.kube.waiting import eventually
+from tests.networks import LOOPBACK
+
+pytestmark = [pytest.mark.kube, pytest.mark.xdist_group("kube")]
+
+_serial = count(1)
+PODS = f"/api/v1/namespaces/{NAMES.home}/pods"
+
+
+@dataclass
+class Growing(Installation):
+    """A cluster that is asked for nodes; `seen` are the reasons that were told on the way."""
+
+    kube: ControlPlane
+    seen: set[str] = field(default_factory=set)
+
+    def turn(self) -> None:
+        self.sync()
+        found = self.port.read_autoscaling()
+        assert found is not None
+        autoscaling.sync(cluster=self.cluster, found=found, at=now())
+        super().turn()
+        node_asks.plan(at=now())
+        node_asks.carry_on(port=self.port, cluster=self.cluster, at=now)
+        self.seen |= {str((w.reason or {}).get("code")) for w in Workload.objects.all()}
+
+    def placeholders(self) -> list[str]:
+        pods = self.kube.admin.get(f"{PODS}?labelSelector={NAMES.label_ask}")["items"]
+        return [pod["metadata"]["name"] for pod in pods]
+
+
+@pytest.fixture
+def world(control_plane: ControlPlane, transactional_db: None) -> Iterator[Growing]:
+    """A pool at zero, of which three nodes of eight H100s can come, as an operator says. Pool and
+    namespace have a name of the test's own; Berth makes the namespace."""
+    name = f"growing-{next(_serial)}"
+    serve_karpenter(control_plane.admin)
+    apply(control_plane.admin, access.documents(names=NAMES, autoscale=True))
+    pool = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": name},
+        "spec": {"limits": {"nodes": "3"}, "template": {"spec": {}}},
+    }
+    control_plane.admin.create(f"{KARPENTER}/nodepools", pool)
+    client = Client(
+        server=control_plane.server,
+        identity=control_plane.berth_token,
+        allowed=LOOPBACK,
+        ca_pem=control_plane.ca_pem,
+    )
+    port = KubernetesCluster(client, names=NAMES)
+    eventually("the role is seen", lambda: port.read_autoscaling() is not None)
+    world = Growing(**vars(furnish(port)), kube=control_plane)
+    Project.objects.filter(id=world.vision.id).update(namespace=name)
+    world.vision.refresh_from_db()
+    world.quota(world.vision, "h100", 64)
+    world.turn()
+    node = autoscaling.Described(H100, 8, 90_000, 1_000_000)
+    id = NodePool.objects.get(name=name).id
+    autoscaling.describe_node(id=id, node=node, actor="user:oz", actor_name="oz", at=now())
+    clusters.ask_for_nodes(
+        cluster=world.cluster, ask=True, actor="user:oz", actor_name="oz", at=now()
+    )
+    yield world
+    for made in claims(control_plane.admin):
+        control_plane.admin.delete(f"{KARPENTER}/nodeclaims/{made['metadata']['name']}")
+        control_plane.admin.delete(f"/api/v1/nodes/{made['metadata']['name']}")
+    control_plane.admin.delete(f"{KARPENTER}/nodepools/{name}")
+    control_plane.admin.delete(f"/api/v1/namespaces/{name}/pods?gracePeriodSeconds=0")
+    control_plane.admin.call("DELETE", f"/api/v1/namespaces/{name}")
+
+
+def test_a_gang_waits_for_nodes_gets_them_made_and_starts_whole(world: Growing) -> None:
+    [work] = world.submit(spec("h100", gpus=8, count=2))
+    world.turn()
+    work.refresh_from_db()
+    assert work.reason is not None
+    assert work.reason["code"] == "waiting-for-node"
+    assert len(world.placeholders()) == 2
+    with karpenter(world.kube.admin):
+        world.until_state(work, State.SUCCEEDED, within_s=90)
+        world.until(lambda: not world.placeholders(), within_s=30)
+    assert len(claims(world.kube.admin)) == 2  # and not one more
+    ask = NodeAsk.objects.get()
+    assert ask.state == AskState.GIVEN
+    pool = NodePool.objects.get()
+    assert (pool.making_count, pool.start_count) == (0, 2)
+    assert pool.like is not None
+
+
+def test_what_is_cancelled_leaves_no_placeholder(world: Growing) -> None:
+    [work] = world.submit(spec("h100", gpus=8, count=3))
+    world.turn()
+    assert len(world.placeholders()) == 3
+    workloads.cancel(actor=world.ada, workload=work, at=now())
+    world.until(lambda: NodeAsk.objects.get().state == AskState.WITHDRAWN)
+    assert world.placeholders() == []
