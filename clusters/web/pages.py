@@ -20,7 +20,7 @@ from controlplane.kernel.device_map import DeviceMap, Holding
 from controlplane.kernel.errors import NotFound
 from controlplane.kernel.htmx import minute, page, partial, revision, unchanged
 from scheduler.models import Confinement
-from scheduler.selectors import capacity, confinements, hardware, kept, pools
+from scheduler.selectors import capacity, confinements, hardware, kept, pools, unseen
 from scheduler.selectors.hardware import ClusterFacts, DeviceFacts, NodeFacts, SpanHeld
 from scheduler.selectors.offers import TAGS
 from tenants.access import Action, Actor
@@ -90,11 +90,12 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
     operates = actor.permits_everywhere(Action.OPERATE)
     told = attention(selectors.connection(cluster_id=facts.id), at=at) if operates else ()
     confined = _confined(actor, facts)
+    left = unseen.left_in(cluster_id=facts.id) if actor.fleet_roles else None
     states = [
         (one.id, one.is_drifted, one.repaired_at, one.error, bool(one.digest)) for one in confined
     ]
     newest = [one.id for one in figures]
-    rev = revision(facts, held, chosen, newest, moved, told, states, minute(at))
+    rev = revision(facts, held, chosen, newest, moved, told, states, left, minute(at))
     same = unchanged(request, rev)
     if same is not None:
         return same
@@ -103,6 +104,7 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
     context = {
         "cluster": facts,
         "closed": closed,
+        "left": left,
         "may_operate": operates,
         "attention": told,
         "totals": totals,
