@@ -20,6 +20,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated
 
+from clusters.models import Cluster, ClusterState
 from controlplane.api import errors
 from controlplane.api.auth import actor_of, token_of
 from controlplane.kernel import clock
@@ -40,6 +41,7 @@ from scheduler.selectors import (
     pools,
     queues,
     recuts,
+    unseen,
 )
 from scheduler.selectors.losses import PREEMPTED
 from tenants import access
@@ -153,6 +155,7 @@ class Counts(Collector):
         )
         yield _of_confinements()
         yield _of_queues()
+        yield from _of_clusters()
         yield from _of_failures()
         yield from _of_check(checks.newest())
         yield from _of_cycle(waiting=counted.get(State.PENDING.value, 0))
@@ -186,6 +189,28 @@ def _of_queues() -> Metric:
     for (of, state), count in queues.closed_counts().items():
         closed.add_metric([of, state], count)
     return closed
+
+
+def _of_clusters() -> Iterable[Metric]:
+    """Each cluster, by its name."""
+    state = GaugeMetricFamily(
+        "berth_cluster_state",
+        "1 for the state that the cluster is in: degraded is silent for a minute, lost for ten.",
+        labels=["cluster", "state"],
+    )
+    for name, current in Cluster.objects.order_by("name").values_list("name", "state"):
+        for each in ClusterState.values:
+            state.add_metric([name, each], int(each == current))
+    yield state
+    left = GaugeMetricFamily(
+        "berth_attempts_unseen",
+        "Attempts that ended as their cluster was lost, and hold on until their pods are seen"
+        " gone.",
+        labels=["cluster"],
+    )
+    for name, count in unseen.counts().items():
+        left.add_metric([name], count)
+    yield left
 
 
 def _of_failures() -> Iterable[Metric]:

@@ -15,7 +15,17 @@ from clusters import registry
 from clusters.models import Cluster, ClusterState
 from clusters.services import clusters, probes, probing
 from controlplane.kernel import clock, hints
-from scheduler.loop import checks, collect, confine, node_asks, own_recuts, recuts, run, starts
+from scheduler.loop import (
+    checks,
+    collect,
+    confine,
+    node_asks,
+    own_recuts,
+    recuts,
+    requeue,
+    run,
+    starts,
+)
 from scheduler.loop import dispatch as dispatcher
 from scheduler.loop import forecast as forecaster
 from scheduler.loop import measure as measuring
@@ -236,8 +246,10 @@ def refresh_wishes(**_: Any) -> None:  # Any: as above
 
 @shared_task(name="scheduler.check_clusters")
 def check_clusters(**_: Any) -> None:  # Any: as above
-    """Mark clusters that have been silent."""
+    """Mark clusters that have been silent, and have start elsewhere what shall not wait for
+    them."""
     clusters.mark_silent()
+    requeue.requeue_lost(at=clock.now(), speed=clock.speed())
 
 
 @shared_task(name="scheduler.check_starts")

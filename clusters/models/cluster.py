@@ -21,6 +21,10 @@ class Cluster(Row):
     beside what runs there. `server` is where its API is, as whoever registered it or stored its
     credential last said; "" while nobody has.
 
+    `failing_since` is since when each try to follow it has failed, the last of them at
+    `failed_at`, by the database's clock; both are None once it is heard. While nobody tries
+    nothing fails: a silence of Berth's own is none of the cluster's.
+
     `left_out` says, of "nodes", "pods" and "devices", what of its last list made no sense or is
     not used: how many, and of the first its name and why.
 
@@ -37,6 +41,8 @@ class Cluster(Row):
     version = models.CharField(max_length=60, blank=True)
     simulated = models.BooleanField(default=False)
     seen_at = models.DateTimeField(null=True, blank=True)
+    failing_since = models.DateTimeField(null=True, blank=True)
+    failed_at = models.DateTimeField(null=True, blank=True)
     last_error = models.CharField(max_length=500, blank=True)
     use_seen_at = models.DateTimeField(null=True, blank=True)
     use_error = models.CharField(max_length=500, blank=True, default="", db_default="")

@@ -17,6 +17,9 @@ from controlplane.kernel.errors import Conflict, Invalid
 
 DEGRADED_S = 60
 LOST_S = 600
+TRIED_S = 180
+"""Two tries to follow a cluster that are further apart than this are no unbroken row of failures:
+it is the longest that one takes, a read that hangs to its limit and the pause after it, twice."""
 MAX_REGION = 60
 SHOWN, MAX_TOLD = 10, 300
 """Of what makes no sense, how many are kept with what is wrong, and how much of that."""
@@ -98,7 +101,7 @@ def heard(*, cluster: Cluster) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE clusters_cluster SET seen_at = clock_timestamp(), last_error = '',"
-            " state = 'active' WHERE id = %s",
+            " failing_since = NULL, failed_at = NULL, state = 'active' WHERE id = %s",
             [cluster.id],
         )
 
@@ -111,8 +114,18 @@ def answered(*, cluster: Cluster, version: ClusterVersion) -> None:
 
 
 def failed(*, cluster: Cluster, why: str) -> None:
-    """A list, a watch or its version failed. Its state follows from how long that lasts."""
-    Cluster.objects.filter(id=cluster.id).update(last_error=why[:500])
+    """A list, a watch or its version failed. Its state follows from how long that lasts.
+
+    A failure long after the one before begins a new row: nobody tried meanwhile, so that nobody
+    knows how it was.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE clusters_cluster SET last_error = %s, failed_at = clock_timestamp(),"
+            " failing_since = CASE WHEN failed_at > clock_timestamp() - %s * interval '1 second'"
+            " THEN failing_since ELSE clock_timestamp() END WHERE id = %s",
+            [why[:500], TRIED_S, cluster.id],
+        )
 
 
 def left_out(*, cluster: Cluster, kind: str, told: Sequence[str]) -> None:

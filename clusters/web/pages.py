@@ -20,7 +20,7 @@ from controlplane.kernel.device_map import DeviceMap, Holding
 from controlplane.kernel.errors import NotFound
 from controlplane.kernel.htmx import minute, page, partial, revision, unchanged
 from scheduler.models import Confinement
-from scheduler.selectors import capacity, confinements, hardware, kept, pools, recuts
+from scheduler.selectors import capacity, confinements, hardware, kept, pools, recuts, unseen
 from scheduler.selectors.hardware import ClusterFacts, DeviceFacts, NodeFacts, SpanHeld
 from scheduler.selectors.offers import TAGS
 from tenants.access import Action, Actor
@@ -91,6 +91,7 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
     told = attention(selectors.connection(cluster_id=facts.id), at=at) if operates else ()
     stuck = recuts.stuck_nodes(cluster_id=facts.id) if operates else ()
     confined = _confined(actor, facts)
+    left = unseen.left_in(cluster_id=facts.id) if actor.fleet_roles else None
     states = [
         (one.id, one.is_drifted, one.repaired_at, one.error, bool(one.digest)) for one in confined
     ]
@@ -105,6 +106,7 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
         told,
         stuck,
         states,
+        left,
         [vars(one.pool) for one in coming],
         minute(at),
     )
@@ -116,6 +118,7 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
     context = {
         "cluster": facts,
         "closed": closed,
+        "left": left,
         "may_operate": operates,
         "attention": told,
         "stuck": stuck,

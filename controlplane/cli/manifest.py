@@ -15,7 +15,7 @@ from controlplane.cli import refusals
 from controlplane.cli.quantities import cpu_milli, memory_mib, quantity
 from controlplane.cli.reader import Reader
 from controlplane.kernel.document import Node, Refused, load
-from scheduler.core.failures import MOST_RETRIES, FailureClass
+from scheduler.core.failures import MOST_RETRIES, RETRIABLE, FailureClass
 from scheduler.services import specs
 
 PRIORITIES = tuple(specs.PRIORITY_CLASSES)
@@ -38,7 +38,7 @@ _MIG = re.compile(r"nvidia\.com/mig-([0-9]+g\.[0-9]+gb(?:\.me)?)")
 _KINDS = {("batch/v1", "Job"), ("v1", "Pod")}
 _POD_SET = "/pod_sets/0"
 _FINAL = {FailureClass.RUN_TIME_LIMIT, FailureClass.IDLE}
-_AGAIN = [each.value for each in FailureClass if each not in _FINAL]
+_AGAIN = [each.value for each in RETRIABLE if each not in _FINAL]
 """What a Job's backoffLimit counts."""
 
 _MOST_CPU = str(specs.MAX_CPU_MILLI // 1000)

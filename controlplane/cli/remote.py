@@ -17,11 +17,13 @@ from controlplane.cli.flavors import ISOLATIONS, Memory, choose, gpu_memory_mib,
 from controlplane.cli.gates import Declared
 from controlplane.cli.login import client_for
 from controlplane.kernel.document import MAX_BYTES, Refused
+from scheduler.core.failures import REQUEUE_S
 from scheduler.services import specs
 
 type Json = Any  # JSON values
 
 _POD_SET = "/pod_sets/0"
+MINUTES = click.IntRange(REQUEUE_S[0] // 60, REQUEUE_S[1] // 60)
 
 
 def remote[**P, R](
@@ -70,16 +72,16 @@ def remote[**P, R](
 @click.option("--groups-within", type=together.GroupsOf(), help="Each N pods in one, or wait.")
 @click.option("--groups-near", type=together.GroupsOf(), help="Each N in one if that can be.")
 @click.option("--priority", type=click.Choice(manifest.PRIORITIES))
-@click.option(
-    "--move-to-better", is_flag=True, help="Stop it for an earlier --flavor that is free."
-)
+@click.option("--move-to-better", is_flag=True, help="Stop it for an earlier --flavor, if free.")
 @click.option("--not-preemptible", is_flag=True, help="It keeps its place, and does not borrow.")
 @click.option(
-    "--notice",
-    type=click.IntRange(0, specs.MAX_NOTICE_S),
-    metavar="SECONDS",
+    "--notice", type=click.IntRange(0, specs.MAX_NOTICE_S), metavar="SECONDS",
     help="Told so long before it is stopped for the work of others.",
-)
+)  # fmt: skip
+@click.option(
+    "--requeue-after-loss", type=MINUTES, metavar="MINUTES",
+    help="Start it elsewhere when its cluster has been silent so long; else it waits for that.",
+)  # fmt: skip
 @click.option("--array", type=arrays.Size(), help="So many of it, MOST of them at once.")
 @click.option("--after-success", type=arrays.Work(), multiple=True, help="Start after this.")
 @click.option("--after-end", type=arrays.Work(), multiple=True, help="The same however it ends.")
@@ -87,10 +89,7 @@ def remote[**P, R](
     "--after-failure", type=arrays.Work(), multiple=True,
     help="The same if it fails or is cancelled.",
 )  # fmt: skip
-@click.option(
-    "--by-index", is_flag=True,
-    help="Each element of --array after the one of its index in the array it is to start after.",
-)  # fmt: skip
+@click.option("--by-index", is_flag=True, help="Each element after the one of its index there.")
 @click.option("--hold", is_flag=True, help="Hold it, not cancel it, if that can't come any more.")
 @click.option(
     "--gate", "gates", type=Declared(), multiple=True,
@@ -120,6 +119,7 @@ def submit(
     move_to_better: bool,
     not_preemptible: bool,
     notice: int | None,
+    requeue_after_loss: int | None,
     array: dict[str, int] | None,
     by_index: bool,
     hold: bool,
@@ -174,6 +174,8 @@ def submit(
         body["preemptible"] = False
     if notice is not None:
         body["notice_s"] = notice
+    if requeue_after_loss is not None:
+        body["cluster_loss_requeue_s"] = requeue_after_loss * 60
     if needs := arrays.needs(after, by_index=by_index, hold=hold):
         body["depends_on"] = needs
     if gates:

@@ -236,6 +236,7 @@ SPECTACULAR_SETTINGS = {
         "OperationKind": "scheduler.web.details.OPERATION_KINDS",
         "ReasonCode": "scheduler.web.meanings.CODES",
         "FailureClass": "scheduler.web.terms.CLASSES",
+        "RetriedClass": "scheduler.web.terms.RETRIED",
         "BudgetMode": "tenants.web.budget_api.MODES",
         "QueueState": "tenants.web.serializers.QUEUE_STATES",
         "Role": "tenants.web.serializers.ROLES",

@@ -19,7 +19,16 @@ class FailureClass(StrEnum):
     REFUSED = "refused"  # the cluster did not take its pods
     NODE_LOST = "node-lost"
     EVICTED = "evicted"  # the cluster, or somebody there, took its pods away
+    CLUSTER_LOST = "cluster-lost"  # nobody knows what became of it: it was started elsewhere
 
+
+RETRIABLE = tuple(each for each in FailureClass if each is not FailureClass.CLUSTER_LOST)
+"""Of which a workload says whether they are tried again. Of a lost cluster it says when, and that
+counts as no failed try (ADR 0085)."""
+
+REQUEUE_S = 600, 7 * 24 * 3600
+"""For how long its cluster has to be silent, at least and at most, before work starts elsewhere:
+never before the cluster counts as lost."""
 
 OWN = frozenset(
     {
@@ -94,6 +103,7 @@ WORDS: Mapping[FailureClass, str] = {
     FailureClass.REFUSED: "the cluster did not take it",
     FailureClass.NODE_LOST: "its node was lost",
     FailureClass.EVICTED: "its pods were taken away",
+    FailureClass.CLUSTER_LOST: "its cluster was lost",
 }
 
 

@@ -87,13 +87,16 @@ class Claimed:
 # The claim is on the attempt's own row: a worker that loses the race for the row lock sees the
 # winner's claim when it re-reads the row, and passes on. What is due comes as an array, so that
 # the few due rows lead the way and not the many attempts that ended long ago. Materialised,
-# because a subquery that a nested loop asks again finds further rows, past its limit. The rest of
+# because a subquery that a nested loop asks again finds further rows, past its limit. What ended
+# unseen is stopped once the cluster is heard: what its pods came to is stored by then. The rest of
 # the transaction looks rows up by their keys, as in `transition`.
 _CLAIM = f"""
 WITH due AS MATERIALIZED (
     SELECT a.id FROM scheduler_attempt a
     WHERE a.cluster_id = %(cluster)s
       AND (a.claimed_until IS NULL OR a.claimed_until < clock_timestamp())
+      AND (a.unseen_since IS NULL OR EXISTS (
+          SELECT FROM clusters_cluster c WHERE c.id = a.cluster_id AND c.state = 'active'))
       AND a.id = ANY(ARRAY(SELECT o.attempt_id FROM scheduler_operation o
                            WHERE o.done_at IS NULL AND o.due_at <= clock_timestamp()))
     ORDER BY a.id LIMIT %(limit)s FOR UPDATE OF a SKIP LOCKED),

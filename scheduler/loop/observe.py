@@ -20,7 +20,7 @@ from clusters.port import PodPhase, PodReport
 from controlplane.kernel import bulk, commits, hints, statements
 from controlplane.kernel.crash import crash
 from scheduler.core.failures import DELETED, GONE, OWN, classify
-from scheduler.loop import meter, settle
+from scheduler.loop import meter, requeue, settle
 from scheduler.services.transition import lock
 from tenants.services import usage
 
@@ -226,6 +226,9 @@ def record(*, facts: Sequence[Fact], at: datetime) -> int:
             usage.add(_given_back(held[id] for id in released))
             meter.close(placements=released)
         settle.settle(attempts={attempt for _, attempt, _ in changed}, at=at)
+        unseen = {held[id].attempt for id in released if held[id].unseen}
+        if unseen:
+            requeue.seen_gone(attempts=unseen, at=at)
         if released:
             hints.hint(hints.CYCLE)
         crash("E4")
@@ -234,17 +237,21 @@ def record(*, facts: Sequence[Fact], at: datetime) -> int:
 
 
 class _Held(NamedTuple):
-    """What a placement holds: `amount_milli` of its project's quota for the flavor."""
+    """What a placement holds: `amount_milli` of its project's quota for the flavor. `unseen`: its
+    attempt ended while its cluster was lost."""
 
     attempt: UUID
     project: UUID
     flavor: UUID
     amount_milli: int
+    unseen: bool
 
 
 _HELD = f"""
-SELECT p.id, p.attempt_id, w.project_id, p.flavor_id, p.amount_milli
-FROM scheduler_placement p JOIN scheduler_workload w ON w.id = p.workload_id, {commits.NOT_WAITING}
+SELECT p.id, p.attempt_id, w.project_id, p.flavor_id, p.amount_milli,
+       a.unseen_since IS NOT NULL
+FROM scheduler_placement p JOIN scheduler_workload w ON w.id = p.workload_id
+JOIN scheduler_attempt a ON a.id = p.attempt_id, {commits.NOT_WAITING}
 WHERE p.id = ANY(%s)
 """  # noqa: S608  # a constant
 

@@ -121,12 +121,20 @@ RULES: Mapping[Rule, str] = {
     Rule("P4", "ended-in-part", 2, "attempt {} of workload {} has ended, and {}."): """
         SELECT a.number, a.workload_id, 'an operation on it is open' FROM scheduler_attempt a
         JOIN scheduler_operation o ON o.attempt_id = a.id AND o.done_at IS NULL
-        WHERE a.ended_at IS NOT NULL
+        WHERE a.ended_at IS NOT NULL AND (a.unseen_since IS NULL OR o.kind <> 'stop')
         UNION ALL
         SELECT a.number, a.workload_id, p.pod_name || ' still holds room'
         FROM scheduler_attempt a
         JOIN scheduler_placement p ON p.attempt_id = a.id AND p.released_at IS NULL
-        WHERE a.ended_at IS NOT NULL
+        WHERE a.ended_at IS NOT NULL AND a.unseen_since IS NULL
+        UNION ALL
+        SELECT a.number, a.workload_id, CASE WHEN NOT h.any THEN 'is unseen, and holds nothing'
+               ELSE 'is unseen, and was not told to stop' END
+        FROM scheduler_attempt a CROSS JOIN LATERAL (
+            SELECT EXISTS (SELECT FROM scheduler_placement p
+                           WHERE p.attempt_id = a.id AND p.released_at IS NULL) AS any) h
+        WHERE a.unseen_since IS NOT NULL AND NOT (h.any AND EXISTS (
+            SELECT FROM scheduler_operation o WHERE o.attempt_id = a.id AND o.kind = 'stop'))
         """,
     Rule(
         "P5",

@@ -36,6 +36,9 @@ class Attempt(Row):
     `claim` is the token of the worker that carries out its operations until `claimed_until`
     (database clock). `leftover` is what of the attempt, which has ended, is taken away next from
     its cluster, and `collect_at` when (database clock).
+
+    `unseen_since` is when it ended without its pods being seen gone, as its cluster was lost: what
+    it holds is held on, and its stop stays due. None once they are seen gone, and for all others.
     """
 
     workload = models.ForeignKey(
@@ -65,6 +68,7 @@ class Attempt(Row):
     lost_milli_s = models.BigIntegerField(default=0, db_default=0)
     claim = models.UUIDField(null=True, blank=True)
     claimed_until = models.DateTimeField(null=True, blank=True)
+    unseen_since = models.DateTimeField(null=True, blank=True)
     leftover = models.CharField(max_length=7, choices=Leftover, blank=True, db_default="")
     collect_at = models.DateTimeField(null=True, blank=True)
 
@@ -96,6 +100,11 @@ class Attempt(Row):
                 name="attempt_loses_at_a_bad_end",
             ),
             models.CheckConstraint(
+                condition=Q(unseen_since__isnull=True)
+                | Q(ended_at__isnull=False, failure=FailureClass.CLUSTER_LOST.value),
+                name="attempt_unseen_after_loss",
+            ),
+            models.CheckConstraint(
                 condition=Q(leftover="", collect_at__isnull=True)
                 | Q(
                     leftover__in=Leftover.values,
@@ -110,6 +119,11 @@ class Attempt(Row):
                 fields=["cluster", "collect_at"],
                 condition=Q(collect_at__isnull=False),
                 name="attempt_to_collect",
+            ),
+            models.Index(
+                fields=["cluster"],
+                condition=Q(unseen_since__isnull=False),
+                name="attempt_unseen",
             ),
             models.Index(
                 fields=["failure"],

@@ -12,6 +12,8 @@ from controlplane.kernel.models import Row
 from scheduler.core.failures import (
     MOST_EXIT_CODES,
     MOST_RETRIES,
+    REQUEUE_S,
+    RETRIABLE,
     RETRIES,
     FailureClass,
     Retries,
@@ -74,6 +76,8 @@ class Workload(Row):
     Its pods have `grace_s` from SIGTERM to SIGKILL; when it is evicted for others it is told
     `notice_s` before, and runs on until `notice_until`.
     All its pods have to be in one domain of `topology_level`, or had better be ("" for neither).
+    When its cluster has been silent for `cluster_loss_requeue_s` it starts elsewhere; with None it
+    waits for its cluster.
     `asks_version` counts how often what its pod sets accept has changed.
     It queues as what was submitted at `turn_at` and has the id `turn_of`, in its project; None as
     what it is. Those of a project exchange their turns when they are reordered.
@@ -108,6 +112,7 @@ class Workload(Row):
     run_time_limit_s = models.PositiveIntegerField(null=True, blank=True)
     grace_s = models.PositiveSmallIntegerField(default=30, db_default=30)
     notice_s = models.PositiveSmallIntegerField(default=0, db_default=0)
+    cluster_loss_requeue_s = models.PositiveIntegerField(null=True, blank=True)
     labels = models.JSONField(default=dict)
     clusters = models.ManyToManyField(Cluster, blank=True, related_name="+")
     topology_level = models.CharField(max_length=40, blank=True, default="", db_default="")
@@ -162,8 +167,12 @@ class Workload(Row):
                 name="workload_grace_in_range",
             ),
             models.CheckConstraint(
+                condition=Q(cluster_loss_requeue_s__range=REQUEUE_S),
+                name="workload_cluster_loss_in_range",
+            ),
+            models.CheckConstraint(
                 condition=Q(retry_limit__lte=MOST_RETRIES)
-                & Q(retry_on__contained_by=[each.value for each in FailureClass])
+                & Q(retry_on__contained_by=[each.value for each in RETRIABLE])
                 & Q(retry_exit_codes__len__lte=MOST_EXIT_CODES),
                 name="workload_retries_known",
             ),
@@ -363,8 +372,9 @@ class WorkloadEvent(Row):
     first of kind `state`, and each of kind `reordered`, counts its workload's version up.
 
     `kind` is `state` for transitions (before → after), else `preempted`, whose message is the
-    rule, `idle`, whose message says that its devices lie unused or are used again, or `grown` or
-    `shrunk`, whose message says by how many pods, and for whom.
+    rule, `idle`, whose message says that its devices lie unused or are used again, `grown` or
+    `shrunk`, whose message says by how many pods, and for whom, or `returned`, whose message says
+    what became of an attempt's pods in a cluster that was lost.
     """
 
     workload = models.ForeignKey(

@@ -37,6 +37,7 @@ from scheduler.selectors import (
     node_asks,
     standing,
     topology,
+    unseen,
 )
 from scheduler.selectors.accrual import Cost
 from scheduler.selectors.decisions import Decided
@@ -134,7 +135,8 @@ class Pod:
 @dataclass(frozen=True, slots=True)
 class AttemptDetail:
     """One attempt with its first pods by rank, those that have gone last; `pod_count` is all of
-    them. `trouble` says what broke it."""
+    them. `trouble` says what broke it. `elsewhere_at` is when it is given up, at the soonest, if
+    its cluster stays silent; `unseen_pods` is how many it holds though it has ended, unseen."""
 
     number: int
     cluster: str
@@ -148,6 +150,8 @@ class AttemptDetail:
     lost_milli_s: int
     pod_count: int
     pods: tuple[Pod, ...] = ()
+    elsewhere_at: datetime | None = None
+    unseen_pods: int = 0
 
     @property
     def lost(self) -> str:
@@ -200,6 +204,7 @@ class Detail:
     checkpointed_at: datetime | None
     grace_s: int
     notice_s: int
+    cluster_loss_requeue_s: int | None
     move_to_better: bool
     notice_until: datetime | None
     retries: Retries
@@ -240,6 +245,7 @@ def detail(*, workload: Workload, prices: Prices | None, at: datetime) -> Detail
         checkpointed_at=workload.checkpointed_at,
         grace_s=workload.grace_s,
         notice_s=workload.notice_s,
+        cluster_loss_requeue_s=workload.cluster_loss_requeue_s,
         move_to_better=workload.move_to_better,
         notice_until=until if until is not None and until > at else None,
         retries=workload.retries,
@@ -297,7 +303,9 @@ def _pod_sets(workload: Workload, asked: Sequence[Asked]) -> tuple[PodSetDetail,
     sets = PodSet.objects.filter(workload=workload).order_by("position")
     held: Counter[UUID] = Counter()
     if any(asks.min_count < asks.count for asks in asked):
-        live = Placement.objects.filter(workload=workload, released_at__isnull=True)
+        live = Placement.objects.filter(
+            workload=workload, attempt__ended_at__isnull=True, released_at__isnull=True
+        )
         held.update(live.values_list("pod_set_id", flat=True))
     return tuple(
         PodSetDetail(
@@ -336,6 +344,9 @@ def _attempts(workload: Workload) -> tuple[AttemptDetail, ...]:
     newest = rows[0] if rows else None
     pods = _pods(newest) if newest else ()
     count = Placement.objects.filter(attempt=newest).count() if newest else 0
+    held: Mapping[int, int] = {}
+    if any(row.unseen_since for row in rows):
+        held = unseen.held_pods(workload_id=workload.id)
     return tuple(
         AttemptDetail(
             number=row.number,
@@ -350,6 +361,10 @@ def _attempts(workload: Workload) -> tuple[AttemptDetail, ...]:
             lost_milli_s=row.lost_milli_s,
             pod_count=count if row is newest else 0,
             pods=pods if row is newest else (),
+            elsewhere_at=None
+            if row.ended_at
+            else unseen.elsewhere_at(workload=workload, cluster=row.cluster),
+            unseen_pods=held.get(row.number, 0),
         )
         for row in rows
     )

@@ -28,8 +28,10 @@ def open_dispatch(*, workload_id: UUID) -> Dispatch | None:
     """What is not done yet in its cluster; a stop goes before the start that it overtook. One
     query."""
     row = (
-        Operation.objects.filter(attempt__workload_id=workload_id, done_at__isnull=True)
-        .order_by("-attempt__number", "-kind")
+        Operation.objects.filter(
+            attempt__workload_id=workload_id, attempt__ended_at__isnull=True, done_at__isnull=True
+        )
+        .order_by("-kind")
         .first()
     )
     return None if row is None else Dispatch(row.kind, row.failures, row.last_error, row.due_at)

@@ -6,6 +6,7 @@ SHORT = """
 SELECT s.count - held.pods AS missing
 FROM scheduler_podset s JOIN scheduler_workload w ON w.id = s.workload_id
 CROSS JOIN LATERAL (SELECT count(*) AS pods FROM scheduler_placement p
+                    JOIN scheduler_attempt a ON a.id = p.attempt_id AND a.ended_at IS NULL
                     WHERE p.workload_id = w.id AND p.pod_set_id = s.id
                       AND p.released_at IS NULL) held
 WHERE s.min_count < s.count AND w.ended_at IS NULL AND w.state = 'RUNNING' AND held.pods < s.count

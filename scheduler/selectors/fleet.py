@@ -193,8 +193,12 @@ def clusters() -> tuple[ClusterView, ...]:
     return found
 
 
+# A cluster that was lost takes nothing before what was started elsewhere is told to stop there.
 _CLUSTERS = """
-SELECT c.id::text, c.name, c.state = 'active', c.inventory_rev,
+SELECT c.id::text, c.name, c.state = 'active' AND NOT EXISTS (
+           SELECT FROM scheduler_attempt a JOIN scheduler_operation o ON o.attempt_id = a.id
+           WHERE a.cluster_id = c.id AND a.unseen_since IS NOT NULL AND o.done_at IS NULL),
+       c.inventory_rev,
        array(SELECT q.model FROM clusters_hardwarequeue q
              WHERE q.cluster_id = c.id AND q.queue_state <> 'open' ORDER BY q.model)
 FROM clusters_cluster c ORDER BY c.id

@@ -291,9 +291,12 @@ def _held(*, actor: Actor, there: QuerySet[Node]) -> dict[UUID, list[SpanHeld]]:
         "placement__workload__name",
         "placement__workload__project_id",
         "placement__flavor__name",
+        "placement__attempt__unseen_since",
     )
     found: dict[UUID, list[SpanHeld]] = {}
-    for device, span, state, workload, name, project, flavor in rows:
+    for device, span, state, workload, name, project, flavor, unseen in rows:
+        if unseen:  # its workload is elsewhere by now, and this may run on
+            state = State.RUNNING
         if project in seen:
             one = SpanHeld(span.lower, span.upper, state, workload, name, *seen[project], flavor)
         else:

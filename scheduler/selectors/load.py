@@ -87,7 +87,7 @@ SELECT EXISTS (SELECT FROM tenants_reservation WHERE cancelled_at IS NULL),
 
 # By what is not released rather than by state: capacity is held until the pod is seen gone.
 _HELD = """
-SELECT p.workload_id::text, p.id::text, p.pod_set_id::text, p.node_id::text, p.flavor_id::text,
+SELECT p.attempt_id::text, p.id::text, p.pod_set_id::text, p.node_id::text, p.flavor_id::text,
        p.amount_milli, p.cpu_milli, p.memory_mib, p.rank, p.dismissed_at IS NOT NULL
 FROM scheduler_placement p WHERE p.released_at IS NULL
 """
@@ -95,6 +95,8 @@ _HELD_SPANS = """
 SELECT s.placement_id::text, s.device_id::text, lower(s.span), upper(s.span)
 FROM scheduler_placementspan s WHERE s.released_at IS NULL
 """
+# An attempt that ended unseen holds by itself, under its own id: its workload waits, or holds more
+# elsewhere. Nothing is asked of it but to go, once its cluster is heard.
 _HOLDING = (
     """
 SELECT w.id::text, w.project_id::text, a.cluster_id::text, w.priority, w.preemptible,
@@ -106,19 +108,28 @@ SELECT w.id::text, w.project_id::text, a.cluster_id::text, w.priority, w.preempt
             ELSE w.submitted_by_id::text END,
        extract(epoch FROM w.checkpointed_at)::bigint, extract(epoch FROM w.moved_at)::bigint,
        extract(epoch FROM i.since)::bigint, extract(epoch FROM i.warned_at)::bigint,
-       w.move_to_better, w.asks_version
+       w.move_to_better, w.asks_version, a.id::text
 FROM scheduler_workload w JOIN scheduler_attempt a ON a.workload_id = w.id
 JOIN tenants_project t ON t.id = w.project_id JOIN clusters_cluster c ON c.id = a.cluster_id
 LEFT JOIN scheduler_idleness i ON i.attempt_id = a.id AND w.state = 'RUNNING' AND """  # noqa: S608  # constants
     + IS_FRESH
     + """
-WHERE a.ended_at IS NULL ORDER BY w.id
+WHERE a.ended_at IS NULL
+UNION ALL
+SELECT a.id::text, w.project_id::text, a.cluster_id::text, w.priority, false,
+       extract(epoch FROM a.created_at)::bigint, NULL, NULL, NULL, c.state = 'active',
+       CASE WHEN t.user_max_running IS NULL AND t.user_max_gpus_milli IS NULL THEN ''
+            ELSE w.submitted_by_id::text END,
+       NULL, NULL, NULL, NULL, false, NULL, a.id::text
+FROM scheduler_attempt a JOIN scheduler_workload w ON w.id = a.workload_id
+JOIN tenants_project t ON t.id = w.project_id JOIN clusters_cluster c ON c.id = a.cluster_id
+WHERE a.unseen_since IS NOT NULL ORDER BY 1
 """
 )
 
 
 def _held(condition: str = "", parameters: Sequence[object] = ()) -> dict[str, list[fleet.Row]]:
-    """Live placements by workload, each with its spans, in a fixed number of queries."""
+    """Live placements by attempt, each with its spans, in a fixed number of queries."""
     spans: dict[str, list[fleet.Row]] = {}
     where = (
         f" AND s.placement_id IN (SELECT p.id FROM scheduler_placement p"  # noqa: S608  # constants
@@ -129,8 +140,8 @@ def _held(condition: str = "", parameters: Sequence[object] = ()) -> dict[str, l
     for placement, *span in fleet.rows(_HELD_SPANS + where, parameters):
         spans.setdefault(placement, []).append(tuple(span))
     found: dict[str, list[fleet.Row]] = {}
-    for workload, *row in fleet.rows(_HELD + condition, parameters):
-        found.setdefault(workload, []).append((*row, spans.get(row[0], [])))
+    for attempt, *row in fleet.rows(_HELD + condition, parameters):
+        found.setdefault(attempt, []).append((*row, spans.get(row[0], [])))
     return found
 
 
@@ -157,6 +168,9 @@ def held_on(*, nodes: Iterable[NodeId]) -> list[HeldView]:
     return [_held_view(row) for rows in found.values() for row in rows]
 
 
+UNSEEN = Asked()
+"""An attempt that ended unseen does not queue again: its workload does."""
+
 # Of what holds: its row, its placements' and what it asks for, from which the view follows.
 _holders: dict[str, tuple[fleet.Row, list[fleet.Row], Asked, HoldingView]] = {}
 
@@ -165,16 +179,17 @@ def _holding(
     rows: Collection[fleet.Row],
 ) -> tuple[tuple[HoldingView, ...], dict[WorkloadId, State]]:
     global _holders
-    asks = asked.of({row[0]: row[-1] for row in rows})
+    asks = asked.of({row[0]: row[16] for row in rows if row[8] is not None})
     held, holders = _held(), {}
     states = {}
     for row in rows:
-        id, state = row[0], State(row[8])
-        placed, ask, kept = held.get(id, []), asks[id], _holders.get(id)
+        id, state, attempt = row[0], row[8], row[17]
+        placed, ask, kept = held.get(attempt, []), asks.get(id, UNSEEN), _holders.get(id)
         same = kept is not None and kept[:3] == (row, placed, ask)
         view = kept[3] if kept and same else _holder(row, placed, ask)
         holders[id] = row, placed, ask, view
-        states[WorkloadId(id)] = state
+        if state is not None:
+            states[WorkloadId(id)] = State(state)
     _holders = holders
     return tuple(view for *_, view in holders.values()), states
 
@@ -182,7 +197,7 @@ def _holding(
 def _holder(row: fleet.Row, placed: Iterable[fleet.Row], ask: Asked) -> HoldingView:
     id, project, cluster, priority, preemptible, admitted = row[:6]
     started, limit_s, state, stop, user, checkpointed, moved = row[6:13]
-    idle, warned, to_better, _ = row[13:]
+    idle, warned, to_better = row[13:16]
     returns = not stop or state == State.PREEMPTING
     return HoldingView(
         WorkloadId(id),

@@ -72,6 +72,7 @@ def under_way_in(*, cluster_id: UUID) -> Mapping[str, UnderWay]:
     found = defaultdict(lambda: UnderWay(0, 0), {"": UnderWay(**whole.aggregate(**_COUNTS))})
     device = "placements__spans__device"
     held = work.filter(
+        placements__attempt__ended_at=None,
         placements__spans__released_at=None,
         placements__spans__device__node__cluster=cluster_id,
     )

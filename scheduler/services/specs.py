@@ -128,7 +128,8 @@ class WorkloadSpec:
     anywhere. It starts once all of `depends_on` have ended so, and its `gates`, next to
     those of its project, are open. Its pods have `grace_s` from
     SIGTERM to SIGKILL; evicted, it is told `notice_s` before that. With `move_to_better` it is
-    stopped, too, to start again on an earlier of its flavors."""
+    stopped, too, to start again on an earlier of its flavors. It starts elsewhere once its cluster
+    has been silent for `cluster_loss_requeue_s`; None waits for it."""
 
     name: str
     pod_sets: tuple[PodSetSpec, ...]
@@ -144,3 +145,4 @@ class WorkloadSpec:
     retries: Retries = RETRIES
     grace_s: int = GRACE_S
     notice_s: int = 0
+    cluster_loss_requeue_s: int | None = None

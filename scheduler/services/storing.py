@@ -44,6 +44,7 @@ def insert(
             retry_exit_codes=list(spec.retries.exit_codes),
             grace_s=spec.grace_s,
             notice_s=spec.notice_s,
+            cluster_loss_requeue_s=spec.cluster_loss_requeue_s,
             labels=dict(spec.labels),
             submitted_at=at,
         )

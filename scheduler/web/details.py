@@ -60,6 +60,11 @@ class AttemptOut(serializers.Serializer[Any]):  # Any: plain rows
         help_text="Work that its end lost, since the last checkpoint: thousandths of devices x"
         " seconds."
     )
+    unseen_since = serializers.DateTimeField(
+        allow_null=True,
+        help_text="When it ended because its cluster was lost. What it holds there is held and"
+        " charged until its pods are seen gone: then null again.",
+    )
 
 
 class PlacementOut(serializers.Serializer[Any]):  # Any: plain rows

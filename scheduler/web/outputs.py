@@ -110,6 +110,11 @@ class WorkloadDetailOut(WorkloadOut):
     node_losses = serializers.IntegerField(help_text="Tries that lost their node.")
     grace_s = serializers.IntegerField()
     notice_s = serializers.IntegerField()
+    cluster_loss_requeue_s = serializers.IntegerField(
+        allow_null=True,
+        help_text="For how long its cluster has to be silent before it starts elsewhere; null: it"
+        " waits for its cluster.",
+    )
     move_to_better = serializers.BooleanField()
     moved_at = serializers.DateTimeField(
         allow_null=True, help_text="When it was last stopped to start elsewhere at once."

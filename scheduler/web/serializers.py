@@ -9,6 +9,7 @@ from rest_framework import serializers
 
 from controlplane.api.fields import Boolean, Id, Integer, Moment, StrictSerializer, Text, Words
 from controlplane.kernel.errors import Invalid, Problem
+from scheduler.core.failures import REQUEUE_S
 from scheduler.core.lifecycle import State
 from scheduler.core.snapshot import Isolation
 from scheduler.services import specs
@@ -234,6 +235,15 @@ class SpecIn(StrictSerializer):
         default=0,
         help_text="Seconds that it is told before its pods are stopped for the work of others. A"
         " checkpoint that it tells of meanwhile ends them.",
+    )
+    cluster_loss_requeue_s = Integer(
+        low=REQUEUE_S[0],
+        high=REQUEUE_S[1],
+        required=False,
+        allow_null=True,
+        help_text="For so many seconds its cluster has to be silent; then it starts again"
+        " elsewhere, which counts as no retry. What it holds there stays charged until its pods"
+        " are seen gone. Left out: it waits for its cluster.",
     )
     pod_sets: serializers.BaseSerializer[Any] = serializers.ListSerializer(  # Any: rows
         child=PodSetIn(), min_length=1, max_length=specs.MAX_POD_SETS

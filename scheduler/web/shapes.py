@@ -73,7 +73,11 @@ def detail(
     idle: Idle | None,
 ) -> Out:
     listed = list(placements)
-    held = Counter(each.pod_set_id for each in listed if each.released_at is None)
+    held = Counter(
+        each.pod_set_id
+        for each in listed
+        if each.released_at is None and each.attempt.ended_at is None
+    )
     return {
         **workload(row, ties.array),
         "depends_on": [_need(each) for each in ties.needs],
@@ -86,6 +90,7 @@ def detail(
         "node_losses": row.node_losses,
         "grace_s": row.grace_s,
         "notice_s": row.notice_s,
+        "cluster_loss_requeue_s": row.cluster_loss_requeue_s,
         "move_to_better": row.move_to_better,
         "moved_at": row.moved_at,
         "notice_until": row.notice_until,
@@ -225,6 +230,7 @@ def _attempt(row: Attempt) -> Out:
         "ended_at": row.ended_at,
         "outcome": row.outcome,
         "failure": row.failure,
+        "unseen_since": row.unseen_since,
         "trouble": row.trouble,
         "lost_milli_s": row.lost_milli_s,
     }

@@ -42,7 +42,8 @@ OF_ARRAYS = frozenset({"BERTH_ARRAY_INDEX", "BERTH_ARRAY_SIZE"})
 
 WORKLOAD_FIELDS = frozenset(
     {"name", "priority_class", "preemptible", "run_time_limit_s", "clusters", "labels", "topology",
-     "move_to_better", "retries", "grace_s", "notice_s", "depends_on", "gates", "pod_sets"}
+     "move_to_better", "retries", "grace_s", "notice_s", "cluster_loss_requeue_s", "depends_on",
+     "gates", "pod_sets"}
 )  # fmt: skip
 POD_SET_FIELDS = frozenset(
     {"name", "count", "min_count", "cpu_milli", "memory_mib", "gpu_count", "gpu_milli", "flavors",
@@ -91,6 +92,7 @@ def read(
         data, "grace_s", root, specs.MIN_GRACE_S, specs.MAX_GRACE_S, specs.GRACE_S
     )
     notice_s = faults.integer(data, "notice_s", root, 0, specs.MAX_NOTICE_S, 0)
+    requeue_s = terms.cluster_loss_requeue_s(data, root, faults)
     pod_sets = _pod_sets(data, root, faults)
     if faults.found or grace_s is None or notice_s is None:
         return None, faults.found
@@ -110,6 +112,7 @@ def read(
             retries=retries,
             grace_s=grace_s,
             notice_s=notice_s,
+            cluster_loss_requeue_s=requeue_s,
         ),
         [],
     )

@@ -10,6 +10,8 @@ from scheduler.core.failures import (
     MOST_EXIT_CODES,
     MOST_RETRIES,
     NODE_LOSSES,
+    REQUEUE_S,
+    RETRIABLE,
     RETRIES,
     FailureClass,
     Retries,
@@ -18,6 +20,7 @@ from scheduler.models import Workload
 from scheduler.web.reading import Faults, Json
 
 CLASSES = [each.value for each in FailureClass]
+RETRIED = [each.value for each in RETRIABLE]
 RETRIES_FIELDS = frozenset({"limit", "on", "exit_codes"})
 
 
@@ -33,7 +36,7 @@ class RetriesIn(StrictSerializer):
         " own.",
     )
     on = serializers.ListField(
-        child=serializers.ChoiceField(choices=CLASSES),
+        child=serializers.ChoiceField(choices=RETRIED),
         required=False,
         help_text="Of which class; left out: refused, node-lost and evicted, which are the"
         " cluster's doing. Empty: none, not even lost nodes.",
@@ -49,7 +52,7 @@ class RetriesIn(StrictSerializer):
 
 class RetriesOut(serializers.Serializer[Any]):  # Any: plain rows
     limit = serializers.IntegerField()
-    on = serializers.ListField(child=serializers.ChoiceField(choices=CLASSES))
+    on = serializers.ListField(child=serializers.ChoiceField(choices=RETRIED))
     exit_codes = serializers.ListField(child=serializers.IntegerField())
 
 
@@ -60,15 +63,22 @@ def retries(data: Mapping[str, Json], root: str, faults: Faults) -> Retries:
     if value is None:
         return RETRIES
     limit = faults.integer(value, "limit", pointer, 0, MOST_RETRIES, RETRIES.limit) or 0
-    on = faults.items(value, "on", pointer, len(CLASSES), _class_fault)
+    on = faults.items(value, "on", pointer, len(RETRIED), _class_fault)
     faults.once(on, f"{pointer}/on")
     return Retries(
         limit=limit,
-        on=tuple(FailureClass(each) for each in on if each in CLASSES)
+        on=tuple(FailureClass(each) for each in on if each in RETRIED)
         if "on" in value
         else RETRIES.on,
         exit_codes=_exit_codes(value, pointer, faults),
     )
+
+
+def cluster_loss_requeue_s(data: Mapping[str, Json], root: str, faults: Faults) -> int | None:
+    """Of a submission below `root`; None is to wait for its cluster."""
+    if data.get("cluster_loss_requeue_s") is None:
+        return None
+    return faults.integer(data, "cluster_loss_requeue_s", root, *REQUEUE_S, default=None)
 
 
 def shown(row: Workload) -> dict[str, Json]:
@@ -81,7 +91,7 @@ def shown(row: Workload) -> dict[str, Json]:
 
 
 def _class_fault(value: str) -> str | None:
-    return None if value in CLASSES else f"One of {', '.join(CLASSES)} is wanted."
+    return None if value in RETRIED else f"One of {', '.join(RETRIED)} is wanted."
 
 
 def _exit_codes(data: Mapping[str, Json], root: str, faults: Faults) -> tuple[int, ...]:

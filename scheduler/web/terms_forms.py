@@ -8,7 +8,7 @@ from typing import Any
 from django import forms
 
 from controlplane.kernel.forms import StrictForm
-from scheduler.core.failures import MOST_RETRIES, RETRIES, WORDS, FailureClass
+from scheduler.core.failures import MOST_RETRIES, REQUEUE_S, RETRIABLE, RETRIES, WORDS
 from scheduler.selectors.arrays import AFTER_TEXTS
 from scheduler.services import specs
 from tenants.gating import KINDS, MAX_DECIDE_S
@@ -16,6 +16,7 @@ from tenants.gating import KINDS, MAX_DECIDE_S
 TERMS_PLACES: Sequence[tuple[str, str]] = (
     (r"/notice_s", "notice_s"),
     (r"/grace_s", "grace_s"),
+    (r"/cluster_loss_requeue_s", "cluster_loss_minutes"),
     (r"/retries/limit", "retry_limit"),
     (r"/retries/exit_codes\b.*", "retry_codes"),
     (r"/retries\b.*", "retry_on"),
@@ -42,6 +43,12 @@ class TermsForm(StrictForm):
         label="Grace, seconds", initial=specs.GRACE_S, min_value=specs.MIN_GRACE_S,
         max_value=specs.MAX_GRACE_S, required=False,
         help_text="From SIGTERM to SIGKILL, whenever its pods are stopped.",
+    )  # fmt: skip
+    cluster_loss_minutes = forms.IntegerField(
+        label="If its cluster is lost, start elsewhere after, minutes", required=False,
+        min_value=REQUEUE_S[0] // 60, max_value=REQUEUE_S[1] // 60,
+        help_text="Of silence. What it holds there stays charged until it is seen gone, and may"
+        " run on until then. Empty: it waits for its cluster.",
     )  # fmt: skip
     after_kind = forms.ChoiceField(
         label="Start", required=False, initial=specs.AFTER[0],
@@ -85,7 +92,7 @@ class TermsForm(StrictForm):
     retry_on = forms.MultipleChoiceField(
         label="Try again when", required=False, initial=[each.value for each in RETRIES.on],
         widget=forms.CheckboxSelectMultiple,
-        choices=[(each.value, WORDS[each].capitalize()) for each in FailureClass],
+        choices=[(each.value, WORDS[each].capitalize()) for each in RETRIABLE],
         help_text="None ticked: never, not even when its node was lost.",
     )  # fmt: skip
     retry_codes = forms.CharField(
@@ -132,7 +139,7 @@ class TermsForm(StrictForm):
     def terms(self) -> dict[str, Any]:  # Any: JSON values
         """A part of the mapping that `serializers.parse` reads."""
         cleaned = self.cleaned_data
-        limit = cleaned["retry_limit"]
+        limit, minutes = cleaned["retry_limit"], cleaned["cluster_loss_minutes"]
         how = {
             "kind": cleaned["after_kind"] or specs.AFTER[0],
             "by_index": cleaned["after_by_index"],
@@ -141,6 +148,7 @@ class TermsForm(StrictForm):
         return {
             "notice_s": cleaned["notice_s"] or 0,
             "grace_s": cleaned["grace_s"] or specs.GRACE_S,
+            "cluster_loss_requeue_s": None if minutes is None else minutes * 60,
             "depends_on": [one | how for one in cleaned["after"]],
             "gates": self._gates(),
             "retries": {

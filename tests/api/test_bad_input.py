@@ -244,9 +244,9 @@ def test_an_unknown_field_is_told_the_known_ones(api: Api, cast: Cast) -> None:
         for fault in api(cast.ben).post(URL, odd, format="json").json()["errors"]
     }
     assert told == {
-        "/x": "There is no such field; known: clusters, depends_on, gates, grace_s, labels, "
-        "move_to_better, name, notice_s, pod_sets, preemptible, priority_class, project, retries, "
-        "run_time_limit_s, topology.",
+        "/x": "There is no such field; known: cluster_loss_requeue_s, clusters, depends_on, "
+        "gates, grace_s, labels, move_to_better, name, notice_s, pod_sets, preemptible, "
+        "priority_class, project, retries, run_time_limit_s, topology.",
         "/pod_sets/0/x": "There is no such field; known: any_order, args, command, count, "
         "cpu_milli, env, flavors, gpu_count, gpu_memory_mib, gpu_milli, image, least_isolation, "
         "memory_mib, min_count, name, topology, wish.",

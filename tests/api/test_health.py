@@ -78,6 +78,9 @@ def test_metrics_count_states_and_leases_by_id_only(api: Api, cast: Cast) -> Non
     assert float(lines['berth_scheduler_lease_left_seconds{shard="main"}']) == pytest.approx(10, 1)
     assert lines["berth_operations_due"] == "0.0"
     assert lines["berth_nodes_stuck"] == "1.0"
+    assert lines['berth_cluster_state{cluster="stays",state="active"}'] == "1.0"
+    assert lines['berth_cluster_state{cluster="stays",state="lost"}'] == "0.0"
+    assert lines['berth_attempts_unseen{cluster="stays"}'] == "0.0"
     assert lines['berth_quotas_enforced{when="now"}'] == "1.0"
     assert lines['berth_quotas_enforced{when="later"}'] == "1.0"
     for word in ("secret", "Vision", "Detection", "SUCCEEDED", "w1"):

@@ -87,6 +87,7 @@ def test_every_field_arrives_and_is_shown_again(api: Api, cast: Cast) -> None:
         "retries": {"limit": 2, "on": ["node-lost", "start-error"], "exit_codes": [42, 7]},
         "grace_s": 300,
         "notice_s": 600,
+        "cluster_loss_requeue_s": 900,
         "pod_sets": [pod_set],
     }
     client = api(cast.ben)
@@ -112,6 +113,7 @@ def test_what_is_left_out_has_the_documented_default(api: Api, cast: Cast) -> No
     by_default = {"limit": 4, "on": ["refused", "node-lost", "evicted"], "exit_codes": []}
     assert shown["retries"] == by_default
     assert (shown["grace_s"], shown["notice_s"], shown["notice_until"]) == (30, 0, None)
+    assert shown["cluster_loss_requeue_s"] is None
     assert (shown["move_to_better"], shown["moved_at"]) == (False, None)
     assert (shown["failures"], shown["node_losses"], shown["attempts"]) == (0, 0, [])
     assert (shown["pod_sets"][0]["min_count"], shown["pod_sets"][0]["gpu_milli"]) == (4, 1000)

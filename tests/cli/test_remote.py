@@ -183,11 +183,13 @@ def test_printing_sends_nothing(berth: Berth, cast: Cast) -> None:
     done = berth(
         "submit", "-f", "-", "--project", str(cast.detection.id), "--print",
         "--priority", "low", "--move-to-better", "--not-preemptible", "--notice", "90",
+        "--requeue-after-loss", "15",
         text_in=JOB,
     )  # fmt: skip
     body = json.loads(done.output)
     assert (body["project"], body["priority_class"]) == (str(cast.detection.id), "low")
     assert (body["preemptible"], body["move_to_better"], body["notice_s"]) == (False, True, 90)
+    assert body["cluster_loss_requeue_s"] == 900
     assert not Workload.objects.exists()
 
 

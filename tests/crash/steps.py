@@ -72,6 +72,10 @@ def cycle() -> None:
     tasks.run_cycle()
 
 
+def check_clusters() -> None:
+    tasks.check_clusters()
+
+
 def dispatch() -> None:
     tasks.dispatch_cluster(cluster_id=str(Cluster.objects.get(name=CLUSTER).id))
 
@@ -151,6 +155,7 @@ STEPS: dict[str, Callable[..., None]] = {
         submit,
         post,
         cycle,
+        check_clusters,
         dispatch,
         observe,
         recut,

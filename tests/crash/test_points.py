@@ -22,6 +22,7 @@ from scheduler.services import workloads
 from tests.architecture.source import PACKAGES, nodes
 from tests.crash import children, diary
 from tests.crash.conftest import Scene
+from tests.crash.test_cluster_loss import LOSING
 from tests.crash.test_node_asks import POINTS as ASKING
 from tests.crash.test_recuts import POINTS as RECUTTING
 from tests.flows.world import spec
@@ -247,8 +248,8 @@ def test_dying_while_what_ended_is_collected(scene: Scene) -> None:
 
 
 def test_every_crash_point_of_the_tree_has_a_scenario() -> None:
-    """M1's is in test_meter.py, W1's in test_probes.py, those of recuts in test_recuts.py, those
-    of node asks in test_node_asks.py, C1's is above."""
+    """M1's is in test_meter.py, W1's in test_probes.py, those of recuts in test_recuts.py, of node
+    asks in test_node_asks.py, of lost clusters in test_cluster_loss.py, C1's is above."""
     points = {
         ast.literal_eval(node.args[0])
         for _, node in nodes(*PACKAGES)
@@ -258,6 +259,7 @@ def test_every_crash_point_of_the_tree_has_a_scenario() -> None:
         *SUBMITTING,
         *RECUTTING,
         *ASKING,
+        *LOSING,
         "M1",
         "W1",
         "C1",

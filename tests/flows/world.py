@@ -46,6 +46,7 @@ def spec(
     retries: Retries = RETRIES,
     grace_s: int = 30,
     notice_s: int = 0,
+    cluster_loss_requeue_s: int | None = None,
 ) -> WorkloadSpec:
     pods = PodSetSpec(
         name="main",
@@ -68,6 +69,7 @@ def spec(
         retries=retries,
         grace_s=grace_s,
         notice_s=notice_s,
+        cluster_loss_requeue_s=cluster_loss_requeue_s,
     )
 
 

@@ -5,13 +5,17 @@ from html import unescape
 import pytest
 from django.db.models import F
 from django.urls import reverse
+from django.utils.html import strip_tags
 
-from clusters.models import Cluster, Device, DeviceMode, FlavorKind
+from clusters.models import Cluster, ClusterState, Device, DeviceMode, FlavorKind
 from controlplane.kernel.charts import TONES
 from controlplane.kernel.device_map import DeviceMap
 from scheduler.core.lifecycle import State
+from scheduler.models import Attempt, Workload
+from tenants.models import User
 from tests import factories
 from tests.conftest import Cast
+from tests.factories import AT
 from tests.web.conftest import HTMX, Browse, Shop, move, release
 
 URL = reverse("cluster-detail", args=["north"])
@@ -195,3 +199,26 @@ def test_a_poll_is_204_until_something_changes(
 
 def test_it_rejects_post(browse: Browse, cast: Cast, shop: Shop) -> None:
     assert browse(cast.ben).post(URL).status_code == 405
+
+
+def test_fleet_roles_are_told_what_a_silent_cluster_means_for_the_work_there(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    def told(who: User) -> str:
+        return " ".join(unescape(strip_tags(browse(who).get(URL).content.decode())).split())
+
+    assert "is unknown" not in told(cast.oz)
+    Cluster.objects.filter(id=shop.north.id).update(state=ClusterState.LOST)
+    assert "What 1 workload does here is unknown, and its place is kept: all wait" in told(cast.oz)
+    assert "is unknown" not in told(cast.cleo)  # how many others run is not hers to know
+    Workload.objects.filter(id=shop.running.id).update(cluster_loss_requeue_s=900)
+    assert "1 starts elsewhere if the silence lasts" in told(cast.oz)
+
+    Attempt.objects.filter(workload=shop.running).update(
+        ended_at=AT, unseen_since=AT, outcome="lost", failure="cluster-lost"
+    )
+    assert "once the cluster is heard it is stopped, before anything new" in told(cast.oz)
+    Cluster.objects.filter(id=shop.north.id).update(state=ClusterState.ACTIVE)
+    page = told(cast.oz)
+    assert "1 workload started elsewhere while nothing was heard of this cluster. 1 pod" in page
+    assert "it is being stopped, before anything new is placed" in page

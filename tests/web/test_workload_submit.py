@@ -37,15 +37,15 @@ def test_a_plain_post_stores_it_and_shows_its_page(browse: Browse, cast: Cast, s
         cast, count="4", gpus="2", command='python train.py --name "two words"',
         env="SEED=7\n\nPATH_TO=a=b", limit="1.5", limit_unit="hours", priority_class="high",
         mode="semi-preemptible", clusters=["north"], min_count="2", together="rack", notice_s="90",
-        grace_s="60",
+        grace_s="60", cluster_loss_minutes="15",
     )  # fmt: skip
     answer = browse(cast.ben).post(URL, sent)
     made = Workload.objects.get(name="finetune")
     assert answer.status_code == 303
     assert answer.headers["Location"] == reverse("workload-detail", args=[made.id])
     assert (made.project, made.submitted_by) == (cast.detection, cast.ben)
-    assert (made.priority_class, made.preemptible) == ("high", False)
-    assert (made.run_time_limit_s, made.notice_s, made.grace_s) == (5400, 90, 60)
+    assert (made.priority_class, made.preemptible, made.run_time_limit_s) == ("high", False, 5400)
+    assert (made.notice_s, made.grace_s, made.cluster_loss_requeue_s) == (90, 60, 900)
     assert [cluster.name for cluster in made.clusters.all()] == ["north"]
     assert (made.topology_level, made.topology_required) == ("rack", False)
     pod_set = PodSet.objects.get(workload=made)

@@ -3,7 +3,9 @@
 from datetime import timedelta
 
 from django.urls import reverse
+from django.utils.html import strip_tags
 
+from clusters.models import Cluster, ClusterState
 from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
 from scheduler.models import Attempt, AttemptOutcome, Workload
@@ -64,3 +66,43 @@ def test_what_its_attempts_failed_of_and_lost_is_shown(
     assert "<dt>Work lost</dt><dd>0.9 GPU-hours</dd>" in page
     assert "0.8 GPU-hours lost" in page
     assert "its node was lost: NodeLost" in page
+
+
+def test_what_becomes_of_it_when_its_cluster_is_lost_is_told_with_the_moment(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    attempt = Attempt.objects.get(workload=shop.running)
+    north = Cluster.objects.filter(id=attempt.cluster_id)
+    page = page_of(browse, cast, shop.running)
+    assert "<dt>If its cluster is lost</dt><dd>waits for it</dd>" in page
+    assert "Nothing was heard" not in page
+    since = clock.now() - timedelta(minutes=2)
+    north.update(state=ClusterState.DEGRADED, seen_at=since, failing_since=since)
+    page = page_of(browse, cast, shop.running)
+    assert "Nothing was heard of this cluster since" in page
+    assert "It waits for its cluster, as it was submitted." in page
+
+    Workload.objects.filter(id=shop.running.id).update(cluster_loss_requeue_s=900)
+    page = page_of(browse, cast, shop.running)
+    assert "<dd>starts elsewhere after 15 min</dd>" in page
+    then = since + timedelta(minutes=15)
+    assert f'it starts elsewhere at <time datetime="{then:%Y-%m-%dT%H:%M}' in page
+    north.update(failing_since=None)
+    page = strip_tags(page_of(browse, cast, shop.running))
+    assert "it starts elsewhere 15 min after the cluster is first asked in vain" in page
+
+
+def test_what_an_attempt_still_holds_in_a_lost_cluster_is_told_beside_it(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    first = Attempt.objects.get(workload=shop.running)
+    Attempt.objects.filter(id=first.id).update(
+        ended_at=AT, unseen_since=AT, outcome=AttemptOutcome.LOST, failure="cluster-lost"
+    )
+    Attempt.objects.create(
+        workload=shop.running, number=90, cluster=shop.north, epoch=1, created_at=AT
+    )
+    page = page_of(browse, cast, shop.running)
+    assert "1 pod held and charged there until seen gone" in page
+    Attempt.objects.filter(id=first.id).update(unseen_since=None)
+    assert "until seen gone" not in page_of(browse, cast, shop.running)

@@ -44,6 +44,13 @@ ATTEMPTS = (
         change(Attempt, ended_at=NOON, outcome="vanished"),
     ),
     *(
+        Attack("attempt_unseen_after_loss", what, change(Attempt, given, unseen_since=NOON))
+        for what, given in (
+            ("what runs is given up", {}),
+            ("what failed by itself holds on", ENDED | {"failure": "exit-code"}),
+        )
+    ),
+    *(
         Attack("attempt_collected_after_end", what, change(Attempt, given, **columns))
         for what, given, columns in (
             ("what runs is collected", {}, {"leftover": "pods", "collect_at": NOON}),

@@ -92,6 +92,19 @@ WORKLOADS = (
     ),
     negative("scheduler_workload_grace_s_check", Workload, "grace_s", "workload_grace_in_range"),
     negative("scheduler_workload_notice_s_check", Workload, "notice_s"),
+    *(
+        Attack("workload_cluster_loss_in_range", what, change(Workload, cluster_loss_requeue_s=s))
+        for what, s in (
+            ("it is started elsewhere at the first silence", 599),
+            ("it is started elsewhere when nobody remembers it", 604_801),
+        )
+    ),
+    negative(
+        "scheduler_workload_cluster_loss_requeue_s_check",
+        Workload,
+        "cluster_loss_requeue_s",
+        "workload_cluster_loss_in_range",
+    ),
     Attack(
         "scheduler_workload_clust_workload_id_cluster_id_a3b364ea_uniq",
         "a workload accepts a cluster twice",
