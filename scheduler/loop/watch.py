@@ -140,7 +140,9 @@ class Watch:
 
     def _write_pod_list(self, item: PodList) -> None:
         self._foreign.clear()
-        self._stuck.clear()
+        there = {report.uid for report in item.listing.items}
+        # Since when they are stays known: lists may come more often than a pod is given up.
+        self._stuck = {uid: known for uid, known in self._stuck.items() if uid in there}
         clusters.left_out(cluster=self._cluster, kind="pods", told=item.listing.left_out)
         self._note(item.listing.items, gone=frozenset())
         at = self._at()

@@ -311,3 +311,16 @@ def test_a_closed_watch_is_forgotten(simulator: Simulator, port: KubernetesClust
     with port.watch_pods(resource_version=version):
         eventually("the watch is open", lambda: simulator.stats()["watches"] == 1)
     eventually("the watch is closed", lambda: simulator.stats()["watches"] == 0)
+
+
+def test_a_deletion_in_a_conflict_that_is_not_of_the_pods_is_told(
+    simulator: Simulator, port: KubernetesCluster
+) -> None:
+    pod = port.create_pod(request=request())
+    simulator.fault(kind="error", status=409, verb="delete", resource="pods")
+    where = {"namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
+    with pytest.raises(ClusterError) as raised:
+        port.delete_pod(**where, grace_s=0)
+    assert raised.value.fault is Fault.CONFLICT
+    port.delete_pod(**where, grace_s=0)
+    eventually("it is gone", lambda: port.read_pod(namespace=pod.namespace, name=pod.name) is None)

@@ -17,10 +17,11 @@ class Children:
     _process: "subprocess.Popen[str]"
 
     @classmethod
-    def start(cls, *, database: str) -> Self:
+    def start(cls, *, database: str, **environ: str) -> Self:
+        """`environ` is what is otherwise in theirs."""
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.crash.child"],
-            env=environment(database=database),
+            env={**environment(database=database), **environ},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

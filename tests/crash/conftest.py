@@ -11,7 +11,7 @@ from pytest_django import Settings
 from controlplane.kernel import hints
 from scheduler.core.lifecycle import TERMINAL
 from scheduler.models import Attempt, Workload
-from tests.crash import verdict
+from tests.crash import diary, verdict
 from tests.crash.children import SHORT_S, Children
 from tests.flows.world import World, build
 from tests.kube.waiting import eventually
@@ -33,7 +33,13 @@ class Scene:
         """Healthy steps until all has ended; then nothing may be wrong."""
         self.world.until(self._all_ended, within_s=60)
         self.world.dispatch()
-        assert verdict.faults(self.world, since=self.begun) == []
+        port = self.world.port
+        faults = verdict.faults(
+            told=diary.read(port, since=self.begun),
+            pods=port.list_pods().items,
+            services=self.world.simulator.stats()["objects"]["services"],
+        )
+        assert faults == []
 
     def wait_for_claims(self) -> None:
         """Until those of the dead have run out, by the database's clock."""

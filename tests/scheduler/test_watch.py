@@ -157,6 +157,19 @@ def test_what_its_cluster_refuses_to_place_is_tried_elsewhere(
     assert "could not place it" in workload.attempts.get(number=1).trouble
 
 
+def test_lists_that_come_sooner_do_not_put_that_off(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "UNSCHEDULABLE_S", 2.5)
+    monkeypatch.setattr(readers, "RELIST_S", 0.1)
+    [workload] = world.submit(spec("h100", gpus=8, command=LONG))
+    world.cycle()
+    world.simulator.fault(kind="cordon-node", node=Placement.objects.get().node.name)
+    with watching(world, watch_timeout_s=1):
+        world.dispatch()
+        all_in(State.PREEMPTING, workload)
+
+
 def test_a_watch_that_broke_leaves_no_reader_behind(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -358,6 +358,14 @@ class KubernetesCluster:
         except ClusterError as error:
             if error.fault not in _NOT_THAT_POD:
                 raise
+            # A server may be in conflict with itself, and what is meant is still there.
+            if error.fault is Fault.CONFLICT and self._is_there(path, preconditions):
+                raise
+
+    def _is_there(self, path: str, preconditions: Json) -> bool:
+        """The very object that they name."""
+        metadata = (self._found(path) or {}).get("metadata")
+        return isinstance(metadata, dict) and preconditions.items() <= metadata.items()
 
     def _found(self, path: str) -> Json | None:
         try:

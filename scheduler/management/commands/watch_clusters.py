@@ -24,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 LOOK_S = 2.0
 """How soon a newly registered cluster is followed, and one by its new credential."""
+LONGEST_PAUSE_S = 30.0
+"""Before a watch that broke begins anew, however often it did."""
 
 
 class Command(BaseCommand):
@@ -97,7 +99,7 @@ def follow(cluster: Cluster, stop: threading.Event) -> None:
         finally:
             connection.close()
         lasted = time.monotonic() - begun
-        pause_s = 0.5 if lasted > 60 else min(pause_s * 2, 30)
+        pause_s = 0.5 if lasted > 60 else min(pause_s * 2, LONGEST_PAUSE_S)
         stop.wait(pause_s)
 
 

@@ -1,0 +1,170 @@
+"""The matrix: which fault meets which phase, and why the others do not.
+
+`text` is the table as Markdown, of MATRIX.md and of `make faults`.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+from tests.faults import rows, spoil
+from tests.faults.proxy import Spoil
+from tests.faults.scene import Kind, Phase, Scene
+
+MATRIX = Path(__file__).parent / "MATRIX.md"
+WHY = {
+    "a": "no request is made in it",
+    "b": "a read conflicts with nothing, is not validated and changes nothing",
+    "c": "only lists and watches expire",
+    "d": "a watch's lines alone",
+    "e": "a list alone",
+    "f": "no pod of it is on a node then, or it has ended",
+    "g": "no moment is noted in it",
+    "h": "nothing of it is in Redis",
+    "i": "the task is the same as in create",
+    "j": "all phases are in that one cell",
+    "k": "only a whole list shows them",
+    "l": "only who creates it meets its name",
+    "m": "the cluster is not asked in it",
+    "n": "what others made is theirs, and ends or starts otherwise then (ADR 0079)",
+}
+READS = frozenset({Phase.CATCH, Phase.START, Phase.RELIST})
+SILENT = frozenset({Phase.PLAN, Phase.STORE})
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A row. `why` has, for phases that it does not meet, the key of the reason."""
+
+    name: str
+    put: Callable[[Scene], AbstractContextManager[None]]
+    why: Mapping[Phase, str]
+
+
+def _answered(name: str, by: Spoil, why: Mapping[Phase, str] | None = None) -> Fault:
+    return Fault(name, partial(rows.spoiled, by=by), {**dict.fromkeys(SILENT, "a"), **(why or {})})
+
+
+def _only(phases: Collection[Phase], key: str) -> Mapping[Phase, str]:
+    return {phase: key for phase in Phase if phase not in phases}
+
+
+def _beside(
+    name: str,
+    put: Callable[[Scene], AbstractContextManager[None]],
+    *phases: Phase,
+    otherwise: str,
+) -> Fault:
+    return Fault(name, put, _only(phases, otherwise))
+
+
+_NO_READ = dict.fromkeys(READS, "b")
+P = Phase
+FAULTS = (
+    _answered("401", spoil.answer(401)),
+    _answered("403", spoil.answer(403), {P.CATCH: "n"}),
+    _answered("409", spoil.answer(409), _NO_READ),
+    _answered("410", spoil.answer(410), _only({P.START, P.RELIST, *SILENT}, "c")),
+    _answered("422", spoil.answer(422), {**_NO_READ, P.LABEL: "n"}),
+    _answered("429, Retry-After", spoil.answer(429, Retry_After="1")),
+    _answered("500", spoil.answer(500)),
+    _answered("503", spoil.answer(503)),
+    _answered("no answer, not done", spoil.silence_before),
+    _answered("no answer, done", spoil.silence_after, _NO_READ),
+    _answered("watch cut in a line", spoil.cut, _only({P.START}, "d")),
+    _answered("watch half-open", spoil.half_open, _only({P.START}, "d")),
+    _answered("watch expired", spoil.expired, _only({P.START}, "d")),
+    _beside("stale list", rows.stale_list, P.RELIST, otherwise="e"),
+    _beside("node deleted", rows.node_deleted, P.CREATE, P.OPEN, P.START, P.DELETE, otherwise="f"),
+    _beside("node silent", rows.node_silent, P.CREATE, P.OPEN, P.START, P.DELETE, otherwise="f"),
+    _beside("devices gone (Xid)", rows.devices_gone, P.CREATE, P.OPEN, P.START, otherwise="f"),
+    *(
+        _beside(
+            f"clock {sign}1 h",
+            partial(rows.clock_off, by=timedelta(hours=hours)),
+            *(P.PLAN, P.CREATE, P.OPEN, P.START, P.DELETE, P.COLLECT),
+            otherwise="g",
+        )
+        for sign, hours in (("+", 1), ("-", -1))
+    ),
+    _beside(
+        "Redis flushed", rows.redis_flushed, P.PLAN, P.CREATE, P.OPEN, P.DELETE, otherwise="h"
+    ),
+    _beside(
+        "Redis down", rows.redis_down, P.PLAN, P.CREATE, P.OPEN, P.DELETE, P.COLLECT, otherwise="h"
+    ),
+    _beside("database connections lost", rows.database_lost, *Phase, otherwise=""),
+    _beside(
+        "tasks delivered 10 times",
+        rows.delivered_ten_times,
+        *(P.PLAN, P.CREATE, P.DELETE, P.COLLECT),
+        otherwise="i",
+    ),
+    *(
+        _beside(
+            f"{count} schedulers", partial(rows.schedulers, count=count), P.PLAN, otherwise="j"
+        )
+        for count in (2, 4)
+    ),
+    _beside("gated orphan", rows.gated_orphan, P.RELIST, otherwise="k"),
+    _beside("running orphan", rows.running_orphan, P.RELIST, otherwise="k"),
+    _beside("namesake", rows.namesake, P.CREATE, otherwise="l"),
+    _beside(
+        "cluster gone for 6 h",
+        rows.cluster_gone,
+        *(P.CREATE, P.STORE, P.OPEN, P.START, P.RELIST, P.DELETE, P.COLLECT),
+        otherwise="m",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Cell:
+    fault: Fault
+    phase: Phase
+    struck: Kind
+
+    def __str__(self) -> str:
+        return f"{self.fault.name} in {self.phase}"
+
+
+def cells() -> Iterator[Cell]:
+    """Which of the three is struck goes round, so that no phase meets one alone."""
+    for row, fault in enumerate(FAULTS):
+        for column, phase in enumerate(Phase):
+            if phase not in fault.why:
+                yield Cell(fault, phase, list(Kind)[(row + column) % len(Kind)])
+
+
+def text(*, failed: Collection[str] = ()) -> str:
+    """Those that failed are named as `str` of their cells."""
+    lines = [
+        _HEAD.format(count=len(list(cells()))),
+        f"| | {' | '.join(Phase)} |\n",
+        f"|-|{'-|' * len(Phase)}\n",
+    ]
+    met = {(cell.fault.name, cell.phase): cell for cell in cells()}
+    for fault in FAULTS:
+        row = []
+        for phase in Phase:
+            cell = met.get((fault.name, phase))
+            outcome = "FAIL" if str(cell) in failed else "ok"
+            row.append(f"{outcome} {cell.struck}" if cell else f"– {fault.why[phase]}")
+        lines.append(f"| {fault.name} | {' | '.join(row)} |\n")
+    lines += ["\nNot met (–), because:\n\n", *(f"- {key}: {why}\n" for key, why in WHY.items())]
+    return "".join(lines)
+
+
+_HEAD = """# Faults and phases
+
+What goes wrong, by row, in which phase of work's life, by column: {count} cells, each played
+against a real API server with its controllers, its scheduler and KWOK. Three workloads come to
+the phase, a single pod, a gang of three and a MIG slice; it goes wrong for the one that is named.
+A cell is ok when the fault was met, all three ended as they should, and then nothing was lost,
+started twice or left over (`tests/crash/verdict.py`). `make faults` plays all, prints this table
+and writes it where all is well; the suite plays all too, and a test compares the table.
+
+"""
