@@ -13,6 +13,7 @@ from typing import Protocol
 
 from clusters.caught import CaughtPod, OwnerRef, OwnerReport
 from clusters.confinement import Confinement, Drift, Repair
+from clusters.exposure import ExposurePort
 
 NVIDIA_GPU = "nvidia.com/gpu"
 """The resource of whole devices, unless a node says otherwise."""
@@ -263,7 +264,7 @@ class UsePort(Protocol):
     def close(self) -> None: ...
 
 
-class ClusterPort(Protocol):
+class ClusterPort(ExposurePort, Protocol):
     """One cluster. Instances may be used by several threads; make them after a fork, not
     before."""
 

@@ -25,6 +25,7 @@ app.conf.task_routes = {
     hints.DISPATCH_CLUSTER: {"queue": "dispatch"},
     hints.MEASURE_CLUSTER: {"queue": "dispatch"},  # where the private keys are
     hints.PROBE_CLUSTER: {"queue": "dispatch"},
+    hints.PROBE_EXPOSURE: {"queue": "dispatch"},
     hints.RECUT_CLUSTER: {"queue": "dispatch"},  # as above
     "scheduler.*": {"queue": "periodic"},
 }

@@ -20,6 +20,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated
 
+from clusters import selectors as hardware
 from controlplane.api import errors
 from controlplane.api.auth import actor_of, token_of
 from controlplane.kernel import clock
@@ -150,6 +151,7 @@ class Counts(Collector):
             "Nodes that stay cordoned: a recut failed, and they could not be cut back.",
             recuts.stuck_count(),
         )
+        yield _of_exposure()
         yield _of_queues()
         yield from _of_failures()
         yield from _of_check(checks.newest())
@@ -159,6 +161,19 @@ class Counts(Collector):
         yield from _of_pools()
         yield from _of_budgets()
         yield from _of_gates()
+
+
+def _of_exposure() -> Metric:
+    """Missing is not known, which is not 0."""
+    unsafe = GaugeMetricFamily(
+        "berth_cluster_unsafe",
+        "1 where a pod that asked for no device saw some, 0 where it saw none; no sample where"
+        " that is not known.",
+        labels=["cluster"],
+    )
+    for cluster, is_unsafe in hardware.unsafe().items():
+        unsafe.add_metric([cluster], int(is_unsafe))
+    return unsafe
 
 
 def _of_queues() -> Metric:

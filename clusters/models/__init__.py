@@ -3,6 +3,7 @@
 from clusters.models.cluster import Cluster, ClusterState
 from clusters.models.credential import ClusterCredential
 from clusters.models.device import Device, DeviceMode, DeviceSlice, ForeignSpan
+from clusters.models.exposure import Exposure, ExposureVerdict
 from clusters.models.flavor import (
     SEVENTHS,
     VENDORS,
@@ -26,6 +27,8 @@ __all__ = [
     "Device",
     "DeviceMode",
     "DeviceSlice",
+    "Exposure",
+    "ExposureVerdict",
     "Flavor",
     "FlavorKind",
     "FlavorPart",

@@ -245,6 +245,7 @@ API: dict[tuple[str, str], Row] = {
         body=lambda world: {"server": "https://north.example.test", "token": "t" * 16},
     ),
     ("GET", "cluster-manifest"): Row(OF_FLEET),
+    ("GET", "clusters/<uuid:id>/exposure"): Row(OF_FLEET, {"id": "cluster"}),
     ("GET", "clusters/<uuid:id>/probes"): Row(OF_FLEET, {"id": "cluster"}),
     ("POST", "clusters/<uuid:id>/probes"): Row(
         _OPERATE.replace("200", "202"), {"id": "other cluster"}

@@ -24,6 +24,7 @@ TASKS = {
     "scheduler.measure_use": "periodic",
     "scheduler.measure_cluster": "dispatch",  # where the credentials are
     "scheduler.probe_cluster": "dispatch",  # as well
+    "scheduler.probe_exposure": "dispatch",  # as well
     "scheduler.check_probes": "periodic",
     hints.RECUT: "periodic",
     hints.RECUT_CLUSTER: "dispatch",  # as above
@@ -97,11 +98,12 @@ def test_a_tick_expires_before_two_more_are_due(name: str) -> None:
 
 def test_each_periodic_task_has_its_tick() -> None:
     ticked = {entry["task"] for entry in app.conf.beat_schedule.values()}
-    # Three of them send one to each cluster.
+    # Those of some send one to each cluster.
     sent = {
         hints.DISPATCH_CLUSTER,
         hints.MEASURE_CLUSTER,
         hints.PROBE_CLUSTER,
+        hints.PROBE_EXPOSURE,
         hints.RECUT_CLUSTER,
     }
     assert ticked == set(TASKS) - sent

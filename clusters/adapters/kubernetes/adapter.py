@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from urllib.parse import quote
 
-from clusters.adapters.kubernetes import manifests, owners, recuts
+from clusters.adapters.kubernetes import exposure, manifests, owners, recuts
 from clusters.adapters.kubernetes.client import MERGE_PATCH, Client, Json
 from clusters.adapters.kubernetes.confining import confine
 from clusters.adapters.kubernetes.failures import printable
@@ -18,6 +18,7 @@ from clusters.adapters.kubernetes.translate import Malformed, node, pod, readabl
 from clusters.adapters.kubernetes.watch import watch
 from clusters.caught import OwnerRef, OwnerReport
 from clusters.confinement import Confinement, Drift, Repair
+from clusters.exposure import ExposureReport
 from clusters.port import (
     ClusterError,
     ClusterVersion,
@@ -208,6 +209,22 @@ class KubernetesCluster:
 
     def cut(self, *, node: NodeReport, config: str) -> None:
         self._patch_node(node, recuts.cutting(config=config))
+
+    def start_exposure_probe(self, *, hostname: str, tolerates: str, image: str) -> str:
+        body = exposure.pod(hostname=hostname, tolerates=tolerates, image=image, names=self._names)
+        return self._report(self._client.call("POST", _pods(self._names.home), body=body)).uid
+
+    def read_exposure_probe(self) -> ExposureReport | None:
+        found = self._found(_pod(self._names.home, exposure.NAME))
+        try:
+            return None if found is None else exposure.report(found, names=self._names)
+        except Malformed as error:
+            raise ClusterError(
+                Fault.MALFORMED, f"The pod that looks for devices makes no sense: {error}"
+            ) from None
+
+    def end_exposure_probe(self, *, uid: str) -> None:
+        self.delete_pod(namespace=self._names.home, name=exposure.NAME, uid=uid, grace_s=0)
 
     def close(self) -> None:
         self._client.close()
