@@ -14,6 +14,7 @@ from typing import Protocol
 from clusters.caught import CaughtPod, OwnerRef, OwnerReport
 from clusters.confinement import Confinement, Drift, Repair
 from clusters.exposure import ExposurePort
+from clusters.inspection import InspectionPort
 
 NVIDIA_GPU = "nvidia.com/gpu"
 """The resource of whole devices, unless a node says otherwise."""
@@ -264,7 +265,7 @@ class UsePort(Protocol):
     def close(self) -> None: ...
 
 
-class ClusterPort(ExposurePort, Protocol):
+class ClusterPort(ExposurePort, InspectionPort, Protocol):
     """One cluster. Instances may be used by several threads; make them after a fork, not
     before."""
 

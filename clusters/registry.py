@@ -82,12 +82,20 @@ def connect_use(
     return Prometheus(client, query=asked.query or QUERY)
 
 
-def manifest(*, user: str | None, token_h: int, mig: bool = False, catch: bool = False) -> str:
+def manifest(
+    *,
+    user: str | None,
+    token_h: int,
+    mig: bool = False,
+    catch: bool = False,
+    logs: bool = False,
+) -> str:
     """What to apply in a cluster before it is registered, as YAML whose comments say what to do.
 
     It is for that user of the cluster, or else for an account that it makes; `token_h` is how many
     hours a token of that is good for. With `mig` it lets Berth cut nodes anew; with `catch` what
-    others make in projects' namespaces waits for Berth. Raises Invalid, and Unavailable where
+    others make in projects' namespaces waits for Berth; with `logs` it lets Berth show events and
+    logs of pods. Raises Invalid, and Unavailable where
     BERTH_INSTALLATION names nothing in a cluster.
     """
     if not _OBJECT.fullmatch(settings.BERTH_INSTALLATION):
@@ -103,7 +111,7 @@ def manifest(*, user: str | None, token_h: int, mig: bool = False, catch: bool =
     if not 1 <= token_h <= MOST_TOKEN_H:
         message = f"A token is good for 1 to {MOST_TOKEN_H} hours, not {token_h}."
         raise Invalid(message, pointer="/token_hours")
-    return access.text(names=_names(), user=user, token_h=token_h, mig=mig, catch=catch)
+    return access.text(names=_names(), user=user, token_h=token_h, mig=mig, catch=catch, logs=logs)
 
 
 def account() -> tuple[str, str]:

@@ -15,13 +15,13 @@ from clusters import registry
 from clusters.models import Cluster, ClusterState
 from clusters.services import clusters, exposing, exposures, probes, probing
 from controlplane.kernel import clock, hints
-from scheduler.loop import checks, collect, confine, own_recuts, recuts, run, starts
+from scheduler.loop import checks, collect, confine, inspect, own_recuts, recuts, run, starts
 from scheduler.loop import dispatch as dispatcher
 from scheduler.loop import forecast as forecaster
 from scheduler.loop import measure as measuring
 from scheduler.loop import meter as metering
 from scheduler.models import Attempt, Confinement, Operation
-from scheduler.services import wishes
+from scheduler.services import inspections, wishes
 
 logger = logging.getLogger(__name__)
 
@@ -179,6 +179,19 @@ def check_probes(**_: Any) -> None:  # Any: as above
     each cluster probed daily."""
     probes.sweep(at=clock.now())
     exposures.sweep(at=clock.now())
+
+
+@shared_task(name=hints.INSPECT_POD)
+def inspect_pod(*, inspection_id: str, **_: Any) -> None:  # Any: as above
+    """Fetch what a cluster says of a pod."""
+    hints.taken(hints.INSPECT_POD, inspection_id=inspection_id)
+    inspect.inspect(id=UUID(inspection_id), connect=_ports.of, at=clock.now)
+
+
+@shared_task(name="scheduler.check_inspections")
+def check_inspections(**_: Any) -> None:  # Any: as above
+    """Have those carried out whose message or worker got lost, and forget old ones."""
+    inspections.sweep(at=clock.now())
 
 
 @shared_task(name=hints.RECUT)

@@ -143,6 +143,9 @@ class App:
                 if not isinstance(saw, list | None):
                     bad_request("saw has to be a list, or null for a pod that says nothing")
                 self.cluster.kubelets.exposed[node] = saw
+            case "pod-says":
+                said = {key: body.get(key) for key in ("log", "events")}
+                self.cluster.inspected.say(body.get("pod", ""), **said)
             case "set-allocatable":
                 resources = body.get("resources")
                 if not isinstance(resources, dict):

@@ -19,6 +19,7 @@ TO_DO = {
     "identity": "Make a new token (step 2), and store it (step 3).",
     "version": "Upgrade the cluster's control plane, or have its API say its version.",
     "recut": _AGAIN,
+    "logs": _AGAIN,
     "excess": _AGAIN,
     "nodes": _AGAIN,
     "priority classes": "Apply the manifest again (step 2): it makes those that are missing.",

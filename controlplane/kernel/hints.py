@@ -17,6 +17,7 @@ logger = logging.getLogger(__name__)
 CYCLE = "scheduler.run_cycle"
 DISPATCH = "scheduler.dispatch"
 DISPATCH_CLUSTER = "scheduler.dispatch_cluster"
+INSPECT_POD = "scheduler.inspect_pod"
 MEASURE = "scheduler.measure_use"
 MEASURE_CLUSTER = "scheduler.measure_cluster"
 PROBE_CLUSTER = "scheduler.probe_cluster"

@@ -124,6 +124,7 @@ _OPERATE_MAKES = _OPERATE.replace("200", "201")
 _IDLE_LIMIT = {"idle_timeout_s": 3600, "idle_warning_s": 600}
 _ID, WORKLOAD = {"id": "workload"}, {"id": "workload"}
 ARRAY = {"id": "array"}
+_INSPECTED = {"id": "workload", "placement": "placement"}
 
 API: dict[tuple[str, str], Row] = {
     ("GET", "schema"): Row(_OPEN),
@@ -329,6 +330,12 @@ API: dict[tuple[str, str], Row] = {
     ),
     ("POST", "workloads/<uuid:id>/checkpoint"): Row(
         "200 403 200 200 403 200 403 404 401 401 403 404 200", WORKLOAD
+    ),
+    ("GET", "workloads/<uuid:id>/placements/<uuid:placement>/inspection"): Row(
+        "200 200 200 200 200 200 200 404 401 401 200 404 200", _INSPECTED
+    ),
+    ("POST", "workloads/<uuid:id>/placements/<uuid:placement>/inspection"): Row(
+        "202 202 202 202 202 202 202 404 401 401 202 404 202", _INSPECTED
     ),
     ("GET", "gates"): Row(_EVERYBODY),
     ("POST", "workloads/<uuid:id>/gates/<slug:name>"): Row(

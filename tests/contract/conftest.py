@@ -1,7 +1,7 @@
 """`stage`: each contract test plays on the simulator and on a real Kubernetes control plane."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +10,13 @@ import pytest
 from clusters.adapters.kubernetes import access
 from clusters.adapters.kubernetes.adapter import KubernetesCluster
 from clusters.adapters.kubernetes.rights import Right
+from clusters.port import PodReport
 from tests.contract.stage import Lacking, Stage
 from tests.kube import processes
 from tests.kube.api import Json
 from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.fixtures import control_plane
+from tests.kube.kubelet import kubelet
 from tests.kube.manifests import apply, remove
 from tests.kube.mig_manager import mig_manager
 from tests.kube.waiting import eventually
@@ -64,6 +66,13 @@ def _on_simulator(simulator: Simulator) -> Iterator[Stage]:
         yield port
         port.close()
 
+    @contextmanager
+    def inspecting() -> Iterator[KubernetesCluster]:
+        yield played.port
+
+    def log(pod: PodReport, said: str) -> None:
+        simulator.fault(kind="pod-says", pod=f"{pod.namespace}/{pod.name}", log=said)
+
     played = Stage(
         server=simulator.server,
         ca_pem=None,
@@ -71,6 +80,8 @@ def _on_simulator(simulator: Simulator) -> Iterator[Stage]:
         admin=simulator.call,
         without_right=without_right,
         lacking=lacking,
+        inspecting=inspecting,
+        log=log,
         lose_history=lambda: simulator.fault(kind="forget-history"),
         recutting=recutting,
         simulated=True,
@@ -123,6 +134,25 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
             yield port
             port.close()
 
+    @contextmanager
+    def inspecting() -> Iterator[KubernetesCluster]:
+        names = replace(NAMES, installation="logs")
+        apply(kube.admin, access.documents(names=names, logs=True))
+        port = played.connect(token=kube.token_of(names), installation="logs")
+        eventually("the roles are seen", lambda: may_inspect(port))
+        yield port
+        port.close()
+
+    def log(pod: PodReport, said: str) -> None:
+        told = kubelets.enter_context(kubelet())
+        told.logs[f"{pod.namespace}/{pod.name}"] = said.encode()
+        path = f"/api/v1/nodes/{played.read(pod).node}"
+        node = admin("GET", path)
+        node["status"]["addresses"] = [{"type": "InternalIP", "address": "127.0.0.1"}]
+        node["status"]["daemonEndpoints"] = {"kubeletEndpoint": {"Port": told.server_port}}
+        admin("PUT", f"{path}/status", node)
+
+    kubelets = ExitStack()
     played = Stage(
         server=kube.server,
         ca_pem=kube.ca_pem,
@@ -130,18 +160,26 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
         admin=admin,
         without_right=without_right,
         lacking=lacking,
+        inspecting=inspecting,
+        log=log,
         lose_history=lambda: restart_api_server(kube),
         recutting=recutting,
         simulated=False,
     )
     try:
-        yield played
+        with kubelets:
+            yield played
     finally:
         played.close()
 
 
 def may_cut(port: KubernetesCluster) -> bool:
     return any(step.said == "Berth may cut nodes anew there" for step in port.probe())
+
+
+def may_inspect(port: KubernetesCluster) -> bool:
+    said = "Berth may show events and logs of pods there"
+    return any(step.said == said for step in port.probe())
 
 
 def restart_api_server(kube: ControlPlane) -> None:

@@ -40,7 +40,8 @@ class Stage:
     """`without_right` gives the credential of somebody who may do nothing, `lacking` that of an
     installation, by its name, which lacks just that right; `lose_history` makes the server forget
     every change up to now. `recutting` is an installation that may cut nodes anew, "mig", where
-    there are MIG managers."""
+    there are MIG managers; `inspecting` one that may read events and logs. `log` has a pod that
+    runs say that, and nothing else."""
 
     server: str
     ca_pem: str | None
@@ -50,6 +51,8 @@ class Stage:
     lacking: Callable[[Right], AbstractContextManager[Lacking]]
     lose_history: Callable[[], None]
     recutting: Callable[[], AbstractContextManager[KubernetesCluster]]
+    inspecting: Callable[[], AbstractContextManager[KubernetesCluster]]
+    log: Callable[[PodReport, str], None]
     simulated: bool
     namespace: str = ""
     nodes: list[str] = field(default_factory=list)

@@ -26,6 +26,8 @@ TASKS = {
     "scheduler.probe_cluster": "dispatch",  # as well
     "scheduler.probe_exposure": "dispatch",  # as well
     "scheduler.check_probes": "periodic",
+    "scheduler.inspect_pod": "dispatch",  # as well
+    "scheduler.check_inspections": "periodic",
     hints.RECUT: "periodic",
     hints.RECUT_CLUSTER: "dispatch",  # as above
     "scheduler.forecast": "periodic",
@@ -98,9 +100,10 @@ def test_a_tick_expires_before_two_more_are_due(name: str) -> None:
 
 def test_each_periodic_task_has_its_tick() -> None:
     ticked = {entry["task"] for entry in app.conf.beat_schedule.values()}
-    # Those of some send one to each cluster.
+    # Others send these, one for each cluster, or for each that is asked for.
     sent = {
         hints.DISPATCH_CLUSTER,
+        hints.INSPECT_POD,
         hints.MEASURE_CLUSTER,
         hints.PROBE_CLUSTER,
         hints.PROBE_EXPOSURE,

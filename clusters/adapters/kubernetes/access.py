@@ -17,7 +17,7 @@ import yaml
 
 from clusters.adapters.kubernetes import catching, confinement, manifests
 from clusters.adapters.kubernetes.names import Names
-from clusters.adapters.kubernetes.rights import CATCHING, MIG_RIGHTS, RIGHTS, Right
+from clusters.adapters.kubernetes.rights import CATCHING, LOG_RIGHTS, MIG_RIGHTS, RIGHTS, Right
 from clusters.port import PRIORITIES
 
 type Json = dict[str, Any]  # Any: an object of the API, as JSON
@@ -28,16 +28,27 @@ _LABELS = {"app.kubernetes.io/name": "berth"}
 
 
 def text(
-    *, names: Names, user: str | None, token_h: int, mig: bool = False, catch: bool = False
+    *,
+    names: Names,
+    user: str | None,
+    token_h: int,
+    mig: bool = False,
+    catch: bool = False,
+    logs: bool = False,
 ) -> str:
     """The manifest as YAML, with what each right is for; with `mig` those to cut nodes anew too,
-    with `catch` those to catch what others make.
+    with `catch` those to catch what others make, with `logs` those to show events and logs.
 
     It is for that user, or else for a service account of its own, with how to get a token of it
     that is good for so many hours. With `catch`, what others make there waits for Berth
     (`catching`).
     """
-    granted = (*RIGHTS, *(MIG_RIGHTS if mig else ()), *(CATCHING if catch else ()))
+    granted = (
+        *RIGHTS,
+        *(MIG_RIGHTS if mig else ()),
+        *(CATCHING if catch else ()),
+        *(LOG_RIGHTS if logs else ()),
+    )
     rights = "".join(f"#   {right}: {right.why}\n" for right in granted)
     return (
         f"# What Berth's installation {names.installation} may do in this cluster, and no more:\n"
@@ -46,12 +57,17 @@ def text(
         "# Two powers are wide by nature: who may create pods in a namespace may mount what is\n"
         "# in it, and workloads live in many namespaces. Keep the credential as a cluster's key.\n"
     ) + yaml.safe_dump_all(
-        documents(names=names, user=user, mig=mig, catch=catch), sort_keys=False
+        documents(names=names, user=user, mig=mig, catch=catch, logs=logs), sort_keys=False
     )
 
 
 def documents(
-    *, names: Names, user: str | None = None, mig: bool = False, catch: bool = False
+    *,
+    names: Names,
+    user: str | None = None,
+    mig: bool = False,
+    catch: bool = False,
+    logs: bool = False,
 ) -> list[Json]:
     """The objects, in the order in which they can be applied."""
     name, home, policy = names.own, names.home, f"{names.own}-pods"
@@ -63,19 +79,7 @@ def documents(
         confinement.account(home, names=names),
         *confinement.priority_classes(names=names),
         *([] if user else [_account(name, home)]),
-        {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": "ClusterRole",
-            "metadata": _metadata(name),
-            "rules": _rules(RIGHTS),
-        },
-        {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": _metadata(name),
-            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
-            "subjects": [subject],
-        },
+        *_granted("ClusterRole", _metadata(name), _rules(RIGHTS), to=subject),
         {
             "apiVersion": _ADMISSION,
             "kind": "ValidatingAdmissionPolicy",
@@ -97,6 +101,11 @@ def documents(
             },
         },
         *(_to_cut_nodes(subject, names=names) if mig else ()),
+        *(
+            _granted("ClusterRole", _metadata(f"{name}-logs"), _rules(LOG_RIGHTS), to=subject)
+            if logs
+            else ()
+        ),
         *(catching.documents(names=names, user=berth) if catch else ()),
     ]
 
@@ -122,25 +131,27 @@ def _to_cut_nodes(subject: Json, *, names: Names) -> list[Json]:
     on_nodes = [right for right in MIG_RIGHTS if right.resource == "nodes"]
     on_one = [right for right in MIG_RIGHTS if right.resource == "configmaps"]
     return [
-        document
-        for kind, metadata, rules in (
-            ("ClusterRole", _metadata(name), _rules(on_nodes)),
-            (
-                "Role",
-                {**_metadata(name), "namespace": namespace},
-                _rules(on_one, resourceNames=[config_map]),
-            ),
-        )
-        for document in (
-            {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": metadata, "rules": rules},
-            {
-                "apiVersion": f"{_RBAC}/v1",
-                "kind": f"{kind}Binding",
-                "metadata": metadata,
-                "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": name},
-                "subjects": [subject],
-            },
-        )
+        *_granted("ClusterRole", _metadata(name), _rules(on_nodes), to=subject),
+        *_granted(
+            "Role",
+            {**_metadata(name), "namespace": namespace},
+            _rules(on_one, resourceNames=[config_map]),
+            to=subject,
+        ),
+    ]
+
+
+def _granted(kind: str, metadata: Json, rules: list[Json], *, to: Json) -> list[Json]:
+    """A role of that kind, and its binding."""
+    return [
+        {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": metadata, "rules": rules},
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": f"{kind}Binding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": metadata["name"]},
+            "subjects": [to],
+        },
     ]
 
 

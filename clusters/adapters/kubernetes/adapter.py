@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from urllib.parse import quote
 
-from clusters.adapters.kubernetes import exposure, manifests, owners, recuts
+from clusters.adapters.kubernetes import exposure, inspecting, manifests, owners, recuts
 from clusters.adapters.kubernetes.client import MERGE_PATCH, Client, Json
 from clusters.adapters.kubernetes.confining import confine
 from clusters.adapters.kubernetes.failures import printable
@@ -19,6 +19,7 @@ from clusters.adapters.kubernetes.watch import watch
 from clusters.caught import OwnerRef, OwnerReport
 from clusters.confinement import Confinement, Drift, Repair
 from clusters.exposure import ExposureReport
+from clusters.inspection import EventReport, LogTail
 from clusters.port import (
     ClusterError,
     ClusterVersion,
@@ -225,6 +226,12 @@ class KubernetesCluster:
 
     def end_exposure_probe(self, *, uid: str) -> None:
         self.delete_pod(namespace=self._names.home, name=exposure.NAME, uid=uid, grace_s=0)
+
+    def read_events(self, *, namespace: str, uid: str) -> Sequence[EventReport]:
+        return inspecting.read_events(self._client, namespace=namespace, uid=uid)
+
+    def read_log(self, *, namespace: str, name: str, uid: str) -> LogTail:
+        return inspecting.read_log(self._client, namespace=namespace, name=name, uid=uid)
 
     def close(self) -> None:
         self._client.close()

@@ -16,7 +16,7 @@ from clusters.adapters.kubernetes.client import APPLY_PATCH, JSON, Client
 from clusters.adapters.kubernetes.confinement import priority_class_path
 from clusters.adapters.kubernetes.failures import printable
 from clusters.adapters.kubernetes.names import GPU, Names
-from clusters.adapters.kubernetes.rights import MIG_RIGHTS, RIGHTS, SCHEDULING, Right
+from clusters.adapters.kubernetes.rights import LOG_RIGHTS, MIG_RIGHTS, RIGHTS, SCHEDULING, Right
 from clusters.port import (
     PRIORITIES,
     ClusterError,
@@ -82,6 +82,7 @@ class Probe:
         for right in RIGHTS:
             yield str(right), partial(self._right, right=right)
         yield "recut", self._recut
+        yield "logs", self._logs
         yield "excess", self._excess
         if "list nodes" not in self._lacks:
             yield "nodes", self._hardware
@@ -165,6 +166,17 @@ class Probe:
             said = f"Berth may cut nodes anew, but there is no config map {self._names.mig_config}"
             return ProbeStep(name, Verdict.WARNING, said)
         return ProbeStep(name, Verdict.WORKS, "Berth may cut nodes anew there")
+
+    def _logs(self, name: str) -> ProbeStep:
+        """Whether Berth may show people events and logs there, which it need not."""
+        lacks = [str(right) for right in LOG_RIGHTS if not self._may(**_asked(right))]
+        if lacks:
+            said = (
+                f"Berth does not show all events and logs of pods there: it may not"
+                f" {', '.join(lacks)} (`manage.py cluster_manifest --logs` prints what lets it)"
+            )
+            return ProbeStep(name, Verdict.WORKS, said)
+        return ProbeStep(name, Verdict.WORKS, "Berth may show events and logs of pods there")
 
     def _excess(self, name: str) -> ProbeStep:
         wide = [what for what, asked in _WIDE.items() if self._may(**asked)]
@@ -274,6 +286,13 @@ class Probe:
             if "does not support dry run" in str(error):
                 return None
             raise
+
+
+def _asked(right: Right) -> dict[str, str]:
+    """Of a part of objects, such as pods/log, a review names object and part."""
+    resource, _, part = right.resource.partition("/")
+    asked = {"verb": right.verb, "group": right.group, "resource": resource}
+    return {**asked, "subresource": part} if part else asked
 
 
 def _untried(name: str) -> ProbeStep:

@@ -64,6 +64,12 @@ MIG_RIGHTS = (
     Right("get", "configmaps", "see which ways to cut a node are known there", part=MIG),
     Right("patch", "configmaps", "add the way that is meant", part=MIG),
 )
+LOGS = "logs"
+"""The part that shows people what a cluster says of their pods (ADR 0087)."""
+LOG_RIGHTS = (
+    Right("get", "pods/log", "show the end of a pod's log to who sees its workload", part=LOGS),
+    Right("list", "events", "show what the cluster says of a pod", part=LOGS),
+)
 CATCHING = tuple(
     Right("get", kind.plural, f"see how many pods of a {name} start together", group)
     for (group, name), kind in owners.KINDS.items()

@@ -37,6 +37,11 @@ class Command(BaseCommand):
             help="have pods that others make in projects' namespaces, with the queue label or"
             " asking for a device, wait in Berth's queue (Kubernetes 1.36 or newer)",
         )
+        parser.add_argument(
+            "--logs",
+            action="store_true",
+            help="let Berth show events and logs of pods to who sees their workload",
+        )
 
     def handle(  # Any: Django's signature
         self,
@@ -45,10 +50,13 @@ class Command(BaseCommand):
         token_hours: int,
         mig: bool,
         catch: bool,
+        logs: bool,
         **__: Any,
     ) -> None:
         try:
-            made = registry.manifest(user=user, token_h=token_hours, mig=mig, catch=catch)
+            made = registry.manifest(
+                user=user, token_h=token_hours, mig=mig, catch=catch, logs=logs
+            )
             self.stdout.write(made, ending="")
         except AppError as error:
             raise CommandError(str(error)) from error
