@@ -14,6 +14,8 @@ from typing import Protocol
 from clusters.autoscaling import Autoscaling, PlaceholderReport, PlaceholderRequest
 from clusters.caught import CaughtPod, OwnerRef, OwnerReport
 from clusters.confinement import Confinement, Drift, Repair
+from clusters.exposure import ExposurePort
+from clusters.inspection import InspectionPort
 from clusters.published import DeviceClaimReport, Pin, ResourceSliceReport
 
 NVIDIA_GPU = "nvidia.com/gpu"
@@ -263,7 +265,7 @@ class MigConfigs:
     wrote: bool
 
 
-class ClusterPort(Protocol):
+class ClusterPort(ExposurePort, InspectionPort, Protocol):
     """One cluster. Instances may be used by several threads; make them after a fork, not
     before."""
 

@@ -95,15 +95,16 @@ def manifest(
     catch_url: str = "",
     catch_ca: str = "",
     autoscale: bool = False,
+    logs: bool = False,
 ) -> str:
     """What to apply in a cluster before it is registered, as YAML whose comments say what to do.
 
     It is for that user of the cluster, or else for an account that it makes; `token_h` is how many
     hours a token of that is good for. With `mig` it lets Berth cut nodes anew, with `dra` claim
-    certain devices, with `autoscale` see what nodes can come; with `catch` what others make in
-    projects' namespaces waits for Berth. So it does with `catch_url`, where Kubernetes is older
-    than 1.36: the cluster asks Berth there, whose certificate is of `catch_ca` (PEM, "" for an
-    authority that the cluster trusts by itself).
+    certain devices, with `autoscale` see what nodes can come, with `logs` show events and logs of
+    pods; with `catch` what others make in projects' namespaces waits for Berth. So it does with
+    `catch_url`, where Kubernetes is older than 1.36: the cluster asks Berth there, whose
+    certificate is of `catch_ca` (PEM, "" for an authority that the cluster trusts by itself).
     Raises Invalid, and Unavailable where BERTH_INSTALLATION names nothing in a cluster.
     """
     if not _OBJECT.fullmatch(settings.BERTH_INSTALLATION):
@@ -133,6 +134,7 @@ def manifest(
         dra=dra,
         catch=catch or bool(catch_url),
         autoscale=autoscale,
+        logs=logs,
         hook=Hook(catch_url, catch_ca) if catch_url else None,
     )
 

@@ -15,6 +15,8 @@ from clusters.models import (
     Device,
     DeviceMode,
     DeviceSlice,
+    Exposure,
+    ExposureVerdict,
     Flavor,
     FlavorKind,
     HardwareQueue,
@@ -87,27 +89,45 @@ def probe(*, cluster: Cluster, id: UUID) -> ClusterProbe:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How Berth signs in to a cluster, None before a credential is stored, and the newest probe
-    that has ended, None before one has."""
+    """How Berth signs in to a cluster, None before a credential is stored, the newest probe that
+    has ended, None before one has, and its exposure, None before that was ever probed."""
 
     credential: ClusterCredential | None = None
     probe: ClusterProbe | None = None
+    exposure: Exposure | None = None
 
 
 def connections() -> dict[UUID, Connection]:
-    """Of each cluster that has a credential or was probed. Two queries."""
+    """Of each cluster that has a credential or was probed. Three queries."""
     ended = ClusterProbe.objects.filter(ended_at__isnull=False)
     newest = ended.order_by("cluster", "-id").distinct("cluster")
     by_cluster = {probe.cluster_id: probe for probe in newest}
     stored = {row.cluster_id: row for row in ClusterCredential.objects.defer("sealed")}
-    return {id: Connection(stored.get(id), by_cluster.get(id)) for id in {*stored, *by_cluster}}
+    exposures = {row.cluster_id: row for row in Exposure.objects.all()}
+    return {
+        id: Connection(stored.get(id), by_cluster.get(id), exposures.get(id))
+        for id in {*stored, *by_cluster}
+    }
 
 
 def connection(*, cluster_id: UUID) -> Connection:
-    """Of one. Two queries; one more where somebody asks for the box of its credential."""
+    """Of one. Three queries; one more where somebody asks for the box of its credential."""
     ended = ClusterProbe.objects.filter(cluster=cluster_id, ended_at__isnull=False)
     stored = ClusterCredential.objects.filter(cluster=cluster_id).defer("sealed")
-    return Connection(stored.first(), ended.order_by("-id").first())
+    exposure = Exposure.objects.filter(cluster=cluster_id).first()
+    return Connection(stored.first(), ended.order_by("-id").first(), exposure)
+
+
+def exposure(*, cluster: Cluster) -> Exposure:
+    """Not known, and not stored, before it was ever probed."""
+    found = Exposure.objects.filter(cluster=cluster).first()
+    return found or Exposure(cluster=cluster)
+
+
+def unsafe() -> dict[str, bool]:
+    """By cluster, whether a pod without devices saw some; left out where it is not known."""
+    known = Exposure.objects.exclude(verdict=ExposureVerdict.UNKNOWN)
+    return {row.cluster.name: row.is_unsafe for row in known.select_related("cluster")}
 
 
 @dataclass(frozen=True, slots=True)

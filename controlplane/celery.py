@@ -23,8 +23,10 @@ app.conf.task_routes = {
     hints.CYCLE: {"queue": "schedule"},
     hints.DISPATCH: {"queue": "dispatch"},
     hints.DISPATCH_CLUSTER: {"queue": "dispatch"},
-    hints.MEASURE_CLUSTER: {"queue": "dispatch"},  # where the private keys are
+    hints.INSPECT_POD: {"queue": "dispatch"},  # where the private keys are
+    hints.MEASURE_CLUSTER: {"queue": "dispatch"},  # as above
     hints.PROBE_CLUSTER: {"queue": "dispatch"},
+    hints.PROBE_EXPOSURE: {"queue": "dispatch"},
     hints.RECUT_CLUSTER: {"queue": "dispatch"},  # as above
     hints.NODES_CLUSTER: {"queue": "dispatch"},  # as above
     "scheduler.*": {"queue": "periodic"},
@@ -50,6 +52,7 @@ app.conf.beat_schedule = {
     "ask for nodes": _tick(hints.NODES, 10),
     "watch clusters": _tick("scheduler.check_clusters", 15),
     "watch probes": _tick("scheduler.check_probes", 15),
+    "watch inspections": _tick("scheduler.check_inspections", 15),
     "watch starts": _tick("scheduler.check_starts", 30),
 }
 

@@ -20,6 +20,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from prometheus_client.registry import Collector
 from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated
 
+from clusters import selectors as hardware
 from clusters.models import Cluster, ClusterState
 from controlplane.api import errors
 from controlplane.api.auth import actor_of, token_of
@@ -154,6 +155,7 @@ class Counts(Collector):
             recuts.stuck_count(),
         )
         yield _of_confinements()
+        yield _of_exposure()
         yield _of_queues()
         yield from _of_clusters()
         yield from _of_failures()
@@ -177,6 +179,19 @@ def _of_confinements() -> Metric:
         found.add_metric([one.cluster, "drifted"], one.drifted)
         found.add_metric([one.cluster, "failing"], one.failing)
     return found
+
+
+def _of_exposure() -> Metric:
+    """Missing is not known, which is not 0."""
+    unsafe = GaugeMetricFamily(
+        "berth_cluster_unsafe",
+        "1 where a pod that asked for no device saw some, 0 where it saw none; no sample where"
+        " that is not known.",
+        labels=["cluster"],
+    )
+    for cluster, is_unsafe in hardware.unsafe().items():
+        unsafe.add_metric([cluster], int(is_unsafe))
+    return unsafe
 
 
 def _of_queues() -> Metric:

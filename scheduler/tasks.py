@@ -13,12 +13,13 @@ from django.db.models.functions import Now
 
 from clusters import registry
 from clusters.models import Cluster, ClusterState
-from clusters.services import clusters, probes, probing
+from clusters.services import clusters, exposing, exposures, probes, probing
 from controlplane.kernel import clock, hints
 from scheduler.loop import (
     checks,
     collect,
     confine,
+    inspect,
     node_asks,
     own_recuts,
     recuts,
@@ -31,7 +32,7 @@ from scheduler.loop import forecast as forecaster
 from scheduler.loop import measure as measuring
 from scheduler.loop import meter as metering
 from scheduler.models import Attempt, Confinement, Operation
-from scheduler.services import wishes
+from scheduler.services import inspections, wishes
 
 logger = logging.getLogger(__name__)
 
@@ -161,10 +162,47 @@ def probe_cluster(*, probe_id: str, **_: Any) -> None:  # Any: as above
     )
 
 
+@shared_task(name=hints.PROBE_EXPOSURE)
+def probe_exposure(*, cluster_id: str, **_: Any) -> None:  # Any: as above
+    """One step of looking whether pods see devices there that they never asked for, unless another
+    process is at it."""
+    hints.taken(hints.PROBE_EXPOSURE, cluster_id=cluster_id)
+    work = f"exposure:{cluster_id}"
+    if not hints.begin(work, for_s=settings.BERTH_CLAIM_S):
+        return
+    try:
+        exposing.carry_on(
+            cluster_id=UUID(cluster_id),
+            image=settings.BERTH_EXPOSURE_IMAGE,
+            at=clock.now,
+            connect_timeout_s=CONNECT_S,
+            read_timeout_s=READ_S,
+        )
+    except SoftTimeLimitExceeded:
+        logger.warning("cluster %s is too slow to be looked at", cluster_id)
+    finally:
+        hints.end(work)
+
+
 @shared_task(name="scheduler.check_probes")
 def check_probes(**_: Any) -> None:  # Any: as above
-    """Have probes carried out whose message or worker got lost, and each cluster probed daily."""
+    """Have probes carried out whose message or worker got lost, those of exposure carried on, and
+    each cluster probed daily."""
     probes.sweep(at=clock.now())
+    exposures.sweep(at=clock.now())
+
+
+@shared_task(name=hints.INSPECT_POD)
+def inspect_pod(*, inspection_id: str, **_: Any) -> None:  # Any: as above
+    """Fetch what a cluster says of a pod."""
+    hints.taken(hints.INSPECT_POD, inspection_id=inspection_id)
+    inspect.inspect(id=UUID(inspection_id), connect=_ports.of, at=clock.now)
+
+
+@shared_task(name="scheduler.check_inspections")
+def check_inspections(**_: Any) -> None:  # Any: as above
+    """Have those carried out whose message or worker got lost, and forget old ones."""
+    inspections.sweep(at=clock.now())
 
 
 @shared_task(name=hints.RECUT)

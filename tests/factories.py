@@ -34,6 +34,7 @@ from scheduler.models import (
     Defragmentation,
     Estimate,
     Gate,
+    Inspection,
     Placement,
     PlacementSpan,
     PodSet,
@@ -151,6 +152,12 @@ def probe(of: Cluster, *verdicts: Verdict, **fields: Any) -> ClusterProbe:  # An
     fields = {"asked_at": AT, "asked_by": "oz", "tries": 1, "began_at": AT} | fields
     fields = {"ended_at": AT, "verdict": worst, "steps": steps, "credential_version": 1} | fields
     return ClusterProbe.objects.create(cluster=of, **fields)
+
+
+def inspection(of: Placement, **fields: Any) -> Inspection:  # Any: model fields
+    """One that has ended and told nothing."""
+    fields = {"asked_at": AT, "asked_by": "ben", "ended_at": AT} | fields
+    return Inspection.objects.create(placement=of, **fields)
 
 
 def close(

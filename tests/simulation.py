@@ -91,8 +91,8 @@ class Simulator:
 
     def fault(self, **fault: object) -> Any:  # Any: JSON
         """Inject one (see clusters/simulator/faults.py), or act on a machine: lose-node,
-        return-node, delete-node, cordon-node, evict-pod, disrupt-pod, set-allocatable,
-        skew-clocks, forget-history."""
+        return-node, delete-node, cordon-node, expose-node, evict-pod, disrupt-pod,
+        set-allocatable, pod-says, skew-clocks, forget-history."""
         return self.call("POST", "/_simulator/faults", fault)
 
     def heal(self) -> None:

@@ -4,6 +4,7 @@ from clusters.models.autoscaling import NodeClaim, NodePool
 from clusters.models.cluster import Cluster, ClusterState
 from clusters.models.credential import ClusterCredential
 from clusters.models.device import Device, DeviceMode, DeviceSlice, ForeignSpan
+from clusters.models.exposure import Exposure, ExposureVerdict
 from clusters.models.flavor import (
     SEVENTHS,
     VENDORS,
@@ -27,6 +28,8 @@ __all__ = [
     "Device",
     "DeviceMode",
     "DeviceSlice",
+    "Exposure",
+    "ExposureVerdict",
     "Flavor",
     "FlavorKind",
     "FlavorPart",

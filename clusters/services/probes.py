@@ -11,6 +11,7 @@ from django.db.models import F, Max, Q, QuerySet
 from django.db.models.functions import Now
 
 from clusters.models import Cluster, ClusterCredential, ClusterProbe, ProbeStop
+from clusters.services import exposures
 from controlplane.kernel import hints
 
 KEPT = 20
@@ -29,7 +30,8 @@ _DIED = "The workers that carried it out died in the middle: their logs say why.
 
 def ask(*, cluster: Cluster, actor_name: str, at: datetime) -> ClusterProbe:
     """A probe of it, to be carried out soon. The answer is one that is under way already, unless
-    it was begun with a credential that has been replaced: that one is broken off."""
+    it was begun with a credential that has been replaced: that one is broken off. Where there is
+    a credential, the cluster's exposure is probed too."""
     with transaction.atomic():
         version = lock(cluster_id=cluster.id)
         under_way = ClusterProbe.objects.filter(cluster=cluster, ended_at=None)
@@ -42,6 +44,8 @@ def ask(*, cluster: Cluster, actor_name: str, at: datetime) -> ClusterProbe:
             newest = ClusterProbe.objects.filter(cluster=cluster).order_by("-id")
             ClusterProbe.objects.filter(id__in=newest.values("id")[KEPT:]).delete()
         hints.hint(hints.PROBE_CLUSTER, probe_id=str(probe.id))
+        if version is not None:
+            exposures.ask(cluster=cluster, version=version, actor_name=actor_name, at=at)
     return probe
 
 

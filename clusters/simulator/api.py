@@ -16,6 +16,7 @@ from clusters.simulator.answers import (
     not_found,
 )
 from clusters.simulator.cluster import Cluster, namespace, object_of
+from clusters.simulator.inspected import INSPECTED
 from clusters.simulator.lists import Lists
 from clusters.simulator.moments import now, rfc3339
 from clusters.simulator.pods import merged
@@ -77,6 +78,10 @@ def _target(parts: list[str]) -> Target | None:
             return Target(resource, name=name)
         case [resource] if resource in RESOURCES:
             return Target(resource)
+        case ["namespaces", space, "events"]:
+            return Target("events", space)
+        case ["namespaces", space, "pods", name, "log"]:
+            return Target("pods/log", space, name)
         case ["namespaces", space, resource, *rest] if len(rest) < 2:
             if resource in RESOURCES and resource not in _CLUSTERED:
                 return Target(resource, space, rest[0] if rest else "")
@@ -126,7 +131,12 @@ class Api:
     def answer(
         self, verb: str, what: Target, query: dict[str, str], data: bytes, content_type: str
     ) -> bytes:
-        """The object's JSON. Raises Refusal."""
+        """The object's JSON; a log as it is. Raises Refusal."""
+        if INSPECTED.get(what.resource) == verb:
+            inspected = self._cluster.inspected
+            if what.resource == "events":
+                return inspected.events(what.namespace, query)
+            return inspected.log(what.namespace, what.name, query)
         act = (self._verbs if what.resource in RESOURCES else self._of_owners).get(verb)
         if act is None:
             raise Refusal(

@@ -138,6 +138,14 @@ class App:
                 self.cluster.cordon_node(node, cordoned=body.get("cordoned", True))
             case "trouble-cut":
                 self.cluster.trouble_cut(node, body.get("how", ""))
+            case "expose-node":
+                saw = body.get("saw")
+                if not isinstance(saw, list | None):
+                    bad_request("saw has to be a list, or null for a pod that says nothing")
+                self.cluster.kubelets.exposed[node] = saw
+            case "pod-says":
+                said = {key: body.get(key) for key in ("log", "events")}
+                self.cluster.inspected.say(body.get("pod", ""), **said)
             case "set-allocatable":
                 resources = body.get("resources")
                 if not isinstance(resources, dict):

@@ -8,6 +8,7 @@ import orjson
 from clusters.simulator import layouts, moments
 from clusters.simulator.answers import Json, bad_request, check_preconditions, not_found
 from clusters.simulator.binder import Binder
+from clusters.simulator.inspected import Inspected
 from clusters.simulator.kubelets import Kubelets, disrupt
 from clusters.simulator.mig_manager import TROUBLES, MigManagers
 from clusters.simulator.pods import Pods, merged
@@ -39,6 +40,7 @@ class Cluster:
         self.kubelets = Kubelets(
             self.store, freed=self.binder.release, start_delay_s=start_delay_s, speed=speed
         )
+        self.inspected = Inspected(self.store)
         self.pods = Pods(self.store, self.binder, self.kubelets)
         self._saved_pods = self._restore(saved) if saved else []
         self.mig_managers = MigManagers(self.store, self.binder, delay_s=start_delay_s * 5)

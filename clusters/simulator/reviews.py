@@ -6,6 +6,7 @@ import orjson
 
 from clusters.simulator.answers import USER, Json
 from clusters.simulator.faults import Faults
+from clusters.simulator.inspected import INSPECTED
 from clusters.simulator.store import GROUPS, RESOURCES
 
 _VERBS = {"get", "list", "watch", "create", "patch", "delete"}
@@ -25,8 +26,10 @@ def _may(body: Json, faults: Faults) -> bytes:
     """All that is simulated, unless a fault forbids it."""
     asked = (body.get("spec") or {}).get("resourceAttributes") or {}
     act, resource = str(asked.get("verb")), str(asked.get("resource"))
-    known = act in _VERBS and resource in RESOURCES
-    plain = asked.get("group", "") == GROUPS.get(resource, "") and not asked.get("subresource")
+    if part := asked.get("subresource"):
+        resource = f"{resource}/{part}"
+    known = (act in _VERBS and resource in RESOURCES) or INSPECTED.get(resource) == act
+    plain = asked.get("group", "") == GROUPS.get(resource, "")
     allowed = known and plain and not faults.forbids(verb=act, resource=resource)
     return _reviewed(body, {"allowed": allowed})
 

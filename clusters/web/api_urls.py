@@ -14,6 +14,7 @@ urlpatterns = [
         probe_api.ProbeApi.as_view(),
         name="cluster-probe",
     ),
+    path("clusters/<uuid:id>/exposure", probe_api.ExposureApi.as_view(), name="cluster-exposure"),
     path("cluster-manifest", probe_api.ManifestApi.as_view(), name="cluster-manifest"),
     path("clusters/<uuid:id>/queues", api.QueuesApi.as_view(), name="cluster-queues"),
     path(

@@ -145,12 +145,20 @@ def cluster_connection(request: HttpRequest, name: str) -> HttpResponse:
     connection = selectors.connection(cluster_id=cluster.id)
     probe = selectors.probes(cluster=cluster).order_by("-id").first()
     models = selectors.models(cluster=cluster)
-    credential = connection.credential
+    credential, exposure = connection.credential, connection.exposure
     rev = revision(
         cluster.inventory_rev,
         models,
         credential and (credential.version, credential.set_at, credential.key_id),
         probe and (probe.id, probe.began_at, len(probe.steps), probe.ended_at),
+        exposure
+        and (
+            exposure.asked_at,
+            exposure.ended_at,
+            exposure.pod_uid,
+            exposure.verdict,
+            exposure.why,
+        ),
         minute(at),
     )
     same = unchanged(request, rev)
@@ -161,6 +169,7 @@ def cluster_connection(request: HttpRequest, name: str) -> HttpResponse:
         "credential": credential,
         "attention": attention(connection, at=at, newest=probe),
         "probe": probe,
+        "exposure": exposure,
         "to_do": to_do(probe) if probe else (),
         "models": models,
         "without_flavor": [one.name for one in models if not one.has_flavor],

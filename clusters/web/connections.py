@@ -21,6 +21,7 @@ TO_DO = {
     "recut": _AGAIN,
     "catch": "Apply what manage.py cluster_manifest --catch prints: the manifest of step 2 alone"
     " does not let Berth read who owns others' work.",
+    "logs": _AGAIN,
     "excess": _AGAIN,
     "nodes": _AGAIN,
     "priority classes": "Apply the manifest again (step 2): it makes those that are missing.",
@@ -49,7 +50,10 @@ def attention(
 ) -> tuple[str, ...]:
     """Sentences; none where all is well. `newest` is a probe that is shown beside them."""
     found = []
-    credential, probe = connection.credential, connection.probe
+    credential, probe, exposure = connection.credential, connection.probe, connection.exposure
+    if exposure is not None and exposure.is_unsafe:
+        saw = "; ".join(exposure.saw)
+        found.append(f"UNSAFE: a pod that asked for no device saw, on {exposure.node}: {saw}.")
     if credential is None:
         found.append("No credential is stored yet, so Berth can't sign in.")
     elif credential.expires_at is not None and credential.expires_at <= at:

@@ -93,3 +93,18 @@ class ProbeApi(ApiView):
         self.query()
         found = selectors.probe(cluster=selectors.cluster(id=id), id=probe_id)
         return Response(s.ProbeOut(found).data)
+
+
+class ExposureApi(ApiView):
+    @operation(
+        "clusters_exposure",
+        tag="clusters",
+        summary="Whether pods that ask for no device see some there (fleet-wide roles)",
+        answers={200: s.ExposureOut},
+        problems=(404,),
+    )
+    def get(self, request: Request, id: UUID) -> Response:
+        access.authorize_fleet(self.actor, Action.VIEW)
+        self.query()
+        found = selectors.exposure(cluster=selectors.cluster(id=id))
+        return Response(s.ExposureOut(found).data)

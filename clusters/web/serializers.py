@@ -11,6 +11,7 @@ from clusters.models import (
     VENDORS,
     ClusterState,
     DeviceMode,
+    ExposureVerdict,
     FlavorKind,
     Isolation,
     Placing,
@@ -153,6 +154,28 @@ class ProbeOut(serializers.Serializer[Rows]):
     )
     why = serializers.CharField(allow_blank=True, help_text="Why it was stopped.")
     steps = ProbeStepOut(many=True, source="told", help_text="So far, in their order.")
+
+
+class ExposureOut(serializers.Serializer[Rows]):
+    """What a pod that asked for no device saw of those of its node."""
+
+    verdict = serializers.ChoiceField(
+        choices=ExposureVerdict.values,
+        help_text="unknown: nobody looked within two days, or there was no answer.",
+    )
+    saw = serializers.ListField(
+        child=serializers.CharField(), help_text="A line for each device; none where it is safe."
+    )
+    seen_at = serializers.DateTimeField(allow_null=True)
+    node = serializers.CharField(allow_blank=True, help_text="Where it was looked.")
+    why = serializers.CharField(
+        allow_blank=True,
+        help_text="Why the last probe of it gave no answer, or what keeps the one under way.",
+    )
+    ended_at = serializers.DateTimeField(allow_null=True, help_text="Of that probe.")
+    asked_at = serializers.DateTimeField(
+        allow_null=True, help_text="While one is under way, which comes with each probe."
+    )
 
 
 class ManifestQuery(StrictSerializer):

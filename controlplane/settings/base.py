@@ -157,6 +157,8 @@ CELERY_DB_REUSE_MAX = sys.maxsize
 BERTH_PREFIX = os.environ.get("BERTH_PREFIX", "berth.dev")  # labels, annotations, scheduling gate
 BERTH_INSTALLATION = os.environ.get("BERTH_INSTALLATION", "berth")  # whose pods are ours
 BERTH_MIG_CONFIG = namespaced("BERTH_MIG_CONFIG", "gpu-operator/berth-mig-config")
+# Of the pod that looks whether it sees devices that it never asked for: it needs a shell.
+BERTH_EXPOSURE_IMAGE = os.environ.get("BERTH_EXPOSURE_IMAGE", "docker.io/library/busybox:1.37")
 # Where nodes stand, the outermost level first. Spine and leaf are Topograph's labels, the clique
 # is the GPU operator's: the nodes that share NVLink, such as those of a GB200 NVL72.
 BERTH_TOPOLOGY_LEVELS = levels(

@@ -203,6 +203,10 @@ STATUSES = {
     "FAILS": Status("Fails", "x", "bad"),
     "UNDER-WAY": Status("Under way", "refresh", "go"),
     "STOPPED": Status("Stopped", "hand-stop", "warn"),
+    # whether pods see devices that they never asked for
+    "SAFE": Status("Safe", "check", "run"),
+    "UNSAFE": Status("Unsafe", "alert-triangle", "bad"),
+    "UNKNOWN": Status("Not known", "help-circle", "wait"),
     # queues
     "HELD": Status("Held", "hand-stop", "warn"),
     # budgets

@@ -8,6 +8,7 @@ from scheduler.models.dependency import Dependency, DependencyKind, OnUnmet
 from scheduler.models.estimate import Estimate
 from scheduler.models.gate import Gate, GateState
 from scheduler.models.idleness import Idleness
+from scheduler.models.inspection import Inspection
 from scheduler.models.kept import KeptRoom
 from scheduler.models.landing import Landing
 from scheduler.models.node_ask import AskState, NodeAsk
@@ -47,6 +48,7 @@ __all__ = [
     "Gate",
     "GateState",
     "Idleness",
+    "Inspection",
     "InvariantCheck",
     "KeptRoom",
     "Landing",

@@ -104,6 +104,7 @@ class Pod:
     """One pod of an attempt. `tag` says what keeps it apart from who shares its device; "" when
     nobody does."""
 
+    id: UUID
     name: str
     rank: int
     node: str
@@ -379,6 +380,7 @@ def _pods(attempt: Attempt) -> tuple[Pod, ...]:
     spans = _spans([row.id for row in rows])
     return tuple(
         Pod(
+            id=row.id,
             name=getattr(row, "pod"),  # noqa: B009  # an annotation, unknown to the class
             rank=row.rank,
             node=row.node.name,

@@ -9,6 +9,7 @@ from scheduler.web import (
     defragment_api,
     explain_api,
     gate_api,
+    inspection_api,
     losses_api,
     order_api,
     pool_api,
@@ -35,6 +36,11 @@ urlpatterns = [
         name="workload-explanation",
     ),
     path("workloads/<uuid:id>/events", api.EventsApi.as_view(), name="workload-events"),
+    path(
+        "workloads/<uuid:id>/placements/<uuid:placement>/inspection",
+        inspection_api.InspectionApi.as_view(),
+        name="workload-inspection",
+    ),
     path("gates", gate_api.GatesApi.as_view(), name="gates"),
     path(
         "workloads/<uuid:id>/gates/<slug:name>",

@@ -124,6 +124,7 @@ _OPERATE_MAKES = _OPERATE.replace("200", "201")
 _IDLE_LIMIT = {"idle_timeout_s": 3600, "idle_warning_s": 600}
 _ID, WORKLOAD = {"id": "workload"}, {"id": "workload"}
 ARRAY = {"id": "array"}
+_INSPECTED = {"id": "workload", "placement": "placement"}
 
 API: dict[tuple[str, str], Row] = {
     ("GET", "schema"): Row(_OPEN),
@@ -245,6 +246,7 @@ API: dict[tuple[str, str], Row] = {
         body=lambda world: {"server": "https://north.example.test", "token": "t" * 16},
     ),
     ("GET", "cluster-manifest"): Row(OF_FLEET),
+    ("GET", "clusters/<uuid:id>/exposure"): Row(OF_FLEET, {"id": "cluster"}),
     ("GET", "clusters/<uuid:id>/probes"): Row(OF_FLEET, {"id": "cluster"}),
     ("POST", "clusters/<uuid:id>/probes"): Row(
         _OPERATE.replace("200", "202"), {"id": "other cluster"}
@@ -342,6 +344,12 @@ API: dict[tuple[str, str], Row] = {
     ),
     ("POST", "workloads/<uuid:id>/checkpoint"): Row(
         "200 403 200 200 403 200 403 404 401 401 403 404 200", WORKLOAD
+    ),
+    ("GET", "workloads/<uuid:id>/placements/<uuid:placement>/inspection"): Row(
+        "200 200 200 200 200 200 200 404 401 401 200 404 200", _INSPECTED
+    ),
+    ("POST", "workloads/<uuid:id>/placements/<uuid:placement>/inspection"): Row(
+        "202 202 202 202 202 202 202 404 401 401 202 404 202", _INSPECTED
     ),
     ("GET", "gates"): Row(_EVERYBODY),
     ("POST", "workloads/<uuid:id>/gates/<slug:name>"): Row(

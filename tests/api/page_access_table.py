@@ -56,6 +56,14 @@ OTHERS: dict[tuple[str, str], Row] = {
     ("POST", "arrays/<uuid:id>/release"): Row(
         "409 403 409 409 403 409 403 404 302 302 302 302 302", ARRAY, form=True
     ),
+    ("GET", "workloads/<uuid:id>/pods/<uuid:placement>"): Row(
+        _TENANTS_PAGE, WORKLOAD | {"placement": "placement"}
+    ),
+    ("POST", "workloads/<uuid:id>/pods/<uuid:placement>/inspect"): Row(
+        "303 303 303 303 303 303 303 404 302 302 302 302 302",
+        WORKLOAD | {"placement": "placement"},
+        form=True,
+    ),
     ("POST", "workloads/<uuid:id>/priority"): Row(
         _REORDERS_PAGE,
         {"id": "waiting workload"},

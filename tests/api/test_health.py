@@ -15,6 +15,7 @@ from django.db.models.functions import Now
 from django.test import Client
 from rest_framework.test import APIClient
 
+from clusters.models import Exposure
 from controlplane import asgi
 from scheduler.core.lifecycle import State
 from scheduler.models import SchedulerLease
@@ -85,6 +86,24 @@ def test_metrics_count_states_and_leases_by_id_only(api: Api, cast: Cast) -> Non
     assert lines['berth_quotas_enforced{when="later"}'] == "1.0"
     for word in ("secret", "Vision", "Detection", "SUCCEEDED", "w1"):
         assert word not in text
+
+
+def test_the_metric_of_exposure_has_no_sample_where_it_is_not_known(api: Api, cast: Cast) -> None:
+    for name, verdict, saw in (
+        ("shut", "safe", []),
+        ("open", "unsafe", ["/dev/nvidia0"]),
+        ("dark", "unknown", []),
+    ):
+        Exposure.objects.create(
+            cluster=factories.cluster(name), verdict=verdict, saw=saw, seen_at=factories.AT
+        )
+    token = factories.token(cast.oz)
+    text = APIClient(headers=factories.bearer(token)).get("/metrics").content.decode()
+    told = {line for line in text.splitlines() if line.startswith("berth_cluster_unsafe")}
+    assert told == {
+        'berth_cluster_unsafe{cluster="shut"} 0.0',
+        'berth_cluster_unsafe{cluster="open"} 1.0',
+    }
 
 
 def run(done: Awaitable[None]) -> None:

@@ -8,8 +8,9 @@ import yaml
 from pytest_django import Settings
 from rest_framework.test import APIClient
 
-from clusters.models import Cluster, ClusterProbe
+from clusters.models import Cluster, ClusterProbe, Exposure
 from clusters.port import Verdict
+from controlplane.kernel import clock
 from scheduler import tasks
 from tenants.models import User
 from tests import factories
@@ -159,3 +160,18 @@ def test_the_newest_is_listed_first_and_only_its_clusters(
 
 def test_a_body_is_refused(api: Api, cast: Cast, north: Cluster) -> None:
     assert api(cast.oz).post(url(north), {"now": True}, format="json").status_code == 400
+
+
+def test_exposure_is_not_known_until_somebody_looked(
+    api: Api, cast: Cast, north: Cluster, simulator: Simulator
+) -> None:
+    path = f"/api/v1/clusters/{north.id}/exposure"
+    first = api(cast.pia).get(path).json()
+    assert (first["verdict"], first["saw"], first["seen_at"]) == ("unknown", [], None)
+    simulator.store_credential(north)
+    assert api(cast.pia).get(path).json()["asked_at"]
+    row = Exposure.objects.filter(cluster=north)
+    row.update(verdict="unsafe", saw=["/dev/nvidia0"], node="n1", seen_at=clock.now())
+    told = api(cast.oz).get(path).json()
+    assert (told["verdict"], told["saw"], told["node"]) == ("unsafe", ["/dev/nvidia0"], "n1")
+    assert api(cast.ada).get(path).status_code == 403

@@ -55,6 +55,7 @@ def build(cast: Cast) -> World:
         factories.gate(work, cast.ben)
     factories.standing_gate(cast.detection, cast.ben)
     placement = factories.place(running, node, flavor)
+    factories.inspection(placement)
     factories.charge(factories.usage(placement), rate)
     factories.estimate(running)
     member = cast.detection.members.get()
@@ -75,6 +76,7 @@ def build(cast: Cast) -> World:
             "workload": running.id,
             "waiting workload": waiting.id,
             "array": array.id,
+            "placement": placement.id,
             "request": asked.id,
             "reservation": reservation.id,
             "budget": budget.id,

@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -15,6 +16,7 @@ from clusters.adapters.kubernetes.rights import (
     AUTOSCALE_RIGHTS,
     CATCHING,
     DRA_RIGHTS,
+    LOG_RIGHTS,
     MIG_RIGHTS,
     RIGHTS,
 )
@@ -108,6 +110,26 @@ def test_what_cuts_nodes_anew_is_granted_only_where_it_is_asked_for(settings: Se
         }
     ]
     assert binding["subjects"][0]["name"] == "berth"
+
+
+def test_events_and_logs_are_read_where_that_is_asked_for() -> None:
+    def objects(*arguments: str) -> dict[tuple[str, str], object]:
+        made = yaml.safe_load_all(printed(*arguments))
+        return {(one["kind"], one["metadata"]["name"]): one for one in made}
+
+    plain, wide = objects(), objects("--logs")
+    assert wide.keys() - plain.keys() == {
+        ("ClusterRole", "berth-logs"),
+        ("ClusterRoleBinding", "berth-logs"),
+    }
+    role: Any = wide["ClusterRole", "berth-logs"]  # Any: YAML
+    assert role["rules"] == [
+        {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["list"]},
+    ]
+    for right in LOG_RIGHTS:
+        assert f"#   {right}: {right.why}\n" in printed("--logs")
+        assert str(right) not in printed()
 
 
 def test_what_others_make_is_caught_where_that_is_asked_for() -> None:

@@ -211,9 +211,15 @@ def timed_for(since: timedelta) -> None:
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[UUID]:
-    """The probes for which a message was sent."""
+    """The probes for which a message was sent; those of exposure have their own tests."""
     found: list[UUID] = []
-    monkeypatch.setattr(hints, "send", lambda task, probe_id: found.append(UUID(probe_id)))
+
+    def note(task: str, **arguments: str) -> None:
+        if task == hints.PROBE_CLUSTER:
+            found.append(UUID(arguments.pop("probe_id")))
+            assert not arguments
+
+    monkeypatch.setattr(hints, "send", note)
     return found
 
 

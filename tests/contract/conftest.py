@@ -1,7 +1,7 @@
 """`stage`: each contract test plays on the simulator and on a real Kubernetes control plane."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,13 +9,15 @@ import pytest
 
 from clusters.adapters.kubernetes import access, device_claims
 from clusters.adapters.kubernetes.adapter import KubernetesCluster
-from clusters.adapters.kubernetes.rights import DRA, MIG, Right
+from clusters.adapters.kubernetes.rights import DRA, LOGS, MIG, Right
+from clusters.port import PodReport
 from tests.contract.stage import Lacking, Stage
 from tests.kube import processes
 from tests.kube.api import Json
 from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.crds import serve_karpenter
 from tests.kube.fixtures import control_plane
+from tests.kube.kubelet import kubelet
 from tests.kube.manifests import apply, remove
 from tests.kube.mig_manager import mig_manager
 from tests.kube.waiting import eventually
@@ -81,6 +83,13 @@ def _on_simulator(simulator: Simulator) -> Iterator[Stage]:
         yield port
         port.close()
 
+    @contextmanager
+    def inspecting() -> Iterator[KubernetesCluster]:
+        yield played.port
+
+    def log(pod: PodReport, said: str) -> None:
+        simulator.fault(kind="pod-says", pod=f"{pod.namespace}/{pod.name}", log=said)
+
     played = Stage(
         server=simulator.server,
         ca_pem=None,
@@ -88,6 +97,8 @@ def _on_simulator(simulator: Simulator) -> Iterator[Stage]:
         admin=simulator.call,
         without_right=without_right,
         lacking=lacking,
+        inspecting=inspecting,
+        log=log,
         lose_history=lambda: simulator.fault(kind="forget-history"),
         recutting=recutting,
         claiming=claiming,
@@ -119,7 +130,9 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
     def lacking(right: Right) -> Iterator[Lacking]:
         name = f"lacks-{right.verb}-{right.resource}"
         names = replace(NAMES, installation=name)
-        documents = access.documents(names=names, mig=right.part == MIG, dra=right.part == DRA)
+        documents = access.documents(
+            names=names, mig=right.part == MIG, dra=right.part == DRA, logs=right.part == LOGS
+        )
         for document in documents:
             for rule in document.get("rules", ()):
                 if rule["apiGroups"] == [right.group] and rule["resources"] == [right.resource]:
@@ -161,6 +174,25 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
         yield port
         port.close()
 
+    @contextmanager
+    def inspecting() -> Iterator[KubernetesCluster]:
+        names = replace(NAMES, installation="logs")
+        apply(kube.admin, access.documents(names=names, logs=True))
+        port = played.connect(token=kube.token_of(names), installation="logs")
+        eventually("the roles are seen", lambda: may_inspect(port))
+        yield port
+        port.close()
+
+    def log(pod: PodReport, said: str) -> None:
+        told = kubelets.enter_context(kubelet())
+        told.logs[f"{pod.namespace}/{pod.name}"] = said.encode()
+        path = f"/api/v1/nodes/{played.read(pod).node}"
+        node = admin("GET", path)
+        node["status"]["addresses"] = [{"type": "InternalIP", "address": "127.0.0.1"}]
+        node["status"]["daemonEndpoints"] = {"kubeletEndpoint": {"Port": told.server_port}}
+        admin("PUT", f"{path}/status", node)
+
+    kubelets = ExitStack()
     played = Stage(
         server=kube.server,
         ca_pem=kube.ca_pem,
@@ -168,6 +200,8 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
         admin=admin,
         without_right=without_right,
         lacking=lacking,
+        inspecting=inspecting,
+        log=log,
         lose_history=lambda: restart_api_server(kube),
         recutting=recutting,
         claiming=claiming,
@@ -175,7 +209,8 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
         simulated=False,
     )
     try:
-        yield played
+        with kubelets:
+            yield played
     finally:
         played.close()
 
@@ -186,6 +221,11 @@ def may_cut(port: KubernetesCluster) -> bool:
 
 def may_claim(port: KubernetesCluster) -> bool:
     return any(step.said == "Berth may claim certain devices there" for step in port.probe())
+
+
+def may_inspect(port: KubernetesCluster) -> bool:
+    said = "Berth may show events and logs of pods there"
+    return any(step.said == said for step in port.probe())
 
 
 def restart_api_server(kube: ControlPlane) -> None:

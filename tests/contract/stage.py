@@ -41,7 +41,8 @@ class Stage:
     installation, by its name, which lacks just that right; `lose_history` makes the server forget
     every change up to now. `recutting` is an installation that may cut nodes anew, "mig", where
     there are MIG managers, `claiming` one that may claim certain devices, "dra"; `autoscaling` one
-    that sees what nodes can come, "autoscale", where there are Karpenter's kinds."""
+    that sees what nodes can come, "autoscale", where there are Karpenter's kinds; `inspecting` one
+    that may read events and logs. `log` has a pod that runs say that, and nothing else."""
 
     server: str
     ca_pem: str | None
@@ -53,6 +54,8 @@ class Stage:
     recutting: Callable[[], AbstractContextManager[KubernetesCluster]]
     claiming: Callable[[], AbstractContextManager[KubernetesCluster]]
     autoscaling: Callable[[], AbstractContextManager[KubernetesCluster]]
+    inspecting: Callable[[], AbstractContextManager[KubernetesCluster]]
+    log: Callable[[PodReport, str], None]
     simulated: bool
     namespace: str = ""
     nodes: list[str] = field(default_factory=list)

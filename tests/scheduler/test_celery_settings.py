@@ -24,7 +24,10 @@ TASKS = {
     "scheduler.measure_use": "periodic",
     "scheduler.measure_cluster": "dispatch",  # where the credentials are
     "scheduler.probe_cluster": "dispatch",  # as well
+    "scheduler.probe_exposure": "dispatch",  # as well
     "scheduler.check_probes": "periodic",
+    "scheduler.inspect_pod": "dispatch",  # as well
+    "scheduler.check_inspections": "periodic",
     hints.RECUT: "periodic",
     hints.RECUT_CLUSTER: "dispatch",  # as above
     hints.NODES: "periodic",
@@ -99,11 +102,13 @@ def test_a_tick_expires_before_two_more_are_due(name: str) -> None:
 
 def test_each_periodic_task_has_its_tick() -> None:
     ticked = {entry["task"] for entry in app.conf.beat_schedule.values()}
-    # Five of them send one to each cluster.
+    # Others send these, one for each cluster, or for each that is asked for.
     sent = {
         hints.DISPATCH_CLUSTER,
+        hints.INSPECT_POD,
         hints.MEASURE_CLUSTER,
         hints.PROBE_CLUSTER,
+        hints.PROBE_EXPOSURE,
         hints.RECUT_CLUSTER,
         hints.NODES_CLUSTER,
     }

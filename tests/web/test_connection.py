@@ -4,9 +4,10 @@ from datetime import timedelta
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 
 from clusters.adapters.kubernetes.rights import RIGHTS
-from clusters.models import Cluster, ClusterCredential, ClusterProbe, ProbeStop
+from clusters.models import Cluster, ClusterCredential, ClusterProbe, Exposure, ProbeStop
 from clusters.port import Verdict
 from clusters.web import connections
 from controlplane.kernel import clock
@@ -135,3 +136,23 @@ def test_others_neither_see_nor_do_any_of_it(
 def test_a_cluster_that_is_not_there_has_no_pages(oz: Client) -> None:
     for step in ("manifest-page", "credential-page", "connection"):
         assert oz.get(url(f"cluster-{step}", "nowhere")).status_code == 404
+
+
+def test_the_exposure_of_a_cluster_is_told_to_operators_alone(
+    oz: Client, north: Cluster, browse: Browse, cast: Cast
+) -> None:
+    assert "There is no answer that holds." in text(oz.get(url("cluster-connection")))
+    row = Exposure.objects.create(cluster=north, verdict="safe", seen_at=clock.now(), node="n1")
+    store_credential(north, server=SERVER, token=SECRET)
+    Exposure.objects.filter(id=row.id).update(verdict="safe")
+    assert "It saw none on n1" in text(oz.get(url("cluster-connection")))
+    for page in (reverse("cluster-list"), reverse("cluster-detail", args=["north"])):
+        assert "UNSAFE" not in text(oz.get(page))
+    Exposure.objects.filter(id=row.id).update(verdict="unsafe", saw=["/dev/<b>nvidia0</b>"])
+    said = "UNSAFE: a pod that asked for no device saw, on n1: /dev/&lt;b&gt;nvidia0"
+    for page in (reverse("cluster-list"), reverse("cluster-detail", args=["north"])):
+        assert said in text(oz.get(page))
+        assert "UNSAFE" not in text(browse(cast.ada).get(page))
+    shown = text(oz.get(url("cluster-connection")))
+    assert "On n1 it saw" in shown
+    assert "/dev/&lt;b&gt;nvidia0" in shown

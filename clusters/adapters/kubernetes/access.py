@@ -24,6 +24,7 @@ from clusters.adapters.kubernetes.rights import (
     CATCHING,
     DEVICES,
     DRA_RIGHTS,
+    LOG_RIGHTS,
     MIG_RIGHTS,
     RIGHTS,
     Right,
@@ -46,11 +47,12 @@ def text(
     dra: bool = False,
     catch: bool = False,
     autoscale: bool = False,
+    logs: bool = False,
     hook: Hook | None = None,
 ) -> str:
     """The manifest as YAML, with what each right is for; with `mig` those to cut nodes anew too,
     with `dra` those to claim certain devices, with `catch` those to catch what others make, with
-    `autoscale` those to see what nodes can come.
+    `autoscale` those to see what nodes can come, with `logs` those to show events and logs.
 
     It is for that user, or else for a service account of its own, with how to get a token of it
     that is good for so many hours. With `catch`, what others make there waits for Berth
@@ -62,6 +64,7 @@ def text(
         DRA_RIGHTS if dra else (),
         CATCHING if catch else (),
         AUTOSCALE_RIGHTS if autoscale else (),
+        LOG_RIGHTS if logs else (),
     )
     granted = [right for part in parts for right in part]
     rights = "".join(f"#   {right}: {right.why}\n" for right in granted)
@@ -79,6 +82,7 @@ def text(
             dra=dra,
             catch=catch,
             autoscale=autoscale,
+            logs=logs,
             hook=hook,
         ),
         sort_keys=False,
@@ -93,6 +97,7 @@ def documents(
     dra: bool = False,
     catch: bool = False,
     autoscale: bool = False,
+    logs: bool = False,
     hook: Hook | None = None,
 ) -> list[Json]:
     """The objects, in the order in which they can be applied."""
@@ -105,24 +110,13 @@ def documents(
         confinement.account(home, names=names),
         *confinement.priority_classes(names=names),
         *([] if user else [_account(name, home)]),
-        {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": "ClusterRole",
-            "metadata": _metadata(name),
-            "rules": _rules(RIGHTS),
-        },
-        {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": _metadata(name),
-            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
-            "subjects": [subject],
-        },
+        *_granted("ClusterRole", _metadata(name), _rules(RIGHTS), to=subject),
         *_enforced(policy, _policy(user=berth, names=names), names=names),
         *(_to_cut_nodes(subject, names=names) if mig else ()),
         *(_to_claim_devices(subject, user=berth, names=names) if dra else ()),
         *(catching.documents(names=names, user=berth, hook=hook) if catch else ()),
         *(_to_autoscale(subject, names=names) if autoscale else ()),
+        *(_to_show_logs(subject, names=names) if logs else ()),
     ]
 
 
@@ -147,25 +141,27 @@ def _to_cut_nodes(subject: Json, *, names: Names) -> list[Json]:
     on_nodes = [right for right in MIG_RIGHTS if right.resource == "nodes"]
     on_one = [right for right in MIG_RIGHTS if right.resource == "configmaps"]
     return [
-        document
-        for kind, metadata, rules in (
-            ("ClusterRole", _metadata(name), _rules(on_nodes)),
-            (
-                "Role",
-                {**_metadata(name), "namespace": namespace},
-                _rules(on_one, resourceNames=[config_map]),
-            ),
-        )
-        for document in (
-            {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": metadata, "rules": rules},
-            {
-                "apiVersion": f"{_RBAC}/v1",
-                "kind": f"{kind}Binding",
-                "metadata": metadata,
-                "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": name},
-                "subjects": [subject],
-            },
-        )
+        *_granted("ClusterRole", _metadata(name), _rules(on_nodes), to=subject),
+        *_granted(
+            "Role",
+            {**_metadata(name), "namespace": namespace},
+            _rules(on_one, resourceNames=[config_map]),
+            to=subject,
+        ),
+    ]
+
+
+def _granted(kind: str, metadata: Json, rules: list[Json], *, to: Json) -> list[Json]:
+    """A role of that kind, and its binding."""
+    return [
+        {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": metadata, "rules": rules},
+        {
+            "apiVersion": f"{_RBAC}/v1",
+            "kind": f"{kind}Binding",
+            "metadata": metadata,
+            "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": metadata["name"]},
+            "subjects": [to],
+        },
     ]
 
 
@@ -180,7 +176,7 @@ def _to_claim_devices(subject: Json, *, user: str, names: Names) -> list[Json]:
     policy["validations"] = policy["validations"][:1]
     return [
         device_class(names=names),
-        *_granted(name, DRA_RIGHTS, subject),
+        *_granted("ClusterRole", _metadata(name), _rules(DRA_RIGHTS), to=subject),
         *_enforced(f"{names.own}-claims", policy, names=names),
     ]
 
@@ -189,26 +185,14 @@ def _to_autoscale(subject: Json, *, names: Names) -> list[Json]:
     """What the part "autoscale" is granted, and the priority of its placeholders."""
     name = f"{names.own}-autoscale"
     priority = placeholders.priority_class(names=names)
-    return [priority, *_granted(name, AUTOSCALE_RIGHTS, subject)]
+    granted = _granted("ClusterRole", _metadata(name), _rules(AUTOSCALE_RIGHTS), to=subject)
+    return [priority, *granted]
 
 
-def _granted(name: str, rights: Iterable[Right], subject: Json) -> list[Json]:
-    """A role of the cluster's with those rights, and that the subject has it."""
-    return [
-        {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": "ClusterRole",
-            "metadata": _metadata(name),
-            "rules": _rules(rights),
-        },
-        {
-            "apiVersion": f"{_RBAC}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": _metadata(name),
-            "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name},
-            "subjects": [subject],
-        },
-    ]
+def _to_show_logs(subject: Json, *, names: Names) -> list[Json]:
+    """What the part "logs" is granted."""
+    name = f"{names.own}-logs"
+    return _granted("ClusterRole", _metadata(name), _rules(LOG_RIGHTS), to=subject)
 
 
 def _enforced(name: str, policy: Json, *, names: Names) -> list[Json]:

@@ -10,6 +10,8 @@ from urllib.parse import quote
 
 from clusters.adapters.kubernetes import (
     device_claims,
+    exposure,
+    inspecting,
     karpenter,
     manifests,
     owners,
@@ -32,6 +34,8 @@ from clusters.adapters.kubernetes.watch import watch
 from clusters.autoscaling import Autoscaling, PlaceholderReport, PlaceholderRequest
 from clusters.caught import OwnerRef, OwnerReport
 from clusters.confinement import Confinement, Drift, Repair
+from clusters.exposure import ExposureReport
+from clusters.inspection import EventReport, LogTail
 from clusters.port import (
     ClusterError,
     ClusterVersion,
@@ -289,6 +293,28 @@ class KubernetesCluster:
 
     def cut(self, *, node: NodeReport, config: str) -> None:
         self._patch_node(node, recuts.cutting(config=config))
+
+    def start_exposure_probe(self, *, hostname: str, tolerates: str, image: str) -> str:
+        body = exposure.pod(hostname=hostname, tolerates=tolerates, image=image, names=self._names)
+        return self._report(self._client.call("POST", _pods(self._names.home), body=body)).uid
+
+    def read_exposure_probe(self) -> ExposureReport | None:
+        found = self._found(_pod(self._names.home, exposure.NAME))
+        try:
+            return None if found is None else exposure.report(found, names=self._names)
+        except Malformed as error:
+            raise ClusterError(
+                Fault.MALFORMED, f"The pod that looks for devices makes no sense: {error}"
+            ) from None
+
+    def end_exposure_probe(self, *, uid: str) -> None:
+        self.delete_pod(namespace=self._names.home, name=exposure.NAME, uid=uid, grace_s=0)
+
+    def read_events(self, *, namespace: str, uid: str) -> Sequence[EventReport]:
+        return inspecting.read_events(self._client, namespace=namespace, uid=uid)
+
+    def read_log(self, *, namespace: str, name: str, uid: str) -> LogTail:
+        return inspecting.read_log(self._client, namespace=namespace, name=name, uid=uid)
 
     def close(self) -> None:
         self._client.close()

@@ -118,6 +118,14 @@ class Client:
             )
         return found
 
+    def text(self, path: str, *, query: Query, largest: int) -> bytes:
+        """What is no JSON, at most `largest` bytes of it, without our token. Raises
+        ClusterError."""
+        target = f"{self._base}{path}?{urlencode(query)}"
+        answer = self._ask("GET", target, None, JSON, largest=largest)
+        self._refuse_failure(answer.status, retry_after=answer.retry_after, data=answer.body)
+        return self.redacted(answer.body)
+
     def stream(
         self, path: str, *, query: Query, read_timeout_s: float
     ) -> urllib3.response.BaseHTTPResponse:
@@ -157,7 +165,15 @@ class Client:
         """What a server said, without our token, should it have quoted that."""
         return data.replace(self._token.encode(), b"[token]") if self._token else data
 
-    def _ask(self, method: str, target: str, body: object, content_type: str) -> Answer:
+    def _ask(
+        self,
+        method: str,
+        target: str,
+        body: object,
+        content_type: str,
+        *,
+        largest: int = LARGEST_ANSWER,
+    ) -> Answer:
         head = f"{method} {target} HTTP/1.1\r\n{self._head}"
         data = b""
         if body is not None:
@@ -170,14 +186,14 @@ class Client:
                     head.encode("ascii") + b"\r\n" + data,
                     within_s=self._connect_timeout_s + self._read_timeout_s,
                     silence_s=self._read_timeout_s,
-                    largest=LARGEST_ANSWER,
+                    largest=largest,
                 )
                 if not answer.goes_on:
                     connection.close()
                 return answer
         except TooLarge:
             raise ClusterError(
-                Fault.MALFORMED, "The cluster's answer is larger than 64 MiB."
+                Fault.MALFORMED, f"The cluster's answer is larger than {largest // _PIECE} MiB."
             ) from None
         except TRANSPORT as error:
             raise self.unreachable(error) from None

@@ -19,6 +19,17 @@ type Json = dict[str, Any]  # Any: an object of the API, as JSON
 RUN_AS = 1000
 NOTICE_AT = "/etc/berth"
 """Where a pod reads, in notice-until, when it will be stopped: empty until it is told."""
+POD_SECURITY: Json = {
+    "runAsNonRoot": True,
+    "runAsUser": RUN_AS,
+    "runAsGroup": RUN_AS,
+    "fsGroup": RUN_AS,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+CONTAINER_SECURITY: Json = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+}
 _VOLUME = "berth"
 _DEVICES = "nvidia.com/"
 _CLAIM = "devices"
@@ -68,18 +79,8 @@ def _spec(request: PodRequest, *, names: Names) -> Json:
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": request.grace_s,
-        "securityContext": {
-            "runAsNonRoot": True,
-            "runAsUser": RUN_AS,
-            "runAsGroup": RUN_AS,
-            "fsGroup": RUN_AS,
-            "seccompProfile": {"type": "RuntimeDefault"},
-        },
-        # The usual taint that keeps other work off GPU nodes: what goes where is Berth's decision.
-        "tolerations": [
-            {"key": key, "operator": "Exists", "effect": "NoSchedule"}
-            for key in dict.fromkeys((GPU, request.tolerates))
-        ],
+        "securityContext": POD_SECURITY,
+        "tolerations": tolerations(request.tolerates),
         "containers": [_container(request)],
     }
     if request.pins:
@@ -94,6 +95,15 @@ def _spec(request: PodRequest, *, names: Names) -> Json:
         spec["hostname"] = request.name
         spec["subdomain"] = request.subdomain
     return spec
+
+
+def tolerations(key: str) -> list[Json]:
+    """Of the usual taint that keeps other work off GPU nodes, and of that one: what goes where is
+    Berth's decision."""
+    return [
+        {"key": one, "operator": "Exists", "effect": "NoSchedule"}
+        for one in dict.fromkeys((GPU, key))
+    ]
 
 
 def _container(request: PodRequest) -> Json:
@@ -112,10 +122,7 @@ def _container(request: PodRequest) -> Json:
         "image": request.image,
         "env": env,
         "resources": {"requests": resources, "limits": resources},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-        },
+        "securityContext": CONTAINER_SECURITY,
     }
     if request.pins:
         container["resources"]["claims"] = [{"name": _CLAIM}]

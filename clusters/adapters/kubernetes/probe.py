@@ -6,7 +6,7 @@ already is left out.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from urllib.parse import quote
 
@@ -21,6 +21,7 @@ from clusters.adapters.kubernetes.rights import (
     AUTOSCALE_RIGHTS,
     CATCHING,
     DRA_RIGHTS,
+    LOG_RIGHTS,
     MIG_RIGHTS,
     RIGHTS,
     SCHEDULING,
@@ -94,6 +95,7 @@ class Probe:
         yield "catch", self._catch
         yield "certain devices", self._certain_devices
         yield "autoscale", self._autoscale
+        yield "logs", self._logs
         yield "excess", self._excess
         if "list nodes" not in self._lacks:
             yield "nodes", self._hardware
@@ -181,11 +183,7 @@ class Probe:
     def _catch(self, name: str) -> ProbeStep:
         """Whether Berth may read who owns what others make there. Without any of these rights
         nobody said that it is caught; without some, pods of those kinds start each by itself."""
-        lacks = [
-            str(right)
-            for right in CATCHING
-            if not self._may(verb=right.verb, group=right.group, resource=right.resource)
-        ]
+        lacks = self._lacking(CATCHING)
         if len(lacks) == len(CATCHING):
             said = (
                 "Berth may not read who owns others' work, which is needed only where that is"
@@ -202,11 +200,7 @@ class Probe:
 
     def _certain_devices(self, name: str) -> ProbeStep:
         """Whether Berth may give work certain devices there, which it need not."""
-        lacks = [
-            str(right)
-            for right in DRA_RIGHTS
-            if not self._may(verb=right.verb, group=right.group, resource=right.resource)
-        ]
+        lacks = self._lacking(DRA_RIGHTS)
         more = "`manage.py cluster_manifest --dra` prints what lets it"
         if lacks:
             said = f"Berth uses no devices by claims there: it may not {', '.join(lacks)} ({more})"
@@ -230,11 +224,7 @@ class Probe:
 
     def _autoscale(self, name: str) -> ProbeStep:
         """Whether Berth may see what nodes can come, which it need not."""
-        lacks = [
-            str(right)
-            for right in AUTOSCALE_RIGHTS
-            if not self._may(verb=right.verb, group=right.group, resource=right.resource)
-        ]
+        lacks = self._lacking(AUTOSCALE_RIGHTS)
         if lacks:
             said = (
                 f"Berth does not see which nodes can come there: it may not {', '.join(lacks)}"
@@ -249,6 +239,20 @@ class Probe:
             said = "Berth may see which nodes can come, but the cluster has no Karpenter"
             return ProbeStep(name, Verdict.WARNING, said)
         return ProbeStep(name, Verdict.WORKS, "Berth sees which nodes can come there")
+
+    def _logs(self, name: str) -> ProbeStep:
+        """Whether Berth may show people events and logs there, which it need not."""
+        lacks = self._lacking(LOG_RIGHTS)
+        if lacks:
+            said = (
+                f"Berth does not show all events and logs of pods there: it may not"
+                f" {', '.join(lacks)} (`manage.py cluster_manifest --logs` prints what lets it)"
+            )
+            return ProbeStep(name, Verdict.WORKS, said)
+        return ProbeStep(name, Verdict.WORKS, "Berth may show events and logs of pods there")
+
+    def _lacking(self, rights: Iterable[Right]) -> list[str]:
+        return [str(right) for right in rights if not self._may(**_asked(right))]
 
     def _excess(self, name: str) -> ProbeStep:
         wide = [what for what, asked in _WIDE.items() if self._may(**asked)]
@@ -358,6 +362,13 @@ class Probe:
             if "does not support dry run" in str(error):
                 return None
             raise
+
+
+def _asked(right: Right) -> dict[str, str]:
+    """Of a part of objects, such as pods/log, a review names object and part."""
+    resource, _, part = right.resource.partition("/")
+    asked = {"verb": right.verb, "group": right.group, "resource": resource}
+    return {**asked, "subresource": part} if part else asked
 
 
 def _untried(name: str) -> ProbeStep:

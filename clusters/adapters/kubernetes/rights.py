@@ -85,6 +85,12 @@ AUTOSCALE_RIGHTS = (
     Right("list", "nodepools", "see which nodes can come", KARPENTER, AUTOSCALE),
     Right("list", "nodeclaims", "see which nodes are being made", KARPENTER, AUTOSCALE),
 )
+LOGS = "logs"
+"""The part that shows people what a cluster says of their pods (ADR 0087)."""
+LOG_RIGHTS = (
+    Right("get", "pods/log", "show the end of a pod's log to who sees its workload", part=LOGS),
+    Right("list", "events", "show what the cluster says of a pod", part=LOGS),
+)
 CATCHING = tuple(
     Right("get", kind.plural, f"see how many pods of a {name} start together", group)
     for (group, name), kind in owners.KINDS.items()

@@ -51,7 +51,7 @@ def pod(body: Json, *, names: Names) -> PodReport:
     """The report of one pod, ours or foreign."""
     metadata, spec, status = (mapping(body, key) for key in ("metadata", "spec", "status"))
     phase, reason = _phase(spec, status)
-    container, state = _main_container(spec, status)
+    container, state = main_container(spec, status)
     ended = mapping(state, "terminated")
     started_at = moment(ended or mapping(state, "running"), "startedAt")
     # All: whoever gives a pod many more must not push Berth's own out.
@@ -120,7 +120,7 @@ def _text(body: Json, key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _main_container(spec: Json, status: Json) -> tuple[Json, Json]:
+def main_container(spec: Json, status: Json) -> tuple[Json, Json]:
     """The status and the state of the pod's first container, {} while it has none."""
     containers = objects(spec, "containers")
     statuses = objects(status, "containerStatuses")

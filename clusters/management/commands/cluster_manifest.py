@@ -62,6 +62,11 @@ class Command(BaseCommand):
             action="store_true",
             help="let Berth see which nodes Karpenter can still make, and makes",
         )
+        parser.add_argument(
+            "--logs",
+            action="store_true",
+            help="let Berth show events and logs of pods to who sees their workload",
+        )
 
     def handle(  # Any: Django's signature
         self,
@@ -74,6 +79,7 @@ class Command(BaseCommand):
         catch_url: str | None,
         catch_ca: Path | None,
         autoscale: bool,
+        logs: bool,
         **__: Any,
     ) -> None:
         if catch_ca and not catch_url:
@@ -88,6 +94,7 @@ class Command(BaseCommand):
                 catch_url=catch_url or "",
                 catch_ca=catch_ca.read_text() if catch_ca else "",
                 autoscale=autoscale,
+                logs=logs,
             )
             self.stdout.write(made, ending="")
         except (AppError, OSError, UnicodeDecodeError) as error:

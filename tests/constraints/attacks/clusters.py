@@ -8,6 +8,7 @@ from clusters.models import (
     ClusterProbe,
     Device,
     DeviceSlice,
+    Exposure,
     Flavor,
     FlavorKind,
     FlavorPart,
@@ -79,6 +80,24 @@ PROBES = (
     ),
     negative("clusters_clusterprobe_credential_version_check", ClusterProbe, "credential_version"),
     negative("clusters_clusterprobe_tries_check", ClusterProbe, "tries"),
+)
+
+EXPOSURES = (
+    Attack("clusters_exposure_cluster_id_key", "a cluster is exposed twice", copy(Exposure)),
+    *(
+        Attack("exposure_verdict_is_of_what_was_seen", what, change(Exposure, **columns))
+        for what, columns in (
+            ("a cluster is safe unseen", {"verdict": "safe"}),
+            ("what was seen is safe", {"verdict": "safe", "seen_at": NOON, "saw": '["GPU 0"]'}),
+            ("nothing is unsafe", {"verdict": "unsafe", "seen_at": NOON}),
+            ("a cluster is unsafe unseen", {"verdict": "unsafe", "saw": '["GPU 0"]'}),
+            ("a cluster is haunted", {"verdict": "haunted"}),
+        )
+    ),
+    Attack(
+        "exposure_under_way_is_timed", "a probe waits for ever", change(Exposure, asked_at=NOON)
+    ),
+    negative("clusters_exposure_credential_version_check", Exposure, "credential_version"),
 )
 
 QUEUES = (
@@ -243,4 +262,4 @@ FLAVORS = (
     ),
 )
 
-ATTACKS = CLUSTERS + CREDENTIALS + PROBES + QUEUES + NODES + DEVICES + FLAVORS
+ATTACKS = CLUSTERS + CREDENTIALS + PROBES + EXPOSURES + QUEUES + NODES + DEVICES + FLAVORS

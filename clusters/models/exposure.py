@@ -1,0 +1,63 @@
+"""Whether pods of a cluster see devices that they never asked for (ADR 0086)."""
+
+from django.db import models
+from django.db.models import Q
+
+from clusters.models.cluster import Cluster
+from controlplane.kernel.models import Row
+
+
+class ExposureVerdict(models.TextChoices):
+    UNKNOWN = "unknown"  # nobody looked lately, or there was no answer
+    SAFE = "safe"  # a pod that asked for no device saw none
+    UNSAFE = "unsafe"  # it saw some
+
+
+class Exposure(Row):
+    """One a cluster. `saw` is a line for each device that was seen at `seen_at` on `node`, [] for
+    none. `why` is why the last probe, which ended at `ended_at`, gave no answer, or what keeps the
+    one that is under way. UNSAFE stays until a probe of the same node, or of any other once that
+    is gone, says otherwise.
+
+    While a probe is under way `asked_at` is when it was asked for, by `asked_by`, and which try
+    this is; `timed_from` is the same by the database's clock, as how long it may take is real
+    time. `credential_version` is of the credential with which it looks, `tried_node` where, and
+    `pod_uid` of its pod once that is made.
+    """
+
+    cluster = models.OneToOneField(Cluster, on_delete=models.PROTECT, related_name="exposure")
+    verdict = models.CharField(
+        max_length=7, choices=ExposureVerdict, default=ExposureVerdict.UNKNOWN
+    )
+    saw = models.JSONField(default=list)
+    seen_at = models.DateTimeField(null=True, blank=True)
+    node = models.CharField(max_length=253, blank=True)
+    why = models.CharField(max_length=500, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    asked_at = models.DateTimeField(null=True, blank=True)
+    asked_by = models.CharField(max_length=150, blank=True)
+    timed_from = models.DateTimeField(null=True, blank=True)
+    credential_version = models.PositiveIntegerField(null=True, blank=True)
+    tried_node = models.CharField(max_length=253, blank=True)
+    pod_uid = models.CharField(max_length=253, blank=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(verdict=ExposureVerdict.UNKNOWN)
+                | Q(verdict=ExposureVerdict.SAFE, saw=[], seen_at__isnull=False)
+                | (Q(verdict=ExposureVerdict.UNSAFE, seen_at__isnull=False) & ~Q(saw=[])),
+                name="exposure_verdict_is_of_what_was_seen",
+            ),
+            models.CheckConstraint(
+                condition=Q(asked_at__isnull=True) | Q(timed_from__isnull=False),
+                name="exposure_under_way_is_timed",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"exposure of {self.cluster.name}"
+
+    @property
+    def is_unsafe(self) -> bool:
+        return self.verdict == ExposureVerdict.UNSAFE

@@ -1,0 +1,79 @@
+"""Probes of exposure, as rows: asked for, made up for where nobody carried one on.
+
+What must not live here: carrying one out (exposing.py).
+"""
+
+from datetime import datetime, timedelta
+
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+
+from clusters.models import Cluster, Exposure, ExposureVerdict
+from controlplane.kernel import hints
+
+WITHIN = timedelta(minutes=10)
+"""How long a pod may take to be placed, to get its image and to look: real time."""
+GIVEN_UP_AFTER = WITHIN + timedelta(minutes=5)
+"""When nobody carries one on, not even to its end."""
+SAFE_FOR = timedelta(days=2)
+"""How long an answer holds: it is asked for once a day."""
+
+
+def ask(*, cluster: Cluster, version: int, actor_name: str, at: datetime) -> None:
+    """Have it probed soon, by the credential of that version, in the caller's transaction, which
+    holds the cluster's row. One that is under way with it goes on; with another it begins anew,
+    and what was safe by that one is not known to be."""
+    row, _ = Exposure.objects.get_or_create(cluster=cluster)
+    if row.credential_version != version:
+        believed = Exposure.objects.filter(id=row.id, verdict=ExposureVerdict.SAFE)
+        believed.update(verdict=ExposureVerdict.UNKNOWN)
+    if row.asked_at is None or row.credential_version != version:
+        Exposure.objects.filter(id=row.id).update(
+            asked_at=at,
+            asked_by=actor_name,
+            timed_from=Now(),
+            credential_version=version,
+            pod_uid="",
+            why="",
+        )
+    hints.hint(hints.PROBE_EXPOSURE, cluster_id=str(cluster.id))
+
+
+def under_way() -> QuerySet[Exposure]:
+    return Exposure.objects.filter(asked_at__isnull=False)
+
+
+def of_this_try(row: Exposure) -> QuerySet[Exposure]:
+    """It, while the probe is the one that was read."""
+    return Exposure.objects.filter(
+        id=row.id, asked_at=row.asked_at, credential_version=row.credential_version
+    )
+
+
+def overdue(limit: timedelta = WITHIN) -> Q:
+    return Q(timed_from__lte=Now() - limit)
+
+
+def sweep(*, at: datetime) -> None:
+    """Have each that is under way carried on, give up what nobody did, and believe no old answer
+    that all was well."""
+    for row in under_way().filter(overdue(GIVEN_UP_AFTER)):
+        why = "No worker carried it out: look whether one runs for the queue dispatch."
+        without_answer(row, why=why, at=at)
+    old = Exposure.objects.filter(verdict=ExposureVerdict.SAFE, seen_at__lte=at - SAFE_FOR)
+    old.update(verdict=ExposureVerdict.UNKNOWN)
+    for id in under_way().order_by("id").values_list("cluster_id", flat=True):
+        hints.send(hints.PROBE_EXPOSURE, cluster_id=str(id))
+
+
+def without_answer(row: Exposure, *, why: str, at: datetime) -> None:
+    """The probe is over and says nothing: what was safe is not known any more, what was unsafe
+    stays so."""
+    unsafe = row.is_unsafe
+    of_this_try(row).update(
+        verdict=ExposureVerdict.UNSAFE if unsafe else ExposureVerdict.UNKNOWN,
+        why=why[:500],
+        ended_at=at,
+        asked_at=None,
+        pod_uid="",
+    )
