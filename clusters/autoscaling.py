@@ -4,6 +4,7 @@ and node claims, and the pods for which it makes nodes. No back end, no Django."
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,3 +98,24 @@ def nodes_left(*, limits: Amounts, used: Amounts, node: Amounts) -> int | None:
         if one.get(name)
     ]
     return min(left, default=None)
+
+
+class AutoscalingPort(Protocol):
+    """A part of `ClusterPort`."""
+
+    def read_autoscaling(self) -> Autoscaling | None:
+        """Its node pools and the nodes that are being made; None where it has no such thing, or
+        Berth may not read it."""
+        ...
+
+    def list_placeholders(self) -> tuple[PlaceholderReport, ...]:
+        """All that this installation has there."""
+        ...
+
+    def create_placeholder(self, *, request: PlaceholderRequest) -> None:
+        """One of that name that is there already is left as it is."""
+        ...
+
+    def delete_placeholder(self, *, found: PlaceholderReport) -> None:
+        """Gone already, or another of that name: nothing to do, no error."""
+        ...

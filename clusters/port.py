@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from clusters.autoscaling import Autoscaling, PlaceholderReport, PlaceholderRequest
+from clusters.autoscaling import AutoscalingPort
 from clusters.caught import CaughtPod, OwnerRef, OwnerReport
 from clusters.confinement import Confinement, Drift, Repair
 from clusters.exposure import ExposurePort
@@ -31,9 +31,7 @@ PRIORITIES = ("low", "normal", "high", "urgent")
 class Fault(StrEnum):
     """What went wrong, as far as the caller has to tell cases apart."""
 
-    UNREACHABLE = (
-        "unreachable"  # no connection, or a time-out: the call may or may not have worked
-    )
+    UNREACHABLE = "unreachable"  # no connection, or a time-out: the call may have worked
     THROTTLED = "throttled"  # 429
     SERVER = "server"  # 5xx
     UNAUTHORIZED = "unauthorized"  # 401: the credential is not accepted
@@ -265,7 +263,7 @@ class MigConfigs:
     wrote: bool
 
 
-class ClusterPort(ExposurePort, InspectionPort, Protocol):
+class ClusterPort(AutoscalingPort, ExposurePort, InspectionPort, Protocol):
     """One cluster. Instances may be used by several threads; make them after a fork, not
     before."""
 
@@ -299,23 +297,6 @@ class ClusterPort(ExposurePort, InspectionPort, Protocol):
 
     def list_pods(self) -> Listing[PodReport]:
         """Ours and foreign ones."""
-        ...
-
-    def read_autoscaling(self) -> Autoscaling | None:
-        """Its node pools and the nodes that are being made; None where it has no such thing, or
-        Berth may not read it."""
-        ...
-
-    def list_placeholders(self) -> tuple[PlaceholderReport, ...]:
-        """All that this installation has there."""
-        ...
-
-    def create_placeholder(self, *, request: PlaceholderRequest) -> None:
-        """One of that name that is there already is left as it is."""
-        ...
-
-    def delete_placeholder(self, *, found: PlaceholderReport) -> None:
-        """Gone already, or another of that name: nothing to do, no error."""
         ...
 
     def watch_nodes(

@@ -1,5 +1,4 @@
-"""Rows for tests: plain functions, no random data. Every default is the smallest thing that is
-legal."""
+"""Rows for tests: plain functions, no random data, each default the smallest that is legal."""
 
 import hashlib
 import itertools
@@ -154,10 +153,9 @@ def probe(of: Cluster, *verdicts: Verdict, **fields: Any) -> ClusterProbe:  # An
     return ClusterProbe.objects.create(cluster=of, **fields)
 
 
-def inspection(of: Placement, **fields: Any) -> Inspection:  # Any: model fields
+def inspection(of: Placement) -> Inspection:
     """One that has ended and told nothing."""
-    fields = {"asked_at": AT, "asked_by": "ben", "ended_at": AT} | fields
-    return Inspection.objects.create(placement=of, **fields)
+    return Inspection.objects.create(placement=of, asked_at=AT, asked_by="ben", ended_at=AT)
 
 
 def close(

@@ -7,7 +7,7 @@ from clusters.autoscaling import Amounts, Autoscaling, NodePoolReport
 from clusters.models import NodePool
 from clusters.services import autoscaling, clusters, inventory
 from controlplane.kernel.clock import now
-from scheduler.loop import node_asks, watch
+from scheduler.loop import hardware, node_asks
 from scheduler.models import AskState, NodeAsk
 from scheduler.services import workloads
 from tests.crash.conftest import Scene
@@ -21,7 +21,7 @@ def at_zero(world: World) -> None:
     """The cluster has no node, and may be asked for four."""
     of = world.cluster
     world.quota(world.vision, "h100", 64)
-    inventory.sync(cluster=of, reports=(), complete=True, arrange=watch.arrange, at=now())
+    inventory.sync(cluster=of, reports=(), complete=True, arrange=hardware.arrange, at=now())
     autoscaling.sync(cluster=of, found=Autoscaling((POOL,)), at=now())
     node = autoscaling.Described(H100, 8, 96_000, 1_000_000)
     by = {"actor": "user:oz", "actor_name": "oz"}

@@ -3,6 +3,7 @@ come to."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Never
 
 from clusters.autoscaling import Autoscaling, PlaceholderReport, PlaceholderRequest
 from clusters.port import ClusterError, DeviceReport, Fault, Listing, MigConfigs, NodeReport
@@ -33,6 +34,21 @@ class FakeNodes:
 
     def delete_placeholder(self, *, found: PlaceholderReport) -> None:
         self.placeholders.pop(found.name, None)
+
+    def start_exposure_probe(self, *, hostname: str, tolerates: str, image: str) -> Never:
+        raise NotImplementedError
+
+    def read_exposure_probe(self) -> None:
+        return None
+
+    def end_exposure_probe(self, *, uid: str) -> Never:
+        raise NotImplementedError
+
+    def read_events(self, *, namespace: str, uid: str) -> Never:
+        raise NotImplementedError
+
+    def read_log(self, *, namespace: str, name: str, uid: str) -> Never:
+        raise NotImplementedError
 
     def read_node(self, *, name: str) -> NodeReport | None:
         self._begin("read node", name)

@@ -11,7 +11,7 @@ from clusters.services import autoscaling, inventory
 from controlplane.kernel.clock import now
 from controlplane.kernel.errors import Invalid
 from scheduler.core.snapshot import Isolation
-from scheduler.loop import watch
+from scheduler.loop import hardware
 from scheduler.models import Workload
 from scheduler.selectors import fleet
 from tests import factories
@@ -37,7 +37,7 @@ def world() -> Iterator[World]:
 def nodes(world: World, *there: NodeReport) -> None:
     """These are all there are."""
     inventory.sync(
-        cluster=world.cluster, reports=there, complete=True, arrange=watch.arrange, at=now()
+        cluster=world.cluster, reports=there, complete=True, arrange=hardware.arrange, at=now()
     )
 
 

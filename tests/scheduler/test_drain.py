@@ -6,7 +6,7 @@ from django.db.models import Q
 
 from clusters.port import PodPhase
 from clusters.services import queues as hardware
-from controlplane import health
+from controlplane.counts import Counts
 from controlplane.kernel.queues import QueueState
 from scheduler.core.snapshot import CapsView
 from scheduler.loop import drain, run
@@ -254,7 +254,7 @@ def test_what_is_closed_is_told_by_metrics_of_every_kind(stage: Stage) -> None:
     close(stage, H100)
     close(stage, "", QueueState.DRAINING)
     move(stage, QueueState.HELD)
-    found = next(m for m in health.Counts().collect() if m.name == "berth_queues_closed")
+    found = next(m for m in Counts().collect() if m.name == "berth_queues_closed")
     told = {(s.labels["of"], s.labels["state"]): s.value for s in found.samples}
     assert len(told) == 8
     assert {of for of, count in told.items() if count} == {

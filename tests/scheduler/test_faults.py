@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from clusters.models import Node
-from controlplane import health
+from controlplane.counts import Counts
 from scheduler.core.plan import Fault
 from scheduler.core.reasons import FaultKind, Subject
 from scheduler.loop import faults, run
@@ -22,7 +22,7 @@ def anew(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def gauge() -> dict[str, float]:
-    found = next(m for m in health.Counts().collect() if m.name == "berth_snapshot_faults")
+    found = next(m for m in Counts().collect() if m.name == "berth_snapshot_faults")
     return {sample.labels["kind"]: sample.value for sample in found.samples}
 
 

@@ -9,7 +9,7 @@ from django.test import Client
 from django.urls import reverse
 from pytest_django import Settings
 
-from controlplane import health
+from controlplane.counts import Counts
 from controlplane.kernel import clock
 from scheduler.loop import kept, run
 from scheduler.models import KeptRoom, Workload
@@ -24,7 +24,7 @@ LONG_AGO = AT - timedelta(seconds=1800)
 
 
 def idle() -> float:
-    found = next(m for m in health.Counts().collect() if m.name == "berth_kept_idle_devices")
+    found = next(m for m in Counts().collect() if m.name == "berth_kept_idle_devices")
     return found.samples[0].value
 
 
@@ -41,7 +41,7 @@ def crowded(committed: Stage) -> Stage:
 def counted() -> float:
     """In device-seconds, since ever."""
     name = "berth_kept_idle_device_seconds"
-    return next(m for m in health.Counts().collect() if m.name == name).samples[0].value
+    return next(m for m in Counts().collect() if m.name == name).samples[0].value
 
 
 def codes() -> dict[str, str]:

@@ -12,7 +12,7 @@ from clusters.models import Cluster, NodePool
 from clusters.services import autoscaling, clusters, inventory
 from controlplane.kernel.clock import now
 from controlplane.kernel.ids import uuid7
-from scheduler.loop import node_asks, watch
+from scheduler.loop import hardware, node_asks
 from scheduler.models import AskState, NodeAsk, Workload
 from scheduler.services import workloads
 from tests.flows.world import H100, World, build, spec
@@ -31,7 +31,7 @@ def world() -> Iterator[World]:
         world = build(simulator)
         world.quota(world.vision, "h100", 64)
         inventory.sync(
-            cluster=world.cluster, reports=(), complete=True, arrange=watch.arrange, at=now()
+            cluster=world.cluster, reports=(), complete=True, arrange=hardware.arrange, at=now()
         )
         seen(world)
         node = autoscaling.Described(H100, 8, 96_000, 1_000_000)

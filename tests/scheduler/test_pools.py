@@ -9,7 +9,7 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from controlplane import health
+from controlplane.counts import Counts
 from controlplane.kernel import clock
 from scheduler.loop import forecast, pools
 from scheduler.models import PoolSample
@@ -104,7 +104,7 @@ def test_of_a_cluster_that_takes_nothing_new_nothing_is_told(stage: Stage) -> No
 
 
 def samples() -> Iterator[tuple[str, dict[str, str], float]]:
-    for metric in health.Counts().collect():
+    for metric in Counts().collect():
         for sample in metric.samples:
             if sample.name.startswith("berth_pool_"):
                 yield sample.name, sample.labels, sample.value

@@ -44,7 +44,7 @@ def test_pages_cost_what_is_written() -> None:
         "workload-detail running": reverse("workload-detail", args=[shown.running.id]),
         "workload-detail waiting": reverse("workload-detail", args=[shown.waiting.id]),
         "pod-inspection": reverse(
-            "pod-inspection", args=[shown.running.id, shown.running.placements.first().id]
+            "pod-inspection", args=[shown.running.id, shown.running.placements.earliest("id").id]
         ),
         "array-detail": reverse("array-detail", args=[array.id]),
         "workload-explanation": reverse("workload-explanation", args=[shown.waiting.id]),

@@ -2,7 +2,7 @@
 translate; here is only which request makes which method true."""
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
@@ -18,7 +18,7 @@ from clusters.adapters.kubernetes import (
     placeholders,
     recuts,
 )
-from clusters.adapters.kubernetes.client import MERGE_PATCH, Client, Json
+from clusters.adapters.kubernetes.client import MERGE_PATCH, Json
 from clusters.adapters.kubernetes.confining import confine
 from clusters.adapters.kubernetes.device_claims import (
     DEVICE_CLAIMS,
@@ -26,11 +26,10 @@ from clusters.adapters.kubernetes.device_claims import (
     claims_path,
 )
 from clusters.adapters.kubernetes.failures import printable
-from clusters.adapters.kubernetes.names import Names
+from clusters.adapters.kubernetes.objects import NOT_THAT_ONE, Objects, has_labels, labels_of
 from clusters.adapters.kubernetes.probe import Probe
 from clusters.adapters.kubernetes.resource_slices import resource_slice
-from clusters.adapters.kubernetes.translate import Malformed, node, pod, readable
-from clusters.adapters.kubernetes.watch import watch
+from clusters.adapters.kubernetes.translate import Malformed, node, pod
 from clusters.autoscaling import Autoscaling, PlaceholderReport, PlaceholderRequest
 from clusters.caught import OwnerRef, OwnerReport
 from clusters.confinement import Confinement, Drift, Repair
@@ -55,36 +54,13 @@ logger = logging.getLogger(__name__)
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
 NAMESPACES = "/api/v1/namespaces"
-MOST_PAGES = 1000
-SAID = 5
-"""How many of the objects of a list that make no sense are named in the log."""
 SIMULATED = "+berth.simulator"
-_NOT_THAT_POD = frozenset({Fault.NOT_FOUND, Fault.CONFLICT})
-"""Gone already, or no longer what is meant (409)."""
 _NOT_SERVED = frozenset({Fault.NOT_FOUND, Fault.FORBIDDEN})
 """The API has no such resource, or none for Berth."""
 
 
-class KubernetesCluster:
-    """One cluster's API under one token. Threads may share it; make it after a fork."""
-
-    def __init__(
-        self,
-        client: Client,
-        *,
-        names: Names,
-        page: int = 500,
-        watch_timeout_s: int = 60,
-        watch_read_timeout_s: float = 70.0,
-    ) -> None:
-        self._client = client
-        self._names = names
-        self._page = page
-        self._watch_timeout_s = watch_timeout_s
-        self._watch_read_timeout_s = watch_read_timeout_s
-        self._node: Callable[[Json], NodeReport] = partial(node, names=names)
-        self._pod: Callable[[Json], PodReport] = partial(pod, names=names)
-        self._device_claim = partial(device_claims.device_claim, names=names)
+class KubernetesCluster(Objects):
+    """One cluster, as `ClusterPort` asks it."""
 
     def probe(self) -> Iterator[ProbeStep]:
         probe = Probe(self._client, names=self._names, version=self.version, nodes=self.list_nodes)
@@ -169,14 +145,14 @@ class KubernetesCluster:
             if error.fault is not Fault.CONFLICT:
                 raise
             found = self._found(_service(namespace, name))
-            if found is None or not _has_labels(found, _labels(body)):
+            if found is None or not has_labels(found, labels_of(body)):
                 raise
 
     def delete_service(self, *, namespace: str, name: str, workload: str, attempt: int) -> None:
         labels = manifests.service_labels(workload=workload, attempt=attempt, names=self._names)
         path = _service(namespace, name)
         found = self._found(path)
-        if found is not None and _has_labels(found, labels):
+        if found is not None and has_labels(found, labels):
             self._delete(path, {"uid": found["metadata"].get("uid")})
 
     def create_pod(self, *, request: PodRequest) -> PodReport:
@@ -258,7 +234,7 @@ class KubernetesCluster:
         try:
             self._client.call("PATCH", path, body=body, content_type=MERGE_PATCH)
         except ClusterError as error:
-            if error.fault not in _NOT_THAT_POD:
+            if error.fault not in NOT_THAT_ONE:
                 raise
 
     def delete_pod(
@@ -324,82 +300,14 @@ class KubernetesCluster:
         body.setdefault("metadata", {}).update(uid=node.uid, resourceVersion=node.resource_version)
         self._client.call("PATCH", _node(node.name), body=body, content_type=MERGE_PATCH)
 
-    def _list[Report](
-        self, path: str, translate: Callable[[Json], Report], **chosen: str
-    ) -> Listing[Report]:
-        """All pages of one list. A list that expired half-way is begun once more."""
-        try:
-            return self._pages(path, translate, chosen)
-        except ClusterError as error:
-            if error.fault is not Fault.EXPIRED:
-                raise
-            return self._pages(path, translate, chosen)
+    def _node(self, body: Json) -> NodeReport:
+        return node(body, names=self._names)
 
-    def _pages[Report](
-        self, path: str, translate: Callable[[Json], Report], chosen: Mapping[str, str]
-    ) -> Listing[Report]:
-        reports: list[Report] = []
-        left_out: list[str] = []
-        query: dict[str, str | int] = {"limit": self._page, **chosen}
-        for _ in range(MOST_PAGES):
-            answer = self._client.call("GET", path, query=query)
-            metadata, items = answer.get("metadata"), answer.get("items")
-            if not isinstance(metadata, dict) or not isinstance(items, list | None):
-                break
-            found, others = readable(items or (), translate)
-            reports += found
-            left_out += others
-            version, rest = metadata.get("resourceVersion"), metadata.get("continue")
-            if not isinstance(version, str) or not isinstance(rest, str | None):
-                break
-            if not rest:
-                if left_out:
-                    first = "; ".join(left_out[:SAID])
-                    logger.warning("left out %d of %s, first %s", len(left_out), path, first)
-                return Listing(tuple(reports), version, tuple(left_out))
-            query["continue"] = rest
-        raise ClusterError(Fault.MALFORMED, f"The list of {path} is no list, or never ends.")
+    def _pod(self, body: Json) -> PodReport:
+        return pod(body, names=self._names)
 
-    def _watch[Report](
-        self, path: str, translate: Callable[[Json], Report], resource_version: str
-    ) -> AbstractContextManager[Iterator[WatchEvent[Report]]]:
-        return watch(
-            self._client,
-            path,
-            resource_version=resource_version,
-            translate=translate,
-            timeout_s=self._watch_timeout_s,
-            read_timeout_s=self._watch_read_timeout_s,
-        )
-
-    def _delete(self, path: str, preconditions: Json, **options: int) -> None:
-        body = {
-            "apiVersion": "v1",
-            "kind": "DeleteOptions",
-            "preconditions": preconditions,
-            **options,
-        }
-        try:
-            self._client.call("DELETE", path, body=body)
-        except ClusterError as error:
-            if error.fault not in _NOT_THAT_POD:
-                raise
-            # A server may be in conflict with itself, and what is meant is still there.
-            if error.fault is Fault.CONFLICT and self._is_there(path, preconditions):
-                raise
-
-    def _is_there(self, path: str, preconditions: Json) -> bool:
-        """The very object that they name."""
-        metadata = (self._found(path) or {}).get("metadata")
-        return isinstance(metadata, dict) and preconditions.items() <= metadata.items()
-
-    def _found(self, path: str) -> Json | None:
-        try:
-            return self._client.call("GET", path)
-        except ClusterError as error:
-            if error.fault is Fault.NOT_FOUND:
-                return None
-            raise
+    def _device_claim(self, body: Json) -> DeviceClaimReport:
+        return device_claims.device_claim(body, names=self._names)
 
     def _report(self, body: Json) -> PodReport:
         try:
@@ -408,14 +316,6 @@ class KubernetesCluster:
             raise ClusterError(
                 Fault.MALFORMED, f"The cluster's pod makes no sense: {error}"
             ) from None
-
-    def _is_same(self, found: Json, wanted: manifests.Json) -> bool:
-        """Whether a pod is what we would have made: its hash and each of our labels."""
-        key = self._names.annotation_hash
-        digest = _mapping(wanted, "annotations")[key]
-        return _mapping(found, "annotations").get(key) == digest and _has_labels(
-            found, _labels(wanted)
-        )
 
 
 def _node(name: str) -> str:
@@ -436,18 +336,3 @@ def _services(namespace: str) -> str:
 
 def _service(namespace: str, name: str) -> str:
     return f"{_services(namespace)}/{quote(name, safe='')}"
-
-
-def _mapping(body: Json, key: str) -> Json:
-    metadata = body.get("metadata")
-    found = metadata.get(key) if isinstance(metadata, dict) else None
-    return found if isinstance(found, dict) else {}
-
-
-def _labels(body: Json) -> Json:
-    return _mapping(body, "labels")
-
-
-def _has_labels(body: Json, wanted: Json) -> bool:
-    labels = _labels(body)
-    return all(labels.get(name) == value for name, value in wanted.items())

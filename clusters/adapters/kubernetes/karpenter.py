@@ -18,8 +18,8 @@ from clusters.adapters.kubernetes.checks import (
     word,
 )
 from clusters.adapters.kubernetes.failures import printable
+from clusters.adapters.kubernetes.models import model_of
 from clusters.adapters.kubernetes.names import GPU
-from clusters.adapters.kubernetes.nodes import model_of
 from clusters.adapters.kubernetes.quantities import BadQuantity, mebibytes, milli, pieces
 from clusters.adapters.kubernetes.rights import KARPENTER
 from clusters.autoscaling import (

@@ -1,0 +1,139 @@
+"""Objects of one cluster's API: listed, watched, read, deleted, and told apart from others'. What
+each of them is for is the adapter's to know."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+
+from clusters.adapters.kubernetes.client import Client, Json
+from clusters.adapters.kubernetes.names import Names
+from clusters.adapters.kubernetes.translate import readable
+from clusters.adapters.kubernetes.watch import watch
+from clusters.port import ClusterError, Fault, Listing, WatchEvent
+
+logger = logging.getLogger(__name__)
+
+MOST_PAGES = 1000
+SAID = 5
+"""How many of the objects of a list that make no sense are named in the log."""
+NOT_THAT_ONE = frozenset({Fault.NOT_FOUND, Fault.CONFLICT})
+"""Gone already, or no longer what is meant (409)."""
+
+
+class Objects:
+    """One cluster's API under one token. Threads may share it; make it after a fork."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        names: Names,
+        page: int = 500,
+        watch_timeout_s: int = 60,
+        watch_read_timeout_s: float = 70.0,
+    ) -> None:
+        self._client = client
+        self._names = names
+        self._page = page
+        self._watch_timeout_s = watch_timeout_s
+        self._watch_read_timeout_s = watch_read_timeout_s
+
+    def _list[Report](
+        self, path: str, translate: Callable[[Json], Report], **chosen: str
+    ) -> Listing[Report]:
+        """All pages of one list. A list that expired half-way is begun once more."""
+        try:
+            return self._pages(path, translate, chosen)
+        except ClusterError as error:
+            if error.fault is not Fault.EXPIRED:
+                raise
+            return self._pages(path, translate, chosen)
+
+    def _pages[Report](
+        self, path: str, translate: Callable[[Json], Report], chosen: Mapping[str, str]
+    ) -> Listing[Report]:
+        reports: list[Report] = []
+        left_out: list[str] = []
+        query: dict[str, str | int] = {"limit": self._page, **chosen}
+        for _ in range(MOST_PAGES):
+            answer = self._client.call("GET", path, query=query)
+            metadata, items = answer.get("metadata"), answer.get("items")
+            if not isinstance(metadata, dict) or not isinstance(items, list | None):
+                break
+            found, others = readable(items or (), translate)
+            reports += found
+            left_out += others
+            version, rest = metadata.get("resourceVersion"), metadata.get("continue")
+            if not isinstance(version, str) or not isinstance(rest, str | None):
+                break
+            if not rest:
+                if left_out:
+                    first = "; ".join(left_out[:SAID])
+                    logger.warning("left out %d of %s, first %s", len(left_out), path, first)
+                return Listing(tuple(reports), version, tuple(left_out))
+            query["continue"] = rest
+        raise ClusterError(Fault.MALFORMED, f"The list of {path} is no list, or never ends.")
+
+    def _watch[Report](
+        self, path: str, translate: Callable[[Json], Report], resource_version: str
+    ) -> AbstractContextManager[Iterator[WatchEvent[Report]]]:
+        return watch(
+            self._client,
+            path,
+            resource_version=resource_version,
+            translate=translate,
+            timeout_s=self._watch_timeout_s,
+            read_timeout_s=self._watch_read_timeout_s,
+        )
+
+    def _delete(self, path: str, preconditions: Json, **options: int) -> None:
+        body = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": preconditions,
+            **options,
+        }
+        try:
+            self._client.call("DELETE", path, body=body)
+        except ClusterError as error:
+            if error.fault not in NOT_THAT_ONE:
+                raise
+            # A server may be in conflict with itself, and what is meant is still there.
+            if error.fault is Fault.CONFLICT and self._is_there(path, preconditions):
+                raise
+
+    def _is_there(self, path: str, preconditions: Json) -> bool:
+        """The very object that they name."""
+        metadata = (self._found(path) or {}).get("metadata")
+        return isinstance(metadata, dict) and preconditions.items() <= metadata.items()
+
+    def _found(self, path: str) -> Json | None:
+        try:
+            return self._client.call("GET", path)
+        except ClusterError as error:
+            if error.fault is Fault.NOT_FOUND:
+                return None
+            raise
+
+    def _is_same(self, found: Json, wanted: Json) -> bool:
+        """Whether it is what we would have made: its hash and each of our labels."""
+        key = self._names.annotation_hash
+        digest = mapping(wanted, "annotations")[key]
+        return mapping(found, "annotations").get(key) == digest and has_labels(
+            found, labels_of(wanted)
+        )
+
+
+def labels_of(body: Json) -> Json:
+    return mapping(body, "labels")
+
+
+def has_labels(body: Json, wanted: Json) -> bool:
+    labels = labels_of(body)
+    return all(labels.get(name) == value for name, value in wanted.items())
+
+
+def mapping(body: Json, key: str) -> Json:
+    metadata = body.get("metadata")
+    found = metadata.get(key) if isinstance(metadata, dict) else None
+    return found if isinstance(found, dict) else {}
