@@ -45,6 +45,8 @@ RELIST_S = 600.0
 QUEUE = 10_000
 CATCH_S = 15.0
 """How often what others made is looked at, though nothing is new of it."""
+EXPIRY_S = 2.0
+"""No sound version expires so soon: who says so is not asked for lists without a pause."""
 PAUSE_S = 0.2  # between two watches when the server ends the first at once
 
 
@@ -178,6 +180,7 @@ class Readers:
     ) -> None:
         """List, then watch from there; list again when the version has expired or is old."""
         while not self._over:
+            listed = time.monotonic()
             version = begin()
             crash("O3")
             relist_at = time.monotonic() + RELIST_S
@@ -197,3 +200,5 @@ class Readers:
             except ClusterError as error:
                 if error.fault is not Fault.EXPIRED:
                     raise
+                if time.monotonic() - listed < EXPIRY_S:
+                    self._ended.wait(EXPIRY_S)

@@ -1,7 +1,6 @@
 """ClusterPort for a Kubernetes API server. What is sent is in manifests, what comes back in
 translate; here is only which request makes which method true."""
 
-import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -9,16 +8,20 @@ from functools import partial
 from urllib.parse import quote
 
 from clusters.adapters.kubernetes import manifests, owners, recuts
-from clusters.adapters.kubernetes.client import MERGE_PATCH, Client, Json
+from clusters.adapters.kubernetes.checks import Json
+from clusters.adapters.kubernetes.client import MERGE_PATCH, Client
 from clusters.adapters.kubernetes.confining import confine
 from clusters.adapters.kubernetes.failures import printable
+from clusters.adapters.kubernetes.lists import listing
 from clusters.adapters.kubernetes.names import Names
 from clusters.adapters.kubernetes.probe import Probe
-from clusters.adapters.kubernetes.translate import Malformed, node, pod, readable
+from clusters.adapters.kubernetes.translate import Malformed, node, pod
 from clusters.adapters.kubernetes.watch import watch
 from clusters.caught import OwnerRef, OwnerReport
 from clusters.confinement import Confinement, Drift, Repair
 from clusters.port import (
+    MOST_NODES,
+    MOST_PODS,
     ClusterError,
     ClusterVersion,
     Fault,
@@ -30,14 +33,9 @@ from clusters.port import (
     WatchEvent,
 )
 
-logger = logging.getLogger(__name__)
-
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
 NAMESPACES = "/api/v1/namespaces"
-MOST_PAGES = 1000
-SAID = 5
-"""How many of the objects of a list that make no sense are named in the log."""
 SIMULATED = "+berth.simulator"
 _NOT_THAT_POD = frozenset({Fault.NOT_FOUND, Fault.CONFLICT})
 """Gone already, or no longer what is meant (409)."""
@@ -76,10 +74,10 @@ class KubernetesCluster:
         )
 
     def list_nodes(self) -> Listing[NodeReport]:
-        return self._list(NODES, self._node)
+        return listing(self._client, NODES, self._node, page=self._page, most=MOST_NODES)
 
     def list_pods(self) -> Listing[PodReport]:
-        return self._list(PODS, self._pod)
+        return listing(self._client, PODS, self._pod, page=self._page, most=MOST_PODS)
 
     def watch_nodes(
         self, *, resource_version: str
@@ -216,38 +214,6 @@ class KubernetesCluster:
         """If it is still that node at that version."""
         body.setdefault("metadata", {}).update(uid=node.uid, resourceVersion=node.resource_version)
         self._client.call("PATCH", _node(node.name), body=body, content_type=MERGE_PATCH)
-
-    def _list[Report](self, path: str, translate: Callable[[Json], Report]) -> Listing[Report]:
-        """All pages of one list. A list that expired half-way is begun once more."""
-        try:
-            return self._pages(path, translate)
-        except ClusterError as error:
-            if error.fault is not Fault.EXPIRED:
-                raise
-            return self._pages(path, translate)
-
-    def _pages[Report](self, path: str, translate: Callable[[Json], Report]) -> Listing[Report]:
-        reports: list[Report] = []
-        left_out: list[str] = []
-        query: dict[str, str | int] = {"limit": self._page}
-        for _ in range(MOST_PAGES):
-            answer = self._client.call("GET", path, query=query)
-            metadata, items = answer.get("metadata"), answer.get("items")
-            if not isinstance(metadata, dict) or not isinstance(items, list | None):
-                break
-            found, others = readable(items or (), translate)
-            reports += found
-            left_out += others
-            version, rest = metadata.get("resourceVersion"), metadata.get("continue")
-            if not isinstance(version, str) or not isinstance(rest, str | None):
-                break
-            if not rest:
-                if left_out:
-                    first = "; ".join(left_out[:SAID])
-                    logger.warning("left out %d of %s, first %s", len(left_out), path, first)
-                return Listing(tuple(reports), version, tuple(left_out))
-            query["continue"] = rest
-        raise ClusterError(Fault.MALFORMED, f"The list of {path} is no list, or never ends.")
 
     def _watch[Report](
         self, path: str, translate: Callable[[Json], Report], resource_version: str

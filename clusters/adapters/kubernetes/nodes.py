@@ -8,6 +8,7 @@ others' GPUs are, `makers` reads them.
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import accumulate, islice
 from math import ceil
 from typing import Any
 
@@ -21,7 +22,7 @@ from clusters.adapters.kubernetes.checks import (
     optional_word,
     word,
 )
-from clusters.adapters.kubernetes.makers import Advertised, advertised
+from clusters.adapters.kubernetes.makers import MOST_SHARES, Advertised, advertised
 from clusters.adapters.kubernetes.names import (
     GPU,
     GPU_SHARED,
@@ -34,8 +35,10 @@ from clusters.adapters.kubernetes.names import (
 from clusters.adapters.kubernetes.quantities import BadQuantity, mebibytes, milli, pieces
 from clusters.port import MOST_DEVICES, DeviceReport, NodeReport
 
+LONGEST_MODEL = 80
 MOST_SLICES = 16 * MOST_DEVICES
-MOST_REPLICAS = 1000
+MOST_LABELS, MOST_LABELLED = 256, 8192
+"""Of one node that are kept, and how many characters of them."""
 _ISOLATION = {"time-slicing": "none", "mps": "memory"}
 _PROFILE = re.compile(r"([1-9][0-9]?)g\.([1-9][0-9]{0,3})gb((?:\.[a-z]{2,8}){0,2})")
 _PRODUCT = re.compile(r"(?:NVIDIA-)?(.+?)(?:-SHARED)?(-MIG-.+)?(?:-SHARED)?")
@@ -48,7 +51,7 @@ def node(body: Json, *, names: Names) -> NodeReport:
     """
     metadata, spec, status = (mapping(body, key) for key in ("metadata", "spec", "status"))
     name = word(metadata, "name")
-    labels = label_words(metadata)
+    labels = _few(label_words(metadata))
     allocatable = mapping(status, "allocatable")
     try:
         capacity = mapping(status, "capacity")
@@ -74,6 +77,12 @@ def node(body: Json, *, names: Names) -> NodeReport:
         raise Malformed(str(error)) from None
 
 
+def _few(labels: Mapping[str, str]) -> dict[str, str]:
+    first = list(islice(labels.items(), MOST_LABELS))
+    lengths = accumulate(len(key) + len(value) for key, value in first)
+    return dict(islice(first, sum(length <= MOST_LABELLED for length in lengths)))
+
+
 def profile_of(resource: str) -> str:
     """The MIG profile of a resource: "nvidia.com/mig-1g.10gb.me" -> "1g.10gb+me"; "" of others."""
     if not resource.startswith(MIG):
@@ -89,7 +98,7 @@ def _profile(name: str) -> str:
 def model_of(product: str) -> str:
     """A device's model as flavors name it: "NVIDIA-A100-SXM4-80GB-SHARED" -> "A100-SXM4-80GB"."""
     match = _PRODUCT.fullmatch(product)
-    return match[1] if match else "unknown"
+    return match[1][:LONGEST_MODEL] if match else "unknown"
 
 
 class _Gpus:
@@ -139,7 +148,7 @@ class _Gpus:
 
     def _sharing(self) -> tuple[str, int]:
         isolation = _ISOLATION.get(self._labels.get(f"{GPU}.sharing-strategy", ""), "")
-        replicas = count(self._labels.get(f"{GPU}.replicas"), most=MOST_REPLICAS)
+        replicas = count(self._labels.get(f"{GPU}.replicas"), most=MOST_SHARES)
         return (isolation, replicas) if isolation and replicas > 1 else ("", 1)
 
     def _single_counts(self, allocatable: Json) -> dict[str, int]:
@@ -162,7 +171,7 @@ class _Gpus:
 def _reported(of: Advertised) -> dict[str, Any]:  # Any: fields of a NodeReport
     if of.devices > MOST_DEVICES:
         raise Malformed(f"more than {MOST_DEVICES} devices")
-    device = DeviceReport(ordinal=0, model=of.model[:80], memory_mib=of.memory_mib)
+    device = DeviceReport(ordinal=0, model=of.model[:LONGEST_MODEL], memory_mib=of.memory_mib)
     return {
         "devices": tuple(replace(device, ordinal=ordinal) for ordinal in range(of.devices)),
         "share_replicas": of.shares,
@@ -187,6 +196,8 @@ def _mig_counts(allocatable: Json) -> dict[str, int]:
             continue
         if held := _slices(allocatable, resource):
             counts[profile] = held
+    if sum(counts.values()) > MOST_SLICES:
+        raise Malformed(f"more than {MOST_SLICES} MIG slices")
     return counts
 
 

@@ -25,6 +25,9 @@ __all__ = ["Malformed", "node", "pod", "readable"]
 
 MOST_ATTEMPTS = 10**6
 MOST_RANKS = 10**6
+LONGEST_UID = 64
+MOST_RESOURCES = 64
+"""Of those of devices, which one pod asks for."""
 _ENDED = {"Succeeded": PodPhase.SUCCEEDED, "Failed": PodPhase.FAILED}
 
 
@@ -42,7 +45,8 @@ def readable[Report](
         except Malformed as error:
             metadata = body.get("metadata") if isinstance(body, dict) else None
             name = metadata.get("name") if isinstance(metadata, dict) else None
-            left_out.append(f"{printable(str(name), longest=80)}: {error}")
+            named = name if isinstance(name, str) else "one without a name"
+            left_out.append(f"{printable(named, longest=80)}: {error}")
     return reports, left_out
 
 
@@ -54,14 +58,14 @@ def pod(body: Json, *, names: Names) -> PodReport:
     ended = mapping(state, "terminated")
     started_at = moment(ended or mapping(state, "running"), "startedAt")
     # All: whoever gives a pod many more must not push Berth's own out.
-    labels = label_words(metadata, most=None)
+    labels = label_words(metadata)
     installation, workload, attempt, rank = _owner(labels, names=names)
     resources = _requests(spec)
     exit_code = ended.get("exitCode")
     return PodReport(
         namespace=word(metadata, "namespace"),
         name=word(metadata, "name"),
-        uid=word(metadata, "uid"),
+        uid=word(metadata, "uid", longest=LONGEST_UID),
         resource_version=word(metadata, "resourceVersion"),
         phase=phase,
         node=optional_word(spec, "nodeName"),
@@ -179,9 +183,12 @@ def _asked(container: Json) -> Counter[str]:
 
 def _amounts(asked: Json) -> Counter[str]:
     try:
-        return Counter({n: _amount(n, value) for n, value in asked.items() if _counts(n)})
+        amounts = Counter({n: _amount(n, value) for n, value in asked.items() if _counts(n)})
     except BadQuantity as error:
         raise Malformed(str(error)) from None
+    if len(amounts) > MOST_RESOURCES:
+        raise Malformed(f"more than {MOST_RESOURCES} resources")
+    return amounts
 
 
 def _counts(name: str) -> bool:
