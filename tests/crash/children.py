@@ -17,10 +17,11 @@ class Children:
     _process: "subprocess.Popen[str]"
 
     @classmethod
-    def start(cls, *, database: str) -> Self:
+    def start(cls, *, database: str, hold_s: int = SHORT_S) -> Self:
+        """`hold_s` is what leases and claims last in them."""
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.crash.child"],
-            env=environment(database=database),
+            env=environment(database=database, hold_s=hold_s),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -72,13 +73,13 @@ class Children:
         return answer
 
 
-def environment(*, database: str) -> dict[str, str]:
-    """This process's, with the test's own database and short leases and claims."""
+def environment(*, database: str, hold_s: int = SHORT_S) -> dict[str, str]:
+    """This process's, with that database, and leases and claims that last so long."""
     # Not by urlunsplit: it would lose the empty host before a socket's path.
     place, _, query = os.environ["DATABASE_URL"].partition("?")
     return {
         **os.environ,
         "DATABASE_URL": f"{place.rpartition('/')[0]}/{database}?{query}",
-        "BERTH_LEASE_S": str(SHORT_S),
-        "BERTH_CLAIM_S": str(SHORT_S),
+        "BERTH_LEASE_S": str(hold_s),
+        "BERTH_CLAIM_S": str(hold_s),
     }
