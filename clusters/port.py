@@ -22,6 +22,8 @@ NVIDIA_GPU = "nvidia.com/gpu"
 """The resource of whole devices, unless a node says otherwise."""
 MOST_DEVICES = 128
 """Of one node; one that says it has more makes no sense."""
+MOST_NODES, MOST_PODS = 10_000, 200_000
+"""Of one cluster: more than Kubernetes is made for, which is 5,000 and 150,000."""
 UNKNOWN = "unknown"
 """How the model ends of a device of which its node does not tell it."""
 PRIORITIES = ("low", "normal", "high", "urgent")

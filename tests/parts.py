@@ -42,6 +42,7 @@ FOLDERS = {
     "tests/kube/": KUBERNETES,
     "tests/browser/": BROWSER,
     "tests/crash/": CRASH,
+    "tests/hostile/": SIMULATOR,
 }
 
 # What this process could not run: (part, what it would have needed).

@@ -13,7 +13,7 @@ from django.db.backends.postgresql.psycopg_any import NumericRange
 from django.db.models import F
 
 from clusters.models import Cluster, Device, DeviceMode, DeviceSlice, Node
-from clusters.port import MOST_DEVICES, NodeReport
+from clusters.port import MOST_DEVICES, MOST_NODES, ClusterError, Fault, NodeReport
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,8 @@ def sync(
     """Make the rows as the reports say; True when anything changed.
 
     `complete` means that the reports are all nodes there are: others are marked gone. `gone` names
-    nodes whose deletion was seen. A node that comes back gets its row back.
+    nodes whose deletion was seen. A node that comes back gets its row back. Raises ClusterError
+    for more nodes than a cluster can have.
     """
     by_name = {report.name: _counted(report, arrange) for report in reports}
     with transaction.atomic():
@@ -53,10 +54,18 @@ def sync(
             cluster=cluster, name__in=missing, gone_at__isnull=True
         ).update(gone_at=at, ready=False)
         changed |= bool(vanished)
+        if changed and not complete:  # a list has its own limit
+            _refuse_too_many(cluster)
         changed |= _sync_devices(_identified(by_name, rows), rows, arrange, at)
         if changed:
             Cluster.objects.filter(pk=cluster.pk).update(inventory_rev=F("inventory_rev") + 1)
     return changed
+
+
+def _refuse_too_many(cluster: Cluster) -> None:
+    if Node.objects.filter(cluster=cluster, gone_at__isnull=True).count() > MOST_NODES:
+        told = f"The cluster told of more than {MOST_NODES:,} nodes."
+        raise ClusterError(Fault.MALFORMED, told)
 
 
 def _counted(report: NodeReport, arrange: Arrange) -> NodeReport:

@@ -7,9 +7,10 @@ Of cores and memory it is told how much, of devices how many: so where those lie
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from clusters.models import Cluster, Node
-from clusters.port import PodReport
+from clusters.port import MOST_PODS, ClusterError, Fault, PodReport
 from clusters.services import foreign
 from controlplane.kernel import hints
 from scheduler.core import mig
@@ -29,6 +30,15 @@ type _Resources = Counter[str]
 """How many of each extended resource."""
 
 
+class _Held(NamedTuple):
+    """What counts of a pod; of a large cluster's there are many."""
+
+    node: str
+    cpu_milli: int
+    memory_mib: int
+    resources: tuple[tuple[str, int], ...]
+
+
 class ForeignPods:
     """Those of one cluster. `claimed` tells what others hold by claims, None while that is not
     known: then nothing is stored. Times are those of a monotonic clock."""
@@ -38,7 +48,7 @@ class ForeignPods:
     ) -> None:
         self._cluster = cluster
         self._claimed = claimed
-        self._pods: dict[str, PodReport] = {}
+        self._pods: dict[str, _Held] = {}
         self._listed = False
         self._due: float | None = None
 
@@ -50,10 +60,14 @@ class ForeignPods:
         self._look_within(STORE_S)
 
     def note(self, pod: PodReport, *, gone: bool) -> None:
+        """Raises ClusterError for more pods than a cluster can have."""
         if gone or pod.phase.ended or not pod.node:
             self._pods.pop(pod.uid, None)
         else:
-            self._pods[pod.uid] = pod
+            self._pods[pod.uid] = _Held(pod.node, pod.cpu_milli, pod.memory_mib, pod.resources)
+            if len(self._pods) > MOST_PODS:
+                told = f"The cluster told of more than {MOST_PODS:,} pods that run there at once."
+                raise ClusterError(Fault.MALFORMED, told)
         self._look_within(STORE_S)
 
     def forget(self, uid: str) -> None:

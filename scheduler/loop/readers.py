@@ -54,6 +54,8 @@ CATCH_S = 15.0
 """How often what others made is looked at, though nothing is new of it."""
 AUTOSCALING_S, UNSERVED_S = 15.0, 60.0
 """How often node pools are looked at, and how often whether there are any."""
+EXPIRY_S = 2.0
+"""No sound version expires so soon: who says so is not asked for lists without a pause."""
 PAUSE_S = 0.2  # between two watches when the server ends the first at once
 
 
@@ -276,6 +278,7 @@ class Readers:
     ) -> None:
         """List, then watch from there; list again when the version has expired or is old."""
         while not self._over:
+            listed = time.monotonic()
             version = begin()
             crash("O3")
             relist_at = time.monotonic() + RELIST_S
@@ -295,3 +298,5 @@ class Readers:
             except ClusterError as error:
                 if error.fault is not Fault.EXPIRED:
                     raise
+                if time.monotonic() - listed < EXPIRY_S:
+                    self._ended.wait(EXPIRY_S)

@@ -31,6 +31,8 @@ UNSCHEDULABLE_S = 15.0
 """How long a pod may stay refused by its cluster before it is tried elsewhere."""
 START_ERROR_S = 120.0
 """How long a kubelet may try in vain to pull an image or make a container: five times or so."""
+MOST_STUCK = 10_000
+"""How many such pods are looked after at once; of others the next list tells again."""
 _ALL = frozenset(
     {Signal.NODES_WATCHED, Signal.SLICES_WATCHED, Signal.CLAIMS_WATCHED, Signal.PODS_WATCHED}
 )
@@ -173,7 +175,8 @@ class Watch:
                 continue
             if ended:
                 self._foreign.forget(report.uid)
-            if _is_stuck(report) and not ended:
+            known = report.uid in self._stuck or len(self._stuck) < MOST_STUCK
+            if _is_stuck(report) and not ended and known:
                 self._stuck.setdefault(report.uid, (report, time.monotonic()))
             else:
                 self._stuck.pop(report.uid, None)

@@ -224,6 +224,8 @@ def test_labels_are_bounded_and_printable() -> None:
     report = node(labels)
     assert len(report.labels) <= 256
     assert not {"nul", "number"} & report.labels.keys()
+    long = node({f"k{i}": "v" * 250 for i in range(1000)}).labels
+    assert sum(len(key) + len(value) for key, value in long.items()) in range(7500, 8193)
 
 
 HAMI_LINE = (

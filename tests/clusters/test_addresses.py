@@ -76,12 +76,18 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Names:
     return name
 
 
+def streamed(client: Client) -> Iterator[bytes]:
+    how = {"lasts_s": 1.0, "silence_s": 1.0}
+    with client.stream("/api/v1/pods", query={"watch": 1}, **how) as pieces:
+        yield from pieces
+
+
 def refused(host: str, port: int, *, allowed: Allowed, scheme: str = "https") -> None:
     """A client of that host is told only that its address is not allowed, and what to set."""
     client = Client(server=f"{scheme}://{host}:{port}", identity=TOKEN, allowed=allowed)
     for ask in (
         lambda: client.call("GET", "/version"),
-        lambda: client.stream("/api/v1/pods", query={"watch": 1}, read_timeout_s=1.0),
+        lambda: list(streamed(client)),
     ):
         with pytest.raises(
             ClusterError, match=r"is not allowed\. BERTH_CLUSTER_NETWORKS"
@@ -275,7 +281,7 @@ def test_a_redirect_leads_nowhere(counter: Counter, code: str) -> None:
         with pytest.raises(ClusterError):
             client.call("GET", "/version")
         with pytest.raises(ClusterError):
-            client.stream("/api/v1/pods", query={"watch": 1}, read_timeout_s=1.0)
+            list(streamed(client))
         assert len(server.requests) == 2
     assert counter.connections == 0
 

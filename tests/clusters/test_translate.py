@@ -278,7 +278,7 @@ def test_nonsense_in_a_list_harms_only_itself_and_is_told() -> None:
     assert len(reports) == 2
     assert len(left_out) == 4
     assert left_out[0] == "evil name?[31m: name is no name"
-    assert left_out[1] == "None: it is no object"
+    assert left_out[1] == "one without a name: it is no object"
     assert not any("\n" in told or "\x1b" in told for told in left_out)
 
 

@@ -17,11 +17,12 @@ class Children:
     _process: "subprocess.Popen[str]"
 
     @classmethod
-    def start(cls, *, database: str, **environ: str) -> Self:
-        """`environ` is what is otherwise in theirs."""
+    def start(cls, *, database: str, hold_s: int = SHORT_S, **environ: str) -> Self:
+        """`hold_s` is what leases and claims last in them, `environ` what is otherwise in
+        theirs."""
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.crash.child"],
-            env={**environment(database=database), **environ},
+            env={**environment(database=database, hold_s=hold_s), **environ},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -73,13 +74,13 @@ class Children:
         return answer
 
 
-def environment(*, database: str) -> dict[str, str]:
-    """This process's, with the test's own database and short leases and claims."""
+def environment(*, database: str, hold_s: int = SHORT_S) -> dict[str, str]:
+    """This process's, with that database, and leases and claims that last so long."""
     # Not by urlunsplit: it would lose the empty host before a socket's path.
     place, _, query = os.environ["DATABASE_URL"].partition("?")
     return {
         **os.environ,
         "DATABASE_URL": f"{place.rpartition('/')[0]}/{database}?{query}",
-        "BERTH_LEASE_S": str(SHORT_S),
-        "BERTH_CLAIM_S": str(SHORT_S),
+        "BERTH_LEASE_S": str(hold_s),
+        "BERTH_CLAIM_S": str(hold_s),
     }

@@ -11,21 +11,26 @@ import time
 import traceback
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from rest_framework.test import APIClient
 
 from clusters import registry
+from clusters.adapters.kubernetes import adapter, lists
 from clusters.models import Cluster
+from clusters.services import inventory
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Conflict
 from scheduler import tasks
+from scheduler.loop import foreign, node_asks, readers
 from scheduler.loop import meter as metering
-from scheduler.loop import node_asks
 from scheduler.loop import observe as observing
 from scheduler.loop import recuts as recutting
 from scheduler.loop.watch import Watch
+from scheduler.management.commands import watch_clusters
 from scheduler.services import workloads
 from tenants import access
 from tenants.models import Project, User
@@ -76,8 +81,8 @@ def check_clusters() -> None:
     tasks.check_clusters()
 
 
-def dispatch() -> None:
-    tasks.dispatch_cluster(cluster_id=str(Cluster.objects.get(name=CLUSTER).id))
+def dispatch(*, cluster: str = CLUSTER) -> None:
+    tasks.dispatch_cluster(cluster_id=str(Cluster.objects.get(name=cluster).id))
 
 
 def observe() -> None:
@@ -116,6 +121,25 @@ def watch() -> None:
     cluster, stop = Cluster.objects.get(name=CLUSTER), threading.Event()
     threading.Thread(target=_when_orphaned, args=[parent, stop.set], daemon=True).start()
     Watch(cluster=cluster, port=registry.connect(CLUSTER), at=clock.now, stop=stop).run()
+
+
+def follow(*, most_nodes: int, most_pods: int) -> None:
+    """All clusters, as the command does it, with limits that a test can wait for."""
+    connect = partial(
+        registry.connect, read_timeout_s=4.0, watch_timeout_s=2, watch_read_timeout_s=4.0
+    )
+    for module, name, value in (
+        (registry, "connect", connect),
+        (readers, "PULSE_S", 0.3),
+        (lists, "LONGEST_S", 3.0),
+        (adapter, "MOST_PODS", most_pods),
+        (foreign, "MOST_PODS", most_pods),
+        (inventory, "MOST_NODES", most_nodes),
+    ):
+        patch.object(module, name, value).start()
+    parent, stop = os.getppid(), threading.Event()
+    threading.Thread(target=_when_orphaned, args=[parent, stop.set], daemon=True).start()
+    watch_clusters.follow_all(stop)
 
 
 def worker(*, seed: int, errors: str) -> None:
@@ -163,6 +187,7 @@ STEPS: dict[str, Callable[..., None]] = {
         meter,
         probe,
         watch,
+        follow,
         worker,
         watcher,
     )

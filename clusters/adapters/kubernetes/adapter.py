@@ -1,7 +1,6 @@
 """ClusterPort for a Kubernetes API server. What is sent is in manifests, what comes back in
 translate; here is only which request makes which method true."""
 
-import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -18,7 +17,8 @@ from clusters.adapters.kubernetes import (
     placeholders,
     recuts,
 )
-from clusters.adapters.kubernetes.client import MERGE_PATCH, Json
+from clusters.adapters.kubernetes.checks import Json
+from clusters.adapters.kubernetes.client import MERGE_PATCH
 from clusters.adapters.kubernetes.confining import confine
 from clusters.adapters.kubernetes.device_claims import (
     DEVICE_CLAIMS,
@@ -36,6 +36,7 @@ from clusters.confinement import Confinement, Drift, Repair
 from clusters.exposure import ExposureReport
 from clusters.inspection import EventReport, LogTail
 from clusters.port import (
+    MOST_NODES,
     ClusterError,
     ClusterVersion,
     Fault,
@@ -48,8 +49,6 @@ from clusters.port import (
     WatchEvent,
 )
 from clusters.published import DeviceClaimReport, ResourceSliceReport
-
-logger = logging.getLogger(__name__)
 
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
@@ -75,7 +74,7 @@ class KubernetesCluster(Objects):
         )
 
     def list_nodes(self) -> Listing[NodeReport]:
-        return self._list(NODES, self._node)
+        return self._list(NODES, self._node, most=MOST_NODES)
 
     def list_resource_slices(self) -> Listing[ResourceSliceReport]:
         return self._list(RESOURCE_SLICES, resource_slice)
@@ -109,7 +108,7 @@ class KubernetesCluster(Objects):
     def list_placeholders(self) -> tuple[PlaceholderReport, ...]:
         read = partial(placeholders.report, names=self._names)
         ours = placeholders.query(names=self._names)
-        return self._list(_pods(self._names.home), read, **ours).items
+        return self._list(_pods(self._names.home), read, chosen=ours).items
 
     def create_placeholder(self, *, request: PlaceholderRequest) -> None:
         body = placeholders.pod(request, names=self._names)

@@ -2,10 +2,14 @@
 
 import re
 from datetime import UTC, datetime
-from itertools import islice
 from typing import Any
 
-_WORD = re.compile(r"[\x21-\x7e]{1,253}")
+import orjson
+
+MOST_VALUES = 2_000_000
+"""Of one answer: of 500 pods, or nodes, 4,000 each. As Python's objects they take up to 230 bytes
+each, of which a list of empty objects would otherwise have millions in its 64 MiB."""
+_WORD = re.compile(r"[\x21-\x7e]+")
 _EARLIEST = datetime(2000, 1, 1, tzinfo=UTC)
 
 type Json = dict[str, Any]  # Any: an object of the API, checked by the functions below
@@ -13,6 +17,20 @@ type Json = dict[str, Any]  # Any: an object of the API, checked by the function
 
 class Malformed(ValueError):
     """An object is not what the API promises; it alone is left out."""
+
+
+def document(data: bytes) -> Json:
+    """The object that a text in JSON is."""
+    # Not fewer than its values, which are not known before they all exist.
+    if data.count(b",") + data.count(b"{") + data.count(b"[") > MOST_VALUES:
+        raise Malformed(f"it has more than {MOST_VALUES:,} values")
+    try:
+        found = orjson.loads(data)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise Malformed("it is no JSON object")
+    return found
 
 
 def mapping(body: Json, key: str) -> Json:
@@ -37,10 +55,10 @@ def objects(body: Json, key: str) -> list[Json]:
     return value
 
 
-def word(body: Json, key: str) -> str:
-    """A name, uid or version: printable ASCII without blanks, at most 253 characters."""
+def word(body: Json, key: str, *, longest: int = 253) -> str:
+    """A name, uid or version: printable ASCII without blanks."""
     value = body.get(key)
-    if not isinstance(value, str) or not _WORD.fullmatch(value):
+    if not isinstance(value, str) or len(value) > longest or not _WORD.fullmatch(value):
         raise Malformed(f"{key} is no name")
     return value
 
@@ -49,17 +67,16 @@ def optional_word(body: Json, key: str) -> str:
     return word(body, key) if body.get(key) else ""
 
 
-def label_words(body: Json, *, most: int | None = 256) -> dict[str, str]:
-    """A node's or pod's labels, the first `most`; those that are no labels are left out."""
+def label_words(body: Json) -> dict[str, str]:
+    """A node's or pod's labels; those that are no labels are left out."""
     labels = body.get("labels")
     if not isinstance(labels, dict):
         return {}
-    kept = {
+    return {
         key: value
         for key, value in labels.items()
         if isinstance(value, str) and len(key) <= 317 and _printable(key, value)
     }
-    return dict(islice(kept.items(), most))
 
 
 def _printable(key: str, value: str) -> bool:
@@ -84,8 +101,9 @@ def moment(body: Json, key: str) -> datetime | None:
         raise Malformed(f"{key} is no time")
     try:
         at = datetime.fromisoformat(value)
-    except ValueError:
+        local = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):  # near the ends of the calendar it may lie beyond them
         raise Malformed(f"{key} is no time") from None
-    if at.tzinfo is None or at < _EARLIEST:
+    if at.tzinfo is None or local < _EARLIEST:
         raise Malformed(f"{key} is no time of ours")
-    return at.astimezone(UTC)
+    return local

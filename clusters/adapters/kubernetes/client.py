@@ -1,15 +1,14 @@
 """One API server: a request in, parsed JSON out, or a ClusterError. Errors of HTTP end here.
 
 The official client supplies the connections, their pool and TLS; its typed models and its loader
-of kubeconfigs are not used (a kubeconfig from a stranger can run commands), nor, for all but
-streams, its way to ask (`exchange`). Retries are the caller's.
+of kubeconfigs are not used (a kubeconfig from a stranger can run commands), nor its way to ask
+(`exchange`). Retries are the caller's.
 """
 
 import http.client
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 from urllib.parse import urlencode
 
 import orjson
@@ -21,25 +20,24 @@ from urllib3.util import parse_url
 
 from clusters.adapters.kubernetes.addresses import AddressNotAllowed, Allowed
 from clusters.adapters.kubernetes.certificates import presenting
+from clusters.adapters.kubernetes.checks import Json, Malformed, document
 from clusters.adapters.kubernetes.deadlines import (
     GuardedConnection,
     GuardedTlsConnection,
     Watchdog,
 )
-from clusters.adapters.kubernetes.exchange import Answer, TooLarge, exchange
-from clusters.adapters.kubernetes.failures import failure, printable
+from clusters.adapters.kubernetes.exchange import Answer, TooLarge, exchange, follow
+from clusters.adapters.kubernetes.failures import failure, printable, refuse_told_failure
 from clusters.adapters.kubernetes.transport import named
 from clusters.credential import ClientCertificate
 from clusters.port import ClusterError, Fault
 
-type Json = dict[str, Any]  # Any: an object of the API, checked where it is read
 type Query = Mapping[str, str | int]
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 LARGEST_ANSWER = 64 * 1024 * 1024
-_PIECE = 1024 * 1024
 TRANSPORT = (urllib3.exceptions.HTTPError, http.client.HTTPException, OSError)
 
 
@@ -106,16 +104,15 @@ class Client:
         """The object that the server answers with, without our token, should it have quoted that.
         Raises ClusterError for anything else."""
         target = f"{self._base}{path}?{urlencode(query)}" if query else self._base + path
-        answer = self._ask(method, target, body, content_type)
-        self._refuse_failure(answer.status, retry_after=answer.retry_after, data=answer.body)
+        answer = self._ask(method, target, body, content_type, largest=LARGEST_ANSWER)
+        data = answer.body  # which is put together anew each time
+        self._refuse_failure(answer.status, retry_after=answer.retry_after, data=data)
         try:
-            found = orjson.loads(self.redacted(answer.body))
-        except ValueError:
-            found = None
-        if not isinstance(found, dict):
-            raise ClusterError(
-                Fault.MALFORMED, f"The cluster's answer to {method} {path} is no JSON object."
-            )
+            found = document(self.redacted(data))
+        except Malformed as error:
+            message = f"The cluster's answer to {method} {path} makes no sense: {error}."
+            raise ClusterError(Fault.MALFORMED, message) from None
+        refuse_told_failure(found)
         return found
 
     def text(self, path: str, *, query: Query, largest: int) -> bytes:
@@ -126,28 +123,24 @@ class Client:
         self._refuse_failure(answer.status, retry_after=answer.retry_after, data=answer.body)
         return self.redacted(answer.body)
 
+    @contextmanager
     def stream(
-        self, path: str, *, query: Query, read_timeout_s: float
-    ) -> urllib3.response.BaseHTTPResponse:
-        """An answer that goes on: the caller reads and closes it. Raises ClusterError."""
-        try:
-            response = self._pool.urlopen(
-                "GET",
-                f"{self._base}{path}?{urlencode(query)}",
-                headers=self._headers,
-                retries=False,
-                redirect=False,  # a redirect could send the token elsewhere
-                timeout=urllib3.Timeout(connect=self._connect_timeout_s, read=read_timeout_s),
-                preload_content=False,
-            )
-        except TRANSPORT as error:
-            raise self.unreachable(error) from None
-        if response.status != 200:
-            deadline = time.monotonic() + self._read_timeout_s
-            retry_after = response.headers.get("Retry-After")
-            data = self._read(response, deadline=deadline)
-            self._refuse_failure(response.status, retry_after=retry_after, data=data)
-        return response
+        self, path: str, *, query: Query, lasts_s: float, silence_s: float
+    ) -> Iterator[Iterator[bytes]]:
+        """An answer that goes on, as it comes, for `lasts_s` at most. Raises ClusterError for any
+        other; how it ends, and a silence of more than `silence_s`, raise TRANSPORT as they go on.
+        """
+        until = time.monotonic() + lasts_s
+        head = self._request("GET", f"{self._base}{path}?{urlencode(query)}", b"")
+        with self._connection() as connection:
+            try:
+                answer = self._exchange(connection, head, largest=LARGEST_ANSWER, stream=True)
+                self._refuse_failure(
+                    answer.status, retry_after=answer.retry_after, data=answer.body
+                )
+                yield follow(connection, answer, until=until, silence_s=silence_s)
+            finally:
+                connection.close()
 
     def close(self) -> None:
         self._manager.clear()
@@ -172,28 +165,43 @@ class Client:
         body: object,
         content_type: str,
         *,
-        largest: int = LARGEST_ANSWER,
+        largest: int,
     ) -> Answer:
+        data = b"" if body is None else orjson.dumps(body)
+        request = self._request(method, target, data, content_type) + data
+        with self._connection() as connection:
+            answer = self._exchange(connection, request, largest=largest)
+            if not answer.goes_on:
+                connection.close()
+            return answer
+
+    def _request(self, method: str, target: str, data: bytes, content_type: str = "") -> bytes:
+        """The head of a request."""
         head = f"{method} {target} HTTP/1.1\r\n{self._head}"
-        data = b""
-        if body is not None:
-            data = orjson.dumps(body)
+        if data:
             head += f"Content-Type: {content_type}\r\nContent-Length: {len(data)}\r\n"
+        return head.encode("ascii") + b"\r\n"
+
+    def _exchange(
+        self,
+        connection: HTTPConnection,
+        request: bytes,
+        *,
+        largest: int,
+        stream: bool = False,
+    ) -> Answer:
         try:
-            with self._connection() as connection:
-                answer = exchange(
-                    connection,
-                    head.encode("ascii") + b"\r\n" + data,
-                    within_s=self._connect_timeout_s + self._read_timeout_s,
-                    silence_s=self._read_timeout_s,
-                    largest=largest,
-                )
-                if not answer.goes_on:
-                    connection.close()
-                return answer
+            return exchange(
+                connection,
+                request,
+                within_s=self._connect_timeout_s + self._read_timeout_s,
+                silence_s=self._read_timeout_s,
+                largest=largest,
+                stream=stream,
+            )
         except TooLarge:
             raise ClusterError(
-                Fault.MALFORMED, f"The cluster's answer is larger than {largest // _PIECE} MiB."
+                Fault.MALFORMED, f"The cluster's answer is larger than {largest // 2**20} MiB."
             ) from None
         except TRANSPORT as error:
             raise self.unreachable(error) from None
@@ -210,30 +218,6 @@ class Client:
             raise
         finally:
             self._pool._put_conn(connection)
-
-    def _read(self, response: urllib3.response.BaseHTTPResponse, *, deadline: float) -> bytes:
-        """The whole body, unless it is too large or drips in too slowly."""
-        pieces: list[bytes] = []
-        size = 0
-        try:
-            while piece := response.read1(_PIECE):
-                pieces.append(piece)
-                size += len(piece)
-                if size > LARGEST_ANSWER:
-                    raise ClusterError(
-                        Fault.MALFORMED, "The cluster's answer is larger than 64 MiB."
-                    )
-                if time.monotonic() > deadline:
-                    raise ClusterError(Fault.UNREACHABLE, "The cluster's answer takes too long.")
-        except TRANSPORT as error:
-            response.close()
-            raise self.unreachable(error) from None
-        except ClusterError:
-            response.close()
-            raise
-        finally:
-            response.release_conn()
-        return b"".join(pieces)
 
     def _refuse_failure(self, status: int, *, retry_after: str | None, data: bytes) -> None:
         if not 200 <= status < 300:

@@ -1,8 +1,8 @@
 """Applying a confinement to a cluster: what is there is read first, so that drift can be told."""
 
 from clusters.adapters.kubernetes import confinement
-from clusters.adapters.kubernetes.checks import Malformed
-from clusters.adapters.kubernetes.client import APPLY_PATCH, MERGE_PATCH, Client, Json
+from clusters.adapters.kubernetes.checks import Json, Malformed
+from clusters.adapters.kubernetes.client import APPLY_PATCH, MERGE_PATCH, Client
 from clusters.adapters.kubernetes.names import Names
 from clusters.confinement import Confinement, Drift, Repair
 from clusters.port import ClusterError, Fault

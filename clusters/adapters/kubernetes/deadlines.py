@@ -1,8 +1,8 @@
-"""Connections to allowed addresses alone, which a server can't hold by dripping: each step has a
-limit as a whole.
+"""Connections to allowed addresses alone, which a server can't keep from being made by dripping:
+that has a limit as a whole.
 
-A socket's own time-out begins anew with each byte, so a head sent byte by byte would last for
-ever. What must not live here: anything that knows what is sent.
+A socket's own time-out begins anew with each byte. What must not live here: anything that knows
+what is sent.
 """
 
 import socket
@@ -16,7 +16,6 @@ from typing import Any
 
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
-from urllib3.response import HTTPResponse
 
 from clusters.adapters.kubernetes.addresses import Allowed
 
@@ -80,7 +79,7 @@ class Watchdog:
 
 
 class GuardedConnection(HTTPConnection):
-    """Connecting and waiting for the head of an answer are watched."""
+    """Connecting is watched."""
 
     def __init__(
         self, *args: Any, watchdog: Watchdog, allowed: Allowed, **kwargs: Any
@@ -89,22 +88,13 @@ class GuardedConnection(HTTPConnection):
         self._watchdog = watchdog
         self._allowed = allowed
         self._line: socket.socket | None = None
-        self._hung_up = False
 
     def connect(self) -> None:
         with self._watchdog.watching(self):
             super().connect()
 
-    def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as urllib3 itself
-        with self._watchdog.watching(self):
-            response = super().getresponse()
-        if self._hung_up:  # a head that was cut can pass for a whole one
-            raise TimeoutError("the answer's head takes too long")
-        return response
-
     def hang_up(self) -> None:
         """From another thread: whoever reads meets the end of the stream."""
-        self._hung_up = True
         if (line := self._line) is not None:
             with suppress(OSError):
                 line.shutdown(socket.SHUT_RDWR)

@@ -69,7 +69,7 @@ def claim(request: PodRequest, *, uid: str, names: Names) -> Json:
 def device_claim(body: Json, *, names: Names) -> DeviceClaimReport:
     """The report of a raw ResourceClaim. Raises Malformed for one that makes no sense."""
     metadata = mapping(body, "metadata")
-    installation, workload, attempt, rank = owner(label_words(metadata, most=None), names=names)
+    installation, workload, attempt, rank = owner(label_words(metadata), names=names)
     given = mapping(mapping(mapping(body, "status"), "allocation"), "devices")
     return DeviceClaimReport(
         namespace=word(metadata, "namespace"),

@@ -1,4 +1,4 @@
-"""One request and its whole answer on a connection of the library's.
+"""One request and its answer on a connection of the library's: whole, or piece by piece.
 
 The library's own way is made for every case: it reads heads as mail and makes a dozen objects a
 request, which costs as much as all else that is done for a pod. It still makes the connections.
@@ -8,6 +8,7 @@ What must not live here: which connection, and what an answer means (client.py).
 
 import http.client
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
@@ -34,12 +35,18 @@ class Answer:
         """Whether another request may follow on the connection."""
         self._framed = False
         self._unread = 0
-        self._pieces: list[bytes] = []
+        self._body = bytearray()  # a list of pieces would hold many times what tiny ones are
         self._parser = HttpResponseParser(self)
 
     @property
     def body(self) -> bytes:
-        return b"".join(self._pieces)
+        return bytes(self._body)
+
+    def take(self) -> bytes:
+        """What of the body has come since it was last asked."""
+        taken = self.body
+        self._body.clear()
+        return taken
 
     def feed(self, data: bytes) -> None:
         """The next bytes; b"" for the end of the stream. Raises http.client.HTTPException for what
@@ -72,7 +79,7 @@ class Answer:
 
     def on_body(self, body: bytes) -> None:
         self._unread = 0
-        self._pieces.append(body)
+        self._body += body
 
     def on_message_complete(self) -> None:
         if self.whole:
@@ -90,30 +97,49 @@ def exchange(
     within_s: float,
     silence_s: float,
     largest: int,
+    stream: bool = False,
 ) -> Answer:
     """Send the request and read its answer, which has to be whole `within_s`, without a silence of
-    more than `silence_s`.
+    more than `silence_s`. With `stream`, one of 200 needs its head alone: `follow` has the rest.
 
     Head and body go out in one piece: each piece would wake the server. Raises TooLarge for an
     answer of more than `largest` bytes, head included, and what the transport raises.
     """
     deadline = time.monotonic() + within_s
-    if connection.sock is None:
-        connection.connect()
-    line = connection.sock
-    line.settimeout(silence_s)
-    # Whoever refuses early may have answered all the same.
-    with suppress(BrokenPipeError, ConnectionResetError):
-        line.sendall(request)
+    _send(connection, request, silence_s)
     answer, size = Answer(), 0
-    while not answer.whole:
-        left_s = deadline - time.monotonic()
-        if left_s <= 0:
-            raise TimeoutError("the answer takes too long")
-        line.settimeout(min(left_s, silence_s))
-        data = line.recv(_PIECE)
+    while not (answer.whole or (stream and answer.status == 200)):
+        data = _piece(connection, deadline, silence_s)
         size += len(data)
         if size > largest:
             raise TooLarge
         answer.feed(data)
     return answer
+
+
+def follow(
+    connection: HTTPConnection, answer: Answer, *, until: float, silence_s: float
+) -> Iterator[bytes]:
+    """The body of an answer that has begun, as it comes, to its end. It raises TimeoutError after
+    a silence, and at the moment `until` of the monotonic clock however much still comes."""
+    yield answer.take()
+    while not answer.whole:
+        answer.feed(_piece(connection, until, silence_s))
+        yield answer.take()
+
+
+def _send(connection: HTTPConnection, request: bytes, silence_s: float) -> None:
+    if connection.sock is None:
+        connection.connect()
+    connection.sock.settimeout(silence_s)
+    # Whoever refuses early may have answered all the same.
+    with suppress(BrokenPipeError, ConnectionResetError):
+        connection.sock.sendall(request)
+
+
+def _piece(connection: HTTPConnection, deadline: float, silence_s: float) -> bytes:
+    left_s = deadline - time.monotonic()
+    if left_s <= 0:
+        raise TimeoutError("the answer takes too long")
+    connection.sock.settimeout(min(left_s, silence_s))
+    return connection.sock.recv(_PIECE)

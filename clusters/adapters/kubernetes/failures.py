@@ -49,6 +49,13 @@ def status_failure(
     )
 
 
+def refuse_told_failure(answer: dict[str, object]) -> None:
+    """Raises ClusterError for a Status of failure, whatever the code of the answer that it is."""
+    if answer.get("kind") == "Status" and answer.get("status") == "Failure":
+        code = answer.get("code")
+        raise status_failure(answer, code=code if type(code) is int else 500)
+
+
 def _status(data: bytes) -> dict[str, object]:
     """{} for anything else: what stands at the address may be no cluster, and is not quoted."""
     try:

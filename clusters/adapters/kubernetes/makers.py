@@ -23,6 +23,8 @@ _VRAM = re.compile(r"([1-9][0-9]{0,4})GB?")
 _INTEL = "gpu.intel.com/"
 _INTEL_ID = re.compile(r"gpu\.intel\.com/device-id\.[0-9a-f]{4}-([0-9a-f]{4})\.present")
 _MIB = 2**20
+MOST_SHARES = 1000
+"""Of one device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,8 @@ def _intel(resource: str, held: int, fitted: int, labels: Mapping[str, str]) -> 
     with health; what is left of a GPU that has gone sick meanwhile is no device."""
     devices = count(labels.get(f"{_INTEL}device.count"), most=1000) or fitted
     shares = max(1, -(-fitted // devices))
+    if shares > MOST_SHARES:
+        raise Malformed(f"more than {MOST_SHARES} shares of a device")
     matches = (_INTEL_ID.fullmatch(label) for label in labels)
     device = _only(found[1] for found in matches if found)
     model = labels.get(f"{_INTEL}product") or f"Intel-{device or UNKNOWN}"

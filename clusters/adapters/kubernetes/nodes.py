@@ -8,6 +8,7 @@ others' GPUs are, `makers` reads them.
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import accumulate, islice
 from math import ceil
 from typing import Any
 
@@ -22,8 +23,8 @@ from clusters.adapters.kubernetes.checks import (
     optional_word,
     word,
 )
-from clusters.adapters.kubernetes.makers import Advertised, advertised
-from clusters.adapters.kubernetes.models import model_of
+from clusters.adapters.kubernetes.makers import MOST_SHARES, Advertised, advertised
+from clusters.adapters.kubernetes.models import LONGEST_MODEL, model_of
 from clusters.adapters.kubernetes.names import (
     GPU,
     GPU_SHARED,
@@ -37,8 +38,10 @@ from clusters.adapters.kubernetes.quantities import BadQuantity, mebibytes, mill
 from clusters.port import MOST_DEVICES, DeviceReport, NodeReport
 
 MOST_SLICES = 16 * MOST_DEVICES
-MOST_REPLICAS = 1000
+MOST_LABELS, MOST_LABELLED = 256, 8192
+"""Of one node that are kept, and how many characters of them."""
 _ISOLATION = {"time-slicing": "none", "mps": "memory"}
+_FEATURES = "feature.node.kubernetes.io/"
 _PROFILE = re.compile(r"([1-9][0-9]?)g\.([1-9][0-9]{0,3})gb((?:\.[a-z]{2,8}){0,2})")
 
 
@@ -71,7 +74,7 @@ def node(body: Json, *, names: Names) -> NodeReport:
             cpu_milli=milli(_quantity(allocatable, "cpu")),
             memory_mib=mebibytes(_quantity(allocatable, "memory")),
             **told,
-            labels=labels,
+            labels=_few(labels),
             resource_version=optional_word(metadata, "resourceVersion"),
             cordoned=spec.get("unschedulable") is True,
             recut=optional_word(mapping(metadata, "annotations"), names.annotation_recut),
@@ -80,6 +83,14 @@ def node(body: Json, *, names: Names) -> NodeReport:
         )
     except BadQuantity as error:
         raise Malformed(str(error)) from None
+
+
+def _few(labels: Mapping[str, str]) -> dict[str, str]:
+    """Those of NFD's features last: a sound node may have hundreds, and Berth asks for none."""
+    ordered = sorted(labels.items(), key=lambda label: label[0].startswith(_FEATURES))
+    first = list(islice(ordered, MOST_LABELS))
+    lengths = accumulate(len(key) + len(value) for key, value in first)
+    return dict(islice(first, sum(length <= MOST_LABELLED for length in lengths)))
 
 
 def profile_of(resource: str) -> str:
@@ -141,7 +152,7 @@ class _Gpus:
 
     def _sharing(self) -> tuple[str, int]:
         isolation = _ISOLATION.get(self._labels.get(f"{GPU}.sharing-strategy", ""), "")
-        replicas = count(self._labels.get(f"{GPU}.replicas"), most=MOST_REPLICAS)
+        replicas = count(self._labels.get(f"{GPU}.replicas"), most=MOST_SHARES)
         return (isolation, replicas) if isolation and replicas > 1 else ("", 1)
 
     def _single_counts(self, allocatable: Json) -> dict[str, int]:
@@ -164,7 +175,7 @@ class _Gpus:
 def _reported(of: Advertised) -> dict[str, Any]:  # Any: fields of a NodeReport
     if of.devices > MOST_DEVICES:
         raise Malformed(f"more than {MOST_DEVICES} devices")
-    device = DeviceReport(ordinal=0, model=of.model[:80], memory_mib=of.memory_mib)
+    device = DeviceReport(ordinal=0, model=of.model[:LONGEST_MODEL], memory_mib=of.memory_mib)
     return {
         "devices": tuple(replace(device, ordinal=ordinal) for ordinal in range(of.devices)),
         "share_replicas": of.shares,
@@ -189,6 +200,8 @@ def _mig_counts(allocatable: Json) -> dict[str, int]:
             continue
         if held := _slices(allocatable, resource):
             counts[profile] = held
+    if sum(counts.values()) > MOST_SLICES:
+        raise Malformed(f"more than {MOST_SLICES} MIG slices")
     return counts
 
 

@@ -1,21 +1,16 @@
 """Objects of one cluster's API: listed, watched, read, deleted, and told apart from others'. What
 each of them is for is the adapter's to know."""
 
-import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
-from clusters.adapters.kubernetes.client import Client, Json
+from clusters.adapters.kubernetes.checks import Json
+from clusters.adapters.kubernetes.client import Client, Query
+from clusters.adapters.kubernetes.lists import listing
 from clusters.adapters.kubernetes.names import Names
-from clusters.adapters.kubernetes.translate import readable
 from clusters.adapters.kubernetes.watch import watch
-from clusters.port import ClusterError, Fault, Listing, WatchEvent
+from clusters.port import MOST_PODS, ClusterError, Fault, Listing, WatchEvent
 
-logger = logging.getLogger(__name__)
-
-MOST_PAGES = 1000
-SAID = 5
-"""How many of the objects of a list that make no sense are named in the log."""
 NOT_THAT_ONE = frozenset({Fault.NOT_FOUND, Fault.CONFLICT})
 """Gone already, or no longer what is meant (409)."""
 
@@ -39,40 +34,15 @@ class Objects:
         self._watch_read_timeout_s = watch_read_timeout_s
 
     def _list[Report](
-        self, path: str, translate: Callable[[Json], Report], **chosen: str
+        self,
+        path: str,
+        translate: Callable[[Json], Report],
+        *,
+        most: int = MOST_PODS,
+        chosen: Query | None = None,
     ) -> Listing[Report]:
-        """All pages of one list. A list that expired half-way is begun once more."""
-        try:
-            return self._pages(path, translate, chosen)
-        except ClusterError as error:
-            if error.fault is not Fault.EXPIRED:
-                raise
-            return self._pages(path, translate, chosen)
-
-    def _pages[Report](
-        self, path: str, translate: Callable[[Json], Report], chosen: Mapping[str, str]
-    ) -> Listing[Report]:
-        reports: list[Report] = []
-        left_out: list[str] = []
-        query: dict[str, str | int] = {"limit": self._page, **chosen}
-        for _ in range(MOST_PAGES):
-            answer = self._client.call("GET", path, query=query)
-            metadata, items = answer.get("metadata"), answer.get("items")
-            if not isinstance(metadata, dict) or not isinstance(items, list | None):
-                break
-            found, others = readable(items or (), translate)
-            reports += found
-            left_out += others
-            version, rest = metadata.get("resourceVersion"), metadata.get("continue")
-            if not isinstance(version, str) or not isinstance(rest, str | None):
-                break
-            if not rest:
-                if left_out:
-                    first = "; ".join(left_out[:SAID])
-                    logger.warning("left out %d of %s, first %s", len(left_out), path, first)
-                return Listing(tuple(reports), version, tuple(left_out))
-            query["continue"] = rest
-        raise ClusterError(Fault.MALFORMED, f"The list of {path} is no list, or never ends.")
+        """All of them, or those that `chosen` selects."""
+        return listing(self._client, path, translate, page=self._page, most=most, chosen=chosen)
 
     def _watch[Report](
         self, path: str, translate: Callable[[Json], Report], resource_version: str

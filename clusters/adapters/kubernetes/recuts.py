@@ -15,7 +15,8 @@ from urllib.parse import quote
 
 import yaml
 
-from clusters.adapters.kubernetes.client import MERGE_PATCH, Client, Json
+from clusters.adapters.kubernetes.checks import Json
+from clusters.adapters.kubernetes.client import MERGE_PATCH, Client
 from clusters.adapters.kubernetes.names import MIG_CONFIG, MIG_STATE, Names
 from clusters.port import ClusterError, Fault, MigConfigs
 

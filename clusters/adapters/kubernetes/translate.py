@@ -26,6 +26,9 @@ __all__ = ["Malformed", "node", "owner", "pod", "readable"]
 
 MOST_ATTEMPTS = 10**6
 MOST_RANKS = 10**6
+LONGEST_UID = 64
+MOST_RESOURCES = 64
+"""Of those of devices, which one pod asks for."""
 _ENDED = {"Succeeded": PodPhase.SUCCEEDED, "Failed": PodPhase.FAILED}
 
 
@@ -43,7 +46,8 @@ def readable[Report](
         except Malformed as error:
             metadata = body.get("metadata") if isinstance(body, dict) else None
             name = metadata.get("name") if isinstance(metadata, dict) else None
-            left_out.append(f"{printable(str(name), longest=80)}: {error}")
+            named = name if isinstance(name, str) else "one without a name"
+            left_out.append(f"{printable(named, longest=80)}: {error}")
     return reports, left_out
 
 
@@ -55,7 +59,7 @@ def pod(body: Json, *, names: Names) -> PodReport:
     ended = mapping(state, "terminated")
     started_at = moment(ended or mapping(state, "running"), "startedAt")
     # All: whoever gives a pod many more must not push Berth's own out.
-    labels = label_words(metadata, most=None)
+    labels = label_words(metadata)
     installation, workload, attempt, rank = owner(labels, names=names)
     says = caught(body, labels=labels, names=names)
     # Made anew in a namespace that is confined by then, it has them, and is to be the same.
@@ -64,7 +68,7 @@ def pod(body: Json, *, names: Names) -> PodReport:
     return PodReport(
         namespace=word(metadata, "namespace"),
         name=word(metadata, "name"),
-        uid=word(metadata, "uid"),
+        uid=word(metadata, "uid", longest=LONGEST_UID),
         resource_version=word(metadata, "resourceVersion"),
         phase=phase,
         node=optional_word(spec, "nodeName"),
@@ -165,12 +169,13 @@ def _requests(spec: Json, *, unsaid: Json) -> Counter[str]:
     sidecars: Counter[str] = Counter()
     starting: Counter[str] = Counter()
     for container in objects(spec, "initContainers"):
-        held = sidecars + _asked(container, unsaid)
-        starting |= held
+        held = _together(sidecars + _asked(container, unsaid))
+        starting = _together(starting | held)
         if container.get("restartPolicy") == "Always":
             sidecars = held
-    asked = (_asked(container, unsaid) for container in objects(spec, "containers"))
-    running = sum(asked, sidecars)
+    running = sidecars
+    for container in objects(spec, "containers"):
+        running = _together(running + _asked(container, unsaid))
     # The API server fills in requests where a pod has limits alone.
     whole = _amounts(mapping(mapping(spec, "resources"), "requests"))
     return Counter({**(running | starting), **whole}) + _amounts(mapping(spec, "overhead"))
@@ -185,9 +190,17 @@ def _asked(container: Json, unsaid: Json) -> Counter[str]:
 
 def _amounts(asked: Json) -> Counter[str]:
     try:
-        return Counter({n: _amount(n, value) for n, value in asked.items() if _counts(n)})
+        amounts = Counter({n: _amount(n, value) for n, value in asked.items() if _counts(n)})
     except BadQuantity as error:
         raise Malformed(str(error)) from None
+    return _together(amounts)
+
+
+def _together(amounts: Counter[str]) -> Counter[str]:
+    """Of a pod, or a part of it. Each sum is looked at: those of all containers take minutes."""
+    if len(amounts) > MOST_RESOURCES:
+        raise Malformed(f"more than {MOST_RESOURCES} resources")
+    return amounts
 
 
 def _counts(name: str) -> bool:

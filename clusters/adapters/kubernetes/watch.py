@@ -7,11 +7,8 @@ it was given; on EXPIRED it lists again.
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
-import orjson
-import urllib3
-
+from clusters.adapters.kubernetes.checks import Json, Malformed, document
 from clusters.adapters.kubernetes.client import TRANSPORT, Client
 from clusters.adapters.kubernetes.failures import status_failure
 from clusters.adapters.kubernetes.translate import readable
@@ -20,7 +17,8 @@ from clusters.port import Change, ClusterError, Fault, WatchEvent
 logger = logging.getLogger(__name__)
 
 LONGEST_LINE = 16 * 1024 * 1024
-_PIECE = 256 * 1024
+SAID = 5
+"""How many of the objects that make no sense are named in the log."""
 _CHANGES = {"ADDED": Change.UPSERT, "MODIFIED": Change.UPSERT, "DELETED": Change.DELETE}
 
 
@@ -30,13 +28,14 @@ def watch[Report](
     path: str,
     *,
     resource_version: str,
-    translate: Callable[[dict[str, Any]], Report],  # Any: JSON of the API
+    translate: Callable[[Json], Report],
     timeout_s: int,
     read_timeout_s: float,
 ) -> Iterator[Iterator[WatchEvent[Report]]]:
-    """The changes after `resource_version`, for `timeout_s` at most.
+    """The changes after `resource_version`, which the server is asked to end after `timeout_s`.
 
-    `read_timeout_s` has to be longer: a connection that died without a word is given up after it.
+    `read_timeout_s` has to be longer: so long a silence is a connection that died without a word,
+    and so long a stream a server that does not do what it is asked. Either is given up.
     """
     query: dict[str, str | int] = {
         "watch": "1",
@@ -44,35 +43,42 @@ def watch[Report](
         "resourceVersion": resource_version,
         "timeoutSeconds": timeout_s,
     }
-    response = client.stream(path, query=query, read_timeout_s=read_timeout_s)
-    try:
-        yield _events(_lines(response), translate, client.redacted)
-    finally:
-        response.close()
+    with client.stream(
+        path, query=query, lasts_s=read_timeout_s, silence_s=read_timeout_s
+    ) as pieces:
+        yield _events(_lines(pieces), translate, client.redacted)
 
 
-def _lines(response: urllib3.response.BaseHTTPResponse) -> Iterator[bytes]:
+def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Whole lines until the stream ends in whatever way; a line that was cut is dropped."""
-    rest = b""
+    rest: list[bytes] = []  # of a line: to join it anew with each piece would cost its square
+    size = 0
     while True:
         try:
-            piece = response.read1(_PIECE)
+            piece = next(pieces, None)
         except TRANSPORT as error:
             logger.info("a watch ended early: %s", type(error).__name__)
             return
-        if not piece:
+        if piece is None:
             return
-        *lines, rest = (rest + piece).split(b"\n")
-        yield from lines
-        if len(rest) > LONGEST_LINE:
+        first, *others = piece.split(b"\n")
+        rest.append(first)
+        size += len(first)
+        if others:
+            yield b"".join(rest)
+            *lines, last = others
+            yield from lines
+            rest, size = [last], len(last)
+        if size > LONGEST_LINE:
             raise ClusterError(Fault.MALFORMED, "A watch sent a line of more than 16 MiB.")
 
 
 def _events[Report](
     lines: Iterator[bytes],
-    translate: Callable[[dict[str, Any]], Report],  # Any: JSON of the API
+    translate: Callable[[Json], Report],
     redacted: Callable[[bytes], bytes],
 ) -> Iterator[WatchEvent[Report]]:
+    amiss = 0
     for line in lines:
         if not line:
             continue
@@ -85,8 +91,9 @@ def _events[Report](
             raise ClusterError(Fault.MALFORMED, "A watch sent an object without a version.")
         change = _CHANGES.get(kind)
         reports, left_out = readable([body] if change is not None else [], translate)
-        for told in left_out:
+        for told in left_out[: SAID - amiss]:
             logger.warning("a watch told of what makes no sense: %s", told)
+        amiss = min(SAID, amiss + len(left_out))
         if change is None or not reports:
             # A bookmark, a kind of event from the future, or an object that makes no sense.
             yield WatchEvent(Change.BOOKMARK, None, version)
@@ -94,18 +101,19 @@ def _events[Report](
             yield WatchEvent(change, reports[0], version)
 
 
-def _parsed(line: bytes) -> tuple[str, dict[str, Any]]:  # Any: JSON of the API
+def _parsed(line: bytes) -> tuple[str, Json]:
     try:
-        event = orjson.loads(line)
-    except ValueError:
-        event = None
-    kind = event.get("type") if isinstance(event, dict) else None
-    body = event.get("object") if isinstance(event, dict) else None
+        event = document(line)
+    except Malformed as error:
+        raise ClusterError(
+            Fault.MALFORMED, f"A watch sent a line that is no event: {error}."
+        ) from None
+    kind, body = event.get("type"), event.get("object")
     if not isinstance(kind, str) or not isinstance(body, dict):
         raise ClusterError(Fault.MALFORMED, "A watch sent a line that is no event.")
     return kind, body
 
 
-def _error(status: dict[str, Any]) -> ClusterError:  # Any: JSON of the API
+def _error(status: Json) -> ClusterError:
     code = status.get("code")
     return status_failure(status, code=code if type(code) is int else 500)
