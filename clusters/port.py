@@ -26,8 +26,7 @@ MOST_NODES, MOST_PODS = 10_000, 200_000
 """Of one cluster: more than Kubernetes is made for, which is 5,000 and 150,000."""
 UNKNOWN = "unknown"
 """How the model ends of a device of which its node does not tell it."""
-PRIORITIES = ("low", "normal", "high", "urgent")
-"""What a pod may have for a priority, the least first."""
+PRIORITIES = ("low", "normal", "high", "urgent")  # of a pod, the least first
 
 
 class Fault(StrEnum):
@@ -248,8 +247,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProbeStep:
-    """One thing that Berth needs of a cluster. `said` is for people: of what does not work, or
-    only with a warning, what to change."""
+    """`said` is for people: of what does not work, or only with a warning, what to change."""
 
     name: str
     verdict: Verdict
