@@ -337,7 +337,7 @@ def test_a_pod_that_comes_while_the_ways_are_told_is_not_cut_under(
 
 
 @pytest.mark.parametrize("lost", ["config map", "right"])
-def test_what_is_lost_before_anything_is_cut_calls_it_off_at_once(of: Recutting, lost: str) -> None:
+def test_what_is_lost_before_the_cut_calls_it_off_at_once(of: Recutting, lost: str) -> None:
     of.plan()
     of.go_on()
     if lost == "right":
