@@ -9,6 +9,7 @@ from uuid import UUID
 
 import orjson
 from django.conf import settings
+from django.http.request import split_domain_port, validate_host
 
 from clusters import credential
 from clusters.adapters.kubernetes import access
@@ -26,7 +27,11 @@ TOKEN_H = 720
 """How many hours a token of Berth's account is good for, unless somebody wants it otherwise."""
 MOST_TOKEN_H = 8760
 _OBJECT = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
-_ADDRESS = re.compile(r"https://(?:[A-Za-z0-9.-]{1,253}|\[[0-9a-fA-F:]{2,39}\])(?::[0-9]{1,5})?")
+_ADDRESS = re.compile(
+    r"https://(?P<host>"
+    r"(?:[A-Za-z0-9](?:[A-Za-z0-9.-]{0,251}[A-Za-z0-9])?|\[[0-9a-fA-F:]{2,39}\])"
+    r"(?::(?P<port>[0-9]{1,5}))?)"
+)
 _USER = re.compile(r"[A-Za-z0-9._:@/+=#,-]{1,253}")  # it stands between quotes in an expression
 
 
@@ -92,8 +97,8 @@ def manifest(
     mig: bool = False,
     dra: bool = False,
     catch: bool = False,
-    catch_url: str = "",
-    catch_ca: str = "",
+    catch_url: str | None = None,
+    catch_ca: str | None = None,
     autoscale: bool = False,
     logs: bool = False,
 ) -> str:
@@ -104,7 +109,7 @@ def manifest(
     certain devices, with `autoscale` see what nodes can come, with `logs` show events and logs of
     pods; with `catch` what others make in projects' namespaces waits for Berth. So it does with
     `catch_url`, where Kubernetes is older than 1.36: the cluster asks Berth there, whose
-    certificate is of `catch_ca` (PEM, "" for an authority that the cluster trusts by itself).
+    certificate is of `catch_ca` (PEM, None for an authority that the cluster trusts by itself).
     Raises Invalid, and Unavailable where BERTH_INSTALLATION names nothing in a cluster.
     """
     if not _OBJECT.fullmatch(settings.BERTH_INSTALLATION):
@@ -120,23 +125,39 @@ def manifest(
     if not 1 <= token_h <= MOST_TOKEN_H:
         message = f"A token is good for 1 to {MOST_TOKEN_H} hours, not {token_h}."
         raise Invalid(message, pointer="/token_hours")
-    if catch_url and not _ADDRESS.fullmatch(catch_url):
-        raise Invalid(
-            f"{catch_url[:70]!r} is no address that a cluster may ask: it has to be as"
-            " https://berth.example.org, or with a port, and without a path.",
-            pointer="/catch_url",
-        )
     return access.text(
         names=_names(),
         user=user,
         token_h=token_h,
         mig=mig,
         dra=dra,
-        catch=catch or bool(catch_url),
+        catch=catch or catch_url is not None,
         autoscale=autoscale,
         logs=logs,
-        hook=Hook(catch_url, catch_ca) if catch_url else None,
+        hook=None if catch_url is None else _hook(catch_url, catch_ca),
     )
+
+
+def _hook(url: str, ca: str | None) -> Hook:
+    """Raises Invalid."""
+    found = _ADDRESS.fullmatch(url)
+    if found is None or int(found["port"] or 443) > 65535:
+        raise Invalid(
+            f"{url[:70]!r} is no address that a cluster may ask: it has to be as"
+            " https://berth.example.org, or with a port, and without a path.",
+            pointer="/catch_url",
+        )
+    host, _ = split_domain_port(found["host"])
+    if settings.ALLOWED_HOSTS and not validate_host(host, settings.ALLOWED_HOSTS):
+        raise Invalid(
+            f"{host} is not among BERTH_ALLOWED_HOSTS, so Berth would refuse what a cluster asks"
+            " there: add it, for the web server and here.",
+            pointer="/catch_url",
+        )
+    try:
+        return Hook(url, credential.ca(ca, "--catch-ca") or "")
+    except BadCredential as error:
+        raise Invalid(f"{error}.", pointer="/catch_ca") from None
 
 
 def admitted(review: bytes) -> dict[str, object]:
@@ -158,12 +179,19 @@ def open_keys() -> list[PrivateKey]:
 
 
 def opened(row: ClusterCredential) -> bytes:
-    """What was sealed, for who seals it again. Raises BadCredential."""
+    """What was sealed, for who seals it again. Of one that was stored before that was kept, what
+    measures the cluster is noted. Raises BadCredential."""
     try:
-        return open_sealed(open_keys(), bytes(row.sealed), context=row.context)
+        plain = open_sealed(open_keys(), bytes(row.sealed), context=row.context)
     except Unopened as error:
         why = f"The credential of cluster {row.cluster.name} can't be opened: {error}."
         raise BadCredential("", why) from None
+    if row.metrics_server is None:
+        metrics = orjson.loads(plain).get("metrics") or {}
+        ClusterCredential.objects.filter(
+            pk=row.pk, version=row.version, metrics_server=None
+        ).update(metrics_server=metrics.get("server", ""))
+    return plain
 
 
 class Ports:

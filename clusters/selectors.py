@@ -149,10 +149,15 @@ def models(*, cluster: Cluster) -> tuple[Model, ...]:
 
 
 def cut_in() -> dict[str, tuple[str, ...]]:
-    """Model → the clusters in which its devices are cut into slices once and for all, by name.
-    One query."""
+    """Model → the clusters in which usable devices of it are cut into slices once and for all,
+    on nodes that Berth can cut anew, by name. One query."""
     there = Device.objects.filter(
-        _PRESENT, mode=DeviceMode.MIG_STATIC, node__gone_at__isnull=True
+        _PRESENT,
+        mode=DeviceMode.MIG_STATIC,
+        usable=True,
+        node__gone_at__isnull=True,
+        node__mig_single=False,
+        node__device_driver="",
     ).order_by("model", "node__cluster__name")
     found: dict[str, list[str]] = {}
     for model, cluster in there.values_list("model", "node__cluster__name").distinct():

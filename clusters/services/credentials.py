@@ -18,36 +18,29 @@ from controlplane.audit import services as audit
 from controlplane.kernel.errors import Conflict, Invalid, Unavailable
 
 
-def read(fields: Mapping[str, Any], *, cluster: Cluster) -> Credential:  # Any: JSON values
+def read(fields: Mapping[str, Any]) -> Credential:  # Any: JSON values
     """Of a "kubeconfig", beside which only "metrics" may stand, or of the fields of
-    `clusters.credential.read`. Where something measures the cluster by now, or nobody knows,
-    "metrics" has to be said: None is that nothing does any longer. Raises Invalid."""
+    `clusters.credential.read`. Raises Invalid."""
     try:
-        found = _read(fields)
+        return _read(fields)
     except BadCredential as error:
         where = error.where.replace(".", "/")
         raise Invalid(f"{error}.", pointer=f"/{where}" if where else "") from None
-    if "metrics" not in fields:
-        _check_unmeasured(cluster)
-    return found
 
 
-def _check_unmeasured(cluster: Cluster) -> None:
+def _check_unmeasured(before: ClusterCredential) -> None:
     """A new credential takes the place of all of the old one, which nobody here can open. Raises
     Invalid."""
-    stored = ClusterCredential.objects.filter(cluster=cluster)
-    for server in stored.values_list("metrics_server", flat=True):
-        if server:
-            said = f"{server} measures the cluster by now"
-        elif server is None:
-            said = "What measures the cluster by now is not known here"
-        else:
-            continue
-        raise Invalid(
-            f"{said}: name it again with its token, or say that nothing measures it any longer.",
-            pointer="/metrics",
-            code="required",
-        )
+    if before.metrics_server == "":
+        return
+    said = "What measures the cluster by now is not known here"
+    if before.metrics_server:
+        said = f"{before.metrics_server} measures the cluster by now"
+    raise Invalid(
+        f"{said}: name it again with its token, or say that nothing measures it any longer.",
+        pointer="/metrics",
+        code="required",
+    )
 
 
 def _read(fields: Mapping[str, Any]) -> Credential:  # Any: as above
@@ -67,12 +60,20 @@ def _read(fields: Mapping[str, Any]) -> Credential:  # Any: as above
 
 
 def store(
-    *, cluster: Cluster, credential: Credential, actor: str, actor_name: str, at: datetime
+    *,
+    cluster: Cluster,
+    credential: Credential,
+    says_metrics: bool = True,
+    actor: str,
+    actor_name: str,
+    at: datetime,
 ) -> ClusterCredential:
     """Seal it here, have whoever is connected to the cluster take it up within seconds, and ask
-    for a probe.
+    for a probe. Where something measures the cluster by now, or nobody knows, it has to say of
+    metrics (`says_metrics`), if only that nothing does any longer.
 
-    Raises Invalid for one that has ended by its own word, Unavailable without BERTH_SEAL_KEY.
+    Raises Invalid for one that does not, and for one that has ended by its own word, Unavailable
+    without BERTH_SEAL_KEY.
     """
     ends = credential.expires_at
     if ends is not None and ends <= at:
@@ -81,6 +82,8 @@ def store(
     with transaction.atomic():
         Cluster.objects.select_for_update(no_key=True).get(id=cluster.id)  # one at a time
         before = ClusterCredential.objects.filter(cluster=cluster).first()
+        if before is not None and not says_metrics:
+            _check_unmeasured(before)
         row = ClusterCredential(
             cluster=cluster,
             host=credential.host,

@@ -92,7 +92,8 @@ class CredentialApi(ApiView):
             cluster = selectors.cluster(id=id)
             stored = credentials.store(
                 cluster=cluster,
-                credential=credentials.read(body, cluster=cluster),
+                credential=credentials.read(body),
+                says_metrics="metrics" in body,
                 actor=self.actor.label,
                 actor_name=self.actor.name,
                 at=self.at,

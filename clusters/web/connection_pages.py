@@ -111,7 +111,8 @@ def cluster_credential(request: HttpRequest, name: str) -> HttpResponse:
     def store() -> None:
         credentials.store(
             cluster=cluster,
-            credential=credentials.read(form.fields_of_credential, cluster=cluster),
+            credential=credentials.read(form.fields_of_credential),
+            says_metrics="metrics" in form.fields_of_credential,
             actor=actor.label,
             actor_name=actor.name,
             at=clock.now(),

@@ -11,7 +11,7 @@ from clusters.port import ClusterPort, NodeReport
 from controlplane.kernel.crash import crash
 from controlplane.kernel.errors import Invalid
 from scheduler.loop import emptying
-from scheduler.loop import recut_moves as moves
+from scheduler.loop import recut_states as states
 from scheduler.loop import recut_ways as ways
 from scheduler.models import Recut, RecutMode, RecutState
 from scheduler.services import recuts
@@ -30,7 +30,7 @@ def take(port: ClusterPort, row: Recut, at: datetime, speed: float) -> None:
     has gone on meanwhile."""
     node = port.read_node(name=row.node.name)
     if node is None or row.node_uid not in ("", node.uid):
-        moves.end(
+        states.end(
             row, RecutState.FAILED, at, trouble="the node is gone, or is another machine now"
         )
         return
@@ -53,21 +53,21 @@ def take(port: ClusterPort, row: Recut, at: datetime, speed: float) -> None:
 
 def _begin(row: Recut, node: NodeReport, at: datetime) -> None:
     if at >= row.ends_at:
-        moves.end(row, RecutState.CALLED_OFF, at, trouble="its window went by")
+        states.end(row, RecutState.CALLED_OFF, at, trouble="its window went by")
         return
     if node.mig_state in _BUSY:
         return  # somebody else has it cut: what it has then is what it is brought back to
     try:
         recuts.check(node=row.node, cuts=row.wanted)
     except Invalid as wrong:
-        moves.end(row, RecutState.CALLED_OFF, at, trouble=wrong.message)
+        states.end(row, RecutState.CALLED_OFF, at, trouble=wrong.message)
         return
     row.before = recuts.cut_now(node=row.node)
     if recuts.counted(row.before) == recuts.counted(row.wanted):
-        moves.end(row, RecutState.CALLED_OFF, at, trouble="it is cut so already")
+        states.end(row, RecutState.CALLED_OFF, at, trouble="it is cut so already")
         return
     row.node_uid, row.config_before = node.uid, node.mig_config[:63]
-    moves.to(row, RecutState.CORDONING, at)
+    states.to(row, RecutState.CORDONING, at)
     crash("R1")
 
 
@@ -77,29 +77,29 @@ def _cordon(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) -> No
     told = ways.tell(port, row)
     crash("R2")
     if not told.back:
-        moves.call_off(row, _no_way_back(row), at)
+        states.call_off(row, _no_way_back(row), at)
         return
     if not node.cordoned:
         port.cordon(node=node, recut=str(row.id))
     crash("R3")
     row.told_at = at
-    moves.to(row, RecutState.EMPTYING, at)
+    states.to(row, RecutState.EMPTYING, at)
 
 
 def _empty(port: ClusterPort, row: Recut, node: NodeReport, at: datetime, speed: float) -> None:
     if not node.cordoned:
-        moves.call_off(row, "somebody has taken the cordon off the node", at)
+        states.call_off(row, "somebody has taken the cordon off the node", at)
     elif node.mig_config != row.config_before:
-        moves.call_off(row, f"somebody else has the node cut, as {node.mig_config}", at)
+        states.call_off(row, f"somebody else has the node cut, as {node.mig_config}", at)
     elif (held := emptying.held(port=port, row=row)) or node.mig_state in _BUSY:
         if at >= row.ends_at:
-            moves.call_off(
+            states.call_off(
                 row, f"it did not become empty in time: {held or 'it is being cut'}", at
             )
         elif row.mode == RecutMode.PREEMPT and emptying.can_empty(port=port, row=row):
             emptying.evict(row=row, at=at, speed=speed)
     elif row.told_at is None or at >= row.told_at + SETTLE:
-        moves.to(row, RecutState.CUTTING, at)
+        states.to(row, RecutState.CUTTING, at)
         crash("R4")
 
 
@@ -107,17 +107,15 @@ def _cut(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) -> None:
     """Say the way, if that has not been said yet, and follow what comes of it."""
     if node.mig_config == row.config:
         if node.mig_state == "success":
-            moves.to(row, RecutState.CHECKING, at)
+            states.to(row, RecutState.CHECKING, at)
         elif node.mig_state == "failed" or at >= (row.said_at or row.since) + LIMIT:
-            moves.back(row, f"the MIG manager says {node.mig_state or 'nothing'}", at)
+            states.back(row, f"the MIG manager says {node.mig_state or 'nothing'}", at)
     elif node.mig_config != row.config_before:
-        moves.give_back(row, f"somebody else has the node cut, as {node.mig_config}", at)
+        states.give_back(row, f"somebody else has the node cut, as {node.mig_config}", at)
     elif not node.cordoned:
-        moves.call_off(row, "somebody has taken the cordon off the node", at)
-    elif held := emptying.held(port=port, row=row):  # a pod of somebody who goes round the cordon
-        moves.call_off(row, f"a device came into use just before the cut: {held}", at)
+        states.call_off(row, "somebody has taken the cordon off the node", at)
     elif at >= row.since + LIMIT:
-        moves.call_off(row, "the cluster did not take the way in which it is to be cut", at)
+        states.call_off(row, "the cluster did not take the way in which it is to be cut", at)
     elif row.told_at is not None and at < row.told_at + SETTLE:
         return  # what was told anew
     else:
@@ -126,14 +124,18 @@ def _cut(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) -> None:
 
 def _say(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) -> None:
     """Have it cut, if the config map still has both ways: somebody may have changed it meanwhile.
-    What has to be told anew is waited for."""
+    What has to be told anew is waited for, and noted first: an answer may be lost."""
+    settled = row.told_at
+    states.note(row, told_at=at)
     told = ways.tell(port, row)
     if told.wrote:
-        moves.note(row, told_at=at)
-    elif not told.back:
-        moves.call_off(row, _no_way_back(row), at)
+        return
+    if not told.back:
+        states.call_off(row, _no_way_back(row), at)
+    elif held := emptying.held(port=port, row=row):  # last: by one who goes round the cordon
+        states.call_off(row, f"a device came into use just before the cut: {held}", at)
     else:
-        moves.note(row, said_at=at)
+        states.note(row, told_at=settled, said_at=at)
         port.cut(node=node, config=row.config)
         crash("R5")
 
@@ -148,11 +150,11 @@ def _no_way_back(row: Recut) -> str:
 def _check(row: Recut, node: NodeReport, at: datetime) -> None:
     """The slices that it has are those that were meant; devices come back a while after."""
     if node.mig_config != row.config:
-        moves.give_back(row, f"somebody else has the node cut, as {node.mig_config}", at)
+        states.give_back(row, f"somebody else has the node cut, as {node.mig_config}", at)
     elif node.ready and ways.has(node, row.wanted):
-        moves.to(row, RecutState.OPENING, at, outcome=RecutState.DONE)
+        states.to(row, RecutState.OPENING, at, outcome=RecutState.DONE)
     elif at >= row.since + LIMIT:
-        moves.back(row, f"it has {ways.said(node)}, which is not what was asked for", at)
+        states.back(row, f"it has {ways.said(node)}, which is not what was asked for", at)
 
 
 def _roll_back(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) -> None:
@@ -160,31 +162,31 @@ def _roll_back(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) ->
     back = row.config_before or ways.config_back(row)
     if node.mig_config == back:
         if node.mig_state == "success" and node.ready and ways.has(node, row.before):
-            moves.to(row, RecutState.OPENING, at, outcome=RecutState.FAILED)
+            states.to(row, RecutState.OPENING, at, outcome=RecutState.FAILED)
             return
         if node.mig_state in _BUSY:
-            moves.note(row, busy_at=at)
+            states.note(row, busy_at=at)
         said_at = row.said_at or row.since
         seen = row.busy_at is not None and row.busy_at >= said_at
         # A manager that was at work on the cut before says how that went, after the label is set.
         if (node.mig_state == "failed" and seen) or at >= said_at + LIMIT:
             said = node.mig_state or "nothing"
-            moves.stick(row, f"it could not be cut back either: the MIG manager says {said}", at)
+            states.stick(row, f"it could not be cut back either: the MIG manager says {said}", at)
     elif node.mig_config != row.config:
-        moves.give_back(row, f"somebody else has the node cut, as {node.mig_config}", at)
+        states.give_back(row, f"somebody else has the node cut, as {node.mig_config}", at)
     elif at >= row.since + LIMIT:
-        moves.stick(
+        states.stick(
             row,
             f"it could not be cut back: {emptying.held(port=port, row=row) or 'not taken'}",
             at,
         )
     elif not node.cordoned:
-        moves.note(row, cordoned_at=at)  # first, so that whoever goes on waits too
+        states.note(row, cordoned_at=at)  # first, so that whoever goes on waits too
         port.cordon(node=node, recut=str(row.id))
     elif row.cordoned_at is not None and at < row.cordoned_at + SETTLE:
         return
     elif not emptying.held(port=port, row=row):
-        moves.note(row, said_at=at)
+        states.note(row, said_at=at)
         port.cut(node=node, config=back)
         crash("R6")
 
@@ -192,7 +194,7 @@ def _roll_back(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) ->
 def _open(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) -> None:
     """The cordon goes if it is of this recut; the end is when the rows have what the node has."""
     if node.mig_state in _BUSY and at < row.since + LIMIT:
-        moves.note(row, busy_at=at)
+        states.note(row, busy_at=at)
         return
     ours = (row.config, row.config_before, ways.config_back(row))
     seen = row.busy_at is not None and row.busy_at >= row.since
@@ -203,7 +205,7 @@ def _open(port: ClusterPort, row: Recut, node: NodeReport, at: datetime) -> None
         crash("R7")
         return  # and see that it is so
     if ways.rows_have(row.node, node) or at >= row.since + LIMIT:
-        moves.end(row, RecutState(row.outcome), at)
+        states.end(row, RecutState(row.outcome), at)
 
 
 def _left(node: NodeReport) -> bool:

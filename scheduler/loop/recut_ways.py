@@ -10,7 +10,7 @@ from scheduler.services.recuts import Cuts
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class BothWays:
     """Both ways of a recut were told: `back`, whether there is one back; `wrote`, whether either
     had to be written."""
 
@@ -18,7 +18,7 @@ class Told:
     wrote: bool
 
 
-def tell(port: ClusterPort, row: Recut) -> Told:
+def tell(port: ClusterPort, row: Recut) -> BothWays:
     """Make both known there: the one that is meant, and the one back, unless that has a name of
     somebody else's. Ways that a node is cut in, or that a live recut means, are kept. Raises
     ClusterError."""
@@ -32,7 +32,7 @@ def tell(port: ClusterPort, row: Recut) -> Told:
         back = config_back(row)
         wrote = port.write_mig_config(config=back, cuts=row.before, keep=keep).wrote
     there = port.write_mig_config(config=row.config, cuts=row.wanted, keep=keep)
-    return Told(row.config_before in ("", *there.known), wrote or there.wrote)
+    return BothWays(row.config_before in ("", *there.known), wrote or there.wrote)
 
 
 def config_back(row: Recut) -> str:

@@ -14,7 +14,7 @@ from uuid import UUID
 from clusters.models import Cluster
 from clusters.port import ClusterError, ClusterPort, Fault
 from controlplane.kernel.errors import Conflict
-from scheduler.loop import recut_moves as moves
+from scheduler.loop import recut_states as states
 from scheduler.loop import recut_steps as steps
 from scheduler.loop.recut_steps import LIMIT, SETTLE
 from scheduler.models import Recut, RecutState
@@ -73,18 +73,20 @@ def _give_up(row: Recut, error: ClusterError, at: datetime) -> None:
     try:
         match row.state:
             case RecutState.PLANNED if for_good or over:
-                moves.end(row, RecutState.CALLED_OFF, at, trouble=str(error))
+                states.end(row, RecutState.CALLED_OFF, at, trouble=str(error))
             case RecutState.CORDONING if for_good or over:
-                moves.call_off(row, str(error), at)
+                states.call_off(row, str(error), at)
             case RecutState.EMPTYING if over:
-                moves.call_off(row, str(error), at)
+                states.call_off(row, str(error), at)
             case RecutState.PLANNED | RecutState.CORDONING | RecutState.EMPTYING:
                 if for_good:
-                    moves.note(row, trouble=str(error)[:500])
+                    states.note(row, trouble=str(error)[:500])
+            case RecutState.CUTTING if for_good and row.said_at is None:
+                states.call_off(row, str(error), at)  # nothing was cut
             case _ if for_good and at >= row.since + LIMIT:
-                moves.stick(row, str(error), at)
+                states.stick(row, str(error), at)
             case _ if for_good and str(error) not in row.trouble:
-                moves.note(row, trouble=moves.both(row.trouble, str(error)))
+                states.note(row, trouble=states.both(row.trouble, str(error)))
     except Conflict as passed:
         logger.info("recut of %s: %s", row.node.name, passed.message)
 

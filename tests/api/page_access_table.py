@@ -1,6 +1,9 @@
 """Who may do what, page by page, and at what belongs to no app: as access_table.py has it."""
 
 from tests.api.access_table import ARRAY, OF_FLEET, OPENED, WORKLOAD, Row
+from tests.clusters.test_hook import pod, review
+
+REVIEW = review(pod({"name": "main"}))
 
 _PAGE = "200 200 200 200 200 200 200 200 302 302 302 302 302"
 """Pages know sessions only: a token is nobody there."""
@@ -20,7 +23,9 @@ OTHERS: dict[tuple[str, str], Row] = {
     ("GET", "healthz"): Row("200 200 200 200 200 200 200 200 200 200 200 200 200"),
     ("GET", "readyz"): Row("200 200 200 200 200 200 200 200 200 200 200 200 200"),
     ("GET", "metrics"): Row(OF_FLEET),
-    ("POST", "admission/pods"): Row("400 400 400 400 400 400 400 400 400 400 400 400 400"),
+    ("POST", "admission/pods"): Row(
+        "200 200 200 200 200 200 200 200 200 200 200 200 200", body=lambda world: REVIEW
+    ),
     ("GET", ""): Row(_PAGE),
     ("GET", "sign-in"): Row("302 302 302 302 302 302 302 302 200 200 200 200 200"),
     ("POST", "sign-in"): Row(

@@ -54,7 +54,7 @@ def take(figures: Figures) -> None:
         cluster = factories.cluster(state=ClusterState.NEW)
         credentials.store(
             cluster=cluster,
-            credential=credentials.read(where, cluster=cluster),
+            credential=credentials.read(where),
             actor="bench",
             actor_name="bench",
             at=clock.now(),

@@ -23,6 +23,7 @@ from clusters.adapters.kubernetes.rights import (
 from clusters.confinement import Confinement
 from clusters.published import Pin
 from tests.clusters.acting import delete, opened, read, request
+from tests.clusters.authority import Authority
 from tests.simulation import Simulator, simulator
 
 __all__ = ["simulator"]
@@ -146,9 +147,13 @@ def test_what_others_make_is_caught_where_that_is_asked_for() -> None:
     assert manifest.count("request.userInfo.username != 'fleet'") == 3
 
 
-def test_where_policies_change_no_pods_the_cluster_asks_berth(tmp_path: Path) -> None:
+def test_where_policies_change_no_pods_the_cluster_asks_berth(
+    tmp_path: Path, settings: Settings
+) -> None:
+    settings.ALLOWED_HOSTS = ["berth.example.org"]
+    pem = Authority().pem
     authority = tmp_path / "ca.pem"
-    authority.write_text("-----BEGIN CERTIFICATE-----")
+    authority.write_text(f"{Authority().issue('berth').key_pem}{pem}")
     asked = ("--catch-url", "https://berth.example.org:8443")
     [told, trusted] = [
         {one["kind"]: one for one in yaml.safe_load_all(printed(*asked, *more, "--user", "fleet"))}
@@ -162,10 +167,12 @@ def test_where_policies_change_no_pods_the_cluster_asks_berth(tmp_path: Path) ->
     [hook] = told["MutatingWebhookConfiguration"]["webhooks"]
     assert hook["clientConfig"] == {
         "url": "https://berth.example.org:8443/admission/pods",
-        "caBundle": base64.b64encode(authority.read_bytes()).decode(),
+        "caBundle": base64.b64encode(pem.encode()).decode(),
     }
     assert hook["failurePolicy"] == "Fail"
-    assert hook["namespaceSelector"] == {"matchLabels": {"berth.dev/installation": "berth"}}
+    assert hook["namespaceSelector"]["matchLabels"] == {"berth.dev/installation": "berth"}
+    [apart] = hook["namespaceSelector"]["matchExpressions"]
+    assert (apart["operator"], apart["values"]) == ("NotIn", ["berth-system"])
     assert "fleet" in hook["matchConditions"][0]["expression"]
     [hook] = trusted["MutatingWebhookConfiguration"]["webhooks"]
     assert "caBundle" not in hook["clientConfig"]

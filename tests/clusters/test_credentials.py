@@ -33,7 +33,6 @@ pytestmark = [pytest.mark.part_simulator, pytest.mark.django_db]
 
 TOKEN = "canary-token-0123456789"
 SERVER = "https://north.example.test:6443"
-NORTH = Cluster(name="north")  # no row
 
 
 @pytest.fixture
@@ -51,6 +50,17 @@ def refusal(name: str = "north") -> str:
         registry.connect(name)
     assert "canary" not in str(raised.value)
     return str(raised.value)
+
+
+@pytest.mark.parametrize("metrics", [{"server": "https://m.example.test", "token": TOKEN}, None])
+def test_what_measures_is_noted_of_one_stored_before_that_was_kept(
+    north: Cluster, metrics: dict[str, str] | None
+) -> None:
+    stored(north, metrics=metrics)
+    ClusterCredential.objects.update(metrics_server=None)
+    registry.connect("north").close()
+    kept = ClusterCredential.objects.get().metrics_server
+    assert kept == (metrics["server"] if metrics else "")
 
 
 def test_a_cluster_is_reached_by_what_was_sealed(north: Cluster, simulator: Simulator) -> None:
@@ -94,20 +104,17 @@ def test_a_kubeconfig_and_what_measures_have_one_limit() -> None:
     text = (Path(__file__).parent / "kubeconfigs/accepted/k3s.yaml").read_text()
     ca = Authority().pem
     measures = {"server": "https://prometheus.example.test", "token": TOKEN, "ca": ca}
-    assert (
-        credentials.read({"kubeconfig": text, "metrics": measures}, cluster=NORTH).metrics
-        is not None
-    )
+    assert credentials.read({"kubeconfig": text, "metrics": measures}).metrics is not None
     measures["ca"] = ca * (credential.LARGEST // len(ca) + 1)
     with pytest.raises(Invalid, match="it is larger than 64 KiB"):
-        credentials.read({"kubeconfig": text, "metrics": measures}, cluster=NORTH)
+        credentials.read({"kubeconfig": text, "metrics": measures})
 
 
 def test_the_lines_of_a_kubeconfig_are_counted_as_they_were_sent() -> None:
     taken = CredentialIn(data={"kubeconfig": "\n\n  \nnothing: of it\n"})
     assert taken.is_valid()
     with pytest.raises(Invalid, match="line 4, the top: an unknown field"):
-        credentials.read(taken.validated_data, cluster=NORTH)
+        credentials.read(taken.validated_data)
 
 
 def test_one_that_has_ended_is_not_stored(north: Cluster) -> None:

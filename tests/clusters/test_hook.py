@@ -2,14 +2,16 @@
 policy does, tests/kube/test_catching.py shows."""
 
 import base64
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 from django.core.management import CommandError
 from django.test import Client
+from pytest_django import Settings
 
-from clusters.adapters.kubernetes.hook import PATH
+from clusters.adapters.kubernetes.hook import MOST, PATH
 from tests.clusters.test_cluster_manifest import printed
 
 type Json = dict[str, Any]
@@ -36,7 +38,9 @@ def pod(*containers: Json, **metadata: Json) -> Json:
 
 
 def patch(pod: Json) -> list[Json]:
-    answer = Client().post(PATH, review(pod), content_type="application/json")
+    answer = Client(enforce_csrf_checks=True).post(
+        PATH, review(pod), content_type="application/json"
+    )
     assert answer.status_code == 200, answer.content
     body = answer.json()
     assert body["kind"] == "AdmissionReview"
@@ -96,6 +100,7 @@ BROKEN: dict[str, object] = {
         {"metadata": {}, "spec": {"schedulingGates": 7, "containers": [{"resources": GPU}]}}
     ),
     "no spec": review({"metadata": {}}),
+    "more containers than are answered": review(pod(*[{}] * (MOST + 1))),
 }
 
 
@@ -103,7 +108,7 @@ BROKEN: dict[str, object] = {
 def test_what_is_no_review_of_a_pod_is_refused_with_a_sentence(what: str) -> None:
     asked = BROKEN[what]
     body = asked if isinstance(asked, bytes) else orjson.dumps(asked)
-    answer = Client().post(PATH, body, content_type="application/json")
+    answer = Client(enforce_csrf_checks=True).post(PATH, body, content_type="application/json")
     assert answer.status_code == 400
     assert answer.content.decode().startswith(("It is ", "It says "))
 
@@ -121,11 +126,34 @@ def test_only_a_post_is_answered() -> None:
         "https://ada@berth.example.org",
         "https://berth.example.org?x",
         "https://",
+        "",
+        "https://...",
+        "https://berth.example.org-",
+        "https://berth.example.org:65536",
     ],
 )
 def test_an_address_that_a_cluster_could_not_ask_is_refused(url: str) -> None:
     with pytest.raises(CommandError, match="is no address that a cluster may ask"):
         printed("--catch-url", url)
+
+
+def test_an_address_at_which_berth_does_not_answer_is_refused(settings: Settings) -> None:
+    settings.ALLOWED_HOSTS = ["berth.example.org", "[::1]"]
+    assert "caBundle" not in printed("--catch-url", "https://berth.example.org:8443")
+    assert "https://[::1]:8443/" in printed("--catch-url", "https://[::1]:8443")
+    with pytest.raises(CommandError, match="is not among BERTH_ALLOWED_HOSTS"):
+        printed("--catch-url", "https://other.example.org:8443")
+
+
+@pytest.mark.parametrize("text", ["", "-----BEGIN PRIVATE KEY-----"])
+def test_an_authority_that_is_no_certificate_is_refused(
+    settings: Settings, tmp_path: Path, text: str
+) -> None:
+    settings.ALLOWED_HOSTS = ["berth.example.org"]
+    file = tmp_path / "ca.pem"
+    file.write_text(text)
+    with pytest.raises(CommandError, match="--catch-ca: a certificate in PEM is wanted"):
+        printed("--catch-url", "https://berth.example.org", "--catch-ca", str(file))
 
 
 def test_an_authority_without_an_address_or_without_a_file_is_refused() -> None:

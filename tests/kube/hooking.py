@@ -8,6 +8,7 @@ from pathlib import Path
 from socketserver import ThreadingMixIn
 from tempfile import TemporaryDirectory
 from wsgiref.simple_server import WSGIServer
+from wsgiref.types import WSGIApplication
 
 from django.core.servers.basehttp import WSGIRequestHandler
 from django.core.wsgi import get_wsgi_application
@@ -21,8 +22,9 @@ class _Server(ThreadingMixIn, WSGIServer):
 
 
 @contextmanager
-def serving() -> Iterator[Hook]:
-    """All of Berth's addresses, and the hook by which a cluster reaches them."""
+def serving(app: WSGIApplication | None = None) -> Iterator[Hook]:
+    """All of Berth's addresses, or `app` in their place, and the hook by which a cluster reaches
+    them."""
     authority = Authority()
     issued = authority.issue("berth")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -31,7 +33,7 @@ def serving() -> Iterator[Hook]:
         chain.write_text(issued.certificate_pem + issued.key_pem)
         context.load_cert_chain(chain)
     server = _Server(("127.0.0.1", 0), WSGIRequestHandler)
-    server.set_app(get_wsgi_application())
+    server.set_app(app or get_wsgi_application())
     server.socket = context.wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()

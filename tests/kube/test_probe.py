@@ -126,7 +126,7 @@ def test_each_owner_that_berth_may_not_read_is_named_where_work_is_caught(
         if not but:
             told(Verdict.WORKS, "may read who owns what others make")
             return
-        said = told(Verdict.FAILS, "it may not get jobs.batch").said
+        said = told(Verdict.WARNING, "it may not get jobs.batch").said
         named = set(said.removeprefix("it may not ").partition(", so pods")[0].split(", "))
         ray = {f"get {each}.ray.io" for each in but if each != "jobs"}
         assert named == {"get jobs.batch"} | ray

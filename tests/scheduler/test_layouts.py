@@ -2,13 +2,15 @@
 
 from datetime import timedelta
 from io import StringIO
+from typing import Any
 
 import pytest
 from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from clusters.models import DeviceMode, Flavor
+from clusters import selectors
+from clusters.models import Device, DeviceMode, Flavor, Node
 from controlplane.kernel import clock
 from controlplane.kernel.throttle import Throttle
 from scheduler.core.lifecycle import State
@@ -77,6 +79,22 @@ def test_the_page_tells_it_to_those_of_the_fleet(cast: Cast, small: Flavor) -> N
     client.force_login(cast.ada)
     assert client.get(address).status_code == 403
     assert address not in client.get(reverse("cluster-list")).content.decode()
+
+
+@pytest.mark.parametrize(
+    ("model", "unlike"),
+    [
+        (Node, {"mig_single": True}),
+        (Node, {"device_driver": "gpu.nvidia.com"}),
+        (Device, {"usable": False}),
+    ],
+)
+def test_it_leads_to_no_nodes_that_can_not_be_cut(
+    cast: Cast, small: Flavor, model: type[Node | Device], unlike: dict[str, Any]
+) -> None:
+    assert tuple(selectors.cut_in().values()) == (("north",),)
+    model.objects.update(**unlike)
+    assert selectors.cut_in() == {}
 
 
 def test_who_looks_too_often_is_told_so(

@@ -1,11 +1,12 @@
 """A recut into whose way somebody comes: by hand, by taking a right away, or with another cut."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from clusters.models import Node
-from clusters.port import Fault, PodPhase
+from clusters.port import ClusterError, Fault, MigConfigs, PodPhase
 from scheduler.core.lifecycle import State
 from scheduler.loop import recuts as loop
 from scheduler.loop.recut_steps import LIMIT, SETTLE
@@ -289,3 +290,61 @@ def test_it_is_not_cut_once_the_way_back_is_gone(of: Recutting) -> None:
         "custom",
     )
     assert "there is no way back: the node is cut as custom" in of.row.trouble
+
+
+def test_a_way_whose_answer_was_lost_is_waited_for_as_one_that_was_told(
+    of: Recutting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of.plan()
+    of.go_on()
+    port = of.stage.port
+    assert port.ways is not None
+    port.ways.clear()
+    write = port.write_mig_config
+    asked: list[str] = []
+
+    def loses(**said: Any) -> MigConfigs:  # Any: as `write`
+        written = write(**said)
+        asked.append(said["config"])
+        if len(asked) == 2:
+            raise ClusterError(Fault.UNREACHABLE, "the answer was lost")
+        return written
+
+    monkeypatch.setattr(port, "write_mig_config", loses)
+    assert of.go_on(SETTLE) == "cutting"
+    of.go_on(SETTLE - MINUTE)
+    assert of.there.mig_config == "", "the manager may not see the config map yet"
+    of.go_on(MINUTE)
+    assert of.there.mig_config == of.row.config
+
+
+def test_a_pod_that_comes_while_the_ways_are_told_is_not_cut_under(
+    of: Recutting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of.plan()
+    of.go_on()
+    port = of.stage.port
+    write = port.write_mig_config
+
+    def comes(**said: Any) -> MigConfigs:  # Any: as `write`
+        port.pods["daemon"] = stranger("daemon")
+        return write(**said)
+
+    monkeypatch.setattr(port, "write_mig_config", comes)
+    of.go_on(SETTLE)
+    assert of.there.mig_config == ""
+    assert "lab/daemon" in of.row.trouble
+
+
+@pytest.mark.parametrize("lost", ["config map", "right"])
+def test_what_is_lost_before_the_cut_calls_it_off_at_once(of: Recutting, lost: str) -> None:
+    of.plan()
+    of.go_on()
+    if lost == "right":
+        of.stage.port.fails("write config", Fault.FORBIDDEN)
+    else:
+        of.stage.port.ways = None
+    assert of.go_on(SETTLE) == "opening"
+    of.go_on(MINUTE)
+    of.go_on(MINUTE)
+    assert (of.row.state, of.row.stuck, of.there.cordoned) == ("called-off", False, False)

@@ -23,6 +23,8 @@ _RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io/v1"
 _CLAIMED = "deviceclass.resource.kubernetes.io/"
 """Resources that are claims, by the name of a class of devices."""
+_NAMESPACE = "kubernetes.io/metadata.name"
+"""A label of each namespace: its name."""
 _EDITABLE = (
     "containers",
     "initContainers",
@@ -70,7 +72,9 @@ def _changing(name: str, *, names: Names, user: str, hook: Hook | None) -> list[
             _policy("Mutating", name, _mutating(names=names, user=user)),
             _binding("Mutating", name, names=names),
         ]
-    condition, selector = _by_another(user), _ours(names=names)
+    # What Berth itself runs from must be made while its web server is not there.
+    apart = {"key": _NAMESPACE, "operator": "NotIn", "values": [names.home]}
+    condition, selector = _by_another(user), _ours(names=names) | {"matchExpressions": [apart]}
     return [configuration(hook=hook, name=name, conditions=[condition], selector=selector)]
 
 
@@ -195,7 +199,7 @@ def _validating(*, names: Names, user: str) -> Json:
         " == optional.of(request.userInfo.username)"
         f" && object.spec.?schedulingGates.orValue([]).exists(gate, gate.name == '{names.gate}'))":
         f"a pod that has the label {queue} or asks for a device gets the label {caught} and the"
-        f" gate {names.gate} from the policy {names.own}-catch, and no other pod does",
+        f" gate {names.gate} from {names.own}-catch, and no other pod does",
         f"!variables.made || !('{queue}' in variables.labels)"
         f" || variables.labels['{queue}'] in ['', request.namespace]":
         f"the label {queue} names another project than that of this namespace: leave it empty, or"
@@ -209,6 +213,13 @@ def _validating(*, names: Names, user: str) -> Json:
         " || set.?value.orValue('') == 'void'))":
         f"a container sets {VISIBLE}: leave it out, and ask for devices among the limits of the"
         " container",
+        # Where Berth itself may run nothing is asked of its web server.
+        f"!variables.made || request.namespace == '{names.home}'"
+        " || (object.spec.containers + object.spec.?initContainers.orValue([]))"
+        f".all(one, {_one_asks_for(DEVICES)}"
+        f" || one.?env.orValue([]).exists(set, set.name == '{VISIBLE}'))":
+        f"a container that asks for no device gets {VISIBLE} from {names.own}-catch, which did not"
+        " give it: ask who runs Berth",
         f"variables.made || variables.labels[?'{caught}'] == variables.before[?'{caught}']"
         f" && (!variables.was_caught || {labels}.all(key,"
         " variables.labels[?key] == variables.before[?key])"

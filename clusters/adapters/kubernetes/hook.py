@@ -3,8 +3,9 @@ policies that change pods.
 
 The API server asks Berth's own web server, which changes a pod exactly as the mutating policy of
 `catching` would. It decides nothing: the validating policy there holds that the change was made,
-so an answer that is forged, late or left out lets nothing pass. And it is a function of what it is
-asked alone, so it tells nobody anything, and asks for no credential.
+so an answer that is late or left out lets nothing pass. What that policy does not hold, such as
+an image, whoever answers in Berth's place could change, and sees the pod whole. The answer is a
+function of what is asked alone, so it tells nobody anything, and asks for no credential.
 """
 
 import base64
@@ -21,6 +22,8 @@ type Json = dict[str, Any]  # Any: an object of the API, as JSON
 PATH = "/admission/pods"
 WITHIN_S = 5
 """Then the API server gives up, and refuses the pod: who made it tries again."""
+MOST = 300
+"""Containers of a pod; with more its answer would be many times what was asked."""
 _ADMISSION = "admission.k8s.io/v1"
 
 
@@ -95,6 +98,8 @@ def answer(asked: bytes, *, names: Names) -> Json:
 def _changes(pod: Json, *, maker: str, names: Names) -> Iterator[Json]:
     metadata, spec = pod["metadata"], pod["spec"]
     lists = {field: spec.get(field) or [] for field in ("containers", "initContainers")}
+    if sum(map(len, lists.values())) > MOST:
+        raise NotAReview(f"It is of a pod with more than {MOST} containers.")
     asks = any(_asks(one) for containers in lists.values() for one in containers)
     if asks or names.label_queue in (metadata.get("labels") or {}):
         yield from _put(metadata, "labels", names.label_caught, names.installation)

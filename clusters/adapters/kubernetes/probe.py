@@ -182,7 +182,8 @@ class Probe:
 
     def _catch(self, name: str) -> ProbeStep:
         """Whether Berth may read who owns what others make there. Without any of these rights
-        nobody said that it is caught; without some, pods of those kinds start each by itself."""
+        nobody said that it is caught; without some it may be that
+        those kinds are not made there: of them pods start each by itself."""
         lacks = self._lacking(CATCHING)
         if len(lacks) == len(CATCHING):
             said = (
@@ -195,7 +196,7 @@ class Probe:
                 f"it may not {', '.join(lacks)}, so pods of these are not known to belong"
                 " together: apply what `manage.py cluster_manifest --catch` prints"
             )
-            return ProbeStep(name, Verdict.FAILS, said)
+            return ProbeStep(name, Verdict.WARNING, said)
         return ProbeStep(name, Verdict.WORKS, "may read who owns what others make")
 
     def _certain_devices(self, name: str) -> ProbeStep:

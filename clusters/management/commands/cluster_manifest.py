@@ -48,7 +48,8 @@ class Command(BaseCommand):
             "--catch-url",
             metavar="URL",
             help="as --catch, where Kubernetes is 1.30 to 1.35: the cluster asks Berth itself, at"
-            " this address of its web server, such as https://berth.example.org",
+            " this address of its web server, such as https://berth.example.org, whose host has to"
+            " be in BERTH_ALLOWED_HOSTS",
         )
         parser.add_argument(
             "--catch-ca",
@@ -82,7 +83,7 @@ class Command(BaseCommand):
         logs: bool,
         **__: Any,
     ) -> None:
-        if catch_ca and not catch_url:
+        if catch_ca is not None and catch_url is None:
             raise CommandError("--catch-ca is of an address that --catch-url names.")
         try:
             made = registry.manifest(
@@ -91,8 +92,8 @@ class Command(BaseCommand):
                 mig=mig,
                 dra=dra,
                 catch=catch,
-                catch_url=catch_url or "",
-                catch_ca=catch_ca.read_text() if catch_ca else "",
+                catch_url=catch_url,
+                catch_ca=None if catch_ca is None else catch_ca.read_text(),
                 autoscale=autoscale,
                 logs=logs,
             )

@@ -55,7 +55,7 @@ def both(told: str, trouble: str) -> str:
     return told if trouble in told else f"{told[:250]}; {trouble}"[:500]
 
 
-def note(row: Recut, **fields: datetime | str) -> None:
+def note(row: Recut, **fields: datetime | str | None) -> None:
     """Written down within a state. Raises Conflict where it has gone on meanwhile."""
     for name, value in fields.items():
         setattr(row, name, value)
