@@ -35,7 +35,7 @@ class ResourceSliceReport:
     """A part of what one driver publishes of one node: `parts` of a `generation` are all of it.
 
     `node` is "" for devices of no certain node. Of a driver that Berth does not know, `devices`
-    is ().
+    is (). `left_out` says of each device that made no sense its name and why.
     """
 
     name: str
@@ -46,6 +46,7 @@ class ResourceSliceReport:
     node: str = ""
     devices: tuple[PublishedDevice, ...] = ()
     counters: Counters = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

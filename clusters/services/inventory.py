@@ -3,10 +3,11 @@ deleted."""
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from uuid import UUID
 
 from django.db import transaction
 from django.db.backends.postgresql.psycopg_any import NumericRange
@@ -32,12 +33,16 @@ def sync(
     complete: bool,
     arrange: Arrange,
     at: datetime,
+    held: Collection[UUID] = (),
 ) -> bool:
     """Make the rows as the reports say; True when anything changed.
 
     `complete` means that the reports are all nodes there are: others are marked gone. `gone` names
-    nodes whose deletion was seen. A node that comes back gets its row back. Raises ClusterError
-    for more nodes than a cluster can have.
+    nodes whose deletion was seen. A node that comes back gets its row back. `held` are devices
+    that work is on, and that are no longer told, or told in another way: a count token where a
+    driver publishes devices now, or a device with a uuid where none does. Their rows stay what
+    they were, and beside them nothing new starts, for both may be one. Raises ClusterError for
+    more nodes than a cluster can have.
     """
     by_name = {report.name: _counted(report, arrange) for report in reports}
     with transaction.atomic():
@@ -56,7 +61,9 @@ def sync(
         changed |= bool(vanished)
         if changed and not complete:  # a list has its own limit
             _refuse_too_many(cluster)
-        changed |= _sync_devices(_identified(by_name, rows), rows, arrange, at)
+        if missing:
+            changed |= _let_go(cluster, held, at)
+        changed |= _sync_devices(_identified(by_name, rows, held), rows, arrange, at)
         if changed:
             Cluster.objects.filter(pk=cluster.pk).update(inventory_rev=F("inventory_rev") + 1)
     return changed
@@ -126,12 +133,22 @@ def _sync_nodes(
     return bool(new or edited)
 
 
+def _let_go(cluster: Cluster, held: Collection[UUID], at: datetime) -> bool:
+    """Devices with a uuid that were in a node that is gone: they may come back in another."""
+    there = Device.objects.filter(node__cluster=cluster, gone_at__isnull=True).exclude(uuid="")
+    lost = there.filter(node__gone_at__isnull=False).exclude(pk__in=held)
+    return bool(lost.update(gone_at=at, usable=False))
+
+
 def _identified(
-    reports: Mapping[str, NodeReport], nodes: Mapping[str, Node]
+    reports: Mapping[str, NodeReport], nodes: Mapping[str, Node], held: Collection[UUID]
 ) -> dict[str, NodeReport]:
     """With the ordinals that devices with a uuid have in their node already; others get one that
     is free, or that of a device without. One that another node has as well is left out: there it
-    may be in use."""
+    may be in use. Ordinals of what is `held` are not free, and beside those nothing is usable."""
+    kept: dict[object, set[int]] = {}
+    for node, ordinal in Device.objects.filter(pk__in=held).values_list("node_id", "ordinal"):
+        kept.setdefault(node, set()).add(ordinal)
     uuids = {seen.uuid for report in reports.values() for seen in report.devices} - {""}
     rows = Device.objects.filter(uuid__in=uuids, gone_at__isnull=True)
     homes = dict(rows.values_list("uuid", "node_id"))
@@ -145,17 +162,24 @@ def _identified(
         ordinals.setdefault(node, {})[uuid] = ordinal
     found = dict(reports)
     for name, report in reports.items():
-        if not report.device_driver:
-            continue
         node = nodes[name].pk
+        taken = kept.get(node, set())
+        seen_here = [replace(s, usable=s.usable and not taken) for s in report.devices]
+        if not report.device_driver:
+            if taken:
+                free = iter(sorted(set(range(len(taken) + len(seen_here))) - taken))
+                devices = tuple(replace(seen, ordinal=next(free)) for seen in seen_here)
+                found[name] = replace(report, devices=devices)
+            continue
         strangers = {s.uuid for s in report.devices if homes.get(s.uuid, node) != node}
         if strangers:
             logger.warning("node %s: %s are devices of another node", name, sorted(strangers))
-        here = [seen for seen in report.devices if seen.uuid not in strangers]
+        here = [seen for seen in seen_here if seen.uuid not in strangers]
         for seen in here:
             homes[seen.uuid] = node
         known = ordinals.get(node, {})
-        free = iter(sorted(set(range(len(known) + len(here))) - set(known.values())))
+        most = len(known) + len(here) + len(taken)
+        free = iter(sorted(set(range(most)) - set(known.values()) - taken))
         devices = tuple(replace(s, ordinal=known.get(s.uuid, -1)) for s in here)
         devices = tuple(s if s.ordinal >= 0 else replace(s, ordinal=next(free)) for s in devices)
         found[name] = replace(report, devices=devices)

@@ -131,6 +131,10 @@ class Calls:
         return self._each(pods, lambda pod: self._delete(pod, _told(uids[pod.placement_id])))
 
     def _create(self, pod: Pod) -> PodReport:
+        if pod.displaced:
+            # Not CONFLICT, which is hopeless: a driver that begins anew is silent for a while.
+            why = f"The devices of {pod.hostname} are not told as when {pod.name} was placed."
+            raise ClusterError(Fault.SERVER, why)
         report = self._take(pod) if pod.caught else self._port.create_pod(request=pod_request(pod))
         crash("D2")
         return report

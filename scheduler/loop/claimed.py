@@ -2,12 +2,11 @@
 
 Here the cluster tells which device somebody holds, so nothing is chosen, as it is for pods that
 hold so many of a resource (`foreign`). A claim of ours that was given another device than its pod
-was placed on is told, and holds what it holds.
+was placed on is told, and holds what it holds; so does one of no live placement.
 """
 
-import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 from django.conf import settings
@@ -15,28 +14,30 @@ from django.conf import settings
 from clusters.models import Cluster, Device, DeviceMode
 from clusters.port import Change, WatchEvent
 from clusters.published import DeviceClaimReport
+from clusters.services import clusters
 from clusters.services.foreign import SpanRow
 from scheduler.core import mig
 from scheduler.core.units import ONE_MILLI
 from scheduler.loop.published import Place
 from scheduler.selectors.fleet import rows
 
-logger = logging.getLogger(__name__)
-
 type _Pod = tuple[str, int, int]
 """A workload's id, an attempt's number and a rank."""
 
 
 class Claimed:
-    """The claims of one cluster that have been given anything."""
+    """The claims of one cluster that have been given anything. What makes no sense of them, and
+    what was given that was not asked for, is told on the cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._claims: dict[tuple[str, str], DeviceClaimReport] = {}
         self._listed = False
+        self._left_out: Sequence[str] = ()
 
-    def listed(self, claims: Iterable[DeviceClaimReport]) -> None:
+    def listed(self, claims: Iterable[DeviceClaimReport], *, left_out: Sequence[str] = ()) -> None:
         self._listed = True
+        self._left_out = left_out
         self._claims = {(each.namespace, each.name): each for each in claims if each.devices}
 
     def changed(self, events: Iterable[WatchEvent[DeviceClaimReport]]) -> bool:
@@ -66,8 +67,6 @@ class Claimed:
             for device in claim.devices
             if device in places
         ]
-        if not held:
-            return set()
         devices = {
             row.uuid: row
             for row in Device.objects.filter(
@@ -78,19 +77,24 @@ class Claimed:
         }
         ours = _ours(claim for claim, _ in held)
         found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        told = [f"the claim {each}" for each in self._left_out]
         for claim, place in held:
             device = devices.get(place.uuid)
             if device is None:
                 continue
-            span = (place.start, place.end) if place.end else (0, _axis(device))
+            span = (place.start, place.end) if place.end else (0, axis(device))
             if claim.workload and claim.installation == settings.BERTH_INSTALLATION:
-                placed = ours.get((claim.workload, claim.attempt, claim.rank))
-                # Without a live placement its pod is about to go, or is a stray.
-                if placed is None or (str(device.pk), *span) in placed:
+                placed = ours.get((claim.workload, claim.attempt, claim.rank), set())
+                if (str(device.pk), *span) in placed:
                     continue
-                why = "the claim %s was given %s, which is not what it was placed on"
-                logger.error(why, claim.name, place)
+                # Of no live placement its pod is about to go, or it is a stray, or forged.
+                if placed:
+                    told.append(
+                        f"the claim {claim.name} was given {place.uuid} from {span[0]} to"
+                        f" {span[1]}, which is not what its pod was placed on"
+                    )
             found[str(device.pk)].append(span)
+        clusters.left_out(cluster=self._cluster, kind="claims", told=told)
         return {(id, *span) for id, spans in found.items() for span in _merged(spans)}
 
 
@@ -118,7 +122,7 @@ def _is_uuid(text: str) -> bool:
     return True
 
 
-def _axis(device: Device) -> int:
+def axis(device: Device) -> int:
     board = mig.board(model=device.model)
     return ONE_MILLI if device.mode == DeviceMode.WHOLE or board is None else board.memory
 

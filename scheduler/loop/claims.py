@@ -27,7 +27,8 @@ from scheduler.selectors.fleet import rows
 class Pod:
     """What dispatch needs of one placement. `peers` is how many pods its gang started with;
     `least` and `most` are how many it may have. `pins` are its certain devices, where a driver
-    publishes each. Where others made the pods, `caught` is set, and
+    publishes each; while one of those is gone, or its node tells its devices in another way than
+    when it was placed there, it is `displaced`. Where others made the pods, `caught` is set, and
     `taken` is the uid of the one that it is to have, None for none."""
 
     placement_id: UUID
@@ -68,6 +69,7 @@ class Pod:
     pins: tuple[Pin, ...] = ()
     caught: bool = False
     taken: str | None = None
+    displaced: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +159,13 @@ SELECT * FROM (
            n.mig_single, w.run_time_limit_s, w.grace_s, w.notice_s, w.array_index, y.size,
            sizes.least, sizes.most, w.priority_class, q.opened_at IS NOT NULL,
            q.dismissed_at IS NOT NULL, n.device_driver,
-           CASE WHEN n.device_driver <> '' THEN
-               (SELECT json_agg(ARRAY[d.uuid, lower(z.span)::text] ORDER BY d.ordinal, z.span)
-                FROM scheduler_placementspan z JOIN clusters_device d ON d.id = z.device_id
-                WHERE z.placement_id = q.id) END,
+           (SELECT json_agg(ARRAY[d.uuid, lower(z.span)::text] ORDER BY d.ordinal, z.span)
+            FROM scheduler_placementspan z JOIN clusters_device d ON d.id = z.device_id
+            WHERE z.placement_id = q.id AND d.uuid <> ''),
+           EXISTS (SELECT FROM scheduler_placementspan z JOIN clusters_device d
+                   ON d.id = z.device_id WHERE z.placement_id = q.id
+                   AND ((d.uuid = '') <> (n.device_driver = '')
+                        OR d.uuid <> '' AND d.gone_at IS NOT NULL)),
            o.id IS NOT NULL, c.uid, q.released_at
     FROM scheduler_placement q
     JOIN scheduler_attempt a ON a.id = q.attempt_id
@@ -184,8 +189,8 @@ SELECT * FROM (
 def _pod(*columns: Any) -> Pod:  # Any: the columns of _PODS after the first
     *before, command, args, env = columns[:13]
     lists = tuple(command), tuple(args), tuple(sorted(json.loads(env).items()))
-    *after, driver, held, caught, taken, _ = columns[13:]
-    pod = Pod(*(*before, *lists, *after, (), caught, taken))
+    *after, driver, held, displaced, caught, taken, _ = columns[13:]
+    pod = Pod(*(*before, *lists, *after, (), caught, taken, displaced and not caught))
     # What others made says itself what it asks for: its devices are the cluster's choice.
     if not held or caught:
         return pod

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from clusters.models import Cluster, Node
+from clusters.models import Cluster, Device, Node
 from clusters.port import MOST_PODS, ClusterError, Fault, PodReport
 from clusters.services import foreign
 from controlplane.kernel import hints
@@ -17,6 +17,7 @@ from scheduler.core import mig
 from scheduler.core.foreign import UNITS, held_spans
 from scheduler.core.snapshot import DeviceMode, NodeView
 from scheduler.core.units import DeviceId, DeviceSpan, Span
+from scheduler.loop.claimed import axis
 from scheduler.loop.requests import mig_resource
 from scheduler.models import PlacementSpan
 from scheduler.selectors import fleet
@@ -97,7 +98,10 @@ class ForeignPods:
             amounts[pod.node] = cpu_milli + pod.cpu_milli, memory_mib + pod.memory_mib
             if pod.resources:
                 devices.setdefault(pod.node, Counter()).update(dict(pod.resources))
-        on = _device_spans(self._cluster, devices) | claimed
+        whole = _beside_drivers(self._cluster, devices)
+        blurred = {device for device, _, _ in whole}
+        on = _device_spans(self._cluster, devices) | whole
+        on |= {row for row in claimed if row[0] not in blurred}
         if foreign.sync(cluster=self._cluster, amounts=amounts, spans=on):
             hints.send(hints.CYCLE)
         if devices or on:
@@ -108,7 +112,6 @@ def _device_spans(cluster: Cluster, held: Mapping[str, _Resources]) -> set[forei
     """What of devices is taken to be theirs, by node name and what they hold there."""
     if not held:
         return set()
-    # Where a driver publishes devices, whoever holds one has a claim.
     there = Node.objects.filter(
         cluster=cluster, gone_at__isnull=True, name__in=held, device_driver=""
     )
@@ -129,6 +132,22 @@ def _device_spans(cluster: Cluster, held: Mapping[str, _Resources]) -> set[forei
             ours=ours.get(view.id, ()),
         )
     }
+
+
+def _beside_drivers(cluster: Cluster, held: Mapping[str, _Resources]) -> set[foreign.SpanRow]:
+    """All of the devices of nodes where somebody holds one that the device plugin gave, and a
+    driver publishes them now: it may be any of those."""
+    there = Device.objects.filter(node__cluster=cluster, node__name__in=held, gone_at=None)
+    return {
+        (str(device.pk), 0, axis(device))
+        for device in there.exclude(node__device_driver="").select_related("node")
+        if any(_is_device(name, device.node) for name in held[device.node.name])
+    }
+
+
+def _is_device(resource: str, node: Node) -> bool:
+    named = resource in (node.gpu_resource, node.share_resource)
+    return named or resource.startswith(mig_resource(""))
 
 
 def _by_profile(row: Node, view: NodeView, held: _Resources) -> dict[str, int]:

@@ -4,16 +4,22 @@ Which devices a node has follows from what it tells and from what drivers publis
 (`published`), so nothing is stored before both have been listed.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
+from uuid import UUID
 
-from clusters.models import Cluster, Node
+from django.db.models import Q
+
+from clusters.models import Cluster, Device, Node
 from clusters.port import Change, ClusterError, Fault, NodeReport, WatchEvent
 from clusters.published import ResourceSliceReport
 from clusters.services import clusters, inventory
 from scheduler.core import mig
 from scheduler.loop.published import Place, Published
 from scheduler.loop.readers import ClaimList, SliceList
+from scheduler.models import PlacementSpan
 
 
 class Hardware:
@@ -26,6 +32,7 @@ class Hardware:
         self._nodes_listed = False
         self._slices_listed = False
         self._left_out: tuple[str, ...] = ()
+        self._elsewhere: dict[str, list[str]] = {}
 
     def nodes_listed(self, reports: Sequence[NodeReport]) -> bool:
         self._nodes_listed = True
@@ -82,10 +89,47 @@ class Hardware:
             complete=complete,
             arrange=arrange,
             at=self._at(),
+            held=_held(self._cluster, reports, None if complete else gone),
         )
-        told = *self._left_out, *self._published.told
+        self._note_elsewhere(reports, gone, complete=complete)
+        told = *self._left_out, *self._published.told, *chain(*self._elsewhere.values())
         clusters.left_out(cluster=self._cluster, kind="devices", told=told)
         return changed
+
+    def _note_elsewhere(
+        self, reports: Sequence[NodeReport], gone: Sequence[str], *, complete: bool
+    ) -> None:
+        """Which of their devices are none of theirs, for another node has them as well."""
+        names = [report.name for report in reports if report.device_driver]
+        rows = Device.objects.filter(node__cluster=self._cluster, node__name__in=names)
+        there: dict[str, set[str]] = defaultdict(set)
+        for name, uuid in rows.filter(gone_at=None).values_list("node__name", "uuid"):
+            there[name].add(uuid)
+        if complete:
+            self._elsewhere = {}
+        for name in gone:
+            self._elsewhere.pop(name, None)
+        for report in reports:
+            lacks = sorted({seen.uuid for seen in report.devices} - {"", *there[report.name]})
+            told = [f"{report.name}: {uuid} is a device of another node" for uuid in lacks]
+            self._elsewhere[report.name] = told
+
+
+def _held(
+    cluster: Cluster, reports: Sequence[NodeReport], gone: Sequence[str] | None
+) -> set[UUID]:
+    """Devices that work is on, and that their node tells no longer, or in another way; of those
+    nodes alone, unless `gone` is None."""
+    published = [report.name for report in reports if report.device_driver]
+    live = PlacementSpan.objects.filter(
+        Q(device__uuid="", device__node__name__in=published)
+        | (~Q(device__uuid="") & ~Q(device__node__name__in=published)),
+        released_at__isnull=True,
+        device__node__cluster=cluster,
+    )
+    if gone is not None:
+        live = live.filter(device__node__name__in=[*gone, *(report.name for report in reports)])
+    return set(live.values_list("device_id", flat=True))
 
 
 def arrange(model: str, counts: Mapping[str, int], devices: int) -> inventory.Layout:

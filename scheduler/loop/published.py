@@ -107,16 +107,20 @@ def join(
     not used."""
     pools: dict[tuple[str, str], list[ResourceSliceReport]] = defaultdict(list)
     for each in slices:
-        if each.devices or each.counters:
+        if each.devices or each.counters or each.left_out:
             pools[each.driver, each.pool].append(each)
     if not pools:
         return node, [node.unused] if node.unused else []
     (driver, _), *others = sorted(pools)
     told = [f"the pool {pool} of {name} is not used beside {driver}'s" for name, pool in others]
     if node.devices:
-        # Both may give the same device away, each without the other's knowledge.
         told.append(f"{driver} and a device plugin both offer its devices: take one of them away")
+    if node.unused:
+        told.append(node.unused)
     devices, why = _of_pool(pools[min(pools)])
+    if node.devices or node.unused:
+        # Both may give the same device away, each without the other's knowledge.
+        devices = [replace(each, usable=False) for each in devices]
     if len(devices) > MOST_DEVICES:
         devices, why = (), [f"more than {MOST_DEVICES} devices"]
     joined = replace(
@@ -137,9 +141,11 @@ def _of_pool(
     newest = max(part.generation for part in parts)
     of_newest = [part for part in parts if part.generation == newest]
     published = {each.name: each for part in of_newest for each in part.devices}
-    told = []
+    told = [why for part in of_newest for why in part.left_out]
+    incomplete = False
     wanted = of_newest[0].parts
     if len(of_newest) != wanted or any(part.parts != wanted for part in of_newest):
+        incomplete = True
         told.append(
             f"of the pool {parts[0].pool} {len(of_newest)} of {wanted} parts are there, so its"
             " devices take nothing new"
@@ -147,8 +153,8 @@ def _of_pool(
         # What only older parts tell is still known.
         published = {each.name: each for part in parts for each in part.devices} | published
     elif len(published) < sum(len(part.devices) for part in of_newest):
+        incomplete = True
         told.append(f"the pool {parts[0].pool} has two devices of one name")
-    incomplete = bool(told)
     limits = {key: most for part in of_newest for key, most in part.counters.items()}
     wholes = {each.uuid: each for each in published.values() if not each.profile}
     pieces: dict[str, list[PublishedDevice]] = defaultdict(list)

@@ -99,7 +99,10 @@ class Watch:
             elif isinstance(item, ClaimList):
                 self._standing.discard(Signal.CLAIMS_WATCHED)
                 self._hardware.refuse_untold(item)
-                self._claimed.listed(item.listing.items if item.listing else ())
+                listing = item.listing
+                self._claimed.listed(
+                    listing.items if listing else (), left_out=listing.left_out if listing else ()
+                )
                 self._foreign.devices_changed()
             else:
                 self._standing.discard(Signal.NODES_WATCHED)

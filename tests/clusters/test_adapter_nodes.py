@@ -251,7 +251,17 @@ def test_gpus_that_hami_parts_are_known_and_never_given_as_many(told: str) -> No
     assert report.unused == "HAMi gives its GPUs away in parts, so nothing is placed there"
 
 
-@pytest.mark.parametrize("told", ["[", "[1]", "GPU-1,10,x", "GPU-1,10,lots,1,t,0,true"])
+@pytest.mark.parametrize(
+    "told",
+    [
+        "[",
+        "[1]",
+        "GPU-1,10,x",
+        "GPU-1,10,lots,1,t,0,true",
+        "GPU-1,10,1,1,H100\x00,0,true",
+        '[{"type":"H100\\u0000"}]',
+    ],
+)
 def test_what_hami_says_in_no_way_that_makes_sense_is_left_out(told: str) -> None:
     with pytest.raises(Malformed):
         node(annotations={"hami.io/node-nvidia-register": told})

@@ -302,3 +302,10 @@ def test_any_json_becomes_a_report_or_is_left_out(changes: dict[tuple[str, str],
             break
     translate.readable([body], partial(translate.pod, names=NAMES))
     translate.readable([body], partial(translate.node, names=NAMES))
+
+
+def test_devices_that_a_foreign_pod_has_by_a_claim_are_not_counted_too() -> None:
+    mapped = [{"containerName": "main", "resourceName": "nvidia.com/gpu", "requestName": "r"}]
+    told = {"extendedResourceClaimStatus": {"requestMappings": mapped}}
+    assert pod(metadata={"labels": {}}, status=told).resources == ()
+    assert pod(metadata={"labels": {}}).resources == (("nvidia.com/gpu", 4),)

@@ -157,6 +157,25 @@ def test_nobody_else_makes_a_claim_that_passes_for_berths(site: Site) -> None:
     )
 
 
+def test_nobody_else_makes_a_pod_that_shares_a_claim_of_berths(site: Site) -> None:
+    path = f"/api/v1/namespaces/{site.world.vision.namespace}/pods?dryRun=All"
+
+    def status(claim: str) -> int:
+        body = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "theirs"},
+            "spec": {
+                "containers": [{"name": "main", "image": "other"}],
+                "resourceClaims": [{"name": "one", "resourceClaimName": claim}],
+            },
+        }
+        return site.kube.admin.call("POST", path, body).status
+
+    eventually("it is refused", lambda: status(f"w{'0123456789abcdef' * 2}-1-0") == 403)
+    assert status("theirs") == 201
+
+
 def test_who_asks_for_devices_by_count_holds_those_that_the_scheduler_claimed(site: Site) -> None:
     """A DeviceClass may map a resource of device plugins to what a driver publishes."""
     site.publish([made.published(site.node, [made.whole(site.node, nth) for nth in range(2)])])

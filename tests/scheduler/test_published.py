@@ -41,7 +41,7 @@ def test_whole_devices_have_their_uuid_model_and_memory_in_the_order_of_their_nu
     )
 
 
-def test_devices_that_the_device_plugin_offers_too_are_counted_once_and_told() -> None:
+def test_devices_that_the_device_plugin_offers_too_are_known_and_not_used() -> None:
     both = NodeReport(
         "n1",
         "n1",
@@ -57,6 +57,7 @@ def test_devices_that_the_device_plugin_offers_too_are_counted_once_and_told() -
     )
     node, told = joined(made.published("n1", [whole(0), whole(1)]), node=both)
     assert [device.uuid for device in node.devices] == ["GPU-n1-0", "GPU-n1-1"]
+    assert not any(device.usable for device in node.devices)
     assert (node.share_replicas, node.share_isolation, node.mig_counts) == (1, "", {})
     assert told == [
         "gpu.nvidia.com and a device plugin both offer its devices: take one of them away"
@@ -193,3 +194,34 @@ def test_why_none_of_a_nodes_devices_is_used_is_told() -> None:
         replace(NODE, unused="for that"),
         ["for that"],
     )
+
+
+def test_devices_that_are_given_away_in_parts_stay_unused_when_a_driver_publishes_them() -> None:
+    node, told = joined(made.published("n1", [whole(0)]), node=replace(NODE, unused="for that"))
+    assert [device.usable for device in node.devices] == [False]
+    assert told == ["for that"]
+
+
+def test_a_device_that_makes_no_sense_is_left_out_alone() -> None:
+    nonsense = whole(1)
+    nonsense["attributes"]["uuid"] = {"string": "GPU 1 ' || true"}
+    node, told = joined(made.published("n1", [whole(0), nonsense]))
+    assert [(device.uuid, device.usable) for device in node.devices] == [("GPU-n1-0", True)]
+    assert told == ["gpu-1: a device has no uuid that makes sense"]
+
+
+def test_a_node_none_of_whose_devices_makes_sense_is_the_drivers_all_the_same() -> None:
+    nonsense = whole(0)
+    nonsense["capacity"]["memory"] = {"value": "much"}
+    counted = replace(NODE, devices=(DeviceReport(0, "H100", 1),))
+    node, told = joined(made.published("n1", [nonsense]), node=counted)
+    assert (node.device_driver, node.devices) == ("gpu.nvidia.com", ())
+    assert told[-1].startswith("gpu-0: ")
+
+
+def test_profiles_may_be_less_something() -> None:
+    board = made.piece("n1", 0, "1g.10gb", 2, cut=True)
+    board["attributes"]["profile"] = {"string": "1g.24gb-me"}
+    node, told = joined(made.published("n1", [board]))
+    assert told == []
+    assert node.devices[0].slices == (SliceReport("1g.24gb-me", 2, 3),)

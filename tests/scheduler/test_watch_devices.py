@@ -111,11 +111,8 @@ def test_what_is_not_used_is_told_on_the_cluster(world: World, bare: str) -> Non
     with watching(world) as raised:
         eventually("it is told", lambda: Cluster.objects.get().left_out.get("devices"))
         told = Cluster.objects.get().left_out["devices"]
-        assert told["first"][0] == f"{bare}-1: a device has no uuid that makes sense"
-        assert told["first"][1].startswith(f"{bare}: of the pool {bare} 1 of 2 parts are there")
-        assert list(Device.objects.filter(node__name=bare).values_list("usable", flat=True)) == [
-            False
-        ]
+        assert told["first"] == [f"{bare}: gpu-1: a device has no uuid that makes sense"]
+        assert uuids(bare) == {made.uuid(bare, 0): 0}
     assert raised == []
 
 
@@ -139,6 +136,32 @@ def test_berth_does_without_where_it_may_not_look(world: World) -> None:
     with watching(world) as raised:
         eventually("it is heard", lambda: Cluster.objects.get().seen_at)
         assert Device.objects.filter(gone_at__isnull=True).exists()
+    assert raised == []
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource"),
+    [
+        ("watch", "resourceslices"),
+        ("list", "resourceclaims"),
+        ("create", "resourceclaims"),
+        ("", "deviceclasses"),
+    ],
+)
+def test_devices_that_could_not_be_claimed_or_followed_are_not_used(
+    world: World, bare: str, verb: str, resource: str
+) -> None:
+    publish(world, made.published(bare, [made.whole(bare, 0)]))
+    if verb:
+        world.simulator.fault(kind="forbid", verb=verb, resource=resource, count=0)
+    else:
+        [own] = world.simulator.call("GET", CLASSES)["items"]
+        world.simulator.call("DELETE", f"{CLASSES}/{own['metadata']['name']}")
+    Cluster.objects.update(seen_at=None)
+    with watching(world) as raised:
+        eventually("it is heard", lambda: Cluster.objects.get().seen_at)
+        assert uuids(bare) == {}
+        assert not Node.objects.exclude(device_driver="").exists()
     assert raised == []
 
 
@@ -252,7 +275,13 @@ def test_what_a_claim_of_berths_was_given_instead_is_held(
 
     assert spans(here) == set()
     assert spans(other) == {(str(other.id), 0, 1000)}
+    told = Cluster.objects.get().left_out["claims"]
+    assert told["first"] == [
+        f"the claim c was given {other.uuid} from 0 to 1000, which is not what its pod was placed"
+        " on"
+    ]
     # Of no live placement: its pod is about to go, or is a stray.
-    assert spans(other, workload=str(uuid4())) == set()
-    assert spans(other, workload="w1") == set()
+    assert spans(other, workload=str(uuid4())) == {(str(other.id), 0, 1000)}
+    assert spans(other, workload="w1") == {(str(other.id), 0, 1000)}
+    assert Cluster.objects.get().left_out["claims"]["count"] == 0
     assert Claimed(world.cluster).spans(places) is None

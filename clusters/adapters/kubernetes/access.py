@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from clusters.adapters.kubernetes import catching, confinement, manifests, placeholders
-from clusters.adapters.kubernetes.device_claims import device_class
+from clusters.adapters.kubernetes.device_claims import OURS, device_class
 from clusters.adapters.kubernetes.hook import Hook
 from clusters.adapters.kubernetes.names import Names
 from clusters.adapters.kubernetes.rights import (
@@ -178,7 +178,38 @@ def _to_claim_devices(subject: Json, *, user: str, names: Names) -> list[Json]:
         device_class(names=names),
         *_granted("ClusterRole", _metadata(name), _rules(DRA_RIGHTS), to=subject),
         *_enforced(f"{names.own}-claims", policy, names=names),
+        *_enforced(f"{names.own}-claimants", _claimants(user=user), names=names),
     ]
+
+
+def _claimants(*, user: str) -> Json:
+    """Who is not that user makes no pod that names a claim of Berth's: it would share the devices.
+    A policy can't look a claim up, so its name says whose it is."""
+    policy: Json = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "resourceRules": [
+                {
+                    "apiGroups": [""],
+                    "apiVersions": ["v1"],
+                    "operations": ["CREATE"],  # what claims a pod names can't change afterwards
+                    "resources": ["pods"],
+                }
+            ]
+        },
+        "matchConditions": [
+            {"name": "by-another", "expression": f"request.userInfo.username != '{user}'"}
+        ],
+        "validations": [
+            {
+                "expression": "!object.spec.?resourceClaims.orValue([]).exists(claim,"
+                f" claim.?resourceClaimName.orValue('').matches('{OURS}'))",
+                "message": f"only {user} makes pods that name claims of Berth's pods",
+                "reason": "Forbidden",
+            }
+        ],
+    }
+    return policy
 
 
 def _to_autoscale(subject: Json, *, names: Names) -> list[Json]:

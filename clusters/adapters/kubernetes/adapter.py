@@ -22,6 +22,7 @@ from clusters.adapters.kubernetes.client import MERGE_PATCH
 from clusters.adapters.kubernetes.confining import confine
 from clusters.adapters.kubernetes.device_claims import (
     DEVICE_CLAIMS,
+    DEVICE_CLASSES,
     RESOURCE_SLICES,
     claims_path,
 )
@@ -29,6 +30,8 @@ from clusters.adapters.kubernetes.failures import printable
 from clusters.adapters.kubernetes.objects import NOT_THAT_ONE, Objects, has_labels, labels_of
 from clusters.adapters.kubernetes.probe import Probe
 from clusters.adapters.kubernetes.resource_slices import resource_slice
+from clusters.adapters.kubernetes.reviews import lacking
+from clusters.adapters.kubernetes.rights import DRA_RIGHTS
 from clusters.adapters.kubernetes.translate import Malformed, node, pod
 from clusters.autoscaling import Autoscaling, PlaceholderReport, PlaceholderRequest
 from clusters.caught import OwnerRef, OwnerReport
@@ -77,7 +80,18 @@ class KubernetesCluster(Objects):
         return self._list(NODES, self._node, most=MOST_NODES)
 
     def list_resource_slices(self) -> Listing[ResourceSliceReport]:
-        return self._list(RESOURCE_SLICES, resource_slice)
+        found = self._list(RESOURCE_SLICES, resource_slice)
+        # What can't be claimed there, or is not heard of, is not placed by a claim.
+        try:
+            lacks = lacking(self._client, DRA_RIGHTS)
+        except Malformed as error:
+            raise ClusterError(Fault.MALFORMED, f"A review makes no sense: {error}") from None
+        if lacks:
+            raise ClusterError(Fault.FORBIDDEN, f"Berth may not {', '.join(lacks)} there.")
+        if self._found(f"{DEVICE_CLASSES}/{self._names.own}") is None:
+            why = f"There is no device class {self._names.own} for Berth's claims."
+            raise ClusterError(Fault.FORBIDDEN, why)
+        return found
 
     def watch_resource_slices(
         self, *, resource_version: str

@@ -21,6 +21,8 @@ API = "resource.k8s.io/v1"
 RESOURCE_SLICES = f"/apis/{API}/resourceslices"
 DEVICE_CLAIMS = f"/apis/{API}/resourceclaims"
 DEVICE_CLASSES = f"/apis/{API}/deviceclasses"
+OURS = "^w[0-9a-f]{32}-[0-9]+-[0-9]+$"
+"""What claims of ours are called: as their pods, by workload, attempt and rank."""
 
 
 def claims_path(namespace: str, name: str = "") -> str:

@@ -25,6 +25,9 @@ def registered(annotations: Json) -> tuple[DeviceReport, ...] | None:
         return None
     if not isinstance(told, str):
         raise Malformed(f"{REGISTER} is no text")
+    gpus = tuple(_read(told))
+    if not all(kind.isprintable() for kind, _ in gpus):
+        raise Malformed(f"{REGISTER} has a GPU whose type is no text")
     found = tuple(
         DeviceReport(
             ordinal=ordinal,
@@ -32,7 +35,7 @@ def registered(annotations: Json) -> tuple[DeviceReport, ...] | None:
             memory_mib=count(memory, most=2**24),
             usable=False,
         )
-        for ordinal, (kind, memory) in enumerate(_read(told))
+        for ordinal, (kind, memory) in enumerate(gpus)
     )
     if len(found) > MOST_DEVICES:
         raise Malformed(f"more than {MOST_DEVICES} devices")

@@ -6,7 +6,7 @@ already is left out.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from urllib.parse import quote
 
@@ -17,6 +17,7 @@ from clusters.adapters.kubernetes.confinement import priority_class_path
 from clusters.adapters.kubernetes.device_claims import DEVICE_CLASSES, RESOURCE_SLICES
 from clusters.adapters.kubernetes.failures import printable
 from clusters.adapters.kubernetes.names import GPU, Names
+from clusters.adapters.kubernetes.reviews import lacking, may
 from clusters.adapters.kubernetes.rights import (
     AUTOSCALE_RIGHTS,
     CATCHING,
@@ -43,7 +44,6 @@ FLOOR = (1, 30)
 """The first version whose policies of admission and scheduling gates are stable."""
 _VERSION = re.compile(r"v(\d{1,3})\.(\d{1,3})\b")
 _IDENTITY = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
-_ACCESS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _NAME = "berth-probe"
 _FATAL = frozenset({Fault.UNREACHABLE, Fault.UNAUTHORIZED})
 # Rights that Berth never uses, and with which its token would be worth stealing.
@@ -142,7 +142,7 @@ class Probe:
         return ProbeStep(name, Verdict.WORKS, f"{found} ({least} is the least)")
 
     def _right(self, name: str, *, right: Right) -> ProbeStep:
-        if self._may(verb=right.verb, group=right.group, resource=right.resource):
+        if may(self._client, verb=right.verb, group=right.group, resource=right.resource):
             return ProbeStep(name, Verdict.WORKS, f"may {right}")
         self._lacks.add(str(right))
         said = (
@@ -158,7 +158,8 @@ class Probe:
         lacks = [
             str(right)
             for right in MIG_RIGHTS
-            if not self._may(
+            if not may(
+                self._client,
                 verb=right.verb,
                 group=right.group,
                 resource=right.resource,
@@ -182,9 +183,9 @@ class Probe:
 
     def _catch(self, name: str) -> ProbeStep:
         """Whether Berth may read who owns what others make there. Without any of these rights
-        nobody said that it is caught; without some it may be that
-        those kinds are not made there: of them pods start each by itself."""
-        lacks = self._lacking(CATCHING)
+        nobody said that it is caught; without some it may be that those kinds are not made there:
+        of them pods start each by itself."""
+        lacks = lacking(self._client, CATCHING)
         if len(lacks) == len(CATCHING):
             said = (
                 "Berth may not read who owns others' work, which is needed only where that is"
@@ -201,7 +202,7 @@ class Probe:
 
     def _certain_devices(self, name: str) -> ProbeStep:
         """Whether Berth may give work certain devices there, which it need not."""
-        lacks = self._lacking(DRA_RIGHTS)
+        lacks = lacking(self._client, DRA_RIGHTS)
         more = "`manage.py cluster_manifest --dra` prints what lets it"
         if lacks:
             said = f"Berth uses no devices by claims there: it may not {', '.join(lacks)} ({more})"
@@ -225,7 +226,7 @@ class Probe:
 
     def _autoscale(self, name: str) -> ProbeStep:
         """Whether Berth may see what nodes can come, which it need not."""
-        lacks = self._lacking(AUTOSCALE_RIGHTS)
+        lacks = lacking(self._client, AUTOSCALE_RIGHTS)
         if lacks:
             said = (
                 f"Berth does not see which nodes can come there: it may not {', '.join(lacks)}"
@@ -243,7 +244,7 @@ class Probe:
 
     def _logs(self, name: str) -> ProbeStep:
         """Whether Berth may show people events and logs there, which it need not."""
-        lacks = self._lacking(LOG_RIGHTS)
+        lacks = lacking(self._client, LOG_RIGHTS)
         if lacks:
             said = (
                 f"Berth does not show all events and logs of pods there: it may not"
@@ -252,28 +253,12 @@ class Probe:
             return ProbeStep(name, Verdict.WORKS, said)
         return ProbeStep(name, Verdict.WORKS, "Berth may show events and logs of pods there")
 
-    def _lacking(self, rights: Iterable[Right]) -> list[str]:
-        return [str(right) for right in rights if not self._may(**_asked(right))]
-
     def _excess(self, name: str) -> ProbeStep:
-        wide = [what for what, asked in _WIDE.items() if self._may(**asked)]
+        wide = [what for what, asked in _WIDE.items() if may(self._client, **asked)]
         if wide:
             said = f"may {', '.join(wide)}: Berth never does, so give it less"
             return ProbeStep(name, Verdict.WARNING, said)
         return ProbeStep(name, Verdict.WORKS, "has none of the wide rights that are looked for")
-
-    def _may(self, **asked: str) -> bool:
-        """In all namespaces, unless one is asked for."""
-        review = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": asked},
-        }
-        answer = self._client.call("POST", _ACCESS, body=review)
-        allowed = mapping(answer, "status").get("allowed")
-        if not isinstance(allowed, bool):
-            raise Malformed("it says neither yes nor no")
-        return allowed
 
     def _hardware(self, name: str) -> ProbeStep:
         nodes = self._nodes().items
@@ -363,13 +348,6 @@ class Probe:
             if "does not support dry run" in str(error):
                 return None
             raise
-
-
-def _asked(right: Right) -> dict[str, str]:
-    """Of a part of objects, such as pods/log, a review names object and part."""
-    resource, _, part = right.resource.partition("/")
-    asked = {"verb": right.verb, "group": right.group, "resource": resource}
-    return {**asked, "subresource": part} if part else asked
 
 
 def _untried(name: str) -> ProbeStep:

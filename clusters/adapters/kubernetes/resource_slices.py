@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from clusters.adapters.kubernetes.checks import Json, Malformed, mapping, objects, word
 from clusters.adapters.kubernetes.drivers import DRIVERS, Driver
+from clusters.adapters.kubernetes.failures import printable
 from clusters.adapters.kubernetes.models import model_of
 from clusters.adapters.kubernetes.quantities import BadQuantity, mebibytes, parse
 from clusters.published import PublishedDevice, ResourceSliceReport
@@ -12,7 +13,7 @@ from clusters.published import PublishedDevice, ResourceSliceReport
 MOST_PARTS = 1000
 MOST_MEMORY_SLICES = 8
 _UUID = re.compile(r"[A-Za-z0-9._-]{1,80}")
-_PROFILE = re.compile(r"[1-9][0-9]?g\.[1-9][0-9]{0,3}gb(?:\+[a-z.]{2,8})?")
+_PROFILE = re.compile(r"[1-9][0-9]?g\.[1-9][0-9]{0,3}gb(?:[+-][a-z.]{2,8})?")
 _KEEPS_OFF = {"NoSchedule", "NoExecute"}
 
 
@@ -20,6 +21,7 @@ def resource_slice(body: Json) -> ResourceSliceReport:
     metadata, spec = mapping(body, "metadata"), mapping(body, "spec")
     pool = mapping(spec, "pool")
     driver = DRIVERS.get(word(spec, "driver"))
+    devices, left_out = _devices(spec, driver) if driver else ((), ())
     try:
         return ResourceSliceReport(
             name=word(metadata, "name"),
@@ -28,16 +30,23 @@ def resource_slice(body: Json) -> ResourceSliceReport:
             generation=_number(pool, "generation", least=0, most=2**63),
             parts=_number(pool, "resourceSliceCount", least=1, most=MOST_PARTS),
             node=word(spec, "nodeName") if spec.get("nodeName") else "",
-            devices=_devices(spec, driver) if driver else (),
+            devices=devices,
             counters=_counters(spec, "sharedCounters", "name") if driver else {},
+            left_out=left_out,
         )
     except BadQuantity as error:
         raise Malformed(str(error)) from None
 
 
-def _devices(spec: Json, driver: Driver) -> tuple[PublishedDevice, ...]:
-    found = (_device(body, driver) for body in objects(spec, "devices"))
-    return tuple(device for device in found if device is not None)
+def _devices(spec: Json, driver: Driver) -> tuple[tuple[PublishedDevice, ...], tuple[str, ...]]:
+    """Those that make sense; of each other its name, and why not."""
+    found, left_out = [], []
+    for body in objects(spec, "devices"):
+        try:
+            found.append(_device(body, driver))
+        except (BadQuantity, Malformed) as error:
+            left_out.append(f"{printable(str(body.get('name')), longest=80)}: {error}")
+    return tuple(device for device in found if device is not None), tuple(left_out)
 
 
 def _device(body: Json, driver: Driver) -> PublishedDevice | None:

@@ -64,6 +64,11 @@ def pod(body: Json, *, names: Names) -> PodReport:
     says = caught(body, labels=labels, names=names)
     # Made anew in a namespace that is confined by then, it has them, and is to be the same.
     resources = _requests(spec, unsaid=DEFAULT_REQUESTS if says else {})
+    if not (workload or says):
+        # Its claim says which devices these are.
+        claimed = mapping(status, "extendedResourceClaimStatus")
+        for each in objects(claimed, "requestMappings"):
+            resources.pop(optional_word(each, "resourceName"), None)
     exit_code = ended.get("exitCode")
     return PodReport(
         namespace=word(metadata, "namespace"),
