@@ -39,6 +39,8 @@ logger = logging.getLogger(__name__)
 TURN_S = 5.0
 """How long one dispatch task takes on batches before it makes way for another cluster's."""
 
+_HARD_S = settings.CELERY_TASK_TIME_LIMIT + 5
+"""Until when whoever began has ended, or was ended."""
 QUIET_S = 15
 """How long a cluster that could not be reached is left alone: few processes serve all of them."""
 
@@ -242,7 +244,12 @@ def ask_for_nodes(**_: Any) -> None:  # Any: as above
     hints.taken(hints.NODES)
     for id in node_asks.due():  # first: whatever comes of planning stops none of these
         hints.send(hints.NODES_CLUSTER, cluster_id=str(id))
-    node_asks.plan(at=clock.now())
+    if not hints.begin(hints.NODES, for_s=_HARD_S):
+        return
+    try:
+        node_asks.plan(at=clock.now())
+    finally:
+        hints.end(hints.NODES)
 
 
 @shared_task(name=hints.NODES_CLUSTER)
@@ -250,7 +257,7 @@ def ask_cluster_for_nodes(*, cluster_id: str, **_: Any) -> None:  # Any: as abov
     """One step of each ask there, unless another process is at it."""
     hints.taken(hints.NODES_CLUSTER, cluster_id=cluster_id)
     work = f"nodes:{cluster_id}"
-    if not hints.begin(work, for_s=settings.BERTH_CLAIM_S):
+    if not hints.begin(work, for_s=_HARD_S):
         return
     quiet_s = QUIET_S
     try:

@@ -29,6 +29,8 @@ LATE = timedelta(hours=1)
 """After which nobody counts on a node that was ordered and is not there."""
 KEPT = timedelta(days=90)
 """How long a node that is gone is remembered, for what it took to come."""
+AHEAD = timedelta(minutes=10)
+"""So far a cluster's clock may be ahead of Berth's."""
 LARGEST = 2**31 - 1
 _FIGURES = ("like_id", "making_count", "room_count", "start_count", "start_p50_s", "start_p90_s")
 
@@ -43,6 +45,7 @@ def sync(*, cluster: Cluster, found: Autoscaling, at: datetime) -> bool:
         there = {name: pool for name, pool in pools.items() if pool.gone_at is None}
         changed |= _sync_claims(cluster, found.claims, there, at)
         like = _newest_nodes(cluster, there) if there else {}
+        like = {name: node for name, node in like.items() if _agrees(there[name], node)}
         for name, pool in there.items():
             changed |= _figure(pool, like.get(name), at)
         if changed:
@@ -146,7 +149,9 @@ def _sync_claims(
     at: datetime,
 ) -> bool:
     live = NodeClaim.objects.filter(pool__cluster=cluster)
-    mine = {report.uid: report for report in reports if report.pool in pools}
+    mine = {
+        report.uid: report for report in reports if report.pool in pools and _is_past(report, at)
+    }
     rows = {row.uid: row for row in live.filter(Q(gone_at=None) | Q(uid__in=mine))}
     ready = _ready_nodes(cluster, {report.node for report in mine.values()})
     changed = False
@@ -186,6 +191,11 @@ def _sync_claims(
     return changed
 
 
+def _is_past(report: NodeClaimReport, at: datetime) -> bool:
+    """Whether all that it tells can have been; else nothing is learnt of it."""
+    return max(report.created_at, report.initialized_at or report.created_at) <= at + AHEAD
+
+
 def _ready_nodes(cluster: Cluster, names: Collection[str]) -> set[str]:
     """Those of them on which work may be placed, as far as the inventory goes."""
     if not names:
@@ -204,6 +214,13 @@ def _newest_nodes(cluster: Cluster, pools: Collection[str]) -> dict[str, Node]:
         if (name := node.labels[NODE_POOLS[0]]) in pools:
             newest[name] = node
     return newest
+
+
+def _agrees(pool: NodePool, node: Node) -> bool:
+    """Whether the next node would have such GPUs too, as far as the pool's template tells: one
+    that names several may give any of them."""
+    models = set(node.devices.filter(gone_at=None).values_list("model", flat=True))
+    return models == {pool.model} if pool.model else "," not in pool.accelerator
 
 
 def _figure(pool: NodePool, like: Node | None, at: datetime) -> bool:

@@ -128,6 +128,8 @@ class Binder:
         labels = node["metadata"].get("labels") or {}
         if any(labels.get(label) != value for label, value in selector.items()):
             return _NO_MATCH
+        if any(label in labels for label in _avoided(pod)):
+            return _NO_MATCH
         if node["spec"].get("unschedulable"):
             return "node(s) were unschedulable"
         for taint in node["spec"].get("taints") or ():
@@ -183,6 +185,18 @@ def _set_scheduled(pod: Json, change: Json) -> bool:
     fresh = {"type": "PodScheduled", "lastProbeTime": None, "lastTransitionTime": at, **change}
     pod["status"]["conditions"] = [item for item in conditions if item is not found] + [fresh]
     return True
+
+
+def _avoided(pod: Json) -> list[str]:
+    """The labels of which its one required term of node affinity says that they do not exist."""
+    affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}
+    return [
+        each["key"]
+        for term in required.get("nodeSelectorTerms", ())
+        for each in term.get("matchExpressions", ())
+        if each["operator"] == "DoesNotExist"
+    ]
 
 
 def _hostname(pod: Json) -> str:

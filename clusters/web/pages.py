@@ -107,7 +107,7 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
         stuck,
         states,
         left,
-        [vars(one.pool) for one in coming],
+        [(one.pool.figures, one.node) for one in coming],
         minute(at),
     )
     same = unchanged(request, rev)

@@ -9,6 +9,8 @@ from scheduler.core.reasons import PreemptRule, ReasonCode
 from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot
 from scheduler.core.units import PodSetId, WorkloadId
 
+_LACKS = (ReasonCode.NO_FREE_CAPACITY, ReasonCode.WAITING_FOR_NODE)
+
 
 def moves(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     """Whoever is moved, or has others moved for it, has places to go to, and lands once."""
@@ -45,7 +47,7 @@ def _up(snapshot: Snapshot, plan: Plan, victims: list[WorkloadId]) -> Iterator[s
     wanted = {
         models.get(flavor)
         for pending in snapshot.pending
-        if pending.id in reasons and reasons[pending.id].code is ReasonCode.NO_FREE_CAPACITY
+        if pending.id in reasons and reasons[pending.id].code in _LACKS
         for pod_set in pending.pod_sets
         for flavor in pod_set.flavors
     }

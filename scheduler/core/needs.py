@@ -15,7 +15,8 @@ from scheduler.core.units import NodeId, WorkloadId
 
 @dataclass(frozen=True, slots=True, order=True)
 class NodeNeed:
-    """What a workload takes of one node that is not there; a device in part counts whole."""
+    """What workloads take together of one node that is not there; a device in part counts
+    whole."""
 
     devices_count: int
     cpu_milli: int
@@ -24,7 +25,8 @@ class NodeNeed:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """The nodes of a pool that a workload lacks beside those that are being made."""
+    """The nodes of a pool that a workload lacks beside those that are being made; a node that
+    several would share is lacked by the first of them alone."""
 
     workload: WorkloadId
     pool: str
@@ -50,7 +52,9 @@ def needs(*, snapshot: Snapshot, policy: Policy) -> tuple[Need, ...]:
         windows=plan_of.windows.copy(),
     )
     would.promised = plan_of.promised
-    mark, found = draft.checkpoint(), list[Need]()
+    mark = draft.checkpoint()
+    first: dict[NodeId, WorkloadId] = {}
+    taken: dict[NodeId, list[Place]] = {}
     for pending in sorted(
         (each for each in cycle.snapshot.pending if each.id in waits),
         key=lambda each: (-each.priority, each.submitted_at, each.id),
@@ -59,16 +63,19 @@ def needs(*, snapshot: Snapshot, policy: Policy) -> tuple[Need, ...]:
         admit = request and would.start(pending=_least(pending), request=request)
         if not admit:
             continue
-        by_pool: dict[str, dict[NodeId, list[Place]]] = {}
         for place in admit.places:
             if place.node in coming.of and not coming.of[place.node].made:
-                nodes = by_pool.setdefault(coming.of[place.node].pool.id, {})
-                nodes.setdefault(place.node, []).append(place)
-        for pool, nodes in sorted(by_pool.items()):
-            lacked = sorted(map(_need, nodes.values()), reverse=True)
-            found.append(Need(pending.id, pool, tuple(lacked)))
+                first.setdefault(place.node, pending.id)
+                taken.setdefault(place.node, []).append(place)
     draft.rollback(mark)  # its rooms are the plan's
-    return tuple(found)
+    lacked: dict[tuple[WorkloadId, str], list[NodeNeed]] = {}
+    for node, workload in first.items():
+        of = workload, coming.of[node].pool.id
+        lacked.setdefault(of, []).append(_need(taken[node]))
+    return tuple(
+        Need(workload, pool, tuple(sorted(nodes, reverse=True)))
+        for (workload, pool), nodes in lacked.items()
+    )
 
 
 def _least(pending: PendingView) -> PendingView:

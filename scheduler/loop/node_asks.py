@@ -7,6 +7,7 @@ No network is waited for inside a transaction.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
@@ -15,14 +16,16 @@ from uuid import UUID
 from django.db.models import Q
 
 from clusters.autoscaling import PlaceholderReport, PlaceholderRequest
-from clusters.models import Cluster, NodeClaim, NodePool
-from clusters.port import NVIDIA_GPU, ClusterError, ClusterPort
+from clusters.models import Cluster, Node, NodeClaim, NodePool
+from clusters.port import NVIDIA_GPU, ClusterError, ClusterPort, Fault
+from controlplane.kernel.clock import now
 from controlplane.kernel.crash import crash
 from scheduler.core.lifecycle import State
 from scheduler.core.limits import OF_ROOM
 from scheduler.core.needs import Need, needs
 from scheduler.core.reasons import ReasonCode
 from scheduler.core.snapshot import Snapshot
+from scheduler.loop import retention
 from scheduler.models import AskState, NodeAsk, Workload
 from scheduler.selectors import policy
 from scheduler.selectors.load import load
@@ -34,6 +37,11 @@ LIMIT = timedelta(minutes=30)
 AGAIN = timedelta(minutes=10)
 """How long the same is not asked for again, whether it came or not: were a node that comes of no
 use after all, one would come after another."""
+WITHDRAWN_AGAIN = timedelta(minutes=2)
+"""The same for what was withdrawn: who comes and goes shall not order and cancel in turn."""
+LOOKED_AFTER = timedelta(days=1)
+"""How long a cluster that is asked no more is searched for placeholders of no row."""
+KEPT_DAYS = 28
 _WAITS = ReasonCode.WAITING_FOR_NODE
 _WANTED = {code.value for code in OF_ROOM} | {
     _WAITS.value,
@@ -43,34 +51,60 @@ _WANTED = {code.value for code in OF_ROOM} | {
 }
 """Reasons with which work that has asked for nodes still wants them."""
 _LIVE = Q(ended_at__isnull=True)
+_NOT_HEARD = frozenset({Fault.UNREACHABLE, Fault.THROTTLED, Fault.UNAUTHORIZED})
+"""What would be the answer to whatever is asked next."""
 
 
 def plan(*, at: datetime) -> int:
     """Write down what is lacked in clusters that are to be asked; how many asks. Nothing is
-    loaded where nobody waits for a node."""
+    loaded where nobody waits for a node. Of a pool no more nodes are asked for than all lack
+    together, and none for a while after one came that was of no use, or none came."""
+    retention.prune(NodeAsk, days=KEPT_DAYS)
     waiting = Workload.objects.filter(state=State.PENDING, reason__code=_WAITS.value)
     pools = NodePool.objects.filter(cluster__asks_for_nodes=True, gone_at=None)
     asked = {str(id) for id in pools.values_list("cluster_id", flat=True)}
     if not (asked and waiting.exists()):
         return 0
     wanted = needs(snapshot=_of(load(at=at).snapshot, asked), policy=policy.current())
-    lately = Q(state__in=(AskState.GIVEN, AskState.LATE), ended_at__gt=at - AGAIN)
-    passed = set(
-        NodeAsk.objects.filter(_LIVE | lately)
-        .filter(workload__in=[need.workload for need in wanted])
-        .values_list("workload_id", "pool_id")
-    )
-    rows = [
-        _ask(need, at) for need in wanted if (UUID(need.workload), UUID(need.pool)) not in passed
-    ]
+    lacked: Counter[UUID] = Counter()
+    for need in wanted:
+        lacked[UUID(need.pool)] += len(need.nodes)
+    for live in NodeAsk.objects.filter(_LIVE, pool__in=lacked):
+        lacked[live.pool_id] -= len(live.nodes) - len(live.came)
+    passed, useless = _passed(wanted, at)
+    rows = []
+    for need in wanted:
+        workload, pool = UUID(need.workload), UUID(need.pool)
+        nodes = need.nodes[: max(0, lacked[pool])]
+        if nodes and pool not in useless and (workload, pool) not in passed:
+            rows.append(_ask(replace(need, nodes=nodes), at))
+            lacked[pool] -= len(nodes)
     NodeAsk.objects.bulk_create(rows, ignore_conflicts=True)
     return len(rows)
 
 
+def _passed(wanted: Sequence[Need], at: datetime) -> tuple[set[tuple[UUID, UUID]], set[UUID]]:
+    """Who of them is not to ask which pool now, and the pools that nobody is to ask: their last
+    answer did not serve who asked."""
+    ended = Q(state__in=(AskState.GIVEN, AskState.LATE), ended_at__gt=at - AGAIN)
+    withdrawn = Q(state=AskState.WITHDRAWN, ended_at__gt=at - WITHDRAWN_AGAIN)
+    asks = {(UUID(need.workload), UUID(need.pool)) for need in wanted}
+    rows = NodeAsk.objects.filter(_LIVE | ended | withdrawn, pool__in={pool for _, pool in asks})
+    passed = {
+        (row.workload_id, row.pool_id): row.state
+        for row in rows.order_by("ended_at")
+        if (row.workload_id, row.pool_id) in asks
+    }
+    answered = (AskState.GIVEN, AskState.LATE)
+    return set(passed), {pool for (_, pool), state in passed.items() if state in answered}
+
+
 def due() -> list[UUID]:
-    """The clusters in which an ask is to go on."""
-    live = NodeAsk.objects.filter(_LIVE)
-    return sorted(set(live.values_list("pool__cluster_id", flat=True)))
+    """The clusters in which an ask is to go on, or a placeholder of no row may be."""
+    asked = Cluster.objects.filter(asks_for_nodes=True, node_pools__isnull=False)
+    lately = Q(ended_at__gt=now() - LOOKED_AFTER)
+    asks = NodeAsk.objects.filter(_LIVE | lately).values_list("pool__cluster_id", flat=True)
+    return sorted({*asks, *asked.values_list("id", flat=True)})
 
 
 def carry_on(*, port: ClusterPort, cluster: Cluster, at: Callable[[], datetime]) -> bool:
@@ -104,10 +138,20 @@ def _carry_on(port: ClusterPort, cluster: Cluster, at: datetime) -> None:
                 port.delete_placeholder(found=found)
     crash("N1")
     for row in rows:
-        if row.state == AskState.ASKING:
-            _make(port, row, {one.name for one in there.get(str(row.id), ())})
-        elif str(row.id) not in there:
+        if row.state == AskState.CLOSING and str(row.id) not in there:
             _end(row, at)
+    for row in rows:
+        if row.state == AskState.ASKING:
+            told = ""
+            try:
+                _make(port, row, {one.name for one in there.get(str(row.id), ())})
+            except ClusterError as error:
+                if error.fault in _NOT_HEARD:
+                    raise
+                logger.warning("asking %s for nodes: %s", cluster.name, error)
+                told = str(error)[:200]
+            if told != row.error:
+                NodeAsk.objects.filter(pk=row.pk).update(error=told)
 
 
 def _of(snapshot: Snapshot, asked: Collection[str]) -> Snapshot:
@@ -127,8 +171,8 @@ def _ask(need: Need, at: datetime) -> NodeAsk:
 
 
 def _answer(row: NodeAsk, pods: Sequence[PlaceholderReport]) -> None:
-    """Count the nodes that its placeholders were bound to, then those of the pool that were
-    ordered and registered since it was asked, each for one ask."""
+    """Count the nodes that its placeholders were bound to and that Berth did not know, then those
+    of the pool that were ordered and registered since it was asked, each for one ask."""
     of_pool = NodeAsk.objects.filter(pool=row.pool, asked_at__gte=row.asked_at - LIMIT)
     others = of_pool.exclude(pk=row.pk).values_list("came", flat=True)
     taken = {name for came in others for name in came}
@@ -136,7 +180,10 @@ def _answer(row: NodeAsk, pods: Sequence[PlaceholderReport]) -> None:
         pool=row.pool, registered=True, gone_at=None, created_at__gte=_second(row.asked_at)
     )
     made = ordered.order_by("created_at", "id").values_list("node", flat=True)
-    names = dict.fromkeys((*row.came, *(pod.node for pod in pods), *made))
+    bound = [pod.node for pod in pods if pod.node]
+    known = Node.objects.filter(cluster=row.pool.cluster_id, name__in=bound, gone_at=None)
+    old = set(known.values_list("name", flat=True))
+    names = dict.fromkeys((*row.came, *(name for name in bound if name not in old), *made))
     came = [name for name in names if name and name not in taken][: len(row.nodes)]
     if came != row.came:
         row.came = came

@@ -21,8 +21,9 @@ from enum import Enum, auto
 from typing import Self
 from uuid import UUID
 
-from django.db import close_old_connections, connection
+from django.db import DatabaseError, close_old_connections, connection
 
+from clusters.autoscaling import Autoscaling
 from clusters.models import Cluster
 from clusters.port import (
     Change,
@@ -56,6 +57,8 @@ AUTOSCALING_S, UNSERVED_S = 15.0, 60.0
 """How often node pools are looked at, and how often whether there are any."""
 EXPIRY_S = 2.0
 """No sound version expires so soon: who says so is not asked for lists without a pause."""
+STALE_S = 300.0
+"""After which nobody counts on nodes of pools that could not be read since."""
 PAUSE_S = 0.2  # between two watches when the server ends the first at once
 
 
@@ -199,18 +202,29 @@ class Readers:
 
     def _read_coming(self) -> None:
         """What nodes can come; a cluster that doesn't say that is watched all the same."""
+        read_at = time.monotonic()
         while not self._over:
             pause_s = UNSERVED_S
             try:
                 found = self._port.read_autoscaling()
-            except ClusterError as error:
-                logger.warning("node pools of %s: %s", self._cluster.name, error)
-            else:
                 if found is not None:
                     pause_s = AUTOSCALING_S
-                    autoscaling.sync(cluster=self._cluster, found=found, at=self._at())
-                close_old_connections()
+                self._store_coming(found or Autoscaling())
+                read_at = time.monotonic()
+            except ClusterError as error:
+                logger.warning("node pools of %s: %s", self._cluster.name, error)
+                if time.monotonic() - read_at > STALE_S:
+                    self._store_coming(Autoscaling())
+            close_old_connections()
             self._ended.wait(pause_s)
+
+    def _store_coming(self, found: Autoscaling) -> None:
+        """Whatever of it cannot be stored ends no watch."""
+        try:
+            autoscaling.sync(cluster=self._cluster, found=found, at=self._at())
+            clusters.left_out(cluster=self._cluster, kind="node_pools", told=found.left_out)
+        except DatabaseError:
+            logger.exception("node pools of %s", self._cluster.name)
 
     def _read_nodes(self) -> None:
         def begin() -> str:

@@ -24,6 +24,7 @@ class NodeAsk(Row):
 
     `nodes` has for each what the workload takes there (`core.needs.NodeNeed`), and there is a
     placeholder pod for each. `came` are the names of the nodes that count as the answer.
+    `error` is why the cluster took no placeholder at the last try, "" where it took all.
     From CLOSING on `outcome` is how it ends; then no placeholder of it is there.
     """
 
@@ -33,6 +34,7 @@ class NodeAsk(Row):
     came = models.JSONField(default=list)
     state = models.CharField(max_length=9, choices=AskState, default=AskState.ASKING)
     outcome = models.CharField(max_length=9, blank=True)
+    error = models.CharField(max_length=200, blank=True, db_default="")
     asked_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, blank=True)
 

@@ -3,9 +3,7 @@
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from django.db.models import Prefetch
-
-from clusters.models import Device, DeviceSlice, NodePool
+from clusters.models import Device, NodePool
 from scheduler.core.node_pools import MOST_NODES
 from scheduler.core.snapshot import (
     ComingView,
@@ -13,14 +11,13 @@ from scheduler.core.snapshot import (
     DeviceView,
     Isolation,
     NodeView,
-    SliceView,
 )
-from scheduler.core.units import ONE_MILLI, DeviceId, NodeId, Span
+from scheduler.core.units import ONE_MILLI, DeviceId, NodeId
 
 
 def views() -> dict[str, tuple[ComingView, ...]]:
-    """By cluster; pools of which nobody knows what a node has are left out. One query; three where
-    a pool has had nodes."""
+    """By cluster; pools of which nobody knows what a node has are left out. One query; two where a
+    pool has had nodes."""
     pools = list(NodePool.objects.filter(gone_at=None).select_related("like").order_by("id"))
     devices = _devices([pool.like_id for pool in pools if pool.like_id])
     found: dict[str, tuple[ComingView, ...]] = {}
@@ -58,24 +55,24 @@ def _node(pool: NodePool, devices: Mapping[UUID, Sequence[Device]]) -> NodeView 
 
 
 def _device(one: Device, shares: Isolation | None, replicas: int) -> DeviceView:
-    slices = sorted((s.span.lower, s.span.upper, s.profile) for s in one.slices.all())
+    """A new one comes whole: how the old was cut into slices was done to that node."""
+    mode = DeviceMode(one.mode)
     return DeviceView(
         DeviceId(str(one.pk)),
         one.ordinal,
         one.model,
-        DeviceMode(one.mode),
-        tuple(SliceView(profile, Span(start, end)) for start, end, profile in slices),
+        DeviceMode.WHOLE if mode is DeviceMode.MIG_STATIC else mode,
+        (),
         shares,
         replicas=replicas,
     )
 
 
 def _devices(nodes: Sequence[UUID]) -> dict[UUID, list[Device]]:
-    """Those that each of the nodes has, or had, with their slices."""
+    """Those that each of the nodes has, or had."""
     found: dict[UUID, list[Device]] = {}
     if nodes:
-        present = Prefetch("slices", DeviceSlice.objects.filter(gone_at=None))
-        rows = Device.objects.filter(node__in=nodes, gone_at=None).prefetch_related(present)
+        rows = Device.objects.filter(node__in=nodes, gone_at=None)
         for device in rows.order_by("ordinal"):
             found.setdefault(device.node_id, []).append(device)
     return found

@@ -158,7 +158,7 @@ def detail(*, workload: Workload, prices: Prices | None, at: datetime) -> Detail
         idle=idleness.of_running(workload=workload),
         decided=decisions.of_waiting(workload=workload) if line.why else None,
         kept=kept.of(workload),
-        asked=node_asks.of_waiting(workload=workload),
+        asked=node_asks.of_waiting(workload=workload, at=at),
     )
 
 

@@ -17,7 +17,8 @@ ON_THEIR_WAY = timedelta(hours=1)
 @dataclass(frozen=True, slots=True)
 class NodesAsked:
     """Of so many nodes so many `came`. Half of the pool's nodes came so soon that these were there
-    by `expected_at`, None where nobody knows how long one takes."""
+    by `expected_at`, None where nobody knows how long one takes; they are late when it takes
+    longer than nine in ten did. `error` is why the cluster does not take the order, if not ""."""
 
     pool: str
     cluster: str
@@ -25,31 +26,40 @@ class NodesAsked:
     came: int
     asked_at: datetime
     expected_at: datetime | None
+    is_late: bool
+    error: str
 
 
-def of_waiting(*, workload: Workload) -> tuple[NodesAsked, ...]:
+def of_waiting(*, workload: Workload, at: datetime) -> tuple[NodesAsked, ...]:
     """The live ones of work that waits for nodes; () without a query of what does not."""
     if (workload.reason or {}).get("code") != ReasonCode.WAITING_FOR_NODE:
         return ()
     rows = NodeAsk.objects.filter(workload=workload, ended_at=None)
-    return tuple(_asked(row) for row in rows.select_related("pool__cluster").order_by("id"))
+    return tuple(_asked(row, at) for row in rows.select_related("pool__cluster").order_by("id"))
 
 
-def _asked(row: NodeAsk) -> NodesAsked:
-    takes_s = row.pool.start_p50_s
+def _asked(row: NodeAsk, at: datetime) -> NodesAsked:
+    late_at = _after(row, row.pool.start_p90_s)
     return NodesAsked(
         pool=row.pool.name,
         cluster=row.pool.cluster.name,
         nodes=len(row.nodes),
         came=len(row.came),
         asked_at=row.asked_at,
-        expected_at=None if takes_s is None else row.asked_at + timedelta(seconds=takes_s),
+        expected_at=_after(row, row.pool.start_p50_s),
+        is_late=late_at is not None and late_at < at,
+        error=row.error,
     )
+
+
+def _after(row: NodeAsk, takes_s: int | None) -> datetime | None:
+    return None if takes_s is None else row.asked_at + timedelta(seconds=takes_s)
 
 
 def expected(*, at: datetime) -> dict[WorkloadId, tuple[int, int]]:
     """Of each that waits for nodes that were asked for: in how many seconds all of them are there
-    in half, and in nine tenths, of the cases, by what their pools took before."""
+    in half, and in nine tenths, of the cases, by what their pools took before; not of those
+    that take longer than that already."""
     asks = NodeAsk.objects.filter(
         Q(ended_at=None) | Q(state=AskState.GIVEN, ended_at__gt=at - ON_THEIR_WAY),
         workload__state=State.PENDING,
@@ -61,6 +71,8 @@ def expected(*, at: datetime) -> dict[WorkloadId, tuple[int, int]]:
         "workload_id", "asked_at", "pool__start_p50_s", "pool__start_p90_s"
     ):
         since_s = int((at - asked_at).total_seconds())
+        if since_s > max(each or 0 for each in takes):
+            continue  # overdue: what its pool took before says nothing of it any more
         p50_s, p90_s = (max(0, (each or 0) - since_s) for each in takes)
         before = found.get(WorkloadId(str(id)), (0, 0))
         found[WorkloadId(str(id))] = max(before[0], p50_s), max(before[1], p90_s)

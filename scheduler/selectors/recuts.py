@@ -30,6 +30,7 @@ _FOR_ROOM = (
     ReasonCode.NO_FIT,
     ReasonCode.NO_FREE_CAPACITY,
     ReasonCode.ROOM_KEPT,
+    ReasonCode.WAITING_FOR_NODE,
 )
 
 

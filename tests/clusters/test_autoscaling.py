@@ -179,3 +179,23 @@ def test_what_the_template_says_is_not_contradicted(north: Cluster) -> None:
     autoscaling.sync(cluster=north, found=Autoscaling(), at=AT)
     with pytest.raises(NotFound):
         describe(pool)
+
+
+def test_nothing_is_learnt_of_a_claim_that_is_of_the_future(north: Cluster) -> None:
+    factories.node(north, "n-1", gpus=8, labels=OF_POOL)
+    year = AT.replace(year=9000)
+    pool = seen(north, replace(claim("n-1"), initialized_at=year), claim("n-2", made_at=year))
+    assert (pool.making_count, pool.start_count) == (0, 0)
+    assert not NodeClaim.objects.exists()
+
+
+def test_a_node_of_another_model_than_the_template_names_is_no_example(north: Cluster) -> None:
+    factories.node(north, "n-1", gpus=8, labels=OF_POOL)
+    pool = describe(seen(north), replace(SHAPE, model="L4", gpus=2))
+    assert seen(north, pool=replace(POOL, model="L4")).like is None
+    assert seen(north, pool=replace(POOL, accelerator="l4, h100")).like is None
+    [one] = selectors.coming_nodes(cluster_id=north.id)
+    assert one.node is not None
+    assert (one.node.model, one.node.learnt) == ("L4", False)
+    assert seen(north).like is not None
+    assert pool.pk

@@ -74,9 +74,9 @@ def test_who_comes_first_gets_the_nodes_that_are_being_made() -> None:
     assert asked(of(comes(3, making=1), high, low)) == {"low": [8]}
 
 
-def test_two_share_a_node_and_each_asks_for_its_part() -> None:
+def test_of_two_that_share_a_node_the_first_asks_for_what_both_take() -> None:
     first, second = large("first", gpus=4), large("second", gpus=4, submitted_at=9)
-    assert asked(of(comes(1), first, second)) == {"first": [4], "second": [4]}
+    assert asked(of(comes(1), first, second)) == {"first": [8]}
 
 
 def test_the_surplus_of_an_elastic_gang_is_not_asked_for() -> None:

@@ -80,8 +80,14 @@ def _order(admin: Api, pool: str, nth: int) -> None:
 
 
 def _bring(admin: Api, claim: Json) -> None:
+    bring(admin, claim["metadata"]["name"], pool=claim["metadata"]["labels"][POOL])
+    _say(admin, claim, "Launched", "Registered")
+
+
+def bring(admin: Api, name: str, *, pool: str) -> None:
+    """A node of the pool with eight GPUs."""
     node = gpu_node(
-        claim["metadata"]["name"],
+        name,
         model="NVIDIA H100 80GB HBM3",
         gpus=8,
         memory_mib=81_559,
@@ -89,9 +95,8 @@ def _bring(admin: Api, claim: Json) -> None:
         ram_mib=1_048_576,
         mig={},
     )
-    node["metadata"]["labels"][POOL] = claim["metadata"]["labels"][POOL]
+    node["metadata"]["labels"][POOL] = pool
     admin.create("/api/v1/nodes", node)
-    _say(admin, claim, "Launched", "Registered")
 
 
 def _is_ready(admin: Api, node: str) -> bool:

@@ -10,7 +10,7 @@ import pytest
 from clusters.adapters.kubernetes import access
 from clusters.adapters.kubernetes.adapter import KubernetesCluster
 from clusters.adapters.kubernetes.client import Client
-from clusters.models import NodePool
+from clusters.models import Node, NodePool
 from clusters.services import autoscaling, clusters
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
@@ -21,7 +21,7 @@ from tenants.models import Project
 from tests.flows.world import H100, Installation, furnish, spec
 from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.crds import serve_karpenter
-from tests.kube.karpenter import KARPENTER, claims, karpenter
+from tests.kube.karpenter import KARPENTER, bring, claims, karpenter
 from tests.kube.manifests import apply
 from tests.kube.waiting import eventually
 from tests.networks import LOOPBACK
@@ -121,3 +121,20 @@ def test_what_is_cancelled_leaves_no_placeholder(world: Growing) -> None:
     workloads.cancel(actor=world.ada, workload=work, at=now())
     world.until(lambda: NodeAsk.objects.get().state == AskState.WITHDRAWN)
     assert world.placeholders() == []
+
+
+def test_a_node_that_is_free_takes_its_part_and_no_placeholder(world: Growing) -> None:
+    pool = NodePool.objects.get().name
+    bring(world.kube.admin, f"{pool}-there", pool=pool)
+    try:
+        world.until(lambda: Node.objects.filter(ready=True, devices__usable=True).exists())
+        [work] = world.submit(spec("h100", gpus=8, count=2))
+        world.turn()
+        assert len(world.placeholders()) == 1
+        with karpenter(world.kube.admin):
+            world.until_state(work, State.SUCCEEDED, within_s=90)
+            world.until(lambda: not world.placeholders(), within_s=30)
+        assert len(claims(world.kube.admin)) == 1
+        assert NodeAsk.objects.get().state == AskState.GIVEN
+    finally:
+        world.kube.admin.delete(f"/api/v1/nodes/{pool}-there")

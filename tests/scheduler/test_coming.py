@@ -5,15 +5,17 @@ from collections.abc import Iterator
 import pytest
 
 from clusters.autoscaling import Amounts, Autoscaling, NodePoolReport
+from clusters.models import DeviceMode as ModelMode
 from clusters.models import NodePool
 from clusters.port import NodeReport
 from clusters.services import autoscaling, inventory
 from controlplane.kernel.clock import now
 from controlplane.kernel.errors import Invalid
-from scheduler.core.snapshot import Isolation
+from scheduler.core.snapshot import DeviceMode, Isolation
 from scheduler.loop import hardware
 from scheduler.models import Workload
 from scheduler.selectors import fleet
+from scheduler.selectors.recuts import waiting_for_room
 from tests import factories
 from tests.flows.world import H100, World, build, spec
 from tests.simulation import simulation
@@ -77,9 +79,7 @@ def test_beyond_the_limits_of_the_pool_nothing_is_let_in(world: World) -> None:
         world.submit(spec("h100", gpus=8, count=3))
 
 
-def test_a_node_that_can_come_is_as_the_newest_was_slices_and_shares_and_all(
-    world: World,
-) -> None:
+def test_a_node_that_can_come_is_as_the_newest_was_with_its_shares(world: World) -> None:
     of_pool = {"karpenter.sh/nodepool": "h100s"}
     like = factories.node(
         world.cluster,
@@ -97,3 +97,21 @@ def test_a_node_that_can_come_is_as_the_newest_was_slices_and_shares_and_all(
     assert [one.model for one in pool.node.devices] == [d.model for d in like.devices.all()]
     assert {(one.shares, one.replicas) for one in pool.node.devices} == {(Isolation.MEMORY, 4)}
     assert cluster.nodes == ()
+
+
+def test_a_node_that_can_come_is_not_cut_though_the_newest_is(world: World) -> None:
+    of_pool = {"karpenter.sh/nodepool": "h100s"}
+    cut = factories.node(world.cluster, "cut", gpus=1, labels=of_pool, mode=ModelMode.MIG_STATIC)
+    factories.device_slice(cut.devices.get(), "1g.10gb", 0, 1)
+    autoscaling.sync(cluster=world.cluster, found=Autoscaling((POOL,)), at=now())
+    [cluster] = fleet.clusters()
+    [device] = cluster.coming[0].node.devices
+    assert (device.mode, device.slices) == (DeviceMode.WHOLE, ())
+
+
+def test_work_that_waits_for_a_node_has_a_node_cut_for_it_all_the_same(world: World) -> None:
+    described()
+    [work] = world.submit(spec("h100", gpus=8, count=2))
+    world.cycle()
+    assert told(work)["code"] == "waiting-for-node"
+    assert str(work.id) in waiting_for_room()

@@ -10,6 +10,7 @@ from scheduler.core.lifecycle import State
 from scheduler.core.units import WorkloadId
 from scheduler.loop import forecast, retention, run
 from scheduler.models import CycleRecord, Estimate, NodeAsk, Workload
+from scheduler.selectors import node_asks
 from tenants.models import Quota
 from tests import factories
 from tests.factories import AT
@@ -141,3 +142,18 @@ def test_who_waits_for_nodes_that_were_asked_for_starts_when_they_are_there(
     estimate = Estimate.objects.get()
     assert estimate.basis == basis
     assert ((estimate.p50_s, estimate.p90_s) == (180, 240)) == (basis == "node")
+
+
+def test_nodes_that_are_overdue_say_nothing_of_the_start(busy: Stage) -> None:
+    waits = busy.submit("waits", gpus=8, run_time_limit_s=600)
+    pool = factories.node_pool(
+        Cluster.objects.get(), start_p50_s=240, start_p90_s=300, start_count=9
+    )
+    NodeAsk.objects.create(workload=waits, pool=pool, nodes=[{}], asked_at=AT)
+    Workload.objects.filter(id=waits.id).update(reason={"code": "waiting-for-node", "numbers": {}})
+    waits.refresh_from_db()
+    assert node_asks.expected(at=AT + timedelta(seconds=301)) == {}
+    [told] = node_asks.of_waiting(workload=waits, at=AT + timedelta(seconds=301))
+    assert told.is_late
+    [told] = node_asks.of_waiting(workload=waits, at=AT + timedelta(seconds=300))
+    assert not told.is_late

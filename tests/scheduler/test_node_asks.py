@@ -14,7 +14,9 @@ from controlplane.kernel.clock import now
 from controlplane.kernel.ids import uuid7
 from scheduler.loop import hardware, node_asks
 from scheduler.models import AskState, NodeAsk, Workload
+from scheduler.selectors.node_asks import of_waiting
 from scheduler.services import workloads
+from tests import factories
 from tests.flows.world import H100, World, build, spec
 from tests.simulation import simulation
 
@@ -196,14 +198,7 @@ def test_a_placeholder_that_came_to_stand_somewhere_makes_way_at_once(world: Wor
 
 def bind(world: World, name: str) -> None:
     """It gets a node of the pool, of which Berth knows nothing yet."""
-    node = world.simulator.call("GET", "/api/v1/nodes")["items"][0]
-    labels = {"karpenter.sh/nodepool": "h100s", "kubernetes.io/hostname": "late"}
-    body = {
-        "metadata": {"name": "late", "labels": node["metadata"]["labels"] | labels},
-        "spec": {},
-        "status": node["status"],
-    }
-    world.simulator.call("POST", "/api/v1/nodes", body)
+    stands(world, "late", discovered=False)
 
     def bound() -> bool:
         return bool(world.simulator.call("GET", f"{PODS}/{name}")["spec"].get("nodeName"))
@@ -211,22 +206,132 @@ def bind(world: World, name: str) -> None:
     world.until(bound)
 
 
+def stands(world: World, name: str, *, discovered: bool = True) -> None:
+    """A node of the pool, with eight free H100s; nobody has looked yet at what GPUs one has that
+    is not `discovered`."""
+    nodes = world.simulator.call("GET", "/api/v1/nodes")["items"]
+    product = "nvidia.com/gpu.product"
+    like = next(n for n in nodes if "H100" in n["metadata"]["labels"].get(product, ""))
+    labels = like["metadata"]["labels"] if discovered else {}
+    labels |= {"karpenter.sh/nodepool": "h100s", "kubernetes.io/hostname": name}
+    metadata = {"name": name, "labels": labels}
+    body = {"metadata": metadata, "spec": {}, "status": like["status"]}
+    world.simulator.call("POST", "/api/v1/nodes", body)
+
+
+def test_a_free_node_that_is_there_is_no_answer_and_takes_no_placeholder(world: World) -> None:
+    stands(world, "there")
+    reports = [one for one in world.port.list_nodes().items if one.name == "there"]
+    inventory.sync(
+        cluster=world.cluster, reports=reports, complete=True, arrange=hardware.arrange, at=now()
+    )
+    seen(world)
+    submitted(world, 2)
+    step(world)
+    [pod] = placeholders(world)  # for the other of the two
+
+    def refused() -> bool:
+        told = world.simulator.call("GET", f"{PODS}/{pod['metadata']['name']}")
+        return bool(told["status"].get("conditions"))
+
+    world.until(refused)
+    step(world)
+    ask = NodeAsk.objects.get()
+    assert (ask.state, ask.came) == (AskState.ASKING, [])
+    assert [one["spec"].get("nodeName") for one in placeholders(world)] == [None]
+
+
+def test_a_known_node_is_no_answer_even_if_a_placeholder_stands_there(world: World) -> None:
+    submitted(world, 1)
+    step(world)
+    ask = NodeAsk.objects.get()
+    factories.node(world.cluster, "late", gpus=0)
+    bind(world, f"node-{ask.id}-0")
+    carry_on(world)
+    ask.refresh_from_db()
+    assert (ask.came, placeholders(world)) == ([], [])
+
+
+def test_works_that_share_a_node_ask_for_one(world: World) -> None:
+    for _ in range(9):
+        world.submit(spec("h100", gpus=1, count=1))
+    step(world)
+    asked = [node["devices_count"] for ask in NodeAsk.objects.all() for node in ask.nodes]
+    assert sorted(asked) == [1, 8]
+    carry_on(world)
+    assert len(placeholders(world)) == 2
+
+
+def test_who_comes_later_and_goes_first_does_not_ask_for_the_same_again(world: World) -> None:
+    world.submit(spec("h100", gpus=1, count=1))
+    step(world)
+    world.submit(spec("h100", gpus=1, count=1, priority_class="high"))
+    step(world)
+    assert NodeAsk.objects.count() == 1
+
+
+def test_of_a_pool_whose_node_was_of_no_use_nobody_asks_another_for_a_while(world: World) -> None:
+    submitted(world, 1)
+    step(world)
+    at = now()
+    seen(world, came("n-1", at))
+    step(world)
+    step(world)
+    assert NodeAsk.objects.get().state == AskState.GIVEN
+    seen(world)  # it was none for this work
+    submitted(world, 1)
+    world.cycle()
+    assert node_asks.plan(at=now()) == 0
+    assert node_asks.plan(at=now() + node_asks.AGAIN) == 2
+
+
 def test_a_placeholder_that_no_row_knows_is_taken_away(world: World) -> None:
     """Whoever made it was killed, and its row is gone with its workload."""
     submitted(world)
     step(world)
     NodeAsk.objects.all().delete()
+    assert node_asks.due() == [world.cluster.id]
     carry_on(world)
     assert placeholders(world) == []
+
+
+def test_a_cluster_that_is_asked_no_more_is_looked_after_for_a_day(world: World) -> None:
+    submitted(world)
+    step(world)
+    switch(world, ask=False)
+    step(world)
+    step(world)
+    assert NodeAsk.objects.get().state == AskState.WITHDRAWN
+    assert node_asks.due() == [world.cluster.id]
+    NodeAsk.objects.update(ended_at=now() - node_asks.LOOKED_AFTER)
+    assert node_asks.due() == []
 
 
 def test_a_cluster_that_is_out_of_reach_is_left_as_it_is(world: World) -> None:
     submitted(world)
     world.cycle()
     node_asks.plan(at=now())
-    world.simulator.fault(kind="forbid", verb="create", resource="pods", count=0)
+    world.simulator.fault(kind="forbid", verb="list", resource="pods", count=0)
     cluster = Cluster.objects.get(name="north")
     assert not node_asks.carry_on(port=world.port, cluster=cluster, at=now)
     world.simulator.heal()
     carry_on(world)
     assert len(placeholders(world)) == 2
+
+
+def test_a_placeholder_that_is_refused_holds_up_no_other(world: World) -> None:
+    for _ in range(2):
+        submitted(world, 1)
+    world.cycle()
+    node_asks.plan(at=now())
+    second = NodeAsk.objects.order_by("asked_at", "id")[1]
+    world.simulator.fault(kind="error", verb="create", resource="pods", count=1)
+    carry_on(world)
+    [made] = placeholders(world)
+    assert made["metadata"]["name"] == f"node-{second.id}-0"
+    [refused] = NodeAsk.objects.exclude(error="")
+    [told] = of_waiting(workload=refused.workload, at=now())
+    assert "500" in told.error
+    carry_on(world)
+    assert len(placeholders(world)) == 2
+    assert not NodeAsk.objects.exclude(error="").exists()

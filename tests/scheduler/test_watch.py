@@ -6,13 +6,16 @@ from datetime import timedelta
 
 import pytest
 
-from clusters.models import Cluster, Node
+from clusters.adapters.kubernetes.adapter import KubernetesCluster
+from clusters.autoscaling import Autoscaling, NodePoolReport
+from clusters.models import Cluster, Node, NodePool
 from clusters.port import ClusterError, Fault
 from clusters.services import clusters, inventory
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
 from scheduler.loop import readers, watch
 from scheduler.models import Placement, Workload
+from tests import factories
 from tests.flows.world import World, spec
 from tests.kube.waiting import eventually
 from tests.scheduler.watching import LONG, SHORT, all_in, following, start, watching, world
@@ -260,3 +263,36 @@ def test_a_cluster_is_not_heard_before_what_it_told_is_stored(
         stored.set()
         eventually("it is heard", lambda: state(world) == "active")
     assert raised == []
+
+
+def test_of_a_cluster_that_no_longer_tells_of_pools_nothing_is_expected(world: World) -> None:
+    factories.node_pool(world.cluster)
+    with watching(world) as raised:
+        eventually("it is gone", lambda: not NodePool.objects.filter(gone_at=None).exists())
+    assert raised == []
+
+
+def test_pools_that_cannot_be_stored_end_no_watch(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = threading.Event()
+
+    def read(_: KubernetesCluster) -> Autoscaling:
+        asked.set()
+        return Autoscaling((NodePoolReport("x" * 300),))
+
+    monkeypatch.setattr(KubernetesCluster, "read_autoscaling", read)
+    with watching(world) as raised:
+        assert asked.wait(10)
+        all_in(State.SUCCEEDED, *start(world, 1))
+    assert raised == []
+
+
+def test_pools_that_have_not_been_read_for_long_are_not_counted_on(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    factories.node_pool(world.cluster)
+    monkeypatch.setattr(readers, "STALE_S", -1.0)
+    world.simulator.fault(kind="error", verb="list", resource="nodepools", count=0)
+    with watching(world):
+        eventually("it is gone", lambda: not NodePool.objects.filter(gone_at=None).exists())

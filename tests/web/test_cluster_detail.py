@@ -136,12 +136,15 @@ def test_what_makes_no_sense_is_told(browse: Browse, cast: Cast, shop: Shop) -> 
     told = {
         "nodes": {"count": 12, "first": [f"n{nth}: '-<8>' is no quantity" for nth in range(10)]},
         "pods": {"count": 1, "first": ["p: uid is no name"]},
+        "node_pools": {"count": 2, "first": ["h100s: replicas is no count"]},
         "devices": {"count": 1, "first": ["n1: of the pool n1 1 of 2 parts are there"]},
     }
     type(shop.north).objects.update(left_out=told)
     shown = unescape(browse(cast.ada).get(URL).content.decode())
     assert "12 nodes of its list make no sense, and nothing is placed there: n0: '-<8>'" in shown
     assert "n9: '-<8>' is no quantity; and more." in shown
+    assert "2 of its node pools and orders of nodes make no sense" in shown
+    assert "expected of them: h100s: replicas is no count; and more." in shown
     assert "1 pod of its list makes no sense: what they hold is not known." in shown
     assert "this is not used: n1: of the pool n1 1 of 2 parts are there." in shown
 
@@ -190,8 +193,12 @@ def test_a_poll_is_204_until_something_changes(
     browse: Browse, cast: Cast, shop: Shop, settled: None
 ) -> None:
     client = browse(cast.ben)
+    pool = factories.node_pool(shop.north)
     rev = client.get(URL).context["rev"]
     assert client.get(URL, {"rev": rev}, headers=HTMX).status_code == 204
+    type(pool).objects.update(making_count=1)
+    assert client.get(URL, {"rev": rev}, headers=HTMX).status_code == 200
+    rev = client.get(URL).context["rev"]
     release(shop.placed)
     changed = client.get(URL, {"rev": rev}, headers=HTMX)
     assert changed.content.lstrip().startswith(b'<div id="cluster"')

@@ -2,6 +2,10 @@
 
 One asks for what work would have on a node of a certain pool, and does nothing should it come to
 run. Its priority is below that of all that says nothing of it, so that it is in nobody's way.
+
+It stands on no node that is there already, else none would be made. Karpenter passes over pods
+that say anything of a hostname, or of its own labels; of any other label it takes it that a new
+node has none. So it keeps off nodes with a label that GPU discovery gives each in time.
 """
 
 from typing import Any
@@ -17,6 +21,8 @@ from clusters.port import PodRequest
 IMAGE = "registry.k8s.io/pause:3.10"
 PRIORITY = -10
 """Cluster autoscalers pass over what is lower."""
+_DISCOVERED = ("nvidia.com/gpu.memory", "amd.com/gpu.vram")
+"""Labels of nodes whose GPUs were discovered; no template of a pool has a reason to name them."""
 
 
 def priority_class(*, names: Names) -> dict[str, Any]:  # Any: an object of the API, as JSON
@@ -59,6 +65,9 @@ def pod(request: PlaceholderRequest, *, names: Names) -> Json:
     del spec["schedulingGates"]
     spec["priorityClassName"] = names.placeholder
     spec["nodeSelector"] = {POOL: request.pool}
+    new = [{"key": key, "operator": "DoesNotExist"} for key in _DISCOVERED]
+    terms = {"nodeSelectorTerms": [{"matchExpressions": new}]}
+    spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
     return body
 
 
