@@ -25,8 +25,8 @@ class Cluster(Row):
     `failed_at`, by the database's clock; both are None once it is heard. While nobody tries
     nothing fails: a silence of Berth's own is none of the cluster's.
 
-    `left_out` says, of "nodes", "pods", "devices", "claims" and "node_pools", what of its last list
-    made no sense or is not used: how many, and of the first its name and why.
+    `left_out` says, of "nodes", "pods", "devices", "claims" and "node_pools", what of its last
+    list made no sense or is not used: how many, and of the first its name and why.
 
     `asks_for_nodes` is whether its autoscaler is asked for nodes that work waits for.
     `repair_drift` is whether what somebody changed of a project's confinement there is put back,
