@@ -20,6 +20,8 @@ TO_DO = {
     "version": "Upgrade the cluster's control plane, or have its API say its version.",
     "recut": _AGAIN,
     "catch": _AGAIN,
+    "certain devices": _AGAIN,
+    "autoscale": _AGAIN,
     "logs": _AGAIN,
     "excess": _AGAIN,
     "nodes": _AGAIN,
