@@ -1,0 +1,139 @@
+"""What must not follow from a lost cluster, or keep its work unseen for ever."""
+
+import threading
+from collections.abc import Collection
+from uuid import UUID
+
+import pytest
+from django.db import DatabaseError, connection
+
+from clusters.credential import BadCredential
+from clusters.models import Cluster
+from clusters.port import ClusterError, Fault, PodPhase
+from clusters.services import clusters
+from scheduler.core.lifecycle import State
+from scheduler.loop import emptying, observe, requeue
+from scheduler.management.commands import watch_clusters
+from scheduler.models import Attempt, Operation, Placement
+from scheduler.services.transition import lock
+from tests.flows.losing import UNANSWERED, broken, lose, silence
+from tests.scheduler.recutting import recutting
+from tests.scheduler.stage import LATER, Stage
+from tests.scheduler.test_requeue import other, stage
+
+__all__ = ["other", "stage"]
+
+
+def gone_elsewhere(stage: Stage, other: Stage) -> Placement:
+    """The new attempt's pod runs in `other`, and the first one's is held unseen: that one."""
+    stage.running(cluster_loss_requeue_s=600)
+    first = Placement.objects.get()
+    clusters.heard(cluster=other.cluster)
+    assert lose(stage.cluster) == 1
+    other.cycle(at=LATER)
+    other.dispatch(at=LATER)
+    [new] = Placement.objects.filter(attempt__number=2)
+    other.observe(other.report(new, PodPhase.RUNNING, started_at=LATER), at=LATER)
+    return first
+
+
+@pytest.mark.parametrize("preemptible", [True, False])
+def test_a_node_that_is_cut_anew_stops_nothing_elsewhere(
+    preemptible: bool, stage: Stage, other: Stage
+) -> None:
+    first = gone_elsewhere(stage, other)
+    workload = first.workload
+    type(workload).objects.update(preemptible=preemptible)
+    clusters.heard(cluster=stage.cluster)
+    of = recutting(stage)
+    assert first.node == of.node
+    row = of.plan(mode="preempt")
+    assert emptying.held(port=stage.port, row=row) == "held by train"
+    assert emptying.can_empty(port=stage.port, row=row)
+    assert emptying.evict(row=row, at=LATER) == 0
+    workload.refresh_from_db()
+    assert workload.state == State.RUNNING
+    assert not Operation.objects.filter(attempt__number=2, kind="stop").exists()
+
+
+def test_what_is_lost_while_it_is_seen_gone_is_not_unseen_for_ever(
+    stage: Stage, other: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pods have ended, and before that is stored it starts elsewhere."""
+    stage.running(count=2, cluster_loss_requeue_s=600)
+    clusters.heard(cluster=other.cluster)
+    for pod in list(stage.port.pods.values()):
+        stage.port.becomes(pod.name, PodPhase.SUCCEEDED, finished_at=LATER, exit_code=0)
+    lost: list[int] = []
+
+    def late(attempts: Collection[UUID]) -> None:
+        if not lost:
+            thread = threading.Thread(target=_lose, args=(stage.cluster, lost))
+            thread.start()
+            thread.join(20)
+        lock(attempts)
+
+    monkeypatch.setattr(observe, "lock", late)
+    stage.relist()
+    assert lost == [1]
+    assert not Placement.objects.filter(released_at=None).exists()
+    assert Attempt.objects.get().unseen_since is None
+    assert broken() == []
+
+
+def _lose(cluster: Cluster, told: list[int]) -> None:
+    told.append(lose(cluster))
+    connection.close()
+
+
+def test_a_stop_heals_what_is_unseen_and_holds_nothing(
+    stage: Stage, other: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.running(cluster_loss_requeue_s=600)
+    clusters.heard(cluster=other.cluster)
+    assert lose(stage.cluster) == 1
+    with monkeypatch.context() as unseen:
+        unseen.setattr(requeue, "seen_gone", lambda **_: None)
+        stage.port.pods.clear()
+        stage.relist()
+    assert Attempt.objects.get().unseen_since is not None
+    clusters.heard(cluster=stage.cluster)
+    stage.dispatch()
+    assert Attempt.objects.get().unseen_since is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        BadCredential("kubeconfig", "nothing here opens it"),
+        DatabaseError("it does not take that"),
+        ClusterError(Fault.UNAUTHORIZED, "Unauthorized"),
+        ClusterError(Fault.FORBIDDEN, "may not list pods"),
+        ClusterError(Fault.MALFORMED, "no list"),
+    ],
+    ids=lambda error: str(error),
+)
+def test_only_the_clusters_own_silence_gives_its_work_up(
+    error: Exception, stage: Stage, other: Stage
+) -> None:
+    stage.running(cluster_loss_requeue_s=600)
+    clusters.heard(cluster=other.cluster)
+    silence(stage.cluster)
+    watch_clusters._note(stage.cluster, error)
+    told = Cluster.objects.get(id=stage.cluster.id)
+    assert (told.state, told.last_error, told.failing_since) == ("lost", str(error), None)
+    assert requeue.requeue_lost(at=LATER) == 0
+    # The row begins anew with the next try that nobody answers.
+    watch_clusters._note(stage.cluster, UNANSWERED)
+    assert requeue.requeue_lost(at=LATER) == 0
+
+
+@pytest.mark.parametrize("fault", sorted(clusters.SILENCE))
+def test_no_answer_goes_on_with_the_row_of_failures(
+    fault: Fault, stage: Stage, other: Stage
+) -> None:
+    stage.running(cluster_loss_requeue_s=600)
+    clusters.heard(cluster=other.cluster)
+    silence(stage.cluster)
+    watch_clusters._note(stage.cluster, ClusterError(fault, "no answer"))
+    assert requeue.requeue_lost(at=LATER) == 1
