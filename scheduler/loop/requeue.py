@@ -16,7 +16,7 @@ from clusters.services.clusters import TRIED_S
 from controlplane.kernel import bulk, hints, statements
 from controlplane.kernel.crash import crash
 from controlplane.kernel.ids import uuid7s
-from scheduler.core.failures import FailureClass
+from scheduler.core.failures import OWN, FailureClass
 from scheduler.core.lifecycle import HOLDING, State
 from scheduler.core.losses import gpu_hours, lost_milli_s
 from scheduler.models import AttemptOutcome, Leftover, WorkloadEvent
@@ -28,7 +28,8 @@ ACTOR = "system:scheduler"
 MOST = 200
 """Attempts of one transaction, so that it stays short: the next call takes the rest."""
 
-# Whom its user has cancelled starts nowhere.
+# Whom its user has cancelled starts nowhere. What failed of its own doing is judged as any failure
+# once its pods are seen gone: it may have used up its tries.
 _STATES = sorted(HOLDING - {State.CANCELLING})
 
 # Time that Berth itself was away does not count (`Cluster.failing_since`). Nor is anything given
@@ -47,7 +48,7 @@ JOIN scheduler_workload w ON w.id = a.workload_id
 WHERE c.state = 'lost' AND c.failed_at > clock_timestamp() - %(tried_s)s * interval '1 second'
   AND c.failing_since
       <= clock_timestamp() - w.cluster_loss_requeue_s * interval '1 second'
-  AND w.ended_at IS NULL AND w.state = ANY(%(states)s)
+  AND w.ended_at IS NULL AND w.state = ANY(%(states)s) AND NOT a.failure = ANY(%(own)s)
   AND EXISTS (SELECT FROM clusters_cluster o WHERE o.state = 'active' AND (
       NOT EXISTS (SELECT FROM scheduler_workload_clusters b WHERE b.workload_id = w.id)
       OR EXISTS (SELECT FROM scheduler_workload_clusters b
@@ -122,7 +123,7 @@ def requeue_lost(*, at: datetime, speed: float = 1.0) -> int:
 
 
 def _lost(further: str, *, these: Sequence[UUID] = ()) -> list[_Lost]:
-    asked = {"tried_s": TRIED_S, "states": _STATES, "these": list(these)}
+    asked = {"tried_s": TRIED_S, "states": _STATES, "own": sorted(OWN), "these": list(these)}
     return [
         _Lost(attempt, workload, project, State(state), *rest)
         for attempt, workload, project, state, *rest in rows(_LOST + further, asked)
@@ -145,7 +146,9 @@ closed AS (
     UPDATE scheduler_operation SET done_at = statement_timestamp()
     WHERE attempt_id IN (SELECT id FROM e) AND done_at IS NULL AND kind <> 'stop')
 UPDATE scheduler_attempt a SET
-    ended_at = %s, unseen_since = %s, outcome = %s, failure = %s, trouble = %s,
+    ended_at = %s, unseen_since = %s, outcome = %s, failure = %s,
+    trouble = left(%s || CASE WHEN a.trouble = '' THEN '' ELSE '; before that: ' || a.trouble END,
+                   500),
     lost_milli_s = e.lost_milli_s, claim = NULL, claimed_until = NULL
 FROM e WHERE a.id = e.id
 """

@@ -128,7 +128,7 @@ class AttemptDetail:
 
 def attempts_of(workload: Workload) -> tuple[AttemptDetail, ...]:
     """All attempts, newest first; only the newest with its pods."""
-    rows = list(Attempt.objects.filter(workload=workload).select_related("cluster"))
+    rows = list(Attempt.objects.filter(workload=workload).select_related("cluster", "workload"))
     rows.sort(key=lambda row: -row.number)
     newest = rows[0] if rows else None
     pods = _pods(newest) if newest else ()
@@ -150,9 +150,7 @@ def attempts_of(workload: Workload) -> tuple[AttemptDetail, ...]:
             lost_milli_s=row.lost_milli_s,
             pod_count=count if row is newest else 0,
             pods=pods if row is newest else (),
-            elsewhere_at=None
-            if row.ended_at
-            else unseen.elsewhere_at(workload=workload, cluster=row.cluster),
+            elsewhere_at=unseen.elsewhere_at(attempt=row),
             unseen_pods=held.get(row.number, 0),
         )
         for row in rows

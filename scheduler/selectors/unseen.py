@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from clusters.models import Cluster, ClusterState
-from scheduler.models import Workload
+from clusters.models import ClusterState
+from scheduler.core.failures import OWN
+from scheduler.models import Attempt
 from scheduler.selectors.fleet import rows
 
 SILENT = frozenset({ClusterState.DEGRADED, ClusterState.LOST})
@@ -26,19 +27,19 @@ class Left:
 _LEFT = """
 SELECT count(*) FILTER (WHERE a.ended_at IS NULL),
        count(*) FILTER (WHERE a.ended_at IS NULL AND w.cluster_loss_requeue_s IS NOT NULL
-                          AND w.state <> 'CANCELLING'),
+                          AND w.state <> 'CANCELLING' AND NOT a.failure = ANY(%(own)s)),
        count(*) FILTER (WHERE a.unseen_since IS NOT NULL),
        coalesce(sum((SELECT count(*) FROM scheduler_placement p
                      WHERE p.attempt_id = a.id AND p.released_at IS NULL))
                 FILTER (WHERE a.unseen_since IS NOT NULL), 0)::int
 FROM scheduler_attempt a JOIN scheduler_workload w ON w.id = a.workload_id
-WHERE a.cluster_id = %s AND (a.ended_at IS NULL OR a.unseen_since IS NOT NULL)
+WHERE a.cluster_id = %(cluster)s AND (a.ended_at IS NULL OR a.unseen_since IS NOT NULL)
 """
 
 
 def left_in(*, cluster_id: UUID) -> Left:
     """One query."""
-    return Left(*rows(_LEFT, [cluster_id])[0])
+    return Left(*rows(_LEFT, {"cluster": cluster_id, "own": sorted(OWN)})[0])
 
 
 _EVERYWHERE = """
@@ -65,11 +66,13 @@ def held_pods(*, workload_id: UUID) -> dict[int, int]:
     return dict(rows(_HELD, [workload_id]))
 
 
-def elsewhere_at(*, workload: Workload, cluster: Cluster) -> datetime | None:
-    """When it starts elsewhere if its cluster stays silent, at the soonest. None where it waits
-    for its cluster, where nobody has asked that in vain yet, and where that is heard."""
-    if workload.cluster_loss_requeue_s is None or cluster.state not in SILENT:
+def elsewhere_at(*, attempt: Attempt) -> datetime | None:
+    """When its workload starts elsewhere if its cluster stays silent, at the soonest. None where
+    it has ended or failed, where it waits for its cluster, where nobody has asked that in vain
+    yet, and where that is heard."""
+    cluster, after_s = attempt.cluster, attempt.workload.cluster_loss_requeue_s
+    if attempt.ended_at or attempt.failure in OWN:
         return None
-    if cluster.failing_since is None:
+    if after_s is None or cluster.state not in SILENT or cluster.failing_since is None:
         return None
-    return cluster.failing_since + timedelta(seconds=workload.cluster_loss_requeue_s)
+    return cluster.failing_since + timedelta(seconds=after_s)

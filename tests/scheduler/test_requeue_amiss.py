@@ -11,10 +11,13 @@ from clusters.credential import BadCredential
 from clusters.models import Cluster
 from clusters.port import ClusterError, Fault, PodPhase
 from clusters.services import clusters
+from scheduler.core.failures import FailureClass
 from scheduler.core.lifecycle import State
 from scheduler.loop import emptying, observe, requeue
 from scheduler.management.commands import watch_clusters
 from scheduler.models import Attempt, Operation, Placement
+from scheduler.selectors import unseen
+from scheduler.selectors.load import load_here
 from scheduler.services.transition import lock
 from tests.flows.losing import UNANSWERED, broken, lose, silence
 from tests.scheduler.recutting import recutting
@@ -137,3 +140,32 @@ def test_no_answer_goes_on_with_the_row_of_failures(
     silence(stage.cluster)
     watch_clusters._note(stage.cluster, ClusterError(fault, "no answer"))
     assert requeue.requeue_lost(at=LATER) == 1
+
+
+def test_what_is_held_unseen_keeps_its_start_and_its_limit(stage: Stage, other: Stage) -> None:
+    """So that a budget reserves no more for it than it may still use."""
+    stage.running(cluster_loss_requeue_s=600, run_time_limit_s=3600)
+    [before] = load_here(at=LATER).snapshot.holding
+    clusters.heard(cluster=other.cluster)
+    lose(stage.cluster)
+    [held] = load_here(at=LATER).snapshot.holding
+    assert (held.started_at, held.run_time_limit_s) == (before.started_at, 3600)
+    assert held.started_at is not None
+
+
+@pytest.mark.parametrize(
+    ("failure", "lost"), [(FailureClass.EXIT_CODE, 0), (FailureClass.NODE_LOST, 1)]
+)
+def test_what_failed_before_its_cluster_was_lost_stays_told(
+    failure: FailureClass, lost: int, stage: Stage, other: Stage
+) -> None:
+    """What failed of its own doing may have used up its tries: it is judged once it is seen."""
+    stage.running(count=2, cluster_loss_requeue_s=600)
+    clusters.heard(cluster=other.cluster)
+    Attempt.objects.update(failure=failure, trouble="rank 1 broke")
+    silence(stage.cluster)
+    assert unseen.left_in(cluster_id=stage.cluster.id).leaving_count == lost
+    assert (unseen.elsewhere_at(attempt=Attempt.objects.get()) is not None) == bool(lost)
+    assert lose(stage.cluster) == lost
+    assert "rank 1 broke" in Attempt.objects.get().trouble
+    assert broken() == []
