@@ -18,8 +18,10 @@ from controlplane.kernel.errors import Conflict, Invalid
 DEGRADED_S = 60
 LOST_S = 600
 TRIED_S = 180
-"""Two tries to follow a cluster that are further apart than this are no unbroken row of failures:
-it is the longest that one takes, a read that hangs to its limit and the pause after it, twice."""
+"""Failures to follow a cluster that are further apart than this are no unbroken row: nobody may
+have tried between them. One that finds no connection takes half a minute at most, one that hangs
+in a read a minute, and the pause after it another half. Only the end of a try is noted: one that
+takes longer, list by list, begins the row anew: work is given up later then, never sooner."""
 SILENCE = frozenset({Fault.UNREACHABLE, Fault.SERVER})
 """Of what may come back: no answer of the cluster's. A gateway before an API server that is gone
 answers 502 to 504 in its place."""

@@ -93,7 +93,7 @@ class Pod:
 class AttemptDetail:
     """One attempt with its first pods by rank, those that have gone last; `pod_count` is all of
     them. `trouble` says what broke it. `elsewhere_at` is when it is given up, at the soonest, if
-    its cluster stays silent; `unseen_pods` is how many it holds though it has ended, unseen."""
+    its cluster stays silent; `held_unseen` is what it holds though it has ended, unseen."""
 
     number: int
     cluster: str
@@ -108,7 +108,7 @@ class AttemptDetail:
     pod_count: int
     pods: tuple[Pod, ...] = ()
     elsewhere_at: datetime | None = None
-    unseen_pods: int = 0
+    held_unseen: unseen.Held | None = None
 
     @property
     def lost(self) -> str:
@@ -133,9 +133,9 @@ def attempts_of(workload: Workload) -> tuple[AttemptDetail, ...]:
     newest = rows[0] if rows else None
     pods = _pods(newest) if newest else ()
     count = Placement.objects.filter(attempt=newest).count() if newest else 0
-    held: Mapping[int, int] = {}
+    held: Mapping[int, unseen.Held] = {}
     if any(row.unseen_since for row in rows):
-        held = unseen.held_pods(workload_id=workload.id)
+        held = unseen.held(workload_id=workload.id)
     return tuple(
         AttemptDetail(
             number=row.number,
@@ -151,7 +151,7 @@ def attempts_of(workload: Workload) -> tuple[AttemptDetail, ...]:
             pod_count=count if row is newest else 0,
             pods=pods if row is newest else (),
             elsewhere_at=unseen.elsewhere_at(attempt=row),
-            unseen_pods=held.get(row.number, 0),
+            held_unseen=held.get(row.number),
         )
         for row in rows
     )

@@ -8,7 +8,7 @@ import pytest
 from django.db import DatabaseError, connection
 
 from clusters.credential import BadCredential
-from clusters.models import Cluster
+from clusters.models import Cluster, HardwareQueue
 from clusters.port import ClusterError, Fault, PodPhase
 from clusters.services import clusters
 from scheduler.core.failures import FailureClass
@@ -16,9 +16,11 @@ from scheduler.core.lifecycle import State
 from scheduler.loop import emptying, observe, requeue
 from scheduler.management.commands import watch_clusters
 from scheduler.models import Attempt, Operation, Placement
-from scheduler.selectors import unseen
+from scheduler.selectors import checks, fleet, unseen
+from scheduler.selectors.attempts import attempts_of
 from scheduler.selectors.load import load_here
 from scheduler.services.transition import lock
+from tenants.models import Project, Tenant
 from tests.flows.losing import UNANSWERED, broken, lose, silence
 from tests.scheduler.recutting import recutting
 from tests.scheduler.stage import LATER, Stage
@@ -169,3 +171,72 @@ def test_what_failed_before_its_cluster_was_lost_stays_told(
     assert lose(stage.cluster) == lost
     assert "rank 1 broke" in Attempt.objects.get().trouble
     assert broken() == []
+
+
+def test_a_stop_that_is_refused_is_told_and_closes_the_cluster_to_nobody(
+    stage: Stage, other: Stage
+) -> None:
+    first = gone_elsewhere(stage, other)
+    clusters.heard(cluster=stage.cluster)
+    assert usable(stage) is False
+    stage.port.fails("delete", Fault.FORBIDDEN)
+    for _ in range(fleet.IN_VAIN):
+        assert usable(stage) is False
+        stage.release_claims()
+        stage.dispatch()
+    assert usable(stage) is True
+    left = unseen.left_in(cluster_id=stage.cluster.id)
+    assert (left.unseen_count, left.held_pods, left.failing_count) == (1, 1, 1)
+    assert (left.failures, left.last_error) == (3, "delete: forbidden")
+    [_, told] = attempts_of(first.workload)
+    assert told.held_unseen == unseen.Held(pods=1, failures=3, last_error="delete: forbidden")
+    # What is held there stays so.
+    held = {each.id: len(each.placements) for each in load_here(at=LATER).snapshot.holding}
+    assert held[str(first.attempt_id)] == 1
+    assert broken() == []
+
+
+def usable(stage: Stage) -> bool:
+    [found] = [each for each in fleet.clusters() if each.id == str(stage.cluster.id)]
+    return found.usable
+
+
+def test_tries_to_stop_it_count_from_when_its_cluster_is_back(stage: Stage, other: Stage) -> None:
+    stage.running(cluster_loss_requeue_s=600)
+    clusters.heard(cluster=other.cluster)
+    attempt = Attempt.objects.get()
+    Operation.objects.create(attempt=attempt, kind="stop", failures=9, last_error="no answer")
+    assert lose(stage.cluster) == 1
+    clusters.heard(cluster=stage.cluster)
+    assert usable(stage) is False
+
+
+CLOSED = {
+    "queue_state": "held",
+    "queue_changed_at": LATER,
+    "queue_note": "a move",
+}
+
+
+@pytest.mark.parametrize("closed", ["project", "tenant", "cluster", "admission"])
+def test_nothing_is_given_up_while_nothing_of_it_would_start(
+    closed: str, stage: Stage, other: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.running(cluster_loss_requeue_s=600)
+    clusters.heard(cluster=other.cluster)
+    if closed == "project":
+        Project.objects.update(**CLOSED, queue_changed_by=stage.ada)
+    elif closed == "tenant":
+        Tenant.objects.update(**CLOSED, queue_changed_by=stage.ada)
+    elif closed == "cluster":
+        HardwareQueue.objects.create(
+            cluster=other.cluster, model="", queue_changed_by="user:1", **CLOSED
+        )
+    else:
+        monkeypatch.setattr(checks, "admission_stopped", lambda: True)
+    assert lose(stage.cluster) == 0
+    for each in (Project, Tenant):
+        each.objects.update(queue_state="open")
+    HardwareQueue.objects.all().delete()
+    monkeypatch.undo()
+    assert requeue.requeue_lost(at=LATER) == 1
