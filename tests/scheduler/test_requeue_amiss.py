@@ -13,6 +13,7 @@ from clusters.port import ClusterError, Fault, PodPhase
 from clusters.services import clusters
 from scheduler.core.failures import FailureClass
 from scheduler.core.lifecycle import State
+from scheduler.core.units import WorkloadId
 from scheduler.loop import emptying, observe, requeue
 from scheduler.management.commands import watch_clusters
 from scheduler.models import Attempt, Operation, Placement
@@ -192,7 +193,7 @@ def test_a_stop_that_is_refused_is_told_and_closes_the_cluster_to_nobody(
     assert told.held_unseen == unseen.Held(pods=1, failures=3, last_error="delete: forbidden")
     # What is held there stays so.
     held = {each.id: len(each.placements) for each in load_here(at=LATER).snapshot.holding}
-    assert held[str(first.attempt_id)] == 1
+    assert held[WorkloadId(str(first.attempt_id))] == 1
     assert broken() == []
 
 
