@@ -21,9 +21,10 @@ class Cluster(Row):
     beside what runs there. `server` is where its API is, as whoever registered it or stored its
     credential last said; "" while nobody has.
 
-    `failing_since` is since when each try to follow it has failed, the last of them at
-    `failed_at`, by the database's clock; both are None once it is heard. While nobody tries
-    nothing fails: a silence of Berth's own is none of the cluster's.
+    `failing_since` is since when each try to follow it got no answer, the last of them at
+    `failed_at`, by the database's clock; both are None once it is heard, or a try failed for
+    another reason. While nobody tries nothing fails: a silence of Berth's own is none of the
+    cluster's.
 
     `left_out` says, of "nodes", "pods", "devices", "claims" and "node_pools", what of its last
     list made no sense or is not used: how many, and of the first its name and why.

@@ -10,7 +10,7 @@ from django.db import IntegrityError, connection, transaction
 from clusters import credential
 from clusters.credential import BadCredential
 from clusters.models import Cluster, ClusterState
-from clusters.port import ClusterVersion
+from clusters.port import ClusterError, ClusterVersion, Fault
 from controlplane.audit import services as audit
 from controlplane.kernel import text
 from controlplane.kernel.errors import Conflict, Invalid
@@ -18,8 +18,13 @@ from controlplane.kernel.errors import Conflict, Invalid
 DEGRADED_S = 60
 LOST_S = 600
 TRIED_S = 180
-"""Two tries to follow a cluster that are further apart than this are no unbroken row of failures:
-it is the longest that one takes, a read that hangs to its limit and the pause after it, twice."""
+"""Failures to follow a cluster that are further apart than this are no unbroken row: nobody may
+have tried between them. One that finds no connection takes half a minute at most, one that hangs
+in a read a minute, and the pause after it another half. Only the end of a try is noted: one that
+takes longer, list by list, begins the row anew: work is given up later then, never sooner."""
+SILENCE = frozenset({Fault.UNREACHABLE, Fault.SERVER})
+"""Of what may come back: no answer of the cluster's. A gateway before an API server that is gone
+answers 502 to 504 in its place."""
 MAX_REGION = 60
 SHOWN, MAX_TOLD = 10, 300
 """Of what makes no sense, how many are kept with what is wrong, and how much of that."""
@@ -113,18 +118,28 @@ def answered(*, cluster: Cluster, version: ClusterVersion) -> None:
     )
 
 
-def failed(*, cluster: Cluster, why: str) -> None:
+def failed(*, cluster: Cluster, error: Exception) -> None:
     """A list, a watch or its version failed. Its state follows from how long that lasts.
 
-    A failure long after the one before begins a new row: nobody tried meanwhile, so that nobody
-    knows how it was.
+    Only SILENCE goes on with the row of failures, or begins it: of a fault of Berth's own, or a
+    cluster that answers and refuses, nobody may conclude that what runs there is lost. A failure
+    long after the one before begins a new row too: nobody tried meanwhile, so that nobody knows
+    how it was.
     """
+    silent = isinstance(error, ClusterError) and error.fault in SILENCE
     with connection.cursor() as cursor:
         cursor.execute(
-            "UPDATE clusters_cluster SET last_error = %s, failed_at = clock_timestamp(),"
-            " failing_since = CASE WHEN failed_at > clock_timestamp() - %s * interval '1 second'"
-            " THEN failing_since ELSE clock_timestamp() END WHERE id = %s",
-            [why[:500], TRIED_S, cluster.id],
+            "UPDATE clusters_cluster SET last_error = %(why)s,"
+            " failed_at = CASE WHEN %(silent)s THEN clock_timestamp() END,"
+            " failing_since = CASE WHEN NOT %(silent)s THEN NULL"
+            " WHEN failed_at > clock_timestamp() - %(tried_s)s * interval '1 second'"
+            " THEN failing_since ELSE clock_timestamp() END WHERE id = %(cluster)s",
+            {
+                "why": str(error)[:500],
+                "silent": silent,
+                "tried_s": TRIED_S,
+                "cluster": cluster.id,
+            },
         )
 
 

@@ -148,7 +148,7 @@ _SENTENCES: dict[ReasonCode, str] = {
     ),
     ReasonCode.BEHIND: "Other workloads start first ({admitted} in this cycle).",
     ReasonCode.CLUSTER_UNAVAILABLE: (
-        "Accepted clusters that are lost or degraded: {clusters}; no other is accepted."
+        "Accepted clusters that are lost, degraded or just back: {clusters}; no other is accepted."
     ),
     ReasonCode.WAITING_FOR_NODE: (
         "{asked} {flavor} asked, {free} free in one cluster. It would start with {coming}"

@@ -2,13 +2,13 @@
 
 
 def outages(milli: dict[str, int]) -> str:
-    """In words: clusters are lost or degraded, nodes not ready or cordoned."""
+    """In words: clusters are lost, degraded or just back, nodes not ready or cordoned."""
     found = []
     for one, many in (("cluster", "clusters"), ("node", "nodes")):
         count = milli.get(f"{many}_count", 0)
         if count:
             found.append(f"{count} {one if count == 1 else many}")
-    kinds = "lost or degraded" if milli.get("clusters_count") else "not ready"
+    kinds = "lost, degraded or just back" if milli.get("clusters_count") else "not ready"
     return f"{' and '.join(found)} {kinds}"
 
 

@@ -22,7 +22,7 @@ from clusters.port import ClusterError, ClusterPort, Fault, PodPhase, PodReport
 from controlplane.kernel.crash import crash
 from scheduler.core.failures import GONE, NEVER_STARTED, FailureClass
 from scheduler.core.lifecycle import State
-from scheduler.loop import confine, observe, settle
+from scheduler.loop import confine, observe, requeue, settle
 from scheduler.loop.calls import Answers, Batch, Calls, Coming, errors, is_of, threads
 from scheduler.loop.claims import (
     Claimed,
@@ -191,6 +191,7 @@ class _Hand:
             settled = [attempt.id for attempt in done]
             lock(settled)
             settle.settle(attempts=settled, at=at)
+            requeue.seen_gone(attempts=settled, at=at)
             close(attempts=settled, kinds=list(OperationKind), token=self._token)
 
     def _end(self, attempts: Sequence[Claimed]) -> tuple[list[Claimed], list[UUID]]:

@@ -29,7 +29,7 @@ def held(*, port: ClusterPort, row: Recut) -> str:
 def can_empty(*, port: ClusterPort, row: Recut) -> bool:
     """Nobody is stopped for a node that others keep in use: what may not be preempted and is not
     on its way out, and pods that Berth did not make. Raises ClusterError."""
-    if _holding(row.node).filter(state__in=UNDER_WAY, preemptible=False).exists():
+    if _there(row.node).filter(preemptible=False).exists():
         return False
     return all(pod.workload for pod in _pods(port, row))
 
@@ -37,7 +37,7 @@ def can_empty(*, port: ClusterPort, row: Recut) -> bool:
 def evict(*, row: Recut, at: datetime, speed: float = 1.0) -> int:
     """Preempt what may be, whole; how many workloads. `speed` is how many seconds of `at` pass in
     one."""
-    found = list(_holding(row.node).filter(state__in=UNDER_WAY, preemptible=True).order_by("id"))
+    found = list(_there(row.node).filter(preemptible=True).order_by("id"))
     if not found:
         return 0
     why = f"the node {row.node.name} is cut anew, as {row.planned_by} planned"
@@ -72,5 +72,16 @@ def _pods(port: ClusterPort, row: Recut) -> list[PodReport]:
 
 
 def _holding(node: Node) -> QuerySet[Workload]:
-    live = PlacementSpan.objects.filter(device__node=node, released_at__isnull=True)
-    return Workload.objects.filter(id__in=live.values("placement__workload_id"))
+    return Workload.objects.filter(id__in=_spans(node).values("placement__workload_id"))
+
+
+def _there(node: Node) -> QuerySet[Workload]:
+    """Those that hold by what goes on. What ended unseen is on its way out, and its workload may
+    run in another cluster by now."""
+    live = _spans(node).filter(placement__attempt__ended_at__isnull=True)
+    found = Workload.objects.filter(id__in=live.values("placement__workload_id"))
+    return found.filter(state__in=UNDER_WAY)
+
+
+def _spans(node: Node) -> QuerySet[PlacementSpan]:
+    return PlacementSpan.objects.filter(device__node=node, released_at__isnull=True)

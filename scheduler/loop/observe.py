@@ -191,7 +191,8 @@ spans AS (
     UPDATE scheduler_placementspan s SET released_at = changed.released_at FROM changed
     WHERE s.placement_id = changed.id AND s.released_at IS NULL
       AND changed.released_at IS NOT NULL)
-SELECT id, attempt_id, released_at IS NOT NULL FROM changed
+SELECT changed.id, a.id, released_at IS NOT NULL, a.unseen_since IS NOT NULL
+FROM changed JOIN scheduler_attempt a ON a.id = changed.attempt_id
 """
 
 
@@ -221,12 +222,13 @@ def record(*, facts: Sequence[Fact], at: datetime) -> int:
                 ],
             )
             changed = cursor.fetchall()
-        released = [id for id, _, freed in changed if freed]
+        released = [id for id, _, freed, _ in changed if freed]
         if released:
             usage.add(_given_back(held[id] for id in released))
             meter.close(placements=released)
-        settle.settle(attempts={attempt for _, attempt, _ in changed}, at=at)
-        unseen = {held[id].attempt for id in released if held[id].unseen}
+        settle.settle(attempts={attempt for _, attempt, _, _ in changed}, at=at)
+        # As the locked rows say: any of them may have ended unseen since `held` was read.
+        unseen = {attempt for _, attempt, freed, lost in changed if freed and lost}
         if unseen:
             requeue.seen_gone(attempts=unseen, at=at)
         if released:
@@ -237,21 +239,17 @@ def record(*, facts: Sequence[Fact], at: datetime) -> int:
 
 
 class _Held(NamedTuple):
-    """What a placement holds: `amount_milli` of its project's quota for the flavor. `unseen`: its
-    attempt ended while its cluster was lost."""
+    """What a placement holds: `amount_milli` of its project's quota for the flavor."""
 
     attempt: UUID
     project: UUID
     flavor: UUID
     amount_milli: int
-    unseen: bool
 
 
 _HELD = f"""
-SELECT p.id, p.attempt_id, w.project_id, p.flavor_id, p.amount_milli,
-       a.unseen_since IS NOT NULL
-FROM scheduler_placement p JOIN scheduler_workload w ON w.id = p.workload_id
-JOIN scheduler_attempt a ON a.id = p.attempt_id, {commits.NOT_WAITING}
+SELECT p.id, p.attempt_id, w.project_id, p.flavor_id, p.amount_milli
+FROM scheduler_placement p JOIN scheduler_workload w ON w.id = p.workload_id, {commits.NOT_WAITING}
 WHERE p.id = ANY(%s)
 """  # noqa: S608  # a constant
 

@@ -16,25 +16,30 @@ from clusters.services.clusters import TRIED_S
 from controlplane.kernel import bulk, hints, statements
 from controlplane.kernel.crash import crash
 from controlplane.kernel.ids import uuid7s
-from scheduler.core.failures import FailureClass
+from scheduler.core.failures import OWN, FailureClass
 from scheduler.core.lifecycle import HOLDING, State
 from scheduler.core.losses import gpu_hours, lost_milli_s
 from scheduler.models import AttemptOutcome, Leftover, WorkloadEvent
+from scheduler.selectors import checks
 from scheduler.selectors.fleet import rows
 from scheduler.services import stops
 from scheduler.services.transition import Step, lock, transition
+from tenants.selectors.queues import CLOSED
 
 ACTOR = "system:scheduler"
 MOST = 200
 """Attempts of one transaction, so that it stays short: the next call takes the rest."""
 
-# Whom its user has cancelled starts nowhere.
+# Whom its user has cancelled starts nowhere. What failed of its own doing is judged as any failure
+# once its pods are seen gone: it may have used up its tries.
 _STATES = sorted(HOLDING - {State.CANCELLING})
 
 # Time that Berth itself was away does not count (`Cluster.failing_since`). Nor is anything given
-# up for nothing: there has to be a cluster that is heard, and accepted. Where all are silent, it
-# is Berth that is cut off.
-_LOST = """
+# up for nothing: there has to be a cluster that is heard, accepted and not held as a whole, and
+# the queues of its project and of the tenants above have to be open. Where all are silent, it is
+# Berth that is cut off.
+_LOST = f"""
+WITH RECURSIVE {CLOSED}
 SELECT a.id, w.id, w.project_id, w.state, c.name, c.seen_at,
        extract(epoch FROM clock_timestamp() - c.seen_at)::float8,
        extract(epoch FROM w.started_at)::bigint, extract(epoch FROM w.checkpointed_at)::bigint,
@@ -44,15 +49,19 @@ SELECT a.id, w.id, w.project_id, w.state, c.name, c.seen_at,
 FROM clusters_cluster c
 JOIN scheduler_attempt a ON a.cluster_id = c.id AND a.ended_at IS NULL
 JOIN scheduler_workload w ON w.id = a.workload_id
+JOIN tenants_project j ON j.id = w.project_id AND j.queue_state = 'open'
+JOIN closed x ON x.id = j.tenant_id AND x.above = '{{}}'
 WHERE c.state = 'lost' AND c.failed_at > clock_timestamp() - %(tried_s)s * interval '1 second'
   AND c.failing_since
       <= clock_timestamp() - w.cluster_loss_requeue_s * interval '1 second'
-  AND w.ended_at IS NULL AND w.state = ANY(%(states)s)
-  AND EXISTS (SELECT FROM clusters_cluster o WHERE o.state = 'active' AND (
+  AND w.ended_at IS NULL AND w.state = ANY(%(states)s) AND NOT a.failure = ANY(%(own)s)
+  AND EXISTS (SELECT FROM clusters_cluster o WHERE o.state = 'active' AND NOT EXISTS (
+      SELECT FROM clusters_hardwarequeue q
+      WHERE q.cluster_id = o.id AND q.model = '' AND q.queue_state <> 'open') AND (
       NOT EXISTS (SELECT FROM scheduler_workload_clusters b WHERE b.workload_id = w.id)
       OR EXISTS (SELECT FROM scheduler_workload_clusters b
                  WHERE b.workload_id = w.id AND b.cluster_id = o.id)))
-"""
+"""  # noqa: S608  # a constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +95,7 @@ def requeue_lost(*, at: datetime, speed: float = 1.0) -> int:
     """Have what waits no longer for its cluster queue again, MOST at most; how many. `speed` is
     how many seconds of `at` pass in one."""
     found = _lost(f" ORDER BY a.id LIMIT {MOST}")
-    if not found:
+    if not found or checks.admission_stopped():
         return 0
     with transaction.atomic():
         lock([each.attempt for each in found])
@@ -122,7 +131,7 @@ def requeue_lost(*, at: datetime, speed: float = 1.0) -> int:
 
 
 def _lost(further: str, *, these: Sequence[UUID] = ()) -> list[_Lost]:
-    asked = {"tried_s": TRIED_S, "states": _STATES, "these": list(these)}
+    asked = {"tried_s": TRIED_S, "states": _STATES, "own": sorted(OWN), "these": list(these)}
     return [
         _Lost(attempt, workload, project, State(state), *rest)
         for attempt, workload, project, state, *rest in rows(_LOST + further, asked)
@@ -138,14 +147,20 @@ def _why(of: _Lost, loss_milli_s: int) -> str:
     )
 
 
-# Nobody's claim on it counts any more. What was due is settled, but for a stop.
+# Nobody's claim on it counts any more. What was due is settled, but for a stop,
+# whose tries are counted from when the cluster is back.
 _END = """
 WITH e AS (SELECT * FROM unnest(%s::uuid[], %s::bigint[]) AS u(id, lost_milli_s)),
 closed AS (
     UPDATE scheduler_operation SET done_at = statement_timestamp()
-    WHERE attempt_id IN (SELECT id FROM e) AND done_at IS NULL AND kind <> 'stop')
+    WHERE attempt_id IN (SELECT id FROM e) AND done_at IS NULL AND kind <> 'stop'),
+anew AS (
+    UPDATE scheduler_operation SET failures = 0, last_error = ''
+    WHERE attempt_id IN (SELECT id FROM e) AND done_at IS NULL AND kind = 'stop')
 UPDATE scheduler_attempt a SET
-    ended_at = %s, unseen_since = %s, outcome = %s, failure = %s, trouble = %s,
+    ended_at = %s, unseen_since = %s, outcome = %s, failure = %s,
+    trouble = left(%s || CASE WHEN a.trouble = '' THEN '' ELSE '; before that: ' || a.trouble END,
+                   500),
     lost_milli_s = e.lost_milli_s, claim = NULL, claimed_until = NULL
 FROM e WHERE a.id = e.id
 """

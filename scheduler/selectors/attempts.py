@@ -93,7 +93,7 @@ class Pod:
 class AttemptDetail:
     """One attempt with its first pods by rank, those that have gone last; `pod_count` is all of
     them. `trouble` says what broke it. `elsewhere_at` is when it is given up, at the soonest, if
-    its cluster stays silent; `unseen_pods` is how many it holds though it has ended, unseen."""
+    its cluster stays silent; `held_unseen` is what it holds though it has ended, unseen."""
 
     number: int
     cluster: str
@@ -108,7 +108,7 @@ class AttemptDetail:
     pod_count: int
     pods: tuple[Pod, ...] = ()
     elsewhere_at: datetime | None = None
-    unseen_pods: int = 0
+    held_unseen: unseen.Held | None = None
 
     @property
     def lost(self) -> str:
@@ -128,14 +128,14 @@ class AttemptDetail:
 
 def attempts_of(workload: Workload) -> tuple[AttemptDetail, ...]:
     """All attempts, newest first; only the newest with its pods."""
-    rows = list(Attempt.objects.filter(workload=workload).select_related("cluster"))
+    rows = list(Attempt.objects.filter(workload=workload).select_related("cluster", "workload"))
     rows.sort(key=lambda row: -row.number)
     newest = rows[0] if rows else None
     pods = _pods(newest) if newest else ()
     count = Placement.objects.filter(attempt=newest).count() if newest else 0
-    held: Mapping[int, int] = {}
+    held: Mapping[int, unseen.Held] = {}
     if any(row.unseen_since for row in rows):
-        held = unseen.held_pods(workload_id=workload.id)
+        held = unseen.held(workload_id=workload.id)
     return tuple(
         AttemptDetail(
             number=row.number,
@@ -150,10 +150,8 @@ def attempts_of(workload: Workload) -> tuple[AttemptDetail, ...]:
             lost_milli_s=row.lost_milli_s,
             pod_count=count if row is newest else 0,
             pods=pods if row is newest else (),
-            elsewhere_at=None
-            if row.ended_at
-            else unseen.elsewhere_at(workload=workload, cluster=row.cluster),
-            unseen_pods=held.get(row.number, 0),
+            elsewhere_at=unseen.elsewhere_at(attempt=row),
+            held_unseen=held.get(row.number),
         )
         for row in rows
     )

@@ -31,7 +31,9 @@ SELECT EXISTS (SELECT FROM scheduler_workload WHERE ended_at IS NULL AND state =
     OR EXISTS (SELECT FROM scheduler_workload w
                WHERE w.move_to_better AND w.ended_at IS NULL AND w.state = 'RUNNING'
                  AND (w.moved_at IS NULL OR w.moved_at <= %(rested)s)
-                 AND EXISTS (SELECT FROM scheduler_placement p JOIN scheduler_podsetflavor f
+                 AND EXISTS (SELECT FROM scheduler_placement p JOIN scheduler_attempt a
+                               ON a.id = p.attempt_id AND a.ended_at IS NULL
+                             JOIN scheduler_podsetflavor f
                                ON f.pod_set_id = p.pod_set_id AND f.flavor_id = p.flavor_id
                              JOIN scheduler_podset s ON s.id = p.pod_set_id AND NOT s.any_order
                              WHERE p.workload_id = w.id AND p.released_at IS NULL

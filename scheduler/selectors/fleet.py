@@ -193,16 +193,21 @@ def clusters() -> tuple[ClusterView, ...]:
     return found
 
 
+IN_VAIN = 3
+"""Tries of a stop. What a cluster that is heard refuses that often may be refused for ever, and
+closes it to nobody: it is told on its page, and what is held there stays so."""
+
 # A cluster that was lost takes nothing before what was started elsewhere is told to stop there.
-_CLUSTERS = """
+_CLUSTERS = f"""
 SELECT c.id::text, c.name, c.state = 'active' AND NOT EXISTS (
            SELECT FROM scheduler_attempt a JOIN scheduler_operation o ON o.attempt_id = a.id
-           WHERE a.cluster_id = c.id AND a.unseen_since IS NOT NULL AND o.done_at IS NULL),
+           WHERE a.cluster_id = c.id AND a.unseen_since IS NOT NULL AND o.done_at IS NULL
+             AND o.failures < {IN_VAIN}),
        c.inventory_rev,
        array(SELECT q.model FROM clusters_hardwarequeue q
              WHERE q.cluster_id = c.id AND q.queue_state <> 'open' ORDER BY q.model)
 FROM clusters_cluster c ORDER BY c.id
-"""
+"""  # noqa: S608  # a constant
 _NODES = """
 SELECT id::text, cluster_id::text, name, greatest(cpu_milli - foreign_cpu_milli, 0),
        greatest(memory_mib - foreign_memory_mib, 0),

@@ -117,7 +117,10 @@ LEFT JOIN scheduler_idleness i ON i.attempt_id = a.id AND w.state = 'RUNNING' AN
 WHERE a.ended_at IS NULL
 UNION ALL
 SELECT a.id::text, w.project_id::text, a.cluster_id::text, w.priority, false,
-       extract(epoch FROM a.created_at)::bigint, NULL, NULL, NULL, c.state = 'active',
+       extract(epoch FROM a.created_at)::bigint,
+       (SELECT extract(epoch FROM max(p.started_at))::bigint FROM scheduler_placement p
+        WHERE p.attempt_id = a.id AND p.released_at IS NULL),
+       w.run_time_limit_s, NULL, c.state = 'active',
        CASE WHEN t.user_max_running IS NULL AND t.user_max_gpus_milli IS NULL THEN ''
             ELSE w.submitted_by_id::text END,
        NULL, NULL, NULL, NULL, false, NULL, a.id::text

@@ -71,7 +71,7 @@ def test_it_waits_for_a_degraded_cluster_that_alone_has_its_flavor() -> None:
     assert made.reason("w") is CODE.CLUSTER_UNAVAILABLE
     expected = {"clusters_count": 1, "flavor": "a30", "free_milli": 0, "nodes_count": 0}
     assert expected.items() <= made.numbers("w").items()
-    assert "1 cluster lost or degraded" in describe(made.hold("w").reason)
+    assert "1 cluster lost, degraded or just back" in describe(made.hold("w").reason)
     used = runs("r", "a", "n2/0", flavor="a30", in_cluster="c2", preemptible=False)
     assert decide(replace(of, holding=(used,))).reason("w") is CODE.NO_FREE_CAPACITY
 

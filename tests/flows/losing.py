@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from django.db import connection
 
 from clusters.models import Cluster
+from clusters.port import ClusterError, Fault
 from clusters.services import clusters
 from controlplane.kernel.clock import now
 from scheduler.loop import invariants, requeue, rules
@@ -15,6 +16,7 @@ from tests.kube.waiting import eventually
 from tests.simulation import simulation
 
 HOUR_S = 3600
+UNANSWERED = ClusterError(Fault.UNREACHABLE, "it does not answer")
 
 
 @dataclass
@@ -71,7 +73,7 @@ def pair(*, layout: str = "demo-north") -> Iterator[Pair]:
 
 def silence(cluster: Cluster, *, for_s: int = HOUR_S) -> None:
     """It was last heard so long ago, and every try since has failed."""
-    clusters.failed(cluster=cluster, why="it does not answer")
+    clusters.failed(cluster=cluster, error=UNANSWERED)
     with connection.cursor() as cursor:
         cursor.execute(
             "UPDATE clusters_cluster SET seen_at = since.at, failing_since = since.at"

@@ -14,7 +14,7 @@ from scheduler.models import Attempt, Operation, Placement, PlacementSpan, Workl
 from scheduler.selectors import fleet
 from scheduler.services import workloads
 from tenants.models import Quota, UsageInterval
-from tests.flows.losing import Pair, broken, lose, pair, silence
+from tests.flows.losing import UNANSWERED, Pair, broken, lose, pair, silence
 from tests.flows.world import World, spec
 from tests.kube.waiting import eventually
 
@@ -118,7 +118,7 @@ def test_the_time_that_nobody_listened_is_not_the_clusters_silence(two: Pair) ->
     silence(lost.cluster)
     Cluster.objects.filter(id=lost.cluster.id).update(failed_at=None, failing_since=None)
     assert requeue.requeue_lost(at=now()) == 0
-    clusters.failed(cluster=lost.cluster, why="its first try since")
+    clusters.failed(cluster=lost.cluster, error=UNANSWERED)
     assert requeue.requeue_lost(at=now()) == 0
 
 
@@ -128,7 +128,7 @@ def test_a_watcher_that_was_away_begins_to_count_anew(two: Pair) -> None:
     age = Cluster.objects.filter(id=lost.cluster.id)
     age.update(failed_at=age.get().failing_since)  # the last try was an hour ago
     assert requeue.requeue_lost(at=now()) == 0
-    clusters.failed(cluster=lost.cluster, why="its first try since")
+    clusters.failed(cluster=lost.cluster, error=UNANSWERED)
     assert requeue.requeue_lost(at=now()) == 0
 
 

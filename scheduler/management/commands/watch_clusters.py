@@ -105,6 +105,6 @@ def follow(cluster: Cluster, stop: threading.Event) -> None:
 
 def _note(cluster: Cluster, error: Exception) -> None:
     try:
-        clusters.failed(cluster=cluster, why=str(error))
+        clusters.failed(cluster=cluster, error=error)
     except OperationalError:
         logger.exception("the database does not answer")
