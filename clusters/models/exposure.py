@@ -1,10 +1,15 @@
 """Whether pods of a cluster see devices that they never asked for (ADR 0086)."""
 
+from datetime import datetime, timedelta
+
 from django.db import models
 from django.db.models import Q
 
 from clusters.models.cluster import Cluster
 from controlplane.kernel.models import Row
+
+SAFE_FOR = timedelta(days=2)
+"""How long an answer holds: it is asked for once a day."""
 
 
 class ExposureVerdict(models.TextChoices):
@@ -64,6 +69,12 @@ class Exposure(Row):
     @property
     def is_unsafe(self) -> bool:
         return self.verdict == ExposureVerdict.UNSAFE
+
+    def believed(self, *, at: datetime) -> "Exposure":
+        """Itself, not known where it was safe too long ago, whether or not a sweep has come."""
+        if self.verdict == ExposureVerdict.SAFE and self.seen_at and self.seen_at <= at - SAFE_FOR:
+            self.verdict = ExposureVerdict.UNKNOWN
+        return self
 
     @property
     def unsafe_nodes(self) -> list[str]:

@@ -8,19 +8,21 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import BooleanField, ExpressionWrapper
+from django.db.models import BooleanField, DurationField, ExpressionWrapper, F
 from django.db.models.functions import Now
 
 from clusters import registry
 from clusters.credential import BadCredential
 from clusters.exposure import ExposureReport
 from clusters.models import Exposure, ExposureVerdict
+from clusters.models.exposure import SAFE_FOR
 from clusters.port import ClusterError, ClusterPort, Listing, NodeReport
 from clusters.services import exposures
 from controlplane.audit import services as audit
 
 logger = logging.getLogger(__name__)
 
+MOST_QUIET_S = 120
 _LATE = "The pod that looks did not come to its end within 10 minutes"
 
 type Answers = Mapping[str, Mapping[str, Any]]  # Any: JSON values
@@ -33,15 +35,16 @@ def carry_on(
     at: Callable[[], datetime],
     connect_timeout_s: float,
     read_timeout_s: float,
-) -> bool:
-    """Whether there was something to do and the cluster answered, or there was nothing. What fails
-    is tried again with the next step, until its time is over; a pod that could not be taken away
+) -> int:
+    """For how many seconds it is best left alone: as long again as it is at one node, where a step
+    failed. What fails is tried again, until its time is over; a pod that could not be taken away
     by then is met again by those that come after."""
     late = ExpressionWrapper(exposures.overdue(), output_field=BooleanField())
-    rows = (exposures.under_way() | exposures.left_behind()).annotate(late=late)
+    waited = ExpressionWrapper(Now() - F("timed_from"), output_field=DurationField())
+    rows = (exposures.under_way() | exposures.left_behind()).annotate(late=late, waited=waited)
     row = rows.select_related("cluster").filter(cluster_id=cluster_id).first()
     if row is None:
-        return True
+        return 0
     try:
         port = registry.connect(
             row.cluster.name, connect_timeout_s=connect_timeout_s, read_timeout_s=read_timeout_s
@@ -49,7 +52,7 @@ def carry_on(
     except BadCredential as error:
         if row.asked_at is not None:
             exposures.without_answer(row, why=str(error), at=at())
-        return False
+        return MOST_QUIET_S
     try:
         if row.asked_at is None:
             _take_away(row, port)
@@ -57,16 +60,15 @@ def carry_on(
             _step(row, port, image=image, late=row.late, at=at)
     except ClusterError as error:
         logger.warning("exposure of %s is not probed: %s", row.cluster.name, error)
-        if row.asked_at is None:
-            pass
-        elif row.late:
+        if row.asked_at is not None and row.late:
             exposures.without_answer(row, why=str(error), at=at())
-        else:
+            return 0
+        if row.asked_at is not None:
             exposures.of_this_try(row).update(why=str(error)[:500])
-        return False
+        return int(min(row.waited.total_seconds(), MOST_QUIET_S))
     finally:
         port.close()
-    return True
+    return 0
 
 
 def _step(
@@ -199,7 +201,7 @@ def _clean_at(answer: Mapping[str, Any] | None, *, at: datetime) -> datetime | N
     if answer is None or answer["saw"] != []:
         return None
     seen_at = datetime.fromisoformat(answer["seen_at"])
-    return seen_at if seen_at > at - exposures.SAFE_FOR else None
+    return seen_at if seen_at > at - SAFE_FOR else None
 
 
 def _unsafe(answers: Answers, node: str) -> dict[str, Any]:

@@ -9,14 +9,13 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from clusters.models import Cluster, Exposure, ExposureVerdict
+from clusters.models.exposure import SAFE_FOR
 from controlplane.kernel import hints
 
 WITHIN = timedelta(minutes=10)
 """How long one node's pod may take to be placed, to get its image and to look: real time."""
 GIVEN_UP_AFTER = WITHIN + timedelta(minutes=5)
 """When nobody carries one on, not even to its end."""
-SAFE_FOR = timedelta(days=2)
-"""How long an answer holds: it is asked for once a day."""
 
 
 def ask(*, cluster: Cluster, version: int, actor_name: str, at: datetime) -> None:

@@ -10,7 +10,7 @@ from clusters.models import Cluster, Exposure, ExposureVerdict
 from clusters.port import NodeReport
 from clusters.services import exposing, exposures, probes
 from controlplane.audit.models import AuditEvent
-from controlplane.kernel import clock
+from controlplane.kernel import clock, hints
 from scheduler import tasks
 from tests import factories
 from tests.kube.waiting import eventually
@@ -231,6 +231,16 @@ def test_an_old_answer_is_believed_no_more(north: Cluster) -> None:
     assert Exposure.objects.get().verdict == ExposureVerdict.SAFE
     exposures.sweep(at=at + timedelta(days=2, seconds=1))
     assert Exposure.objects.get().verdict == ExposureVerdict.UNKNOWN
+
+
+def test_a_cluster_that_fails_is_left_alone_for_ever_longer(
+    north: Cluster, simulator: Simulator
+) -> None:
+    simulator.fault(kind="forbid", verb="get", resource="pods", count=0)
+    Exposure.objects.update(timed_from=Now() - timedelta(seconds=45))
+    assert "cannot get" in step(north).why
+    assert not hints.begin(f"exposure:{north.id}", for_s=1)
+    hints.end(f"exposure:{north.id}")
 
 
 def test_what_nobody_carries_on_comes_to_its_end(north: Cluster) -> None:
