@@ -8,12 +8,14 @@ from typing import Protocol
 class ExposureReport:
     """The pod that looks. Once it has `ended`, `saw` is a line for each device it saw, () for
     none; None where it gave no answer that could be read, which `why` explains as far as it is
-    known. Before, `why` is what it waits for, if anything."""
+    known. Before, `why` is what it waits for, if anything. `node` is where it was placed, if it
+    was."""
 
     uid: str
     ended: bool
     saw: tuple[str, ...] | None = None
     why: str = ""
+    node: str = ""
 
 
 class ExposurePort(Protocol):

@@ -26,8 +26,8 @@ class EventReport:
 
 @dataclass(frozen=True, slots=True)
 class LogTail:
-    """The end of a container's log, without what no page can show; `is_cut` where there is more
-    before it."""
+    """The end of a container's log, without what no page can show; `is_cut` where there may be
+    more before it."""
 
     text: str
     is_cut: bool

@@ -23,6 +23,7 @@ from clusters.models import (
     Node,
     NodePool,
 )
+from controlplane.kernel import clock
 from controlplane.kernel.errors import NotFound
 from controlplane.kernel.queues import QueueState
 
@@ -103,7 +104,8 @@ def connections() -> dict[UUID, Connection]:
     newest = ended.order_by("cluster", "-id").distinct("cluster")
     by_cluster = {probe.cluster_id: probe for probe in newest}
     stored = {row.cluster_id: row for row in ClusterCredential.objects.defer("sealed")}
-    exposures = {row.cluster_id: row for row in Exposure.objects.all()}
+    at = clock.now()
+    exposures = {row.cluster_id: row.believed(at=at) for row in Exposure.objects.all()}
     return {
         id: Connection(stored.get(id), by_cluster.get(id), exposures.get(id))
         for id in {*stored, *by_cluster}
@@ -114,20 +116,23 @@ def connection(*, cluster_id: UUID) -> Connection:
     """Of one. Three queries; one more where somebody asks for the box of its credential."""
     ended = ClusterProbe.objects.filter(cluster=cluster_id, ended_at__isnull=False)
     stored = ClusterCredential.objects.filter(cluster=cluster_id).defer("sealed")
-    exposure = Exposure.objects.filter(cluster=cluster_id).first()
-    return Connection(stored.first(), ended.order_by("-id").first(), exposure)
+    found = Exposure.objects.filter(cluster=cluster_id).first()
+    believed = found.believed(at=clock.now()) if found else None
+    return Connection(stored.first(), ended.order_by("-id").first(), believed)
 
 
 def exposure(*, cluster: Cluster) -> Exposure:
     """Not known, and not stored, before it was ever probed."""
     found = Exposure.objects.filter(cluster=cluster).first()
-    return found or Exposure(cluster=cluster)
+    return (found or Exposure(cluster=cluster)).believed(at=clock.now())
 
 
 def unsafe() -> dict[str, bool]:
     """By cluster, whether a pod without devices saw some; left out where it is not known."""
-    known = Exposure.objects.exclude(verdict=ExposureVerdict.UNKNOWN)
-    return {row.cluster.name: row.is_unsafe for row in known.select_related("cluster")}
+    at = clock.now()
+    rows = [row.believed(at=at) for row in Exposure.objects.select_related("cluster")]
+    known = [row for row in rows if row.verdict != ExposureVerdict.UNKNOWN]
+    return {row.cluster.name: row.is_unsafe for row in known}
 
 
 @dataclass(frozen=True, slots=True)

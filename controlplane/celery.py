@@ -23,7 +23,7 @@ app.conf.task_routes = {
     hints.CYCLE: {"queue": "schedule"},
     hints.DISPATCH: {"queue": "dispatch"},
     hints.DISPATCH_CLUSTER: {"queue": "dispatch"},
-    hints.INSPECT_POD: {"queue": "dispatch"},  # where the private keys are
+    hints.INSPECT_CLUSTER: {"queue": "dispatch"},  # where the private keys are
     hints.MEASURE_CLUSTER: {"queue": "dispatch"},  # as above
     hints.PROBE_CLUSTER: {"queue": "dispatch"},
     hints.PROBE_EXPOSURE: {"queue": "dispatch"},

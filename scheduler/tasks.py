@@ -172,8 +172,9 @@ def probe_exposure(*, cluster_id: str, **_: Any) -> None:  # Any: as above
     work = f"exposure:{cluster_id}"
     if not hints.begin(work, for_s=settings.BERTH_CLAIM_S):
         return
+    quiet_s = QUIET_S
     try:
-        exposing.carry_on(
+        quiet_s = exposing.carry_on(
             cluster_id=UUID(cluster_id),
             image=settings.BERTH_EXPOSURE_IMAGE,
             at=clock.now,
@@ -183,22 +184,37 @@ def probe_exposure(*, cluster_id: str, **_: Any) -> None:  # Any: as above
     except SoftTimeLimitExceeded:
         logger.warning("cluster %s is too slow to be looked at", cluster_id)
     finally:
-        hints.end(work)
+        hints.end(work, quiet_s=quiet_s)
 
 
 @shared_task(name="scheduler.check_probes")
 def check_probes(**_: Any) -> None:  # Any: as above
     """Have probes carried out whose message or worker got lost, those of exposure carried on, and
     each cluster probed daily."""
-    probes.sweep(at=clock.now())
-    exposures.sweep(at=clock.now())
+    try:
+        probes.sweep(at=clock.now())
+    finally:
+        exposures.sweep(at=clock.now())
 
 
-@shared_task(name=hints.INSPECT_POD)
-def inspect_pod(*, inspection_id: str, **_: Any) -> None:  # Any: as above
-    """Fetch what a cluster says of a pod."""
-    hints.taken(hints.INSPECT_POD, inspection_id=inspection_id)
-    inspect.inspect(id=UUID(inspection_id), connect=_ports.of, at=clock.now)
+@shared_task(name=hints.INSPECT_CLUSTER)
+def inspect_pods(*, cluster_id: str, **_: Any) -> None:  # Any: as above
+    """Fetch what a cluster says of pods there, unless another process is at it: whoever asks holds
+    one of those that dispatch at most."""
+    hints.taken(hints.INSPECT_CLUSTER, cluster_id=cluster_id)
+    work = f"inspect:{cluster_id}"
+    if not hints.begin(work, for_s=settings.BERTH_CLAIM_S):
+        return
+    quiet_s, id = QUIET_S, UUID(cluster_id)
+    try:
+        if inspect.inspect(cluster_id=id, connect=_ports.of, at=clock.now, turn_s=TURN_S):
+            quiet_s = 0
+    except SoftTimeLimitExceeded:
+        logger.warning("cluster %s is too slow: left alone for %d s", cluster_id, QUIET_S)
+    finally:
+        hints.end(work, quiet_s=quiet_s)
+    if not quiet_s and inspections.under_way(cluster_id=id).exists():
+        hints.send(hints.INSPECT_CLUSTER, cluster_id=cluster_id)
 
 
 @shared_task(name="scheduler.check_inspections")

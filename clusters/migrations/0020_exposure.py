@@ -17,6 +17,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.UUIDField(default=controlplane.kernel.ids.uuid7, editable=False, primary_key=True, serialize=False)),
                 ('verdict', models.CharField(choices=[('unknown', 'Unknown'), ('safe', 'Safe'), ('unsafe', 'Unsafe')], default='unknown', max_length=7)),
+                ('answers', models.JSONField(default=dict)),
                 ('saw', models.JSONField(default=list)),
                 ('seen_at', models.DateTimeField(blank=True, null=True)),
                 ('node', models.CharField(blank=True, max_length=253)),

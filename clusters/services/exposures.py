@@ -9,14 +9,13 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from clusters.models import Cluster, Exposure, ExposureVerdict
+from clusters.models.exposure import SAFE_FOR
 from controlplane.kernel import hints
 
 WITHIN = timedelta(minutes=10)
-"""How long a pod may take to be placed, to get its image and to look: real time."""
+"""How long one node's pod may take to be placed, to get its image and to look: real time."""
 GIVEN_UP_AFTER = WITHIN + timedelta(minutes=5)
 """When nobody carries one on, not even to its end."""
-SAFE_FOR = timedelta(days=2)
-"""How long an answer holds: it is asked for once a day."""
 
 
 def ask(*, cluster: Cluster, version: int, actor_name: str, at: datetime) -> None:
@@ -27,12 +26,15 @@ def ask(*, cluster: Cluster, version: int, actor_name: str, at: datetime) -> Non
     if row.credential_version != version:
         believed = Exposure.objects.filter(id=row.id, verdict=ExposureVerdict.SAFE)
         believed.update(verdict=ExposureVerdict.UNKNOWN)
+        row.answers = {name: answer for name, answer in row.answers.items() if answer["saw"]}
     if row.asked_at is None or row.credential_version != version:
         Exposure.objects.filter(id=row.id).update(
             asked_at=at,
             asked_by=actor_name,
             timed_from=Now(),
             credential_version=version,
+            answers=row.answers,
+            tried_node="",
             pod_uid="",
             why="",
         )
@@ -41,6 +43,11 @@ def ask(*, cluster: Cluster, version: int, actor_name: str, at: datetime) -> Non
 
 def under_way() -> QuerySet[Exposure]:
     return Exposure.objects.filter(asked_at__isnull=False)
+
+
+def left_behind() -> QuerySet[Exposure]:
+    """Those whose probe is over, and whose pod may still be there."""
+    return Exposure.objects.filter(asked_at=None).exclude(pod_uid="")
 
 
 def of_this_try(row: Exposure) -> QuerySet[Exposure]:
@@ -62,18 +69,18 @@ def sweep(*, at: datetime) -> None:
         without_answer(row, why=why, at=at)
     old = Exposure.objects.filter(verdict=ExposureVerdict.SAFE, seen_at__lte=at - SAFE_FOR)
     old.update(verdict=ExposureVerdict.UNKNOWN)
-    for id in under_way().order_by("id").values_list("cluster_id", flat=True):
+    there = under_way() | left_behind()
+    for id in there.order_by("id").values_list("cluster_id", flat=True):
         hints.send(hints.PROBE_EXPOSURE, cluster_id=str(id))
 
 
 def without_answer(row: Exposure, *, why: str, at: datetime) -> None:
-    """The probe is over and says nothing: what was safe is not known any more, what was unsafe
-    stays so."""
+    """The probe is over before its end: what was safe is not known any more, what was unsafe
+    stays so. A pod of it that could not be taken away is left to `left_behind`."""
     unsafe = row.is_unsafe
     of_this_try(row).update(
         verdict=ExposureVerdict.UNSAFE if unsafe else ExposureVerdict.UNKNOWN,
         why=why[:500],
         ended_at=at,
         asked_at=None,
-        pod_uid="",
     )

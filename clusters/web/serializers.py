@@ -161,16 +161,19 @@ class ExposureOut(serializers.Serializer[Rows]):
 
     verdict = serializers.ChoiceField(
         choices=ExposureVerdict.values,
-        help_text="unknown: nobody looked within two days, or there was no answer.",
+        help_text="safe: on each node with devices it saw none, within two days; unsafe: on one it"
+        " saw some; unknown: neither.",
     )
     saw = serializers.ListField(
         child=serializers.CharField(), help_text="A line for each device; none where it is safe."
     )
     seen_at = serializers.DateTimeField(allow_null=True)
-    node = serializers.CharField(allow_blank=True, help_text="Where it was looked.")
+    node = serializers.CharField(
+        allow_blank=True, help_text="Where it saw some; empty where it is safe."
+    )
     why = serializers.CharField(
         allow_blank=True,
-        help_text="Why the last probe of it gave no answer, or what keeps the one under way.",
+        help_text="What the last probe of it could not look at, or what keeps the one under way.",
     )
     ended_at = serializers.DateTimeField(allow_null=True, help_text="Of that probe.")
     asked_at = serializers.DateTimeField(

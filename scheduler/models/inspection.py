@@ -1,5 +1,7 @@
 """What a cluster says of a pod, fetched because somebody asked (ADR 0087)."""
 
+from datetime import timedelta
+
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -7,15 +9,18 @@ from django.db.models.functions import Now
 from controlplane.kernel.models import Row
 from scheduler.models.placement import Placement
 
+KEPT = timedelta(minutes=15)
+"""Real time."""
+
 
 class Inspection(Row):
     """The newest of a placement's pod; it is forgotten soon. Under way until `ended_at`.
 
     `events` have the fields of `clusters.inspection.EventReport`, the latest first; `log` is the
-    end of its container's log, `log_is_cut` whether there is more before that. `events_why` and
-    `log_why` say why there are none of them, "" where they were told. `asked_by` is who asked, as
-    the audit names people. `timed_from` is when, by the database's clock: how long it is kept is
-    real time.
+    end of its container's log, `log_is_cut` whether there may be more before that. `events_why`
+    and `log_why` say why there are none of them, "" where they were told. `asked_by` is who asked,
+    as the audit names people. `timed_from` is when, by the database's clock: how long it is kept
+    is real time.
     """
 
     placement = models.OneToOneField(

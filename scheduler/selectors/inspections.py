@@ -2,7 +2,10 @@
 
 from uuid import UUID
 
+from django.db.models.functions import Now
+
 from scheduler.models import Inspection, Placement
+from scheduler.models.inspection import KEPT
 from scheduler.selectors import caught
 from tenants import access
 from tenants.access import Actor
@@ -18,4 +21,5 @@ def placement(*, actor: Actor, workload_id: UUID, id: UUID) -> Placement:
 
 def newest(*, placement: Placement) -> Inspection | None:
     """None where nobody asked lately."""
-    return Inspection.objects.filter(placement=placement).first()
+    lately = Inspection.objects.filter(timed_from__gt=Now() - KEPT)
+    return lately.filter(placement=placement).first()

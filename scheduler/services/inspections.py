@@ -6,32 +6,52 @@ What must not live here: carrying one out (loop/inspect.py).
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from clusters.inspection import LogTail
+from clusters.models import ClusterState
 from controlplane.kernel import hints
+from controlplane.kernel.throttle import Throttle
 from scheduler.models import Inspection, Placement
+from scheduler.models.inspection import KEPT
 from tenants.access import Actor
 
 TAKEN_UP_WITHIN = timedelta(minutes=2)
-KEPT = timedelta(minutes=15)
-"""This and the one before are real time."""
-_NOT_TAKEN_UP = "No worker took it up within two minutes: ask again, or tell who runs Berth."
+"""Real time."""
+ASKED = Throttle(most=30, window=timedelta(minutes=1))
+"""Each is some requests to a cluster, and one at a time is carried out there."""
+_NOT_TAKEN_UP = "No worker came to it within two minutes: ask again, or tell who runs Berth."
+_SILENT = {ClusterState.DEGRADED, ClusterState.LOST}
 
 
 def ask(*, actor: Actor, placement: Placement, at: datetime) -> Inspection:
     """What its cluster says of the pod, to be fetched soon, in place of what it said before. One
-    that is under way is the answer. `placement` is one that the actor sees."""
+    that is under way is the answer. `placement` is one that the actor sees. Raises TooOften."""
+    ASKED.take(who=actor.label, at=at)
     with transaction.atomic():
         Placement.objects.select_for_update(no_key=True).get(id=placement.id)  # one at a time
         row = Inspection.objects.filter(placement=placement).first()
         if row is None or row.ended_at is not None:
             Inspection.objects.filter(placement=placement).delete()
             row = Inspection.objects.create(placement=placement, asked_at=at, asked_by=actor.name)
-        hints.hint(hints.INSPECT_POD, inspection_id=str(row.id))
+            cluster = placement.attempt.cluster
+            if cluster.state in _SILENT:
+                why = f"{cluster.name} does not answer now."
+                end(row, at=at, events_why=why, log_why=why)
+                row.refresh_from_db()
+            else:
+                hints.hint(hints.INSPECT_CLUSTER, cluster_id=str(cluster.id))
     return row
+
+
+def under_way(*, cluster_id: UUID) -> QuerySet[Inspection]:
+    """Of pods there, the first that was asked for first."""
+    rows = Inspection.objects.filter(ended_at=None, placement__attempt__cluster_id=cluster_id)
+    return rows.order_by("id")
 
 
 def end(
@@ -60,5 +80,6 @@ def sweep(*, at: datetime) -> None:
     under_way = Inspection.objects.filter(ended_at=None).order_by("id")
     for row in under_way.filter(timed_from__lte=Now() - TAKEN_UP_WITHIN):
         end(row, at=at, events_why=_NOT_TAKEN_UP, log_why=_NOT_TAKEN_UP)
-    for id in under_way.values_list("id", flat=True):
-        hints.send(hints.INSPECT_POD, inspection_id=str(id))
+    of = "placement__attempt__cluster_id"
+    for id in under_way.order_by(of).values_list(of, flat=True).distinct():
+        hints.send(hints.INSPECT_CLUSTER, cluster_id=str(id))

@@ -38,7 +38,7 @@ class InspectionOut(serializers.Serializer[Any]):  # Any: plain rows
         allow_blank=True,
         help_text=f"The end of its container's, at most {LOG_KIB} KiB; text of the work's own.",
     )
-    log_is_cut = serializers.BooleanField(help_text="There is more before it.")
+    log_is_cut = serializers.BooleanField(help_text="There may be more before it.")
     log_why = serializers.CharField(allow_blank=True, help_text="Why there is none.")
 
 
@@ -64,7 +64,7 @@ class InspectionApi(ApiView):
         tag="workloads",
         summary="Have the events and the end of the log of a pod fetched from its cluster",
         answers={202: InspectionOut},
-        problems=(404,),
+        problems=(404, 429),
         keyed=True,
     )
     def post(self, request: Request, id: UUID, placement: UUID) -> Response:

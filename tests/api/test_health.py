@@ -17,6 +17,7 @@ from rest_framework.test import APIClient
 
 from clusters.models import Exposure
 from controlplane import asgi
+from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
 from scheduler.models import SchedulerLease
 from tenants.models import User
@@ -89,13 +90,15 @@ def test_metrics_count_states_and_leases_by_id_only(api: Api, cast: Cast) -> Non
 
 
 def test_the_metric_of_exposure_has_no_sample_where_it_is_not_known(api: Api, cast: Cast) -> None:
-    for name, verdict, saw in (
-        ("shut", "safe", []),
-        ("open", "unsafe", ["/dev/nvidia0"]),
-        ("dark", "unknown", []),
+    now = clock.now()
+    for name, verdict, saw, seen_at in (
+        ("shut", "safe", [], now),
+        ("open", "unsafe", ["/dev/nvidia0"], now - timedelta(days=9)),
+        ("dark", "unknown", [], now),
+        ("old", "safe", [], now - timedelta(days=2)),
     ):
         Exposure.objects.create(
-            cluster=factories.cluster(name), verdict=verdict, saw=saw, seen_at=factories.AT
+            cluster=factories.cluster(name), verdict=verdict, saw=saw, seen_at=seen_at
         )
     token = factories.token(cast.oz)
     text = APIClient(headers=factories.bearer(token)).get("/metrics").content.decode()

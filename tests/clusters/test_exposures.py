@@ -10,7 +10,7 @@ from clusters.models import Cluster, Exposure, ExposureVerdict
 from clusters.port import NodeReport
 from clusters.services import exposing, exposures, probes
 from controlplane.audit.models import AuditEvent
-from controlplane.kernel import clock
+from controlplane.kernel import clock, hints
 from scheduler import tasks
 from tests import factories
 from tests.kube.waiting import eventually
@@ -72,7 +72,8 @@ def test_a_credential_that_is_stored_has_it_probed_and_nothing_is_left(
     assert begun.verdict == ExposureVerdict.UNKNOWN
     row = ended(north)
     assert (row.verdict, row.saw, row.why) == (ExposureVerdict.SAFE, [], "")
-    assert row.node == min(node_names(simulator))
+    assert sorted(row.answers) == sorted(node_names(simulator))
+    assert (row.node, row.pod_uid) == ("", "")
     assert simulator.connect().read_exposure_probe() is None
     assert not AuditEvent.objects.filter(action="cluster.exposure").exists()
 
@@ -86,23 +87,89 @@ def test_a_pod_that_sees_devices_makes_the_cluster_unsafe_until_that_node_is_men
     assert (row.verdict, row.saw, row.node) == (ExposureVerdict.UNSAFE, SAW, first)
     [told] = AuditEvent.objects.filter(action="cluster.exposure")
     assert told.after == {"verdict": "unsafe", "node": first, "saw": SAW}
+    assert (row.answers[second]["saw"], row.why) == ([], "")
 
     ask(north)
-    assert ended(north).node == first  # not another, which would be safe
+    assert step(north).tried_node == first
+    assert ended(north).verdict == ExposureVerdict.UNSAFE
     simulator.fault(kind="cordon-node", node=first)
     ask(north)
     row = ended(north)
     assert (row.verdict, row.node) == (ExposureVerdict.UNSAFE, first)
-    assert row.why == f"The node {first}, where a pod saw devices, takes no pods now."
+    assert row.why.endswith(f" were looked at. {first}: it takes no pods now")
 
     simulator.fault(kind="cordon-node", node=first, cordoned=False)
     expose(simulator, first, saw=[])
     ask(north)
     row = ended(north)
-    assert (row.verdict, row.saw, row.node) == (ExposureVerdict.SAFE, [], first)
+    assert (row.verdict, row.saw, row.node) == (ExposureVerdict.SAFE, [], "")
     assert AuditEvent.objects.filter(action="cluster.exposure").count() == 2
+
+
+def test_it_is_unsafe_until_each_node_is_mended(north: Cluster, simulator: Simulator) -> None:
+    first, *others = sorted(node_names(simulator))
+    expose(simulator, first, *others, saw=SAW)
+    assert ended(north).unsafe_nodes == [first, *others]
+    expose(simulator, first, saw=[])
     ask(north)
-    assert ended(north).node == second
+    row = ended(north)
+    assert (row.verdict, row.node, row.saw) == (ExposureVerdict.UNSAFE, others[0], SAW)
+    assert row.unsafe_nodes == others
+
+
+def test_a_node_whose_device_plugin_is_down_is_not_gone(
+    north: Cluster, simulator: Simulator
+) -> None:
+    first = min(node_names(simulator))
+    expose(simulator, first, saw=SAW)
+    ended(north)
+    simulator.fault(kind="set-allocatable", node=first, resources={"nvidia.com/gpu": "0"})
+    assert first not in node_names(simulator)
+    ask(north)
+    assert ended(north).unsafe_nodes == [first]
+    simulator.fault(kind="delete-node", node=first)
+    ask(north)
+    assert ended(north).verdict == ExposureVerdict.SAFE
+
+
+def test_a_node_that_nobody_looked_at_makes_it_unknown(
+    north: Cluster, simulator: Simulator
+) -> None:
+    first, *others = sorted(node_names(simulator))
+    simulator.fault(kind="cordon-node", node=first)
+    row = ended(north)
+    assert row.verdict == ExposureVerdict.UNKNOWN
+    said = f"{len(others)} of {len(others) + 1} nodes with devices were looked at."
+    assert row.why == f"{said} {first}: it takes no pods now"
+
+
+def test_an_answer_is_stored_before_its_pod_is_taken_away(
+    north: Cluster, simulator: Simulator
+) -> None:
+    first = min(node_names(simulator))
+    expose(simulator, first, saw=SAW)
+    simulator.fault(kind="forbid", verb="delete", resource="pods", count=0)
+    row = eventually("it is unsafe", lambda: row if (row := step(north)).is_unsafe else None)
+    assert (row.node, row.saw, row.tried_node) == (first, SAW, first)
+    assert row.pod_uid
+    late(north)
+    row = ended(north)
+    assert "cannot delete" in row.why
+    assert row.is_unsafe
+    assert row.pod_uid
+    simulator.heal()
+    exposures.sweep(at=clock.now())
+    assert step(north).pod_uid == ""
+    assert simulator.connect().read_exposure_probe() is None
+
+
+def test_a_pod_that_was_taken_away_unread_is_made_again_there(
+    north: Cluster, simulator: Simulator
+) -> None:
+    begun = step(north)
+    simulator.connect().end_exposure_probe(uid=begun.pod_uid)
+    again = step(north)
+    assert (again.tried_node, again.pod_uid == begun.pod_uid) == (begun.tried_node, False)
 
 
 def test_a_pod_that_never_runs_is_no_answer_and_is_taken_away(
@@ -110,14 +177,15 @@ def test_a_pod_that_never_runs_is_no_answer_and_is_taken_away(
 ) -> None:
     ended(north)
     ask(north)
-    simulator.fault(
-        kind="set-allocatable", node=sorted(node_names(simulator))[1], resources={"pods": "0"}
-    )
+    full = min(node_names(simulator))
+    simulator.fault(kind="set-allocatable", node=full, resources={"pods": "0"})
     assert step(north).asked_at is not None
+    assert "Too many pods" in step(north).why
     late(north)
     row = ended(north)
     assert row.verdict == ExposureVerdict.UNKNOWN  # it was safe before
-    assert row.why.startswith("The pod that looks did not come to its end within 10 minutes")
+    assert f" {full}: The pod that looks did not come to its end within 10 minutes" in row.why
+    assert "Too many pods" in row.why
     assert simulator.connect().read_exposure_probe() is None
 
 
@@ -165,6 +233,16 @@ def test_an_old_answer_is_believed_no_more(north: Cluster) -> None:
     assert Exposure.objects.get().verdict == ExposureVerdict.UNKNOWN
 
 
+def test_a_cluster_that_fails_is_left_alone_for_ever_longer(
+    north: Cluster, simulator: Simulator
+) -> None:
+    simulator.fault(kind="forbid", verb="get", resource="pods", count=0)
+    Exposure.objects.update(timed_from=Now() - timedelta(seconds=45))
+    assert "cannot get" in step(north).why
+    assert not hints.begin(f"exposure:{north.id}", for_s=1)
+    hints.end(f"exposure:{north.id}")
+
+
 def test_what_nobody_carries_on_comes_to_its_end(north: Cluster) -> None:
     exposures.sweep(at=clock.now())
     assert Exposure.objects.get().asked_at is not None
@@ -196,5 +274,4 @@ def node(name: str) -> NodeReport:
 
 
 def test_without_a_node_that_has_devices_nobody_looks() -> None:
-    found, why = exposing.chosen([node("n1")], row=Exposure())
-    assert (found, why) == (None, "No node with devices takes pods now.")
+    assert exposing.chosen([node("n1")], row=Exposure()) is None

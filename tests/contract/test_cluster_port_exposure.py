@@ -64,7 +64,7 @@ def _running(stage: Stage) -> Any:  # Any: JSON
 def test_what_the_pod_saw_is_read_from_its_status(stage: Stage, node: str, saw: list[str]) -> None:
     expose(stage, node, saw=saw)
     uid = start(stage, node)
-    assert ended(stage, saw=saw) == ExposureReport(uid=uid, ended=True, saw=tuple(saw))
+    assert ended(stage, saw=saw) == ExposureReport(uid=uid, ended=True, saw=tuple(saw), node=node)
     [pod] = [one for one in stage.port.list_pods().items if one.uid == uid]
     assert (pod.node, pod.workload, pod.resources, pod.cpu_milli) == (node, "", (), 0)
     stage.port.end_exposure_probe(uid=uid)

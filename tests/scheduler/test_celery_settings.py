@@ -26,7 +26,7 @@ TASKS = {
     "scheduler.probe_cluster": "dispatch",  # as well
     "scheduler.probe_exposure": "dispatch",  # as well
     "scheduler.check_probes": "periodic",
-    "scheduler.inspect_pod": "dispatch",  # as well
+    "scheduler.inspect_pods": "dispatch",  # as well
     "scheduler.check_inspections": "periodic",
     hints.RECUT: "periodic",
     hints.RECUT_CLUSTER: "dispatch",  # as above
@@ -105,7 +105,7 @@ def test_each_periodic_task_has_its_tick() -> None:
     # Others send these, one for each cluster, or for each that is asked for.
     sent = {
         hints.DISPATCH_CLUSTER,
-        hints.INSPECT_POD,
+        hints.INSPECT_CLUSTER,
         hints.MEASURE_CLUSTER,
         hints.PROBE_CLUSTER,
         hints.PROBE_EXPOSURE,

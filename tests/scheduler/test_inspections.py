@@ -1,18 +1,24 @@
 """Inspections of pods: fetched by a worker because somebody asked, told to who sees the workload,
 forgotten soon."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db.models.functions import Now
 from django.test import Client
 from django.urls import reverse
 from rest_framework.test import APIClient
 
+from clusters.adapters.kubernetes.adapter import KubernetesCluster
 from clusters.inspection import LOG_KIB, LogTail
-from clusters.port import PodPhase
-from controlplane.kernel import clock
+from clusters.models import ClusterState
+from clusters.port import ClusterError, Fault, PodPhase
+from controlplane.kernel import clock, hints
+from controlplane.kernel.throttle import Throttle
 from scheduler import tasks
 from scheduler.core.lifecycle import State
 from scheduler.models import Inspection, Placement
@@ -27,6 +33,11 @@ from tests.simulation import Simulator, simulator
 __all__ = ["simulator"]
 
 pytestmark = [pytest.mark.part_simulator, pytest.mark.django_db]
+
+
+@pytest.fixture(autouse=True)
+def nobody_has_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inspections, "ASKED", Throttle(most=30, window=timedelta(minutes=1)))
 
 
 @pytest.fixture
@@ -66,7 +77,7 @@ def ask(placement: Placement, cast: Cast) -> Inspection:
 
 
 def fetched(row: Inspection) -> Inspection:
-    tasks.inspect_pod(inspection_id=str(row.id))
+    tasks.inspect_pods(cluster_id=str(row.placement.attempt.cluster_id))
     row.refresh_from_db()
     return row
 
@@ -90,7 +101,91 @@ def test_events_and_log_are_fetched_and_put_in_place_of_older_ones(
 
 def test_one_that_is_under_way_is_the_answer(cast: Cast, placement: Placement) -> None:
     first = ask(placement, cast)
-    assert ask(placement, cast).asked_at == first.asked_at
+    again = ask(placement, cast)
+    assert (again.id, again.asked_at) == (first.id, first.asked_at)
+
+
+def test_a_cluster_is_asked_by_one_worker_and_once_for_each(
+    cast: Cast,
+    placement: Placement,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: Callable[..., AbstractContextManager[object]],
+) -> None:
+    sent: list[str] = []
+    monkeypatch.setattr(hints, "send", lambda task, **_: sent.append(task))
+    with django_capture_on_commit_callbacks(execute=True):
+        row = ask(placement, cast)
+        ask(placement, cast)
+    assert sent == [hints.INSPECT_CLUSTER]
+    work = f"inspect:{placement.attempt.cluster_id}"
+    assert hints.begin(work, for_s=60)
+    assert fetched(row).ended_at is None
+    hints.end(work)
+    assert fetched(row).ended_at is not None
+
+
+def test_who_asks_all_the_time_is_told_to_wait(
+    cast: Cast, placement: Placement, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspections, "ASKED", Throttle(most=1, window=timedelta(minutes=1)))
+    client = Client()
+    client.force_login(cast.ben)
+    url = reverse("pod-inspect", args=[placement.workload_id, placement.id])
+    assert client.post(url).status_code == 303
+    refused = client.post(url)
+    assert refused.status_code == 429
+    assert "At most 1 of these in 60 s" in refused.content.decode()
+    api = APIClient()
+    api.force_login(cast.ben)
+    path = f"/api/v1/workloads/{placement.workload_id}/placements/{placement.id}/inspection"
+    told = api.post(path)
+    assert (told.status_code, told.json()["code"]) == (429, "too-often")
+
+
+def test_what_was_read_before_the_time_limit_is_told(
+    cast: Cast, placement: Placement, simulator: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(placement, simulator)
+
+    def limit(*_: object, **__: object) -> LogTail:
+        raise SoftTimeLimitExceeded
+
+    monkeypatch.setattr(KubernetesCluster, "read_log", limit)
+    row = fetched(ask(placement, cast))
+    assert row.events
+    assert (row.events_why, row.log_why.startswith("Fetching it was cut short")) == ("", True)
+    hints.end(f"inspect:{placement.attempt.cluster_id}")
+
+
+def test_a_cluster_that_is_out_of_reach_is_waited_for_once(
+    cast: Cast, placement: Placement, simulator: Simulator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(placement, simulator)
+    flavor, workload = placement.flavor, placement.workload
+    other = factories.workload(workload.project, cast.ben, [flavor], "b", state=State.RUNNING)
+    another = factories.place(other, factories.node(placement.attempt.cluster, "n9"), flavor)
+    asked = []
+
+    def silent(*_: object, **__: object) -> None:
+        asked.append(1)
+        raise ClusterError(Fault.UNREACHABLE, "The cluster does not answer")
+
+    monkeypatch.setattr(KubernetesCluster, "read_events", silent)
+    monkeypatch.setattr(KubernetesCluster, "read_log", silent)
+    waits = ask(another, cast)
+    Inspection.objects.filter(id=waits.id).update(placement=another)
+    row = fetched(ask(placement, cast))
+    waits.refresh_from_db()
+    assert asked == [1]
+    assert (row.log_why, row.events_why) == ("The cluster does not answer",) * 2
+    hints.end(f"inspect:{placement.attempt.cluster_id}")
+    assert waits.ended_at is not None
+
+
+def test_of_a_cluster_that_is_silent_it_is_told_at_once(cast: Cast, placement: Placement) -> None:
+    placement.attempt.cluster.state = ClusterState.LOST
+    row = ask(placement, cast)
+    assert (row.ended_at is None, row.log_why) == (False, "north does not answer now.")
 
 
 def test_a_pod_that_is_not_made_yet_is_told(cast: Cast, placement: Placement) -> None:
@@ -147,14 +242,14 @@ def test_what_nobody_takes_up_ends_and_what_is_old_is_forgotten(
     inspections.sweep(at=clock.now())
     row.refresh_from_db()
     assert row.ended_at is not None
-    assert row.log_why.startswith("No worker took it up")
+    assert row.log_why.startswith("No worker came to it")
     Inspection.objects.update(timed_from=Now() - inspections.KEPT + timedelta(seconds=30))
     inspections.sweep(at=clock.now())
     assert Inspection.objects.exists()
     Inspection.objects.update(timed_from=Now() - inspections.KEPT)
     inspections.sweep(at=clock.now())
     assert not Inspection.objects.exists()
-    tasks.inspect_pod(inspection_id=str(row.id))  # a message that comes late
+    tasks.inspect_pods(cluster_id=str(placement.attempt.cluster_id))  # a message that comes late
 
 
 def test_an_answer_of_a_try_before_is_dropped(cast: Cast, placement: Placement) -> None:

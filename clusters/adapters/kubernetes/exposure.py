@@ -25,12 +25,18 @@ MOST_SEEN = 20
 _SCRIPT = f"""\
 {{
   echo {FIRST}
-  ls -d /dev/nvidia* /dev/dri/renderD* /dev/kfd /dev/dxg 2>/dev/null
-  nvidia-smi -L 2>/dev/null
-}} | head -c 3000 >/dev/termination-log
-printf '\\n{LAST}\\n' >>/dev/termination-log
+  left={MOST_SEEN}
+  for device in /dev/nvidia* /dev/dri/renderD* /dev/kfd /dev/dxg; do
+    [ -e "$device" ] && [ $left -gt 0 ] && echo "$device" && left=$((left - 1))
+  done
+  nvidia-smi -L 2>/dev/null | while read -r line && [ $left -gt 0 ]; do
+    case $line in "GPU "[0-9]*) echo "$line" && left=$((left - 1)) ;; esac
+  done
+  echo {LAST}
+}} >/dev/termination-log
 """
-# A kubelet keeps 4,096 bytes of it.
+# It takes no tool but a shell, as a missing one would pass for a missing device, and few lines, as
+# a kubelet keeps 4,096 bytes.
 
 
 def pod(*, hostname: str, tolerates: str, image: str, names: Names) -> Json:
@@ -80,13 +86,13 @@ def report(body: Json, *, names: Names) -> ExposureReport:
     """Raises Malformed."""
     found = translated(body, names=names)
     if not found.phase.ended:
-        return ExposureReport(uid=found.uid, ended=False, why=found.reason)
+        return ExposureReport(uid=found.uid, ended=False, why=found.reason, node=found.node)
     _, state = main_container(mapping(body, "spec"), mapping(body, "status"))
     saw = _seen(mapping(state, "terminated").get("message"))
     if found.phase is not PodPhase.SUCCEEDED or saw is None:
         why = found.reason or "it ended and said nothing that could be read"
-        return ExposureReport(uid=found.uid, ended=True, why=why)
-    return ExposureReport(uid=found.uid, ended=True, saw=saw)
+        return ExposureReport(uid=found.uid, ended=True, why=why, node=found.node)
+    return ExposureReport(uid=found.uid, ended=True, saw=saw, node=found.node)
 
 
 def _seen(message: object) -> tuple[str, ...] | None:

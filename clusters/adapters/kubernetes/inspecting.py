@@ -2,6 +2,7 @@
 be of that pod, and freed of what no page can show."""
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from urllib.parse import quote
@@ -19,8 +20,10 @@ _MOST_COUNTED = 10**9
 # fewer lines what is cut off is later.
 _LINES = (1000, 100, 10)
 _MOST_BYTES = 1024 * 1024
+_LONGEST_PART = 16 * 1024
 _LONGEST_AGO = datetime(2000, 1, 1, tzinfo=UTC)
-_UNSHOWN = re.compile(r"[^\t\n\x20-\x7e\xa0-\U0010ffff]|[\ud800-\udfff\ufffe\uffff]")
+_UNSHOWN = {"Cc", "Cf", "Cs", "Cn"}
+"""Categories of characters that no page can show, or that make it show others elsewhere."""
 _COLOURS = re.compile(r"\x1b\[[0-9;]{0,20}m")
 
 
@@ -99,12 +102,20 @@ def _tail(client: Client, path: str, *, container: str) -> LogTail:
         data = client.text(f"{path}/log", query=query, largest=2 * _MOST_BYTES)
         if len(data) < _MOST_BYTES:
             break
-    kept = data[-LOG_KIB * 1024 :]
-    is_cut = len(kept) < len(data) or data.count(b"\n") >= lines
-    if len(kept) < len(data):
-        kept = kept.partition(b"\n")[2] or kept  # no half line, unless there is no whole one
-    text = _COLOURS.sub("", kept.decode(errors="replace").replace("\r\n", "\n"))
-    return LogTail(text=_UNSHOWN.sub("\ufffd", text), is_cut=is_cut)
+    # A line of more than 16 KiB is several to the cluster: it may count more than there are.
+    parts = data.count(b"\n") + len(data) // _LONGEST_PART
+    is_cut = len(data) > LOG_KIB * 1024 or parts >= lines
+    text = _COLOURS.sub("", data[-LOG_KIB * 1024 :].decode(errors="replace"))
+    text = "".join(_shown(character) for character in text.replace("\r\n", "\n"))
+    kept = text.encode()[-LOG_KIB * 1024 :].decode(errors="ignore")  # what is replaced has grown
+    if len(data) > LOG_KIB * 1024 or len(kept) < len(text):
+        kept = kept.partition("\n")[2] or kept  # no half line, unless there is no whole one
+    return LogTail(text=kept, is_cut=is_cut or len(kept) < len(text))
+
+
+def _shown(character: str) -> str:
+    shown = character in "\t\n" or unicodedata.category(character) not in _UNSHOWN
+    return character if shown else "\ufffd"
 
 
 def _line(value: object, *, longest: int) -> str:
