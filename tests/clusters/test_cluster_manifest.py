@@ -189,6 +189,8 @@ def test_devices_are_claimed_where_that_is_asked_for() -> None:
         ("ClusterRoleBinding", "berth-dra"),
         ("ValidatingAdmissionPolicy", "berth-claims"),
         ("ValidatingAdmissionPolicyBinding", "berth-claims"),
+        ("ValidatingAdmissionPolicy", "berth-claimants"),
+        ("ValidatingAdmissionPolicyBinding", "berth-claimants"),
     }
     for right in DRA_RIGHTS:
         assert f"#   {right}: {right.why}\n" in manifest
