@@ -29,6 +29,7 @@ CLUSTER_STATES = ClusterState.values
 FLAVOR_KINDS = FlavorKind.values
 ISOLATIONS = Isolation.values
 VERDICTS = [each.value for each in Verdict]
+EXPOSURE_VERDICTS = ExposureVerdict.values
 _PLACING = "pack fills the fullest nodes first; spread, of whole devices and cores, the emptiest."
 
 
@@ -160,7 +161,7 @@ class ExposureOut(serializers.Serializer[Rows]):
     """What a pod that asked for no device saw of those of its node."""
 
     verdict = serializers.ChoiceField(
-        choices=ExposureVerdict.values,
+        choices=EXPOSURE_VERDICTS,
         help_text="safe: on each node with devices it saw none, within two days; unsafe: on one it"
         " saw some; unknown: neither.",
     )

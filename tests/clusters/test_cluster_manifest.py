@@ -194,7 +194,7 @@ def test_devices_are_claimed_where_that_is_asked_for() -> None:
     }
     for right in DRA_RIGHTS:
         assert f"#   {right}: {right.why}\n" in manifest
-    assert manifest.count("request.userInfo.username != 'fleet'") == 2
+    assert manifest.count("request.userInfo.username != 'fleet'") == 3
 
 
 def test_what_nodes_can_come_is_seen_where_that_is_asked_for() -> None:

@@ -258,7 +258,7 @@ def test_the_command_prints_a_line_a_step(simulator: Simulator, north: Cluster) 
 def test_the_command_fails_with_a_step(simulator: Simulator, north: Cluster) -> None:
     simulator.store_credential(north)
     simulator.fault(kind="forbid", verb="patch", resource="pods", count=0)
-    with pytest.raises(CommandError, match=r"^1 of 37 steps failed\.$"):
+    with pytest.raises(CommandError, match=r"^1 of 40 steps failed\.$"):
         run()
 
 
