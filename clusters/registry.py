@@ -4,6 +4,7 @@ to clusters have.
 """
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from clusters.adapters.kubernetes.hook import Hook, NotAReview, answer
 from clusters.adapters.kubernetes.names import Names
 from clusters.credential import BadCredential, Credential
 from clusters.models import ClusterCredential
+from clusters.parts import Part
 from clusters.port import ClusterPort
 from clusters.sealing import PrivateKey, Unopened, open_sealed
 from clusters.use import UsePort
@@ -94,22 +96,17 @@ def manifest(
     *,
     user: str | None,
     token_h: int,
-    mig: bool = False,
-    dra: bool = False,
-    catch: bool = False,
+    parts: Collection[Part] = (),
     catch_url: str | None = None,
     catch_ca: str | None = None,
-    autoscale: bool = False,
-    logs: bool = False,
 ) -> str:
     """What to apply in a cluster before it is registered, as YAML whose comments say what to do.
 
     It is for that user of the cluster, or else for an account that it makes; `token_h` is how many
-    hours a token of that is good for. With `mig` it lets Berth cut nodes anew, with `dra` claim
-    certain devices, with `autoscale` see what nodes can come, with `logs` show events and logs of
-    pods; with `catch` what others make in projects' namespaces waits for Berth. So it does with
-    `catch_url`, where Kubernetes is older than 1.36: the cluster asks Berth there, whose
-    certificate is of `catch_ca` (PEM, None for an authority that the cluster trusts by itself).
+    hours a token of that is good for. With Part.CATCH what others make in projects' namespaces
+    waits for Berth; `catch_url` is where the cluster asks Berth for that where Kubernetes is older
+    than 1.36, and `catch_ca` the authority of its certificate (PEM, None for one that the cluster
+    trusts by itself).
     Raises Invalid, and Unavailable where BERTH_INSTALLATION names nothing in a cluster.
     """
     if not _OBJECT.fullmatch(settings.BERTH_INSTALLATION):
@@ -125,15 +122,13 @@ def manifest(
     if not 1 <= token_h <= MOST_TOKEN_H:
         message = f"A token is good for 1 to {MOST_TOKEN_H} hours, not {token_h}."
         raise Invalid(message, pointer="/token_hours")
+    if catch_url is not None and Part.CATCH not in parts:
+        raise Invalid("What is asked by a webhook is of the part catch.", pointer="/catch_url")
     return access.text(
         names=_names(),
         user=user,
         token_h=token_h,
-        mig=mig,
-        dra=dra,
-        catch=catch or catch_url is not None,
-        autoscale=autoscale,
-        logs=logs,
+        parts=parts,
         hook=None if catch_url is None else _hook(catch_url, catch_ca),
     )
 

@@ -7,6 +7,7 @@ from django import forms
 from clusters import credential, registry, selectors
 from clusters.credential import BadCredential
 from clusters.models import Cluster
+from clusters.parts import WHAT
 from clusters.services import clusters
 from controlplane.kernel import text
 from controlplane.kernel.forms import Posted, StrictForm
@@ -89,6 +90,11 @@ class ManifestForm(StrictForm):
     token_hours = forms.IntegerField(
         label="Hours that the token is good for", min_value=1, max_value=registry.MOST_TOKEN_H,
         initial=registry.TOKEN_H, help_text="A cluster may make it shorter.",
+    )  # fmt: skip
+    parts = forms.MultipleChoiceField(
+        label="Beside starting pods, let Berth", required=False,
+        widget=forms.CheckboxSelectMultiple, choices=list(WHAT.items()),
+        help_text="Each comes with rights of its own, and can be granted later, too.",
     )  # fmt: skip
 
     @classmethod

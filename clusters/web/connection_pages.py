@@ -10,6 +10,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from clusters import registry, selectors
 from clusters.models import Cluster
+from clusters.parts import Part
 from clusters.services import clusters, credentials, probes
 from clusters.web.connection_forms import CredentialForm, ManifestForm, RegisterForm
 from clusters.web.connections import attention, to_do
@@ -83,9 +84,12 @@ def cluster_manifest(request: HttpRequest, name: str) -> HttpResponse:
 def _manifest(form: ManifestForm) -> dict[str, object]:
     """Raises Invalid and Unavailable."""
     user, hours = form.named_user, form.cleaned_data["token_hours"]
-    text = registry.manifest(user=user, token_h=hours)
+    parts = [Part(part) for part in form.cleaned_data["parts"]]
+    text = registry.manifest(user=user, token_h=hours, parts=parts)
     account, namespace = registry.account()
-    query = {"user": user} if user else {"token_hours": hours}
+    query: dict[str, str | int] = {"user": user} if user else {"token_hours": hours}
+    if parts:
+        query["parts"] = ",".join(parts)
     return {
         "manifest": text,
         "user": user,

@@ -7,6 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from clusters import registry, selectors
+from clusters.parts import Part
 from clusters.services import probes
 from clusters.web import serializers as s
 from controlplane.api.pagination import Keyset
@@ -36,7 +37,11 @@ class ManifestApi(ApiView):
         access.authorize_fleet(self.actor, Action.VIEW)
         asked = self.query(s.ManifestQuery)
         try:
-            text = registry.manifest(user=asked.get("user"), token_h=asked["token_hours"])
+            text = registry.manifest(
+                user=asked.get("user"),
+                token_h=asked["token_hours"],
+                parts=[Part(part) for part in asked.get("parts", "").split(",") if part],
+            )
         except Invalid as error:
             raise Invalid(error.message, pointer=error.pointer.replace("/", "?")) from error
         return Response(text)

@@ -18,6 +18,7 @@ from clusters.models import (
     ProbeStop,
 )
 from clusters.origin import CapacityType
+from clusters.parts import Part
 from clusters.port import Verdict
 from clusters.services import clusters, flavors
 from controlplane.api.fields import Id, Integer, QueueStateIn, StrictSerializer, Text
@@ -194,6 +195,12 @@ class ManifestQuery(StrictSerializer):
         min_value=1,
         max_value=registry.MOST_TOKEN_H,
         help_text="How long a token of the account is good for.",
+    )
+    parts = serializers.RegexField(
+        rf"^({'|'.join(Part)})(,({'|'.join(Part)}))*$",
+        required=False,
+        help_text=f"What else Berth may do there, of {', '.join(Part)}, with commas between.",
+        error_messages={"invalid": f"Say which of {', '.join(Part)}, with commas between."},
     )
 
 

@@ -53,6 +53,18 @@ def test_the_manifest_is_yaml_whatever_is_accepted(api: Api, cast: Cast, accept:
     assert (refused.status_code, refused["Content-Type"]) == (403, "application/problem+json")
 
 
+def test_the_manifest_has_the_parts_that_are_asked_for(api: Api, cast: Cast) -> None:
+    text = api(cast.pia).get(MANIFEST, {"parts": "mig,catch"}).content.decode()
+    names = {each["metadata"]["name"] for each in yaml.safe_load_all(text)}
+    assert {"berth-mig", "berth-catch"} <= names
+    assert not {"berth-dra", "berth-autoscale", "berth-logs"} & names
+    for wrong in ("root", "mig,", "mig,root", ","):
+        answer = api(cast.pia).get(MANIFEST, {"parts": wrong})
+        assert answer.status_code == 400
+        [problem] = answer.json()["errors"]
+        assert "mig, dra, catch, autoscale, logs" in problem["message"]
+
+
 def test_a_user_stands_in_the_manifest_in_place_of_the_account(api: Api, cast: Cast) -> None:
     text = api(cast.oz).get(MANIFEST, {"user": "fleet@example.test"}).content.decode()
     objects = list(yaml.safe_load_all(text))

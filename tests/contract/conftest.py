@@ -9,7 +9,8 @@ import pytest
 
 from clusters.adapters.kubernetes import access, device_claims
 from clusters.adapters.kubernetes.adapter import KubernetesCluster
-from clusters.adapters.kubernetes.rights import DRA, LOGS, MIG, Right
+from clusters.adapters.kubernetes.rights import Right
+from clusters.parts import Part
 from clusters.port import PodReport
 from tests.contract.stage import Lacking, Stage
 from tests.kube import processes
@@ -130,9 +131,7 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
     def lacking(right: Right) -> Iterator[Lacking]:
         name = f"lacks-{right.verb}-{right.resource}"
         names = replace(NAMES, installation=name)
-        documents = access.documents(
-            names=names, mig=right.part == MIG, dra=right.part == DRA, logs=right.part == LOGS
-        )
+        documents = access.documents(names=names, parts=[right.part] if right.part else ())
         for document in documents:
             for rule in document.get("rules", ()):
                 if rule["apiGroups"] == [right.group] and rule["resources"] == [right.resource]:
@@ -149,7 +148,7 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
     def recutting() -> Iterator[KubernetesCluster]:
         names = replace(NAMES, installation="mig")
         with mig_manager(kube.admin):
-            apply(kube.admin, access.documents(names=names, mig=True))
+            apply(kube.admin, access.documents(names=names, parts=[Part.MIG]))
             port = played.connect(token=kube.token_of(names), installation="mig")
             eventually("the roles are seen", lambda: may_cut(port))
             yield port
@@ -158,7 +157,7 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
     @contextmanager
     def claiming() -> Iterator[KubernetesCluster]:
         names = replace(NAMES, installation="dra")
-        apply(kube.admin, access.documents(names=names, dra=True))
+        apply(kube.admin, access.documents(names=names, parts=[Part.DRA]))
         port = played.connect(token=kube.token_of(names), installation="dra")
         eventually("the roles are seen", lambda: may_claim(port))
         yield port
@@ -168,7 +167,7 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
     def autoscaling() -> Iterator[KubernetesCluster]:
         names = replace(NAMES, installation="autoscale")
         serve_karpenter(kube.admin)
-        apply(kube.admin, access.documents(names=names, autoscale=True))
+        apply(kube.admin, access.documents(names=names, parts=[Part.AUTOSCALE]))
         port = played.connect(token=kube.token_of(names), installation="autoscale")
         eventually("the role is seen", lambda: port.read_autoscaling() is not None)
         yield port
@@ -177,7 +176,7 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
     @contextmanager
     def inspecting() -> Iterator[KubernetesCluster]:
         names = replace(NAMES, installation="logs")
-        apply(kube.admin, access.documents(names=names, logs=True))
+        apply(kube.admin, access.documents(names=names, parts=[Part.LOGS]))
         port = played.connect(token=kube.token_of(names), installation="logs")
         eventually("the roles are seen", lambda: may_inspect(port))
         yield port

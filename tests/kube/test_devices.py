@@ -9,6 +9,7 @@ from clusters.adapters.kubernetes import access
 from clusters.adapters.kubernetes.adapter import KubernetesCluster
 from clusters.adapters.kubernetes.client import Client
 from clusters.models import Cluster, Device, Flavor, FlavorKind
+from clusters.parts import Part
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
 from scheduler.loop.claimed import Claimed
@@ -39,7 +40,7 @@ def granted(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     plain = {(each["kind"], each["metadata"]["name"]) for each in access.documents(names=NAMES)}
     added = [
         each
-        for each in access.documents(names=NAMES, dra=True)
+        for each in access.documents(names=NAMES, parts=[Part.DRA])
         if (each["kind"], each["metadata"]["name"]) not in plain
     ]
     apply(control_plane.admin, added)

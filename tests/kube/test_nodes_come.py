@@ -11,6 +11,7 @@ from clusters.adapters.kubernetes import access
 from clusters.adapters.kubernetes.adapter import KubernetesCluster
 from clusters.adapters.kubernetes.client import Client
 from clusters.models import Node, NodePool
+from clusters.parts import Part
 from clusters.services import autoscaling, clusters
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
@@ -60,7 +61,7 @@ def world(control_plane: ControlPlane, transactional_db: None) -> Iterator[Growi
     namespace have a name of the test's own; Berth makes the namespace."""
     name = f"growing-{next(_serial)}"
     serve_karpenter(control_plane.admin)
-    apply(control_plane.admin, access.documents(names=NAMES, autoscale=True))
+    apply(control_plane.admin, access.documents(names=NAMES, parts=[Part.AUTOSCALE]))
     pool = {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodePool",

@@ -1,6 +1,8 @@
 """Connecting a cluster on its pages: step by step, hostile input, no secret comes back."""
 
+import re
 import tempfile
+from html import unescape
 from pathlib import Path
 from typing import Any, Never
 
@@ -97,9 +99,20 @@ def test_it_may_be_of_a_user_whom_the_cluster_knows(oz: Client, north: Cluster) 
     assert 'href="/api/v1/cluster-manifest?user=fleet"' in page
 
 
+def test_it_has_the_parts_that_are_ticked(oz: Client, north: Cluster) -> None:
+    query = {"sign_in": "account", "token_hours": "24", "parts": ["mig", "logs"]}
+    page = text(oz.get(url("cluster-manifest-page"), query))
+    assert all(f"name: berth-{part}" in page for part in ("mig", "logs"))
+    assert all(f"name: berth-{part}" not in page for part in ("dra", "catch", "autoscale"))
+    assert "cluster-manifest?token_hours=24&parts=mig%2Clogs" in unescape(page)
+    ticked = re.findall(r'name="parts" value="(\w+)"[^>]* checked', page)
+    assert ticked == ["mig", "logs"]
+
+
 @pytest.mark.parametrize(
     ("query", "field"),
     [
+        ({"sign_in": "account", "token_hours": "1", "parts": "root"}, "parts"),
         ({"sign_in": "user", "user": "", "token_hours": "24"}, "user"),
         ({"sign_in": "user", "user": "<b>'", "token_hours": "24"}, "user"),
         ({"sign_in": "account", "token_hours": "0"}, "token_hours"),

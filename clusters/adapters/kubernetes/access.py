@@ -9,7 +9,7 @@ that is there already is held up: kubelets, the scheduler and the garbage collec
 status, its binding and its finalizers, never those labels nor its spec.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import groupby
 from typing import Any
 
@@ -21,14 +21,15 @@ from clusters.adapters.kubernetes.hook import Hook
 from clusters.adapters.kubernetes.names import Names
 from clusters.adapters.kubernetes.rights import (
     AUTOSCALE_RIGHTS,
-    CATCHING,
     DEVICES,
     DRA_RIGHTS,
     LOG_RIGHTS,
     MIG_RIGHTS,
+    OF_PARTS,
     RIGHTS,
     Right,
 )
+from clusters.parts import Part
 from clusters.port import PRIORITIES
 
 type Json = dict[str, Any]  # Any: an object of the API, as JSON
@@ -43,30 +44,16 @@ def text(
     names: Names,
     user: str | None,
     token_h: int,
-    mig: bool = False,
-    dra: bool = False,
-    catch: bool = False,
-    autoscale: bool = False,
-    logs: bool = False,
+    parts: Collection[Part] = (),
     hook: Hook | None = None,
 ) -> str:
-    """The manifest as YAML, with what each right is for; with `mig` those to cut nodes anew too,
-    with `dra` those to claim certain devices, with `catch` those to catch what others make, with
-    `autoscale` those to see what nodes can come, with `logs` those to show events and logs.
+    """The manifest as YAML, with what each right is for, those of the `parts` too.
 
     It is for that user, or else for a service account of its own, with how to get a token of it
-    that is good for so many hours. With `catch`, what others make there waits for Berth
+    that is good for so many hours. With Part.CATCH, what others make there waits for Berth
     (`catching`), through `hook` where there is one.
     """
-    parts = (
-        RIGHTS,
-        MIG_RIGHTS if mig else (),
-        DRA_RIGHTS if dra else (),
-        CATCHING if catch else (),
-        AUTOSCALE_RIGHTS if autoscale else (),
-        LOG_RIGHTS if logs else (),
-    )
-    granted = [right for part in parts for right in part]
+    granted = [*RIGHTS, *(right for part in Part if part in parts for right in OF_PARTS[part])]
     rights = "".join(f"#   {right}: {right.why}\n" for right in granted)
     return (
         f"# What Berth's installation {names.installation} may do in this cluster, and no more:\n"
@@ -75,16 +62,7 @@ def text(
         "# Two powers are wide by nature: who may create pods in a namespace may mount what is\n"
         "# in it, and workloads live in many namespaces. Keep the credential as a cluster's key.\n"
     ) + yaml.safe_dump_all(
-        documents(
-            names=names,
-            user=user,
-            mig=mig,
-            dra=dra,
-            catch=catch,
-            autoscale=autoscale,
-            logs=logs,
-            hook=hook,
-        ),
+        documents(names=names, user=user, parts=parts, hook=hook),
         sort_keys=False,
     )
 
@@ -93,11 +71,7 @@ def documents(
     *,
     names: Names,
     user: str | None = None,
-    mig: bool = False,
-    dra: bool = False,
-    catch: bool = False,
-    autoscale: bool = False,
-    logs: bool = False,
+    parts: Collection[Part] = (),
     hook: Hook | None = None,
 ) -> list[Json]:
     """The objects, in the order in which they can be applied."""
@@ -112,11 +86,11 @@ def documents(
         *([] if user else [_account(name, home)]),
         *_granted("ClusterRole", _metadata(name), _rules(RIGHTS), to=subject),
         *_enforced(policy, _policy(user=berth, names=names), names=names),
-        *(_to_cut_nodes(subject, names=names) if mig else ()),
-        *(_to_claim_devices(subject, user=berth, names=names) if dra else ()),
-        *(catching.documents(names=names, user=berth, hook=hook) if catch else ()),
-        *(_to_autoscale(subject, names=names) if autoscale else ()),
-        *(_to_show_logs(subject, names=names) if logs else ()),
+        *(_to_cut_nodes(subject, names=names) if Part.MIG in parts else ()),
+        *(_to_claim_devices(subject, user=berth, names=names) if Part.DRA in parts else ()),
+        *(catching.documents(names=names, user=berth, hook=hook) if Part.CATCH in parts else ()),
+        *(_to_autoscale(subject, names=names) if Part.AUTOSCALE in parts else ()),
+        *(_to_show_logs(subject, names=names) if Part.LOGS in parts else ()),
     ]
 
 

@@ -4,9 +4,11 @@ where the cluster is to have that part of what Berth does, and only then.
 A right that no request of the adapter uses does not belong here.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from clusters.adapters.kubernetes import owners
+from clusters.parts import Part
 
 NETWORKING = "networking.k8s.io"
 SCHEDULING = "scheduling.k8s.io"
@@ -14,14 +16,14 @@ KARPENTER = "karpenter.sh"
 
 
 class Right(NamedTuple):
-    """`group` is the API group of the resource, "" for the core one; `part` is "" for what Berth
+    """`group` is the API group of the resource, "" for the core one; `part` is None for what Berth
     needs everywhere."""
 
     verb: str
     resource: str
     why: str
     group: str = ""
-    part: str = ""
+    part: Part | None = None
 
     def __str__(self) -> str:
         return f"{self.verb} {self.resource}" + (f".{self.group}" if self.group else "")
@@ -57,44 +59,50 @@ RIGHTS = (
     Right("delete", "services", "take a gang's service away after its end"),
 )
 
-MIG = "mig"
-"""The part that cuts nodes anew (ADR 0080). Its rights on config maps are on one alone."""
-MIG_RIGHTS = (
-    Right("get", "nodes", "see what one that is cut anew has come to", part=MIG),
-    Right("patch", "nodes", "cordon it, and say how it is to be cut", part=MIG),
-    Right("get", "configmaps", "see which ways to cut a node are known there", part=MIG),
-    Right("patch", "configmaps", "add the way that is meant", part=MIG),
+MIG_RIGHTS = (  # ADR 0080; those on config maps are on one alone
+    Right("get", "nodes", "see what one that is cut anew has come to", part=Part.MIG),
+    Right("patch", "nodes", "cordon it, and say how it is to be cut", part=Part.MIG),
+    Right("get", "configmaps", "see which ways to cut a node are known there", part=Part.MIG),
+    Right("patch", "configmaps", "add the way that is meant", part=Part.MIG),
 )
 DEVICES = "resource.k8s.io"
-DRA = "dra"
-"""The part that gives work its certain devices, by Dynamic Resource Allocation (ADR 0083)."""
-DRA_RIGHTS = (
-    Right("list", "resourceslices", "see which devices drivers publish", DEVICES, DRA),
-    Right("watch", "resourceslices", "hear of devices that come, go and fall ill", DEVICES, DRA),
-    Right("get", "deviceclasses", "probe whether that of its claims is there", DEVICES, DRA),
-    Right("list", "resourceclaims", "see which devices others hold by claims", DEVICES, DRA),
-    Right("watch", "resourceclaims", "hear of what claims are given", DEVICES, DRA),
-    Right("get", "resourceclaims", "see whose a claim is", DEVICES, DRA),
+DRA_RIGHTS = (  # ADR 0083
+    Right("list", "resourceslices", "see which devices drivers publish", DEVICES, Part.DRA),
     Right(
-        "create", "resourceclaims", "claim the very devices that work was placed on", DEVICES, DRA
+        "watch", "resourceslices", "hear of devices that come, go and fall ill", DEVICES, Part.DRA
+    ),
+    Right("get", "deviceclasses", "probe whether that of its claims is there", DEVICES, Part.DRA),
+    Right("list", "resourceclaims", "see which devices others hold by claims", DEVICES, Part.DRA),
+    Right("watch", "resourceclaims", "hear of what claims are given", DEVICES, Part.DRA),
+    Right("get", "resourceclaims", "see whose a claim is", DEVICES, Part.DRA),
+    Right(
+        "create",
+        "resourceclaims",
+        "claim the very devices that work was placed on",
+        DEVICES,
+        Part.DRA,
     ),
 )
-AUTOSCALE = "autoscale"
-"""The part that sees what nodes can come, and asks for them (ADR 0084)."""
-AUTOSCALE_RIGHTS = (
-    Right("list", "nodepools", "see which nodes can come", KARPENTER, AUTOSCALE),
-    Right("list", "nodeclaims", "see which nodes are being made", KARPENTER, AUTOSCALE),
+AUTOSCALE_RIGHTS = (  # ADR 0084
+    Right("list", "nodepools", "see which nodes can come", KARPENTER, Part.AUTOSCALE),
+    Right("list", "nodeclaims", "see which nodes are being made", KARPENTER, Part.AUTOSCALE),
 )
-LOGS = "logs"
-"""The part that shows people what a cluster says of their pods (ADR 0087)."""
-LOG_RIGHTS = (
-    Right("get", "pods/log", "show the end of a pod's log to who sees its workload", part=LOGS),
-    Right("list", "events", "show what the cluster says of a pod", part=LOGS),
+LOG_RIGHTS = (  # ADR 0087
+    Right(
+        "get", "pods/log", "show the end of a pod's log to who sees its workload", part=Part.LOGS
+    ),
+    Right("list", "events", "show what the cluster says of a pod", part=Part.LOGS),
 )
 CATCHING = tuple(
-    Right("get", kind.plural, f"see how many pods of a {name} start together", group)
+    Right("get", kind.plural, f"see how many pods of a {name} start together", group, Part.CATCH)
     for (group, name), kind in owners.KINDS.items()
     if group  # to read a pod is a right above
 )
-"""What is needed besides where others' work is caught; for what isn't installed it grants
-nothing."""
+"""For what isn't installed it grants nothing."""
+OF_PARTS: Mapping[Part, tuple[Right, ...]] = {
+    Part.MIG: MIG_RIGHTS,
+    Part.DRA: DRA_RIGHTS,
+    Part.CATCH: CATCHING,
+    Part.AUTOSCALE: AUTOSCALE_RIGHTS,
+    Part.LOGS: LOG_RIGHTS,
+}

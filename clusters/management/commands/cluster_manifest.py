@@ -6,6 +6,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from clusters import registry
+from clusters.parts import WHAT, Part
 from controlplane.kernel.errors import AppError
 
 
@@ -29,21 +30,14 @@ class Command(BaseCommand):
             help=f"how long the token is good for ({registry.TOKEN_H})",
         )
 
-        parser.add_argument(
-            "--mig", action="store_true", help="let Berth cut the MIG devices of nodes anew, too"
-        )
-        parser.add_argument(
-            "--dra",
-            action="store_true",
-            help="let Berth claim certain devices where a driver publishes them by Dynamic"
-            " Resource Allocation, too (Kubernetes 1.34 or newer)",
-        )
-        parser.add_argument(
-            "--catch",
-            action="store_true",
-            help="have pods that others make in projects' namespaces, with the queue label or"
-            " asking for a device, wait in Berth's queue (Kubernetes 1.36 or newer)",
-        )
+        for part, what in WHAT.items():
+            parser.add_argument(
+                f"--{part}",
+                action="append_const",
+                dest="parts",
+                const=part,
+                help=f"let Berth {what}",
+            )
         parser.add_argument(
             "--catch-url",
             metavar="URL",
@@ -58,29 +52,15 @@ class Command(BaseCommand):
             help="the certificate, as PEM, of the authority of that address, where the cluster"
             " does not trust it by itself",
         )
-        parser.add_argument(
-            "--autoscale",
-            action="store_true",
-            help="let Berth see which nodes Karpenter can still make, and makes",
-        )
-        parser.add_argument(
-            "--logs",
-            action="store_true",
-            help="let Berth show events and logs of pods to who sees their workload",
-        )
 
     def handle(  # Any: Django's signature
         self,
         *_: Any,
         user: str | None,
         token_hours: int,
-        mig: bool,
-        dra: bool,
-        catch: bool,
+        parts: list[Part] | None,
         catch_url: str | None,
         catch_ca: Path | None,
-        autoscale: bool,
-        logs: bool,
         **__: Any,
     ) -> None:
         if catch_ca is not None and catch_url is None:
@@ -89,13 +69,9 @@ class Command(BaseCommand):
             made = registry.manifest(
                 user=user,
                 token_h=token_hours,
-                mig=mig,
-                dra=dra,
-                catch=catch,
+                parts={*(parts or ()), *(() if catch_url is None else (Part.CATCH,))},
                 catch_url=catch_url,
                 catch_ca=None if catch_ca is None else catch_ca.read_text(),
-                autoscale=autoscale,
-                logs=logs,
             )
             self.stdout.write(made, ending="")
         except (AppError, OSError, UnicodeDecodeError) as error:
