@@ -40,6 +40,7 @@ from clusters.exposure import ExposureReport
 from clusters.inspection import EventReport, LogTail
 from clusters.port import (
     MOST_NODES,
+    MOST_PODS,
     ClusterError,
     ClusterVersion,
     Fault,
@@ -107,7 +108,7 @@ class KubernetesCluster(Objects):
         return self._watch(DEVICE_CLAIMS, self._device_claim, resource_version)
 
     def list_pods(self) -> Listing[PodReport]:
-        return self._list(PODS, self._pod)
+        return self._list(PODS, self._pod, most=MOST_PODS)
 
     def read_autoscaling(self) -> Autoscaling | None:
         try:
