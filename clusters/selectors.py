@@ -67,9 +67,17 @@ def clusters() -> QuerySet[Cluster]:
 
 
 def cluster(*, id: UUID | None = None, name: str | None = None) -> Cluster:
-    """The one of that id, or name, as `clusters` gives it. Raises NotFound."""
-    which = Q(id=id) if name is None else Q(name=name)
-    found = clusters().filter(which).first()
+    """The one of that id, or name, and no more than its row. Raises NotFound."""
+    return _one(Cluster.objects.all(), id, name)
+
+
+def counted_cluster(*, id: UUID | None = None, name: str | None = None) -> Cluster:
+    """The same as `clusters` gives it, which counts all that it has. Raises NotFound."""
+    return _one(clusters(), id, name)
+
+
+def _one(rows: QuerySet[Cluster], id: UUID | None, name: str | None) -> Cluster:
+    found = rows.filter(Q(id=id) if name is None else Q(name=name)).first()
     if found is None:
         raise NotFound("There is no such cluster.")
     return found

@@ -57,7 +57,7 @@ class ClustersApi(ApiView):
                 actor_name=self.actor.name,
                 at=self.at,
             )
-            return s.ClusterOut(selectors.cluster(id=made.id)).data
+            return s.ClusterOut(selectors.counted_cluster(id=made.id)).data
 
         return self.once(make)
 
@@ -72,7 +72,7 @@ class ClusterApi(ApiView):
     )
     def get(self, request: Request, id: UUID) -> Response:
         self.query()
-        return Response(s.ClusterOut(selectors.cluster(id=id)).data)
+        return Response(s.ClusterOut(selectors.counted_cluster(id=id)).data)
 
 
 class CredentialApi(ApiView):

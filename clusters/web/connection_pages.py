@@ -145,7 +145,7 @@ def cluster_connection(request: HttpRequest, name: str) -> HttpResponse:
     """Step 4, and from then on how the cluster is connected: its credential, its newest probe,
     what it has."""
     operator_of(request)
-    cluster = selectors.cluster(name=name)
+    cluster = selectors.counted_cluster(name=name)
     at = clock.now()
     connection = selectors.connection(cluster_id=cluster.id)
     probe = selectors.probes(cluster=cluster).order_by("-id").first()

@@ -192,7 +192,8 @@ def test_its_pods_account_may_do_no_more_than_anybody(
 def _rules(
     kube: ControlPlane, wanted: Confinement, account: str
 ) -> tuple[list[tuple[list[str], list[str]]], list[Json]]:
-    """As `kubectl auth can-i --list` says it of that account: verbs with resources, and paths."""
+    """As `kubectl auth can-i --list` says it of that account: verbs with resources, and paths.
+    Sorted, for the server answers in whatever order its cache holds the bindings."""
     path = f"/api/v1/namespaces/{wanted.namespace}/serviceaccounts/{account}/token"
     token = kube.admin.create(path, {"spec": {}})["status"]["token"]
     answer = Api(kube.server, kube.ca_pem, token).create(
@@ -200,5 +201,5 @@ def _rules(
         {"spec": {"namespace": wanted.namespace}},
     )
     status = answer["status"]
-    resources = [(rule["verbs"], rule["resources"]) for rule in status["resourceRules"]]
-    return resources, status["nonResourceRules"]
+    resources = sorted((rule["verbs"], rule["resources"]) for rule in status["resourceRules"])
+    return resources, sorted(status["nonResourceRules"], key=str)
