@@ -103,7 +103,7 @@ class AskingApi(ApiView):
                 actor_name=self.actor.name,
                 at=self.at,
             )
-            return ClusterOut(selectors.cluster(id=id)).data
+            return ClusterOut(selectors.counted_cluster(id=id)).data
 
         return self.once(make, status=200)
 
