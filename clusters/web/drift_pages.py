@@ -2,18 +2,16 @@
 
 from django import forms
 from django.contrib import messages
+from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from clusters.models import Cluster
+from clusters import selectors
 from clusters.services import clusters
-from controlplane.api.auth import actor_of
+from controlplane.api.auth import operator_of
 from controlplane.kernel import clock
-from controlplane.kernel.errors import NotFound
 from controlplane.kernel.forms import StrictForm
 from controlplane.kernel.htmx import go, page
-from tenants import access
-from tenants.access import Action
 
 REPAIR, TELL = "repair", "tell"
 _SAID = {
@@ -28,24 +26,19 @@ class _DriftForm(StrictForm):
 
 @page("POST")
 def cluster_drift(request: HttpRequest, name: str) -> HttpResponse:
-    """What can't be is told on the cluster's page. Raises NotAllowed but for operators of the
-    fleet."""
-    actor = actor_of(request)
-    access.authorize_fleet(actor, Action.OPERATE)
-    cluster = Cluster.objects.filter(name=name).first()
-    if cluster is None:
-        raise NotFound("There is no such cluster.")
+    """Raises NotAllowed but for operators of the fleet, and BadRequest."""
+    actor = operator_of(request)
+    cluster = selectors.cluster(name=name)
     form = _DriftForm(request.POST, request.FILES)
-    if form.is_valid():
-        wanted = form.cleaned_data["drift"]
-        clusters.repair_drift(
-            cluster=cluster,
-            repair=wanted == REPAIR,
-            actor=actor.label,
-            actor_name=actor.name,
-            at=clock.now(),
-        )
-        messages.success(request, _SAID[wanted].format(cluster.name))
-    else:
-        messages.warning(request, form.fault)
+    if not form.is_valid():
+        raise BadRequest(form.fault)
+    wanted = form.cleaned_data["drift"]
+    clusters.repair_drift(
+        cluster=cluster,
+        repair=wanted == REPAIR,
+        actor=actor.label,
+        actor_name=actor.name,
+        at=clock.now(),
+    )
+    messages.success(request, _SAID[wanted].format(cluster.name))
     return go(request, reverse("cluster-detail", args=[cluster.name]))

@@ -9,13 +9,10 @@ from django.urls import reverse
 from clusters import selectors
 from clusters.models import Cluster, NodePool
 from clusters.services import autoscaling, clusters
-from controlplane.api.auth import actor_of
+from controlplane.api.auth import operator_of
 from controlplane.kernel import clock
-from controlplane.kernel.errors import NotFound
 from controlplane.kernel.forms import StrictForm
 from controlplane.kernel.htmx import go, page, refusal
-from tenants import access
-from tenants.access import Action
 
 
 class NodeForm(StrictForm):
@@ -40,11 +37,8 @@ class AskForm(StrictForm):
 def cluster_node_pools(request: HttpRequest, name: str) -> HttpResponse:
     """A POST says what a node of a pool has, or whether the cluster is asked for nodes. Raises
     NotAllowed but for operators of the fleet."""
-    actor = actor_of(request)
-    access.authorize_fleet(actor, Action.OPERATE)
-    cluster = Cluster.objects.filter(name=name).first()
-    if cluster is None:
-        raise NotFound("There is no such cluster.")
+    actor = operator_of(request)
+    cluster = selectors.cluster(name=name)
     if request.method != "POST":
         return _page(request, cluster)
     if "ask" in request.POST:
@@ -69,7 +63,7 @@ def cluster_node_pools(request: HttpRequest, name: str) -> HttpResponse:
 
 
 def _asking(request: HttpRequest, cluster: Cluster) -> HttpResponse:
-    form, actor = AskForm(request.POST, request.FILES), actor_of(request)
+    form, actor = AskForm(request.POST, request.FILES), operator_of(request)
 
     def switch() -> None:
         ask = form.cleaned_data["ask"] == "yes"

@@ -182,7 +182,7 @@ OTHERS: dict[tuple[str, str], Row] = {
         _OPERATE_PAGE.replace("200", "303"), {"name": "cluster name"}, form=True
     ),
     ("POST", "clusters/<slug:name>/drift"): Row(
-        _OPERATE_PAGE.replace("200", "303"), {"name": "cluster name"}, form=True
+        _OPERATE_PAGE.replace("200", "400"), {"name": "cluster name"}, form=True
     ),
     ("GET", "clusters/<slug:name>/queues"): Row(_OPERATE_PAGE, {"name": "cluster name"}),
     ("POST", "clusters/<slug:name>/queues"): Row(
