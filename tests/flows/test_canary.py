@@ -161,10 +161,11 @@ def the_way_through_the_pages(world: World, key: str) -> Iterator[bytes]:
     yield post(server=f"https://north.example.test/?token={simulator.token}", token="short")
     yield post(server=server, metrics_server=simulator.token, metrics_query=simulator.token)
     yield post(**{"server": server, simulator.token: NOT_IT})
-    yield post(server=server, token=NOT_IT)
+    measured = {"metrics_server": server, "metrics_token": simulator.token}
+    yield post(server=server, token=NOT_IT, **measured)
     yield probed()
     assert ClusterProbe.objects.filter(verdict="fails").exists()
-    yield post(server=server, token=simulator.token)
+    yield post(server=server, token=simulator.token, unmeasured="on")
     yield probed()
     assert ClusterProbe.objects.filter(verdict="works").exists()
 

@@ -71,7 +71,7 @@ class Bad:
 
 BAD = {
     "large": (
-        Bad("a million objects on a page", body(listing([{}] * 10**6)),
+        Bad("half a million objects on a page", body(listing([{}] * 500_000)),
             f"more than {MOST_PODS:,} objects"),
         Bad("twenty million empty objects", body(b'{"items":[' + b"{}," * 2 * 10**7 + b"{}]}"),
             "more than 2,000,000 values"),
