@@ -58,7 +58,7 @@ def _provision(admin: Api, stop: threading.Event) -> None:
             age[name] = age.get(name, 0) + 1
             if age[name] == BRINGS_AFTER:
                 _bring(admin, claim)
-            elif age[name] > BRINGS_AFTER and _is_ready(admin, name):
+            elif age[name] > BRINGS_AFTER and is_ready(admin, name):
                 _say(admin, claim, "Launched", "Registered", "Initialized")
 
 
@@ -99,7 +99,8 @@ def bring(admin: Api, name: str, *, pool: str) -> None:
     admin.create("/api/v1/nodes", node)
 
 
-def _is_ready(admin: Api, node: str) -> bool:
+def is_ready(admin: Api, node: str) -> bool:
+    """Whether work may start there: the control plane takes its taints off some while later."""
     found = admin.get(f"/api/v1/nodes/{node}")
     told = found["status"].get("conditions", [])
     ready = any(c["type"] == "Ready" and c["status"] == "True" for c in told)

@@ -10,7 +10,7 @@ import pytest
 from clusters.adapters.kubernetes import access
 from clusters.adapters.kubernetes.adapter import KubernetesCluster
 from clusters.adapters.kubernetes.client import Client
-from clusters.models import Node, NodePool
+from clusters.models import NodePool
 from clusters.parts import Part
 from clusters.services import autoscaling, clusters
 from controlplane.kernel.clock import now
@@ -22,7 +22,7 @@ from tenants.models import Project
 from tests.flows.world import H100, Installation, furnish, spec
 from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.crds import serve_karpenter
-from tests.kube.karpenter import KARPENTER, bring, claims, karpenter
+from tests.kube.karpenter import KARPENTER, bring, claims, is_ready, karpenter
 from tests.kube.manifests import apply
 from tests.kube.waiting import eventually
 from tests.networks import LOOPBACK
@@ -128,7 +128,7 @@ def test_a_node_that_is_free_takes_its_part_and_no_placeholder(world: Growing) -
     pool = NodePool.objects.get().name
     bring(world.kube.admin, f"{pool}-there", pool=pool)
     try:
-        world.until(lambda: Node.objects.filter(ready=True, devices__usable=True).exists())
+        world.until(lambda: is_ready(world.kube.admin, f"{pool}-there"))
         [work] = world.submit(spec("h100", gpus=8, count=2))
         world.turn()
         assert len(world.placeholders()) == 1
