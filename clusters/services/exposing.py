@@ -211,20 +211,18 @@ def _unsafe(answers: Answers, node: str) -> dict[str, Any]:
     return {"verdict": verdict, "saw": told["saw"], "seen_at": seen_at, "node": node}
 
 
-def _change(before: Exposure, change: Mapping[str, Any], *, at: datetime) -> None:
+def _change(row: Exposure, change: Mapping[str, Any], *, at: datetime) -> None:
     """Store it, and tell the audit of a cluster that becomes unsafe, or is it no more."""
-    Exposure.objects.filter(id=before.id).update(**change)
-    verdict = change.get("verdict", before.verdict)
-    if ExposureVerdict.UNSAFE in {before.verdict, verdict} and before.verdict != verdict:
+    verdict, before = row.verdict, _told(row)
+    for name, value in change.items():
+        setattr(row, name, value)
+    row.save(update_fields=list(change))
+    if ExposureVerdict.UNSAFE in {verdict, row.verdict} and verdict != row.verdict:
         entry = audit.Entry(
-            "cluster.exposure",
-            "cluster",
-            before.cluster_id,
-            before={"verdict": before.verdict, "node": before.node, "saw": before.saw},
-            after={
-                "verdict": verdict,
-                "node": change.get("node", before.node),
-                "saw": change["saw"],
-            },
+            "cluster.exposure", "cluster", row.cluster_id, before=before, after=_told(row)
         )
         audit.record(actor="system:exposure", actor_name="Berth", entries=[entry], at=at)
+
+
+def _told(row: Exposure) -> dict[str, Any]:  # Any: JSON
+    return {"verdict": row.verdict, "node": row.node, "saw": row.saw}

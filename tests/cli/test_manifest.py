@@ -11,7 +11,7 @@ from controlplane.cli import manifest
 from controlplane.cli.flavors import choose
 from controlplane.cli.manifest import MAKERS, RESERVED_ENV, Manifest
 from controlplane.kernel.document import Refused
-from scheduler.core.failures import FailureClass
+from scheduler.core.failures import RETRIABLE, FailureClass
 from scheduler.services.specs import PRIORITY_CLASSES
 from scheduler.web import submission
 from scheduler.web.serializers import parse
@@ -287,7 +287,7 @@ def test_a_jobs_retries_and_a_pods_grace_are_the_workloads() -> None:
     assert body["grace_s"] == 300
     assert body["retries"]["limit"] == 2
     again = parse(body | {"pod_sets": [body["pod_sets"][0] | {"flavors": ["h100"]}]}).retries.on
-    assert set(FailureClass) - set(again) == {FailureClass.RUN_TIME_LIMIT, FailureClass.IDLE}
+    assert set(RETRIABLE) - set(again) == {FailureClass.RUN_TIME_LIMIT, FailureClass.IDLE}
     assert "grace_s" not in read(JOB).body
 
 
