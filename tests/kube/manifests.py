@@ -4,6 +4,9 @@ from collections.abc import Iterable
 
 import yaml
 
+from clusters.adapters.kubernetes import access
+from clusters.adapters.kubernetes.names import Names
+from clusters.parts import Part
 from tests.kube.api import APPLY_PATCH, Api, Json
 
 _COLLECTIONS = {
@@ -35,6 +38,16 @@ _COLLECTIONS = {
 def parsed(manifest: str) -> list[Json]:
     """The objects of a manifest, in its order."""
     return list(yaml.safe_load_all(manifest))
+
+
+def added_by(part: Part, *, names: Names) -> list[Json]:
+    """What a manifest with that part has beyond one without."""
+    plain = {(each["kind"], each["metadata"]["name"]) for each in access.documents(names=names)}
+    return [
+        each
+        for each in access.documents(names=names, parts=[part])
+        if (each["kind"], each["metadata"]["name"]) not in plain
+    ]
 
 
 def apply(api: Api, documents: Iterable[Json]) -> None:

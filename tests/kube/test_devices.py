@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from clusters.adapters.kubernetes import access
 from clusters.adapters.kubernetes.adapter import KubernetesCluster
 from clusters.adapters.kubernetes.client import Client
 from clusters.models import Cluster, Device, Flavor, FlavorKind
@@ -23,7 +22,7 @@ from tests.kube import resource_slices as made
 from tests.kube.api import Json
 from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.fixtures import AddNode
-from tests.kube.manifests import apply, remove
+from tests.kube.manifests import added_by, apply, remove
 from tests.kube.waiting import eventually
 from tests.networks import LOOPBACK
 
@@ -37,12 +36,7 @@ pytestmark = [
 @pytest.fixture
 def granted(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     """What `cluster_manifest --dra` adds is applied."""
-    plain = {(each["kind"], each["metadata"]["name"]) for each in access.documents(names=NAMES)}
-    added = [
-        each
-        for each in access.documents(names=NAMES, parts=[Part.DRA])
-        if (each["kind"], each["metadata"]["name"]) not in plain
-    ]
+    added = added_by(Part.DRA, names=NAMES)
     apply(control_plane.admin, added)
     path = f"{made.PATH}?limit=1"
     eventually("Berth may look", lambda: control_plane.berth.call("GET", path).status == 200)

@@ -7,7 +7,6 @@ from itertools import count
 
 import pytest
 
-from clusters.adapters.kubernetes import access
 from clusters.adapters.kubernetes.adapter import KubernetesCluster
 from clusters.adapters.kubernetes.client import Client
 from clusters.models import NodePool
@@ -23,7 +22,7 @@ from tests.flows.world import H100, Installation, furnish, spec
 from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.crds import serve_karpenter
 from tests.kube.karpenter import KARPENTER, bring, claims, is_ready, karpenter
-from tests.kube.manifests import apply
+from tests.kube.manifests import added_by, apply, remove
 from tests.kube.waiting import eventually
 from tests.networks import LOOPBACK
 
@@ -61,7 +60,8 @@ def world(control_plane: ControlPlane, transactional_db: None) -> Iterator[Growi
     namespace have a name of the test's own; Berth makes the namespace."""
     name = f"growing-{next(_serial)}"
     serve_karpenter(control_plane.admin)
-    apply(control_plane.admin, access.documents(names=NAMES, parts=[Part.AUTOSCALE]))
+    added = added_by(Part.AUTOSCALE, names=NAMES)
+    apply(control_plane.admin, added)
     pool = {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodePool",
@@ -89,6 +89,7 @@ def world(control_plane: ControlPlane, transactional_db: None) -> Iterator[Growi
         cluster=world.cluster, ask=True, actor="user:oz", actor_name="oz", at=now()
     )
     yield world
+    remove(control_plane.admin, added)
     for made in claims(control_plane.admin):
         control_plane.admin.delete(f"{KARPENTER}/nodeclaims/{made['metadata']['name']}")
         control_plane.admin.delete(f"/api/v1/nodes/{made['metadata']['name']}")
