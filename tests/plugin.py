@@ -17,6 +17,7 @@ from controlplane.embedded.place import temporary
 from controlplane.embedded.postgres import THROWAWAY
 from controlplane.embedded.process import StartFailed, server_account
 from tests import parts
+from tests.groups import Grouped
 
 # Set by the process that started the servers and inherited by xdist's workers.
 _STARTED = "BERTH_TEST_SERVICES"
@@ -109,6 +110,11 @@ def _strict[Report: (pytest.TestReport, pytest.CollectReport)](report: Report) -
         report.outcome = "failed"
         report.longrepr = f"skipped with CI=true: {report.longrepr}"
     return report
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Grouped:  # Any: xdist's own
+    return Grouped(config, log)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

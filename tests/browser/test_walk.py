@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests import parts
 from tests.browser.conftest import CHROMIUM
 
@@ -15,7 +13,6 @@ ROOT = Path(__file__).resolve().parents[2]
 _OURS = ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "DJANGO_SETTINGS_MODULE")
 
 
-@pytest.mark.xdist_group("installation")
 def test_two_tenants_submit_run_and_see_their_spend() -> None:
     if CHROMIUM is None:
         parts.missing(parts.BROWSER, "Chromium (Debian: apt install chromium)")

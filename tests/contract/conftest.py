@@ -36,7 +36,7 @@ def simulated() -> Iterator[Simulator]:
 @pytest.fixture(
     params=[
         "simulator",
-        pytest.param("kubernetes", marks=[pytest.mark.kube, pytest.mark.xdist_group("kube")]),
+        pytest.param("kubernetes", marks=pytest.mark.kube),
     ]
 )
 def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:

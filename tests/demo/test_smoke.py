@@ -3,13 +3,8 @@
 import subprocess
 import sys
 
-import pytest
-
 from tests.bench.report import plain_environ
 from tests.demo.running import PROJECT
-
-# With the replays, which start whole installations too: two at once starve each other.
-pytestmark = pytest.mark.xdist_group("replay")
 
 
 def smoke(*words: str) -> subprocess.CompletedProcess[str]:

@@ -6,7 +6,7 @@ from tests.faults.scene import Scene
 from tests.faults.stand import Stand
 from tests.faults.table import Cell, cells
 
-pytestmark = [pytest.mark.kube, pytest.mark.xdist_group("kube")]
+pytestmark = pytest.mark.kube
 
 
 @pytest.mark.usefixtures("transactional_db")

@@ -1,7 +1,6 @@
 """The control plane as pytest fixtures; a test folder imports what it needs into its conftest.
 
-Mark the tests that use them with `@pytest.mark.xdist_group("kube")`, so that under xdist one
-worker runs them all and starts one control plane.
+Under xdist one worker runs all tests that use them (tests/groups.py), with one control plane.
 """
 
 from collections.abc import Iterator

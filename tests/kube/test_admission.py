@@ -13,8 +13,6 @@ from tests.kube.fixtures import AddNode
 from tests.kube.pods import Pods
 from tests.kube.waiting import eventually
 
-pytestmark = pytest.mark.xdist_group("kube")
-
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 
 

@@ -10,8 +10,6 @@ from tests.kube.hooking import serving
 from tests.kube.waiting import eventually
 from tests.kube.work import Work, catches, work_in
 
-pytestmark = pytest.mark.xdist_group("kube")
-
 GATES = [{"name": "berth.dev/placed"}]
 
 

@@ -9,8 +9,6 @@ from tests.kube.waiting import eventually
 
 __all__ = ["cluster", "lab"]
 
-pytestmark = pytest.mark.xdist_group("kube")
-
 
 def test_of_a_ray_cluster_the_head_and_all_groups_start_together(lab: Lab) -> None:
     worker = {"groupName": "gpu", "replicas": 2, "template": lab.template(gpus=8)}

@@ -4,7 +4,6 @@ charged; and what its people do to dodge that is in vain (R5)."""
 import threading
 from decimal import Decimal
 
-import pytest
 from django.db import connection
 from django.db.models import Sum
 
@@ -20,8 +19,6 @@ from tests.kube.lab import Lab, cluster, lab
 from tests.kube.waiting import eventually
 
 __all__ = ["cluster", "lab"]
-
-pytestmark = pytest.mark.xdist_group("kube")
 
 
 def told(work: Workload) -> str:

@@ -29,8 +29,6 @@ from tests.simulation import simulation, store_credential
 
 __all__ = ["cluster", "lab"]
 
-pytestmark = pytest.mark.xdist_group("kube")
-
 
 @contextmanager
 def followed(row: Cluster) -> Iterator[None]:

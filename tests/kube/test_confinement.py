@@ -17,7 +17,6 @@ from tests.kube.fixtures import AddNode
 from tests.kube.waiting import eventually
 from tests.networks import LOOPBACK
 
-pytestmark = pytest.mark.xdist_group("kube")
 _serial = count(1)
 _GPU = "nvidia.com/gpu"
 

@@ -20,8 +20,6 @@ from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.manifests import apply, parsed
 from tests.kube.waiting import eventually
 
-pytestmark = pytest.mark.xdist_group("kube")
-
 type Api = Callable[[User | None], APIClient]
 type Connect = Callable[[Json], None]
 

@@ -10,8 +10,6 @@ from tests.kube.fixtures import AddNode
 from tests.kube.pods import GATE, Pods, condition, ended, seconds
 from tests.kube.waiting import eventually
 
-pytestmark = pytest.mark.xdist_group("kube")
-
 
 @pytest.fixture
 def pods(control_plane: ControlPlane, namespace: str) -> Pods:

@@ -28,7 +28,6 @@ from tests.networks import LOOPBACK
 
 pytestmark = [
     pytest.mark.kube,
-    pytest.mark.xdist_group("kube"),
     pytest.mark.django_db(transaction=True),
 ]
 

@@ -13,8 +13,6 @@ from tests.kube.hooking import serving
 from tests.kube.waiting import eventually
 from tests.kube.work import Work, catches
 
-pytestmark = pytest.mark.xdist_group("kube")
-
 
 def allows_all(environ: WSGIEnvironment, begin: StartResponse) -> Iterable[bytes]:
     """Who stands in Berth's place, and leaves pods as they are."""

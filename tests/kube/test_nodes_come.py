@@ -26,7 +26,7 @@ from tests.kube.manifests import added_by, apply, remove
 from tests.kube.waiting import eventually
 from tests.networks import LOOPBACK
 
-pytestmark = [pytest.mark.kube, pytest.mark.xdist_group("kube")]
+pytestmark = pytest.mark.kube
 
 _serial = count(1)
 PODS = f"/api/v1/namespaces/{NAMES.home}/pods"

@@ -18,8 +18,6 @@ from tests.kube.waiting import eventually
 from tests.kube.work import BERTH
 from tests.networks import LOOPBACK
 
-pytestmark = pytest.mark.xdist_group("kube")
-
 
 def probe(
     kube: ControlPlane, *, identity: str | ClientCertificate, names: Names = NAMES

@@ -17,8 +17,6 @@ PODS = 150
 # Both are waited for when a worker is killed; in seconds.
 QUICK = {"BERTH_LEASE_S": "3", "BERTH_CLAIM_S": "6"}
 
-pytestmark = pytest.mark.xdist_group("replay")
-
 
 def replay(folder: Path, *options: str) -> tuple[int, str]:
     """Exit status and output of `berth import-trace`, which brings its own servers."""
