@@ -8,6 +8,7 @@ from clusters.adapters.kubernetes import access
 from clusters.adapters.kubernetes.names import Names
 from clusters.parts import Part
 from tests.kube.api import APPLY_PATCH, Api, Json
+from tests.kube.waiting import eventually
 
 _COLLECTIONS = {
     "Namespace": "/api/v1/namespaces",
@@ -62,9 +63,11 @@ def apply(api: Api, documents: Iterable[Json]) -> None:
 
 
 def remove(api: Api, documents: Iterable[Json]) -> None:
-    """Delete each."""
-    for document in documents:
-        api.delete(_path(document))
+    """Delete each, until none is there: what is made of a kind that is going goes with it."""
+    paths = [_path(document) for document in documents]
+    for path in paths:
+        api.delete(path)
+    eventually("all are gone", lambda: all(api.call("GET", path).status == 404 for path in paths))
 
 
 def _path(document: Json) -> str:
