@@ -42,7 +42,7 @@ def _tick(task: str, every_s: float) -> dict[str, object]:
 
 app.conf.beat_schedule = {
     "cycle": _tick(hints.CYCLE, settings.BERTH_CYCLE_S),
-    "dispatch": _tick(hints.DISPATCH, 5),
+    "dispatch": _tick(hints.DISPATCH, 2),
     "meter": _tick("scheduler.meter", settings.BERTH_METER_S),
     "forecast": _tick("scheduler.forecast", settings.BERTH_FORECAST_S),
     "check invariants": _tick("scheduler.check_invariants", settings.BERTH_INVARIANTS_S),

@@ -6,6 +6,7 @@ from operator import attrgetter
 
 from scheduler.core import firm
 from scheduler.core.caps import Caps
+from scheduler.core.choice import MOST_TOLD, Chosen, choose
 from scheduler.core.cohorts import FLEET
 from scheduler.core.coming import Coming
 from scheduler.core.draft import Draft
@@ -18,14 +19,14 @@ from scheduler.core.limits import (
 )
 from scheduler.core.memory import Memory
 from scheduler.core.outage import Outage
-from scheduler.core.place import clusters_for, place_gang, price_of, would_place
-from scheduler.core.plan import Admit, Landing, Place
+from scheduler.core.place import price_of, would_place
+from scheduler.core.plan import Admit, Choice, Landing, Passed, PassedFor, Place
 from scheduler.core.preempt import Evictions
 from scheduler.core.reasons import Reason, ReasonCode, listed
 from scheduler.core.request import Option, Request
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import PendingView, Snapshot
-from scheduler.core.units import ClusterId, FlavorId, ProjectId
+from scheduler.core.units import FlavorId, ProjectId
 from scheduler.core.windows import Windows
 
 ANY = "*"
@@ -128,45 +129,86 @@ class Admission:
         rank, the cheapest; None when none does."""
         if self.caps.reached(pending) is not None:
             return None
-        for option in self._in_turn(pending, request):
+        passed: dict[Option, PassedFor] = {}
+        for option in self._in_turn(pending, request, passed):
             spare = self._spare(pending, option)
             if spare is None:
+                passed[option] = PassedFor.LIMIT
                 continue
             self.caps.narrow(pending=pending, option=option, spare=spare)
             self.draft.book.parts.narrow(project=pending.project, needs=option.needs, spare=spare)
             mark, before = self.draft.checkpoint(), self.windows.lacking(draft=self.draft)
-            found = self._place(pending, request, option, spare)
+            found = self._choose(pending, request, option, spare)
             if found is None:
                 self._full[option] = None
+                passed[option] = PassedFor.ROOM
                 continue
             reserved = self.windows.reason(
-                draft=self.draft, pending=pending, places=found[1], before=before
+                draft=self.draft, pending=pending, places=found.places, before=before
             )
-            if reserved is not None and len(found[1]) > sum(s.min_count for s in pending.pod_sets):
+            if reserved is not None and len(found.places) > sum(
+                s.min_count for s in pending.pod_sets
+            ):
                 self.draft.rollback(mark)
-                found = self._place(pending, request, option, dict(option.needs)) or found
+                found = self._choose(pending, request, option, dict(option.needs)) or found
                 reserved = self.windows.reason(
-                    draft=self.draft, pending=pending, places=found[1], before=before
+                    draft=self.draft, pending=pending, places=found.places, before=before
                 )
             if reserved is None:
-                self._commit(pending, found[1])
-                return Admit(pending.id, *found)
+                choice = self._choice(pending, request, option, found, passed)
+                self._commit(pending, found.places)
+                return Admit(pending.id, found.cluster, found.places, choice)
             self.draft.rollback(mark)
+            passed[option] = PassedFor.RESERVED
             self.reserve(pending=pending, request=request, reason=reserved)
         return None
+
+    def _choose(
+        self, pending: PendingView, request: Request, option: Option, spare: dict[FlavorId, int]
+    ) -> Chosen | None:
+        return choose(
+            clusters=self._snapshot.clusters,
+            draft=self.draft,
+            pending=pending,
+            request=request,
+            option=option,
+            spare=spare,
+        )
+
+    def _choice(
+        self,
+        pending: PendingView,
+        request: Request,
+        option: Option,
+        found: Chosen,
+        passed: Mapping[Option, PassedFor],
+    ) -> Choice | None:
+        over = [o for o in request.options if o is not option and o.rank <= option.rank]
+        if not (found.offers or over):
+            return None
+        # As welcome, and not come to: the options of a rank are in the order of their price.
+        why = (passed.get(each, PassedFor.PRICE) for each in over[:MOST_TOLD])
+        told = (Passed(tuple(f.id for f in o.flavors), w) for o, w in zip(over, why, strict=False))
+        return Choice(found.offers, tuple(told))
 
     def reserve(self, *, pending: PendingView, request: Request, reason: Reason) -> None:
         """What it lacks is kept for others: that is why it waits, whatever the option."""
         self._reserved[pending.project, request] = reason
 
-    def _in_turn(self, pending: PendingView, request: Request) -> Iterator[Option]:
-        """The options of the round that are not known to be full: by rank, then by price."""
-        left = (
-            option
-            for option in request.options
-            if option not in self._full
-            and (self.tier == BORROWED or self._tier(pending, option) >= self.tier)
-        )
+    def _in_turn(
+        self, pending: PendingView, request: Request, passed: dict[Option, PassedFor]
+    ) -> Iterator[Option]:
+        """The options of the round that are not known to be full: by rank, then by price. Why the
+        others are not goes into `passed`."""
+
+        def is_left(option: Option) -> bool:
+            if option in self._full:
+                passed[option] = PassedFor.ROOM
+            elif self.tier != BORROWED and self._tier(pending, option) < self.tier:
+                passed[option] = PassedFor.GUARANTEE
+            return option not in passed
+
+        left = filter(is_left, request.options)
 
         def price(option: Option) -> int:
             return price_of(draft=self.draft, pending=pending, request=request, option=option)
@@ -267,44 +309,6 @@ class Admission:
         """As it is now, and once what others wait for is theirs."""
         return (self.draft,) if self.promised is None else (self.draft, self.promised)
 
-    def _place(
-        self, pending: PendingView, request: Request, option: Option, spare: dict[FlavorId, int]
-    ) -> tuple[ClusterId, tuple[Place, ...]] | None:
-        """The fullest cluster that takes all of it, else the one where most of it starts."""
-        clusters = clusters_for(draft=self.draft, request=request, option=option)
-        most: tuple[int, ClusterId] | None = None
-        for cluster in clusters:
-            mark = self.draft.checkpoint()
-            places = self._gang(pending, request, option, cluster, spare)
-            if places is None:
-                continue
-            if len(places) == request.count or len(clusters) == 1:
-                return cluster, places
-            self.draft.rollback(mark)
-            if most is None or len(places) > most[0]:
-                most = len(places), cluster
-        if most is None:
-            return None
-        again = self._gang(pending, request, option, most[1], spare)
-        return (most[1], again) if again else None
-
-    def _gang(
-        self,
-        pending: PendingView,
-        request: Request,
-        option: Option,
-        cluster: ClusterId,
-        spare: dict[FlavorId, int],
-    ) -> tuple[Place, ...] | None:
-        return place_gang(
-            draft=self.draft,
-            pending=pending,
-            request=request,
-            option=option,
-            cluster=cluster,
-            spare=spare,
-        )
-
     def started(self, *, pending: PendingView, places: tuple[Place, ...]) -> None:
         """It was put into the draft, and charged."""
         self.caps.add(workload=pending, holds=places)
@@ -315,7 +319,7 @@ class Admission:
         for place in landing.places:
             self.draft.add(project=pending.project, holder=place)
         self._commit(pending, landing.places)
-        return Admit(pending.id, landing.cluster, landing.places)
+        return Admit(pending.id, landing.cluster, landing.places, Choice(kept=True))
 
     def _commit(self, pending: PendingView, places: tuple[Place, ...]) -> None:
         self.started(pending=pending, places=places)

@@ -27,11 +27,18 @@ from scheduler.core.units import ClusterId, FlavorId
 def clusters_for(*, draft: Draft, request: Request, option: Option) -> list[ClusterId]:
     """Usable accepted clusters, the one with least free of the asked flavors first."""
     found = [cluster for cluster in draft.clusters if request.accepts(cluster)]
-    if len(found) < 2:
-        return found
+    return found if len(found) < 2 else list(by_free(draft=draft, request=request, option=option))
+
+
+def by_free(*, draft: Draft, request: Request, option: Option) -> dict[ClusterId, int]:
+    """`clusters_for`, with what is free of the asked flavors in each."""
     kinds = {flavor.id: flavor for flavor in option.flavors}.values()
-    free = {c: sum(free_milli(draft=draft, cluster=c, flavor=f) for f in kinds) for c in found}
-    return sorted(found, key=lambda cluster: (free[cluster], cluster))
+    free = {
+        cluster: sum(free_milli(draft=draft, cluster=cluster, flavor=f) for f in kinds)
+        for cluster in draft.clusters
+        if request.accepts(cluster)
+    }
+    return dict(sorted(free.items(), key=lambda each: (each[1], each[0])))
 
 
 def price_of(*, draft: Draft, pending: PendingView, request: Request, option: Option) -> int:

@@ -1,6 +1,7 @@
 """The frozen output of a plan: decisions only. The shell applies them; nothing here acts."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from scheduler.core.reasons import FaultKind, PreemptRule, Reason, ReasonCode, Subject
 from scheduler.core.units import (
@@ -29,13 +30,64 @@ class Place:
     spans: tuple[tuple[DeviceId, Span], ...] = ()
 
 
+class Verdict(StrEnum):
+    """On one cluster."""
+
+    CHOSEN = "chosen"
+    FULL = "full"  # asked before the chosen one: its pods find no place there
+    NO_MORE = "no-more"  # asked before it too: no more of its pods would start there
+    EMPTIER = "emptier"  # not asked: more is free there, and stays together for larger work
+    UNUSABLE = "unusable"  # takes nothing new: degraded, lost or held
+    NOT_ACCEPTED = "not-accepted"  # the workload names others
+
+
+class PassedFor(StrEnum):
+    """Why other flavors, which are as welcome or more, were not taken."""
+
+    LIMIT = "limit"  # a quota, cap or budget does not cover them
+    GUARANTEE = "guarantee"  # they are beyond its guarantee, and those taken are within
+    ROOM = "room"  # no cluster has room
+    RESERVED = "reserved"  # what is free is reserved for others
+    PRICE = "price"  # as welcome, and dearer or no cheaper
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """`free_milli`: thousandths of the flavors taken that were free there just before; None of a
+    cluster that was not looked at."""
+
+    cluster: ClusterId
+    verdict: Verdict
+    free_milli: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """An option that was not taken: a flavor a pod set."""
+
+    flavors: tuple[FlavorId, ...]
+    why: PassedFor
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`offers`: the chosen cluster first, then those looked at, then the others. `kept`: its
+    places were kept for it since an earlier plan, which nothing else is told of then."""
+
+    offers: tuple[Offer, ...] = ()
+    passed: tuple[Passed, ...] = ()
+    kept: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """Start this workload, all of `places` or none, in one cluster."""
+    """Start this workload, all of `places` or none, in one cluster. `choice` is None where there
+    was nothing to choose."""
 
     workload: WorkloadId
     cluster: ClusterId
     places: tuple[Place, ...]
+    choice: Choice | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from scheduler.models import (
     Workload,
     WorkloadEvent,
 )
-from scheduler.selectors import fleet, load
+from scheduler.selectors import choices, fleet, load
 from scheduler.selectors.load import Loaded
 from scheduler.services import stops
 from scheduler.services.transition import Step, transition
@@ -151,13 +151,14 @@ def _admit_batch(
     usage.add(amounts(made, projects))
     workloads = [ids[admit.workload] for admit in made]
     numbers = [loaded.waiting[admit.workload].attempts + 1 for admit in made]
-    attempts = uuid7s(len(made))
+    attempts, named = uuid7s(len(made)), choices.naming(loaded.snapshot)
     bulk.insert(
         Attempt,
         id=attempts,
         workload_id=workloads,
         number=numbers,
         cluster_id=[admit.cluster for admit in made],
+        choice=[named(admit.choice) for admit in made],
         epoch=lease.epoch,
         created_at=at,
     )

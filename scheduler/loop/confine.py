@@ -66,8 +66,10 @@ def apply(
     *, calls: Calls, cluster_id: UUID, due: Mapping[UUID, Due], at: Callable[[], datetime]
 ) -> dict[UUID, ClusterError]:
     """Before their next pods; why that failed, by project. It is tried again then."""
-    for project in due:
-        Confinement.objects.get_or_create(cluster_id=cluster_id, project_id=project)
+    Confinement.objects.bulk_create(
+        [Confinement(cluster_id=cluster_id, project_id=project) for project in due],
+        ignore_conflicts=True,
+    )
     known = Confinement.objects.filter(cluster_id=cluster_id, project_id__in=due)
     return _carry_out(
         calls, known.select_related("cluster", "project"), due, at, least=Repair.MISSING

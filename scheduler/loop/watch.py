@@ -5,6 +5,7 @@ begins anew with fresh lists. The cluster counts as heard while all watches stan
 is stored: an API that answers, but not these, is silent.
 """
 
+import gc
 import threading
 import time
 from collections.abc import Callable, Sequence, Set
@@ -164,6 +165,9 @@ class Watch:
             expected=item.expected,
             at=at,
         )
+        # All that is known of the pods stays until the next list. To look for garbage among it,
+        # again and again, would hold up events by half a second.
+        gc.freeze()
 
     def _tell_if(self, changed: bool) -> None:
         if changed:

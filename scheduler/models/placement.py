@@ -37,6 +37,9 @@ class Attempt(Row):
     (database clock). `leftover` is what of the attempt, which has ended, is taken away next from
     its cluster, and `collect_at` when (database clock).
 
+    `choice` is why it is in that cluster, with those flavors (`selectors.choices.Told`); None
+    where there was nothing to choose.
+
     `unseen_since` is when it ended without its pods being seen gone, as its cluster was lost: what
     it holds is held on, and its stop stays due. None once they are seen gone, and for all others.
     """
@@ -54,6 +57,7 @@ class Attempt(Row):
         related_name="attempts",
         db_index=False,  # too many are of one cluster for it to find any
     )
+    choice = models.JSONField(null=True, blank=True)
     epoch = models.BigIntegerField()
     created_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, blank=True)

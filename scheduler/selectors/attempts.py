@@ -20,6 +20,7 @@ from scheduler.models import (
 )
 from scheduler.selectors import (
     caught,
+    choices,
     hardware,
     unseen,
 )
@@ -93,7 +94,8 @@ class Pod:
 class AttemptDetail:
     """One attempt with its first pods by rank, those that have gone last; `pod_count` is all of
     them. `trouble` says what broke it. `elsewhere_at` is when it is given up, at the soonest, if
-    its cluster stays silent; `held_unseen` is what it holds though it has ended, unseen."""
+    its cluster stays silent; `held_unseen` is what it holds though it has ended, unseen. `choice`
+    is why it is there, as `choices.shown`."""
 
     number: int
     cluster: str
@@ -109,6 +111,7 @@ class AttemptDetail:
     pods: tuple[Pod, ...] = ()
     elsewhere_at: datetime | None = None
     held_unseen: unseen.Held | None = None
+    choice: choices.Told | None = None
 
     @property
     def lost(self) -> str:
@@ -152,6 +155,7 @@ def attempts_of(workload: Workload) -> tuple[AttemptDetail, ...]:
             pods=pods if row is newest else (),
             elsewhere_at=unseen.elsewhere_at(attempt=row),
             held_unseen=held.get(row.number),
+            choice=choices.shown(row.choice),
         )
         for row in rows
     )

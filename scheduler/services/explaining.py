@@ -21,7 +21,7 @@ from scheduler.core.reasons import Reason
 from scheduler.core.snapshot import PendingView, Snapshot
 from scheduler.core.units import NOBODY, UserId
 from scheduler.models import PodSet, Workload
-from scheduler.selectors import checks, decisions, history, policy
+from scheduler.selectors import checks, choices, decisions, history, policy
 from scheduler.selectors.decisions import Decided
 from scheduler.selectors.load import load
 from scheduler.services import admissibility, arrays, asking, dependencies, gates, workloads
@@ -42,11 +42,12 @@ PASSES = 8
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where it starts; `pods` are those that start."""
+    """Where it starts; `pods` are those that start. `choice` is why there, if there was one."""
 
     cluster: str
     flavors: tuple[str, ...]
     pods: int
+    choice: choices.Told | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +171,8 @@ def start(snapshot: Snapshot, decision: Admit) -> Start:
     clusters = {cluster.id: cluster.name for cluster in snapshot.clusters}
     flavors = {flavor.id: flavor.name for flavor in snapshot.flavors}
     names = dict.fromkeys(flavors[place.flavor] for place in decision.places)
-    return Start(clusters[decision.cluster], tuple(names), len(decision.places))
+    choice = choices.shown(choices.naming(snapshot)(decision.choice))
+    return Start(clusters[decision.cluster], tuple(names), len(decision.places), choice)
 
 
 def _told(

@@ -4,6 +4,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from scheduler.core.plan import PassedFor, Verdict
 from scheduler.core.snapshot import Isolation
 from scheduler.models import AttemptOutcome, OperationKind
 from scheduler.web.terms import CLASSES
@@ -44,6 +45,38 @@ class PodSetOut(serializers.Serializer[Any]):  # Any: plain rows
     )
 
 
+class OfferOut(serializers.Serializer[Any]):  # Any: plain rows
+    """A cluster when the work started."""
+
+    cluster = serializers.CharField()
+    verdict = serializers.ChoiceField(choices=[each.value for each in Verdict])
+    free_milli = serializers.IntegerField(
+        allow_null=True,
+        help_text="Thousandths of what it started on that were free there just before; null: the"
+        " cluster was not looked at.",
+    )
+    text = serializers.CharField()
+
+
+class PassedOut(serializers.Serializer[Any]):  # Any: plain rows
+    """Flavors, one a pod set, that it accepts as much or more, and did not start on."""
+
+    flavors = serializers.ListField(child=serializers.CharField())
+    why = serializers.ChoiceField(choices=[each.value for each in PassedFor])
+    text = serializers.CharField()
+
+
+class ChoiceOut(serializers.Serializer[Any]):  # Any: plain rows
+    """Why it started there, as the plan saw it that started it. A plan looks at all clusters each
+    time: work starts as soon as any that it accepts has room for it within its quota."""
+
+    kept = serializers.BooleanField(
+        help_text="Its places were kept for it since an earlier plan; nothing else is told then."
+    )
+    clusters = OfferOut(many=True, help_text="The one taken first; empty where there is one.")
+    passed = PassedOut(many=True)
+
+
 class AttemptOut(serializers.Serializer[Any]):  # Any: plain rows
     """One try at running it."""
 
@@ -65,6 +98,7 @@ class AttemptOut(serializers.Serializer[Any]):  # Any: plain rows
         help_text="When it ended because its cluster was lost. What it holds there is held and"
         " charged until its pods are seen gone: then null again.",
     )
+    choice = ChoiceOut(allow_null=True, help_text="Null where there was nothing to choose.")
 
 
 class PlacementOut(serializers.Serializer[Any]):  # Any: plain rows

@@ -13,6 +13,7 @@ from scheduler.core.checks import Chain, Check, CheckCode
 from scheduler.core.estimate import Forecast
 from scheduler.core.reasons import Reason
 from scheduler.services.explaining import Explained
+from scheduler.web.details import ChoiceOut
 from scheduler.web.outputs import DecidedOut, EstimateOut, ReasonOut
 from tenants.gating import KINDS
 
@@ -98,6 +99,7 @@ class StartOut(serializers.Serializer[Any]):  # Any: plain rows
     cluster = serializers.CharField()
     flavors = serializers.ListField(child=serializers.CharField())
     pods = serializers.IntegerField(help_text="Those that start; no more are added later.")
+    choice = ChoiceOut(allow_null=True, help_text="Null where there is nothing to choose.")
 
 
 class PlannedOut(serializers.Serializer[Any]):  # Any: plain rows

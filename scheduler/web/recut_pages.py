@@ -110,6 +110,7 @@ def _page(
                 first = {"node": shown[0][0].preview.node, "devices": shown[0][1]} if shown else {}
     except TooOften as error:
         context |= {"refusal": error.message, "form": form or RecutForm()}
+        context["asked"] = asked or NodeForm(auto_id="shown_%s")
         answer = render(request, "scheduler/recuts.html", context, status=429)
         answer.headers["Retry-After"] = str(error.wait)
         return answer

@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 
 from scheduler.models import Attempt, Origin, Placement, PodSet, Workload, WorkloadEvent
-from scheduler.selectors import arrays, decisions, queues
+from scheduler.selectors import arrays, choices, decisions, queues
 from scheduler.selectors.arrays import Need, Sum, Ties
 from scheduler.selectors.decisions import Decided
 from scheduler.selectors.dispatch import Dispatch
@@ -233,6 +233,7 @@ def _attempt(row: Attempt) -> Out:
         "unseen_since": row.unseen_since,
         "trouble": row.trouble,
         "lost_milli_s": row.lost_milli_s,
+        "choice": choices.shown(row.choice),
     }
 
 

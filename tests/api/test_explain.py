@@ -15,7 +15,7 @@ from scheduler.core.lifecycle import State
 from scheduler.core.snapshot import SCHEMA
 from scheduler.models import CycleInput, InvariantCheck, Workload, WorkloadEvent
 from scheduler.services import asking
-from scheduler.web import explanations
+from scheduler.web import details, explanations
 from tenants.models import Project, User
 from tests import factories
 from tests.conftest import Cast
@@ -80,7 +80,12 @@ def test_a_dry_run_says_where_it_would_start_and_stores_nothing(api: Api, cast: 
     answer = client.post(DRY_RUN, asked(cast, gpu_count=2), format="json")
     assert answer.status_code == 200, answer.content
     told = answer.json()
+    choice = told["start"].pop("choice")
     assert told["start"] == {"cluster": "north", "flavors": ["h100-80gb"], "pods": 1}
+    assert [(each["cluster"], each["verdict"]) for each in choice["clusters"]] == [
+        ("north", "chosen"),
+        ("south", "full"),
+    ]
     assert (told["reason"], told["relaxations"], told["estimate"]) == (None, [], None)
     assert check_of(told, "failed") + check_of(told, "not-reached") == []
     assert rows() == before
@@ -127,6 +132,8 @@ def test_what_is_said_is_what_is_described(api: Api, cast: Cast) -> None:
     for shown, described in (
         (told, explanations.DryRunOut),
         (start, explanations.StartOut),
+        (start["choice"], details.ChoiceOut),
+        (start["choice"]["clusters"][0], details.OfferOut),
         (told["options"][0], explanations.OptionOut),
         (told["checks"][0], explanations.CheckOut),
         (told["relaxations"][0], explanations.RelaxationOut),

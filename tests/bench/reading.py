@@ -24,7 +24,7 @@ from uuid import uuid4
 import psycopg
 from django.core.management import call_command
 from django.db import connection
-from django.db.models import Sum
+from django.db.models import F, Sum
 
 from clusters.models import Cluster, ClusterState, Node
 from clusters.services import credentials
@@ -109,7 +109,7 @@ def _bound(cluster: Cluster) -> list[tuple[str, str, str, str]]:
     at = clock.now() - timedelta(minutes=1)
     nodes = list(Node.objects.filter(cluster=cluster).order_by("name"))
     pod_sets = waiting([project], ada, flavor, OURS, at=at)
-    Workload.objects.update(state=State.BOUND.value, admitted_at=at)
+    Workload.objects.update(state=State.BOUND.value, version=F("version") + 1, admitted_at=at)
     attempts = [
         Attempt(workload=each.workload, number=1, cluster=cluster, epoch=1, created_at=at)
         for each in pod_sets

@@ -1,11 +1,15 @@
 """/clusters/…/recuts: what is proposed, what one would stop, planning it, calling it off."""
 
+from datetime import timedelta
+
 import pytest
 from django.urls import reverse
 
 from clusters.models import Cluster, Node
 from controlplane.audit.models import AuditEvent
+from controlplane.kernel.throttle import Throttle
 from scheduler.models import Recut
+from scheduler.services import asking
 from tests import factories
 from tests.conftest import Cast
 from tests.web.conftest import HTMX, Browse
@@ -99,3 +103,16 @@ def test_a_node_that_is_stuck_is_told_on_the_clusters_page(browse: Browse, cast:
     assert "stays cordoned" not in browse(cast.ben).get(page).content.decode()
     Node.objects.update(schedulable=True)
     assert "stays cordoned" not in oz.get(page).content.decode()
+
+
+def test_who_asks_too_often_is_told_so(
+    browse: Browse, cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "ASKED", Throttle(most=1, window=timedelta(minutes=1)))
+    client = browse(cast.oz)
+    asked = ({}, {}, {"node": "n1", "devices": ASKED["devices"]})
+    answers = [client.get(URL, query) for query in asked]
+    assert [answer.status_code for answer in answers] == [200, 429, 429]
+    for refused in answers[1:]:
+        assert "At most 1 of these" in refused.content.decode()
+        assert 0 < int(refused["Retry-After"]) <= 60

@@ -1,0 +1,95 @@
+"""In which cluster a workload starts, and why there and with those flavors.
+
+A plan looks at all clusters in each of its cycles: work starts in the first cycle in which any
+cluster that it accepts has room for it, within its quota and in the order of its flavors. Of
+several that have room then it takes the one with least free of what it asks for.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from scheduler.core.draft import Draft
+from scheduler.core.place import by_free, place_gang
+from scheduler.core.plan import Offer, Place, Verdict
+from scheduler.core.request import Option, Request
+from scheduler.core.snapshot import ClusterView, PendingView
+from scheduler.core.units import ClusterId, FlavorId
+
+MOST_TOLD = 16
+"""Offers, and options, that are told of."""
+
+
+class Chosen(NamedTuple):
+    """Where it fits, and is in the draft. `offers` are of all clusters; () where there is one."""
+
+    cluster: ClusterId
+    places: tuple[Place, ...]
+    offers: tuple[Offer, ...]
+
+
+def choose(
+    *,
+    clusters: Sequence[ClusterView],
+    draft: Draft,
+    pending: PendingView,
+    request: Request,
+    option: Option,
+    spare: Mapping[FlavorId, int],
+) -> Chosen | None:
+    """Put it into the fullest cluster that takes all of it, else into the one where most of it
+    starts. None leaves the draft as it was."""
+    free = by_free(draft=draft, request=request, option=option)
+    tried: dict[ClusterId, int] = {}
+
+    def places_in(cluster: ClusterId) -> tuple[Place, ...] | None:
+        return place_gang(
+            draft=draft,
+            pending=pending,
+            request=request,
+            option=option,
+            cluster=cluster,
+            spare=spare,
+        )
+
+    def chosen(cluster: ClusterId, places: tuple[Place, ...]) -> Chosen:
+        told = _offers(clusters, request, free, tried, cluster) if len(clusters) > 1 else ()
+        return Chosen(cluster, places, told)
+
+    for cluster in free:
+        mark = draft.checkpoint()
+        places = places_in(cluster)
+        tried[cluster] = len(places or ())
+        if places is None:
+            continue
+        if len(places) == request.count or len(free) == 1:
+            return chosen(cluster, places)
+        draft.rollback(mark)
+    most = max(tried, key=tried.__getitem__, default=None)
+    if most is None or not tried[most]:
+        return None
+    again = places_in(most)
+    return chosen(most, again) if again else None
+
+
+def _offers(
+    clusters: Iterable[ClusterView],
+    request: Request,
+    free: Mapping[ClusterId, int],
+    tried: Mapping[ClusterId, int],
+    chosen: ClusterId,
+) -> tuple[Offer, ...]:
+    """Of all `clusters`: `free` is that of those looked at, in their order; `tried` says how many
+    pods would start in those that were asked."""
+
+    def verdict(cluster: ClusterId) -> Verdict:
+        if cluster == chosen:
+            return Verdict.CHOSEN
+        if cluster in tried:
+            return Verdict.NO_MORE if tried[cluster] else Verdict.FULL
+        if cluster in free:
+            return Verdict.EMPTIER
+        return Verdict.UNUSABLE if request.accepts(cluster) else Verdict.NOT_ACCEPTED
+
+    others = sorted(cluster.id for cluster in clusters if cluster.id not in free)
+    order = [chosen, *(cluster for cluster in free if cluster != chosen), *others]
+    return tuple(Offer(each, verdict(each), free.get(each)) for each in order[:MOST_TOLD])
