@@ -29,6 +29,7 @@ from scheduler.selectors import (
     pools,
     queues,
     recuts,
+    strays,
     unseen,
 )
 from scheduler.selectors.losses import PREEMPTED
@@ -158,6 +159,22 @@ def _of_clusters() -> Iterable[Metric]:
     for name, count in unseen.counts().items():
         left.add_metric([name], count)
     yield left
+    unknown = GaugeMetricFamily(
+        "berth_strays",
+        "Pods of this installation that run and that the database does not know: it is older than"
+        " the cluster.",
+        labels=["cluster"],
+    )
+    unread = GaugeMetricFamily(
+        "berth_cluster_unread",
+        "1 where the database was put back from a backup and the cluster was not listed since.",
+        labels=["cluster"],
+    )
+    for name, count, restored_at in strays.counts():
+        unknown.add_metric([name], count)
+        unread.add_metric([name], int(restored_at is not None))
+    yield unknown
+    yield unread
 
 
 def _of_failures() -> Iterable[Metric]:

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from clusters import registry
 from clusters.models import Cluster, ClusterState
-from clusters.services import clusters, exposing, exposures, probes, probing
+from clusters.services import clusters, exposing, exposures, probes, probing, restoring
 from controlplane.kernel import clock, hints
 from scheduler.loop import (
     checks,
@@ -68,6 +68,7 @@ def run_cycle(**_: Any) -> None:  # Any: old workers survive new senders' argume
     """Plan and apply once, a while after the last time."""
     run.pace.wait()
     hints.taken(hints.CYCLE)
+    restoring.notice()
     run.run_cycle(at=clock.now(), speed=clock.speed(), now=clock.now)
 
 
@@ -95,6 +96,7 @@ def dispatch_cluster(*, cluster_id: str, **_: Any) -> None:  # Any: as above
         return
     more, quiet_s = False, 0
     try:
+        restoring.notice()
         more, quiet_s = _dispatch_cluster(Cluster.objects.get(id=UUID(cluster_id)))
     except SoftTimeLimitExceeded:
         logger.warning("cluster %s is too slow: left alone for %d s", cluster_id, QUIET_S)
@@ -107,6 +109,8 @@ def dispatch_cluster(*, cluster_id: str, **_: Any) -> None:  # Any: as above
 
 def _dispatch_cluster(cluster: Cluster) -> tuple[bool, int]:
     """Whether there may be more to do, and for how many seconds nobody shall try."""
+    if cluster.restored_at is not None:
+        return False, 0  # what the database wants there may be long done
     silent = cluster.state in _SILENT
     port = _ports.of(cluster.name)
     ends = monotonic() + TURN_S
@@ -309,6 +313,7 @@ def refresh_wishes(**_: Any) -> None:  # Any: as above
 def check_clusters(**_: Any) -> None:  # Any: as above
     """Mark clusters that have been silent, and have start elsewhere what shall not wait for
     them."""
+    restoring.notice()
     clusters.mark_silent()
     requeue.requeue_lost(at=clock.now(), speed=clock.speed())
 
@@ -316,6 +321,7 @@ def check_clusters(**_: Any) -> None:  # Any: as above
 @shared_task(name="scheduler.check_starts")
 def check_starts(**_: Any) -> None:  # Any: as above
     """Take back what does not come to run."""
+    restoring.notice()
     starts.give_up_late(at=clock.now(), speed=clock.speed())
 
 

@@ -7,7 +7,7 @@ from controlplane.kernel.models import Row
 
 
 class ClusterState(models.TextChoices):
-    NEW = "new"  # registered, not listed yet
+    NEW = "new"  # registered, or put back from a backup, and not listed since
     ACTIVE = "active"
     DEGRADED = "degraded"  # silent for a minute: nothing new is placed
     LOST = "lost"  # silent for ten: its placements are unknown, and kept
@@ -25,6 +25,11 @@ class Cluster(Row):
     `failed_at`, by the database's clock; both are None once it is heard, or a try failed for
     another reason. While nobody tries nothing fails: a silence of Berth's own is none of the
     cluster's.
+
+    `heard_in` is the database into which its lists were stored when it was last heard
+    (`services.restoring`), "" while nobody noted that. `restored_at` is when it was found that
+    this is another one, put back from a backup: until it is heard nothing is started or stopped
+    there, and its state is NEW.
 
     `left_out` says, of "nodes", "pods", "devices", "claims" and "node_pools", what of its last
     list made no sense or is not used: how many, and of the first its name and why.
@@ -44,6 +49,8 @@ class Cluster(Row):
     seen_at = models.DateTimeField(null=True, blank=True)
     failing_since = models.DateTimeField(null=True, blank=True)
     failed_at = models.DateTimeField(null=True, blank=True)
+    heard_in = models.CharField(max_length=200, blank=True, default="", db_default="")
+    restored_at = models.DateTimeField(null=True, blank=True)
     last_error = models.CharField(max_length=500, blank=True)
     use_seen_at = models.DateTimeField(null=True, blank=True)
     use_error = models.CharField(max_length=500, blank=True, default="", db_default="")

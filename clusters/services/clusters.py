@@ -11,6 +11,7 @@ from clusters import credential
 from clusters.credential import BadCredential
 from clusters.models import Cluster, ClusterState
 from clusters.port import ClusterError, ClusterVersion, Fault
+from clusters.services import restoring
 from controlplane.audit import services as audit
 from controlplane.kernel import text
 from controlplane.kernel.errors import Conflict, Invalid
@@ -101,14 +102,20 @@ def _record(
     audit.record(actor=by[0], actor_name=by[1], entries=[entry], at=at)
 
 
-def heard(*, cluster: Cluster) -> None:
-    """Its nodes and pods are known as of now: not silent."""
+_HEARD = f"""
+UPDATE clusters_cluster SET seen_at = clock_timestamp(), last_error = '', failing_since = NULL,
+       failed_at = NULL, state = 'active', restored_at = NULL, heard_in = here
+FROM {restoring.HERE} AS now (here)
+WHERE id = %(cluster)s AND here = coalesce(%(listed_in)s, here)
+"""  # noqa: S608  # a constant
+
+
+def heard(*, cluster: Cluster, listed_in: str | None = None) -> bool:
+    """Its nodes and pods are known as of now: not silent. False, and nothing is stored, where they
+    were stored in another database than this one (`restoring.database`)."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE clusters_cluster SET seen_at = clock_timestamp(), last_error = '',"
-            " failing_since = NULL, failed_at = NULL, state = 'active' WHERE id = %s",
-            [cluster.id],
-        )
+        cursor.execute(_HEARD, {"cluster": cluster.id, "listed_in": listed_in})
+        return bool(cursor.rowcount)
 
 
 def answered(*, cluster: Cluster, version: ClusterVersion) -> None:

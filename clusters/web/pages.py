@@ -20,7 +20,16 @@ from controlplane.kernel.device_map import DeviceMap, Holding
 from controlplane.kernel.errors import NotFound
 from controlplane.kernel.htmx import minute, page, partial, revision, unchanged
 from scheduler.models import Confinement
-from scheduler.selectors import capacity, confinements, hardware, kept, pools, recuts, unseen
+from scheduler.selectors import (
+    capacity,
+    confinements,
+    hardware,
+    kept,
+    pools,
+    recuts,
+    strays,
+    unseen,
+)
 from scheduler.selectors.hardware import ClusterFacts, DeviceFacts, NodeFacts, SpanHeld
 from scheduler.selectors.offers import TAGS
 from tenants.access import Action, Actor
@@ -92,6 +101,7 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
     stuck = recuts.stuck_nodes(cluster_id=facts.id) if operates else ()
     confined = _confined(actor, facts)
     left = unseen.left_in(cluster_id=facts.id) if actor.fleet_roles else None
+    older = strays.found_in(cluster_id=facts.id) if actor.fleet_roles else None
     states = [
         (one.id, one.is_drifted, one.repaired_at, one.error, bool(one.digest)) for one in confined
     ]
@@ -107,6 +117,7 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
         stuck,
         states,
         left,
+        older,
         [(one.pool.figures, one.node) for one in coming],
         minute(at),
     )
@@ -119,6 +130,7 @@ def cluster_detail(request: HttpRequest, name: str) -> HttpResponse:
         "cluster": facts,
         "closed": closed,
         "left": left,
+        "older": older,
         "may_operate": operates,
         "attention": told,
         "stuck": stuck,

@@ -18,6 +18,9 @@ def why_blocked(
         return because(ReasonCode.QUEUE_HELD, held=closed[pending.project])
     if pending.gate is not None:
         return _gated(pending.gate)
+    if pending.strays is not None:
+        count, cluster = pending.strays.count, pending.strays.cluster
+        return because(ReasonCode.STRAYS, strays_count=count, cluster=cluster)
     unmet = pending.waits_for
     if unmet is not None:
         in_vain = {"in_vain_count": unmet.in_vain_count} if unmet.in_vain_count else {}

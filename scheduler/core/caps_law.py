@@ -56,8 +56,8 @@ def _milli(parts: Mapping[FlavorId, Fraction], held: Iterable[Place | HeldView])
 
 
 def _arrays(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
-    """Of no array more hold than may, and nothing starts that waits for others, for a gate or for
-    its own pods."""
+    """Of no array more hold than may, and nothing starts that waits for others, for a gate, for
+    its own pods or for the end of such as nobody knows."""
     pending = {p.id: p for p in snapshot.pending}
     started = [pending[a.workload] for a in plan.admits if a.workload in pending]
     held = Counter(h.array.id for h in snapshot.holding if h.array is not None)
@@ -72,3 +72,5 @@ def _arrays(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
             yield f"{waiting.id} starts before its gate {waiting.gate.name} is open"
         if waiting.gathering is not None:
             yield f"{waiting.id} starts before its {waiting.gathering.wanted} pods are there"
+        if waiting.strays is not None:
+            yield f"{waiting.id} starts beside {waiting.strays.count} pods of it that run"

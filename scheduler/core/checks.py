@@ -32,6 +32,7 @@ class CheckCode(StrEnum):
     ADMITTING = "admitting"  # no broken promise has stopped admission
     QUEUE = "queue"  # the project is open, and all tenants above it
     GATES = "gates"  # all its gates are open
+    STRAYS = "strays"  # none of its pods run that the database does not know
     DEPENDENCIES = "dependencies"  # what it waits for by its own wish has ended
     PODS = "pods"  # its pods, which its cluster's controllers make, are there
     RETRY = "retry"  # after a failed start enough time has passed
@@ -66,6 +67,7 @@ SHARED: Mapping[ReasonCode, CheckCode] = {
     ReasonCode.GATE: CheckCode.GATES,
     ReasonCode.DEPENDENCY: CheckCode.DEPENDENCIES,
     ReasonCode.GATHERING: CheckCode.PODS,
+    ReasonCode.STRAYS: CheckCode.STRAYS,
     ReasonCode.BACKOFF: CheckCode.RETRY,
     ReasonCode.BEHIND: CheckCode.TURN,
     ReasonCode.CAP_REACHED: CheckCode.CAPS,
@@ -158,6 +160,8 @@ def shared_checks(*, pending: PendingView, decision: Admit | Hold) -> tuple[Chec
         codes.remove(CheckCode.DEPENDENCIES)
     if pending.gathering is None:
         codes.remove(CheckCode.PODS)
+    if pending.strays is None:
+        codes.remove(CheckCode.STRAYS)
     rows = [Check(code, passed=True) for code in CheckCode if code in codes]
     nth = next((i for i, row in enumerate(rows) if row.code is fails), None)
     return _stopped(rows, nth, reason)

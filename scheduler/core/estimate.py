@@ -182,6 +182,7 @@ class _Simulation:
             and p.waits_for is None
             and p.gate is None
             and p.gathering is None
+            and p.strays is None
         ]
         self._draft = Draft(snapshot=snapshot, holding=stays)
         self._windows = Windows(snapshot=snapshot, holding=stays)

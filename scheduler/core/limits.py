@@ -28,6 +28,7 @@ IN_VAIN = frozenset(
         ReasonCode.GATE,
         ReasonCode.DEPENDENCY,
         ReasonCode.GATHERING,
+        ReasonCode.STRAYS,
         ReasonCode.BUDGET_USED,
         ReasonCode.RUN_TIME_UNKNOWN,
         ReasonCode.INVALID,

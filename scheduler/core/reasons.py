@@ -24,7 +24,9 @@ class ReasonCode(StrEnum):
     WAITING_FOR_NODE = "waiting-for-node"  # it would start on nodes that can come
     HARDWARE_HELD = "hardware-held"  # it would fit in a cluster or pool whose queue is held
     BACKOFF = "backoff"  # a failed start is retried later
-    ADMISSION_STOPPED = "admission-stopped"  # it would start, were a promise not broken
+    ADMISSION_STOPPED = (
+        "admission-stopped"  # a promise is broken, or a cluster unread since a restore
+    )
     QUEUE_HELD = "queue-held"  # nothing of its project, or of a tenant above it, starts
     RESERVED = "reserved"  # it might still run when what it would hold is kept for others
     ROOM_KEPT = "room-kept"  # it has waited so long that what it needs first is kept for it
@@ -35,6 +37,7 @@ class ReasonCode(StrEnum):
     ARRAY_FULL = "array-full"  # as many of its array run as may at once
     GATE = "gate"  # somebody has to open a gate of it first
     DEPENDENCY = "dependency"  # others that it was told to wait for have not ended
+    STRAYS = "strays"  # pods of a later attempt of it run, of which the database knows nothing
     GATHERING = "gathering"  # not all its pods, which its cluster's controllers make, are there
     ISOLATION = "isolation"  # the flavor keeps neighbours less apart than is accepted
     INVALID = "invalid"  # what is stored of it contradicts itself; the fault says how
@@ -156,7 +159,8 @@ _SENTENCES: dict[ReasonCode, str] = {
     ReasonCode.BACKOFF: "The last start failed; it is tried again in {retry_in} s.",
     ReasonCode.INVALID: "What is known of it contradicts itself: {fault}.",
     ReasonCode.ADMISSION_STOPPED: (
-        "It fits, but nothing new starts while an operator looks into a broken promise."
+        "It fits, but nothing new starts while an operator looks into a broken promise, or before"
+        " each cluster is listed after the database was put back."
     ),
     ReasonCode.HARDWARE_HELD: (
         "Held, so that nothing new starts there until it is opened again: {held}. No other cluster"
@@ -186,6 +190,10 @@ _SENTENCES: dict[ReasonCode, str] = {
     ),
     ReasonCode.ARRAY_FULL: "{used} of its array run; at most {limit} may at once.",
     ReasonCode.GATE: "It waits for {owner} to open its gate {gate}, since {since}.",
+    ReasonCode.STRAYS: (
+        "{strays} of its pods run in {cluster} that the database, put back from a backup, does not"
+        " know; it starts again once they have ended."
+    ),
     ReasonCode.GATHERING: (
         "{missing} of the {wanted} pods that start together are not there yet: they are made in"
         " its cluster."

@@ -25,9 +25,9 @@ from scheduler.core.units import (
     UserId,
     WorkloadId,
 )
-from scheduler.core.waits import GateView, GatheringView, UnmetView
+from scheduler.core.waits import GateView, GatheringView, StraysView, UnmetView
 
-SCHEMA = 13
+SCHEMA = 14
 """Raised with every change of these types, so that a stored snapshot says how to be read."""
 
 
@@ -272,8 +272,8 @@ class PendingView:
 
     `user` is its submitter where its project has caps of users. `topology` None: anywhere.
     `array` is the one it belongs to, where that has a cap. `waits_for` None: for nobody's end;
-    `gate` None: for nobody's word; `gathering` None: for no pods of its own. `turn` None: it
-    queues as what it is.
+    `gate` None: for nobody's word; `gathering` None: for no pods of its own; `strays` None: no pod
+    of it runs that nobody knows. `turn` None: it queues as what it is.
     """
 
     id: WorkloadId
@@ -292,6 +292,7 @@ class PendingView:
     gate: GateView | None = None
     turn: TurnView | None = None
     gathering: GatheringView | None = None
+    strays: StraysView | None = None
 
 
 @dataclass(frozen=True, slots=True)

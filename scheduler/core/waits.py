@@ -1,5 +1,5 @@
-"""What a workload waits for besides capacity: the ends of others, somebody's word, and its own
-pods."""
+"""What a workload waits for besides capacity: the ends of others, somebody's word, its own pods,
+and the end of such as the database does not know."""
 
 from dataclasses import dataclass
 
@@ -35,3 +35,13 @@ class GatheringView:
 
     missing: int
     wanted: int
+
+
+@dataclass(frozen=True, slots=True)
+class StraysView:
+    """Of a workload that the database has as waiting, `count` pods of a later attempt run in
+    `cluster`, by name: it was put back from a backup, and they could not be adopted. One cluster
+    of those there are."""
+
+    count: int
+    cluster: str

@@ -2,7 +2,8 @@
 
 A gated pod of an attempt that has ended, or that is not known, is deleted: by uid and version, so
 that what somebody opens meanwhile stays. One whose gate is open may be running, and is never
-deleted: a database that is empty, or was restored, would have all of them killed (P8). It is told.
+deleted: a database that is empty, or was restored, would have all of them killed (P8). It is told,
+and while there are such pods nothing is deleted: what the database says of the others is as old.
 """
 
 import logging
@@ -44,7 +45,8 @@ def delete(*, port: ClusterPort, reports: Sequence[PodReport], at: datetime) -> 
         and is_old(report, at=at)
     ]
     gated = [report for report in old if report.phase is PodPhase.GATED]
-    _tell([report for report in old if report.phase is not PodPhase.GATED])
+    if _tell([report for report in old if report.phase is not PodPhase.GATED]):
+        return 0  # the database is older than the cluster: who will open the others it can't say
     count = 0
     for report in _of_no_live_attempt(gated)[:MOST_TRIED]:
         if count == MOST:
@@ -79,8 +81,8 @@ def _of_no_live_attempt(reports: Sequence[PodReport]) -> list[PodReport]:
     return [report for report in reports if (UUID(report.workload), report.attempt) not in live]
 
 
-def _tell(reports: Sequence[PodReport]) -> None:
-    """Name the pods with an open gate that are no placement's."""
+def _tell(reports: Sequence[PodReport]) -> bool:
+    """Name the pods with an open gate that are no placement's; whether there are any."""
     uids = [report.uid for report in reports]
     known = {
         uid
@@ -88,9 +90,11 @@ def _tell(reports: Sequence[PodReport]) -> None:
             "SELECT pod_uid FROM scheduler_placement WHERE pod_uid = ANY(%s)", [uids]
         )
     }
-    for report in [report for report in reports if report.uid not in known][:MOST]:
+    unknown = [report for report in reports if report.uid not in known]
+    for report in unknown[:MOST]:
         logger.warning(
             "the pod %s is %s under this installation's labels and is nobody's: left alone",
             report.name,
             report.phase,
         )
+    return bool(unknown)

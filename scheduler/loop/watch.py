@@ -16,10 +16,10 @@ from django.db import close_old_connections
 from clusters.models import Cluster
 from clusters.port import Change, ClusterPort, NodeReport, PodPhase, PodReport, WatchEvent
 from clusters.published import DeviceClaimReport, ResourceSliceReport
-from clusters.services import clusters
+from clusters.services import clusters, restoring
 from controlplane.kernel import hints
 from scheduler.core.failures import FailureClass, classify
-from scheduler.loop import caught, observe, strays
+from scheduler.loop import adopting, caught, observe, strays, unknown
 from scheduler.loop.claimed import Claimed
 from scheduler.loop.foreign import ForeignPods
 from scheduler.loop.hardware import Hardware
@@ -37,6 +37,13 @@ MOST_STUCK = 10_000
 _ALL = frozenset(
     {Signal.NODES_WATCHED, Signal.SLICES_WATCHED, Signal.CLAIMS_WATCHED, Signal.PODS_WATCHED}
 )
+
+
+class Restored(Exception):
+    """The lists were stored in a database that is no more: they are needed anew."""
+
+    def __str__(self) -> str:
+        return "the database is another one since the cluster was listed"
 
 
 class Watch:
@@ -57,14 +64,19 @@ class Watch:
         self._claimed = Claimed(cluster)
         self._hardware = Hardware(cluster, at)
         self._foreign = ForeignPods(cluster, lambda: self._claimed.spans(self._hardware.places()))
+        self._strays = adopting.Strays(cluster)
+        self._database: str | None = None
         self._stuck: dict[str, tuple[PodReport, float]] = {}
         self._standing: set[Signal] = set()
 
     def run(self) -> None:
+        self._database = restoring.database()  # before any list
         with self._readers as readers:
             while not self._stop.is_set():
                 self._write(readers.gather())
                 self._look_after_stuck()
+                for uid in self._strays.take_in_when_due(at=self._at()):
+                    self._foreign.forget(uid)
                 self._foreign.store_when_due()
                 close_old_connections()  # to the pool, as the readers do
 
@@ -119,8 +131,9 @@ class Watch:
         """
         before = len(self._standing)
         self._standing |= {signal} & _ALL
-        if self._standing == _ALL and (signal is Signal.PULSE or before < len(_ALL)):
-            clusters.heard(cluster=self._cluster)
+        stands = self._standing == _ALL and (signal is Signal.PULSE or before < len(_ALL))
+        if stands and not clusters.heard(cluster=self._cluster, listed_in=self._database):
+            raise Restored
 
     def _write_events(
         self,
@@ -154,20 +167,30 @@ class Watch:
         at = self._at()
         if caught.listed(cluster_id=self._cluster.id, reports=item.listing.items, at=at):
             self._readers.caught()
-        # With our labels and of no placement: whoever made it, it holds what it holds.
-        for report in item.listing.items:
-            known = not report.workload or report.phase.ended or report.uid in item.expected
-            if not known and strays.is_old(report, at=at):
-                self._foreign.note(report, gone=False)
-        observe.listed(
-            cluster_id=self._cluster.id,
-            reports=item.listing.items,
-            expected=item.expected,
-            at=at,
-        )
+        reports = item.listing.items
+        unknown.recognise(cluster=self._cluster, reports=reports, at=at)
+        found = unknown.find(reports)
+        unknown.number_above(found)
+        unknown.supersede(cluster=self._cluster, found=found, reports=reports, at=at)
+        observe.listed(cluster_id=self._cluster.id, reports=reports, expected=item.expected, at=at)
+        self._strays.listed(found, at=at)
+        self._note_strangers([r for r in reports if r.uid not in item.expected], at)
         # All that is known of the pods stays until the next list. To look for garbage among it,
         # again and again, would hold up events by half a second.
         gc.freeze()
+
+    def _note_strangers(self, reports: Sequence[PodReport], at: datetime) -> None:
+        """With our labels and of no placement: whoever made it, it holds what it holds."""
+        found = [report for report in reports if report.workload and not report.phase.ended]
+        if not found:
+            return
+        placed = observe.expected(cluster_id=self._cluster.id)  # by now, with what was adopted
+        running = {report.uid for report in self._strays.running()}
+        for report in found:
+            if report.uid in running or (
+                report.uid not in placed and strays.is_old(report, at=at)
+            ):
+                self._foreign.note(report, gone=False)
 
     def _tell_if(self, changed: bool) -> None:
         if changed:
@@ -180,6 +203,7 @@ class Watch:
             if not report.workload:
                 self._foreign.note(report, gone=ended)
                 continue
+            self._strays.note(report, gone=report.uid in gone)
             if ended:
                 self._foreign.forget(report.uid)
             known = report.uid in self._stuck or len(self._stuck) < MOST_STUCK

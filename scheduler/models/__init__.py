@@ -23,6 +23,7 @@ from scheduler.models.placement import (
 )
 from scheduler.models.pool import PoolSample
 from scheduler.models.recut import Recut, RecutMode, RecutState
+from scheduler.models.stray import Stray
 from scheduler.models.workload import (
     LIVE,
     PodSet,
@@ -67,6 +68,7 @@ __all__ = [
     "RecutMode",
     "RecutState",
     "SchedulerLease",
+    "Stray",
     "Workload",
     "WorkloadArray",
     "WorkloadEvent",

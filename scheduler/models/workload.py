@@ -78,6 +78,7 @@ class Workload(Row):
     All its pods have to be in one domain of `topology_level`, or had better be ("" for neither).
     When its cluster has been silent for `cluster_loss_requeue_s` it starts elsewhere; with None it
     waits for its cluster.
+    Its next attempt has a number above `attempts_seen`, which a cluster has shown (ADR 0090).
     `asks_version` counts how often what its pod sets accept has changed.
     It queues as what was submitted at `turn_at` and has the id `turn_of`, in its project; None as
     what it is. Those of a project exchange their turns when they are reordered.
@@ -114,6 +115,7 @@ class Workload(Row):
     notice_s = models.PositiveSmallIntegerField(default=0, db_default=0)
     cluster_loss_requeue_s = models.PositiveIntegerField(null=True, blank=True)
     labels = models.JSONField(default=dict)
+    attempts_seen = models.PositiveIntegerField(default=0, db_default=0)
     clusters = models.ManyToManyField(Cluster, blank=True, related_name="+")
     topology_level = models.CharField(max_length=40, blank=True, default="", db_default="")
     topology_required = models.BooleanField(default=False, db_default=False)

@@ -1,5 +1,6 @@
 """What the newest check of the promises says: whether anything new may start."""
 
+from clusters.services import restoring
 from scheduler.models import InvariantCheck
 
 
@@ -9,6 +10,7 @@ def newest() -> InvariantCheck | None:
 
 
 def admission_stopped() -> bool:
-    """Whether it found what nobody has accepted. One query."""
+    """Whether it found what nobody has accepted, or a cluster is to be listed before anything may
+    start, as the database was put back. Two queries."""
     found = newest()
-    return found is not None and found.stops
+    return (found is not None and found.stops) or restoring.any_unread()

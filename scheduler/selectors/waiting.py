@@ -14,7 +14,7 @@ from uuid import UUID
 from scheduler.core.snapshot import PendingView
 from scheduler.core.submitted import TurnView
 from scheduler.core.units import ProjectId, UserId, WorkloadId
-from scheduler.core.waits import GateView, GatheringView, UnmetView
+from scheduler.core.waits import GateView, GatheringView, StraysView, UnmetView
 from scheduler.selectors import asked, fleet
 from scheduler.selectors.asked import Asked
 from scheduler.selectors.caught import FREE
@@ -37,7 +37,7 @@ class Waiting(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Read:
     """What a process read last: who waits, by id and in its order, who of them for what, for
-    whom and for which pods.
+    whom, for which pods and for the end of which.
 
     `since` is the oldest transaction that was not seen to have ended; None where the reader had
     written itself, which it may take back. `under` is what else all of it holds under: the server
@@ -52,9 +52,10 @@ class Read:
     unmet: dict[str, UnmetView]
     gates: dict[str, GateView]
     gathering: dict[str, GatheringView]
+    strays: dict[str, StraysView]
 
 
-NOTHING = Read(None, [], {}, {}, {}, {})
+NOTHING = Read(None, [], {}, {}, {}, {}, {})
 _last = NOTHING
 
 # `age` counts back from one number to all, so it compares them though they begin anew at times.
@@ -75,9 +76,10 @@ SELECT w.id::text, w.project_id::text, w.priority, w.preemptible,
        CASE WHEN t.user_max_running IS NULL AND t.user_max_gpus_milli IS NULL THEN ''
             ELSE w.submitted_by_id::text END, w.asks_version,
        extract(epoch FROM w.turn_at)::bigint, w.turn_of::text,
-       w.version, CASE WHEN w.version = 1 THEN 0  -- it never moved, so nothing tried it
-                  ELSE (SELECT coalesce(max(a.number), 0) FROM scheduler_attempt a
-                        WHERE a.workload_id = w.id) END,
+       w.version, greatest(w.attempts_seen,
+           CASE WHEN w.version = 1 THEN 0  -- it never moved, so nothing tried it
+                ELSE (SELECT max(a.number) FROM scheduler_attempt a
+                      WHERE a.workload_id = w.id) END),
        coalesce(w.reason->>'code', ''), extract(epoch FROM w.reason_at)::float8, w.array_id
 FROM scheduler_workload w JOIN tenants_project t ON t.id = w.project_id
 WHERE w.ended_at IS NULL AND w.state = 'PENDING'
@@ -113,6 +115,13 @@ WHERE w.ended_at IS NULL AND w.state = 'PENDING'
 GROUP BY 1 HAVING bool_or(h.here < s.min_count)
 """  # noqa: S608  # a constant
 
+# Of whom pods run that the database does not know: how many in one cluster.
+_STRAYS = """
+SELECT DISTINCT ON (1) s.workload_id::text, count(*)::int, c.name
+FROM scheduler_stray s JOIN clusters_cluster c ON c.id = s.cluster_id
+WHERE s.workload_id IS NOT NULL GROUP BY 1, 3 ORDER BY 1, 3
+"""
+
 
 def last() -> Read:
     """What the process read last; to be asked before the moment of the next reading: of another
@@ -122,8 +131,8 @@ def last() -> Read:
 
 def read(*, before: Read, holding: Collection[str]) -> Mapping[WorkloadId, Waiting]:
     """All that wait, by id, in its order. `holding` are those that hold something, of whom nobody
-    waits. In a transaction that is one moment of the database, and later than `before`: five
-    queries, and six for what changed."""
+    waits. In a transaction that is one moment of the database, and later than `before`: six
+    queries, and seven for what changed."""
     global _last
     [[since, count, changed, *under]] = fleet.rows(_HEAD, [before.since])
     if before.since is None or before.under != under:
@@ -136,16 +145,23 @@ def read(*, before: Read, holding: Collection[str]) -> Mapping[WorkloadId, Waiti
     unmet = {of: UnmetView(*told) for of, *told in fleet.rows(_UNMET)}
     gates = {of: GateView(*told) for of, *told in fleet.rows(_GATES)}
     gathering = {of: GatheringView(*told) for of, *told in fleet.rows(_GATHERING)}
-    same = (unmet, gates, gathering) == (before.unmet, before.gates, before.gathering)
+    strays = {of: StraysView(*told) for of, *told in fleet.rows(_STRAYS)}
+    told = unmet, gates, gathering, strays
+    same = told == (before.unmet, before.gates, before.gathering, before.strays)
     for id in found if same else waiting:
         one = waiting[id]
         array = str(one.array) if one.array else ""
-        view, pods = one.view, gathering.get(id)
+        view, pods, unknown = one.view, gathering.get(id), strays.get(id)
         waits_for, gate = _both(unmet.get(id), unmet.get(array)), gates.get(array or id)
-        if (view.waits_for, view.gate, view.gathering) != (waits_for, gate, pods):
-            now = replace(view, waits_for=waits_for, gate=gate, gathering=pods)
+        if (view.waits_for, view.gate, view.gathering, view.strays) != (
+            waits_for,
+            gate,
+            pods,
+            unknown,
+        ):
+            now = replace(view, waits_for=waits_for, gate=gate, gathering=pods, strays=unknown)
             waiting[id] = one._replace(view=now)
-    _last = Read(since, under, waiting, unmet, gates, gathering)
+    _last = Read(since, under, waiting, unmet, gates, gathering, strays)
     return waiting
 
 

@@ -30,6 +30,7 @@ _TITLES: Mapping[CheckCode, str] = {
     CheckCode.QUEUE: "Its project is open, and all tenants above it",
     CheckCode.GATES: "All its gates are open",
     CheckCode.DEPENDENCIES: "What it was told to wait for has ended",
+    CheckCode.STRAYS: "No pod of it runs that the database does not know",
     CheckCode.PODS: "Its pods, which are made in its cluster, are there",
     CheckCode.RETRY: "It may be tried again",
     CheckCode.TURN: "Its turn came",

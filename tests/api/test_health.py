@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from django.test import Client
 from rest_framework.test import APIClient
 
-from clusters.models import Exposure
+from clusters.models import Cluster, Exposure
 from controlplane import asgi
 from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
@@ -23,6 +23,7 @@ from scheduler.models import SchedulerLease
 from tenants.models import User
 from tests import factories
 from tests.conftest import Cast
+from tests.strays import stray
 
 type Api = Callable[[User | None], APIClient]
 type Message = dict[str, Any]  # Any: ASGI messages
@@ -70,6 +71,8 @@ def test_metrics_count_states_and_leases_by_id_only(api: Api, cast: Cast) -> Non
     for name, cordoned in (("stays", True), ("opened-by-hand", False)):
         node = factories.node(factories.cluster(name), name, gpus=0, schedulable=not cordoned)
         factories.recut(node, state="failed", outcome="failed", stuck=True, ended_at=factories.AT)
+    stray(Cluster.objects.get(name="stays"))
+    Cluster.objects.filter(name="opened-by-hand").update(restored_at=factories.AT)
     token = factories.token(cast.oz)
     text = APIClient(headers=factories.bearer(token)).get("/metrics").content.decode()
     lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
@@ -83,6 +86,10 @@ def test_metrics_count_states_and_leases_by_id_only(api: Api, cast: Cast) -> Non
     assert lines['berth_cluster_state{cluster="stays",state="active"}'] == "1.0"
     assert lines['berth_cluster_state{cluster="stays",state="lost"}'] == "0.0"
     assert lines['berth_attempts_unseen{cluster="stays"}'] == "0.0"
+    assert lines['berth_strays{cluster="stays"}'] == "1.0"
+    assert lines['berth_strays{cluster="opened-by-hand"}'] == "0.0"
+    assert lines['berth_cluster_unread{cluster="stays"}'] == "0.0"
+    assert lines['berth_cluster_unread{cluster="opened-by-hand"}'] == "1.0"
     assert lines['berth_quotas_enforced{when="now"}'] == "1.0"
     assert lines['berth_quotas_enforced{when="later"}'] == "1.0"
     for word in ("secret", "Vision", "Detection", "SUCCEEDED", "w1"):

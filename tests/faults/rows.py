@@ -18,7 +18,11 @@ from django.db import connection
 from clusters.models import Cluster, ClusterState
 from clusters.services import clusters
 from controlplane.kernel import hints
+from controlplane.kernel.clock import now
+from scheduler.core.lifecycle import State
 from scheduler.models import Placement
+from scheduler.services import workloads
+from tests import backups
 from tests.faults import nodes, spoil
 from tests.faults.proxy import Spoil
 from tests.faults.scene import Phase, Scene
@@ -142,6 +146,34 @@ def database_lost(scene: Scene) -> Iterator[None]:
 
     scene.meanwhile(end_all)
     yield
+
+
+@contextmanager
+def database_restored(scene: Scene) -> Iterator[None]:
+    """All rows are put back as they were before the phase: before it was planned, those of work
+    that is started by then."""
+    kept = backups.rows()
+    scene.apart += timedelta(minutes=5)  # what is adopted is held from then on
+
+    def restore() -> None:
+        backups.put_rows_back(kept)
+        connection.close()
+
+    if scene.phase is not Phase.PLAN:
+        scene.meanwhile(restore)
+        yield
+        scene.until_met()
+        if scene.phase is Phase.DELETE:  # nobody knows that they were cancelled
+            for work in scene.refreshed():
+                workloads.cancel(actor=scene.stand.ada, workload=work, at=now())
+        return
+    yield
+    begun = (State.RUNNING, State.SUCCEEDED)
+    scene.until("all were started", lambda: all(w.state in begun for w in scene.refreshed()))
+    restore()
+    assert {work.state for work in scene.refreshed()} == {State.PENDING}
+    scene.until("all have ended", scene.is_over)
+    assert {work.attempts.get().number for work in scene.refreshed()} == {1}
 
 
 @contextmanager

@@ -30,6 +30,7 @@ WHY = {
     "l": "only who creates it meets its name",
     "m": "the cluster is not asked in it",
     "n": "what others made is theirs, and ends or starts otherwise then (ADR 0079)",
+    "o": "what was collected since, or labelled for work that is lost, nobody knows (ADR 0090)",
 }
 READS = frozenset({Phase.CATCH, Phase.START, Phase.RELIST})
 SILENT = frozenset({Phase.PLAN, Phase.STORE})
@@ -117,6 +118,12 @@ FAULTS = (
         rows.cluster_gone,
         *(P.CREATE, P.STORE, P.OPEN, P.START, P.RELIST, P.DELETE, P.COLLECT),
         otherwise="m",
+    ),
+    _beside(
+        "database restored",
+        rows.database_restored,
+        *(P.CATCH, P.PLAN, P.CONFINE, P.CREATE, P.STORE, P.OPEN, P.START, P.RELIST, P.DELETE),
+        otherwise="o",
     ),
 )
 

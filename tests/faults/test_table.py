@@ -18,9 +18,8 @@ def test_each_phase_that_a_fault_does_not_meet_has_its_reason() -> None:
 def test_each_phase_of_three_cells_strikes_each_kind() -> None:
     count = Counter(cell.phase for cell in cells())
     struck = {(cell.phase, cell.struck) for cell in cells()}
-    enough = [phase for phase in Phase if count[phase] >= len(Kind)]
-    assert {phase for phase in Phase if phase not in enough} == {Phase.STORE}
-    assert struck >= {(phase, kind) for phase in enough for kind in Kind}
+    assert min(count[phase] for phase in Phase) >= len(Kind)
+    assert struck >= {(phase, kind) for phase in Phase for kind in Kind}
 
 
 def test_a_cell_that_failed_is_told() -> None:

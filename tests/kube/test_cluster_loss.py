@@ -43,9 +43,11 @@ def followed(row: Cluster) -> Iterator[None]:
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    yield
-    stop.set()
-    thread.join(10)
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(10)
 
 
 @pytest.fixture

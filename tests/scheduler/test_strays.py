@@ -123,6 +123,15 @@ def test_an_empty_database_has_nothing_killed_that_runs(
     assert known.placements.get().pod_name not in caplog.text
 
 
+def test_nothing_is_deleted_while_a_pod_runs_that_nobody_knows(stage: Stage) -> None:
+    """The database is older than the cluster: what it says of the gated ones is as old."""
+    there(stage)
+    runs = there(stage, phase=PodPhase.RUNNING)
+    assert delete(stage) == 0
+    stage.port.becomes(runs.name, PodPhase.SUCCEEDED)
+    assert delete(stage) == 1
+
+
 def test_one_list_has_few_of_them_deleted(stage: Stage) -> None:
     for _ in range(strays.MOST + 3):
         there(stage)

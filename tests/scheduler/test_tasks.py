@@ -13,9 +13,11 @@ from clusters import registry
 from clusters.confinement import Drift
 from clusters.models import Cluster, ClusterState
 from clusters.port import Fault, PodPhase
+from clusters.services import clusters
 from controlplane.kernel import clock, hints
 from scheduler import tasks
 from scheduler.loop import collect, confine, dispatch
+from scheduler.loop import run as cycles
 from scheduler.models import Attempt, Confinement, Operation, Placement, Workload
 from tests import factories
 from tests.scheduler.stage import Stage
@@ -190,3 +192,52 @@ def test_its_calls_end_long_before_the_task_has_to(
         sum(asked.values())
         < settings.CELERY_TASK_TIME_LIMIT - settings.CELERY_TASK_SOFT_TIME_LIMIT
     )
+
+
+def put_back(stage: Stage) -> None:
+    """It was last heard in another database than this one."""
+    Cluster.objects.update(heard_in="another")
+
+
+def test_put_back_from_a_backup_nothing_is_dispatched_before_the_cluster_is_listed(
+    waiting: Stage,
+) -> None:
+    put_back(waiting)
+    run(waiting)
+    assert (bound(), waiting.port.calls["create"]) == (0, 0)
+    clusters.heard(cluster=waiting.cluster)
+    run(waiting)
+    assert bound() == 3
+
+
+def test_nor_started_in_another_cluster(committed: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It might run in the one that is not listed."""
+    monkeypatch.setattr(cycles.pace, "wait", lambda: None)
+    other = factories.cluster("south")
+    factories.node(other, "s1")
+    work = committed.submit()
+    Cluster.objects.filter(id=committed.cluster.id).update(heard_in="another")
+    tasks.run_cycle()
+    work.refresh_from_db()
+    assert (work.state, (work.reason or {})["code"]) == ("PENDING", "admission-stopped")
+    clusters.heard(cluster=committed.cluster)
+    tasks.run_cycle()
+    work.refresh_from_db()
+    assert work.state == "ADMITTED"
+
+
+def test_nor_taken_back_for_starting_too_late(waiting: Stage) -> None:
+    put_back(waiting)
+    Workload.objects.update(admitted_at=clock.now() - timedelta(days=1))
+    tasks.check_starts()
+    assert Workload.objects.filter(state="ADMITTED").count() == 3
+    clusters.heard(cluster=waiting.cluster)
+    tasks.check_starts()
+    assert not Workload.objects.filter(state="ADMITTED").exists()
+
+
+def test_nor_taken_for_lost(waiting: Stage) -> None:
+    put_back(waiting)
+    Cluster.objects.update(seen_at=clock.now() - timedelta(days=1))
+    tasks.check_clusters()
+    assert Cluster.objects.get().state == ClusterState.NEW

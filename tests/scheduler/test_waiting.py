@@ -220,7 +220,7 @@ def test_nothing_is_kept_of_another_database(committed: Stage) -> None:
     checkpoint, _, capped = last.under
     [(id, one)] = last.waiting.items()
     other = {id: one._replace(version=77)}
-    waiting._last = waiting.Read(last.since, [checkpoint, object(), capped], other, {}, {}, {})
+    waiting._last = waiting.Read(last.since, [checkpoint, object(), capped], other, {}, {}, {}, {})
     assert [each.version for each in seen().values()] == [1]
 
 

@@ -16,6 +16,7 @@ from tenants.models import User
 from tests import factories
 from tests.conftest import Cast
 from tests.factories import AT
+from tests.strays import stray
 from tests.web.conftest import HTMX, Browse, Shop, move, release
 
 URL = reverse("cluster-detail", args=["north"])
@@ -229,3 +230,39 @@ def test_fleet_roles_are_told_what_a_silent_cluster_means_for_the_work_there(
     page = told(cast.oz)
     assert "1 workload started elsewhere while nothing was heard of this cluster. 1 pod" in page
     assert "it is being stopped, before anything new is placed" in page
+
+
+def test_fleet_roles_are_told_that_the_database_is_older_than_the_cluster(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    def told(who: User) -> str:
+        return " ".join(unescape(strip_tags(browse(who).get(URL).content.decode())).split())
+
+    assert "looks older" not in told(cast.oz)
+    rev = browse(cast.oz).get(URL).context["rev"]
+    for number in range(22):
+        stray(shop.north, f"w{number:02}-1-0")
+    assert browse(cast.oz).get(URL, {"rev": rev}, headers=HTMX).status_code == 200
+    page = told(cast.oz)
+    assert "The database looks older than this cluster, as after a restore, since" in page
+    assert "22 pods of this installation run here that it does not know" in page
+    assert "berth-vision/w00-1-0 on n1: there is no such workload" in page
+    assert "w19-1-0" in page
+    assert "w20-1-0" not in page
+    assert "and 2 more" in page
+    assert "looks older" not in told(cast.cleo)  # nor are the names of others' pods hers to know
+
+
+def test_a_cluster_that_was_not_listed_since_a_restore_says_what_that_holds_up(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    def told() -> str:
+        page = browse(cast.oz).get(URL).content.decode()
+        return " ".join(unescape(strip_tags(page)).split())
+
+    north = Cluster.objects.filter(id=shop.north.id)
+    north.update(restored_at=AT, state=ClusterState.NEW)
+    assert "Nothing starts in any cluster before this one is listed" in told()
+    assert "manage.py go_on_without north" in told()
+    north.update(state=ClusterState.LOST)
+    assert "The other clusters go on without it, by an operator's word" in told()

@@ -177,7 +177,7 @@ class Backlog:
         self._later.update(
             row
             for row, view in zip(rows, come, strict=True)
-            if view.not_before or view.waits_for or view.gate or view.gathering
+            if view.not_before or view.waits_for or view.gate or view.gathering or view.strays
         )
         self._count(table[:, s.CLASS], 1)
         self._line_up(rows)
