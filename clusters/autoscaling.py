@@ -1,5 +1,6 @@
 """What a cluster says of nodes that its autoscaler makes: frozen reports of Karpenter's node pools
-and node claims, and the pods for which it makes nodes. No back end, no Django."""
+and node claims, and what it is asked by: pods for which it makes nodes, and requests for several
+at once. No back end, no Django."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -55,12 +56,36 @@ class NodeClaimReport:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeRequestReport:
+    """One request for nodes (a ProvisioningRequest). `ask` says for whom it is and `pool` is the
+    id of the pool that Berth asked for, both "" of others'. It is `accepted` once the autoscaler
+    has taken it, and `provisioned` once it says that the nodes are made. `ended` is why nothing
+    more comes of it, "" while something may.
+
+    Of ours `uid` is "" where only its template is there, and `template_uid` where that is not.
+    """
+
+    name: str
+    uid: str = ""
+    template_uid: str = ""
+    ask: str = ""
+    pool: str = ""
+    nodes: int = 0
+    created_at: datetime | None = None
+    accepted: bool = False
+    provisioned: bool = False
+    ended: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Autoscaling:
-    """All that there is of both. `left_out` is as in a listing."""
+    """All that there is of each; `requests` is None where a cluster takes none. `left_out` is as
+    in a listing."""
 
     pools: tuple[NodePoolReport, ...] = ()
     claims: tuple[NodeClaimReport, ...] = ()
     left_out: tuple[str, ...] = ()
+    requests: tuple[NodeRequestReport, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +112,32 @@ class PlaceholderReport:
     deleting: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class NodeRequest:
+    """So many nodes of one pool, all or none: pods of which each takes a node of its own.
+    `selector` are the labels of the pool's nodes; class and parameters say how an autoscaler goes
+    about it. `name` is deterministic, `ask` says for whom it is, `pool` is the pool's id."""
+
+    name: str
+    ask: str
+    pool: str
+    count: int
+    request_class: str
+    parameters: Mapping[str, str]
+    selector: Mapping[str, str]
+    resources: Mapping[str, int]
+    cpu_milli: int
+    memory_mib: int
+
+
+@dataclass(frozen=True, slots=True)
+class Consumed:
+    """The request for nodes whose nodes a pod runs on."""
+
+    name: str
+    request_class: str
+
+
 def nodes_left(*, limits: Amounts, used: Amounts, node: Amounts) -> int | None:
     """How many more nodes like `node` the limits leave room for; None when no limit is of what
     the node has, or of nodes."""
@@ -104,8 +155,8 @@ class AutoscalingPort(Protocol):
     """A part of `ClusterPort`."""
 
     def read_autoscaling(self) -> Autoscaling | None:
-        """Its node pools and the nodes that are being made; None where it has no such thing, or
-        Berth may not read it."""
+        """Its node pools, the nodes that are being made and the requests for some; None where it
+        has no such thing, or Berth may not read it."""
         ...
 
     def list_placeholders(self) -> tuple[PlaceholderReport, ...]:
@@ -118,4 +169,16 @@ class AutoscalingPort(Protocol):
 
     def delete_placeholder(self, *, found: PlaceholderReport) -> None:
         """Gone already, or another of that name: nothing to do, no error."""
+        ...
+
+    def list_node_requests(self) -> tuple[NodeRequestReport, ...]:
+        """All that this installation has there; () where the cluster takes none."""
+        ...
+
+    def create_node_request(self, *, request: NodeRequest) -> None:
+        """The template of its pods, then the request. What is there already is left as it is."""
+        ...
+
+    def delete_node_request(self, *, found: NodeRequestReport) -> None:
+        """The request, then its template. As `delete_placeholder`."""
         ...

@@ -19,7 +19,8 @@ WHAT: Mapping[Part, str] = {
     " Resource Allocation (Kubernetes 1.34 or newer)",
     Part.CATCH: "have pods that others make in projects' namespaces, with the queue label or"
     " asking for a device, wait in Berth's queue (Kubernetes 1.36 or newer)",
-    Part.AUTOSCALE: "see which nodes Karpenter can still make, and makes",
+    Part.AUTOSCALE: "see which nodes Karpenter can still make, and makes, and ask for nodes by"
+    " ProvisioningRequests",
     Part.LOGS: "show events and logs of pods to who sees their workload",
 }
 """In words that follow "let Berth"."""

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
-from clusters.autoscaling import AutoscalingPort
+from clusters.autoscaling import AutoscalingPort, Consumed
 from clusters.caught import CaughtPod, OwnerRef, OwnerReport
 from clusters.confinement import Confinement, Drift, Repair
 from clusters.exposure import ExposurePort
@@ -184,7 +184,7 @@ class PodRequest:
 
     `subdomain` names the gang's headless service, "" for a single pod. `grace_s` is the time from
     SIGTERM to SIGKILL whoever deletes it; with `notice` it can read what `give_notice` tells it.
-    `priority` is one of PRIORITIES.
+    `priority` is one of PRIORITIES. `consumes` is the request that its node was asked for by.
     """
 
     namespace: str
@@ -206,6 +206,7 @@ class PodRequest:
     tolerates: str = NVIDIA_GPU
     priority: str = "normal"
     pins: tuple[Pin, ...] = ()
+    consumes: Consumed | None = None
 
 
 class Change(StrEnum):

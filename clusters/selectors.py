@@ -210,6 +210,11 @@ def coming_nodes(*, cluster_id: UUID) -> tuple[ComingNodes, ...]:
     return tuple(ComingNodes(pool, _node_shape(pool, models)) for pool in pools)
 
 
+def coming_of(*, pool: NodePool) -> ComingNodes:
+    """As `coming_nodes`, of one pool that is there."""
+    return next(one for one in coming_nodes(cluster_id=pool.cluster_id) if one.pool.pk == pool.pk)
+
+
 def _node_shape(pool: NodePool, models: Mapping[UUID, Sequence[str]]) -> NodeShape | None:
     like = pool.like
     if like is not None:

@@ -5,11 +5,14 @@ from django.db.models import Q
 
 from clusters.models.cluster import Cluster
 from clusters.models.node import Node
+from clusters.origin import NODE_POOLS
 from controlplane.kernel.models import Row
 
 
 class NodePool(Row):
-    """A pool of Karpenter's, as its cluster last showed it.
+    """A pool of Karpenter's, as its cluster last showed it; or, with a `selector`, one that no
+    cluster shows, as an operator declared it: all its nodes have these labels, and are asked for
+    by a request of that class with these parameters.
 
     `limits` and `used` are `autoscaling.Amounts` by name. A new node is expected to be as `like`,
     the newest that the pool has had with GPUs; before there is one, as an operator said: so many
@@ -29,6 +32,9 @@ class NodePool(Row):
     like = models.ForeignKey(
         Node, null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
+    selector = models.JSONField(default=dict, db_default={})
+    request_class = models.CharField(max_length=253, blank=True, default="", db_default="")
+    parameters = models.JSONField(default=dict, db_default={})
     node_model = models.CharField(max_length=80, blank=True)
     node_gpus = models.PositiveSmallIntegerField(null=True, blank=True)
     node_cpu_milli = models.BigIntegerField(null=True, blank=True)
@@ -43,6 +49,11 @@ class NodePool(Row):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["cluster", "name"], name="node_pool_once_a_cluster"),
+            models.CheckConstraint(
+                condition=Q(selector={}, request_class="", parameters={})
+                | (~Q(selector={}) & ~Q(request_class="")),
+                name="node_pool_declared_whole_or_not",
+            ),
             models.CheckConstraint(
                 condition=Q(
                     node_model="",
@@ -65,6 +76,16 @@ class NodePool(Row):
                 name="node_pool_shape_whole_or_none",
             ),
         ]
+
+    @property
+    def is_declared(self) -> bool:
+        """By an operator; its nodes are asked for all at once."""
+        return bool(self.request_class)
+
+    @property
+    def node_labels(self) -> dict[str, str]:
+        """Those by which its nodes are told from all others."""
+        return self.selector or {NODE_POOLS[0]: self.name}
 
     @property
     def figures(self) -> tuple[int | str | bool | None, ...]:

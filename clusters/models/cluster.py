@@ -34,7 +34,8 @@ class Cluster(Row):
     `left_out` says, of "nodes", "pods", "devices", "claims" and "node_pools", what of its last
     list made no sense or is not used: how many, and of the first its name and why.
 
-    `asks_for_nodes` is whether its autoscaler is asked for nodes that work waits for.
+    `asks_for_nodes` is whether its autoscaler is asked for nodes that work waits for, and
+    `foreign_requests_count` how many requests of others it has accepted and not yet answered.
     `repair_drift` is whether what somebody changed of a project's confinement there is put back,
     or only told. `inventory_rev` grows with each change of its nodes or devices, so that caches
     know.
@@ -57,6 +58,7 @@ class Cluster(Row):
     left_out = models.JSONField(default=dict, db_default={}, blank=True)
     repair_drift = models.BooleanField(default=True, db_default=True)
     asks_for_nodes = models.BooleanField(default=False, db_default=False)
+    foreign_requests_count = models.PositiveIntegerField(default=0, db_default=0)
     inventory_rev = models.PositiveBigIntegerField(default=0)
     created_at = models.DateTimeField()
 

@@ -1,7 +1,7 @@
 """Node pools that make nodes by themselves: reports → rows, what may still come of them, how long
 that takes, and what an operator says of their nodes."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -17,8 +17,8 @@ from clusters.autoscaling import (
     nodes_left,
 )
 from clusters.models import Cluster, Device, Node, NodeClaim, NodePool
-from clusters.origin import NODE_POOLS
 from clusters.port import MOST_DEVICES
+from clusters.services import requested_nodes
 from controlplane.audit import services as audit
 from controlplane.kernel import text
 from controlplane.kernel.errors import Conflict, Invalid, NotFound
@@ -43,7 +43,11 @@ def sync(*, cluster: Cluster, found: Autoscaling, at: datetime) -> bool:
         pools = {pool.name: pool for pool in NodePool.objects.filter(cluster=cluster)}
         changed = _sync_pools(cluster, found.pools, pools, at)
         there = {name: pool for name, pool in pools.items() if pool.gone_at is None}
-        changed |= _sync_claims(cluster, found.claims, there, at)
+        changed |= requested_nodes.sync(cluster=cluster, pools=there.values(), found=found)
+        made = requested_nodes.claims(
+            cluster=cluster, pools=there.values(), requests=found.requests or (), at=at
+        )
+        changed |= _sync_claims(cluster, (*found.claims, *made), there, at)
         like = _newest_nodes(cluster, there) if there else {}
         like = {name: node for name, node in like.items() if _agrees(there[name], node)}
         for name, pool in there.items():
@@ -113,6 +117,8 @@ def _sync_pools(
     cluster: Cluster, reports: Sequence[NodePoolReport], rows: dict[str, NodePool], at: datetime
 ) -> bool:
     changed = False
+    declared = {name for name, row in rows.items() if row.is_declared and row.gone_at is None}
+    reports = [report for report in reports if report.name not in declared]
     for report in reports:
         wanted = {
             "ready": report.ready,
@@ -120,6 +126,9 @@ def _sync_pools(
             "accelerator": report.accelerator,
             "limits": report.limits.told(),
             "used": report.used.told(),
+            "selector": {},
+            "request_class": "",
+            "parameters": {},
             "gone_at": None,
         }
         row = rows.get(report.name)
@@ -133,7 +142,7 @@ def _sync_pools(
                 setattr(row, name, value)
             row.save(update_fields=wanted)
             changed = True
-    names = {report.name for report in reports}
+    names = {report.name for report in reports} | declared
     for row in rows.values():
         if row.name not in names and row.gone_at is None:
             row.gone_at = at
@@ -205,14 +214,16 @@ def _ready_nodes(cluster: Cluster, names: Collection[str]) -> set[str]:
     return set(with_gpus.values_list("name", flat=True))
 
 
-def _newest_nodes(cluster: Cluster, pools: Collection[str]) -> dict[str, Node]:
+def _newest_nodes(cluster: Cluster, pools: Mapping[str, NodePool]) -> dict[str, Node]:
     """Of each pool the newest node that has, or had, GPUs; one that is there goes first."""
     equipped = Device.objects.filter(node__cluster=cluster).values("node_id")
-    rows = Node.objects.filter(cluster=cluster, id__in=equipped, labels__has_key=NODE_POOLS[0])
+    keys = {next(iter(pool.node_labels)) for pool in pools.values()}
+    rows = Node.objects.filter(cluster=cluster, id__in=equipped, labels__has_any_keys=sorted(keys))
     newest: dict[str, Node] = {}
     for node in rows.order_by(F("gone_at").asc(nulls_last=True), "id"):
-        if (name := node.labels[NODE_POOLS[0]]) in pools:
-            newest[name] = node
+        for name, pool in pools.items():
+            if pool.node_labels.items() <= node.labels.items():
+                newest[name] = node
     return newest
 
 
@@ -227,7 +238,9 @@ def _figure(pool: NodePool, like: Node | None, at: datetime) -> bool:
     """What can come of the pool, and when; whether that is another than before."""
     before = [getattr(pool, name) for name in _FIGURES]
     pool.like = like
-    making = pool.claims.filter(gone_at=None, ready_at=None, created_at__gt=at - LATE)
+    making = pool.claims.filter(gone_at=None, ready_at=None)
+    if not pool.is_declared:  # a request may queue for days, and says itself when it fails
+        making = making.filter(created_at__gt=at - LATE)
     pool.making_count = making.count()
     pool.room_count = _room(pool, unlaunched=making.filter(launched=False).count())
     took = _took(pool.claims.all())
@@ -244,12 +257,13 @@ def _room(pool: NodePool, *, unlaunched: int) -> int | None:
     yet are not in what the pool uses."""
     if not pool.ready:
         return 0
-    node = _shape(pool)
+    node = shape(pool)
     left = nodes_left(limits=Amounts(**pool.limits), used=Amounts(**pool.used), node=node)
     return None if left is None else max(0, left - unlaunched)
 
 
-def _shape(pool: NodePool) -> Amounts:
+def shape(pool: NodePool) -> Amounts:
+    """What a node of it is expected to have."""
     if pool.like is None:
         return Amounts(pool.node_cpu_milli, pool.node_memory_mib, pool.node_gpus)
     gpus = pool.like.devices.filter(gone_at=None).count()

@@ -29,9 +29,9 @@ VERSION = {
     "platform": "linux/amd64",
 }
 MERGE_PATCH, APPLY_PATCH = "application/merge-patch+json", "application/apply-patch+yaml"
-_MERGED = ("configmaps", "resourcequotas", "nodepools", "nodeclaims")
-_PLAYED = {"nodepools", "nodeclaims"}
+_PLAYED = {"nodepools", "nodeclaims", "provisioningrequests"}
 """Nobody here is their controller: whoever plays it says their status with the rest."""
+_MERGED = {"configmaps", "resourcequotas", *_PLAYED}
 _VERBS = {"POST": "create", "PATCH": "patch", "DELETE": "delete", "PUT": "update"}
 _CLUSTERED = {
     "nodes",

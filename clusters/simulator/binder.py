@@ -16,6 +16,7 @@ from clusters.simulator.store import Store
 HOSTNAME = "kubernetes.io/hostname"
 _NO_MATCH = "node(s) didn't match Pod's node affinity/selector"
 _TOLERATED = "nvidia.com/gpu"
+"""Admission lets pods that ask for GPUs stay there."""
 
 
 class Holding(NamedTuple):
@@ -132,8 +133,9 @@ class Binder:
             return _NO_MATCH
         if node["spec"].get("unschedulable"):
             return "node(s) were unschedulable"
+        tolerated = {one.get("key") for one in pod["spec"].get("tolerations") or ()}
         for taint in node["spec"].get("taints") or ():
-            if taint["key"] != _TOLERATED:
+            if taint["key"] not in tolerated | {_TOLERATED}:
                 return (
                     f"node(s) had untolerated taint {{{taint['key']}: {taint.get('value', '')}}}"
                 )

@@ -27,6 +27,8 @@ RESOURCES = {
     "resourceclaims": "ResourceClaim",
     "nodepools": "NodePool",
     "nodeclaims": "NodeClaim",
+    "podtemplates": "PodTemplate",
+    "provisioningrequests": "ProvisioningRequest",
 }
 GROUPS = {
     "networkpolicies": "networking.k8s.io",
@@ -36,6 +38,7 @@ GROUPS = {
     "resourceclaims": "resource.k8s.io",
     "nodepools": "karpenter.sh",
     "nodeclaims": "karpenter.sh",
+    "provisioningrequests": "autoscaling.x-k8s.io",
 }
 """The API group of a resource that is not of the core one."""
 OWNERS = "owners"

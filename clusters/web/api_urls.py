@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from clusters.web import api, node_pool_api, probe_api
+from clusters.web import api, declared_pool_api, node_pool_api, probe_api
 
 urlpatterns = [
     path("clusters", api.ClustersApi.as_view(), name="clusters"),
@@ -19,7 +19,7 @@ urlpatterns = [
     path("clusters/<uuid:id>/queues", api.QueuesApi.as_view(), name="cluster-queues"),
     path(
         "clusters/<uuid:id>/node-pools",
-        node_pool_api.NodePoolsApi.as_view(),
+        declared_pool_api.DeclaringApi.as_view(),
         name="cluster-node-pools",
     ),
     path(
@@ -27,6 +27,7 @@ urlpatterns = [
         node_pool_api.AskingApi.as_view(),
         name="cluster-asking",
     ),
+    path("node-pools/<uuid:id>", declared_pool_api.DeclaredApi.as_view(), name="node-pool"),
     path("node-pools/<uuid:id>/node", node_pool_api.NodeApi.as_view(), name="node-pool-node"),
     path("nodes", api.NodesApi.as_view(), name="nodes"),
     path("devices", api.DevicesApi.as_view(), name="devices"),

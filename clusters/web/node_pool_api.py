@@ -43,6 +43,22 @@ class NodePoolOut(serializers.Serializer[Rows]):
         help_text="Its GPUs in the words of its template; empty where that says nothing.",
     )
     node = NodeShapeOut(allow_null=True, help_text="null while nobody knows.")
+    request_class = serializers.CharField(
+        source="pool.request_class",
+        allow_blank=True,
+        help_text="Of the requests by which its nodes are asked for, of a pool that an operator"
+        " declared; empty of one that the cluster itself tells of.",
+    )
+    selector = serializers.DictField(
+        source="pool.selector",
+        child=serializers.CharField(allow_blank=True),
+        help_text="Labels that all nodes of a declared pool have.",
+    )
+    parameters = serializers.DictField(
+        source="pool.parameters",
+        child=serializers.CharField(allow_blank=True),
+        help_text="Of the requests for nodes of a declared pool.",
+    )
     room_count = serializers.IntegerField(
         source="pool.room_count",
         allow_null=True,
@@ -128,11 +144,6 @@ class NodeApi(ApiView):
                 actor_name=self.actor.name,
                 at=self.at,
             )
-            [found] = (
-                one
-                for one in selectors.coming_nodes(cluster_id=pool.cluster_id)
-                if one.pool.pk == pool.pk
-            )
-            return NodePoolOut(found).data
+            return NodePoolOut(selectors.coming_of(pool=pool)).data
 
         return self.once(make, status=200)

@@ -8,11 +8,13 @@ from django.urls import reverse
 
 from clusters import selectors
 from clusters.models import Cluster, NodePool
-from clusters.services import autoscaling, clusters
+from clusters.services import autoscaling, clusters, declared_pools
+from clusters.web.declared_pool_forms import DeclareForm, ForgetForm
 from controlplane.api.auth import operator_of
 from controlplane.kernel import clock
 from controlplane.kernel.forms import StrictForm
 from controlplane.kernel.htmx import go, page, refusal
+from scheduler.selectors import node_asks
 
 
 class NodeForm(StrictForm):
@@ -35,14 +37,15 @@ class AskForm(StrictForm):
 
 @page("GET", "HEAD", "POST")
 def cluster_node_pools(request: HttpRequest, name: str) -> HttpResponse:
-    """A POST says what a node of a pool has, or whether the cluster is asked for nodes. Raises
-    NotAllowed but for operators of the fleet."""
+    """A POST says what a node of a pool has, whether the cluster is asked for nodes, or which pool
+    there is, or no more. Raises NotAllowed but for operators of the fleet."""
     actor = operator_of(request)
     cluster = selectors.cluster(name=name)
     if request.method != "POST":
         return _page(request, cluster)
-    if "ask" in request.POST:
-        return _asking(request, cluster)
+    for name, act in (("ask", _asking), ("declare", _declaring), ("forget", _forgetting)):
+        if name in request.POST:
+            return act(request, cluster)
     form = NodeForm(request.POST, request.FILES)
 
     def describe() -> None:
@@ -79,6 +82,40 @@ def _asking(request: HttpRequest, cluster: Cluster) -> HttpResponse:
     return go(request, reverse("cluster-node-pools-page", args=[cluster.name]))
 
 
+def _declaring(request: HttpRequest, cluster: Cluster) -> HttpResponse:
+    form, actor = DeclareForm(request.POST, request.FILES), operator_of(request)
+
+    def declare() -> None:
+        made = declared_pools.declare(
+            cluster=cluster,
+            pool=form.pool(),
+            node=form.node(),
+            actor=actor.label,
+            actor_name=actor.name,
+            at=clock.now(),
+        )
+        messages.success(request, f"Nodes of {made.name} can come.")
+
+    status = refusal(form, declare, about="name")
+    if status is not None:
+        return _page(request, cluster, form, status=status)
+    return go(request, reverse("cluster-node-pools-page", args=[cluster.name]))
+
+
+def _forgetting(request: HttpRequest, cluster: Cluster) -> HttpResponse:
+    form, actor = ForgetForm(request.POST, request.FILES), operator_of(request)
+
+    def forget() -> None:
+        id, at = form.cleaned_data["forget"], clock.now()
+        declared_pools.forget(id=id, actor=actor.label, actor_name=actor.name, at=at)
+        messages.success(request, "Nothing more is expected of that pool.")
+
+    status = refusal(form, forget)
+    if status is not None:
+        return _page(request, cluster, form, status=status)
+    return go(request, reverse("cluster-node-pools-page", args=[cluster.name]))
+
+
 def _page(
     request: HttpRequest, cluster: Cluster, posted: StrictForm | None = None, *, status: int = 200
 ) -> HttpResponse:
@@ -86,11 +123,18 @@ def _page(
     found = selectors.coming_nodes(cluster_id=cluster.id)
     chosen = request.POST.get("pool", "")
     at = {str(one.pool.pk) for one in found if one.node is None or not one.node.learnt}
+    declaring = posted if isinstance(posted, DeclareForm) else DeclareForm(auto_id="id_new_%s")
+    asks = node_asks.of_cluster(cluster_id=cluster.id, at=clock.now())
     context = {
         "cluster": cluster,
-        "lost": None if chosen in at else posted,
+        "lost": None if chosen in at or posted is declaring else posted,
+        "declaring": declaring,
         "pools": [
-            (one, posted if posted and str(one.pool.pk) == chosen else _form(n, one.pool))
+            (
+                one,
+                posted if posted and str(one.pool.pk) == chosen else _form(n, one.pool),
+                asks.get(one.pool.pk, ()),
+            )
             for n, one in enumerate(found)
         ],
     }

@@ -70,6 +70,9 @@ class ClusterOut(serializers.Serializer[Rows]):
     asks_for_nodes = serializers.BooleanField(
         help_text="Whether its autoscaler is asked for nodes that work waits for."
     )
+    foreign_requests_count = serializers.IntegerField(
+        help_text="Requests of others for nodes that it has accepted and not yet answered."
+    )
     seen_at = serializers.DateTimeField(allow_null=True)
     node_count = serializers.IntegerField()
     device_count = serializers.IntegerField()

@@ -16,10 +16,11 @@ from uuid import UUID
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
+from clusters.autoscaling import Consumed
 from clusters.published import Pin
 from controlplane.kernel import commits, statements
 from scheduler.loop import caught
-from scheduler.models import OperationKind
+from scheduler.models import OperationKind, request_name
 from scheduler.selectors.fleet import rows
 
 
@@ -29,7 +30,8 @@ class Pod:
     `least` and `most` are how many it may have. `pins` are its certain devices, where a driver
     publishes each; while one of those is gone, or its node tells its devices in another way than
     when it was placed there, it is `displaced`. Where others made the pods, `caught` is set, and
-    `taken` is the uid of the one that it is to have, None for none."""
+    `taken` is the uid of the one that it is to have, None for none.
+    `consumes` is the request by which its cluster was asked for the workload's nodes."""
 
     placement_id: UUID
     workload_id: UUID
@@ -70,6 +72,7 @@ class Pod:
     caught: bool = False
     taken: str | None = None
     displaced: bool = False
+    consumes: Consumed | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +169,7 @@ SELECT * FROM (
                    ON d.id = z.device_id WHERE z.placement_id = q.id
                    AND ((d.uuid = '') <> (n.device_driver = '')
                         OR d.uuid <> '' AND d.gone_at IS NOT NULL)),
-           o.id IS NOT NULL, c.uid, q.released_at
+           k.id, k.request_class, o.id IS NOT NULL, c.uid, q.released_at
     FROM scheduler_placement q
     JOIN scheduler_attempt a ON a.id = q.attempt_id
     JOIN scheduler_workload w ON w.id = q.workload_id
@@ -179,6 +182,11 @@ SELECT * FROM (
     LEFT JOIN LATERAL (SELECT c.name, c.uid FROM scheduler_caughtpod c
                        WHERE o.id IS NOT NULL AND c.placement_id = q.id
                        ORDER BY c.gone_at DESC NULLS FIRST LIMIT 1) c ON true
+    LEFT JOIN LATERAL (SELECT k.id, l.request_class FROM scheduler_nodeask k
+                       JOIN clusters_nodepool l ON l.id = k.pool_id
+                       WHERE k.workload_id = q.workload_id AND k.ended_at IS NULL
+                         AND l.cluster_id = a.cluster_id AND l.request_class <> ''
+                       ORDER BY k.id LIMIT 1) k ON true
     CROSS JOIN LATERAL (SELECT sum(z.min_count)::int AS least, sum(z.count)::int AS most
                         FROM scheduler_podset z WHERE z.workload_id = q.workload_id) sizes
     WHERE q.attempt_id = ANY(%s)
@@ -189,8 +197,9 @@ SELECT * FROM (
 def _pod(*columns: Any) -> Pod:  # Any: the columns of _PODS after the first
     *before, command, args, env = columns[:13]
     lists = tuple(command), tuple(args), tuple(sorted(json.loads(env).items()))
-    *after, driver, held, displaced, caught, taken, _ = columns[13:]
-    pod = Pod(*(*before, *lists, *after, (), caught, taken, displaced and not caught))
+    *after, driver, held, displaced, ask, request_class, caught, taken, _ = columns[13:]
+    consumes = Consumed(request_name(ask), request_class) if ask else None
+    pod = Pod(*(*before, *lists, *after, (), caught, taken, displaced and not caught, consumes))
     # What others made says itself what it asks for: its devices are the cluster's choice.
     if not held or caught:
         return pod

@@ -1,23 +1,22 @@
-"""Asking clusters for nodes: what work lacks becomes rows, and each row placeholder pods, for
-which its cluster's autoscaler makes nodes.
+"""Asking clusters for nodes: what work lacks becomes rows, and each row what stands for it in the
+cluster, for which the autoscaler there makes nodes: placeholder pods, or a request.
 
 Each step goes by the rows and by what the cluster shows, so whoever comes after a crash goes on
-where it stopped: a placeholder of no ask that is asking is deleted, one that is missing is made.
+where it stopped: what is of no ask that is asking is deleted, what is missing is made.
 No network is waited for inside a transaction.
 """
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db.models import Q
 
-from clusters.autoscaling import PlaceholderReport, PlaceholderRequest
 from clusters.models import Cluster, Node, NodeClaim, NodePool
-from clusters.port import NVIDIA_GPU, ClusterError, ClusterPort, Fault
+from clusters.port import ClusterError, ClusterPort, Fault
 from controlplane.kernel.clock import now
 from controlplane.kernel.crash import crash
 from scheduler.core.lifecycle import State
@@ -26,6 +25,7 @@ from scheduler.core.needs import Need, needs
 from scheduler.core.reasons import ReasonCode
 from scheduler.core.snapshot import Snapshot
 from scheduler.loop import retention
+from scheduler.loop.node_ask_ways import Outcome, Placeholders, Requests, Way
 from scheduler.models import AskState, NodeAsk, Workload
 from scheduler.selectors import policy
 from scheduler.selectors.load import load
@@ -33,7 +33,8 @@ from scheduler.selectors.load import load
 logger = logging.getLogger(__name__)
 
 LIMIT = timedelta(minutes=30)
-"""After which nobody waits for the answer; Karpenter gives a node half of that to register."""
+"""After which nobody waits for the answer, but to a request that was accepted; Karpenter gives a
+node half of that to register."""
 AGAIN = timedelta(minutes=10)
 """How long the same is not asked for again, whether it came or not: were a node that comes of no
 use after all, one would come after another."""
@@ -50,6 +51,7 @@ _WANTED = {code.value for code in OF_ROOM} | {
     ReasonCode.KEPT_FOR_OTHERS.value,
 }
 """Reasons with which work that has asked for nodes still wants them."""
+_ANSWERED = (AskState.GIVEN, AskState.LATE, AskState.FAILED)
 _LIVE = Q(ended_at__isnull=True)
 _NOT_HEARD = frozenset({Fault.UNREACHABLE, Fault.THROTTLED, Fault.UNAUTHORIZED})
 """What would be the answer to whatever is asked next."""
@@ -86,7 +88,7 @@ def plan(*, at: datetime) -> int:
 def _passed(wanted: Sequence[Need], at: datetime) -> tuple[set[tuple[UUID, UUID]], set[UUID]]:
     """Who of them is not to ask which pool now, and the pools that nobody is to ask: their last
     answer did not serve who asked."""
-    ended = Q(state__in=(AskState.GIVEN, AskState.LATE), ended_at__gt=at - AGAIN)
+    ended = Q(state__in=_ANSWERED, ended_at__gt=at - AGAIN)
     withdrawn = Q(state=AskState.WITHDRAWN, ended_at__gt=at - WITHDRAWN_AGAIN)
     asks = {(UUID(need.workload), UUID(need.pool)) for need in wanted}
     rows = NodeAsk.objects.filter(_LIVE | ended | withdrawn, pool__in={pool for _, pool in asks})
@@ -95,8 +97,7 @@ def _passed(wanted: Sequence[Need], at: datetime) -> tuple[set[tuple[UUID, UUID]
         for row in rows.order_by("ended_at")
         if (row.workload_id, row.pool_id) in asks
     }
-    answered = (AskState.GIVEN, AskState.LATE)
-    return set(passed), {pool for (_, pool), state in passed.items() if state in answered}
+    return set(passed), {pool for (_, pool), state in passed.items() if state in _ANSWERED}
 
 
 def due() -> list[UUID]:
@@ -108,50 +109,68 @@ def due() -> list[UUID]:
 
 
 def carry_on(*, port: ClusterPort, cluster: Cluster, at: Callable[[], datetime]) -> bool:
-    """Each ask there goes on as far as it can; whether the cluster could be reached."""
+    """Each ask there goes on as far as it can; whether the cluster could be reached, and let Berth
+    look."""
     try:
-        _carry_on(port, cluster, at())
+        return _carry_on(port, cluster, at())
     except ClusterError as error:
         logger.warning("asking %s for nodes: %s", cluster.name, error)
         return False
-    return True
 
 
-def _carry_on(port: ClusterPort, cluster: Cluster, at: datetime) -> None:
+def _carry_on(port: ClusterPort, cluster: Cluster, at: datetime) -> bool:
     rows = list(
         NodeAsk.objects.filter(_LIVE, pool__cluster=cluster)
         .select_related("workload", "pool__cluster", "pool__like")
         .order_by("asked_at", "id")
     )
-    there: dict[str, list[PlaceholderReport]] = {}
-    for found in port.list_placeholders():
-        there.setdefault(found.ask, []).append(found)
+    ways: list[tuple[Callable[[ClusterPort], Way], list[NodeAsk]]]
+    ways = [(Placeholders, [row for row in rows if not row.pool.is_declared])]
+    if NodePool.objects.filter(cluster=cluster).exclude(request_class="").exists():
+        ways.append((Requests, [row for row in rows if row.pool.is_declared]))
+    seen = True
+    for way, mine in ways:
+        try:
+            _step(way(port), mine, at)
+        except ClusterError as error:
+            if error.fault in _NOT_HEARD:
+                raise
+            logger.warning("asking %s for nodes: %s", cluster.name, error)
+            for row in mine:
+                _tell(row, str(error))
+            seen = False
+    return seen
+
+
+def _step(way: Way, rows: Sequence[NodeAsk], at: datetime) -> None:
     for row in rows:
         if row.state == AskState.ASKING:
-            _answer(row, there.get(str(row.id), ()))
-            if outcome := _outcome(row, at):
+            _answer(row, way)
+            if outcome := _outcome(row, way, at):
                 _close(row, outcome)
-    wanted = {name for row in rows for name in _wanted(row)}
-    for pods in there.values():
-        for found in pods:
-            if found.name not in wanted or found.node:  # there it would be in the way
-                port.delete_placeholder(found=found)
+    asking = [row for row in rows if row.state == AskState.ASKING]
+    way.clear(asking)
     crash("N1")
     for row in rows:
-        if row.state == AskState.CLOSING and str(row.id) not in there:
+        if row.state == AskState.CLOSING and way.is_clear(row):
             _end(row, at)
-    for row in rows:
-        if row.state == AskState.ASKING:
-            told = ""
-            try:
-                _make(port, row, {one.name for one in there.get(str(row.id), ())})
-            except ClusterError as error:
-                if error.fault in _NOT_HEARD:
-                    raise
-                logger.warning("asking %s for nodes: %s", cluster.name, error)
-                told = str(error)[:200]
-            if told != row.error:
-                NodeAsk.objects.filter(pk=row.pk).update(error=told)
+    for row in asking:
+        told = ""
+        try:
+            way.make(row)
+        except ClusterError as error:
+            if error.fault in _NOT_HEARD:
+                raise
+            logger.warning("asking %s for nodes: %s", row.pool.cluster.name, error)
+            told = str(error)
+        _tell(row, told)
+
+
+def _tell(row: NodeAsk, error: str) -> None:
+    """Of one that goes on, why the cluster does not take it."""
+    if error[:200] != row.error:
+        asking = NodeAsk.objects.filter(pk=row.pk, state=AskState.ASKING)
+        asking.update(error=error[:200])
 
 
 def _of(snapshot: Snapshot, asked: Collection[str]) -> Snapshot:
@@ -170,9 +189,9 @@ def _ask(need: Need, at: datetime) -> NodeAsk:
     )
 
 
-def _answer(row: NodeAsk, pods: Sequence[PlaceholderReport]) -> None:
-    """Count the nodes that its placeholders were bound to and that Berth did not know, then those
-    of the pool that were ordered and registered since it was asked, each for one ask."""
+def _answer(row: NodeAsk, way: Way) -> None:
+    """Count the nodes that it was bound to and that Berth did not know, then those of the pool
+    that were ordered and registered since it was asked, each for one ask."""
     of_pool = NodeAsk.objects.filter(pool=row.pool, asked_at__gte=row.asked_at - LIMIT)
     others = of_pool.exclude(pk=row.pk).values_list("came", flat=True)
     taken = {name for came in others for name in came}
@@ -180,14 +199,16 @@ def _answer(row: NodeAsk, pods: Sequence[PlaceholderReport]) -> None:
         pool=row.pool, registered=True, gone_at=None, created_at__gte=_second(row.asked_at)
     )
     made = ordered.order_by("created_at", "id").values_list("node", flat=True)
-    bound = [pod.node for pod in pods if pod.node]
+    bound = way.bound(row)
     known = Node.objects.filter(cluster=row.pool.cluster_id, name__in=bound, gone_at=None)
     old = set(known.values_list("name", flat=True))
     names = dict.fromkeys((*row.came, *(name for name in bound if name not in old), *made))
     came = [name for name in names if name and name not in taken][: len(row.nodes)]
-    if came != row.came:
-        row.came = came
-        NodeAsk.objects.filter(pk=row.pk, state=AskState.ASKING).update(came=came)
+    queued = way.is_queued(row)
+    if (came, queued) != (row.came, row.queued):
+        row.came, row.queued = came, queued
+        asking = NodeAsk.objects.filter(pk=row.pk, state=AskState.ASKING)
+        asking.update(came=came, queued=queued)
 
 
 def _second(at: datetime) -> datetime:
@@ -195,48 +216,25 @@ def _second(at: datetime) -> datetime:
     return at.replace(microsecond=0)
 
 
-def _wanted(row: NodeAsk) -> list[str]:
-    """The names of the placeholders that it has: one for each node that has not come."""
-    if row.state != AskState.ASKING:
-        return []
-    return [f"node-{row.id}-{nth}" for nth in range(len(row.came), len(row.nodes))]
-
-
-def _outcome(row: NodeAsk, at: datetime) -> AskState | None:
+def _outcome(row: NodeAsk, way: Way, at: datetime) -> Outcome | None:
     """How it ends, None while it goes on."""
-    if len(row.came) >= len(row.nodes):
-        return AskState.GIVEN
+    if outcome := way.outcome(row):
+        return outcome
     work = row.workload
     reason = (work.reason or {}).get("code")
-    if work.state != State.PENDING or reason not in _WANTED:
-        return AskState.WITHDRAWN
+    if work.state not in way.lasts or (work.state == State.PENDING and reason not in _WANTED):
+        return Outcome(AskState.WITHDRAWN)
     if not row.pool.cluster.asks_for_nodes or row.pool.gone_at is not None:
-        return AskState.WITHDRAWN
-    return AskState.LATE if at >= row.asked_at + LIMIT else None
+        return Outcome(AskState.WITHDRAWN)
+    late = at >= row.asked_at + LIMIT and not row.queued
+    return Outcome(AskState.LATE) if late else None
 
 
-def _make(port: ClusterPort, row: NodeAsk, there: Iterable[str]) -> None:
-    resource = row.pool.like.gpu_resource if row.pool.like else NVIDIA_GPU
-    for name, node in zip(_wanted(row), row.nodes[len(row.came) :], strict=True):
-        if name not in there:
-            port.create_placeholder(
-                request=PlaceholderRequest(
-                    name=name,
-                    ask=str(row.id),
-                    pool=row.pool.name,
-                    resources={resource: node["devices_count"]} if node["devices_count"] else {},
-                    cpu_milli=node["cpu_milli"],
-                    memory_mib=node["memory_mib"],
-                )
-            )
-            crash("N2")
-
-
-def _close(row: NodeAsk, outcome: AskState) -> None:
+def _close(row: NodeAsk, outcome: Outcome) -> None:
     NodeAsk.objects.filter(pk=row.pk, state=AskState.ASKING).update(
-        state=AskState.CLOSING, outcome=outcome
+        state=AskState.CLOSING, outcome=outcome.state, error=outcome.why[:200]
     )
-    row.refresh_from_db(fields=["state", "outcome"])
+    row.refresh_from_db(fields=["state", "outcome", "error"])
 
 
 def _end(row: NodeAsk, at: datetime) -> None:

@@ -63,6 +63,7 @@ def pod_request(pod: Pod) -> PodRequest:
         tolerates=pod.gpu_resource,
         priority=pod.priority,
         pins=pod.pins,
+        consumes=pod.consumes,
     )
 
 

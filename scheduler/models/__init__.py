@@ -11,7 +11,7 @@ from scheduler.models.idleness import Idleness
 from scheduler.models.inspection import Inspection
 from scheduler.models.kept import KeptRoom
 from scheduler.models.landing import Landing
-from scheduler.models.node_ask import AskState, NodeAsk
+from scheduler.models.node_ask import AskState, NodeAsk, request_name
 from scheduler.models.operation import Operation, OperationKind
 from scheduler.models.origin import CaughtPod, Origin
 from scheduler.models.placement import (
@@ -72,4 +72,5 @@ __all__ = [
     "Workload",
     "WorkloadArray",
     "WorkloadEvent",
+    "request_name",
 ]

@@ -1,5 +1,7 @@
 """Nodes that a cluster is asked for, because work waits for them."""
 
+from uuid import UUID
+
 from django.db import models
 from django.db.models import Q
 
@@ -9,23 +11,26 @@ from scheduler.models.workload import Workload
 
 
 class AskState(models.TextChoices):
-    ASKING = "asking"  # its placeholders are there, or about to be
-    CLOSING = "closing"  # they are taken away
+    ASKING = "asking"  # what stands for it in the cluster is there, or about to be
+    CLOSING = "closing"  # that is taken away
     GIVEN = "given"  # the nodes came
     WITHDRAWN = "withdrawn"  # nobody wants them any more
     LATE = "late"  # they did not come in time
+    FAILED = "failed"  # the autoscaler gave the request up
 
 
-ENDED = (AskState.GIVEN, AskState.WITHDRAWN, AskState.LATE)
+ENDED = (AskState.GIVEN, AskState.WITHDRAWN, AskState.LATE, AskState.FAILED)
 
 
 class NodeAsk(Row):
     """Nodes of a pool, asked for one workload; the loop alone moves it on (`loop/node_asks`).
 
-    `nodes` has for each what the workload takes there (`core.needs.NodeNeed`), and there is a
-    placeholder pod for each. `came` are the names of the nodes that count as the answer.
-    `error` is why the cluster took no placeholder at the last try, "" where it took all.
-    From CLOSING on `outcome` is how it ends; then no placeholder of it is there.
+    `nodes` has for each what the workload takes there (`core.needs.NodeNeed`). For each there is
+    a placeholder pod, or for all of them one request, as the pool is asked
+    (`loop/node_ask_ways`). `came` are the names of the nodes that count as the answer. `error` is
+    why the cluster did not take all of it at the last try, "" where it did; of one that FAILED,
+    why. `queued` is whether the autoscaler has accepted the request.
+    From CLOSING on `outcome` is how it ends; then nothing of it is there.
     """
 
     workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="node_asks")
@@ -35,6 +40,7 @@ class NodeAsk(Row):
     state = models.CharField(max_length=9, choices=AskState, default=AskState.ASKING)
     outcome = models.CharField(max_length=9, blank=True)
     error = models.CharField(max_length=200, blank=True, db_default="")
+    queued = models.BooleanField(default=False, db_default=False)
     asked_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, blank=True)
 
@@ -60,5 +66,19 @@ class NodeAsk(Row):
             ),
         ]
 
+    @property
+    def is_answered(self) -> bool:
+        """All nodes came."""
+        return len(self.came) >= len(self.nodes)
+
+    @property
+    def request_name(self) -> str:
+        return request_name(self.id)
+
     def __str__(self) -> str:
         return f"{self.workload_id} {self.state}"
+
+
+def request_name(ask: UUID) -> str:
+    """What the request of an ask is called in its cluster."""
+    return f"nodes-{ask}"

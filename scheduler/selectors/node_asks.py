@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.db.models import Q
 
@@ -13,12 +14,18 @@ from scheduler.models import AskState, NodeAsk, Workload
 ON_THEIR_WAY = timedelta(hours=1)
 """How long after they registered nodes are still expected to become ready."""
 
+FAILED_LATELY = timedelta(hours=1)
+"""How long it is told that an autoscaler gave up."""
+SHOWN = 100
+
 
 @dataclass(frozen=True, slots=True)
 class NodesAsked:
     """Of so many nodes so many `came`. Half of the pool's nodes came so soon that these were there
     by `expected_at`, None where nobody knows how long one takes; they are late when it takes
-    longer than nine in ten did. `error` is why the cluster does not take the order, if not ""."""
+    longer than nine in ten did. `is_queued` is whether the autoscaler has accepted a request for
+    all of them. `error` is why the cluster does not take the order, if not ""; or, from
+    `failed_at` on, why it gave it up."""
 
     pool: str
     cluster: str
@@ -28,14 +35,30 @@ class NodesAsked:
     expected_at: datetime | None
     is_late: bool
     error: str
+    is_queued: bool = False
+    failed_at: datetime | None = None
 
 
 def of_waiting(*, workload: Workload, at: datetime) -> tuple[NodesAsked, ...]:
-    """The live ones of work that waits for nodes; () without a query of what does not."""
+    """The live ones of work that waits for nodes, and those that failed lately; () without a query
+    of what does not wait."""
     if (workload.reason or {}).get("code") != ReasonCode.WAITING_FOR_NODE:
         return ()
-    rows = NodeAsk.objects.filter(workload=workload, ended_at=None)
+    rows = NodeAsk.objects.filter(_told(at), workload=workload)
     return tuple(_asked(row, at) for row in rows.select_related("pool__cluster").order_by("id"))
+
+
+def of_cluster(*, cluster_id: UUID, at: datetime) -> dict[UUID, list[NodesAsked]]:
+    """The same of all work, by pool, at most so many as a page shows. One query."""
+    rows = NodeAsk.objects.filter(_told(at), pool__cluster=cluster_id)
+    found: dict[UUID, list[NodesAsked]] = {}
+    for row in rows.select_related("pool__cluster").order_by("-id")[:SHOWN]:
+        found.setdefault(row.pool_id, []).append(_asked(row, at))
+    return found
+
+
+def _told(at: datetime) -> Q:
+    return Q(ended_at=None) | Q(state=AskState.FAILED, ended_at__gt=at - FAILED_LATELY)
 
 
 def _asked(row: NodeAsk, at: datetime) -> NodesAsked:
@@ -49,6 +72,8 @@ def _asked(row: NodeAsk, at: datetime) -> NodesAsked:
         expected_at=_after(row, row.pool.start_p50_s),
         is_late=late_at is not None and late_at < at,
         error=row.error,
+        is_queued=row.queued,
+        failed_at=row.ended_at,
     )
 
 

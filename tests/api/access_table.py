@@ -120,6 +120,7 @@ _REORDERS = "200 403 200 200 403 200 403 404 401 401 403 404 200"
 _DECIDES_GATE = "200 403 403 200 403 403 403 404 401 401 403 404 200"
 """ben, the member, owns the gates."""
 OPENED = {"state": "open", "note": "Copied."}
+_NODE = {"model": "H100-80GB-HBM3", "gpus": 8, "cpu_milli": 96_000, "memory_mib": 1_000_000}
 _OPERATE_MAKES = _OPERATE.replace("200", "201")
 _IDLE_LIMIT = {"idle_timeout_s": 3600, "idle_warning_s": 600}
 _ID, WORKLOAD = {"id": "workload"}, {"id": "workload"}
@@ -259,18 +260,27 @@ API: dict[tuple[str, str], Row] = {
         _OPERATE, {"id": "cluster"}, body=lambda world: {"state": "held", "note": "Why."}
     ),
     ("GET", "clusters/<uuid:id>/node-pools"): Row(_EVERYBODY, {"id": "cluster"}),
+    ("POST", "clusters/<uuid:id>/node-pools"): Row(
+        _OPERATE,
+        {"id": "cluster"},
+        body=lambda world: {
+            "name": "new-pool",
+            "selector": {"cloud.google.com/gke-nodepool": "new-pool"},
+            "request_class": "queued-provisioning.gke.io",
+            "nodes": 4,
+            "node": _NODE,
+        },
+    ),
+    ("DELETE", "node-pools/<uuid:id>"): Row(
+        _OPERATE.replace("200", "204"), {"id": "declared pool"}
+    ),
     ("POST", "clusters/<uuid:id>/asking"): Row(
         _OPERATE, {"id": "cluster"}, body=lambda world: {"ask": True}
     ),
     ("PUT", "node-pools/<uuid:id>/node"): Row(
         _OPERATE,
         {"id": "node pool"},
-        body=lambda world: {
-            "model": "H100-80GB-HBM3",
-            "gpus": 8,
-            "cpu_milli": 96_000,
-            "memory_mib": 1_000_000,
-        },
+        body=lambda world: _NODE,
     ),
     ("GET", "clusters/<uuid:id>/projects"): Row(_EVERYBODY, {"id": "cluster"}),
     ("POST", "clusters/<uuid:id>/drift"): Row(

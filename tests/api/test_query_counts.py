@@ -50,6 +50,8 @@ _WHO = {
     "POST /api/v1/clusters/<uuid:id>/queues": "fleet operator",
     "POST /api/v1/clusters/<uuid:id>/asking": "fleet operator",
     "PUT /api/v1/node-pools/<uuid:id>/node": "fleet operator",
+    "POST /api/v1/clusters/<uuid:id>/node-pools": "fleet operator",
+    "DELETE /api/v1/node-pools/<uuid:id>": "fleet operator",
     "POST /api/v1/clusters/<uuid:id>/drift": "fleet operator",
     "POST /api/v1/flavors": "fleet operator",
     "GET /api/v1/cluster-manifest": "fleet operator",

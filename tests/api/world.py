@@ -12,6 +12,7 @@ from scheduler.core.lifecycle import State
 from tenants.models import Project, Role, Scope, Tenant
 from tests import factories
 from tests.conftest import Cast
+from tests.declared import declared_pool
 
 COLUMNS = (
     "owner",
@@ -66,6 +67,7 @@ def build(cast: Cast) -> World:
     factories.defragmentation(west)
     probe = factories.probe(cluster)
     pool = factories.node_pool(cluster)
+    declared = declared_pool(cluster)
     recut = factories.recut(factories.node(west, "w1", gpus=1))
     return World(
         tenant=cast.vision,
@@ -91,6 +93,7 @@ def build(cast: Cast) -> World:
             "other cluster name": west.name,
             "recut": recut.id,
             "node pool": pool.id,
+            "declared pool": declared.id,
         },
         clients=_clients(cast),
     )

@@ -126,8 +126,14 @@ def test_a_pod_tolerates_what_its_node_is_tainted_by() -> None:
     def keys(body: dict[str, Any]) -> list[str]:  # Any: JSON values
         return [each["key"] for each in body["spec"]["tolerations"]]
 
-    assert keys(pod()) == ["nvidia.com/gpu"]
-    assert keys(pod(tolerates="amd.com/gpu")) == ["nvidia.com/gpu", "amd.com/gpu"]
+    queued = "cloud.google.com/gke-queued"
+    assert keys(pod()) == ["nvidia.com/gpu", queued]
+    assert keys(pod(tolerates="amd.com/gpu")) == ["nvidia.com/gpu", "amd.com/gpu", queued]
+
+
+def test_a_node_that_came_by_a_request_takes_work() -> None:
+    tainted = {"taints": [{"key": "cloud.google.com/gke-queued", "effect": "NoSchedule"}]}
+    assert node(gpu_labels(8), allocatable={"nvidia.com/gpu": "8"}, spec=tainted).schedulable
 
 
 @pytest.mark.parametrize("gpus", ["129", "x"])

@@ -18,10 +18,13 @@ from clusters.adapters.kubernetes.rights import (
     DRA_RIGHTS,
     LOG_RIGHTS,
     MIG_RIGHTS,
+    REQUEST_RIGHTS,
     RIGHTS,
 )
+from clusters.autoscaling import NodeRequest
 from clusters.confinement import Confinement
 from clusters.published import Pin
+from controlplane.kernel.ids import uuid7
 from tests.clusters.acting import delete, opened, read, request
 from tests.clusters.authority import Authority
 from tests.simulation import Simulator, simulator
@@ -202,13 +205,19 @@ def test_what_nodes_can_come_is_seen_where_that_is_asked_for() -> None:
         list(yaml.safe_load_all(printed())),
         list(yaml.safe_load_all(printed("--autoscale"))),
     )
-    priority, role, binding = (one for one in wide if one not in plain)
+    priority, role, binding, at_home, bound = (one for one in wide if one not in plain)
     assert (priority["kind"], priority["value"]) == ("PriorityClass", -10)
     assert [(rule["resources"], rule["verbs"]) for rule in role["rules"]] == [
         (["nodepools"], ["list"]),
         (["nodeclaims"], ["list"]),
+        (["provisioningrequests"], ["list"]),
     ]
-    assert binding["subjects"][0]["name"] == "berth"
+    assert (at_home["kind"], at_home["metadata"]["namespace"]) == ("Role", "berth-system")
+    assert [(rule["resources"], rule["verbs"]) for rule in at_home["rules"]] == [
+        (["provisioningrequests"], ["create", "get", "delete"]),
+        (["podtemplates"], ["list", "create", "get", "delete"]),
+    ]
+    assert [one["subjects"][0]["name"] for one in (binding, bound)] == ["berth", "berth"]
 
 
 @pytest.mark.parametrize("user", ["", "a'b", "a b", "a\\b", "a\nb", "a" * 254])
@@ -253,12 +262,18 @@ def test_the_adapter_uses_each_right_and_no_other(simulator: Simulator) -> None:
     # To a patch that makes an object, a real API server asks for "create" too.
     made = {f"create {act.removeprefix('patch ')}" for act in used if act.startswith("patch ")}
     plain, devices = {str(right) for right in RIGHTS}, {str(right) for right in DRA_RIGHTS}
-    wide = {str(right) for right in (*MIG_RIGHTS, *AUTOSCALE_RIGHTS)}
+    wide = {str(right) for right in (*MIG_RIGHTS, *AUTOSCALE_RIGHTS, *REQUEST_RIGHTS)}
     assert (used | made) - wide == plain | devices
     port.write_mig_config(config="berth-berth-0123456789ab", cuts=[{}], keep=())
     node = port.read_node(name="a100-mig-0")
     assert node is not None
     port.cut(node=node, config="all-disabled")
     assert port.read_autoscaling() is not None
+    id = str(uuid7())
+    asked_for = NodeRequest("nodes", id, id, 1, "some.class", {}, {}, {}, 1, 1)
+    port.create_node_request(request=asked_for)
+    [asked_by] = port.list_node_requests()
+    port.delete_node_request(found=replace(asked_by, uid="another", template_uid="another"))
+    port.delete_node_request(found=asked_by)
     port.close()
     assert set(simulator.stats()["requests"]) | made == plain | wide | devices

@@ -35,7 +35,7 @@ def test_it_asks_for_no_device_and_wants_to_see_all() -> None:
     assert not any("/" in name for name in container["resources"]["limits"])
     assert {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"} in container["env"]
     keys = [one["key"] for one in made["spec"]["tolerations"]]
-    assert keys == ["nvidia.com/gpu", "amd.com/gpu"]
+    assert keys == ["nvidia.com/gpu", "amd.com/gpu", "cloud.google.com/gke-queued"]
     assert made["spec"]["nodeSelector"] == {"kubernetes.io/hostname": "n1"}
     assert made["metadata"]["labels"] == {"berth.dev/installation": "berth"}
 

@@ -10,13 +10,14 @@ import pytest
 from clusters.adapters.kubernetes import access, device_claims
 from clusters.adapters.kubernetes.adapter import KubernetesCluster
 from clusters.adapters.kubernetes.rights import Right
+from clusters.confinement import Confinement
 from clusters.parts import Part
 from clusters.port import PodReport
 from tests.contract.stage import Lacking, Stage
 from tests.kube import processes
 from tests.kube.api import Json
 from tests.kube.control_plane import NAMES, ControlPlane
-from tests.kube.crds import serve_karpenter
+from tests.kube.crds import serve_karpenter, serve_requests
 from tests.kube.fixtures import control_plane
 from tests.kube.kubelet import kubelet
 from tests.kube.manifests import apply, remove
@@ -81,6 +82,7 @@ def _on_simulator(simulator: Simulator) -> Iterator[Stage]:
     @contextmanager
     def autoscaling() -> Iterator[KubernetesCluster]:
         port = played.connect(installation="autoscale")
+        port.confine(wanted=Confinement("berth-autoscale-system"))
         yield port
         port.close()
 
@@ -167,6 +169,7 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
     def autoscaling() -> Iterator[KubernetesCluster]:
         names = replace(NAMES, installation="autoscale")
         serve_karpenter(kube.admin)
+        serve_requests(kube.admin)
         apply(kube.admin, access.documents(names=names, parts=[Part.AUTOSCALE]))
         port = played.connect(token=kube.token_of(names), installation="autoscale")
         eventually("the role is seen", lambda: port.read_autoscaling() is not None)

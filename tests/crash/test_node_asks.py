@@ -1,11 +1,12 @@
-"""Whoever asks for nodes may die at each step: no placeholder stays that nobody wants, and what
-is wanted is asked for all the same."""
+"""Whoever asks for nodes may die at each step: no placeholder and no request stays that nobody
+wants, and what is wanted is asked for once."""
 
 import pytest
 
 from clusters.autoscaling import Amounts, Autoscaling, NodePoolReport
 from clusters.models import NodePool
-from clusters.services import autoscaling, clusters, inventory
+from clusters.services import autoscaling, clusters, declared_pools, inventory
+from clusters.services.declared_pools import Declared
 from controlplane.kernel.clock import now
 from scheduler.loop import hardware, node_asks
 from scheduler.models import AskState, NodeAsk
@@ -13,7 +14,10 @@ from scheduler.services import workloads
 from tests.crash.conftest import Scene
 from tests.flows.world import H100, World, spec
 
-POINTS = ("N1", "N2")
+PLACEHOLDERS = ("N1", "N2")
+REQUESTS = ("N1", "N4", "N3")
+"""Before the template, between that and the request, and after both."""
+POINTS = {*PLACEHOLDERS, *REQUESTS, "N5"}
 POOL = NodePoolReport("h100s", limits=Amounts(devices=32))
 
 
@@ -33,7 +37,7 @@ def there(world: World) -> int:
     return len(world.port.list_placeholders())
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", PLACEHOLDERS)
 def test_dying_at(point: str, scene: Scene) -> None:
     world = scene.world
     at_zero(world)
@@ -41,7 +45,7 @@ def test_dying_at(point: str, scene: Scene) -> None:
     world.cycle()
     assert node_asks.plan(at=now()) == 1
     scene.children.run("ask_for_nodes", crash=point)
-    assert there(world) == POINTS.index(point)
+    assert there(world) == PLACEHOLDERS.index(point)
     node_asks.carry_on(port=world.port, cluster=world.cluster, at=now)
     assert there(world) == 2
     workloads.cancel(actor=world.ada, workload=work, at=now())
@@ -50,4 +54,50 @@ def test_dying_at(point: str, scene: Scene) -> None:
     for _ in range(2):
         node_asks.carry_on(port=world.port, cluster=world.cluster, at=now)
     assert (there(world), NodeAsk.objects.get().state) == (0, AskState.WITHDRAWN)
+    scene.end_well()
+
+
+def declared(world: World) -> None:
+    """The cluster has no node, and takes requests for four."""
+    of, by = world.cluster, {"actor": "user:oz", "actor_name": "oz"}
+    world.quota(world.vision, "h100", 64)
+    inventory.sync(cluster=of, reports=(), complete=True, arrange=hardware.arrange, at=now())
+    declared_pools.declare(
+        cluster=of,
+        pool=Declared("a3", {"pool": "a3"}, "queued-provisioning.gke.io", 4, {}),
+        node=autoscaling.Described(H100, 8, 96_000, 1_000_000),
+        at=now(),
+        **by,
+    )
+    clusters.ask_for_nodes(cluster=of, ask=True, at=now(), **by)
+    found = world.port.read_autoscaling()
+    assert found is not None
+    autoscaling.sync(cluster=of, found=found, at=now())
+
+
+def parts(world: World) -> list[tuple[bool, bool]]:
+    """Of each request there, whether its template and itself are."""
+    found = world.port.list_node_requests()
+    return [(bool(one.template_uid), bool(one.uid)) for one in found]
+
+
+@pytest.mark.parametrize("point", REQUESTS)
+def test_dying_while_nodes_are_asked_for_at_once(point: str, scene: Scene) -> None:
+    world = scene.world
+    declared(world)
+    [work] = world.submit(spec("h100", gpus=8, count=2))
+    world.cycle()
+    assert node_asks.plan(at=now()) == 1
+    scene.children.run("ask_for_nodes", crash=point)
+    assert parts(world) == [[], [(True, False)], [(True, True)]][REQUESTS.index(point)]
+    for _ in range(2):
+        node_asks.carry_on(port=world.port, cluster=world.cluster, at=now)
+        assert parts(world) == [(True, True)]
+    workloads.cancel(actor=world.ada, workload=work, at=now())
+    scene.children.run("ask_for_nodes", crash="N5")
+    assert parts(world) == [(True, False)]
+    assert NodeAsk.objects.get().state == AskState.CLOSING
+    for _ in range(2):
+        node_asks.carry_on(port=world.port, cluster=world.cluster, at=now)
+    assert (parts(world), NodeAsk.objects.get().state) == ([], AskState.WITHDRAWN)
     scene.end_well()

@@ -52,3 +52,14 @@ def serve_karpenter(admin: Api) -> None:
         "Karpenter's kinds are served",
         lambda: all(admin.call("GET", path).status == 200 for path in paths),
     )
+
+
+def serve_requests(admin: Api) -> None:
+    """ProvisioningRequests, as above."""
+    apply(admin, [crd("autoscaling.x-k8s.io", "v1", "ProvisioningRequest")])
+    eventually(
+        "requests are served",
+        lambda: (
+            admin.call("GET", "/apis/autoscaling.x-k8s.io/v1/provisioningrequests").status == 200
+        ),
+    )

@@ -2,29 +2,21 @@
 Karpenter's kinds and somebody who plays Karpenter."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import count
 
 import pytest
 
-from clusters.adapters.kubernetes.adapter import KubernetesCluster
-from clusters.adapters.kubernetes.client import Client
 from clusters.models import NodePool
-from clusters.parts import Part
-from clusters.services import autoscaling, clusters
+from clusters.services import autoscaling
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
-from scheduler.loop import node_asks
-from scheduler.models import AskState, NodeAsk, Workload
+from scheduler.models import AskState, NodeAsk
 from scheduler.services import workloads
-from tenants.models import Project
-from tests.flows.world import H100, Installation, furnish, spec
+from tests.flows.world import H100, spec
 from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.crds import serve_karpenter
+from tests.kube.growing import Growing, growing
 from tests.kube.karpenter import KARPENTER, bring, claims, is_ready, karpenter
-from tests.kube.manifests import added_by, apply, remove
-from tests.kube.waiting import eventually
-from tests.networks import LOOPBACK
 
 pytestmark = pytest.mark.kube
 
@@ -32,26 +24,9 @@ _serial = count(1)
 PODS = f"/api/v1/namespaces/{NAMES.home}/pods"
 
 
-@dataclass
-class Growing(Installation):
-    """A cluster that is asked for nodes; `seen` are the reasons that were told on the way."""
-
-    kube: ControlPlane
-    seen: set[str] = field(default_factory=set)
-
-    def turn(self) -> None:
-        self.sync()
-        found = self.port.read_autoscaling()
-        assert found is not None
-        autoscaling.sync(cluster=self.cluster, found=found, at=now())
-        super().turn()
-        node_asks.plan(at=now())
-        node_asks.carry_on(port=self.port, cluster=self.cluster, at=now)
-        self.seen |= {str((w.reason or {}).get("code")) for w in Workload.objects.all()}
-
-    def placeholders(self) -> list[str]:
-        pods = self.kube.admin.get(f"{PODS}?labelSelector={NAMES.label_ask}")["items"]
-        return [pod["metadata"]["name"] for pod in pods]
+def placeholders(world: Growing) -> list[str]:
+    pods = world.kube.admin.get(f"{PODS}?labelSelector={NAMES.label_ask}")["items"]
+    return [pod["metadata"]["name"] for pod in pods]
 
 
 @pytest.fixture
@@ -60,8 +35,6 @@ def world(control_plane: ControlPlane, transactional_db: None) -> Iterator[Growi
     namespace have a name of the test's own; Berth makes the namespace."""
     name = f"growing-{next(_serial)}"
     serve_karpenter(control_plane.admin)
-    added = added_by(Part.AUTOSCALE, names=NAMES)
-    apply(control_plane.admin, added)
     pool = {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodePool",
@@ -69,33 +42,16 @@ def world(control_plane: ControlPlane, transactional_db: None) -> Iterator[Growi
         "spec": {"limits": {"nodes": "3"}, "template": {"spec": {}}},
     }
     control_plane.admin.create(f"{KARPENTER}/nodepools", pool)
-    client = Client(
-        server=control_plane.server,
-        identity=control_plane.berth_token,
-        allowed=LOOPBACK,
-        ca_pem=control_plane.ca_pem,
-    )
-    port = KubernetesCluster(client, names=NAMES)
-    eventually("the role is seen", lambda: port.read_autoscaling() is not None)
-    world = Growing(**vars(furnish(port)), kube=control_plane)
-    Project.objects.filter(id=world.vision.id).update(namespace=name)
-    world.vision.refresh_from_db()
-    world.quota(world.vision, "h100", 64)
-    world.turn()
-    node = autoscaling.Described(H100, 8, 90_000, 1_000_000)
-    id = NodePool.objects.get(name=name).id
-    autoscaling.describe_node(id=id, node=node, actor="user:oz", actor_name="oz", at=now())
-    clusters.ask_for_nodes(
-        cluster=world.cluster, ask=True, actor="user:oz", actor_name="oz", at=now()
-    )
-    yield world
-    remove(control_plane.admin, added)
+    with growing(control_plane, name) as world:
+        world.turn()
+        node = autoscaling.Described(H100, 8, 90_000, 1_000_000)
+        id = NodePool.objects.get(name=name).id
+        autoscaling.describe_node(id=id, node=node, actor="user:oz", actor_name="oz", at=now())
+        yield world
     for made in claims(control_plane.admin):
         control_plane.admin.delete(f"{KARPENTER}/nodeclaims/{made['metadata']['name']}")
         control_plane.admin.delete(f"/api/v1/nodes/{made['metadata']['name']}")
     control_plane.admin.delete(f"{KARPENTER}/nodepools/{name}")
-    control_plane.admin.delete(f"/api/v1/namespaces/{name}/pods?gracePeriodSeconds=0")
-    control_plane.admin.call("DELETE", f"/api/v1/namespaces/{name}")
 
 
 def test_a_gang_waits_for_nodes_gets_them_made_and_starts_whole(world: Growing) -> None:
@@ -104,10 +60,10 @@ def test_a_gang_waits_for_nodes_gets_them_made_and_starts_whole(world: Growing) 
     work.refresh_from_db()
     assert work.reason is not None
     assert work.reason["code"] == "waiting-for-node"
-    assert len(world.placeholders()) == 2
+    assert len(placeholders(world)) == 2
     with karpenter(world.kube.admin):
         world.until_state(work, State.SUCCEEDED, within_s=90)
-        world.until(lambda: not world.placeholders(), within_s=30)
+        world.until(lambda: not placeholders(world), within_s=30)
     assert len(claims(world.kube.admin)) == 2  # and not one more
     ask = NodeAsk.objects.get()
     assert ask.state == AskState.GIVEN
@@ -119,10 +75,10 @@ def test_a_gang_waits_for_nodes_gets_them_made_and_starts_whole(world: Growing) 
 def test_what_is_cancelled_leaves_no_placeholder(world: Growing) -> None:
     [work] = world.submit(spec("h100", gpus=8, count=3))
     world.turn()
-    assert len(world.placeholders()) == 3
+    assert len(placeholders(world)) == 3
     workloads.cancel(actor=world.ada, workload=work, at=now())
     world.until(lambda: NodeAsk.objects.get().state == AskState.WITHDRAWN)
-    assert world.placeholders() == []
+    assert placeholders(world) == []
 
 
 def test_a_node_that_is_free_takes_its_part_and_no_placeholder(world: Growing) -> None:
@@ -132,10 +88,10 @@ def test_a_node_that_is_free_takes_its_part_and_no_placeholder(world: Growing) -
         world.until(lambda: is_ready(world.kube.admin, f"{pool}-there"))
         [work] = world.submit(spec("h100", gpus=8, count=2))
         world.turn()
-        assert len(world.placeholders()) == 1
+        assert len(placeholders(world)) == 1
         with karpenter(world.kube.admin):
             world.until_state(work, State.SUCCEEDED, within_s=90)
-            world.until(lambda: not world.placeholders(), within_s=30)
+            world.until(lambda: not placeholders(world), within_s=30)
         assert len(claims(world.kube.admin)) == 1
         assert NodeAsk.objects.get().state == AskState.GIVEN
     finally:

@@ -5,7 +5,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Never
 
-from clusters.autoscaling import Autoscaling, PlaceholderReport, PlaceholderRequest
+from clusters.autoscaling import (
+    Autoscaling,
+    NodeRequest,
+    NodeRequestReport,
+    PlaceholderReport,
+    PlaceholderRequest,
+)
 from clusters.port import ClusterError, DeviceReport, Fault, Listing, MigConfigs, NodeReport
 
 
@@ -34,6 +40,15 @@ class FakeNodes:
 
     def delete_placeholder(self, *, found: PlaceholderReport) -> None:
         self.placeholders.pop(found.name, None)
+
+    def list_node_requests(self) -> tuple[NodeRequestReport, ...]:
+        return ()
+
+    def create_node_request(self, *, request: NodeRequest) -> Never:
+        raise NotImplementedError
+
+    def delete_node_request(self, *, found: NodeRequestReport) -> Never:
+        raise NotImplementedError
 
     def start_exposure_probe(self, *, hostname: str, tolerates: str, image: str) -> Never:
         raise NotImplementedError

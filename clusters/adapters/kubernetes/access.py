@@ -26,6 +26,7 @@ from clusters.adapters.kubernetes.rights import (
     LOG_RIGHTS,
     MIG_RIGHTS,
     OF_PARTS,
+    REQUEST_RIGHTS,
     RIGHTS,
     Right,
 )
@@ -187,11 +188,15 @@ def _claimants(*, user: str) -> Json:
 
 
 def _to_autoscale(subject: Json, *, names: Names) -> list[Json]:
-    """What the part "autoscale" is granted, and the priority of its placeholders."""
-    name = f"{names.own}-autoscale"
-    priority = placeholders.priority_class(names=names)
-    granted = _granted("ClusterRole", _metadata(name), _rules(AUTOSCALE_RIGHTS), to=subject)
-    return [priority, *granted]
+    """What the part "autoscale" is granted, some of it in Berth's own namespace alone, and the
+    priority of its placeholders."""
+    metadata = _metadata(f"{names.own}-autoscale")
+    at_home = {**metadata, "namespace": names.home}
+    return [
+        placeholders.priority_class(names=names),
+        *_granted("ClusterRole", metadata, _rules(AUTOSCALE_RIGHTS), to=subject),
+        *_granted("Role", at_home, _rules(REQUEST_RIGHTS), to=subject),
+    ]
 
 
 def _to_show_logs(subject: Json, *, names: Names) -> list[Json]:

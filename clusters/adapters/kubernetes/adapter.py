@@ -4,19 +4,17 @@ translate; here is only which request makes which method true."""
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from functools import partial
 from urllib.parse import quote
 
 from clusters.adapters.kubernetes import (
     device_claims,
     exposure,
     inspecting,
-    karpenter,
     manifests,
     owners,
-    placeholders,
     recuts,
 )
+from clusters.adapters.kubernetes.asked import Asked
 from clusters.adapters.kubernetes.checks import Json
 from clusters.adapters.kubernetes.client import MERGE_PATCH
 from clusters.adapters.kubernetes.confining import confine
@@ -27,13 +25,12 @@ from clusters.adapters.kubernetes.device_claims import (
     claims_path,
 )
 from clusters.adapters.kubernetes.failures import printable
-from clusters.adapters.kubernetes.objects import NOT_THAT_ONE, Objects, has_labels, labels_of
+from clusters.adapters.kubernetes.objects import NOT_THAT_ONE, has_labels, labels_of
 from clusters.adapters.kubernetes.probe import Probe
 from clusters.adapters.kubernetes.resource_slices import resource_slice
 from clusters.adapters.kubernetes.reviews import lacking
 from clusters.adapters.kubernetes.rights import DRA_RIGHTS
 from clusters.adapters.kubernetes.translate import Malformed, node, pod
-from clusters.autoscaling import Autoscaling, PlaceholderReport, PlaceholderRequest
 from clusters.caught import OwnerRef, OwnerReport
 from clusters.confinement import Confinement, Drift, Repair
 from clusters.exposure import ExposureReport
@@ -58,11 +55,9 @@ NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
 NAMESPACES = "/api/v1/namespaces"
 SIMULATED = "+berth.simulator"
-_NOT_SERVED = frozenset({Fault.NOT_FOUND, Fault.FORBIDDEN})
-"""The API has no such resource, or none for Berth."""
 
 
-class KubernetesCluster(Objects):
+class KubernetesCluster(Asked):
     """One cluster, as `ClusterPort` asks it."""
 
     def probe(self) -> Iterator[ProbeStep]:
@@ -109,32 +104,6 @@ class KubernetesCluster(Objects):
 
     def list_pods(self) -> Listing[PodReport]:
         return self._list(PODS, self._pod, most=MOST_PODS)
-
-    def read_autoscaling(self) -> Autoscaling | None:
-        try:
-            pools = self._list(karpenter.POOLS, karpenter.pool)
-            claims = self._list(karpenter.CLAIMS, karpenter.claim)
-        except ClusterError as error:
-            if error.fault in _NOT_SERVED:
-                return None
-            raise
-        return Autoscaling(pools.items, claims.items, (*pools.left_out, *claims.left_out))
-
-    def list_placeholders(self) -> tuple[PlaceholderReport, ...]:
-        read = partial(placeholders.report, names=self._names)
-        ours = placeholders.query(names=self._names)
-        return self._list(_pods(self._names.home), read, chosen=ours).items
-
-    def create_placeholder(self, *, request: PlaceholderRequest) -> None:
-        body = placeholders.pod(request, names=self._names)
-        try:
-            self._client.call("POST", _pods(self._names.home), body=body)
-        except ClusterError as error:
-            if error.fault is not Fault.CONFLICT:
-                raise
-
-    def delete_placeholder(self, *, found: PlaceholderReport) -> None:
-        self._delete(_pod(self._names.home, found.name), {"uid": found.uid}, gracePeriodSeconds=0)
 
     def watch_nodes(
         self, *, resource_version: str

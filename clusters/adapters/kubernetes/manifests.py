@@ -11,11 +11,14 @@ from typing import Any
 
 import orjson
 
-from clusters.adapters.kubernetes.names import GPU, HOSTNAME, Names
+from clusters.adapters.kubernetes.names import GPU, HOSTNAME, QUEUED, Names
 from clusters.port import PodRequest
 
 type Json = dict[str, Any]  # Any: an object of the API, as JSON
 
+CONSUMES = "autoscaling.x-k8s.io/consume-provisioning-request"
+REQUEST_CLASS = "autoscaling.x-k8s.io/provisioning-class-name"
+"""Annotations of pods that run on nodes that were asked for at once: either is nothing alone."""
 RUN_AS = 1000
 NOTICE_AT = "/etc/berth"
 """Where a pod reads, in notice-until, when it will be stopped: empty until it is told."""
@@ -42,6 +45,10 @@ def pod(request: PodRequest, *, names: Names) -> Json:
     )
     spec = _spec(request, names=names)
     digest = hashlib.sha256(orjson.dumps([labels, spec], option=orjson.OPT_SORT_KEYS))
+    annotations = {names.annotation_hash: digest.hexdigest()}
+    if request.consumes:
+        annotations[CONSUMES] = request.consumes.name
+        annotations[REQUEST_CLASS] = request.consumes.request_class
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -49,7 +56,7 @@ def pod(request: PodRequest, *, names: Names) -> Json:
             "name": request.name,
             "namespace": request.namespace,
             "labels": labels,
-            "annotations": {names.annotation_hash: digest.hexdigest()},
+            "annotations": annotations,
         },
         "spec": spec,
     }
@@ -98,11 +105,11 @@ def _spec(request: PodRequest, *, names: Names) -> Json:
 
 
 def tolerations(key: str) -> list[Json]:
-    """Of the usual taint that keeps other work off GPU nodes, and of that one: what goes where is
+    """Of the usual taints that keep other work off GPU nodes, and of that one: what goes where is
     Berth's decision."""
     return [
         {"key": one, "operator": "Exists", "effect": "NoSchedule"}
-        for one in dict.fromkeys((GPU, key))
+        for one in dict.fromkeys((GPU, key, QUEUED))
     ]
 
 

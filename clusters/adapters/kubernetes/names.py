@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from clusters.port import NVIDIA_GPU
 
 HOSTNAME = "kubernetes.io/hostname"
+QUEUED = "cloud.google.com/gke-queued"
+"""The taint that GKE gives nodes that come by ProvisioningRequests, and by nothing else."""
 GPU = NVIDIA_GPU
 GPU_SHARED = "nvidia.com/gpu.shared"
 AMD_GPU = "amd.com/gpu"
@@ -35,6 +37,7 @@ class Names:
     label_queue: str = field(init=False)
     label_priority: str = field(init=False)
     label_ask: str = field(init=False)
+    label_node_pool: str = field(init=False)
     annotation_creator: str = field(init=False)
     annotation_flavors: str = field(init=False)
     annotation_gang: str = field(init=False)
@@ -56,6 +59,7 @@ class Names:
             ("label_queue", "queue"),
             ("label_priority", "priority"),
             ("label_ask", "node-ask"),
+            ("label_node_pool", "node-pool"),
             ("annotation_creator", "created-by"),
             ("annotation_flavors", "flavors"),
             ("annotation_gang", "gang"),

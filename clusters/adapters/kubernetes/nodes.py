@@ -32,6 +32,7 @@ from clusters.adapters.kubernetes.names import (
     MIG,
     MIG_CONFIG,
     MIG_STATE,
+    QUEUED,
     Names,
 )
 from clusters.adapters.kubernetes.quantities import BadQuantity, mebibytes, milli, pieces
@@ -240,6 +241,6 @@ def _is_schedulable(spec: Json, tolerated: str) -> bool:
     """Not cordoned, and without a taint that Berth's pods do not tolerate there."""
     return spec.get("unschedulable") is not True and not any(
         taint.get("effect") in {"NoSchedule", "NoExecute"}
-        and taint.get("key") not in {GPU, tolerated}
+        and taint.get("key") not in {GPU, QUEUED, tolerated}
         for taint in objects(spec, "taints")
     )

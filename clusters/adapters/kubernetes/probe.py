@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from urllib.parse import quote
 
-from clusters.adapters.kubernetes import karpenter, manifests, recuts
+from clusters.adapters.kubernetes import karpenter, manifests, node_requests, recuts
 from clusters.adapters.kubernetes.checks import Json, Malformed, mapping, objects
 from clusters.adapters.kubernetes.client import APPLY_PATCH, JSON, Client
 from clusters.adapters.kubernetes.confinement import priority_class_path
@@ -24,6 +24,7 @@ from clusters.adapters.kubernetes.rights import (
     DRA_RIGHTS,
     LOG_RIGHTS,
     MIG_RIGHTS,
+    REQUEST_RIGHTS,
     RIGHTS,
     SCHEDULING,
     Right,
@@ -225,22 +226,35 @@ class Probe:
         return ProbeStep(name, Verdict.WORKS, said)
 
     def _autoscale(self, name: str) -> ProbeStep:
-        """Whether Berth may see what nodes can come, which it need not."""
-        lacks = lacking(self._client, AUTOSCALE_RIGHTS)
+        """Whether Berth may see what nodes can come, and ask for some, which it need not."""
+        lacks = [
+            *lacking(self._client, AUTOSCALE_RIGHTS),
+            *lacking(self._client, REQUEST_RIGHTS, namespace=self._names.home),
+        ]
         if lacks:
             said = (
-                f"Berth does not see which nodes can come there: it may not {', '.join(lacks)}"
-                " (`manage.py cluster_manifest --autoscale` prints what lets it)"
+                "Berth does not see all nodes that can come there, or can't ask for them: it may"
+                f" not {', '.join(lacks)} (`manage.py cluster_manifest --autoscale` prints what"
+                " lets it)"
             )
             return ProbeStep(name, Verdict.WORKS, said)
+        if not (self._serves(karpenter.POOLS) or self._serves(node_requests.EVERYWHERE)):
+            said = (
+                "Berth may see which nodes can come, but the cluster has neither Karpenter nor"
+                " ProvisioningRequests"
+            )
+            return ProbeStep(name, Verdict.WARNING, said)
+        return ProbeStep(name, Verdict.WORKS, "Berth sees which nodes can come there")
+
+    def _serves(self, path: str) -> bool:
+        """Whether its API has such objects, be there any or none."""
         try:
-            self._client.call("GET", karpenter.POOLS, query={"limit": 1})
+            self._client.call("GET", path, query={"limit": 1})
         except ClusterError as error:
             if error.fault is not Fault.NOT_FOUND:
                 raise
-            said = "Berth may see which nodes can come, but the cluster has no Karpenter"
-            return ProbeStep(name, Verdict.WARNING, said)
-        return ProbeStep(name, Verdict.WORKS, "Berth sees which nodes can come there")
+            return False
+        return True
 
     def _logs(self, name: str) -> ProbeStep:
         """Whether Berth may show people events and logs there, which it need not."""

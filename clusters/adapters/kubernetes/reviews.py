@@ -9,9 +9,10 @@ from clusters.adapters.kubernetes.rights import Right
 _ACCESS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
-def lacking(client: Client, rights: Iterable[Right]) -> list[str]:
-    """Those that it has not. Raises Malformed for an answer that is none, and ClusterError."""
-    return [str(right) for right in rights if not may(client, **_asked(right))]
+def lacking(client: Client, rights: Iterable[Right], **within: str) -> list[str]:
+    """Those that it has not, in all namespaces or `within` the one that is named. Raises Malformed
+    for an answer that is none, and ClusterError."""
+    return [str(right) for right in rights if not may(client, **_asked(right), **within)]
 
 
 def may(client: Client, **asked: str) -> bool:

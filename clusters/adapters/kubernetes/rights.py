@@ -13,6 +13,7 @@ from clusters.parts import Part
 NETWORKING = "networking.k8s.io"
 SCHEDULING = "scheduling.k8s.io"
 KARPENTER = "karpenter.sh"
+REQUESTS = "autoscaling.x-k8s.io"
 
 
 class Right(NamedTuple):
@@ -86,6 +87,16 @@ DRA_RIGHTS = (  # ADR 0083
 AUTOSCALE_RIGHTS = (  # ADR 0084
     Right("list", "nodepools", "see which nodes can come", KARPENTER, Part.AUTOSCALE),
     Right("list", "nodeclaims", "see which nodes are being made", KARPENTER, Part.AUTOSCALE),
+    Right("list", "provisioningrequests", "see what is asked for nodes", REQUESTS, Part.AUTOSCALE),
+)
+REQUEST_RIGHTS = (  # ADR 0091; in Berth's own namespace alone
+    Right("create", "provisioningrequests", "ask for nodes all at once", REQUESTS, Part.AUTOSCALE),
+    Right("get", "provisioningrequests", "see whether it is that one", REQUESTS, Part.AUTOSCALE),
+    Right("delete", "provisioningrequests", "ask for them no more", REQUESTS, Part.AUTOSCALE),
+    Right("list", "podtemplates", "find those of requests that are gone", part=Part.AUTOSCALE),
+    Right("create", "podtemplates", "say what such a node is for", part=Part.AUTOSCALE),
+    Right("get", "podtemplates", "see whether it is that one", part=Part.AUTOSCALE),
+    Right("delete", "podtemplates", "take that away with the request", part=Part.AUTOSCALE),
 )
 LOG_RIGHTS = (  # ADR 0087
     Right(
@@ -103,6 +114,6 @@ OF_PARTS: Mapping[Part, tuple[Right, ...]] = {
     Part.MIG: MIG_RIGHTS,
     Part.DRA: DRA_RIGHTS,
     Part.CATCH: CATCHING,
-    Part.AUTOSCALE: AUTOSCALE_RIGHTS,
+    Part.AUTOSCALE: (*AUTOSCALE_RIGHTS, *REQUEST_RIGHTS),
     Part.LOGS: LOG_RIGHTS,
 }

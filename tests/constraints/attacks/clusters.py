@@ -48,6 +48,7 @@ CLUSTERS = (
     Attack("cluster_state_known", "a cluster is haunted", change(Cluster, state="haunted")),
     Attack("clusters_cluster_name_key", "two clusters have one name", copy(Cluster)),
     negative("clusters_cluster_inventory_rev_check", Cluster, "inventory_rev"),
+    negative("clusters_cluster_foreign_requests_count_check", Cluster, "foreign_requests_count"),
 )
 
 CREDENTIALS = (

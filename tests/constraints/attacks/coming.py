@@ -3,7 +3,7 @@
 from clusters.models import NodeClaim, NodePool
 from scheduler.models import NodeAsk
 from tests.constraints.attack import Attack, negative
-from tests.constraints.moves import change, copy
+from tests.constraints.moves import Sql, change, copy
 from tests.constraints.rows import NOON
 
 _SHAPE = {
@@ -12,6 +12,8 @@ _SHAPE = {
     "node_cpu_milli": 96000,
     "node_memory_mib": 1 << 20,
 }
+
+_DECLARED = {"selector": {"pool": "a3"}, "request_class": "queued-provisioning.gke.io"}
 
 POOLS = (
     Attack("node_pool_once_a_cluster", "a cluster has a pool twice", copy(NodePool)),
@@ -25,6 +27,18 @@ POOLS = (
             ("a node has no cores", {"node_cpu_milli": 0}),
             ("a node's memory is unknown", {"node_memory_mib": None}),
         )
+    ),
+    *(
+        Attack("node_pool_declared_whole_or_not", what, change(NodePool, _DECLARED, **columns))
+        for what, columns in (
+            ("nobody knows which nodes are a declared pool's", {"selector": Sql("'{}'::jsonb")}),
+            ("nobody knows how a declared pool is asked", {"request_class": ""}),
+        )
+    ),
+    Attack(
+        "node_pool_declared_whole_or_not",
+        "requests for nodes of a pool that is not asked by any have parameters",
+        change(NodePool, parameters=Sql('\'{"a": "b"}\'::jsonb')),
     ),
     *(
         negative(f"clusters_nodepool_{column}_check", NodePool, column)

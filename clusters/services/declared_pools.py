@@ -1,0 +1,142 @@
+"""Node pools that no cluster publishes: an operator declares which there are, and what a node of
+each has. Its nodes are asked for by requests."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F
+
+from clusters.models import Cluster, NodePool
+from clusters.port import MOST_NODES
+from clusters.services import autoscaling
+from clusters.services.autoscaling import Described
+from controlplane.audit import services as audit
+from controlplane.kernel import text
+from controlplane.kernel.errors import Conflict, Invalid, NotFound
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
+_MAKES_NONE = "check-capacity.autoscaling.x-k8s.io"
+_MOST_LABELS, _MOST_PARAMETERS = 8, 20
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A pool of up to `nodes` nodes, all of which have the labels of `selector`, and no other node
+    has. They are asked for by requests of this class, with these parameters, such as
+    maxRunDurationSeconds of queued-provisioning.gke.io."""
+
+    name: str
+    selector: Mapping[str, str]
+    request_class: str
+    nodes: int
+    parameters: Mapping[str, str]
+
+    def check(self) -> None:
+        """Raises Invalid for what no cluster would take."""
+        if len(self.name) > 253 or not _NAME.fullmatch(self.name):
+            raise Invalid("A name as Kubernetes has them is wanted: a3-queued.", pointer="/name")
+        if not 1 <= len(self.selector) <= _MOST_LABELS:
+            message = f"1 to {_MOST_LABELS} labels are wanted that all nodes of the pool have."
+            raise Invalid(message, pointer="/selector")
+        for key, value in self.selector.items():
+            if len(key) > 253 or not _KEY.fullmatch(key):
+                raise Invalid(f"{key!r} is no label.", pointer="/selector")
+            if len(value) > 63 or not _VALUE.fullmatch(value):
+                raise Invalid(f"{value!r} is no value of a label.", pointer="/selector")
+        if len(self.request_class) > 253 or not _NAME.fullmatch(self.request_class):
+            message = "A class is wanted, such as queued-provisioning.gke.io."
+            raise Invalid(message, pointer="/request_class")
+        if self.request_class == _MAKES_NONE:
+            message = f"{_MAKES_NONE} looks whether there is room, and makes no node."
+            raise Invalid(message, pointer="/request_class")
+        if not 1 <= self.nodes <= MOST_NODES:
+            message = f"1 to {MOST_NODES} are wanted, not {self.nodes}."
+            raise Invalid(message, pointer="/nodes")
+        if len(self.parameters) > _MOST_PARAMETERS:
+            message = f"{_MOST_PARAMETERS} parameters at most are wanted."
+            raise Invalid(message, pointer="/parameters")
+        for key, value in self.parameters.items():
+            if not key or len(key) > 253 or len(value) > 255 or text.fault(key + value):
+                message = f"{key!r} is no parameter: a name, and at most 255 characters."
+                raise Invalid(message, pointer="/parameters")
+
+
+def declare(
+    *,
+    cluster: Cluster,
+    pool: Declared,
+    node: Described,
+    actor: str,
+    actor_name: str,
+    at: datetime,
+) -> NodePool:
+    """From now on nodes of it can come, where the cluster takes requests. One of that name is
+    changed.
+
+    Raises Invalid, and Conflict where the cluster itself tells of a pool of that name.
+    """
+    pool.check()
+    node.check()
+    with transaction.atomic():
+        Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
+        row = NodePool.objects.filter(cluster=cluster, name=pool.name).first()
+        if row is None:
+            row = NodePool(cluster=cluster, name=pool.name, ready=False)
+        elif not row.is_declared and row.gone_at is None:
+            raise Conflict(f"The cluster itself tells of a pool {pool.name}.", pointer="/name")
+        before = {} if row._state.adding or row.gone_at else _told(row)
+        row.model = row.accelerator = ""
+        row.selector, row.parameters = dict(pool.selector), dict(pool.parameters)
+        row.request_class, row.limits = pool.request_class, {"nodes": pool.nodes}
+        row.gone_at = None
+        row.save()
+        _record("node-pool.declare", row, before, _told(row), by=(actor, actor_name), at=at)
+        return autoscaling.describe_node(
+            id=row.id, node=node, actor=actor, actor_name=actor_name, at=at
+        )
+
+
+def forget(*, id: UUID, actor: str, actor_name: str, at: datetime) -> None:
+    """Nothing more comes of a declared pool, and what was asked of it is withdrawn.
+
+    Raises NotFound, and Conflict for a pool of which its cluster tells.
+    """
+    with transaction.atomic():
+        rows = NodePool.objects.select_for_update(no_key=True).filter(id=id, gone_at=None)
+        row = rows.first()
+        if row is None:
+            raise NotFound("There is no such node pool.")
+        if not row.is_declared:
+            raise Conflict("The cluster itself tells of it: take it away there.")
+        row.gone_at = at
+        row.save(update_fields=["gone_at"])
+        Cluster.objects.filter(pk=row.cluster_id).update(inventory_rev=F("inventory_rev") + 1)
+        _record("node-pool.forget", row, _told(row), {}, by=(actor, actor_name), at=at)
+
+
+def _told(row: NodePool) -> dict[str, object]:
+    return {
+        "selector": row.selector,
+        "request_class": row.request_class,
+        "nodes": row.limits["nodes"],
+        "parameters": row.parameters,
+    }
+
+
+def _record(
+    action: str,
+    row: NodePool,
+    before: Mapping[str, object],
+    after: Mapping[str, object],
+    *,
+    by: tuple[str, str],
+    at: datetime,
+) -> None:
+    entry = audit.Entry(action, "node-pool", row.id, before=before, after=after)
+    audit.record(actor=by[0], actor_name=by[1], entries=[entry], at=at)

@@ -1,0 +1,284 @@
+"""Asking a cluster for all nodes at once, by a ProvisioningRequest. The test is the autoscaler."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from clusters.autoscaling import Autoscaling
+from clusters.models import Cluster, NodePool
+from clusters.services import autoscaling, clusters, declared_pools, inventory
+from clusters.services.autoscaling import Described
+from clusters.services.declared_pools import Declared
+from controlplane.kernel.clock import now
+from scheduler.core.lifecycle import State
+from scheduler.loop import hardware, node_asks
+from scheduler.models import AskState, NodeAsk, Workload
+from scheduler.selectors.node_asks import of_waiting
+from scheduler.services import workloads
+from tests.flows.world import H100, World, build, spec
+from tests.simulation import simulation
+
+pytestmark = [pytest.mark.part_simulator, pytest.mark.django_db(transaction=True)]
+
+HOME = "/namespaces/berth-system"
+REQUESTS = f"/apis/autoscaling.x-k8s.io/v1{HOME}/provisioningrequests"
+TEMPLATES = f"/api/v1{HOME}/podtemplates"
+QUEUED = "queued-provisioning.gke.io"
+SELECTOR = {"cloud.google.com/gke-nodepool": "a3"}
+POOL = Declared("a3", SELECTOR, QUEUED, 4, {"maxRunDurationSeconds": "604800"})
+SHAPE = Described(H100, 8, 96_000, 1_000_000)
+BY = {"actor": "user:oz", "actor_name": "oz"}
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """A cluster that is to be asked, without a node, and a declared pool of up to four."""
+    with simulation() as simulator:
+        world = build(simulator)
+        world.quota(world.vision, "h100", 64)
+        inventory.sync(
+            cluster=world.cluster, reports=(), complete=True, arrange=hardware.arrange, at=now()
+        )
+        declared_pools.declare(cluster=world.cluster, pool=POOL, node=SHAPE, at=now(), **BY)
+        clusters.ask_for_nodes(cluster=world.cluster, ask=True, at=now(), **BY)
+        read(world)
+        yield world
+
+
+def read(world: World, at: datetime | None = None) -> None:
+    """What the watch reads each 15 s."""
+    found = world.port.read_autoscaling()
+    assert found is not None
+    autoscaling.sync(cluster=world.cluster, found=found, at=at or now())
+
+
+def submitted(world: World, count: int = 2) -> Workload:
+    [work] = world.submit(spec("h100", gpus=8, count=count))
+    return work
+
+
+def step(world: World, at: datetime | None = None) -> None:
+    read(world, at)
+    world.cycle()
+    node_asks.plan(at=at or now())
+    carry_on(world, at)
+
+
+def carry_on(world: World, at: datetime | None = None) -> None:
+    cluster = Cluster.objects.get(name="north")
+    assert node_asks.carry_on(port=world.port, cluster=cluster, at=lambda: at or now())
+
+
+def requests(world: World) -> list[Any]:  # Any: JSON
+    return list(world.simulator.call("GET", REQUESTS)["items"])
+
+
+def templates(world: World) -> list[Any]:  # Any: JSON
+    return list(world.simulator.call("GET", TEMPLATES)["items"])
+
+
+def say(world: World, *kinds: str, message: str = "") -> None:
+    """The autoscaler says these of the one request."""
+    [request] = requests(world)
+    told = [{"type": kind, "status": "True", "message": message} for kind in kinds]
+    request["status"] = {"conditions": told}
+    world.simulator.call("PUT", f"{REQUESTS}/{request['metadata']['name']}", request)
+
+
+def test_a_gang_gets_one_request_for_all_nodes_that_it_lacks(world: World) -> None:
+    submitted(world, 3)
+    step(world)
+    ask = NodeAsk.objects.get()
+    [request], [template] = requests(world), templates(world)
+    assert request["metadata"]["name"] == template["metadata"]["name"] == f"nodes-{ask.id}"
+    assert request["spec"] == {
+        "provisioningClassName": QUEUED,
+        "parameters": {"maxRunDurationSeconds": "604800"},
+        "podSets": [{"podTemplateRef": {"name": f"nodes-{ask.id}"}, "count": 3}],
+    }
+    pod = template["template"]["spec"]
+    assert pod["nodeSelector"] == SELECTOR
+    [container] = pod["containers"]
+    assert container["resources"]["requests"]["nvidia.com/gpu"] == "8"
+    assert {"nvidia.com/gpu", "cloud.google.com/gke-queued"} <= {
+        one["key"] for one in pod["tolerations"]
+    }
+    step(world)
+    assert (NodeAsk.objects.count(), len(requests(world))) == (1, 1)
+
+
+def stands(world: World, *names: str) -> None:
+    """Nodes of the pool that are there and ready, as Berth has seen."""
+    there = world.simulator.call("GET", "/api/v1/nodes")["items"]
+    product = "nvidia.com/gpu.product"
+    like = next(n for n in there if "H100" in n["metadata"]["labels"].get(product, ""))
+    taint = {"key": "cloud.google.com/gke-queued", "value": "true", "effect": "NoSchedule"}
+    for name in names:
+        labels = {**like["metadata"]["labels"], **SELECTOR, "kubernetes.io/hostname": name}
+        metadata = {"name": name, "labels": labels}
+        body = {"metadata": metadata, "spec": {"taints": [taint]}, "status": like["status"]}
+        world.simulator.call("POST", "/api/v1/nodes", body)
+    of_pool = [
+        one for one in world.port.list_nodes().items if SELECTOR.items() <= one.labels.items()
+    ]
+    inventory.sync(
+        cluster=world.cluster, reports=of_pool, complete=True, arrange=hardware.arrange, at=now()
+    )
+
+
+def test_its_nodes_are_being_made_until_they_are_there_and_how_long_is_learnt(
+    world: World,
+) -> None:
+    work = submitted(world)
+    step(world)
+    read(world)
+    pool = NodePool.objects.get()
+    assert (pool.making_count, pool.room_count, pool.start_count) == (2, 2, 0)
+    stands(world, "a3-1", "a3-2")
+    step(world)
+    pool.refresh_from_db()
+    assert (pool.making_count, pool.room_count, pool.start_count) == (0, 2, 2)
+    assert pool.like is not None
+    work.refresh_from_db()
+    assert work.state == State.ADMITTED
+    assert NodeAsk.objects.get().came == ["a3-1", "a3-2"]
+
+
+def test_the_request_stays_until_the_work_runs_and_its_pods_name_it(world: World) -> None:
+    work = submitted(world)
+    step(world)
+    say(world, "Accepted", "Provisioned")
+    stands(world, "a3-1", "a3-2")
+    step(world)
+    ask = NodeAsk.objects.get()
+    assert (ask.state, ask.queued, len(requests(world))) == (AskState.ASKING, True, 1)
+    say(world, "Accepted", "Provisioned", "BookingExpired")  # too late to matter
+    step(world)
+    assert len(requests(world)) == 1
+    world.until_state(work, State.RUNNING)
+    pods = world.simulator.call("GET", "/api/v1/pods")["items"]
+    [first, second] = [pod for pod in pods if "berth.dev/workload" in pod["metadata"]["labels"]]
+    for pod in (first, second):
+        told = pod["metadata"]["annotations"]
+        assert told["autoscaling.x-k8s.io/consume-provisioning-request"] == f"nodes-{ask.id}"
+        assert told["autoscaling.x-k8s.io/provisioning-class-name"] == QUEUED
+    carry_on(world)
+    carry_on(world)
+    ask.refresh_from_db()
+    assert (ask.state, requests(world), templates(world)) == (AskState.GIVEN, [], [])
+
+
+@pytest.mark.parametrize("kind", ["Failed", "CapacityRevoked", "BookingExpired"])
+def test_a_request_that_comes_to_nothing_is_told_and_made_again_later(
+    world: World, kind: str
+) -> None:
+    work = submitted(world)
+    step(world)
+    say(world, "Accepted", kind, message="no capacity in any zone")
+    at = now()
+    step(world, at)
+    step(world, at)
+    ask = NodeAsk.objects.get()
+    assert (ask.state, ask.error) == (AskState.FAILED, f"{kind}: no capacity in any zone")
+    assert (requests(world), templates(world)) == ([], [])
+    work.refresh_from_db()
+    [told] = of_waiting(workload=work, at=at)
+    assert (told.failed_at, told.error) == (at, ask.error)
+    assert node_asks.plan(at=at + node_asks.AGAIN / 2) == 0
+    assert node_asks.plan(at=at + node_asks.AGAIN) == 1
+    carry_on(world)
+    [again] = requests(world)
+    assert again["metadata"]["name"] != f"nodes-{ask.id}"
+
+
+@pytest.mark.parametrize("how", ["cancelled", "switched off", "forgotten"])
+def test_what_nobody_wants_any_more_is_withdrawn(world: World, how: str) -> None:
+    work = submitted(world)
+    step(world)
+    assert len(requests(world)) == 1
+    match how:
+        case "cancelled":
+            workloads.cancel(actor=world.ada, workload=work, at=now())
+        case "switched off":
+            clusters.ask_for_nodes(cluster=world.cluster, ask=False, at=now(), **BY)
+        case _:
+            declared_pools.forget(id=NodePool.objects.get().id, at=now(), **BY)
+    step(world)
+    step(world)
+    assert (requests(world), templates(world)) == ([], [])
+    assert NodeAsk.objects.get().state == AskState.WITHDRAWN
+
+
+def test_what_is_queued_waits_as_long_as_the_autoscaler_likes(world: World) -> None:
+    submitted(world)
+    step(world)
+    say(world, "Accepted")
+    step(world, now() + 20 * node_asks.LIMIT)
+    assert NodeAsk.objects.get().state == AskState.ASKING
+    assert NodePool.objects.get().making_count == 2
+
+
+def test_what_nobody_accepts_is_given_up(world: World) -> None:
+    submitted(world)
+    step(world)
+    late = now() + node_asks.LIMIT
+    carry_on(world, late)
+    carry_on(world, late)
+    assert (NodeAsk.objects.get().state, requests(world)) == (AskState.LATE, [])
+
+
+def test_a_request_that_is_refused_is_told_and_tried_again(world: World) -> None:
+    work = submitted(world)
+    world.simulator.fault(kind="error", verb="create", resource="provisioningrequests", count=1)
+    step(world)
+    assert (len(requests(world)), len(templates(world))) == (0, 1)
+    work.refresh_from_db()
+    [told] = of_waiting(workload=work, at=now())
+    assert "500" in told.error
+    carry_on(world)
+    assert (len(requests(world)), len(templates(world))) == (1, 1)
+    assert NodeAsk.objects.get().error == ""
+
+
+def test_without_the_right_to_look_it_is_told(world: World) -> None:
+    submitted(world)
+    world.simulator.fault(kind="forbid", verb="list", resource="podtemplates", count=0)
+    world.cycle()
+    node_asks.plan(at=now())
+    assert not node_asks.carry_on(port=world.port, cluster=world.cluster, at=now)
+    assert "podtemplates" in NodeAsk.objects.get().error
+
+
+def test_what_no_row_knows_is_taken_away(world: World) -> None:
+    submitted(world)
+    step(world)
+    NodeAsk.objects.all().delete()
+    carry_on(world)
+    assert (requests(world), templates(world)) == ([], [])
+
+
+def test_others_requests_are_left_alone_and_counted(world: World) -> None:
+    body = {
+        "metadata": {"name": "theirs", "labels": {"app": "kueue"}},
+        "spec": {"provisioningClassName": QUEUED, "podSets": [{"count": 4}]},
+        "status": {"conditions": [{"type": "Accepted", "status": "True"}]},
+    }
+    world.simulator.call("POST", REQUESTS, body)
+    step(world)
+    assert [one["metadata"]["name"] for one in requests(world)] == ["theirs"]
+    assert Cluster.objects.get(name="north").foreign_requests_count == 1
+    assert NodePool.objects.get().making_count == 0
+    say(world, "Accepted", "Provisioned")
+    read(world)
+    assert Cluster.objects.get(name="north").foreign_requests_count == 0
+
+
+def test_a_cluster_without_such_requests_has_nothing_of_a_declared_pool(world: World) -> None:
+    submitted(world)
+    autoscaling.sync(cluster=world.cluster, found=Autoscaling(), at=now())
+    pool = NodePool.objects.get()
+    assert (pool.ready, pool.room_count) == (False, 0)
+    world.cycle()
+    assert node_asks.plan(at=now()) == 0
