@@ -6,8 +6,8 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('clusters', '0021_declared_pools'),
-        ('scheduler', '0058_attempt_choice'),
+        ('clusters', '0022_declared_pools'),
+        ('scheduler', '0059_strays'),
     ]
 
     operations = [
