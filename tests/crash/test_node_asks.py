@@ -11,6 +11,7 @@ from scheduler.loop import hardware, node_asks
 from scheduler.models import AskState, NodeAsk
 from scheduler.services import workloads
 from tests.crash.conftest import Scene
+from tests.crash.rounds import Rounds, over_and_over
 from tests.flows.world import H100, World, spec
 
 POINTS = ("N1", "N2")
@@ -51,3 +52,35 @@ def test_dying_at(point: str, scene: Scene) -> None:
         node_asks.carry_on(port=world.port, cluster=world.cluster, at=now)
     assert (there(world), NodeAsk.objects.get().state) == (0, AskState.WITHDRAWN)
     scene.end_well()
+
+
+def test_dying_over_and_over(scene: Scene) -> None:
+    world = scene.world
+    at_zero(world)
+
+    def asking(of: Rounds) -> None:
+        def go_on() -> None:
+            if of.chance.random() < 1 / 2:
+                scene.children.run("ask_for_nodes")
+            else:
+                node_asks.carry_on(port=world.port, cluster=world.cluster, at=now)
+
+        count = of.chance.randint(1, 4)
+        [work] = of.submit(spec("h100", gpus=8, count=count, name=f"r{of.nth}"))
+        world.cycle()
+        assert node_asks.plan(at=now()) == 1
+        ask = NodeAsk.objects.get(workload=work)
+        of.die("ask_for_nodes", "N1")
+        assert there(world) == 0
+        of.die("ask_for_nodes", "N2", passes=count)
+        assert 1 <= there(world) <= count
+        go_on()
+        assert there(world) == count
+        of.cancel(work)
+        of.die("ask_for_nodes", "N1")
+        for _ in range(2):
+            go_on()
+        ask.refresh_from_db()
+        assert (there(world), ask.state) == (0, AskState.WITHDRAWN)
+
+    over_and_over(scene, asking, points=POINTS)
