@@ -50,22 +50,30 @@ def submit(*, specs: list[dict[str, Any]], project: str = "vision") -> None:  # 
     )
 
 
-def post(*, key: str, command: list[str]) -> None:
+def post(
+    *,
+    key: str,
+    command: list[str],
+    name: str = "posted",
+    flavor: str = "h100",
+    gpus: int = 1,
+    count: int = 1,
+) -> None:
     """The submission as it comes over the API; one that is not answered 201 raises."""
     client = APIClient(SERVER_NAME="localhost")
     client.force_authenticate(User.objects.get(username="ada"))
     pod_set = {
         "name": "main",
-        "count": 1,
+        "count": count,
         "cpu_milli": 1000,
         "memory_mib": 1024,
-        "gpu_count": 1,
-        "flavors": ["h100"],
+        "gpu_count": gpus,
+        "flavors": [flavor],
         "image": "busybox",
         "command": command,
     }
     project = str(Project.objects.get(slug="vision").id)
-    body = {"project": project, "name": "posted", "pod_sets": [pod_set]}
+    body = {"project": project, "name": name, "pod_sets": [pod_set]}
     answer = client.post(
         "/api/v1/workloads", body, format="json", headers={"Idempotency-Key": key}
     )

@@ -10,11 +10,14 @@ from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
 from scheduler.loop import meter
+from scheduler.models import Placement
 from scheduler.services import workloads
 from tenants.models import UsageInterval
 from tests.crash.conftest import Scene
+from tests.crash.rounds import LONG, Rounds, over_and_over
 from tests.flows.world import spec
 
+METERING = ("M1",)
 HOUR = datetime(2030, 1, 1, 12, tzinfo=UTC)
 
 
@@ -55,3 +58,46 @@ def test_dying_at_m1(set_clock: SetClock, scene: Scene) -> None:
         assert (first.upper, second.lower) == (HOUR, HOUR)
     assert len(ranges) == 4
     assert isinstance(ranges[0][0], DateTimeTZRange)
+
+
+def test_dying_over_and_over_at_full_hours(set_clock: SetClock, scene: Scene) -> None:
+    world = scene.world
+
+    def metering(of: Rounds) -> None:
+        hour = HOUR + timedelta(hours=of.nth)
+        set_clock(hour - timedelta(minutes=1))
+        load = [
+            spec(count=of.chance.randint(1, 4), command=LONG, name=f"r{of.nth}-{each}")
+            for each in range(of.chance.randint(1, 3))
+        ]
+        for workload in of.submit(*load):
+            world.until_state(workload, State.RUNNING)
+        started = Placement.objects.filter(started_at__gte=hour - timedelta(minutes=1))
+        pods = sum(each.pod_sets[0].count for each in load)
+        world.until(lambda: started.count() == pods)
+        metered = UsageInterval.objects.filter(placement_id__in=started.values("id"))
+        accelerated = set_clock(hour + timedelta(seconds=1))
+        at = clock.now() + meter.LAG
+        told = at.isoformat()
+        of.die("meter", "M1", at=told, accelerated=accelerated)
+        assert not metered.exists()
+        who = of.chance.choice(("child", "here", "nobody"))
+        if who == "child":
+            scene.children.run("meter", at=told, accelerated=accelerated)
+        elif who == "here":
+            assert meter.tick(at=at) == pods
+        if who != "nobody":
+            assert meter.tick(at=at) == 0
+        for workload in of.live():
+            of.cancel(workload)
+        of.end()
+        for pod in started:
+            during = list(
+                metered.filter(placement_id=pod.id).order_by("during").values_list("during")
+            )
+            cuts = [pod.started_at, *(each.upper for (each,) in during)]
+            assert [each.lower for (each,) in during] == cuts[:-1]
+            assert cuts[-1] == pod.ended_at
+            assert (hour in cuts) == (who != "nobody")
+
+    over_and_over(scene, metering, points=METERING)

@@ -12,6 +12,7 @@ from scheduler.loop import hardware, node_asks
 from scheduler.models import AskState, NodeAsk
 from scheduler.services import workloads
 from tests.crash.conftest import Scene
+from tests.crash.rounds import Rounds, over_and_over
 from tests.flows.world import H100, World, spec
 
 PLACEHOLDERS = ("N1", "N2")
@@ -101,3 +102,67 @@ def test_dying_while_nodes_are_asked_for_at_once(point: str, scene: Scene) -> No
         node_asks.carry_on(port=world.port, cluster=world.cluster, at=now)
     assert (parts(world), NodeAsk.objects.get().state) == ([], AskState.WITHDRAWN)
     scene.end_well()
+
+
+def test_dying_over_and_over(scene: Scene) -> None:
+    world = scene.world
+    at_zero(world)
+
+    def asking(of: Rounds) -> None:
+        def go_on() -> None:
+            if of.chance.random() < 1 / 2:
+                scene.children.run("ask_for_nodes")
+            else:
+                node_asks.carry_on(port=world.port, cluster=world.cluster, at=now)
+
+        count = of.chance.randint(1, 4)
+        [work] = of.submit(spec("h100", gpus=8, count=count, name=f"r{of.nth}"))
+        world.cycle()
+        assert node_asks.plan(at=now()) == 1
+        ask = NodeAsk.objects.get(workload=work)
+        of.die("ask_for_nodes", "N1")
+        assert there(world) == 0
+        of.die("ask_for_nodes", "N2", passes=count)
+        assert 1 <= there(world) <= count
+        go_on()
+        assert there(world) == count
+        of.cancel(work)
+        of.die("ask_for_nodes", "N1")
+        for _ in range(2):
+            go_on()
+        ask.refresh_from_db()
+        assert (there(world), ask.state) == (0, AskState.WITHDRAWN)
+
+    over_and_over(scene, asking, points=PLACEHOLDERS)
+
+
+def test_dying_over_and_over_while_nodes_are_asked_for_at_once(scene: Scene) -> None:
+    world = scene.world
+    declared(world)
+
+    def asking(of: Rounds) -> None:
+        def go_on() -> None:
+            if of.chance.random() < 1 / 2:
+                scene.children.run("ask_for_nodes")
+            else:
+                node_asks.carry_on(port=world.port, cluster=world.cluster, at=now)
+
+        count = of.chance.randint(1, 4)
+        [work] = of.submit(spec("h100", gpus=8, count=count, name=f"r{of.nth}"))
+        world.cycle()
+        assert node_asks.plan(at=now()) == 1
+        ask = NodeAsk.objects.get(workload=work)
+        for point, there in zip(REQUESTS, ([], [(True, False)], [(True, True)]), strict=True):
+            of.die("ask_for_nodes", point)
+            assert parts(world) == there
+        go_on()
+        assert parts(world) == [(True, True)]
+        of.cancel(work)
+        of.die("ask_for_nodes", "N5")
+        assert parts(world) == [(True, False)]
+        for _ in range(2):
+            go_on()
+        ask.refresh_from_db()
+        assert (parts(world), ask.state) == ([], AskState.WITHDRAWN)
+
+    over_and_over(scene, asking, points=[*REQUESTS, "N5"])

@@ -4,7 +4,6 @@ or left over.
 A new point is a line in POINTS: where it dies, doing what, and after what.
 """
 
-import ast
 import os
 import subprocess
 import sys
@@ -19,11 +18,12 @@ from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
 from scheduler.models import Attempt, Placement, Workload
 from scheduler.services import workloads
-from tests.architecture.source import PACKAGES, nodes
-from tests.crash import children, diary
+from tests.crash import children, diary, points
 from tests.crash.conftest import Scene
 from tests.crash.test_cluster_loss import LOSING
+from tests.crash.test_meter import METERING
 from tests.crash.test_node_asks import POINTS as ASKING
+from tests.crash.test_probes import PROBING
 from tests.crash.test_recuts import POINTS as RECUTTING
 from tests.flows.world import spec
 from tests.kube.waiting import eventually
@@ -248,22 +248,10 @@ def test_dying_while_what_ended_is_collected(scene: Scene) -> None:
 
 
 def test_every_crash_point_of_the_tree_has_a_scenario() -> None:
-    """M1's is in test_meter.py, W1's in test_probes.py, those of recuts in test_recuts.py, of node
-    asks in test_node_asks.py, of lost clusters in test_cluster_loss.py, C1's is above."""
-    points = {
-        ast.literal_eval(node.args[0])
-        for _, node in nodes(*PACKAGES)
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "crash"
-    }
-    assert points == {point.crash.partition(":")[0] for point in (*POINTS, *RESIZING)} | {
-        *SUBMITTING,
-        *RECUTTING,
-        *ASKING,
-        *LOSING,
-        "M1",
-        "W1",
-        "C1",
-    }
+    """C1's is above."""
+    here = {point.crash.partition(":")[0] for point in (*POINTS, *RESIZING)}
+    others = (SUBMITTING, RECUTTING, ASKING, LOSING, METERING, PROBING, {"C1"})
+    assert points.of_the_code() == here.union(*others)
 
 
 def test_the_environment_arms_a_point_too(scene: Scene) -> None:

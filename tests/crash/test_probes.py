@@ -7,6 +7,9 @@ from clusters.port import Verdict
 from clusters.services import probes
 from controlplane.kernel import clock
 from tests.crash.conftest import Scene
+from tests.crash.rounds import Rounds, over_and_over
+
+PROBING = ("W1",)
 
 
 def asked(scene: Scene) -> ClusterProbe:
@@ -45,3 +48,21 @@ def test_a_probe_that_kills_each_worker_is_broken_off(scene: Scene) -> None:
     probe.refresh_from_db()
     assert (probe.stopped, len(probe.told)) == (ProbeStop.BROKEN_OFF, 2)
     assert "died in the middle" in probe.why
+
+
+def test_dying_over_and_over_in_the_middle_of_a_probe(scene: Scene) -> None:
+    def probing(of: Rounds) -> None:
+        probe = asked(scene)
+        of.die("probe", "W1", passes=20, probe_id=str(probe.id))
+        probe.refresh_from_db()
+        told = len(probe.told)
+        assert told > 0
+        if of.chance.random() < 1 / 2:  # whoever began it may still live
+            run(scene, probe)
+            assert (len(probe.told), probe.ended_at, probe.tries) == (told, None, 1)
+        dead_for_long(probe)
+        run(scene, probe)
+        assert (probe.verdict, probe.tries) == (Verdict.WORKS, 2)
+        assert len({step.name for step in probe.told}) == len(probe.told) > 20
+
+    over_and_over(scene, probing, points=PROBING)

@@ -1,132 +1,134 @@
-"""Each crash point of plan and dispatch many times over, no two alike: how much there is to do, at
-which of several passes it dies and who takes over differ, from a seed that is told on a failure.
+"""The ways of work through submit, plan, dispatch, observe and collect, each many times over:
+somebody dies at each point of the way, and others go on with the same work (rounds.py)."""
 
-BERTH_CRASH_REPEATS says how often (nightly: 100), BERTH_CRASH_SEED which. The verdict at the end
-is over the whole story of all of them. What a dead one held runs out at once, by its row.
-"""
-
-import os
-import random
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import pytest
 from django.db.models.functions import Now
 
-from controlplane.kernel import hints
-from controlplane.kernel.clock import now
-from scheduler.core.lifecycle import TERMINAL, State
-from scheduler.models import Attempt, SchedulerLease, Workload
-from scheduler.services import workloads
-from scheduler.services.specs import WorkloadSpec
+from scheduler.models import Attempt, Placement
+from tests.crash import points
 from tests.crash.conftest import Scene
-from tests.flows.world import spec
+from tests.crash.rounds import Rounds, over_and_over, specs
+from tests.crash.test_cluster_loss import LOSING
+from tests.crash.test_meter import METERING
+from tests.crash.test_node_asks import POINTS as ASKING
+from tests.crash.test_probes import PROBING
+from tests.crash.test_recuts import FAILING, SUCCEEDING
+from tests.crash.test_repeats_gangs import EVICTING, RESIZING
+from tests.kube.waiting import eventually
 
-REPEATS = int(os.environ.get("BERTH_CRASH_REPEATS", "20"))
-SEED = int(os.environ.get("BERTH_CRASH_SEED", "7"))
-SHORT = ("sleep", "0.05")
-
-
-@dataclass
-class Round:
-    """One death, and what comes of it."""
-
-    scene: Scene
-    chance: random.Random
-    nth: int
-
-    def load(self) -> list[WorkloadSpec]:
-        """One to four workloads, of which some are gangs or want a slice."""
-        return [self._wanted(f"r{self.nth}-{each}") for each in range(self.chance.randint(1, 4))]
-
-    def waiting(self) -> int:
-        """Submitted; how many pods they have."""
-        load = self.load()
-        self.scene.world.submit(*load)
-        return sum(each.pod_sets[0].count for each in load)
-
-    def die(self, step: str, crash: str, *, passes: int = 1) -> None:
-        """A child dies there, at one of so many passes, and what it held is free."""
-        self.scene.children.run(step, crash=f"{crash}:{self.chance.randint(1, passes)}")
-        SchedulerLease.objects.update(expires_at=Now())
-        Attempt.objects.filter(claimed_until__gt=Now()).update(claimed_until=Now())
-        hints.end(f"dispatch:{self.scene.world.cluster.id}")
-
-    def take_over(self, step: str) -> None:
-        """Another process, or this one, or nobody before all goes on as ever."""
-        who = self.chance.choice(("child", "here", "nobody"))
-        if who == "child":
-            self.scene.children.run(step)
-        elif who == "here":
-            {"cycle": self.scene.world.cycle, "dispatch": self.scene.world.dispatch}[step]()
-
-    def end(self) -> None:
-        """All is over, by healthy steps."""
-        live = Workload.objects.exclude(state__in=sorted(TERMINAL))
-        self.scene.world.until(lambda: not live.exists(), within_s=60)
-
-    def _wanted(self, name: str) -> WorkloadSpec:
-        match self.chance.choice(("single", "gang", "slice")):
-            case "single":
-                return spec("h100", gpus=self.chance.randint(1, 4), command=SHORT, name=name)
-            case "gang":
-                count = self.chance.randint(2, 4)
-                return spec("h100", count=count, command=SHORT, name=name)
-        return spec("a100.3g", command=SHORT, name=name)
+WAYS = (
+    ("A1", "B1", "D1", "O1"),
+    ("A2", "B2", "D2", "O2"),
+    ("A3", "B3", "D3", "O3"),
+    ("A1", "B4", "D4", "E4", "C1"),
+    ("A2", "B4", "D5", "D6"),
+)
+"""Where one dies on the way, in this order."""
+CANCELLING = ("D1", "D2", "D3", "D4", "D5", "D6")
 
 
-def planning(crash: str) -> Callable[[Round], None]:
-    def act(of: Round) -> None:
-        of.waiting()
-        of.die("cycle", crash)
-        of.take_over("cycle")
+def submitting(of: Rounds, crash: str) -> None:
+    """Who got no answer sends it again. Without a key that is another one, if it was stored."""
+    load, stored = of.load(), crash != "A1"
+    if of.chance.random() < 1 / 2:
+        first, *rest = load
+        keyed = {"key": f"key {of.nth}", **first}
+        of.die("post", crash, **keyed)
+        of.accepted.update([first["name"]] * stored)
+        of.what_is_stored_was_accepted()
+        for _ in range(of.chance.randint(1, 2)):
+            of.scene.children.run("post", **keyed)
+        of.accepted[first["name"]] = 1
+        of.submit(*specs(rest))
+    else:
+        of.die("submit", crash, specs=load)
+        of.accepted.update([each["name"] for each in load] * stored)
+        of.what_is_stored_was_accepted()
+        of.submit(*specs(load))
+    of.what_is_stored_was_accepted()
 
-    return act
+
+def planning(of: Rounds, crash: str) -> None:
+    of.die("cycle", crash)
 
 
-def dispatching(crash: str, *, each_pod: bool = False) -> Callable[[Round], None]:
-    def act(of: Round) -> None:
-        pods = of.waiting()
-        of.scene.world.cycle()
-        of.die("dispatch", crash, passes=pods if each_pod else 1)
-        of.take_over("dispatch")
-
-    return act
+def dispatching(of: Rounds, crash: str) -> None:
+    """D2 and D5 are passed for each pod that is to be made, or opened."""
+    pods = Placement.objects.filter(released_at=None, opened_at=None).count()
+    of.die("dispatch", crash, passes=pods if crash in {"D2", "D5"} else 1)
 
 
-def cancelling(crash: str, *, each_pod: bool = False) -> Callable[[Round], None]:
+def observing(of: Rounds, crash: str) -> None:
+    """Of every pod there is something new to see."""
+    world = of.scene.world
+    world.dispatch()
+    pods = world.port.list_pods
+    eventually("all ended", lambda: all(p.phase.ended for p in pods().items), every_s=0.01)
+    # The watch of pods and that of nodes both begin there.
+    step, passes = ("watch", 2) if crash == "O3" else ("observe", 1)
+    of.die(step, crash, passes=passes)
+
+
+def collecting(of: Rounds, crash: str) -> None:
+    """What is left of all that has ended: pods, and the services of gangs."""
+    of.end()
+    due = Attempt.objects.exclude(collect_at=None)
+    due.update(collect_at=Now())
+    of.die("dispatch", crash)
+    while due.exists():
+        due.update(collect_at=Now())
+        assert of.scene.world.collect() > 0
+    left = of.scene.world.simulator.stats()["objects"]
+    assert (left["pods"], left["services"]) == (0, 0)
+
+
+STAGES: dict[str, tuple[Callable[[Rounds, str], None], str]] = {
+    "A": (submitting, ""),
+    "B": (planning, "cycle"),
+    "D": (dispatching, "dispatch"),
+    "O": (observing, "observe"),
+    "E": (observing, "observe"),
+    "C": (collecting, ""),
+}
+"""By the letter of a point: how one dies there, and the step that is to be taken over."""
+
+
+@pytest.mark.parametrize("way", WAYS, ids=" ".join)
+def test_dying_over_and_over_on_the_way(way: tuple[str, ...], scene: Scene) -> None:
+    def play(of: Rounds) -> None:
+        for crash, following in zip(way, (*way[1:], " "), strict=True):
+            die, step = STAGES[crash[0]]
+            die(of, crash)
+            # Who takes over may be the next to die.
+            if step and following[0] != crash[0]:
+                of.take_over(step)
+        of.end()
+
+    over_and_over(scene, play, points=way)
+
+
+@pytest.mark.parametrize("crash", CANCELLING)
+def test_dying_over_and_over_with_what_is_then_cancelled_at(crash: str, scene: Scene) -> None:
     """What the dead one was starting is wanted no more."""
 
-    def act(of: Round) -> None:
-        world = of.scene.world
-        pods = of.waiting()
-        world.cycle()
-        of.die("dispatch", crash, passes=pods if each_pod else 1)
-        live = list(Workload.objects.exclude(state__in=sorted(TERMINAL)).order_by("name"))
+    def play(of: Rounds) -> None:
+        of.submit(*specs(of.load()))
+        of.scene.world.cycle()
+        dispatching(of, crash)
+        live = of.live()
         for workload in of.chance.sample(live, of.chance.randint(1, len(live))):
-            workloads.cancel(actor=world.ada, workload=workload, at=now())
-        of.take_over("dispatch")
-
-    return act
-
-
-POINTS = {
-    **{crash: planning(crash) for crash in ("B1", "B2", "B3", "B4")},
-    **{crash: dispatching(crash) for crash in ("D1", "D3", "D4", "D6")},
-    **{crash: dispatching(crash, each_pod=True) for crash in ("D2", "D5")},
-    **{f"cancel {crash}": cancelling(crash) for crash in ("D1", "D3", "D4", "D6")},
-    **{f"cancel {crash}": cancelling(crash, each_pod=True) for crash in ("D2", "D5")},
-}
-
-
-@pytest.mark.parametrize("point", POINTS)
-def test_dying_over_and_over_at(point: str, scene: Scene) -> None:
-    chance = random.Random(f"{SEED} {point}")
-    for nth in range(REPEATS):
-        print(f"BERTH_CRASH_SEED={SEED}, round {nth} of {point}")  # pytest shows it on a failure
-        of = Round(scene, chance, nth)
-        POINTS[point](of)
+            of.cancel(workload)
+        if of.chance.random() < 2 / 3:  # else whoever comes by first
+            of.take_over("dispatch")
         of.end()
-    scene.end_well()
-    over = {State.SUCCEEDED, State.CANCELLED} if "cancel" in point else {State.SUCCEEDED}
-    assert not Workload.objects.exclude(state__in=over).exists()
+
+    over_and_over(scene, play, points=[crash])
+
+
+def test_every_crash_point_of_the_tree_is_died_at_over_and_over() -> None:
+    """`over_and_over` sees to it that each test does die at the points that it names."""
+    ways = {point for way in WAYS for point in way}
+    others = (EVICTING, RESIZING, LOSING, METERING, ASKING, SUCCEEDING, FAILING, PROBING)
+    assert points.of_the_code() == ways.union(*others)
