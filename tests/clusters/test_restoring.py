@@ -51,6 +51,7 @@ def test_put_back_none_counts_as_heard_until_it_is() -> None:
     assert clusters.heard(cluster=cluster, listed_in=restoring.database())
     cluster.refresh_from_db()
     assert cluster.state == ClusterState.ACTIVE
+    assert not Cluster.objects.exclude(restored_at=None).exists()
     assert not restoring.any_unread()
 
 
