@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from scheduler.core.plan import Choice, Landing, PassedFor, Verdict
-from scheduler.core.snapshot import ClusterView, PendingView, Snapshot
+from scheduler.core.snapshot import ClusterView, HoldingView, PendingView, Snapshot
 from scheduler.core.units import ClusterId
 from tests.core.build import (
     A30,
@@ -23,9 +23,10 @@ from tests.core.test_any_order import QUEUE, any_of, first, tight
 PLENTY = queue("a", h100=Quota(100, borrow=None), a30=Quota(100, borrow=None))
 
 
-def fleet(*clusters: ClusterView, pending: PendingView, **given: object) -> Snapshot:
-    of = snapshot(clusters=clusters, queues=[PLENTY], pending=[pending])
-    return replace(of, **given)
+def fleet(
+    *clusters: ClusterView, pending: PendingView, holding: tuple[HoldingView, ...] = ()
+) -> Snapshot:
+    return snapshot(clusters=clusters, queues=[PLENTY], pending=[pending], holding=holding)
 
 
 def of(gpus: int, name: str, *, usable: bool = True) -> ClusterView:

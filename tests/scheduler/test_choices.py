@@ -18,9 +18,9 @@ def south(stage: Stage) -> None:
         factories.device(node, ordinal)
 
 
-def told(stage: Stage, **asked: object) -> dict[str, object]:
+def told(stage: Stage, **asked: int) -> dict[str, object]:
     """Of the one attempt, as the API tells it."""
-    work = stage.submit(**asked)
+    work = stage.submit("train", **asked)
     stage.cycle()
     client = APIClient(headers=factories.bearer(factories.token(stage.ada)))
     [attempt] = client.get(f"/api/v1/workloads/{work.id}").json()["attempts"]

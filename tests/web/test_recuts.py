@@ -110,7 +110,7 @@ def test_who_asks_too_often_is_told_so(
 ) -> None:
     monkeypatch.setattr(asking, "ASKED", Throttle(most=1, window=timedelta(minutes=1)))
     client = browse(cast.oz)
-    asked = ({}, {}, {"node": "n1", "devices": ASKED["devices"]})
+    asked: tuple[dict[str, str], ...] = ({}, {}, {"node": "n1", "devices": ASKED["devices"]})
     answers = [client.get(URL, query) for query in asked]
     assert [answer.status_code for answer in answers] == [200, 429, 429]
     for refused in answers[1:]:

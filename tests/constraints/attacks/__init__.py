@@ -19,6 +19,7 @@ from tests.constraints.attacks import (
     preferred,
     recuts,
     runs,
+    strays,
     tenant_quotas,
     tenants,
     workloads,
@@ -45,5 +46,6 @@ ATTACKS = (
     *moved.ATTACKS,
     *preferred.ATTACKS,
     *recuts.ATTACKS,
+    *strays.ATTACKS,
     *held.ATTACKS,
 )
