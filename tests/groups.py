@@ -19,7 +19,7 @@ _STARTS = {
 
 def group_of(nodeid: str) -> str:
     """The group of the test; one that may run anywhere is of its own."""
-    if nodeid.startswith("tests/contract/") and "[kubernetes" in nodeid:
+    if nodeid.startswith("tests/contract/") and "kubernetes" in nodeid.partition("[")[2]:
         return KUBE
     found = (group for start, group in _STARTS.items() if nodeid.startswith(start))
     return next(found, nodeid)

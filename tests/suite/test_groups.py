@@ -16,6 +16,7 @@ from tests.groups import INSTALLATIONS, KUBE, group_of
         ("tests/kube/test_probe.py::test_it", KUBE),
         ("tests/faults/test_matrix.py::test_it[401 in open]", KUBE),
         ("tests/contract/test_cluster_port.py::test_it[kubernetes-a]", KUBE),
+        ("tests/contract/test_cluster_port.py::test_it[a-kubernetes]", KUBE),
         ("tests/demo/test_smoke.py::test_it", INSTALLATIONS),
         ("tests/trace/test_replay.py::test_it", INSTALLATIONS),
         ("tests/contract/test_cluster_port.py::test_it[simulator]", None),
