@@ -113,12 +113,6 @@ def _strict[Report: (pytest.TestReport, pytest.CollectReport)](report: Report) -
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: many tests wait for servers as long as they compute."""
-    return len(os.sched_getaffinity(0)) + 1
-
-
-@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Grouped:  # Any: xdist's own
     return Grouped(config, log)
 
