@@ -16,6 +16,9 @@ def lines(answer: Json) -> Iterator[str]:
     if start:
         flavors = ", ".join(start["flavors"])
         yield f"would start now on {start['cluster']}: {start['pods']} pods on {flavors}"
+        if choice := start["choice"]:
+            for one in choice["clusters"]:
+                yield f"  {one['cluster']}  {one['text']}"
     else:
         yield f"would wait: {answer['reason']['text']}"
     made = answer.get("estimate")

@@ -148,7 +148,15 @@ def test_a_dry_run_says_where_it_would_start_and_submits_nothing(berth: Berth) -
     assert "with h100-80gb:" in told
     assert "  ok    What is free lies where its pods fit" in told
     answer = json.loads(berth(*asked, "-o", "json", text_in=JOB).output)
-    assert answer["start"] == {"cluster": "north", "flavors": ["h100-80gb"], "pods": 2}
+    start = {"cluster": "north", "flavors": ["h100-80gb"], "pods": 2, "choice": None}
+    assert answer["start"] == start
+    factories.cluster("south")
+    told = berth(*asked, text_in=JOB).output.splitlines()
+    assert told[1:3] == [
+        "  north  taken: of those with room for all of it the one with least free, else the one"
+        " where most of it starts",
+        "  south  had no room for it",
+    ]
     assert not Workload.objects.exists()
 
 
