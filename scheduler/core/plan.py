@@ -1,6 +1,6 @@
 """The frozen output of a plan: decisions only. The shell applies them; nothing here acts."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from scheduler.core.reasons import FaultKind, PreemptRule, Reason, ReasonCode, Subject
@@ -81,13 +81,13 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Admit:
-    """Start this workload, all of `places` or none, in one cluster. `choice` is None where there
-    was nothing to choose."""
+    """Start this workload, all of `places` or none, in one cluster. `choice` tells why there; it
+    is no part of what is decided, and None where there was nothing to choose."""
 
     workload: WorkloadId
     cluster: ClusterId
     places: tuple[Place, ...]
-    choice: Choice | None = None
+    choice: Choice | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
