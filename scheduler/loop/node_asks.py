@@ -60,29 +60,43 @@ _NOT_HEARD = frozenset({Fault.UNREACHABLE, Fault.THROTTLED, Fault.UNAUTHORIZED})
 def plan(*, at: datetime) -> int:
     """Write down what is lacked in clusters that are to be asked; how many asks. Nothing is
     loaded where nobody waits for a node. Of a pool no more nodes are asked for than all lack
-    together, and none for a while after one came that was of no use, or none came."""
+    together, and none for a while after one came that was of no use, or none came. Of a declared
+    one a workload asks for all that it lacks, or for none."""
     retention.prune(NodeAsk, days=KEPT_DAYS)
     waiting = Workload.objects.filter(state=State.PENDING, reason__code=_WAITS.value)
-    pools = NodePool.objects.filter(cluster__asks_for_nodes=True, gone_at=None)
-    asked = {str(id) for id in pools.values_list("cluster_id", flat=True)}
-    if not (asked and waiting.exists()):
+    in_use = NodePool.objects.filter(cluster__asks_for_nodes=True, gone_at=None)
+    pools = {pool.id: pool for pool in in_use}
+    if not (pools and waiting.exists()):
         return 0
-    wanted = needs(snapshot=_of(load(at=at).snapshot, asked), policy=policy.current())
+    snapshot = _of(load(at=at).snapshot, {str(pool.cluster_id) for pool in pools.values()})
+    wanted = needs(snapshot=snapshot, policy=policy.current())
     lacked: Counter[UUID] = Counter()
     for need in wanted:
         lacked[UUID(need.pool)] += len(need.nodes)
-    for live in NodeAsk.objects.filter(_LIVE, pool__in=lacked):
-        lacked[live.pool_id] -= len(live.nodes) - len(live.came)
+    lacked.subtract(_unseen(snapshot))
     passed, useless = _passed(wanted, at)
     rows = []
     for need in wanted:
-        workload, pool = UUID(need.workload), UUID(need.pool)
-        nodes = need.nodes[: max(0, lacked[pool])]
-        if nodes and pool not in useless and (workload, pool) not in passed:
+        workload, pool = UUID(need.workload), pools[UUID(need.pool)]
+        nodes = need.nodes[: max(0, lacked[pool.id])]
+        if not nodes or (pool.is_declared and len(nodes) < len(need.nodes)):
+            continue
+        if pool.id not in useless and (workload, pool.id) not in passed:
             rows.append(_ask(replace(need, nodes=nodes), at))
-            lacked[pool] -= len(nodes)
+            lacked[pool.id] -= len(nodes)
     NodeAsk.objects.bulk_create(rows, ignore_conflicts=True)
     return len(rows)
+
+
+def _unseen(snapshot: Snapshot) -> Counter[UUID]:
+    """Of each pool, how many nodes are asked for beside those that are seen being made."""
+    unseen: Counter[UUID] = Counter()
+    for live in NodeAsk.objects.filter(_LIVE):
+        unseen[live.pool_id] += len(live.nodes) - len(live.came)
+    for cluster in snapshot.clusters:
+        for pool in cluster.coming:
+            unseen[UUID(pool.id)] -= pool.making_count
+    return +unseen
 
 
 def _passed(wanted: Sequence[Need], at: datetime) -> tuple[set[tuple[UUID, UUID]], set[UUID]]:

@@ -270,6 +270,15 @@ def test_who_comes_later_and_goes_first_does_not_ask_for_the_same_again(world: W
     assert NodeAsk.objects.count() == 1
 
 
+def test_a_gang_asks_for_all_that_it_lacks_beside_what_is_being_made(world: World) -> None:
+    submitted(world, 1)
+    step(world)
+    seen(world, NodeClaimReport("n-1", "uid-n-1", "h100s", now()))
+    submitted(world, 3)
+    step(world)
+    assert sorted(len(ask.nodes) for ask in NodeAsk.objects.all()) == [1, 3]
+
+
 def test_of_a_pool_whose_node_was_of_no_use_nobody_asks_another_for_a_while(world: World) -> None:
     submitted(world, 1)
     step(world)
