@@ -66,11 +66,11 @@ class Described:
     cpu_milli: int
     memory_mib: int
 
-    def check(self) -> None:
-        """Raises Invalid for what no node has."""
+    def check(self, *, within: str = "") -> None:
+        """Raises Invalid for what no node has; `within` is where in the input it stands."""
         if not self.model or len(self.model) > 80 or text.fault(self.model):
             message = "1 to 80 characters are wanted: the model as nodes name it."
-            raise Invalid(message, pointer="/model")
+            raise Invalid(message, pointer=f"{within}/model")
         for name, most in (
             ("gpus", MOST_DEVICES),
             ("cpu_milli", LARGEST),
@@ -78,7 +78,8 @@ class Described:
         ):
             value = getattr(self, name)
             if not 1 <= value <= most:
-                raise Invalid(f"1 to {most} are wanted, not {value}.", pointer=f"/{name}")
+                message = f"1 to {most} are wanted, not {value}."
+                raise Invalid(message, pointer=f"{within}/{name}")
 
 
 def describe_node(
@@ -86,31 +87,52 @@ def describe_node(
 ) -> NodePool:
     """What a node of the pool has; it counts until the pool has had one.
 
-    Raises NotFound, Invalid, and Conflict where the pool's template names another model.
+    Raises NotFound, Invalid, and Conflict where the pool's template says another model.
     """
     node.check()
     with transaction.atomic():
-        rows = NodePool.objects.select_for_update(no_key=True).filter(id=id, gone_at=None)
-        pool = rows.first()
-        if pool is None:
-            raise NotFound("There is no such node pool.")
+        pool = locked(id=id)
         if pool.model and pool.model != node.model:
             message = f"The pool's template says that its GPUs are {pool.model}."
             raise Conflict(message, pointer="/model")
-        after = {f"node_{name}": value for name, value in asdict(node).items()}
-        before = {name: getattr(pool, name) for name in after}
-        if before == after:
-            return pool
-        for name, value in after.items():
-            setattr(pool, name, value)
-        pool.save(update_fields=after)
-        _figure(pool, pool.like, at)
-        Cluster.objects.filter(pk=pool.cluster_id).update(inventory_rev=F("inventory_rev") + 1)
-        entry = audit.Entry(
-            "node-pool.describe-node", "node-pool", pool.id, before=before, after=after
-        )
-        audit.record(actor=actor, actor_name=actor_name, entries=[entry], at=at)
+        if say_node(pool, node, actor=actor, actor_name=actor_name, at=at):
+            refigure(pool, at=at)
     return pool
+
+
+def locked(*, id: UUID) -> NodePool:
+    """A pool that is there, for the rest of the transaction: as whoever reads its cluster, this
+    locks that. Raises NotFound."""
+    of = NodePool.objects.filter(id=id, gone_at=None)
+    list(Cluster.objects.select_for_update(no_key=True).filter(id__in=of.values("cluster")))
+    pool = of.first()
+    if pool is None:
+        raise NotFound("There is no such node pool.")
+    return pool
+
+
+def say_node(
+    pool: NodePool, node: Described, *, actor: str, actor_name: str, at: datetime
+) -> bool:
+    """Store what a node of a locked pool has; whether that is another than before."""
+    after = {f"node_{name}": value for name, value in asdict(node).items()}
+    before = {name: getattr(pool, name) for name in after}
+    if before == after:
+        return False
+    for name, value in after.items():
+        setattr(pool, name, value)
+    pool.save(update_fields=after)
+    entry = audit.Entry(
+        "node-pool.describe-node", "node-pool", pool.id, before=before, after=after
+    )
+    audit.record(actor=actor, actor_name=actor_name, entries=[entry], at=at)
+    return True
+
+
+def refigure(pool: NodePool, *, at: datetime) -> None:
+    """A locked pool was changed: what can come of it is worked out, and read, anew."""
+    _figure(pool, pool.like, at)
+    Cluster.objects.filter(pk=pool.cluster_id).update(inventory_rev=F("inventory_rev") + 1)
 
 
 def _sync_pools(

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from clusters.adapters.kubernetes import node_requests
 from clusters.adapters.kubernetes.checks import Malformed
@@ -20,6 +21,7 @@ from controlplane.kernel.errors import Conflict, Invalid, NotFound
 from controlplane.kernel.ids import uuid7
 from tests import factories
 from tests.factories import AT
+from tests.scheduler.locks import at_once, until_somebody_waits
 
 OF_POOL = {"cloud.google.com/gke-nodepool": "a3"}
 POOL = Declared("a3", OF_POOL, "queued-provisioning.gke.io", 4, {"maxRunDurationSeconds": "60"})
@@ -142,12 +144,54 @@ def test_one_is_changed_forgotten_and_declared_anew(north: Cluster) -> None:
     ]
 
 
+def test_one_declared_anew_as_it_was_is_read_anew(north: Cluster) -> None:
+    pool = declare(north)
+    seen(north)
+    declared_pools.forget(id=pool.id, at=AT, **BY)
+    north.refresh_from_db()
+    before = north.inventory_rev
+    again = declare(north)
+    north.refresh_from_db()
+    assert (again.ready, again.room_count, north.inventory_rev) == (False, 0, before + 1)
+    assert seen(north).room_count == 4
+    assert declare(north, replace(POOL, nodes=2)).room_count == 2
+
+
+def test_one_in_place_of_karpenters_waits_for_what_its_cluster_says(north: Cluster) -> None:
+    theirs = Autoscaling((NodePoolReport("a3", limits=Amounts(nodes=9)),))
+    autoscaling.sync(cluster=north, found=theirs, at=AT)
+    autoscaling.sync(cluster=north, found=Autoscaling(), at=AT)
+    assert not declare(north).ready
+
+
+@pytest.mark.django_db(transaction=True)
+def test_whoever_reads_the_cluster_and_whoever_forgets_a_pool_do_not_block_each_other() -> None:
+    pool = declare(factories.cluster("north"))
+
+    def read() -> None:
+        with transaction.atomic():
+            Cluster.objects.select_for_update(no_key=True).get()
+            until_somebody_waits()
+            NodePool.objects.update(used={"nodes": 1})
+
+    def forget() -> None:
+        declared_pools.forget(id=pool.id, at=AT, **BY)
+
+    at_once(read, forget)
+    pool.refresh_from_db()
+    assert (pool.used, pool.gone_at) == ({"nodes": 1}, AT)
+
+
 @pytest.mark.parametrize(
     ("wrong", "pointer"),
     [
         ({"name": "A 3"}, "/name"),
         ({"selector": {}}, "/selector"),
         ({"selector": {"a b": "c"}}, "/selector"),
+        ({"selector": {"a" * 64: "c"}}, "/selector"),
+        ({"selector": {"a..b/c": "d"}}, "/selector"),
+        ({"selector": {"/c": "d"}}, "/selector"),
+        ({"selector": {"a/b/c": "d"}}, "/selector"),
         ({"selector": {"a": "b c"}}, "/selector"),
         ({"selector": {"a": "b" * 64}}, "/selector"),
         ({"request_class": "Some Class"}, "/request_class"),
