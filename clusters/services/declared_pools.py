@@ -122,12 +122,7 @@ def forget(*, id: UUID, actor: str, actor_name: str, at: datetime) -> None:
 
 
 def _told(row: NodePool) -> dict[str, object]:
-    return {
-        "selector": row.selector,
-        "request_class": row.request_class,
-        "nodes": row.limits["nodes"],
-        "parameters": row.parameters,
-    }
+    return {**row.terms, "nodes": row.limits["nodes"]}
 
 
 def _record(

@@ -103,7 +103,7 @@ def test_a_request_that_failed_is_told_with_the_work_and_with_the_pool(
     )
     client = signed_in(cast.oz)
     page = signed_in(cast.ben).get(f"/workloads/{work.id}").content.decode()
-    assert "gave up a request for 2 nodes of a3" in page
+    assert "for 2 nodes of a3 came to nothing" in page
     assert "Failed: no capacity in any zone" in page
     url = f"/clusters/{cluster.name}/node-pools"
     assert "came to nothing" in client.get(url).content.decode()

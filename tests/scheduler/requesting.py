@@ -1,7 +1,7 @@
 """A cluster that is asked for all nodes at once, by ProvisioningRequests. The test is the
 autoscaler."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
@@ -86,20 +86,24 @@ def say(world: World, *kinds: str, message: str = "", to: Workload | None = None
     world.simulator.call("PUT", f"{REQUESTS}/{request['metadata']['name']}", request)
 
 
-def stands(world: World, *names: str) -> None:
-    """Nodes of the pool that are there and ready, as Berth has seen."""
+def annotations(world: World) -> list[dict[str, str]]:
+    """Of the pods of work."""
+    metadata = [pod["metadata"] for pod in world.simulator.call("GET", "/api/v1/pods")["items"]]
+    return [one["annotations"] for one in metadata if "berth.dev/workload" in one["labels"]]
+
+
+def stands(world: World, *names: str, of: Mapping[str, str] = SELECTOR) -> None:
+    """Nodes with these labels that are there and ready, as Berth has seen; those of the pool."""
     there = world.simulator.call("GET", "/api/v1/nodes")["items"]
     product = "nvidia.com/gpu.product"
     like = next(n for n in there if "H100" in n["metadata"]["labels"].get(product, ""))
     taint = {"key": "cloud.google.com/gke-queued", "value": "true", "effect": "NoSchedule"}
     for name in names:
-        labels = {**like["metadata"]["labels"], **SELECTOR, "kubernetes.io/hostname": name}
+        labels = {**like["metadata"]["labels"], **of, "kubernetes.io/hostname": name}
         metadata = {"name": name, "labels": labels}
         body = {"metadata": metadata, "spec": {"taints": [taint]}, "status": like["status"]}
         world.simulator.call("POST", "/api/v1/nodes", body)
-    of_pool = [
-        one for one in world.port.list_nodes().items if SELECTOR.items() <= one.labels.items()
-    ]
+    reports = [one for one in world.port.list_nodes().items if one.name in names]
     inventory.sync(
-        cluster=world.cluster, reports=of_pool, complete=True, arrange=hardware.arrange, at=now()
+        cluster=world.cluster, reports=reports, complete=True, arrange=hardware.arrange, at=now()
     )

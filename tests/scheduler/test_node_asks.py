@@ -13,6 +13,7 @@ from clusters.services import autoscaling, clusters, inventory
 from controlplane.kernel.clock import now
 from controlplane.kernel.ids import uuid7
 from scheduler.loop import hardware, node_asks
+from scheduler.loop.node_ask_ways import LIMIT
 from scheduler.models import AskState, NodeAsk, Workload
 from scheduler.selectors.node_asks import of_waiting
 from scheduler.services import workloads
@@ -176,7 +177,7 @@ def test_what_nobody_wants_any_more_is_given_back(world: World, how: str) -> Non
 def test_what_does_not_come_in_time_is_not_asked_for_again_for_a_while(world: World) -> None:
     submitted(world)
     step(world)
-    late = now() + node_asks.LIMIT
+    late = now() + LIMIT
     carry_on(world, late)
     carry_on(world, late)
     assert NodeAsk.objects.get().state == AskState.LATE

@@ -10,6 +10,7 @@ from clusters.services import autoscaling, clusters, declared_pools
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
 from scheduler.loop import node_asks
+from scheduler.loop.node_ask_ways import LIMIT
 from scheduler.models import AskState, NodeAsk
 from scheduler.selectors.node_asks import of_waiting
 from scheduler.services import workloads
@@ -19,6 +20,7 @@ from tests.scheduler.requesting import (
     QUEUED,
     REQUESTS,
     SELECTOR,
+    annotations,
     carry_on,
     read,
     requesting,
@@ -79,6 +81,15 @@ def test_its_nodes_are_being_made_until_they_are_there_and_how_long_is_learnt(
     assert NodeAsk.objects.get().came == ["a3-1", "a3-2"]
 
 
+def test_each_of_its_pods_takes_a_node_of_its_own(world: World) -> None:
+    submitted(world, 3, gpus=5)
+    step(world)
+    [request], [template] = requests(world), templates(world)
+    assert request["spec"]["podSets"][0]["count"] == 3
+    [container] = template["template"]["spec"]["containers"]
+    assert container["resources"]["requests"]["nvidia.com/gpu"] == "8"
+
+
 def test_the_request_stays_until_the_work_runs_and_its_pods_name_it(world: World) -> None:
     work = submitted(world)
     step(world)
@@ -91,10 +102,8 @@ def test_the_request_stays_until_the_work_runs_and_its_pods_name_it(world: World
     step(world)
     assert len(requests(world)) == 1
     world.until_state(work, State.RUNNING)
-    pods = world.simulator.call("GET", "/api/v1/pods")["items"]
-    [first, second] = [pod for pod in pods if "berth.dev/workload" in pod["metadata"]["labels"]]
-    for pod in (first, second):
-        told = pod["metadata"]["annotations"]
+    [first, second] = annotations(world)
+    for told in (first, second):
         assert told["autoscaling.x-k8s.io/consume-provisioning-request"] == f"nodes-{ask.id}"
         assert told["autoscaling.x-k8s.io/provisioning-class-name"] == QUEUED
     carry_on(world)
@@ -148,7 +157,7 @@ def test_what_is_queued_waits_as_long_as_the_autoscaler_likes(world: World) -> N
     submitted(world)
     step(world)
     say(world, "Accepted")
-    step(world, now() + 20 * node_asks.LIMIT)
+    step(world, now() + 20 * LIMIT)
     assert NodeAsk.objects.get().state == AskState.ASKING
     assert NodePool.objects.get().making_count == 2
 
@@ -156,7 +165,7 @@ def test_what_is_queued_waits_as_long_as_the_autoscaler_likes(world: World) -> N
 def test_what_nobody_accepts_is_given_up(world: World) -> None:
     submitted(world)
     step(world)
-    late = now() + node_asks.LIMIT
+    late = now() + LIMIT
     carry_on(world, late)
     carry_on(world, late)
     assert (NodeAsk.objects.get().state, requests(world)) == (AskState.LATE, [])
