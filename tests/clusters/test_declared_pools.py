@@ -78,6 +78,7 @@ def test_nodes_that_come_after_a_request_answer_it_in_order(north: Cluster) -> N
     first, second = request(pool, 1), request(pool, 2, created_at=AT + timedelta(seconds=5))
     pool = seen(north, second, first)
     assert (pool.making_count, pool.room_count) == (3, 0)
+    first, second = (replace(one, provisioned=True) for one in (first, second))
     for name in ("new-1", "new-2"):
         factories.node(north, name, gpus=8, labels=OF_POOL)
     pool = seen(north, first, second, at=AT + timedelta(seconds=60))
@@ -95,7 +96,7 @@ def test_nodes_that_come_after_a_request_answer_it_in_order(north: Cluster) -> N
 
 def test_a_node_that_is_not_ready_is_still_being_made(north: Cluster) -> None:
     pool = declare(north)
-    asked = request(pool, 1)
+    asked = request(pool, 1, provisioned=True)
     seen(north, asked)
     node = factories.node(north, "new", gpus=8, labels=OF_POOL, ready=False)
     pool = seen(north, asked, at=AT + timedelta(seconds=30))
@@ -104,6 +105,24 @@ def test_a_node_that_is_not_ready_is_still_being_made(north: Cluster) -> None:
     node.save()
     pool = seen(north, asked, at=AT + timedelta(seconds=90))
     assert (pool.making_count, pool.start_p50_s) == (0, 90)
+
+
+def test_nodes_are_those_of_a_request_that_is_provisioned(north: Cluster) -> None:
+    pool = declare(north)
+    queued = request(pool)
+    provisioned = request(pool, created_at=AT + timedelta(seconds=5), provisioned=True)
+    for name in ("new-1", "new-2"):
+        factories.node(north, name, gpus=8, labels=OF_POOL)
+    pool = seen(north, queued, provisioned)
+    came = {one.name: one.node for one in pool.claims.all()}
+    assert came == {
+        f"{queued.name}-0": "",
+        f"{queued.name}-1": "",
+        f"{provisioned.name}-0": "new-1",
+        f"{provisioned.name}-1": "new-2",
+    }
+    pool = seen(north, replace(queued, ended="Failed: no room"), provisioned)
+    assert (pool.making_count, pool.room_count) == (0, 2)
 
 
 def test_nothing_is_expected_of_a_request_that_ended(north: Cluster) -> None:

@@ -71,6 +71,7 @@ def test_its_nodes_are_being_made_until_they_are_there_and_how_long_is_learnt(
     read(world)
     pool = NodePool.objects.get()
     assert (pool.making_count, pool.room_count, pool.start_count) == (2, 2, 0)
+    say(world, "Accepted", "Provisioned")
     stands(world, "a3-1", "a3-2")
     step(world)
     pool.refresh_from_db()

@@ -10,6 +10,7 @@ import pytest
 from clusters.autoscaling import Autoscaling, NodePoolReport
 from clusters.models import NodePool
 from clusters.services import autoscaling, declared_pools
+from clusters.services.declared_pools import Declared
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
 from scheduler.loop import node_asks
@@ -76,16 +77,19 @@ def test_one_of_no_row_goes_even_if_its_pool_is_karpenters_since(world: World) -
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"request_class": ATOMIC}, {"selector": {"pool": "other"}}, {"parameters": {}}],
+    "pool",
+    [
+        replace(POOL, request_class=ATOMIC),
+        replace(POOL, selector={"pool": "other"}),
+        replace(POOL, parameters={}),
+    ],
 )
 def test_a_request_goes_once_its_pool_is_asked_on_other_terms(
-    world: World, change: dict[str, object]
+    world: World, pool: Declared
 ) -> None:
     submitted(world)
     step(world)
     say(world, "Accepted")
-    pool = replace(POOL, **change)
     declared_pools.declare(cluster=world.cluster, pool=pool, node=SHAPE, at=now(), **BY)
     step(world)
     step(world)
@@ -176,6 +180,18 @@ def test_nodes_come_for_their_request_whatever_the_clocks_say(world: World) -> N
     autoscaling.sync(cluster=world.cluster, found=found, at=now())
     carry_on(world)
     assert NodeAsk.objects.get().came == ["a3-1", "a3-2"]
+
+
+def test_no_ask_counts_the_nodes_of_another(world: World) -> None:
+    first, second = submitted(world), submitted(world)
+    step(world)
+    say(world, "Accepted", to=first)
+    say(world, "Accepted", "Provisioned", to=second)
+    stands(world, "a3-1", "a3-2")
+    read(world)
+    carry_on(world)
+    came = dict(NodeAsk.objects.values_list("workload_id", "came"))
+    assert came == {first.id: [], second.id: ["a3-1", "a3-2"]}
 
 
 def test_pods_on_nodes_of_no_request_name_none(world: World) -> None:
