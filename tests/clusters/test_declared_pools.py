@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from threading import Event
 from typing import Any
 
 import pytest
@@ -11,7 +12,13 @@ from django.db import transaction
 from clusters.adapters.kubernetes import node_requests
 from clusters.adapters.kubernetes.checks import Malformed
 from clusters.adapters.kubernetes.names import Names
-from clusters.autoscaling import Amounts, Autoscaling, NodePoolReport, NodeRequestReport
+from clusters.autoscaling import (
+    Amounts,
+    Autoscaling,
+    NodeClaimReport,
+    NodePoolReport,
+    NodeRequestReport,
+)
 from clusters.models import Cluster, NodePool
 from clusters.services import autoscaling, declared_pools
 from clusters.services.autoscaling import Described
@@ -21,7 +28,7 @@ from controlplane.kernel.errors import Conflict, Invalid, NotFound
 from controlplane.kernel.ids import uuid7
 from tests import factories
 from tests.factories import AT
-from tests.scheduler.locks import at_once, until_somebody_waits
+from tests.scheduler.locks import LIMIT_S, at_once, until_somebody_waits
 
 OF_POOL = {"cloud.google.com/gke-nodepool": "a3"}
 POOL = Declared("a3", OF_POOL, "queued-provisioning.gke.io", 4, {"maxRunDurationSeconds": "60"})
@@ -135,8 +142,19 @@ def test_nothing_is_expected_of_a_request_that_ended(north: Cluster) -> None:
 def test_karpenters_pools_and_declared_ones_are_apart(north: Cluster) -> None:
     declare(north)
     theirs = (NodePoolReport("a3", limits=Amounts(nodes=9)), NodePoolReport("karpenters"))
-    autoscaling.sync(cluster=north, found=Autoscaling(theirs, requests=()), at=AT)
-    assert NodePool.objects.get(name="a3").limits == {"nodes": 4}
+    claim = NodeClaimReport("k-1", "uid-k-1", "a3", AT)
+    found = Autoscaling(theirs, (claim,), ("odd: no sense",), ())
+    autoscaling.sync(cluster=north, found=found, at=AT)
+    pool = NodePool.objects.get(name="a3")
+    assert (pool.limits, pool.making_count) == ({"nodes": 4}, 0)
+    north.refresh_from_db()
+    assert north.left_out["node_pools"] == {
+        "count": 2,
+        "first": [
+            "odd: no sense",
+            "a3: an operator declared a pool of that name, which hides Karpenter's",
+        ],
+    }
     with pytest.raises(Conflict, match="itself tells of a pool karpenters"):
         declare(north, replace(POOL, name="karpenters"))
     with pytest.raises(Conflict, match="itself tells of it"):
@@ -186,14 +204,17 @@ def test_one_in_place_of_karpenters_waits_for_what_its_cluster_says(north: Clust
 @pytest.mark.django_db(transaction=True)
 def test_whoever_reads_the_cluster_and_whoever_forgets_a_pool_do_not_block_each_other() -> None:
     pool = declare(factories.cluster("north"))
+    held = Event()
 
     def read() -> None:
         with transaction.atomic():
             Cluster.objects.select_for_update(no_key=True).get()
+            held.set()
             until_somebody_waits()
             NodePool.objects.update(used={"nodes": 1})
 
     def forget() -> None:
+        assert held.wait(LIMIT_S)
         declared_pools.forget(id=pool.id, at=AT, **BY)
 
     at_once(read, forget)
