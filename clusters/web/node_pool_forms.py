@@ -75,7 +75,11 @@ class DeclareForm(ShapeForm):
         required=False,
         help_text="One name=value a line, such as maxRunDurationSeconds=604800.",
     )
-    nodes = forms.IntegerField(label="Nodes at most", min_value=1)
+    nodes = forms.IntegerField(
+        label="Nodes at most",
+        min_value=1,
+        help_text="Work that lacks more than 256 of one pool does not wait for them.",
+    )
 
     def pool(self) -> Declared:
         names = ("name", "selector", "request_class", "parameters", "nodes")
