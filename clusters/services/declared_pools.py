@@ -8,6 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F
 
 from clusters.models import Cluster, NodePool
 from clusters.port import MOST_NODES
@@ -117,7 +118,7 @@ def forget(*, id: UUID, actor: str, actor_name: str, at: datetime) -> None:
             raise Conflict("The cluster itself tells of it: take it away there.")
         row.gone_at = at
         row.save(update_fields=["gone_at"])
-        autoscaling.refigure(row, at=at)
+        Cluster.objects.filter(pk=row.cluster_id).update(inventory_rev=F("inventory_rev") + 1)
         _record("node-pool.forget", row, _told(row), {}, by=(actor, actor_name), at=at)
 
 
