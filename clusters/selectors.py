@@ -197,6 +197,14 @@ class ComingNodes:
     node: NodeShape | None
 
 
+def node_pool(*, cluster: Cluster, id: UUID) -> NodePool:
+    """One of that cluster that is there. Raises NotFound."""
+    pool = NodePool.objects.filter(cluster=cluster, id=id, gone_at=None).first()
+    if pool is None:
+        raise NotFound("There is no such node pool.")
+    return pool
+
+
 def coming_nodes(*, cluster_id: UUID) -> tuple[ComingNodes, ...]:
     """By name. One query; two where a pool has had nodes."""
     rows = NodePool.objects.filter(cluster=cluster_id, gone_at=None).select_related("like")

@@ -83,6 +83,12 @@ class NodePool(Row):
         return bool(self.request_class)
 
     @property
+    def terms(self) -> dict[str, object]:
+        """Those on which a declared pool is asked for nodes; {} of another."""
+        names = ("selector", "request_class", "parameters") if self.is_declared else ()
+        return {name: getattr(self, name) for name in names}
+
+    @property
     def node_labels(self) -> dict[str, str]:
         """Those by which its nodes are told from all others."""
         return self.selector or {NODE_POOLS[0]: self.name}

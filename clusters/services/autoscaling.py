@@ -2,7 +2,7 @@
 that takes, and what an operator says of their nodes."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -18,7 +18,7 @@ from clusters.autoscaling import (
 )
 from clusters.models import Cluster, Device, Node, NodeClaim, NodePool
 from clusters.port import MOST_DEVICES
-from clusters.services import requested_nodes
+from clusters.services import clusters, requested_nodes
 from controlplane.audit import services as audit
 from controlplane.kernel import text
 from controlplane.kernel.errors import Conflict, Invalid, NotFound
@@ -36,11 +36,14 @@ _FIGURES = ("like_id", "making_count", "room_count", "start_count", "start_p50_s
 
 
 def sync(*, cluster: Cluster, found: Autoscaling, at: datetime) -> bool:
-    """Make the rows as the reports say, which are all there is; True when anything changed."""
+    """Make the rows as the reports say, which are all there is, and note what of them is left out;
+    True when anything else changed."""
     with transaction.atomic():
         # One writer at a time for what is known of a cluster's hardware.
         Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
         pools = {pool.name: pool for pool in NodePool.objects.filter(cluster=cluster)}
+        found = _beside_declared(found, pools)
+        clusters.left_out(cluster=cluster, kind="node_pools", told=found.left_out)
         changed = _sync_pools(cluster, found.pools, pools, at)
         there = {name: pool for name, pool in pools.items() if pool.gone_at is None}
         changed |= requested_nodes.sync(cluster=cluster, pools=there.values(), found=found)
@@ -66,11 +69,11 @@ class Described:
     cpu_milli: int
     memory_mib: int
 
-    def check(self) -> None:
-        """Raises Invalid for what no node has."""
+    def check(self, *, within: str = "") -> None:
+        """Raises Invalid for what no node has; `within` is where in the input it stands."""
         if not self.model or len(self.model) > 80 or text.fault(self.model):
             message = "1 to 80 characters are wanted: the model as nodes name it."
-            raise Invalid(message, pointer="/model")
+            raise Invalid(message, pointer=f"{within}/model")
         for name, most in (
             ("gpus", MOST_DEVICES),
             ("cpu_milli", LARGEST),
@@ -78,7 +81,8 @@ class Described:
         ):
             value = getattr(self, name)
             if not 1 <= value <= most:
-                raise Invalid(f"1 to {most} are wanted, not {value}.", pointer=f"/{name}")
+                message = f"1 to {most} are wanted, not {value}."
+                raise Invalid(message, pointer=f"{within}/{name}")
 
 
 def describe_node(
@@ -86,39 +90,74 @@ def describe_node(
 ) -> NodePool:
     """What a node of the pool has; it counts until the pool has had one.
 
-    Raises NotFound, Invalid, and Conflict where the pool's template names another model.
+    Raises NotFound, Invalid, and Conflict where the pool's template says another model.
     """
     node.check()
     with transaction.atomic():
-        rows = NodePool.objects.select_for_update(no_key=True).filter(id=id, gone_at=None)
-        pool = rows.first()
-        if pool is None:
-            raise NotFound("There is no such node pool.")
+        pool = locked(id=id)
         if pool.model and pool.model != node.model:
             message = f"The pool's template says that its GPUs are {pool.model}."
             raise Conflict(message, pointer="/model")
-        after = {f"node_{name}": value for name, value in asdict(node).items()}
-        before = {name: getattr(pool, name) for name in after}
-        if before == after:
-            return pool
-        for name, value in after.items():
-            setattr(pool, name, value)
-        pool.save(update_fields=after)
-        _figure(pool, pool.like, at)
-        Cluster.objects.filter(pk=pool.cluster_id).update(inventory_rev=F("inventory_rev") + 1)
-        entry = audit.Entry(
-            "node-pool.describe-node", "node-pool", pool.id, before=before, after=after
-        )
-        audit.record(actor=actor, actor_name=actor_name, entries=[entry], at=at)
+        if say_node(pool, node, actor=actor, actor_name=actor_name, at=at):
+            refigure(pool, at=at)
     return pool
+
+
+def locked(*, id: UUID) -> NodePool:
+    """A pool that is there, for the rest of the transaction: as whoever reads its cluster, this
+    locks that. Raises NotFound."""
+    of = NodePool.objects.filter(id=id, gone_at=None)
+    list(Cluster.objects.select_for_update(no_key=True).filter(id__in=of.values("cluster")))
+    pool = of.first()
+    if pool is None:
+        raise NotFound("There is no such node pool.")
+    return pool
+
+
+def say_node(
+    pool: NodePool, node: Described, *, actor: str, actor_name: str, at: datetime
+) -> bool:
+    """Store what a node of a locked pool has; whether that is another than before."""
+    after = {f"node_{name}": value for name, value in asdict(node).items()}
+    before = {name: getattr(pool, name) for name in after}
+    if before == after:
+        return False
+    for name, value in after.items():
+        setattr(pool, name, value)
+    pool.save(update_fields=after)
+    entry = audit.Entry(
+        "node-pool.describe-node", "node-pool", pool.id, before=before, after=after
+    )
+    audit.record(actor=actor, actor_name=actor_name, entries=[entry], at=at)
+    return True
+
+
+def refigure(pool: NodePool, *, at: datetime) -> None:
+    """A locked pool was changed: what can come of it is worked out, and read, anew."""
+    _figure(pool, pool.like, at)
+    Cluster.objects.filter(pk=pool.cluster_id).update(inventory_rev=F("inventory_rev") + 1)
+
+
+def _beside_declared(found: Autoscaling, rows: Mapping[str, NodePool]) -> Autoscaling:
+    """What is left of it where a declared pool's name is that of one of Karpenter's."""
+    declared = {name for name, row in rows.items() if row.is_declared and row.gone_at is None}
+    hidden = (
+        f"{pool.name}: an operator declared a pool of that name, which hides Karpenter's"
+        for pool in found.pools
+        if pool.name in declared
+    )
+    return replace(
+        found,
+        pools=tuple(pool for pool in found.pools if pool.name not in declared),
+        claims=tuple(claim for claim in found.claims if claim.pool not in declared),
+        left_out=(*found.left_out, *hidden),
+    )
 
 
 def _sync_pools(
     cluster: Cluster, reports: Sequence[NodePoolReport], rows: dict[str, NodePool], at: datetime
 ) -> bool:
     changed = False
-    declared = {name for name, row in rows.items() if row.is_declared and row.gone_at is None}
-    reports = [report for report in reports if report.name not in declared]
     for report in reports:
         wanted = {
             "ready": report.ready,
@@ -142,9 +181,9 @@ def _sync_pools(
                 setattr(row, name, value)
             row.save(update_fields=wanted)
             changed = True
-    names = {report.name for report in reports} | declared
+    names = {report.name for report in reports}
     for row in rows.values():
-        if row.name not in names and row.gone_at is None:
+        if row.name not in names and row.gone_at is None and not row.is_declared:
             row.gone_at = at
             row.save(update_fields=["gone_at"])
             changed = True

@@ -16,11 +16,10 @@ from clusters.services import autoscaling
 from clusters.services.autoscaling import Described
 from controlplane.audit import services as audit
 from controlplane.kernel import text
-from controlplane.kernel.errors import Conflict, Invalid, NotFound
+from controlplane.kernel.errors import Conflict, Invalid
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_KEY = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
-_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
+_WORD = re.compile(r"(?!.{64})[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _MAKES_NONE = "check-capacity.autoscaling.x-k8s.io"
 _MOST_LABELS, _MOST_PARAMETERS = 8, 20
 
@@ -39,17 +38,18 @@ class Declared:
 
     def check(self) -> None:
         """Raises Invalid for what no cluster would take."""
-        if len(self.name) > 253 or not _NAME.fullmatch(self.name):
+        if not _is_name(self.name):
             raise Invalid("A name as Kubernetes has them is wanted: a3-queued.", pointer="/name")
         if not 1 <= len(self.selector) <= _MOST_LABELS:
             message = f"1 to {_MOST_LABELS} labels are wanted that all nodes of the pool have."
             raise Invalid(message, pointer="/selector")
         for key, value in self.selector.items():
-            if len(key) > 253 or not _KEY.fullmatch(key):
+            prefix, slash, word = key.rpartition("/")
+            if not _WORD.fullmatch(word) or (slash and not _is_name(prefix)):
                 raise Invalid(f"{key!r} is no label.", pointer="/selector")
-            if len(value) > 63 or not _VALUE.fullmatch(value):
+            if value and not _WORD.fullmatch(value):
                 raise Invalid(f"{value!r} is no value of a label.", pointer="/selector")
-        if len(self.request_class) > 253 or not _NAME.fullmatch(self.request_class):
+        if not _is_name(self.request_class):
             message = "A class is wanted, such as queued-provisioning.gke.io."
             raise Invalid(message, pointer="/request_class")
         if self.request_class == _MAKES_NONE:
@@ -67,6 +67,11 @@ class Declared:
                 raise Invalid(message, pointer="/parameters")
 
 
+def _is_name(word: str) -> bool:
+    """Of objects and before the slash of a label, as Kubernetes has them."""
+    return len(word) <= 253 and bool(_NAME.fullmatch(word))
+
+
 def declare(
     *,
     cluster: Cluster,
@@ -82,24 +87,24 @@ def declare(
     Raises Invalid, and Conflict where the cluster itself tells of a pool of that name.
     """
     pool.check()
-    node.check()
+    node.check(within="/node")
     with transaction.atomic():
         Cluster.objects.select_for_update(no_key=True).get(pk=cluster.pk)
         row = NodePool.objects.filter(cluster=cluster, name=pool.name).first()
-        if row is None:
-            row = NodePool(cluster=cluster, name=pool.name, ready=False)
-        elif not row.is_declared and row.gone_at is None:
+        row = row or NodePool(cluster=cluster, name=pool.name, gone_at=at)
+        if not row.is_declared and row.gone_at is None:
             raise Conflict(f"The cluster itself tells of a pool {pool.name}.", pointer="/name")
-        before = {} if row._state.adding or row.gone_at else _told(row)
+        before = {} if row.gone_at else _told(row)
+        if row.gone_at:  # whether its cluster takes requests is read next
+            row.ready, row.gone_at = False, None
         row.model = row.accelerator = ""
         row.selector, row.parameters = dict(pool.selector), dict(pool.parameters)
         row.request_class, row.limits = pool.request_class, {"nodes": pool.nodes}
-        row.gone_at = None
         row.save()
         _record("node-pool.declare", row, before, _told(row), by=(actor, actor_name), at=at)
-        return autoscaling.describe_node(
-            id=row.id, node=node, actor=actor, actor_name=actor_name, at=at
-        )
+        autoscaling.say_node(row, node, actor=actor, actor_name=actor_name, at=at)
+        autoscaling.refigure(row, at=at)
+    return row
 
 
 def forget(*, id: UUID, actor: str, actor_name: str, at: datetime) -> None:
@@ -108,10 +113,7 @@ def forget(*, id: UUID, actor: str, actor_name: str, at: datetime) -> None:
     Raises NotFound, and Conflict for a pool of which its cluster tells.
     """
     with transaction.atomic():
-        rows = NodePool.objects.select_for_update(no_key=True).filter(id=id, gone_at=None)
-        row = rows.first()
-        if row is None:
-            raise NotFound("There is no such node pool.")
+        row = autoscaling.locked(id=id)
         if not row.is_declared:
             raise Conflict("The cluster itself tells of it: take it away there.")
         row.gone_at = at
@@ -121,12 +123,7 @@ def forget(*, id: UUID, actor: str, actor_name: str, at: datetime) -> None:
 
 
 def _told(row: NodePool) -> dict[str, object]:
-    return {
-        "selector": row.selector,
-        "request_class": row.request_class,
-        "nodes": row.limits["nodes"],
-        "parameters": row.parameters,
-    }
+    return {**row.terms, "nodes": row.limits["nodes"]}
 
 
 def _record(

@@ -39,7 +39,8 @@ def claims(
     """What is being made for our requests, node by node, as if the cluster told each.
 
     Which node answers which request nobody says. So each node that Berth saw for the first time
-    after the nodes were asked for counts for one, in the order of both; for the same from then on.
+    after the nodes were asked for counts for one that is provisioned, in the order of both; for
+    the same from then on. One that is only accepted may queue for days, and has none.
     """
     ours = sorted(
         (one.created_at, one.name, one) for one in requests if one.created_at and not one.ended
@@ -55,7 +56,7 @@ def claims(
             for nth in range(request.nodes):
                 uid = f"{request.uid}/{nth}"
                 node = rows.get(uid, "")
-                if not node:
+                if not node and request.provisioned:
                     # Ids are in the order of their making, by Berth's own clock.
                     node = next((name for id, name in new if id > UUID(request.ask)), "")
                     new = [one for one in new if one[1] != node]

@@ -37,7 +37,10 @@ class DeclaredIn(StrictSerializer):
         required=False,
         help_text="Of these requests, such as maxRunDurationSeconds.",
     )
-    nodes = serializers.IntegerField(help_text="How many it may have at most.")
+    nodes = serializers.IntegerField(
+        help_text="How many it may have at most. Work that lacks more than 256 of one pool does"
+        " not wait for them."
+    )
     node = NodeShapeIn(help_text="What one has; it counts until the pool has had one.")
 
 

@@ -1,6 +1,7 @@
 """The node pools of a cluster that make nodes by themselves: what a node of each has."""
 
-from django import forms
+from collections.abc import Callable
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -9,7 +10,7 @@ from django.urls import reverse
 from clusters import selectors
 from clusters.models import Cluster, NodePool
 from clusters.services import autoscaling, clusters, declared_pools
-from clusters.web.declared_pool_forms import DeclareForm, ForgetForm
+from clusters.web.node_pool_forms import AskForm, DeclareForm, ForgetForm, NodeForm
 from controlplane.api.auth import operator_of
 from controlplane.kernel import clock
 from controlplane.kernel.forms import StrictForm
@@ -17,52 +18,34 @@ from controlplane.kernel.htmx import go, page, refusal
 from scheduler.selectors import node_asks
 
 
-class NodeForm(StrictForm):
-    """What a node of `pool` has."""
-
-    pool = forms.UUIDField(widget=forms.HiddenInput)
-    model = forms.CharField(
-        label="GPU model", max_length=80, help_text="As nodes name it, and flavors."
-    )
-    gpus = forms.IntegerField(label="GPUs", min_value=1)
-    cpu_milli = forms.IntegerField(label="Thousandths of a core", min_value=1)
-    memory_mib = forms.IntegerField(label="Memory in MiB", min_value=1)
-
-
-class AskForm(StrictForm):
-    """Whether the cluster is asked for nodes from now on."""
-
-    ask = forms.ChoiceField(choices=[("yes", "Ask"), ("no", "Do not ask")])
-
-
 @page("GET", "HEAD", "POST")
 def cluster_node_pools(request: HttpRequest, name: str) -> HttpResponse:
     """A POST says what a node of a pool has, whether the cluster is asked for nodes, or which pool
     there is, or no more. Raises NotAllowed but for operators of the fleet."""
-    actor = operator_of(request)
+    operator_of(request)
     cluster = selectors.cluster(name=name)
     if request.method != "POST":
         return _page(request, cluster)
     for name, act in (("ask", _asking), ("declare", _declaring), ("forget", _forgetting)):
         if name in request.POST:
             return act(request, cluster)
-    form = NodeForm(request.POST, request.FILES)
+    return _describing(request, cluster)
+
+
+def _describing(request: HttpRequest, cluster: Cluster) -> HttpResponse:
+    form, actor = NodeForm(request.POST, request.FILES), operator_of(request)
 
     def describe() -> None:
-        asked = {name: value for name, value in form.cleaned_data.items() if name != "pool"}
         made = autoscaling.describe_node(
-            id=form.cleaned_data["pool"],
-            node=autoscaling.Described(**asked),
+            id=selectors.node_pool(cluster=cluster, id=form.cleaned_data["pool"]).id,
+            node=form.node(),
             actor=actor.label,
             actor_name=actor.name,
             at=clock.now(),
         )
         messages.success(request, f"A node of {made.name} has {made.node_gpus} GPUs.")
 
-    status = refusal(form, describe)
-    if status is not None:
-        return _page(request, cluster, form, status=status)
-    return go(request, reverse("cluster-node-pools-page", args=[cluster.name]))
+    return _saved(request, cluster, form, describe)
 
 
 def _asking(request: HttpRequest, cluster: Cluster) -> HttpResponse:
@@ -76,10 +59,7 @@ def _asking(request: HttpRequest, cluster: Cluster) -> HttpResponse:
         said = "is asked" if ask else "is no longer asked"
         messages.success(request, f"{cluster.name} {said} for nodes that work waits for.")
 
-    status = refusal(form, switch)
-    if status is not None:
-        return _page(request, cluster, form, status=status)
-    return go(request, reverse("cluster-node-pools-page", args=[cluster.name]))
+    return _saved(request, cluster, form, switch)
 
 
 def _declaring(request: HttpRequest, cluster: Cluster) -> HttpResponse:
@@ -96,21 +76,30 @@ def _declaring(request: HttpRequest, cluster: Cluster) -> HttpResponse:
         )
         messages.success(request, f"Nodes of {made.name} can come.")
 
-    status = refusal(form, declare, about="name")
-    if status is not None:
-        return _page(request, cluster, form, status=status)
-    return go(request, reverse("cluster-node-pools-page", args=[cluster.name]))
+    return _saved(request, cluster, form, declare, about="name")
 
 
 def _forgetting(request: HttpRequest, cluster: Cluster) -> HttpResponse:
     form, actor = ForgetForm(request.POST, request.FILES), operator_of(request)
 
     def forget() -> None:
-        id, at = form.cleaned_data["forget"], clock.now()
-        declared_pools.forget(id=id, actor=actor.label, actor_name=actor.name, at=at)
-        messages.success(request, "Nothing more is expected of that pool.")
+        pool = selectors.node_pool(cluster=cluster, id=form.cleaned_data["forget"])
+        declared_pools.forget(id=pool.id, actor=actor.label, actor_name=actor.name, at=clock.now())
+        messages.success(request, f"Nothing more is expected of {pool.name}.")
 
-    status = refusal(form, forget)
+    return _saved(request, cluster, form, forget)
+
+
+def _saved(
+    request: HttpRequest,
+    cluster: Cluster,
+    form: StrictForm,
+    save: Callable[[], object],
+    *,
+    about: str | None = None,
+) -> HttpResponse:
+    """The page anew once it is saved, or the page that says what is wrong."""
+    status = refusal(form, save, about=about)
     if status is not None:
         return _page(request, cluster, form, status=status)
     return go(request, reverse("cluster-node-pools-page", args=[cluster.name]))

@@ -6,8 +6,9 @@ from functools import lru_cache
 from scheduler.core.snapshot import ComingView, NodeView
 from scheduler.core.units import DeviceId, NodeId
 
-MOST_NODES = 64
-"""Of one pool that a plan thinks of at once."""
+MOST_NODES = 256
+"""Of one pool that a plan thinks of at once; who lacks more waits for none. Twenty pools of so
+many cost a plan 90 ms, of 64 each 20 ms."""
 
 
 @lru_cache(maxsize=256)

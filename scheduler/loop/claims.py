@@ -31,7 +31,7 @@ class Pod:
     publishes each; while one of those is gone, or its node tells its devices in another way than
     when it was placed there, it is `displaced`. Where others made the pods, `caught` is set, and
     `taken` is the uid of the one that it is to have, None for none.
-    `consumes` is the request by which its cluster was asked for the workload's nodes."""
+    `consumes` is the request by which its node was asked for."""
 
     placement_id: UUID
     workload_id: UUID
@@ -169,7 +169,7 @@ SELECT * FROM (
                    ON d.id = z.device_id WHERE z.placement_id = q.id
                    AND ((d.uuid = '') <> (n.device_driver = '')
                         OR d.uuid <> '' AND d.gone_at IS NOT NULL)),
-           k.id, k.request_class, o.id IS NOT NULL, c.uid, q.released_at
+           k.id, k.terms ->> 'request_class', o.id IS NOT NULL, c.uid, q.released_at
     FROM scheduler_placement q
     JOIN scheduler_attempt a ON a.id = q.attempt_id
     JOIN scheduler_workload w ON w.id = q.workload_id
@@ -182,10 +182,11 @@ SELECT * FROM (
     LEFT JOIN LATERAL (SELECT c.name, c.uid FROM scheduler_caughtpod c
                        WHERE o.id IS NOT NULL AND c.placement_id = q.id
                        ORDER BY c.gone_at DESC NULLS FIRST LIMIT 1) c ON true
-    LEFT JOIN LATERAL (SELECT k.id, l.request_class FROM scheduler_nodeask k
+    LEFT JOIN LATERAL (SELECT k.id, k.terms FROM scheduler_nodeask k
                        JOIN clusters_nodepool l ON l.id = k.pool_id
-                       WHERE k.workload_id = q.workload_id AND k.ended_at IS NULL
-                         AND l.cluster_id = a.cluster_id AND l.request_class <> ''
+                       WHERE k.workload_id = q.workload_id AND k.state = 'asking'
+                         AND l.cluster_id = a.cluster_id AND k.terms ? 'request_class'
+                         AND n.labels @> (k.terms -> 'selector')
                        ORDER BY k.id LIMIT 1) k ON true
     CROSS JOIN LATERAL (SELECT sum(z.min_count)::int AS least, sum(z.count)::int AS most
                         FROM scheduler_podset z WHERE z.workload_id = q.workload_id) sizes

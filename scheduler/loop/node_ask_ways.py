@@ -1,8 +1,11 @@
 """The ways in which a cluster is asked for nodes: a placeholder pod for each, for which Karpenter
-makes one, or one request for all of them (ADRs 0084 and 0091). The pool says which it is."""
+makes one, or one request for all of them (ADRs 0084 and 0091). Which it is says the ask."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
+
+from django.db.models import QuerySet
 
 from clusters.autoscaling import (
     NodeRequest,
@@ -10,11 +13,16 @@ from clusters.autoscaling import (
     PlaceholderReport,
     PlaceholderRequest,
 )
+from clusters.models import Node, NodeClaim
 from clusters.port import NVIDIA_GPU, ClusterPort
 from clusters.services import autoscaling
 from controlplane.kernel.crash import crash
 from scheduler.core.lifecycle import State
 from scheduler.models import AskState, NodeAsk
+
+LIMIT = timedelta(minutes=30)
+"""After which nobody waits for the answer, but to a request that was accepted; Karpenter gives a
+node half of that to register."""
 
 
 class Outcome(NamedTuple):
@@ -30,8 +38,8 @@ class Way(Protocol):
     lasts: frozenset[State]
     """The states of its work in which an ask goes on."""
 
-    def bound(self, row: NodeAsk) -> Sequence[str]:
-        """Nodes that some of it was bound to."""
+    def answers(self, row: NodeAsk) -> Iterable[str]:
+        """Nodes that came for it, by name."""
         ...
 
     def is_queued(self, row: NodeAsk) -> bool:
@@ -64,8 +72,18 @@ class Placeholders:
         for found in port.list_placeholders():
             self._there.setdefault(found.ask, []).append(found)
 
-    def bound(self, row: NodeAsk) -> Sequence[str]:
-        return [pod.node for pod in self._of(row) if pod.node]
+    def answers(self, row: NodeAsk) -> Iterable[str]:
+        """Those that it was bound to and that Berth did not know, then those of the pool that
+        were ordered and registered since it was asked, each for one ask."""
+        of_pool = NodeAsk.objects.filter(pool=row.pool, asked_at__gte=row.asked_at - LIMIT)
+        others = of_pool.exclude(pk=row.pk).values_list("came", flat=True)
+        taken = {name for came in others for name in came}
+        bound = [pod.node for pod in self._of(row) if pod.node]
+        known = Node.objects.filter(cluster=row.pool.cluster_id, name__in=bound, gone_at=None)
+        taken.update(known.values_list("name", flat=True))
+        since = _registered(row).filter(created_at__gte=_second(row.asked_at))
+        made = since.order_by("created_at", "id").values_list("node", flat=True)
+        return [name for name in (*bound, *made) if name and name not in taken]
 
     def is_queued(self, row: NodeAsk) -> bool:
         return False
@@ -115,8 +133,9 @@ class Requests:
         self._port = port
         self._there = {found.ask: found for found in port.list_node_requests()}
 
-    def bound(self, row: NodeAsk) -> Sequence[str]:
-        return ()
+    def answers(self, row: NodeAsk) -> Iterable[str]:
+        mine = _registered(row).filter(name__startswith=f"{row.request_name}-")
+        return mine.order_by("id").values_list("node", flat=True)
 
     def is_queued(self, row: NodeAsk) -> bool:
         found = self._of(row)
@@ -124,8 +143,11 @@ class Requests:
 
     def outcome(self, row: NodeAsk) -> Outcome | None:
         found, state = self._of(row), row.workload.state
-        if state == State.PENDING and found is not None and found.ended:
-            return Outcome(AskState.FAILED, found.ended)
+        if state == State.PENDING:
+            is_there = found is not None and found.uid
+            gone = "" if is_there or not row.queued else "Deleted: it is no longer in its cluster"
+            why = found.ended if found and found.ended else gone
+            return Outcome(AskState.FAILED, why) if why else None
         return Outcome(AskState.GIVEN) if row.is_answered and state not in self.lasts else None
 
     def clear(self, rows: Iterable[NodeAsk]) -> None:
@@ -138,8 +160,10 @@ class Requests:
         return self._of(row) is None
 
     def make(self, row: NodeAsk) -> None:
+        """Never again once it was accepted or nodes came, which would order them twice."""
         found, pool = self._of(row), row.pool
-        if row.workload.state != State.PENDING or (found and found.uid and found.template_uid):
+        is_there = found is not None and found.uid and found.template_uid
+        if is_there or row.workload.state != State.PENDING or row.queued or row.came:
             return
         resource = pool.like.gpu_resource if pool.like else NVIDIA_GPU
         gpus = autoscaling.shape(pool).devices
@@ -149,9 +173,9 @@ class Requests:
                 ask=str(row.id),
                 pool=str(pool.pk),
                 count=len(row.nodes),
-                request_class=pool.request_class,
-                parameters=pool.parameters,
-                selector=pool.selector,
+                request_class=row.terms["request_class"],
+                parameters=row.terms["parameters"],
+                selector=row.terms["selector"],
                 # All of them, so that no two pods fit on one node.
                 resources={resource: gpus} if gpus else {},
                 cpu_milli=max(node["cpu_milli"] for node in row.nodes),
@@ -162,6 +186,16 @@ class Requests:
 
     def _of(self, row: NodeAsk) -> NodeRequestReport | None:
         return self._there.get(str(row.id))
+
+
+def _registered(row: NodeAsk) -> QuerySet[NodeClaim]:
+    """Nodes that its pool has made."""
+    return NodeClaim.objects.filter(pool=row.pool, registered=True, gone_at=None)
+
+
+def _second(at: datetime) -> datetime:
+    """The cluster tells no finer when something was made."""
+    return at.replace(microsecond=0)
 
 
 def _lacked(row: NodeAsk) -> Iterator[tuple[str, dict[str, int]]]:

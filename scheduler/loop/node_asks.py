@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from clusters.models import Cluster, Node, NodeClaim, NodePool
+from clusters.models import Cluster, NodePool
 from clusters.port import ClusterError, ClusterPort, Fault
 from controlplane.kernel.clock import now
 from controlplane.kernel.crash import crash
@@ -25,16 +25,13 @@ from scheduler.core.needs import Need, needs
 from scheduler.core.reasons import ReasonCode
 from scheduler.core.snapshot import Snapshot
 from scheduler.loop import retention
-from scheduler.loop.node_ask_ways import Outcome, Placeholders, Requests, Way
+from scheduler.loop.node_ask_ways import LIMIT, Outcome, Placeholders, Requests, Way
 from scheduler.models import AskState, NodeAsk, Workload
 from scheduler.selectors import policy
 from scheduler.selectors.load import load
 
 logger = logging.getLogger(__name__)
 
-LIMIT = timedelta(minutes=30)
-"""After which nobody waits for the answer, but to a request that was accepted; Karpenter gives a
-node half of that to register."""
 AGAIN = timedelta(minutes=10)
 """How long the same is not asked for again, whether it came or not: were a node that comes of no
 use after all, one would come after another."""
@@ -60,29 +57,43 @@ _NOT_HEARD = frozenset({Fault.UNREACHABLE, Fault.THROTTLED, Fault.UNAUTHORIZED})
 def plan(*, at: datetime) -> int:
     """Write down what is lacked in clusters that are to be asked; how many asks. Nothing is
     loaded where nobody waits for a node. Of a pool no more nodes are asked for than all lack
-    together, and none for a while after one came that was of no use, or none came."""
+    together, and none for a while after one came that was of no use, or none came. Of a declared
+    one a workload asks for all that it lacks, or for none."""
     retention.prune(NodeAsk, days=KEPT_DAYS)
     waiting = Workload.objects.filter(state=State.PENDING, reason__code=_WAITS.value)
-    pools = NodePool.objects.filter(cluster__asks_for_nodes=True, gone_at=None)
-    asked = {str(id) for id in pools.values_list("cluster_id", flat=True)}
-    if not (asked and waiting.exists()):
+    in_use = NodePool.objects.filter(cluster__asks_for_nodes=True, gone_at=None)
+    pools = {pool.id: pool for pool in in_use}
+    if not (pools and waiting.exists()):
         return 0
-    wanted = needs(snapshot=_of(load(at=at).snapshot, asked), policy=policy.current())
+    snapshot = _of(load(at=at).snapshot, {str(pool.cluster_id) for pool in pools.values()})
+    wanted = needs(snapshot=snapshot, policy=policy.current())
     lacked: Counter[UUID] = Counter()
     for need in wanted:
         lacked[UUID(need.pool)] += len(need.nodes)
-    for live in NodeAsk.objects.filter(_LIVE, pool__in=lacked):
-        lacked[live.pool_id] -= len(live.nodes) - len(live.came)
+    lacked.subtract(_unseen(snapshot))
     passed, useless = _passed(wanted, at)
     rows = []
     for need in wanted:
-        workload, pool = UUID(need.workload), UUID(need.pool)
-        nodes = need.nodes[: max(0, lacked[pool])]
-        if nodes and pool not in useless and (workload, pool) not in passed:
-            rows.append(_ask(replace(need, nodes=nodes), at))
-            lacked[pool] -= len(nodes)
+        workload, pool = UUID(need.workload), pools[UUID(need.pool)]
+        nodes = need.nodes[: max(0, lacked[pool.id])]
+        if not nodes or (pool.is_declared and len(nodes) < len(need.nodes)):
+            continue
+        if pool.id not in useless and (workload, pool.id) not in passed:
+            rows.append(_ask(replace(need, nodes=nodes), pool, at))
+            lacked[pool.id] -= len(nodes)
     NodeAsk.objects.bulk_create(rows, ignore_conflicts=True)
     return len(rows)
+
+
+def _unseen(snapshot: Snapshot) -> Counter[UUID]:
+    """Of each pool, how many nodes are asked for beside those that are seen being made."""
+    unseen: Counter[UUID] = Counter()
+    for live in NodeAsk.objects.filter(_LIVE):
+        unseen[live.pool_id] += len(live.nodes) - len(live.came)
+    for cluster in snapshot.clusters:
+        for pool in cluster.coming:
+            unseen[UUID(pool.id)] -= pool.making_count
+    return +unseen
 
 
 def _passed(wanted: Sequence[Need], at: datetime) -> tuple[set[tuple[UUID, UUID]], set[UUID]]:
@@ -125,9 +136,9 @@ def _carry_on(port: ClusterPort, cluster: Cluster, at: datetime) -> bool:
         .order_by("asked_at", "id")
     )
     ways: list[tuple[Callable[[ClusterPort], Way], list[NodeAsk]]]
-    ways = [(Placeholders, [row for row in rows if not row.pool.is_declared])]
-    if NodePool.objects.filter(cluster=cluster).exclude(request_class="").exists():
-        ways.append((Requests, [row for row in rows if row.pool.is_declared]))
+    ways = [(Placeholders, [row for row in rows if not row.terms])]
+    if _may_have_requests(cluster, at):
+        ways.append((Requests, [row for row in rows if row.terms]))
     seen = True
     for way, mine in ways:
         try:
@@ -140,6 +151,14 @@ def _carry_on(port: ClusterPort, cluster: Cluster, at: datetime) -> bool:
                 _tell(row, str(error))
             seen = False
     return seen
+
+
+def _may_have_requests(cluster: Cluster, at: datetime) -> bool:
+    """Whether some are wanted there, or were lately; a pool's name may be Karpenter's since."""
+    asks = NodeAsk.objects.filter(pool__cluster=cluster).exclude(terms={})
+    lately = Q(ended_at__gt=at - LOOKED_AFTER)
+    declared = NodePool.objects.filter(cluster=cluster).exclude(request_class="")
+    return declared.exists() or asks.filter(_LIVE | lately).exists()
 
 
 def _step(way: Way, rows: Sequence[NodeAsk], at: datetime) -> None:
@@ -182,38 +201,21 @@ def _of(snapshot: Snapshot, asked: Collection[str]) -> Snapshot:
     return replace(snapshot, clusters=tuple(clusters))
 
 
-def _ask(need: Need, at: datetime) -> NodeAsk:
+def _ask(need: Need, pool: NodePool, at: datetime) -> NodeAsk:
     nodes = [asdict(node) for node in need.nodes]
     return NodeAsk(
-        workload_id=UUID(need.workload), pool_id=UUID(need.pool), nodes=nodes, asked_at=at
+        workload_id=UUID(need.workload), pool=pool, nodes=nodes, terms=pool.terms, asked_at=at
     )
 
 
 def _answer(row: NodeAsk, way: Way) -> None:
-    """Count the nodes that it was bound to and that Berth did not know, then those of the pool
-    that were ordered and registered since it was asked, each for one ask."""
-    of_pool = NodeAsk.objects.filter(pool=row.pool, asked_at__gte=row.asked_at - LIMIT)
-    others = of_pool.exclude(pk=row.pk).values_list("came", flat=True)
-    taken = {name for came in others for name in came}
-    ordered = NodeClaim.objects.filter(
-        pool=row.pool, registered=True, gone_at=None, created_at__gte=_second(row.asked_at)
-    )
-    made = ordered.order_by("created_at", "id").values_list("node", flat=True)
-    bound = way.bound(row)
-    known = Node.objects.filter(cluster=row.pool.cluster_id, name__in=bound, gone_at=None)
-    old = set(known.values_list("name", flat=True))
-    names = dict.fromkeys((*row.came, *(name for name in bound if name not in old), *made))
-    came = [name for name in names if name and name not in taken][: len(row.nodes)]
-    queued = way.is_queued(row)
+    """Count the nodes that came, and note that it was accepted."""
+    came = list(dict.fromkeys((*row.came, *way.answers(row))))[: len(row.nodes)]
+    queued = row.queued or way.is_queued(row)
     if (came, queued) != (row.came, row.queued):
         row.came, row.queued = came, queued
         asking = NodeAsk.objects.filter(pk=row.pk, state=AskState.ASKING)
         asking.update(came=came, queued=queued)
-
-
-def _second(at: datetime) -> datetime:
-    """The cluster tells no finer when something was made."""
-    return at.replace(microsecond=0)
 
 
 def _outcome(row: NodeAsk, way: Way, at: datetime) -> Outcome | None:
@@ -224,7 +226,9 @@ def _outcome(row: NodeAsk, way: Way, at: datetime) -> Outcome | None:
     reason = (work.reason or {}).get("code")
     if work.state not in way.lasts or (work.state == State.PENDING and reason not in _WANTED):
         return Outcome(AskState.WITHDRAWN)
-    if not row.pool.cluster.asks_for_nodes or row.pool.gone_at is not None:
+    pool = row.pool
+    changed = pool.gone_at is not None or pool.terms != row.terms
+    if changed or not pool.cluster.asks_for_nodes:
         return Outcome(AskState.WITHDRAWN)
     late = at >= row.asked_at + LIMIT and not row.queued
     return Outcome(AskState.LATE) if late else None

@@ -222,7 +222,6 @@ class Readers:
         """Whatever of it cannot be stored ends no watch."""
         try:
             autoscaling.sync(cluster=self._cluster, found=found, at=self._at())
-            clusters.left_out(cluster=self._cluster, kind="node_pools", told=found.left_out)
         except DatabaseError:
             logger.exception("node pools of %s", self._cluster.name)
 

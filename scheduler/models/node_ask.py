@@ -26,16 +26,17 @@ class NodeAsk(Row):
     """Nodes of a pool, asked for one workload; the loop alone moves it on (`loop/node_asks`).
 
     `nodes` has for each what the workload takes there (`core.needs.NodeNeed`). For each there is
-    a placeholder pod, or for all of them one request, as the pool is asked
-    (`loop/node_ask_ways`). `came` are the names of the nodes that count as the answer. `error` is
-    why the cluster did not take all of it at the last try, "" where it did; of one that FAILED,
-    why. `queued` is whether the autoscaler has accepted the request.
+    a placeholder pod; or, where it was asked on `terms` (`NodePool.terms`, as they were then), for
+    all of them one request (`loop/node_ask_ways`). `came` are the names of the nodes that count
+    as the answer. `error` is why the cluster did not take all of it at the last try, "" where it
+    did; of one that FAILED, why. `queued` is whether the autoscaler has accepted the request.
     From CLOSING on `outcome` is how it ends; then nothing of it is there.
     """
 
     workload = models.ForeignKey(Workload, on_delete=models.CASCADE, related_name="node_asks")
     pool = models.ForeignKey(NodePool, on_delete=models.PROTECT, related_name="asks")
     nodes = models.JSONField()
+    terms = models.JSONField(default=dict, db_default={})
     came = models.JSONField(default=list)
     state = models.CharField(max_length=9, choices=AskState, default=AskState.ASKING)
     outcome = models.CharField(max_length=9, blank=True)

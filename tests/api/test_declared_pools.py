@@ -51,6 +51,9 @@ def test_what_is_wrong_is_told_by_the_api(api: Api, cast: Cast, cluster: Cluster
     answer = api(cast.oz).post(url, wrong, format="json")
     assert answer.status_code == 400
     assert "1 to 10000 are wanted, not 0." in answer.content.decode()
+    wrong = {**DECLARED, "node": {**NODE, "gpus": 0}}
+    answer = api(cast.oz).post(url, wrong, format="json")
+    assert [one["pointer"] for one in answer.json()["errors"]] == ["/node/gpus"]
 
 
 def test_one_is_declared_and_forgotten_on_the_page(cast: Cast, cluster: Cluster) -> None:
@@ -66,6 +69,8 @@ def test_one_is_declared_and_forgotten_on_the_page(cast: Cast, cluster: Cluster)
     refused = client.post(url, {**form, "selector": "a3"})
     assert refused.status_code == 422
     assert "Lines of name=value are wanted." in refused.content.decode()
+    refused = client.post(url, {**form, "gpus": 129})
+    assert refused.context["declaring"].errors == {"gpus": ["1 to 128 are wanted, not 129."]}
     assert client.post(url, form).status_code == 303
     pool = NodePool.objects.get()
     assert (pool.selector, pool.parameters) == (SELECTOR, DECLARED["parameters"])
@@ -73,6 +78,9 @@ def test_one_is_declared_and_forgotten_on_the_page(cast: Cast, cluster: Cluster)
     page = client.get(url).content.decode()
     assert "Up to 4 nodes with <code>cloud.google.com/gke-nodepool=a3</code>" in page
     assert "takes no such requests" in page
+    elsewhere = f"/clusters/{factories.cluster('south').name}/node-pools"
+    for posted in ({"forget": pool.id}, {"pool": pool.id, **NODE}):
+        assert client.post(elsewhere, posted).status_code == 404
     assert client.post(url, {"forget": pool.id}).status_code == 303
     assert "Up to 4 nodes" not in client.get(url).content.decode()
 
@@ -95,7 +103,7 @@ def test_a_request_that_failed_is_told_with_the_work_and_with_the_pool(
     )
     client = signed_in(cast.oz)
     page = signed_in(cast.ben).get(f"/workloads/{work.id}").content.decode()
-    assert "gave up a request for 2 nodes of a3" in page
+    assert "for 2 nodes of a3 came to nothing" in page
     assert "Failed: no capacity in any zone" in page
     url = f"/clusters/{cluster.name}/node-pools"
     assert "came to nothing" in client.get(url).content.decode()

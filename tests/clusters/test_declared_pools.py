@@ -3,14 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from threading import Event
 from typing import Any
 
 import pytest
+from django.db import transaction
 
 from clusters.adapters.kubernetes import node_requests
 from clusters.adapters.kubernetes.checks import Malformed
 from clusters.adapters.kubernetes.names import Names
-from clusters.autoscaling import Amounts, Autoscaling, NodePoolReport, NodeRequestReport
+from clusters.autoscaling import (
+    Amounts,
+    Autoscaling,
+    NodeClaimReport,
+    NodePoolReport,
+    NodeRequestReport,
+)
 from clusters.models import Cluster, NodePool
 from clusters.services import autoscaling, declared_pools
 from clusters.services.autoscaling import Described
@@ -20,6 +28,7 @@ from controlplane.kernel.errors import Conflict, Invalid, NotFound
 from controlplane.kernel.ids import uuid7
 from tests import factories
 from tests.factories import AT
+from tests.scheduler.locks import LIMIT_S, at_once, until_somebody_waits
 
 OF_POOL = {"cloud.google.com/gke-nodepool": "a3"}
 POOL = Declared("a3", OF_POOL, "queued-provisioning.gke.io", 4, {"maxRunDurationSeconds": "60"})
@@ -76,6 +85,7 @@ def test_nodes_that_come_after_a_request_answer_it_in_order(north: Cluster) -> N
     first, second = request(pool, 1), request(pool, 2, created_at=AT + timedelta(seconds=5))
     pool = seen(north, second, first)
     assert (pool.making_count, pool.room_count) == (3, 0)
+    first, second = (replace(one, provisioned=True) for one in (first, second))
     for name in ("new-1", "new-2"):
         factories.node(north, name, gpus=8, labels=OF_POOL)
     pool = seen(north, first, second, at=AT + timedelta(seconds=60))
@@ -93,7 +103,7 @@ def test_nodes_that_come_after_a_request_answer_it_in_order(north: Cluster) -> N
 
 def test_a_node_that_is_not_ready_is_still_being_made(north: Cluster) -> None:
     pool = declare(north)
-    asked = request(pool, 1)
+    asked = request(pool, 1, provisioned=True)
     seen(north, asked)
     node = factories.node(north, "new", gpus=8, labels=OF_POOL, ready=False)
     pool = seen(north, asked, at=AT + timedelta(seconds=30))
@@ -102,6 +112,24 @@ def test_a_node_that_is_not_ready_is_still_being_made(north: Cluster) -> None:
     node.save()
     pool = seen(north, asked, at=AT + timedelta(seconds=90))
     assert (pool.making_count, pool.start_p50_s) == (0, 90)
+
+
+def test_nodes_are_those_of_a_request_that_is_provisioned(north: Cluster) -> None:
+    pool = declare(north)
+    queued = request(pool)
+    provisioned = request(pool, created_at=AT + timedelta(seconds=5), provisioned=True)
+    for name in ("new-1", "new-2"):
+        factories.node(north, name, gpus=8, labels=OF_POOL)
+    pool = seen(north, queued, provisioned)
+    came = {one.name: one.node for one in pool.claims.all()}
+    assert came == {
+        f"{queued.name}-0": "",
+        f"{queued.name}-1": "",
+        f"{provisioned.name}-0": "new-1",
+        f"{provisioned.name}-1": "new-2",
+    }
+    pool = seen(north, replace(queued, ended="Failed: no room"), provisioned)
+    assert (pool.making_count, pool.room_count) == (0, 2)
 
 
 def test_nothing_is_expected_of_a_request_that_ended(north: Cluster) -> None:
@@ -114,8 +142,19 @@ def test_nothing_is_expected_of_a_request_that_ended(north: Cluster) -> None:
 def test_karpenters_pools_and_declared_ones_are_apart(north: Cluster) -> None:
     declare(north)
     theirs = (NodePoolReport("a3", limits=Amounts(nodes=9)), NodePoolReport("karpenters"))
-    autoscaling.sync(cluster=north, found=Autoscaling(theirs, requests=()), at=AT)
-    assert NodePool.objects.get(name="a3").limits == {"nodes": 4}
+    claim = NodeClaimReport("k-1", "uid-k-1", "a3", AT)
+    found = Autoscaling(theirs, (claim,), ("odd: no sense",), ())
+    autoscaling.sync(cluster=north, found=found, at=AT)
+    pool = NodePool.objects.get(name="a3")
+    assert (pool.limits, pool.making_count) == ({"nodes": 4}, 0)
+    north.refresh_from_db()
+    assert north.left_out["node_pools"] == {
+        "count": 2,
+        "first": [
+            "odd: no sense",
+            "a3: an operator declared a pool of that name, which hides Karpenter's",
+        ],
+    }
     with pytest.raises(Conflict, match="itself tells of a pool karpenters"):
         declare(north, replace(POOL, name="karpenters"))
     with pytest.raises(Conflict, match="itself tells of it"):
@@ -142,12 +181,57 @@ def test_one_is_changed_forgotten_and_declared_anew(north: Cluster) -> None:
     ]
 
 
+def test_one_declared_anew_as_it_was_is_read_anew(north: Cluster) -> None:
+    pool = declare(north)
+    seen(north)
+    declared_pools.forget(id=pool.id, at=AT, **BY)
+    north.refresh_from_db()
+    before = north.inventory_rev
+    again = declare(north)
+    north.refresh_from_db()
+    assert (again.ready, again.room_count, north.inventory_rev) == (False, 0, before + 1)
+    assert seen(north).room_count == 4
+    assert declare(north, replace(POOL, nodes=2)).room_count == 2
+
+
+def test_one_in_place_of_karpenters_waits_for_what_its_cluster_says(north: Cluster) -> None:
+    theirs = Autoscaling((NodePoolReport("a3", limits=Amounts(nodes=9)),))
+    autoscaling.sync(cluster=north, found=theirs, at=AT)
+    autoscaling.sync(cluster=north, found=Autoscaling(), at=AT)
+    assert not declare(north).ready
+
+
+@pytest.mark.django_db(transaction=True)
+def test_whoever_reads_the_cluster_and_whoever_forgets_a_pool_do_not_block_each_other() -> None:
+    pool = declare(factories.cluster("north"))
+    held = Event()
+
+    def read() -> None:
+        with transaction.atomic():
+            Cluster.objects.select_for_update(no_key=True).get()
+            held.set()
+            until_somebody_waits()
+            NodePool.objects.update(used={"nodes": 1})
+
+    def forget() -> None:
+        assert held.wait(LIMIT_S)
+        declared_pools.forget(id=pool.id, at=AT, **BY)
+
+    at_once(read, forget)
+    pool.refresh_from_db()
+    assert (pool.used, pool.gone_at) == ({"nodes": 1}, AT)
+
+
 @pytest.mark.parametrize(
     ("wrong", "pointer"),
     [
         ({"name": "A 3"}, "/name"),
         ({"selector": {}}, "/selector"),
         ({"selector": {"a b": "c"}}, "/selector"),
+        ({"selector": {"a" * 64: "c"}}, "/selector"),
+        ({"selector": {"a..b/c": "d"}}, "/selector"),
+        ({"selector": {"/c": "d"}}, "/selector"),
+        ({"selector": {"a/b/c": "d"}}, "/selector"),
         ({"selector": {"a": "b c"}}, "/selector"),
         ({"selector": {"a": "b" * 64}}, "/selector"),
         ({"request_class": "Some Class"}, "/request_class"),

@@ -7,6 +7,7 @@ from dataclasses import replace
 from scheduler.core.cycle import never_admissible, plan
 from scheduler.core.explain import explain
 from scheduler.core.memory import Memory
+from scheduler.core.node_pools import MOST_NODES
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode as Code
 from scheduler.core.reasons import describe
@@ -62,6 +63,14 @@ def test_it_waits_for_as_many_nodes_as_it_takes() -> None:
 def test_of_more_than_can_come_nobody_speaks_of_a_node() -> None:
     made = told(waiting(growing(comes(2), nodes=ONE), count=3))
     assert made.reason("w") is Code.NO_FREE_CAPACITY
+
+
+def test_a_gang_of_hundreds_of_nodes_waits_for_them() -> None:
+    of = waiting(growing(comes(300)), count=MOST_NODES, quota=8 * MOST_NODES)
+    made = told(of)
+    assert made.reason("w") is Code.WAITING_FOR_NODE
+    assert made.numbers("w")["nodes_count"] == MOST_NODES == 256
+    assert never_admissible(of, of.pending[0]) is None
 
 
 def test_what_is_free_is_taken_before_a_node_is_waited_for() -> None:

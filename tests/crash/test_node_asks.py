@@ -104,34 +104,52 @@ def test_dying_while_nodes_are_asked_for_at_once(point: str, scene: Scene) -> No
     scene.end_well()
 
 
+class Round:
+    """One in which a gang of one to four is asked for, and cancelled."""
+
+    def __init__(self, of: Rounds) -> None:
+        self._of, self._world = of, of.scene.world
+        self.count = of.chance.randint(1, 4)
+        [self._work] = of.submit(spec("h100", gpus=8, count=self.count, name=f"r{of.nth}"))
+        self._world.cycle()
+        assert node_asks.plan(at=now()) == 1
+        self._ask = NodeAsk.objects.get(workload=self._work)
+
+    def die(self, point: str, *, passes: int = 1) -> None:
+        self._of.die("ask_for_nodes", point, passes=passes)
+
+    def go_on(self) -> None:
+        """Whoever asks next."""
+        if self._of.chance.random() < 1 / 2:
+            self._of.scene.children.run("ask_for_nodes")
+        else:
+            node_asks.carry_on(port=self._world.port, cluster=self._world.cluster, at=now)
+
+    def cancel_and_die(self, point: str) -> None:
+        self._of.cancel(self._work)
+        self.die(point)
+
+    def end(self) -> AskState:
+        for _ in range(2):
+            self.go_on()
+        self._ask.refresh_from_db()
+        return AskState(self._ask.state)
+
+
 def test_dying_over_and_over(scene: Scene) -> None:
     world = scene.world
     at_zero(world)
 
     def asking(of: Rounds) -> None:
-        def go_on() -> None:
-            if of.chance.random() < 1 / 2:
-                scene.children.run("ask_for_nodes")
-            else:
-                node_asks.carry_on(port=world.port, cluster=world.cluster, at=now)
-
-        count = of.chance.randint(1, 4)
-        [work] = of.submit(spec("h100", gpus=8, count=count, name=f"r{of.nth}"))
-        world.cycle()
-        assert node_asks.plan(at=now()) == 1
-        ask = NodeAsk.objects.get(workload=work)
-        of.die("ask_for_nodes", "N1")
+        one = Round(of)
+        one.die("N1")
         assert there(world) == 0
-        of.die("ask_for_nodes", "N2", passes=count)
-        assert 1 <= there(world) <= count
-        go_on()
-        assert there(world) == count
-        of.cancel(work)
-        of.die("ask_for_nodes", "N1")
-        for _ in range(2):
-            go_on()
-        ask.refresh_from_db()
-        assert (there(world), ask.state) == (0, AskState.WITHDRAWN)
+        one.die("N2", passes=one.count)
+        assert 1 <= there(world) <= one.count
+        one.go_on()
+        assert there(world) == one.count
+        one.cancel_and_die("N1")
+        assert (one.end(), there(world)) == (AskState.WITHDRAWN, 0)
 
     over_and_over(scene, asking, points=PLACEHOLDERS)
 
@@ -141,28 +159,14 @@ def test_dying_over_and_over_while_nodes_are_asked_for_at_once(scene: Scene) -> 
     declared(world)
 
     def asking(of: Rounds) -> None:
-        def go_on() -> None:
-            if of.chance.random() < 1 / 2:
-                scene.children.run("ask_for_nodes")
-            else:
-                node_asks.carry_on(port=world.port, cluster=world.cluster, at=now)
-
-        count = of.chance.randint(1, 4)
-        [work] = of.submit(spec("h100", gpus=8, count=count, name=f"r{of.nth}"))
-        world.cycle()
-        assert node_asks.plan(at=now()) == 1
-        ask = NodeAsk.objects.get(workload=work)
+        one = Round(of)
         for point, there in zip(REQUESTS, ([], [(True, False)], [(True, True)]), strict=True):
-            of.die("ask_for_nodes", point)
+            one.die(point)
             assert parts(world) == there
-        go_on()
+        one.go_on()
         assert parts(world) == [(True, True)]
-        of.cancel(work)
-        of.die("ask_for_nodes", "N5")
+        one.cancel_and_die("N5")
         assert parts(world) == [(True, False)]
-        for _ in range(2):
-            go_on()
-        ask.refresh_from_db()
-        assert (parts(world), ask.state) == ([], AskState.WITHDRAWN)
+        assert (one.end(), parts(world)) == (AskState.WITHDRAWN, [])
 
     over_and_over(scene, asking, points=[*REQUESTS, "N5"])

@@ -13,6 +13,7 @@ from clusters.services import autoscaling, clusters, inventory
 from controlplane.kernel.clock import now
 from controlplane.kernel.ids import uuid7
 from scheduler.loop import hardware, node_asks
+from scheduler.loop.node_ask_ways import LIMIT
 from scheduler.models import AskState, NodeAsk, Workload
 from scheduler.selectors.node_asks import of_waiting
 from scheduler.services import workloads
@@ -176,7 +177,7 @@ def test_what_nobody_wants_any_more_is_given_back(world: World, how: str) -> Non
 def test_what_does_not_come_in_time_is_not_asked_for_again_for_a_while(world: World) -> None:
     submitted(world)
     step(world)
-    late = now() + node_asks.LIMIT
+    late = now() + LIMIT
     carry_on(world, late)
     carry_on(world, late)
     assert NodeAsk.objects.get().state == AskState.LATE
@@ -268,6 +269,15 @@ def test_who_comes_later_and_goes_first_does_not_ask_for_the_same_again(world: W
     world.submit(spec("h100", gpus=1, count=1, priority_class="high"))
     step(world)
     assert NodeAsk.objects.count() == 1
+
+
+def test_a_gang_asks_for_all_that_it_lacks_beside_what_is_being_made(world: World) -> None:
+    submitted(world, 1)
+    step(world)
+    seen(world, NodeClaimReport("n-1", "uid-n-1", "h100s", now()))
+    submitted(world, 3)
+    step(world)
+    assert sorted(len(ask.nodes) for ask in NodeAsk.objects.all()) == [1, 3]
 
 
 def test_of_a_pool_whose_node_was_of_no_use_nobody_asks_another_for_a_while(world: World) -> None:

@@ -1,90 +1,44 @@
 """Asking a cluster for all nodes at once, by a ProvisioningRequest. The test is the autoscaler."""
 
 from collections.abc import Iterator
-from datetime import datetime
-from typing import Any
 
 import pytest
 
 from clusters.autoscaling import Autoscaling
 from clusters.models import Cluster, NodePool
-from clusters.services import autoscaling, clusters, declared_pools, inventory
-from clusters.services.autoscaling import Described
-from clusters.services.declared_pools import Declared
+from clusters.services import autoscaling, clusters, declared_pools
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import State
-from scheduler.loop import hardware, node_asks
-from scheduler.models import AskState, NodeAsk, Workload
+from scheduler.loop import node_asks
+from scheduler.loop.node_ask_ways import LIMIT
+from scheduler.models import AskState, NodeAsk
 from scheduler.selectors.node_asks import of_waiting
 from scheduler.services import workloads
-from tests.flows.world import H100, World, build, spec
-from tests.simulation import simulation
+from tests.flows.world import World
+from tests.scheduler.requesting import (
+    BY,
+    QUEUED,
+    REQUESTS,
+    SELECTOR,
+    annotations,
+    carry_on,
+    read,
+    requesting,
+    requests,
+    say,
+    stands,
+    step,
+    submitted,
+    templates,
+)
 
 pytestmark = [pytest.mark.part_simulator, pytest.mark.django_db(transaction=True)]
-
-HOME = "/namespaces/berth-system"
-REQUESTS = f"/apis/autoscaling.x-k8s.io/v1{HOME}/provisioningrequests"
-TEMPLATES = f"/api/v1{HOME}/podtemplates"
-QUEUED = "queued-provisioning.gke.io"
-SELECTOR = {"cloud.google.com/gke-nodepool": "a3"}
-POOL = Declared("a3", SELECTOR, QUEUED, 4, {"maxRunDurationSeconds": "604800"})
-SHAPE = Described(H100, 8, 96_000, 1_000_000)
-BY = {"actor": "user:oz", "actor_name": "oz"}
 
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    """A cluster that is to be asked, without a node, and a declared pool of up to four."""
-    with simulation() as simulator:
-        world = build(simulator)
-        world.quota(world.vision, "h100", 64)
-        inventory.sync(
-            cluster=world.cluster, reports=(), complete=True, arrange=hardware.arrange, at=now()
-        )
-        declared_pools.declare(cluster=world.cluster, pool=POOL, node=SHAPE, at=now(), **BY)
-        clusters.ask_for_nodes(cluster=world.cluster, ask=True, at=now(), **BY)
-        read(world)
+    with requesting() as world:
         yield world
-
-
-def read(world: World, at: datetime | None = None) -> None:
-    """What the watch reads each 15 s."""
-    found = world.port.read_autoscaling()
-    assert found is not None
-    autoscaling.sync(cluster=world.cluster, found=found, at=at or now())
-
-
-def submitted(world: World, count: int = 2) -> Workload:
-    [work] = world.submit(spec("h100", gpus=8, count=count))
-    return work
-
-
-def step(world: World, at: datetime | None = None) -> None:
-    read(world, at)
-    world.cycle()
-    node_asks.plan(at=at or now())
-    carry_on(world, at)
-
-
-def carry_on(world: World, at: datetime | None = None) -> None:
-    cluster = Cluster.objects.get(name="north")
-    assert node_asks.carry_on(port=world.port, cluster=cluster, at=lambda: at or now())
-
-
-def requests(world: World) -> list[Any]:  # Any: JSON
-    return list(world.simulator.call("GET", REQUESTS)["items"])
-
-
-def templates(world: World) -> list[Any]:  # Any: JSON
-    return list(world.simulator.call("GET", TEMPLATES)["items"])
-
-
-def say(world: World, *kinds: str, message: str = "") -> None:
-    """The autoscaler says these of the one request."""
-    [request] = requests(world)
-    told = [{"type": kind, "status": "True", "message": message} for kind in kinds]
-    request["status"] = {"conditions": told}
-    world.simulator.call("PUT", f"{REQUESTS}/{request['metadata']['name']}", request)
 
 
 def test_a_gang_gets_one_request_for_all_nodes_that_it_lacks(world: World) -> None:
@@ -109,25 +63,6 @@ def test_a_gang_gets_one_request_for_all_nodes_that_it_lacks(world: World) -> No
     assert (NodeAsk.objects.count(), len(requests(world))) == (1, 1)
 
 
-def stands(world: World, *names: str) -> None:
-    """Nodes of the pool that are there and ready, as Berth has seen."""
-    there = world.simulator.call("GET", "/api/v1/nodes")["items"]
-    product = "nvidia.com/gpu.product"
-    like = next(n for n in there if "H100" in n["metadata"]["labels"].get(product, ""))
-    taint = {"key": "cloud.google.com/gke-queued", "value": "true", "effect": "NoSchedule"}
-    for name in names:
-        labels = {**like["metadata"]["labels"], **SELECTOR, "kubernetes.io/hostname": name}
-        metadata = {"name": name, "labels": labels}
-        body = {"metadata": metadata, "spec": {"taints": [taint]}, "status": like["status"]}
-        world.simulator.call("POST", "/api/v1/nodes", body)
-    of_pool = [
-        one for one in world.port.list_nodes().items if SELECTOR.items() <= one.labels.items()
-    ]
-    inventory.sync(
-        cluster=world.cluster, reports=of_pool, complete=True, arrange=hardware.arrange, at=now()
-    )
-
-
 def test_its_nodes_are_being_made_until_they_are_there_and_how_long_is_learnt(
     world: World,
 ) -> None:
@@ -136,6 +71,7 @@ def test_its_nodes_are_being_made_until_they_are_there_and_how_long_is_learnt(
     read(world)
     pool = NodePool.objects.get()
     assert (pool.making_count, pool.room_count, pool.start_count) == (2, 2, 0)
+    say(world, "Accepted", "Provisioned")
     stands(world, "a3-1", "a3-2")
     step(world)
     pool.refresh_from_db()
@@ -144,6 +80,15 @@ def test_its_nodes_are_being_made_until_they_are_there_and_how_long_is_learnt(
     work.refresh_from_db()
     assert work.state == State.ADMITTED
     assert NodeAsk.objects.get().came == ["a3-1", "a3-2"]
+
+
+def test_each_of_its_pods_takes_a_node_of_its_own(world: World) -> None:
+    submitted(world, 3, gpus=5)
+    step(world)
+    [request], [template] = requests(world), templates(world)
+    assert request["spec"]["podSets"][0]["count"] == 3
+    [container] = template["template"]["spec"]["containers"]
+    assert container["resources"]["requests"]["nvidia.com/gpu"] == "8"
 
 
 def test_the_request_stays_until_the_work_runs_and_its_pods_name_it(world: World) -> None:
@@ -158,10 +103,8 @@ def test_the_request_stays_until_the_work_runs_and_its_pods_name_it(world: World
     step(world)
     assert len(requests(world)) == 1
     world.until_state(work, State.RUNNING)
-    pods = world.simulator.call("GET", "/api/v1/pods")["items"]
-    [first, second] = [pod for pod in pods if "berth.dev/workload" in pod["metadata"]["labels"]]
-    for pod in (first, second):
-        told = pod["metadata"]["annotations"]
+    [first, second] = annotations(world)
+    for told in (first, second):
         assert told["autoscaling.x-k8s.io/consume-provisioning-request"] == f"nodes-{ask.id}"
         assert told["autoscaling.x-k8s.io/provisioning-class-name"] == QUEUED
     carry_on(world)
@@ -215,7 +158,7 @@ def test_what_is_queued_waits_as_long_as_the_autoscaler_likes(world: World) -> N
     submitted(world)
     step(world)
     say(world, "Accepted")
-    step(world, now() + 20 * node_asks.LIMIT)
+    step(world, now() + 20 * LIMIT)
     assert NodeAsk.objects.get().state == AskState.ASKING
     assert NodePool.objects.get().making_count == 2
 
@@ -223,7 +166,7 @@ def test_what_is_queued_waits_as_long_as_the_autoscaler_likes(world: World) -> N
 def test_what_nobody_accepts_is_given_up(world: World) -> None:
     submitted(world)
     step(world)
-    late = now() + node_asks.LIMIT
+    late = now() + LIMIT
     carry_on(world, late)
     carry_on(world, late)
     assert (NodeAsk.objects.get().state, requests(world)) == (AskState.LATE, [])

@@ -144,7 +144,7 @@ def test_what_makes_no_sense_is_told(browse: Browse, cast: Cast, shop: Shop) -> 
     shown = unescape(browse(cast.ada).get(URL).content.decode())
     assert "12 nodes of its list make no sense, and nothing is placed there: n0: '-<8>'" in shown
     assert "n9: '-<8>' is no quantity; and more." in shown
-    assert "2 of its node pools and orders of nodes make no sense" in shown
+    assert "2 of its node pools and orders of nodes are left out" in shown
     assert "expected of them: h100s: replicas is no count; and more." in shown
     assert "1 pod of its list makes no sense: what they hold is not known." in shown
     assert "this is not used: n1: of the pool n1 1 of 2 parts are there." in shown

@@ -67,7 +67,7 @@ class Asked(Objects):
 
     def list_node_requests(self) -> tuple[NodeRequestReport, ...]:
         names = self._names
-        home, ours = names.home, node_requests.query(names=names)
+        home, ours = names.home, placeholders.query(names=names)
         read = partial(node_requests.report, names=names)
         try:
             requests = self._list(node_requests.requests_path(home), read, chosen=ours)

@@ -9,7 +9,7 @@ request, so that no further ones are made for them.
 from typing import Any
 from uuid import UUID
 
-from clusters.adapters.kubernetes import manifests
+from clusters.adapters.kubernetes import placeholders
 from clusters.adapters.kubernetes.checks import (
     Json,
     Malformed,
@@ -21,10 +21,9 @@ from clusters.adapters.kubernetes.checks import (
 )
 from clusters.adapters.kubernetes.failures import printable
 from clusters.adapters.kubernetes.names import Names
-from clusters.adapters.kubernetes.placeholders import IMAGE
 from clusters.adapters.kubernetes.rights import REQUESTS
 from clusters.autoscaling import NodeRequest, NodeRequestReport
-from clusters.port import MOST_NODES, PodRequest
+from clusters.port import MOST_NODES
 
 EVERYWHERE = f"/apis/{REQUESTS}/v1/provisioningrequests"
 _ENDS = ("Failed", "CapacityRevoked", "BookingExpired")
@@ -40,31 +39,12 @@ def templates_path(namespace: str) -> str:
 
 
 def template(request: NodeRequest, *, names: Names) -> Json:
-    made = manifests.pod(
-        PodRequest(
-            namespace=names.home,
-            name=request.name,
-            workload="",
-            attempt=0,
-            rank=0,
-            image=IMAGE,
-            command=(),
-            args=(),
-            env=(),
-            cpu_milli=request.cpu_milli,
-            memory_mib=request.memory_mib,
-            resources=tuple(sorted(request.resources.items())),
-        ),
-        names=names,
-    )
-    spec = made["spec"]
-    del spec["schedulingGates"]
+    spec = placeholders.idle_pod(request, names=names)["spec"]
     spec["nodeSelector"] = dict(request.selector)
-    metadata = _metadata(request, names=names)
     return {
         "apiVersion": "v1",
         "kind": "PodTemplate",
-        "metadata": metadata,
+        "metadata": _metadata(request, names=names),
         "template": {"spec": spec},
     }
 
@@ -92,11 +72,6 @@ def _metadata(request: NodeRequest, *, names: Names) -> dict[str, Any]:  # Any: 
             names.label_node_pool: request.pool,
         },
     }
-
-
-def query(*, names: Names) -> dict[str, str]:
-    """What selects this installation's, templates too."""
-    return {"labelSelector": f"{names.label_installation}={names.installation},{names.label_ask}"}
 
 
 def report(found: Json, *, names: Names) -> NodeRequestReport:

@@ -15,7 +15,7 @@ from clusters.adapters.kubernetes.checks import Json, mapping, optional_word, wo
 from clusters.adapters.kubernetes.karpenter import POOL
 from clusters.adapters.kubernetes.names import Names
 from clusters.adapters.kubernetes.rights import SCHEDULING
-from clusters.autoscaling import PlaceholderReport, PlaceholderRequest
+from clusters.autoscaling import NodeRequest, PlaceholderReport, PlaceholderRequest
 from clusters.port import PodRequest
 
 IMAGE = "registry.k8s.io/pause:3.10"
@@ -37,7 +37,8 @@ def priority_class(*, names: Names) -> dict[str, Any]:  # Any: an object of the 
     }
 
 
-def pod(request: PlaceholderRequest, *, names: Names) -> Json:
+def idle_pod(request: PlaceholderRequest | NodeRequest, *, names: Names) -> Json:
+    """One that asks for that, does nothing and waits for nobody's word."""
     body = manifests.pod(
         PodRequest(
             namespace=names.home,
@@ -56,13 +57,18 @@ def pod(request: PlaceholderRequest, *, names: Names) -> Json:
         ),
         names=names,
     )
+    del body["spec"]["schedulingGates"]
+    return body
+
+
+def pod(request: PlaceholderRequest, *, names: Names) -> Json:
+    body = idle_pod(request, names=names)
     body["metadata"]["labels"] = {
         names.label_installation: names.installation,
         names.label_ask: request.ask,
     }
     del body["metadata"]["annotations"]
     spec = body["spec"]
-    del spec["schedulingGates"]
     spec["priorityClassName"] = names.placeholder
     spec["nodeSelector"] = {POOL: request.pool}
     new = [{"key": key, "operator": "DoesNotExist"} for key in _DISCOVERED]
@@ -84,5 +90,5 @@ def report(body: Json, *, names: Names) -> PlaceholderReport:
 
 
 def query(*, names: Names) -> dict[str, str]:
-    """What selects this installation's."""
+    """What selects this installation's: pods, and requests with their templates."""
     return {"labelSelector": f"{names.label_installation}={names.installation},{names.label_ask}"}

@@ -1,4 +1,6 @@
-"""What is posted about a node pool that an operator declares."""
+"""What is posted about node pools that make nodes."""
+
+from typing import ClassVar
 
 from django import forms
 
@@ -23,9 +25,38 @@ class PairsField(forms.CharField):
         return found
 
 
-class DeclareForm(StrictForm):
+class AskForm(StrictForm):
+    """Whether the cluster is asked for nodes from now on."""
+
+    ask = forms.ChoiceField(choices=[("yes", "Ask"), ("no", "Do not ask")])
+
+
+class ShapeForm(StrictForm):
+    """What a node has."""
+
+    model = forms.CharField(
+        label="GPU model", max_length=80, help_text="As nodes name it, and flavors."
+    )
+    gpus = forms.IntegerField(label="GPUs", min_value=1)
+    cpu_milli = forms.IntegerField(label="Thousandths of a core", min_value=1)
+    memory_mib = forms.IntegerField(label="Memory in MiB", min_value=1)
+
+    def node(self) -> Described:
+        names = ("model", "gpus", "cpu_milli", "memory_mib")
+        return Described(**{name: self.cleaned_data[name] for name in names})
+
+
+class NodeForm(ShapeForm):
+    """What a node of `pool` has."""
+
+    pool = forms.UUIDField(widget=forms.HiddenInput)
+
+
+class DeclareForm(ShapeForm):
     """A pool, and what a node of it has."""
 
+    field_order = ("declare", "name", "selector", "request_class", "parameters", "nodes")
+    pointers: ClassVar = {f"/node/{name}": name for name in ShapeForm.base_fields}
     declare = forms.CharField(widget=forms.HiddenInput, initial="yes")
     name = forms.CharField(label="Name", max_length=253)
     selector = PairsField(
@@ -44,21 +75,15 @@ class DeclareForm(StrictForm):
         required=False,
         help_text="One name=value a line, such as maxRunDurationSeconds=604800.",
     )
-    nodes = forms.IntegerField(label="Nodes at most", min_value=1)
-    model = forms.CharField(
-        label="GPU model", max_length=80, help_text="As nodes name it, and flavors."
+    nodes = forms.IntegerField(
+        label="Nodes at most",
+        min_value=1,
+        help_text="Work that lacks more than 256 of one pool does not wait for them.",
     )
-    gpus = forms.IntegerField(label="GPUs", min_value=1)
-    cpu_milli = forms.IntegerField(label="Thousandths of a core", min_value=1)
-    memory_mib = forms.IntegerField(label="Memory in MiB", min_value=1)
 
     def pool(self) -> Declared:
         names = ("name", "selector", "request_class", "parameters", "nodes")
         return Declared(**{name: self.cleaned_data[name] for name in names})
-
-    def node(self) -> Described:
-        names = ("model", "gpus", "cpu_milli", "memory_mib")
-        return Described(**{name: self.cleaned_data[name] for name in names})
 
 
 class ForgetForm(StrictForm):
