@@ -7,9 +7,9 @@ Each line that it reads is a command as JSON, and answered by a line:
     {"do": "make", "pods": [[workload, uid, name, node], …]}  → {"made": 10000}
     {"do": "start", "per_s": 500}                              → {"uid": the time of its event, …}
 
-Foreign pods run on the machines by turns, one of ten with a GPU. Made are pods of Berth, bound and
-not running, and one more foreign pod after them, by which it is seen that all were heard of. Then
-all of Berth's start, so many a second.
+Foreign pods run on the machines by turns, in one turn of ten with a GPU. Made are pods of Berth,
+bound and not running, and one more foreign pod after them, by which it is seen that all were heard
+of. Then all of Berth's start, so many a second.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class Crowd:
         nodes = list(self._cluster.store.tables["nodes"])
         for nth in range(self._foreign, self._foreign + count):
             requests = {"cpu": "500m", "memory": "512Mi"}
-            if nth % 10 == 0:
+            if nth // len(nodes) % 10 == 0:
                 requests[NVIDIA_GPU] = "1"
             spec: Json = {
                 "containers": [
