@@ -112,6 +112,12 @@ def _strict[Report: (pytest.TestReport, pytest.CollectReport)](report: Report) -
     return report
 
 
+@pytest.hookimpl(optionalhook=True, tryfirst=True)  # before xdist's own, which counts cores
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: many tests wait for servers as long as they compute."""
+    return (os.process_cpu_count() or 1) + 1
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Grouped:  # Any: xdist's own
     return Grouped(config, log)

@@ -21,6 +21,7 @@ from scheduler.loop.claimed import axis
 from scheduler.loop.requests import mig_resource
 from scheduler.models import PlacementSpan
 from scheduler.selectors import fleet
+from scheduler.selectors.fleet import rows
 
 STORE_S = 2.0
 """How long it waits for more after something has changed."""
@@ -42,7 +43,11 @@ class _Held(NamedTuple):
 
 class ForeignPods:
     """Those of one cluster. `claimed` tells what others hold by claims, None while that is not
-    known: then nothing is stored. Times are those of a monotonic clock."""
+    known: then nothing is stored. Times are those of a monotonic clock.
+
+    Of thousands of nodes few change at once, and to look at all of them would hold up what else
+    the cluster tells: so only those are looked at where something may be another than it was.
+    """
 
     def __init__(
         self, cluster: Cluster, claimed: Callable[[], set[foreign.SpanRow] | None] = set
@@ -52,32 +57,44 @@ class ForeignPods:
         self._pods: dict[str, _Held] = {}
         self._listed = False
         self._due: float | None = None
+        self._touched: set[str] | None = None  # names of nodes; None for all of them
+        self._short: set[str] = set()
+        self._last_claimed: set[foreign.SpanRow] = set()
 
     def clear(self) -> None:
         """A list of all pods has come: those that it names are noted next. Before the first one
         nothing is stored, for nothing is known."""
         self._pods.clear()
         self._listed = True
-        self._look_within(STORE_S)
+        self.devices_changed()
 
     def note(self, pod: PodReport, *, gone: bool) -> None:
         """Raises ClusterError for more pods than a cluster can have."""
         if gone or pod.phase.ended or not pod.node:
-            self._pods.pop(pod.uid, None)
-        else:
-            self._pods[pod.uid] = _Held(pod.node, pod.cpu_milli, pod.memory_mib, pod.resources)
-            if len(self._pods) > MOST_PODS:
-                told = f"The cluster told of more than {MOST_PODS:,} pods that run there at once."
-                raise ClusterError(Fault.MALFORMED, told)
-        self._look_within(STORE_S)
+            return self.forget(pod.uid)
+        held = _Held(pod.node, pod.cpu_milli, pod.memory_mib, pod.resources)
+        before = self._pods.get(pod.uid)
+        if held == before:
+            return None
+        self._pods[pod.uid] = held
+        if len(self._pods) > MOST_PODS:
+            told = f"The cluster told of more than {MOST_PODS:,} pods that run there at once."
+            raise ClusterError(Fault.MALFORMED, told)
+        self._touch({held.node} if before is None else {held.node, before.node})
 
     def forget(self, uid: str) -> None:
         """The pod has ended, if it is one of these."""
-        if self._pods.pop(uid, None) is not None:
-            self._look_within(STORE_S)
+        if held := self._pods.pop(uid, None):
+            self._touch({held.node})
 
     def devices_changed(self) -> None:
         """There may be other devices than before for them to hold, or they hold others."""
+        self._touched = None
+        self._look_within(STORE_S)
+
+    def _touch(self, nodes: set[str]) -> None:
+        if self._touched is not None:
+            self._touched |= nodes
         self._look_within(STORE_S)
 
     def _look_within(self, seconds: float) -> None:
@@ -91,47 +108,72 @@ class ForeignPods:
         claimed = self._claimed()
         if claimed is None:
             return self._look_within(STORE_S)
+        among = self._among(claimed)
+        self._touched, self._last_claimed = set(), claimed
+        if among is None or among:
+            self._store(among, claimed)
+        self._look_within(AGAIN_S)
+
+    def _among(self, claimed: set[foreign.SpanRow]) -> set[str] | None:
+        """The nodes to look at, None for all. What they are taken to hold stays as it is, but
+        where it lies on what our pods hold, or did not find room."""
+        if self._touched is None or claimed != self._last_claimed:
+            return None
+        met = rows(_MET, {"cluster": self._cluster.pk})
+        return self._touched | self._short | {node for (node,) in met}
+
+    def _store(self, among: set[str] | None, claimed: set[foreign.SpanRow]) -> None:
         amounts: dict[str, tuple[int, int]] = {}
         devices: dict[str, _Resources] = {}
         for pod in self._pods.values():
+            if among is not None and pod.node not in among:
+                continue
             cpu_milli, memory_mib = amounts.get(pod.node, (0, 0))
             amounts[pod.node] = cpu_milli + pod.cpu_milli, memory_mib + pod.memory_mib
             if pod.resources:
                 devices.setdefault(pod.node, Counter()).update(dict(pod.resources))
         whole = _beside_drivers(self._cluster, devices)
         blurred = {device for device, _, _ in whole}
-        on = _device_spans(self._cluster, devices) | whole
-        on |= {row for row in claimed if row[0] not in blurred}
-        if foreign.sync(cluster=self._cluster, amounts=amounts, spans=on):
+        chosen, self._short = _device_spans(self._cluster, devices)
+        on = chosen | whole | {row for row in claimed if row[0] not in blurred}
+        if foreign.sync(cluster=self._cluster, amounts=amounts, spans=on, among=among):
             hints.send(hints.CYCLE)
-        if devices or on:
-            self._look_within(AGAIN_S)
 
 
-def _device_spans(cluster: Cluster, held: Mapping[str, _Resources]) -> set[foreign.SpanRow]:
-    """What of devices is taken to be theirs, by node name and what they hold there."""
+_MET = """
+SELECT DISTINCT n.name
+FROM clusters_foreignspan f JOIN clusters_device d ON d.id = f.device_id
+JOIN clusters_node n ON n.id = d.node_id
+JOIN scheduler_placementspan s ON s.device_id = f.device_id AND s.span && f.span
+WHERE n.cluster_id = %(cluster)s AND s.released_at IS NULL
+"""
+
+
+def _device_spans(
+    cluster: Cluster, held: Mapping[str, _Resources]
+) -> tuple[set[foreign.SpanRow], set[str]]:
+    """What of devices is taken to be theirs, by node name and what they hold there; and the nodes
+    where there is no room for all of it."""
     if not held:
-        return set()
+        return set(), set()
     there = Node.objects.filter(
         cluster=cluster, gone_at__isnull=True, name__in=held, device_driver=""
     )
-    rows = {str(node.pk): node for node in there}
+    nodes = {str(node.pk): node for node in there}
     ours: dict[str, list[DeviceSpan]] = {}
-    live = PlacementSpan.objects.filter(released_at__isnull=True, device__node__in=rows.values())
+    live = PlacementSpan.objects.filter(released_at__isnull=True, device__node__in=nodes.values())
     for node, device, span in live.values_list("device__node_id", "device_id", "span"):
         part = DeviceId(str(device)), Span(span.lower, span.upper)
         ours.setdefault(str(node), []).append(part)
-    views = (view for of in fleet.clusters() if of.id == str(cluster.pk) for view in of.nodes)
-    return {
-        (device, span.start, span.end)
-        for view in views
-        if view.id in rows
-        for device, span in held_spans(
-            node=view,
-            held=_by_profile(rows[view.id], view, held[rows[view.id].name]),
-            ours=ours.get(view.id, ()),
-        )
-    }
+    found: set[foreign.SpanRow] = set()
+    short: set[str] = set()
+    for view in fleet.nodes([node.pk for node in nodes.values()]):
+        profiles = _by_profile(nodes[view.id], view, held[view.name])
+        spans = held_spans(node=view, held=profiles, ours=ours.get(view.id, ()))
+        found |= {(device, span.start, span.end) for device, span in spans}
+        if len(spans) < sum(profiles.values()):
+            short.add(view.name)
+    return found, short
 
 
 def _beside_drivers(cluster: Cluster, held: Mapping[str, _Resources]) -> set[foreign.SpanRow]:

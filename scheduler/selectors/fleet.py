@@ -2,11 +2,12 @@
 quotas."""
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from math import ceil, floor
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
 
@@ -208,7 +209,8 @@ SELECT c.id::text, c.name, c.state = 'active' AND NOT EXISTS (
              WHERE q.cluster_id = c.id AND q.queue_state <> 'open' ORDER BY q.model)
 FROM clusters_cluster c ORDER BY c.id
 """  # noqa: S608  # a constant
-_NODES = """
+_AMONG = "(%(nodes)s::uuid[] IS NULL OR n.id = ANY(%(nodes)s::uuid[]))"
+_NODES = f"""
 SELECT id::text, cluster_id::text, name, greatest(cpu_milli - foreign_cpu_milli, 0),
        greatest(memory_mib - foreign_memory_mib, 0),
        ready AND schedulable AND NOT EXISTS (
@@ -217,62 +219,42 @@ SELECT id::text, cluster_id::text, name, greatest(cpu_milli - foreign_cpu_milli,
        share_isolation,
        share_replicas,
        array(SELECT coalesce(labels ->> label, '')
-             FROM unnest(%s::text[]) WITH ORDINALITY AS level(label, nth) ORDER BY nth)
-FROM clusters_node n WHERE gone_at IS NULL ORDER BY id
-"""
-_DEVICES = """
+             FROM unnest(%(levels)s::text[]) WITH ORDINALITY AS level(label, nth) ORDER BY nth)
+FROM clusters_node n WHERE gone_at IS NULL AND {_AMONG} ORDER BY id
+"""  # noqa: S608  # a constant
+_DEVICES = f"""
 SELECT d.id::text, d.node_id::text, n.cluster_id::text, d.ordinal, d.model, d.mode, d.usable
 FROM clusters_device d JOIN clusters_node n ON n.id = d.node_id
-WHERE d.gone_at IS NULL AND n.gone_at IS NULL ORDER BY d.node_id, d.ordinal
-"""
-_SLICES = """
-SELECT device_id::text, profile, lower(span), upper(span) FROM clusters_deviceslice
-WHERE gone_at IS NULL
-"""
-_FOREIGN = """
+WHERE d.gone_at IS NULL AND n.gone_at IS NULL AND {_AMONG} ORDER BY d.node_id, d.ordinal
+"""  # noqa: S608  # a constant
+_SLICES = f"""
+SELECT s.device_id::text, s.profile, lower(s.span), upper(s.span)
+FROM clusters_deviceslice s JOIN clusters_device d ON d.id = s.device_id
+JOIN clusters_node n ON n.id = d.node_id
+WHERE s.gone_at IS NULL AND {_AMONG}
+"""  # noqa: S608  # a constant
+_FOREIGN = f"""
 SELECT d.node_id::text, d.id::text, lower(f.span), upper(f.span)
 FROM clusters_foreignspan f JOIN clusters_device d ON d.id = f.device_id
-WHERE d.gone_at IS NULL ORDER BY d.ordinal, f.span
-"""
+JOIN clusters_node n ON n.id = d.node_id
+WHERE d.gone_at IS NULL AND {_AMONG} ORDER BY d.ordinal, f.span
+"""  # noqa: S608  # a constant
+
+
+def nodes(ids: Sequence[UUID]) -> tuple[NodeView, ...]:
+    """Those of them that are there, as if no queue were held."""
+    return tuple(view for _, view in _read_nodes({}, ids))
 
 
 def _read_inventory(key: tuple[Row, ...]) -> tuple[ClusterView, ...]:
-    slices: dict[str, list[SliceView]] = {}
-    for device, profile, start, end in rows(_SLICES):
-        slices.setdefault(device, []).append(SliceView(profile, Span(start, end)))
-    foreign: dict[str, list[tuple[DeviceId, Span]]] = {}
-    for node, device, start, end in rows(_FOREIGN):
-        foreign.setdefault(node, []).append((DeviceId(device), Span(start, end)))
-    nodes = rows(_NODES, [list(settings.BERTH_TOPOLOGY_LEVELS.values())])
-    shares = {row[0]: (Isolation(row[6]), row[7]) for row in nodes if row[6]}
-    # From the key: a queue may be held, or opened, between two statements.
-    held_of = {cluster: held for cluster, *_, held in key}
-    devices: dict[str, list[DeviceView]] = {}
-    for id, node, cluster, ordinal, model, mode, usable in rows(_DEVICES):
-        isolation, replicas = shares.get(node, (None, ONE_MILLI))
-        devices.setdefault(node, []).append(
-            DeviceView(
-                DeviceId(id),
-                ordinal,
-                model,
-                DeviceMode(mode),
-                tuple(slices.get(id, ())),
-                isolation,
-                usable and model not in held_of.get(cluster, ()),
-                replicas,
-            )
-        )
     global _nodes
     by_cluster: dict[str, list[NodeView]] = {}
     known: dict[str, NodeView] = {}
-    for id, cluster, name, cpu_milli, memory_mib, usable, *_, topology in nodes:
-        view = NodeView(
-            NodeId(id), name, cpu_milli, memory_mib, tuple(devices.get(id, ())), usable,
-            tuple(topology), tuple(foreign.get(id, ())),
-        )  # fmt: skip
-        before = _nodes.get(id)
-        view = known[id] = before if before == view else view
-        by_cluster.setdefault(cluster, []).append(view)
+    # From the key: a queue may be held, or opened, between two statements.
+    for cluster, view in _read_nodes({cluster: held for cluster, *_, held in key}):
+        before = _nodes.get(view.id)
+        known[view.id] = before if before == view else view
+        by_cluster.setdefault(cluster, []).append(known[view.id])
     _nodes = known
     can_come = coming.views()
     return tuple(
@@ -287,3 +269,43 @@ def _read_inventory(key: tuple[Row, ...]) -> tuple[ClusterView, ...]:
         )
         for id, name, active, _, held in key
     )
+
+
+def _read_nodes(
+    held_models: Mapping[str, Sequence[str]], ids: Sequence[UUID] | None = None
+) -> Iterator[tuple[str, NodeView]]:
+    """Each with its cluster's id, where no device of `held_models` is usable; of `ids` alone
+    where they are given."""
+    among = {"nodes": None if ids is None else list(ids)}
+    slices: dict[str, list[SliceView]] = {}
+    for device, profile, start, end in rows(_SLICES, among):
+        slices.setdefault(device, []).append(SliceView(profile, Span(start, end)))
+    foreign: dict[str, list[tuple[DeviceId, Span]]] = {}
+    for node, device, start, end in rows(_FOREIGN, among):
+        foreign.setdefault(node, []).append((DeviceId(device), Span(start, end)))
+    levels = list(settings.BERTH_TOPOLOGY_LEVELS.values())
+    found = rows(_NODES, {**among, "levels": levels})
+    shares = {row[0]: (Isolation(row[6]), row[7]) for row in found if row[6]}
+    devices: dict[str, list[DeviceView]] = {}
+    for id, node, cluster, ordinal, model, mode, usable in rows(_DEVICES, among):
+        isolation, replicas = shares.get(node, (None, ONE_MILLI))
+        devices.setdefault(node, []).append(
+            DeviceView(
+                DeviceId(id),
+                ordinal,
+                model,
+                DeviceMode(mode),
+                tuple(slices.get(id, ())),
+                isolation,
+                usable and model not in held_models.get(cluster, ()),
+                replicas,
+            )
+        )
+    for id, cluster, name, cpu_milli, memory_mib, usable, *_, topology in found:
+        yield (
+            cluster,
+            NodeView(
+                NodeId(id), name, cpu_milli, memory_mib, tuple(devices.get(id, ())), usable,
+                tuple(topology), tuple(foreign.get(id, ())),
+            ),
+        )  # fmt: skip

@@ -137,7 +137,7 @@ def bounds() -> Iterator[tuple[str, str, int, int]]:
                 yield type(serializer).__name__, name, int(field.min_value), int(field.max_value)
 
 
-@pytest.mark.parametrize(("where", "name", "low", "high"), bounds())
+@pytest.mark.parametrize(("where", "name", "low", "high"), list(bounds()))
 def test_the_parser_has_the_described_bounds(where: str, name: str, low: int, high: int) -> None:
     pod_set = {
         "name": "main", "cpu_milli": 1, "memory_mib": 1, "gpu_count": 1, "flavors": ["x"],

@@ -7,8 +7,9 @@ Each line that it reads is a command as JSON, and answered by a line:
     {"do": "make", "pods": [[workload, uid, name, node], …]}  → {"made": 10000}
     {"do": "start", "per_s": 500}                              → {"uid": the time of its event, …}
 
-Foreign pods run on the machines by turns, one of ten with a GPU. Made are pods of Berth, bound and
-not running; all of them start, so many a second.
+Foreign pods run on the machines by turns, in one turn of ten with a GPU. Made are pods of Berth,
+bound and not running, and one more foreign pod after them, by which it is seen that all were heard
+of. Then all of Berth's start, so many a second.
 """
 
 import asyncio
@@ -36,13 +37,14 @@ class Crowd:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._made: dict[str, str] = {}
+        self._foreign = 0
 
     def populate(self, count: int) -> None:
         """So many foreign pods, as if they had been there before."""
         nodes = list(self._cluster.store.tables["nodes"])
-        for nth in range(count):
+        for nth in range(self._foreign, self._foreign + count):
             requests = {"cpu": "500m", "memory": "512Mi"}
-            if nth % 10 == 0:
+            if nth // len(nodes) % 10 == 0:
                 requests[NVIDIA_GPU] = "1"
             spec: Json = {
                 "containers": [
@@ -51,6 +53,7 @@ class Crowd:
             }
             pod = _pod("default", f"other-{nth}", {}, spec, nodes[nth % len(nodes)], "Running")
             self._cluster.store.put("pods", f"default/other-{nth}", pod)
+        self._foreign += count
 
     def make(self, pods: list[tuple[str, str, str, str]]) -> Json:
         for workload, uid, name, node in pods:
@@ -64,6 +67,7 @@ class Crowd:
             self._cluster.store.put("pods", key, pod)
             self._cluster.binder.hold(key, pod)
             self._made[uid] = key
+        self.populate(1)
         return {"made": len(pods)}
 
     async def start(self, per_s: int) -> Json:

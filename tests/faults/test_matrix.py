@@ -10,7 +10,7 @@ pytestmark = pytest.mark.kube
 
 
 @pytest.mark.usefixtures("transactional_db")
-@pytest.mark.parametrize("cell", cells(), ids=str)
+@pytest.mark.parametrize("cell", list(cells()), ids=str)
 def test_nothing_is_lost_doubled_or_left_over(cell: Cell, stand: Stand) -> None:
     scene = Scene(stand, cell.phase, cell.struck)
     with stand.playing():

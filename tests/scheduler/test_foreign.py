@@ -8,8 +8,9 @@ from django.db.models import F
 
 from clusters.models import Cluster, ForeignSpan, Node
 from clusters.port import PodPhase, PodReport
+from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
-from scheduler.loop import foreign, strays
+from scheduler.loop import foreign, observe, strays
 from scheduler.loop.foreign import ForeignPods
 from scheduler.models import Placement, PlacementSpan
 from tests import factories
@@ -96,6 +97,53 @@ def test_they_make_way_where_our_own_pod_was_put_meanwhile(world: World) -> None
     factories.span(placement, node.devices.get(ordinal=7), 0, 1000)
     pods.store_when_due()
     assert stored(node) == [(6, 0, 1000)]
+
+
+def test_who_found_no_room_takes_what_our_own_pod_leaves(world: World) -> None:
+    node = Node.objects.get(name="h100-0")
+    [work] = start(world, command=LONG)
+    placement = Placement.objects.get(workload=work)
+    held = PlacementSpan.objects.values_list("device", flat=True)
+    for device in node.devices.exclude(pk__in=held):
+        factories.span(placement, device)
+    pods = listed(world.cluster)
+    pods.note(on(node, {NVIDIA: 1}), gone=False)
+    pods.store_when_due()
+    assert stored(node) == []
+    at = clock.now()
+    ended = observe.Fact(placement.id, ended_at=at, succeeded=True, exit_code=0, released=True)
+    observe.record(facts=[ended], at=at)
+    pods.store_when_due()
+    assert stored(node) == [(7, 0, 1000)]
+
+
+def test_only_nodes_where_something_changed_are_looked_at_until_the_next_list(
+    world: World,
+) -> None:
+    one, other = Node.objects.filter(name__in=("h100-0", "h100-1")).order_by("name")
+    pods = listed(world.cluster)
+    for node in (one, other):
+        pods.note(on(node, {NVIDIA: 1}, node.name), gone=False)
+    pods.store_when_due()
+    ForeignSpan.objects.all().delete()
+    pods.note(on(one, {NVIDIA: 2}, one.name), gone=False)
+    pods.store_when_due()
+    assert (len(stored(one)), stored(other)) == (2, [])
+    pods.clear()
+    pods.note(on(other, {NVIDIA: 1}, other.name), gone=False)
+    pods.store_when_due()
+    assert (stored(one), len(stored(other))) == ([], 1)
+
+
+def test_a_pod_told_again_as_it_was_is_no_change(world: World) -> None:
+    node = Node.objects.get(name="h100-0")
+    pods = listed(world.cluster)
+    pods.note(on(node, {NVIDIA: 1}), gone=False)
+    pods.store_when_due()
+    ForeignSpan.objects.all().delete()
+    pods.note(on(node, {NVIDIA: 1}), gone=False)
+    pods.store_when_due()
+    assert stored(node) == []
 
 
 def test_slices_and_shares_are_counted_by_their_own_names(world: World) -> None:
