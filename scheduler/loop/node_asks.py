@@ -74,7 +74,9 @@ def plan(*, at: datetime) -> int:
     passed, useless = _passed(wanted, at)
     rows = []
     for need in wanted:
-        workload, pool = UUID(need.workload), pools[UUID(need.pool)]
+        workload, pool = UUID(need.workload), pools.get(UUID(need.pool))
+        if pool is None:  # it has come since
+            continue
         nodes = need.nodes[: max(0, lacked[pool.id])]
         if not nodes or (pool.is_declared and len(nodes) < len(need.nodes)):
             continue
