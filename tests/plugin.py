@@ -115,7 +115,7 @@ def _strict[Report: (pytest.TestReport, pytest.CollectReport)](report: Report) -
 @pytest.hookimpl(optionalhook=True, tryfirst=True)  # before xdist's own, which counts cores
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are cores: many tests wait for servers as long as they compute."""
-    return (os.process_cpu_count() or 1) + 1
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.hookimpl(optionalhook=True)
