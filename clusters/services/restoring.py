@@ -9,6 +9,7 @@ rewritten; those are heard again in seconds.
 """
 
 from datetime import datetime
+from typing import NamedTuple
 
 from django.db import connection, transaction
 
@@ -21,12 +22,24 @@ HERE = """(
     FROM pg_control_system() s, pg_control_checkpoint() c)"""
 
 
-def database() -> str:
-    """Where lists are stored now."""
+class Listing(NamedTuple):
+    """As what a cluster's lists are taken: into which database, and since when that counts as put
+    back under it, None where it does not. Only lists of one that was put back are believed to
+    show attempts that it lost: in others whoever can make such pods would tell Berth what ran."""
+
+    database: str
+    restored_at: datetime | None
+
+
+def begin(*, cluster: Cluster) -> Listing:
+    """To be called before the first of its lists."""
+    notice()
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {HERE}")
-        [here] = cursor.fetchone()
-    return str(here)
+        cursor.execute(
+            f"SELECT {HERE}, restored_at FROM clusters_cluster WHERE id = %s",  # noqa: S608
+            [cluster.id],
+        )
+        return Listing(*cursor.fetchone())
 
 
 def notice() -> None:
@@ -43,6 +56,25 @@ def any_unread() -> bool:
     """Whether work that the database has as waiting may run in a cluster that was not listed since
     it was put back, and that nobody has given up."""
     return Cluster.objects.filter(restored_at__isnull=False, state=ClusterState.NEW).exists()
+
+
+def look_again(*, cluster: Cluster, actor: str, actor_name: str, at: datetime) -> None:
+    """Take it for put back, though nothing shows that: nothing starts anywhere before it is listed
+    anew."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE clusters_cluster SET state = 'new', restored_at = clock_timestamp()"
+            " WHERE id = %s",
+            [cluster.id],
+        )
+        entry = audit.Entry(
+            "cluster.look-again",
+            "cluster",
+            cluster.id,
+            before={"state": cluster.state},
+            after={"state": "new"},
+        )
+        audit.record(actor=actor, actor_name=actor_name, entries=[entry], at=at)
 
 
 def go_on_without(*, cluster: Cluster, actor: str, actor_name: str, at: datetime) -> bool:

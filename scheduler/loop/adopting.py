@@ -91,16 +91,16 @@ class Strays:
     def _store(self, why: Mapping[str, str], at: datetime) -> None:
         running = {uid: each for uid, each in self._found.items() if _runs(each.report)}
         rows = Stray.objects.filter(cluster=self._cluster)
-        stored = dict(rows.values_list("uid", "why"))
+        stored = {uid: tuple(rest) for uid, *rest in rows.values_list("uid", "why", "workload")}
         if gone := stored.keys() - running.keys():
             rows.filter(uid__in=gone).delete()
         come = []
-        for uid, (report, workload, _) in running.items():
-            told = why.get(uid, LATER if workload else "there is no such workload")[:200]
+        for uid, (report, workload, _, doubt) in running.items():
+            told = why.get(uid, LATER if workload else doubt or "there is no such workload")[:200]
             if uid not in stored:
                 come.append(_stray(self._cluster, report, workload, told, at))
-            elif stored[uid] != told:
-                rows.filter(uid=uid).update(why=told)
+            elif stored[uid] != (told, workload):
+                rows.filter(uid=uid).update(why=told, workload=workload)
         Stray.objects.bulk_create(come)
 
 
@@ -128,7 +128,7 @@ def _runs(report: PodReport) -> bool:
 def _attempts(found: Iterable[Unknown]) -> dict[tuple[UUID, int], list[PodReport]]:
     """The last of each workload, where that is later than all known, with its pods."""
     groups: dict[tuple[UUID, int], list[PodReport]] = defaultdict(list)
-    for report, workload, known in found:
+    for report, workload, known, _ in found:
         if workload is not None and report.attempt > known:
             groups[workload, report.attempt].append(report)
     last: dict[UUID, int] = {}
@@ -152,6 +152,9 @@ def adopt(
         return f"its workload is {workload.state}"
     if workload.attempts.filter(number__gte=number).exists():
         return LATER  # it was tried again meanwhile
+    accepted = set(workload.clusters.values_list("id", flat=True))
+    if accepted and cluster.id not in accepted:
+        return "its workload does not accept this cluster"
     if hasattr(workload, "origin"):
         return "others made its pods"
     views = asked.of({str(workload.id): workload.asks_version})[str(workload.id)].pod_sets

@@ -15,7 +15,7 @@ from tests.factories import AT
 
 def heard() -> Cluster:
     cluster = factories.cluster()
-    assert clusters.heard(cluster=cluster, listed_in=restoring.database())
+    assert clusters.heard(cluster=cluster, listing=restoring.begin(cluster=cluster))
     return cluster
 
 
@@ -48,7 +48,9 @@ def test_put_back_none_counts_as_heard_until_it_is() -> None:
     cluster.refresh_from_db()
     assert cluster.restored_at == since
 
-    assert clusters.heard(cluster=cluster, listed_in=restoring.database())
+    listing = restoring.begin(cluster=cluster)
+    assert listing.restored_at == since
+    assert clusters.heard(cluster=cluster, listing=listing)
     cluster.refresh_from_db()
     assert cluster.state == ClusterState.ACTIVE
     assert not Cluster.objects.exclude(restored_at=None).exists()
@@ -58,10 +60,10 @@ def test_put_back_none_counts_as_heard_until_it_is() -> None:
 @pytest.mark.django_db
 def test_lists_that_went_into_the_database_before_say_nothing_of_this_one() -> None:
     cluster = heard()
-    before = restoring.database()
+    before = restoring.begin(cluster=cluster)
     put_back()
     restoring.notice()
-    assert not clusters.heard(cluster=cluster, listed_in=before)
+    assert not clusters.heard(cluster=cluster, listing=before)
     cluster.refresh_from_db()
     assert cluster.state == ClusterState.NEW
 
@@ -105,3 +107,32 @@ def test_the_command_says_it_of_a_cluster_that_is_waited_for() -> None:
     restoring.notice()
     call_command("go_on_without", "north", stdout=StringIO())
     assert not restoring.any_unread()
+
+
+@pytest.mark.django_db
+def test_a_cluster_is_looked_at_again_where_nothing_shows_that_it_was_put_back() -> None:
+    """Neither may a watch that goes on meanwhile say that it was."""
+    cluster = heard()
+    goes_on = restoring.begin(cluster=cluster)
+    assert goes_on.restored_at is None
+    call_command("look_again", "north", stdout=StringIO())
+    cluster.refresh_from_db()
+    assert (cluster.state, restoring.any_unread()) == (ClusterState.NEW, True)
+    assert not clusters.heard(cluster=cluster, listing=goes_on)
+    assert clusters.heard(cluster=cluster, listing=restoring.begin(cluster=cluster))
+    assert clusters.heard(cluster=cluster, listing=goes_on)  # nobody has said it again
+    assert not restoring.any_unread()
+    assert AuditEvent.objects.get(action="cluster.look-again").before == {"state": "active"}
+
+
+@pytest.mark.django_db
+def test_all_are_looked_at_again_or_those_named() -> None:
+    heard()
+    for wrong in ([], ["north", "--all"]):
+        with pytest.raises(CommandError, match="Name the clusters, or say --all"):
+            call_command("look_again", *wrong)
+    with pytest.raises(CommandError, match="There is no cluster 'south'"):
+        call_command("look_again", "north", "south")
+    assert not restoring.any_unread()
+    call_command("look_again", "--all", stdout=StringIO())
+    assert restoring.any_unread()

@@ -3,6 +3,7 @@ adopted, or waited for; nothing is started beside it and nothing is deleted."""
 
 import time
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -44,18 +45,25 @@ def runs(stage: Stage, of: Workload, /, **fields: Any) -> PodReport:  # Any: a r
     return pod
 
 
-def listed(stage: Stage, strays: Strays | None = None) -> Strays:
+def listed(stage: Stage, strays: Strays | None = None, *, put_back: bool = True) -> Strays:
     """As the watch does with a whole list."""
     strays = strays or Strays(stage.cluster)
+    owns = partial(_owns, stage)
     expected = observe.expected(cluster_id=stage.cluster.id)
     reports = stage.port.list_pods().items
-    unknown.recognise(cluster=stage.cluster, reports=reports, at=LATER)
+    if put_back:
+        unknown.recognise(cluster=stage.cluster, reports=reports, owns=owns, at=LATER)
     found = unknown.find(reports)
     unknown.number_above(found)
+    found = unknown.believed(cluster=stage.cluster, found=found, owns=owns if put_back else None)
     unknown.supersede(cluster=stage.cluster, found=found, reports=reports, at=LATER)
     observe.listed(cluster_id=stage.cluster.id, reports=reports, expected=expected, at=LATER)
     strays.listed(found, at=LATER)
     return strays
+
+
+def _owns(stage: Stage, namespace: str) -> bool:
+    return stage.port.owns_namespace(namespace=namespace)
 
 
 def state(workload: Workload) -> State:
@@ -363,7 +371,7 @@ def test_another_clusters_pod_of_that_name_is_not_taken_for_it(stage: Stage) -> 
     stage.submit()
     stage.cycle()
     pod = runs(stage, Workload.objects.get())
-    unknown.recognise(cluster=other, reports=[pod], at=LATER)
+    unknown.recognise(cluster=other, reports=[pod], owns=lambda _: True, at=LATER)
     assert Placement.objects.get().pod_uid == ""
 
 
