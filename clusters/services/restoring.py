@@ -52,10 +52,17 @@ def notice() -> None:
         )
 
 
+ANY_UNREAD = (
+    "EXISTS (SELECT FROM clusters_cluster WHERE restored_at IS NOT NULL AND state = 'new')"
+)
+
+
 def any_unread() -> bool:
-    """Whether work that the database has as waiting may run in a cluster that was not listed since
-    it was put back, and that nobody has given up."""
-    return Cluster.objects.filter(restored_at__isnull=False, state=ClusterState.NEW).exists()
+    """Whether work that the database has as waiting, or as to be started, may run in a cluster
+    that was not listed since it was put back, and that nobody has given up."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {ANY_UNREAD}")
+        return bool(cursor.fetchone()[0])
 
 
 def look_again(*, cluster: Cluster, actor: str, actor_name: str, at: datetime) -> None:

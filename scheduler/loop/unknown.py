@@ -173,14 +173,25 @@ def number_above(found: Iterable[Unknown]) -> None:
         Workload.objects.filter(id=id, attempts_seen__lt=number).update(attempts_seen=number)
 
 
+# In another cluster, which is listed, only what was never born there: of the rest its own list
+# tells. That may come before the one that shows the later attempt, or after it.
 _SUPERSEDED = """
+WITH later AS (
+    SELECT workload, max(number) AS number
+    FROM (SELECT * FROM unnest(%(workloads)s::uuid[], %(numbers)s::int[]) AS u (workload, number)
+          UNION ALL SELECT workload_id, attempt FROM scheduler_stray
+          WHERE workload_id IS NOT NULL AND cluster_id <> %(cluster)s) AS found
+    GROUP BY workload)
 SELECT a.id, a.workload_id, w.project_id
-FROM scheduler_attempt a JOIN scheduler_workload w ON w.id = a.workload_id
-JOIN unnest(%s::uuid[], %s::int[]) AS later (workload, number)
-  ON later.workload = a.workload_id AND later.number > a.number
-WHERE a.ended_at IS NULL AND a.cluster_id = %s AND NOT EXISTS (
+FROM later JOIN scheduler_attempt a
+  ON a.workload_id = later.workload AND a.number < later.number AND a.ended_at IS NULL
+JOIN scheduler_workload w ON w.id = a.workload_id
+JOIN clusters_cluster c ON c.id = a.cluster_id
+WHERE (c.id = %(cluster)s OR c.restored_at IS NULL) AND NOT EXISTS (
     SELECT FROM scheduler_placement q WHERE q.attempt_id = a.id AND q.released_at IS NULL
-      AND (q.pod_uid = ANY(%s) OR q.pod_name = ANY(%s)))
+      AND CASE WHEN c.id = %(cluster)s
+               THEN q.pod_uid = ANY(%(uids)s) OR q.pod_name = ANY(%(names)s)
+               ELSE q.pod_uid <> '' END)
 ORDER BY a.id
 """
 
@@ -189,24 +200,23 @@ def supersede(
     *, cluster: Cluster, found: Iterable[Unknown], reports: Iterable[PodReport], at: datetime
 ) -> None:
     """Take back the live attempts that later ones have followed and of which nothing is in the
-    list any more: that they ended is known, how is not, so it counts as no failure."""
+    list any more, or was ever born in another cluster: that they ended is known, how is not, so it
+    counts as no failure."""
     later = {
         each.workload: each.report.attempt
         for each in sorted(found, key=lambda each: each.report.attempt)
         if each.workload is not None and each.report.attempt > each.known
     }
-    if not later:
-        return
     there = [report for report in reports if not report.phase.ended]
     ended = rows(
         _SUPERSEDED,
-        [
-            list(later),
-            list(later.values()),
-            cluster.id,
-            [report.uid for report in there],
-            [report.name for report in there],
-        ],
+        {
+            "workloads": list(later),
+            "numbers": list(later.values()),
+            "cluster": cluster.id,
+            "uids": [report.uid for report in there],
+            "names": [report.name for report in there],
+        },
     )
     for attempt, workload, project in ended:
         with transaction.atomic():
