@@ -8,6 +8,8 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from clusters.models import Node
 from clusters.port import PodPhase, PodReport
@@ -25,7 +27,7 @@ from tests.scheduler.stage import LATER, Stage
 
 def runs(stage: Stage, of: Workload, /, **fields: Any) -> PodReport:  # Any: a report's
     """A pod of a later attempt, which is in the cluster and in no row."""
-    attempt, rank = fields.get("attempt", 1), fields.get("rank", 0)
+    attempt, rank, asks = fields.get("attempt", 1), fields.get("rank", 0), of.pod_sets.get()
     told = {
         "namespace": stage.project.namespace,
         "name": f"w{of.id.hex}-{attempt}-{rank}",
@@ -38,7 +40,9 @@ def runs(stage: Stage, of: Workload, /, **fields: Any) -> PodReport:  # Any: a r
         "attempt": 1,
         "created_at": AT,
         "started_at": AT,
-        "resources": (("nvidia.com/gpu", 1),),
+        "cpu_milli": asks.cpu_milli,
+        "memory_mib": asks.memory_mib,
+        "resources": (("nvidia.com/gpu", asks.gpu_count),),
     }
     pod = PodReport(**{**told, **fields})
     stage.port.pods[pod.name] = pod
@@ -161,7 +165,7 @@ def test_a_part_of_a_gang_keeps_it_waiting_and_it_is_told_why(stage: Stage) -> N
     listed(stage)
     reason = waits_with(stage, work)
     assert reason["code"] == "strays"
-    assert reason["text"].startswith("2 of its pods run in north that the database")
+    assert reason["text"].startswith("2 of its pods are in north that the database")
     told = Stray.objects.order_by("name")
     assert [(each.uid, each.workload, each.node) for each in told] == [
         (pod.uid, work, "n2") for pod in pods
@@ -264,12 +268,21 @@ NOT_CLEAR: dict[str, tuple[dict[str, Any], str]] = {  # Any: a report's fields
     "nowhere": ({"node": ""}, "its node (none yet) is not known"),
     "on an unknown node": ({"node": "n9"}, "its node n9 is not known"),
     "of the second rank alone": ({"rank": 1}, "not all of its pods are there"),
-    "in slices": ({"resources": (("nvidia.com/mig-1g.10gb", 1),)}, "there is no room"),
+    "on a full node": ({"node": "n3"}, "there is no room"),
+    "in slices": ({"resources": (("nvidia.com/mig-1g.10gb", 1),)}, "asks for 1000m cores"),
+    "with more devices": (
+        {"resources": (("nvidia.com/gpu", 8),)},
+        "{'nvidia.com/gpu': 8}",
+    ),
+    "with no device": ({"resources": ()}, "and no device, and is charged for"),
+    "with other cores": ({"cpu_milli": 2000}, "2000m cores"),
+    "with other memory": ({"memory_mib": 2048}, "2048 MiB"),
 }
 
 
 @pytest.mark.parametrize(("fields", "why"), NOT_CLEAR.values(), ids=NOT_CLEAR)
 def test_a_pod_is_not_adopted_that_is(fields: dict[str, Any], why: str, stage: Stage) -> None:
+    factories.node(stage.cluster, "n3", gpus=0)
     work = stage.submit()
     runs(stage, work, **fields)
     listed(stage)
@@ -379,6 +392,7 @@ def test_one_that_was_tried_again_meanwhile_is_not_adopted_late(stage: Stage) ->
     work = stage.submit()
     runs(stage, work, phase=PodPhase.SUCCEEDED, node="n9")
     strays = listed(stage)
+    Stray.objects.all().delete()
     stage.cycle()
     assert Attempt.objects.get().number == 2
     Attempt.objects.update(ended_at=LATER, outcome="lost")
@@ -403,3 +417,30 @@ def test_a_label_of_another_installation_is_nothing_to_us(stage: Stage) -> None:
     runs(stage, work, installation="another")
     listed(stage)
     assert not Stray.objects.exists()
+
+
+def asked(stage: Stage, count: int) -> int:
+    """How many queries it takes to adopt so many."""
+    for number in range(count):
+        runs(stage, stage.submit(f"w{count}-{number}"), cpu_milli=1000)
+    with CaptureQueriesContext(connection) as queries:
+        listed(stage)
+    assert not Stray.objects.exists()
+    return len(queries)
+
+
+def test_the_fleet_is_read_once_for_all_that_are_adopted(stage: Stage) -> None:
+    one = asked(stage, 1)
+    assert (asked(stage, 6) - one) / 5 <= 12
+
+
+def test_what_stays_as_it_is_is_tried_less_and_less_often(stage: Stage) -> None:
+    runs(stage, stage.submit(), node="n9")
+    strays = listed(stage)
+    waits = []
+    for _ in range(6):
+        waits.append(round((strays._due or 0) - time.monotonic()))
+        in_a_while(strays)
+    assert waits == [15, 30, 60, 120, 240, 240]
+    listed(stage, strays)
+    assert round((strays._due or 0) - time.monotonic()) == 15
