@@ -3,84 +3,24 @@ adopted, or waited for; nothing is started beside it and nothing is deleted."""
 
 import time
 from datetime import timedelta
-from functools import partial
 from typing import Any
-from uuid import uuid4
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from clusters.models import Node
-from clusters.port import PodPhase, PodReport
+from clusters.port import PodPhase
 from controlplane.kernel.ids import uuid7
 from scheduler.core.failures import Retries
 from scheduler.core.lifecycle import State
-from scheduler.loop import invariants, observe, rules, starts, unknown
-from scheduler.loop.adopting import Strays
+from scheduler.loop import invariants, rules, starts, unknown
 from scheduler.models import Attempt, Operation, Placement, PlacementSpan, Stray, Workload
 from tenants.models import Quota
 from tests import factories
 from tests.factories import AT
+from tests.scheduler.lost_rows import in_a_while, listed, runs, state, waits_with
 from tests.scheduler.stage import LATER, Stage
-
-
-def runs(stage: Stage, of: Workload, /, **fields: Any) -> PodReport:  # Any: a report's
-    """A pod of a later attempt, which is in the cluster and in no row."""
-    attempt, rank, asks = fields.get("attempt", 1), fields.get("rank", 0), of.pod_sets.get()
-    told = {
-        "namespace": stage.project.namespace,
-        "name": f"w{of.id.hex}-{attempt}-{rank}",
-        "uid": str(uuid4()),
-        "resource_version": "1",
-        "phase": PodPhase.RUNNING,
-        "node": "n2",
-        "installation": "berth",
-        "workload": str(of.id),
-        "attempt": 1,
-        "created_at": AT,
-        "started_at": AT,
-        "cpu_milli": asks.cpu_milli,
-        "memory_mib": asks.memory_mib,
-        "resources": (("nvidia.com/gpu", asks.gpu_count),),
-    }
-    pod = PodReport(**{**told, **fields})
-    stage.port.pods[pod.name] = pod
-    return pod
-
-
-def listed(stage: Stage, strays: Strays | None = None, *, put_back: bool = True) -> Strays:
-    """As the watch does with a whole list."""
-    strays = strays or Strays(stage.cluster)
-    owns = partial(_owns, stage)
-    expected = observe.expected(cluster_id=stage.cluster.id)
-    reports = stage.port.list_pods().items
-    if put_back:
-        unknown.recognise(cluster=stage.cluster, reports=reports, owns=owns, at=LATER)
-    found = unknown.find(reports)
-    unknown.number_above(found)
-    found = unknown.believed(cluster=stage.cluster, found=found, owns=owns if put_back else None)
-    unknown.supersede(cluster=stage.cluster, found=found, reports=reports, at=LATER)
-    observe.listed(cluster_id=stage.cluster.id, reports=reports, expected=expected, at=LATER)
-    strays.listed(found, at=LATER)
-    return strays
-
-
-def _owns(stage: Stage, namespace: str) -> bool:
-    return stage.port.owns_namespace(namespace=namespace)
-
-
-def state(workload: Workload) -> State:
-    workload.refresh_from_db()
-    return State(workload.state)
-
-
-def waits_with(stage: Stage, workload: Workload) -> dict[str, Any]:  # Any: a reason's JSON
-    """Why it was not started by a cycle."""
-    assert stage.cycle(at=LATER).admitted == frozenset()
-    workload.refresh_from_db()
-    found: dict[str, Any] = workload.reason or {}
-    return found
 
 
 def test_a_running_pod_of_a_waiting_workload_is_adopted(committed: Stage) -> None:
@@ -243,11 +183,6 @@ def test_one_that_runs_is_not_stopped_for_a_later_one(stage: Stage) -> None:
     assert Stray.objects.get().why == "its workload is RUNNING"
 
 
-def in_a_while(strays: Strays) -> list[str]:
-    strays._due = time.monotonic()
-    return strays.take_in_when_due(at=LATER)
-
-
 def test_what_its_project_may_not_hold_waits_until_it_may(stage: Stage) -> None:
     work = stage.submit()
     Quota.objects.update(nominal_milli=0, borrowing_limit_milli=0)
@@ -261,50 +196,6 @@ def test_what_its_project_may_not_hold_waits_until_it_may(stage: Stage) -> None:
     assert in_a_while(strays) == [pod.uid]
     assert (state(work), strays.running()) == (State.RUNNING, [])
     assert not Stray.objects.exists()
-
-
-NOT_CLEAR: dict[str, tuple[dict[str, Any], str]] = {  # Any: a report's fields
-    "deleted": ({"deleting": True}, "is being deleted"),
-    "nowhere": ({"node": ""}, "its node (none yet) is not known"),
-    "on an unknown node": ({"node": "n9"}, "its node n9 is not known"),
-    "of the second rank alone": ({"rank": 1}, "not all of its pods are there"),
-    "on a full node": ({"node": "n3"}, "there is no room"),
-    "in slices": ({"resources": (("nvidia.com/mig-1g.10gb", 1),)}, "asks for 1000m cores"),
-    "with more devices": (
-        {"resources": (("nvidia.com/gpu", 8),)},
-        "{'nvidia.com/gpu': 8}",
-    ),
-    "with no device": ({"resources": ()}, "and no device, and is charged for"),
-    "with other cores": ({"cpu_milli": 2000}, "2000m cores"),
-    "with other memory": ({"memory_mib": 2048}, "2048 MiB"),
-}
-
-
-@pytest.mark.parametrize(("fields", "why"), NOT_CLEAR.values(), ids=NOT_CLEAR)
-def test_a_pod_is_not_adopted_that_is(fields: dict[str, Any], why: str, stage: Stage) -> None:
-    factories.node(stage.cluster, "n3", gpus=0)
-    work = stage.submit()
-    runs(stage, work, **fields)
-    listed(stage)
-    assert why in Stray.objects.get().why
-    assert waits_with(stage, work)["code"] == "strays"
-
-
-def test_certain_devices_are_not_guessed(stage: Stage) -> None:
-    Node.objects.update(device_driver="gpu.nvidia.com")
-    work = stage.submit()
-    runs(stage, work)
-    listed(stage)
-    assert "certain devices" in Stray.objects.get().why
-
-
-def test_a_node_that_takes_nothing_new_holds_what_runs_there(stage: Stage) -> None:
-    Node.objects.update(schedulable=False)
-    stage.hardware_changed()
-    work = stage.submit()
-    runs(stage, work)
-    listed(stage)
-    assert state(work) is State.RUNNING
 
 
 def test_a_pod_of_a_workload_that_nobody_knows_is_told_and_keeps_nobody(stage: Stage) -> None:

@@ -13,8 +13,8 @@ from scheduler.loop import invariants, rules
 from scheduler.models import Attempt, Placement, PlacementSpan, PodSet, Stray
 from tenants.models import Quota, UsageInterval
 from tests.factories import AT
+from tests.scheduler.lost_rows import in_a_while, listed, runs, state
 from tests.scheduler.stage import LATER, Stage
-from tests.scheduler.test_adopting import in_a_while, listed, runs, state
 
 DONE: dict[str, Any] = {"phase": PodPhase.SUCCEEDED, "finished_at": LATER}
 """Any: a report's fields."""

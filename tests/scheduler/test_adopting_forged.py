@@ -6,8 +6,8 @@ from scheduler.core.lifecycle import State
 from scheduler.loop import unknown
 from scheduler.models import Attempt, Placement, Stray, Workload
 from tests import factories
+from tests.scheduler.lost_rows import in_a_while, listed, runs, state
 from tests.scheduler.stage import LATER, Stage
-from tests.scheduler.test_adopting import in_a_while, listed, runs, state
 
 
 def told() -> tuple[str, bool]:

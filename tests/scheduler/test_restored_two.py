@@ -15,8 +15,8 @@ from scheduler.loop.adopting import Strays
 from scheduler.models import Attempt, Operation, Stray
 from tests import backups, factories
 from tests.scheduler.fake import FakeCluster
+from tests.scheduler.lost_rows import in_a_while, listed, runs, state
 from tests.scheduler.stage import LATER, Stage
-from tests.scheduler.test_adopting import in_a_while, listed, runs, state
 
 
 @pytest.fixture
