@@ -314,12 +314,12 @@ class ClusterPort(AutoscalingPort, ExposurePort, InspectionPort, Protocol):
     ) -> AbstractContextManager[Iterator[WatchEvent[PodReport]]]: ...
 
     def confine(self, *, wanted: Confinement, repair: Repair = Repair.ALL) -> tuple[Drift, ...]:
-        """Make the namespace, or leave it, as it should be, and tell what was not so.
-
-        Raises ClusterError(CONFLICT), with nothing changed, where it, or an object of that name
-        in it, is somebody else's.
-        """
+        """Make the namespace, or leave it, as it should be, and tell what was not so. Raises
+        ClusterError(CONFLICT), with nothing changed, where it, or an object of that name in it, is
+        somebody else's."""
         ...
+
+    def owns_namespace(self, *, namespace: str) -> bool: ...  # it is there and has our label
 
     def ensure_service(self, *, namespace: str, name: str, workload: str, attempt: int) -> None:
         """The headless service of one attempt's gang, for its rendezvous names. Another of that

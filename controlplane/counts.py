@@ -161,8 +161,8 @@ def _of_clusters() -> Iterable[Metric]:
     yield left
     unknown = GaugeMetricFamily(
         "berth_strays",
-        "Pods of this installation that run and that the database does not know: it is older than"
-        " the cluster.",
+        "Pods of this installation that run, or have succeeded, and that the database does not"
+        " know: it is older than the cluster.",
         labels=["cluster"],
     )
     unread = GaugeMetricFamily(

@@ -18,7 +18,6 @@ from controlplane.api.auth import actor_of, token_of
 from controlplane.counts import Counts
 from controlplane.kernel import clock
 from controlplane.kernel.errors import AppError, NotAllowed
-from scheduler.models import InvariantCheck
 from scheduler.selectors import (
     checks,
 )
@@ -41,16 +40,16 @@ def readyz(request: HttpRequest) -> HttpResponse:
     database = _database_answers()
     body = {"database": _word(database), "redis": _word(_redis_answers())}
     if database:
-        body["admission"] = _admission(checks.newest())
+        body["admission"] = _admission()
     return JsonResponse(body, status=200 if database else 503)
 
 
-def _admission(newest: InvariantCheck | None) -> str:
+def _admission() -> str:
     """A check that takes too long, or that nobody makes, leaves admission as it was: then this
     tells that the promises are unchecked."""
-    if newest is not None and newest.stops:
+    if checks.admission_stopped():
         return "stopped"
-    late = timedelta(seconds=3 * settings.BERTH_INVARIANTS_S)
+    newest, late = checks.newest(), timedelta(seconds=3 * settings.BERTH_INVARIANTS_S)
     return "ok" if newest is not None and clock.now() - newest.at < late else "unchecked"
 
 

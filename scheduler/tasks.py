@@ -63,6 +63,13 @@ credential was replaced."""
 _SILENT = {ClusterState.DEGRADED, ClusterState.LOST}
 
 
+def _is_read() -> bool:
+    """Whether all clusters were listed since the database was put back: what it wants may else be
+    long done, or not be wanted any more."""
+    restoring.notice()
+    return not restoring.any_unread()
+
+
 @shared_task(name=hints.CYCLE)
 def run_cycle(**_: Any) -> None:  # Any: old workers survive new senders' arguments
     """Plan and apply once, a while after the last time."""
@@ -232,6 +239,8 @@ def recut(**_: Any) -> None:  # Any: as above
     """Plan those that nobody has to ask for, and hand each cluster in which a node is to be cut
     anew to a task of its own."""
     hints.taken(hints.RECUT)
+    if not _is_read():
+        return
     recuts.forget_opened(at=clock.now())
     for id in recuts.due(at=clock.now()):  # first: whatever comes of planning stops none of these
         hints.send(hints.RECUT_CLUSTER, cluster_id=str(id))
@@ -243,7 +252,7 @@ def recut_cluster(*, cluster_id: str, **_: Any) -> None:  # Any: as above
     """One step of each recut there, unless another process is at it."""
     hints.taken(hints.RECUT_CLUSTER, cluster_id=cluster_id)
     work = f"recut:{cluster_id}"
-    if not hints.begin(work, for_s=settings.BERTH_CLAIM_S):
+    if not _is_read() or not hints.begin(work, for_s=settings.BERTH_CLAIM_S):
         return
     quiet_s = QUIET_S
     try:
@@ -262,6 +271,8 @@ def ask_for_nodes(**_: Any) -> None:  # Any: as above
     """Write down what nodes are lacked, and hand each cluster that is asked for some to a task of
     its own."""
     hints.taken(hints.NODES)
+    if not _is_read():
+        return
     for id in node_asks.due():  # first: whatever comes of planning stops none of these
         hints.send(hints.NODES_CLUSTER, cluster_id=str(id))
     if not hints.begin(hints.NODES, for_s=_HARD_S):
@@ -277,7 +288,7 @@ def ask_cluster_for_nodes(*, cluster_id: str, **_: Any) -> None:  # Any: as abov
     """One step of each ask there, unless another process is at it."""
     hints.taken(hints.NODES_CLUSTER, cluster_id=cluster_id)
     work = f"nodes:{cluster_id}"
-    if not hints.begin(work, for_s=_HARD_S):
+    if not _is_read() or not hints.begin(work, for_s=_HARD_S):
         return
     quiet_s = QUIET_S
     try:
@@ -320,9 +331,9 @@ def check_clusters(**_: Any) -> None:  # Any: as above
 
 @shared_task(name="scheduler.check_starts")
 def check_starts(**_: Any) -> None:  # Any: as above
-    """Take back what does not come to run."""
-    restoring.notice()
-    starts.give_up_late(at=clock.now(), speed=clock.speed())
+    """Take back what does not come to run: of what is not started meanwhile nothing is late."""
+    if _is_read():
+        starts.give_up_late(at=clock.now(), speed=clock.speed())
 
 
 @shared_task(name="scheduler.check_invariants")

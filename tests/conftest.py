@@ -16,6 +16,7 @@ from django.db.backends.base.operations import BaseDatabaseOperations
 from django.db.backends.postgresql.operations import DatabaseOperations
 from rest_framework.test import APIClient
 
+from clusters.models import Imprint
 from scheduler.selectors import load
 from tenants.models import Project, Role, Tenant, User
 from tests import factories
@@ -42,7 +43,8 @@ class Cast:
 def django_db_setup(django_db_setup: None) -> None:
     """After a test that commits, Django empties all tables by TRUNCATE, which triggers refuse.
 
-    For that one transaction they are off, as only a superuser can have it, which the suite is.
+    For that one transaction they are off, as only a superuser can have it, which the suite is. The
+    database stays the one that it was: its imprint is left alone.
     """
     flush = DatabaseOperations.sql_flush
 
@@ -50,6 +52,7 @@ def django_db_setup(django_db_setup: None) -> None:
         self: BaseDatabaseOperations, style: Any, tables: Sequence[str], **options: bool
     ) -> list[str]:
         """Any: how a terminal is coloured."""
+        tables = [table for table in tables if table != Imprint._meta.db_table]
         sql = flush(self, style, tables, **options)
         return ["SET LOCAL session_replication_role = replica", *sql]
 

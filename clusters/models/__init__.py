@@ -14,6 +14,7 @@ from clusters.models.flavor import (
     Isolation,
     Placing,
 )
+from clusters.models.imprint import Imprint
 from clusters.models.node import Node
 from clusters.models.probe import ClusterProbe, ProbeStop
 from clusters.models.queue import HardwareQueue
@@ -35,6 +36,7 @@ __all__ = [
     "FlavorPart",
     "ForeignSpan",
     "HardwareQueue",
+    "Imprint",
     "Isolation",
     "Node",
     "NodeClaim",

@@ -27,9 +27,9 @@ class Cluster(Row):
     cluster's.
 
     `heard_in` is the database into which its lists were stored when it was last heard
-    (`services.restoring`), "" while nobody noted that. `restored_at` is when it was found that
-    this is another one, put back from a backup: until it is heard nothing is started or stopped
-    there, and its state is NEW.
+    (`services.restoring`), or given up unheard; "" while nobody noted that. `restored_at` is when
+    it was found that this is another one, put back from a backup: until it is heard nothing is
+    started or stopped there, and its state is NEW, or LOST where the others go on without it.
 
     `left_out` says, of "nodes", "pods", "devices", "claims" and "node_pools", what of its last
     list made no sense or is not used: how many, and of the first its name and why.

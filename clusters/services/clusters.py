@@ -106,15 +106,17 @@ _HEARD = f"""
 UPDATE clusters_cluster SET seen_at = clock_timestamp(), last_error = '', failing_since = NULL,
        failed_at = NULL, state = 'active', restored_at = NULL, heard_in = here
 FROM {restoring.HERE} AS now (here)
-WHERE id = %(cluster)s AND here = coalesce(%(listed_in)s, here)
+WHERE id = %(cluster)s AND (%(here)s::text IS NULL OR here = %(here)s
+      AND (restored_at IS NULL OR restored_at = %(restored_at)s))
 """  # noqa: S608  # a constant
 
 
-def heard(*, cluster: Cluster, listed_in: str | None = None) -> bool:
+def heard(*, cluster: Cluster, listing: restoring.Listing | None = None) -> bool:
     """Its nodes and pods are known as of now: not silent. False, and nothing is stored, where they
-    were stored in another database than this one (`restoring.database`)."""
+    were stored in another database than this one, or before it counted as put back."""
+    here, restored_at = listing or (None, None)
     with connection.cursor() as cursor:
-        cursor.execute(_HEARD, {"cluster": cluster.id, "listed_in": listed_in})
+        cursor.execute(_HEARD, {"cluster": cluster.id, "here": here, "restored_at": restored_at})
         return bool(cursor.rowcount)
 
 

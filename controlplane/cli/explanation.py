@@ -16,7 +16,7 @@ def lines(answer: Json) -> Iterator[str]:
     if start:
         flavors = ", ".join(start["flavors"])
         yield f"would start now on {start['cluster']}: {start['pods']} pods on {flavors}"
-        if choice := start["choice"]:
+        if choice := start.get("choice"):  # a server before ADR 0089 tells none
             for one in choice["clusters"]:
                 yield f"  {one['cluster']}  {one['text']}"
     else:

@@ -191,8 +191,8 @@ _SENTENCES: dict[ReasonCode, str] = {
     ReasonCode.ARRAY_FULL: "{used} of its array run; at most {limit} may at once.",
     ReasonCode.GATE: "It waits for {owner} to open its gate {gate}, since {since}.",
     ReasonCode.STRAYS: (
-        "{strays} of its pods run in {cluster} that the database, put back from a backup, does not"
-        " know; it starts again once they have ended."
+        "{strays} of its pods are in {cluster} that the database, put back from a backup, does not"
+        " know; it starts again once they are gone."
     ),
     ReasonCode.GATHERING: (
         "{missing} of the {wanted} pods that start together are not there yet: they are made in"

@@ -18,6 +18,7 @@ from django.db import IntegrityError, transaction
 
 from clusters.autoscaling import Consumed
 from clusters.published import Pin
+from clusters.services import restoring
 from controlplane.kernel import commits, statements
 from scheduler.loop import caught
 from scheduler.models import OperationKind, request_name
@@ -93,8 +94,10 @@ class Claimed:
 # winner's claim when it re-reads the row, and passes on. What is due comes as an array, so that
 # the few due rows lead the way and not the many attempts that ended long ago. Materialised,
 # because a subquery that a nested loop asks again finds further rows, past its limit. What ended
-# unseen is stopped once the cluster is heard: what its pods came to is stored by then. The rest of
-# the transaction looks rows up by their keys, as in `transition`.
+# unseen is stopped once the cluster is heard: what its pods came to is stored by then. Nothing is
+# started while its workload may run in another cluster, unread since a restore, or does run, as a
+# later attempt that is not adopted yet. The rest of the transaction looks rows up by their keys,
+# as in `transition`.
 _CLAIM = f"""
 WITH due AS MATERIALIZED (
     SELECT a.id FROM scheduler_attempt a
@@ -104,6 +107,11 @@ WITH due AS MATERIALIZED (
           SELECT FROM clusters_cluster c WHERE c.id = a.cluster_id AND c.state = 'active'))
       AND a.id = ANY(ARRAY(SELECT o.attempt_id FROM scheduler_operation o
                            WHERE o.done_at IS NULL AND o.due_at <= clock_timestamp()))
+      AND (EXISTS (SELECT FROM scheduler_operation s
+                   WHERE s.attempt_id = a.id AND s.kind = 'stop')
+           OR NOT {restoring.ANY_UNREAD} AND NOT EXISTS (
+               SELECT FROM scheduler_stray y
+               WHERE y.workload_id = a.workload_id AND y.attempt > a.number))
     ORDER BY a.id LIMIT %(limit)s FOR UPDATE OF a SKIP LOCKED),
 claimed AS (
     UPDATE scheduler_attempt a SET claim = %(token)s,

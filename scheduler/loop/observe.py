@@ -21,6 +21,7 @@ from controlplane.kernel import bulk, commits, hints, statements
 from controlplane.kernel.crash import crash
 from scheduler.core.failures import DELETED, GONE, OWN, classify
 from scheduler.loop import meter, requeue, settle
+from scheduler.selectors.fleet import rows
 from scheduler.services.transition import lock
 from tenants.services import usage
 
@@ -207,21 +208,7 @@ def record(*, facts: Sequence[Fact], at: datetime) -> int:
         ending = {fact.placement_id for fact in facts if fact.released}
         usage.lock(_given_back(each for id, each in held.items() if id in ending))
         lock({holding.attempt for holding in held.values()})
-        with statements.cursor() as cursor:
-            cursor.execute(
-                _RECORD,
-                [
-                    bulk.array(fact.placement_id for fact in facts),
-                    bulk.array(fact.started_at for fact in facts),
-                    bulk.array(fact.ended_at for fact in facts),
-                    bulk.array(fact.succeeded for fact in facts),
-                    bulk.array(fact.exit_code for fact in facts),
-                    bulk.array(fact.reason[:200] for fact in facts),
-                    bulk.array(fact.released for fact in facts),
-                    at,
-                ],
-            )
-            changed = cursor.fetchall()
+        changed = _store(facts, at)
         released = [id for id, _, freed, _ in changed if freed]
         if released:
             usage.add(_given_back(held[id] for id in released))
@@ -236,6 +223,36 @@ def record(*, facts: Sequence[Fact], at: datetime) -> int:
         crash("E4")
     crash("O2")
     return len(changed)
+
+
+def ended_before(*, attempt_id: UUID, placements: Mapping[UUID, PodReport], at: datetime) -> None:
+    """Store what came of an attempt whose pods had all ended when it got its rows: those hold
+    neither devices nor quota. In the caller's transaction, with what follows from it."""
+    facts = [
+        _fact(report, _Live(id, report.uid, at, None), gone=False, at=at)
+        for id, report in placements.items()
+    ]
+    lock([attempt_id])
+    _store([fact for fact in facts if fact], at)
+    settle.settle(attempts=[attempt_id], at=at)
+
+
+def _store(facts: Sequence[Fact], at: datetime) -> list[tuple[UUID, UUID, bool, bool]]:
+    """The placements that changed, with their attempts, whether they are released and whether
+    they ended unseen."""
+    columns = [
+        bulk.array(fact.placement_id for fact in facts),
+        bulk.array(fact.started_at for fact in facts),
+        bulk.array(fact.ended_at for fact in facts),
+        bulk.array(fact.succeeded for fact in facts),
+        bulk.array(fact.exit_code for fact in facts),
+        bulk.array(fact.reason[:200] for fact in facts),
+        bulk.array(fact.released for fact in facts),
+    ]
+    return [
+        (placement, attempt, released, unseen)
+        for placement, attempt, released, unseen in rows(_RECORD, [*columns, at])
+    ]
 
 
 class _Held(NamedTuple):

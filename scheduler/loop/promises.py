@@ -43,7 +43,8 @@ RULES: Mapping[Rule, str] = {
     Rule("P1", "no-device", 1, "{} holds {} thousandths of a GPU flavor and no device."): """
         SELECT p.pod_name, p.amount_milli FROM scheduler_placement p
         JOIN clusters_flavor f ON f.id = p.flavor_id
-        WHERE f.kind <> 'cpu' AND NOT EXISTS
+        WHERE f.kind <> 'cpu' AND (p.released_at IS NULL OR p.released_at > p.created_at)
+          AND NOT EXISTS
          (SELECT 1 FROM scheduler_placementspan s WHERE s.placement_id = p.id)
         """,
     Rule(

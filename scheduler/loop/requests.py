@@ -1,5 +1,6 @@
 """A placement → the pod that a cluster is asked for. Pure."""
 
+from dataclasses import dataclass
 from uuid import UUID
 
 from clusters.port import PodReport, PodRequest
@@ -8,6 +9,24 @@ from scheduler.loop.claims import Pod
 
 RENDEZVOUS_PORT = 29500
 MIG = "nvidia.com/mig-"
+
+
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """What a pod in a certain place is charged for, and how its node calls that: of a Pod that
+    is none yet. `pins` is whether its devices are claimed one by one."""
+
+    cpu_milli: int
+    memory_mib: int
+    flavor_kind: str
+    profile: str
+    gpu_count: int
+    amount_milli: int
+    share_replicas: int
+    share_resource: str
+    gpu_resource: str
+    mig_single: bool
+    pins: bool
 
 
 def is_gang(most: int) -> bool:
@@ -67,9 +86,9 @@ def pod_request(pod: Pod) -> PodRequest:
     )
 
 
-def differs(pod: Pod, found: PodReport) -> str:
-    """How a pod that others made asks for something else than it is charged for, "" when not. What
-    no placement is charged for, such as network cards, is no difference."""
+def differs(pod: Pod | Charged, found: PodReport) -> str:
+    """How a pod that is there asks for something else than it is charged for, "" when not. What no
+    placement is charged for, such as network cards, is no difference."""
     charged = dict(_resources(pod))
     devices = {name for name, _ in found.resources if name.startswith(MIG)}
     devices |= {pod.gpu_resource, pod.share_resource, *charged}
@@ -102,7 +121,7 @@ def mig_resource(profile: str) -> str:
     return f"{MIG}{profile.replace('+', '.')}"
 
 
-def _resources(pod: Pod) -> tuple[tuple[str, int], ...]:
+def _resources(pod: Pod | Charged) -> tuple[tuple[str, int], ...]:
     """On a node whose devices are cut into replicas, a whole device is all of its replicas.
     Certain devices are claimed, not counted."""
     kind = FlavorKind(pod.flavor_kind)

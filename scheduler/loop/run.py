@@ -14,6 +14,7 @@ from time import perf_counter
 
 from django.db import transaction
 
+from clusters.services import restoring
 from controlplane.kernel import hints
 from controlplane.kernel.crash import crash
 from scheduler.core.cycle import plan
@@ -69,9 +70,14 @@ def run_cycle(
 
     While admission is stopped, nothing starts and nobody is evicted for others; only reasons are
     written.
-    Queues are drained before, whatever else there is to do.
+    Queues are drained before, whatever else there is to do; but not while a cluster is unread
+    since the database was put back: what that says of drains, gates and others' ends may be long
+    over.
     """
     todo = due.now(at=at)
+    acts = todo.drain or todo.defragment or todo.idle or todo.follow or todo.expire
+    if acts and restoring.any_unread():
+        todo = todo._replace(drain=False, defragment=False, idle=False, follow=False, expire=False)
     if todo.drain:
         drain.evict(at=at, speed=speed)
     if todo.defragment:

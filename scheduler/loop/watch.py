@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence, Set
 from datetime import datetime
+from functools import cache
 
 from django.db import close_old_connections
 
@@ -40,10 +41,11 @@ _ALL = frozenset(
 
 
 class Restored(Exception):
-    """The lists were stored in a database that is no more: they are needed anew."""
+    """The lists were stored in a database that is no more, or are to be believed from now on:
+    they are needed anew."""
 
     def __str__(self) -> str:
-        return "the database is another one since the cluster was listed"
+        return "the database was put back since the cluster was listed"
 
 
 class Watch:
@@ -65,12 +67,13 @@ class Watch:
         self._hardware = Hardware(cluster, at)
         self._foreign = ForeignPods(cluster, lambda: self._claimed.spans(self._hardware.places()))
         self._strays = adopting.Strays(cluster)
-        self._database: str | None = None
+        self._port = port
+        self._listing: restoring.Listing | None = None
         self._stuck: dict[str, tuple[PodReport, float]] = {}
         self._standing: set[Signal] = set()
 
     def run(self) -> None:
-        self._database = restoring.database()  # before any list
+        self._listing = restoring.begin(cluster=self._cluster)  # before any list
         with self._readers as readers:
             while not self._stop.is_set():
                 self._write(readers.gather())
@@ -132,8 +135,10 @@ class Watch:
         before = len(self._standing)
         self._standing |= {signal} & _ALL
         stands = self._standing == _ALL and (signal is Signal.PULSE or before < len(_ALL))
-        if stands and not clusters.heard(cluster=self._cluster, listed_in=self._database):
+        if stands and not clusters.heard(cluster=self._cluster, listing=self._listing):
             raise Restored
+        if stands and self._listing:
+            self._listing = self._listing._replace(restored_at=None)
 
     def _write_events(
         self,
@@ -168,9 +173,14 @@ class Watch:
         if caught.listed(cluster_id=self._cluster.id, reports=item.listing.items, at=at):
             self._readers.caught()
         reports = item.listing.items
-        unknown.recognise(cluster=self._cluster, reports=reports, at=at)
+        owns = cache(lambda namespace: self._port.owns_namespace(namespace=namespace))
+        if put_back := self._listing is not None and self._listing.restored_at is not None:
+            unknown.recognise(cluster=self._cluster, reports=reports, owns=owns, at=at)
         found = unknown.find(reports)
         unknown.number_above(found)
+        found = unknown.believed(
+            cluster=self._cluster, found=found, owns=owns if put_back else None
+        )
         unknown.supersede(cluster=self._cluster, found=found, reports=reports, at=at)
         observe.listed(cluster_id=self._cluster.id, reports=reports, expected=item.expected, at=at)
         self._strays.listed(found, at=at)

@@ -1,4 +1,4 @@
-"""Pods under our labels that run and nobody knows: the database is older than their cluster."""
+"""Pods under our labels that nobody knows: the database is older than their cluster."""
 
 from django.db import models
 
@@ -8,10 +8,13 @@ from scheduler.models.workload import Workload
 
 
 class Stray(Row):
-    """One such pod, from the list in which it was found until it has ended (`loop.adopting`).
+    """One such pod that runs, from the list in which it was found until it has ended; of a known
+    workload until it is gone or has failed, for what has succeeded is not run again
+    (`loop.adopting`).
 
-    `workload` is whose it is by its labels, name and namespace, and waits while it runs; None
-    where the database has no such workload. `why` says why it was not adopted.
+    `workload` is whose it is by its labels, name and namespace, and waits meanwhile; None where
+    the database has no such workload, or the pod is not believed (`loop.unknown`). `why` says why
+    it was not adopted.
     """
 
     cluster = models.ForeignKey(

@@ -20,9 +20,9 @@ class One:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Of one cluster: how many such pods run, since when the oldest of them is known, the first of
-    them by name; `restored_at` is since when it is known that the database was put back, None
-    where the cluster was listed since."""
+    """Of one cluster: how many such pods there are, since when the oldest of them is known, the
+    first of them by name; `restored_at` is since when it is known that the database was put
+    back, None where the cluster was listed since."""
 
     count: int
     since: datetime | None
@@ -57,6 +57,6 @@ GROUP BY c.id ORDER BY c.name
 
 
 def counts() -> list[tuple[str, int, datetime | None]]:
-    """By cluster: how many such pods run, and since when it is to be listed, None where it was
-    listed. One query."""
+    """By cluster: how many such pods there are, and since when it is to be listed, None where it
+    was listed. One query."""
     return [(name, count, restored_at) for name, count, restored_at in rows(_EVERYWHERE)]

@@ -19,7 +19,7 @@ from clusters.models import Cluster, Exposure
 from controlplane import asgi
 from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
-from scheduler.models import SchedulerLease
+from scheduler.models import InvariantCheck, SchedulerLease
 from tenants.models import User
 from tests import factories
 from tests.conftest import Cast
@@ -36,6 +36,14 @@ def test_the_process_answers_without_a_database(api: Api) -> None:
 def test_it_is_ready_with_its_database(api: Api, db: None) -> None:
     answer = api(None).get("/readyz")
     assert (answer.status_code, answer.json()["database"]) == (200, "ok")
+
+
+def test_nothing_starts_before_all_is_listed_after_a_restore(api: Api, db: None) -> None:
+    InvariantCheck.objects.create(at=clock.now(), took_ms=1)
+    assert api(None).get("/readyz").json()["admission"] == "ok"
+    cluster = factories.cluster()
+    Cluster.objects.filter(id=cluster.id).update(restored_at=factories.AT, state="new")
+    assert api(None).get("/readyz").json()["admission"] == "stopped"
 
 
 def test_it_is_not_ready_without_its_database(

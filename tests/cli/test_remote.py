@@ -11,6 +11,7 @@ import pytest
 from django.db.models import F
 
 from clusters.models import Cluster, Flavor, FlavorKind
+from controlplane.cli import explanation
 from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
 from scheduler.models import Estimate, Workload
@@ -158,6 +159,12 @@ def test_a_dry_run_says_where_it_would_start_and_submits_nothing(berth: Berth) -
         "  south  had no room for it",
     ]
     assert not Workload.objects.exists()
+
+
+def test_a_dry_run_of_a_server_that_tells_no_choice_is_told_without() -> None:
+    start = {"cluster": "north", "flavors": ["h100"], "pods": 2}
+    answer = {"start": start, "relaxations": (), "checks": (), "options": ()}
+    assert list(explanation.lines(answer)) == ["would start now on north: 2 pods on h100"]
 
 
 def test_a_dry_run_says_why_it_would_wait_and_what_would_help(berth: Berth, cast: Cast) -> None:

@@ -293,6 +293,12 @@ def test_a_namespace_is_made_once_and_left_as_it_is(stage: Stage) -> None:
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
 
 
+def test_a_namespace_is_owned_by_its_label(stage: Stage) -> None:
+    assert stage.port.owns_namespace(namespace=stage.namespace)
+    assert not stage.port.owns_namespace(namespace="default")
+    assert not stage.port.owns_namespace(namespace="nowhere")
+
+
 def test_a_namespace_of_somebody_else_is_not_taken_over(stage: Stage) -> None:
     with pytest.raises(ClusterError) as call:
         stage.port.confine(wanted=Confinement("default"))

@@ -25,8 +25,8 @@ def test_it_is_held_with_how_many_run_where_whatever_there_is_room_for() -> None
     assert made.reason("w") is ReasonCode.STRAYS
     assert made.numbers("w") == {"strays_count": 2, "cluster": "north"}
     assert describe(made.hold("w").reason) == (
-        "2 of its pods run in north that the database, put back from a backup, does not know; it"
-        " starts again once they have ended."
+        "2 of its pods are in north that the database, put back from a backup, does not know; it"
+        " starts again once they are gone."
     )
 
 

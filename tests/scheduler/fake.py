@@ -37,7 +37,7 @@ class FakeCluster(FakeNodes):
     the verbs. `confined` is what was applied last by namespace, `drifts` what differs there.
     `services` has whose each is: workload and attempt; `notices` until when each pod was told
     that it may run, `graces` with how much grace its deletion was asked. `owners` are what
-    controls pods, by uid."""
+    controls pods, by uid. `others` are namespaces without this installation's label."""
 
     pods: dict[str, PodReport] = field(default_factory=dict)
     requests: dict[str, PodRequest] = field(default_factory=dict)
@@ -48,6 +48,7 @@ class FakeCluster(FakeNodes):
     trouble: dict[str, Trouble] = field(default_factory=dict)
     confined: dict[str, Confinement] = field(default_factory=dict)
     drifts: dict[str, tuple[Drift, ...]] = field(default_factory=dict)
+    others: set[str] = field(default_factory=set)
     calls: Counter[str] = field(default_factory=Counter)
     _versions: "count[int]" = field(default_factory=lambda: count(1))
 
@@ -90,6 +91,9 @@ class FakeCluster(FakeNodes):
         if repair is Repair.ALL:
             self.confined[wanted.namespace] = wanted
         return told
+
+    def owns_namespace(self, *, namespace: str) -> bool:
+        return namespace not in self.others
 
     def ensure_service(self, *, namespace: str, name: str, workload: str, attempt: int) -> None:
         self._begin("service", name)

@@ -4,71 +4,23 @@ adopted, or waited for; nothing is started beside it and nothing is deleted."""
 import time
 from datetime import timedelta
 from typing import Any
-from uuid import uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from clusters.models import Node
-from clusters.port import PodPhase, PodReport
+from clusters.port import PodPhase
 from controlplane.kernel.ids import uuid7
 from scheduler.core.failures import Retries
 from scheduler.core.lifecycle import State
-from scheduler.loop import invariants, observe, rules, starts, unknown
-from scheduler.loop.adopting import Strays
+from scheduler.loop import invariants, rules, starts, unknown
 from scheduler.models import Attempt, Operation, Placement, PlacementSpan, Stray, Workload
 from tenants.models import Quota
 from tests import factories
 from tests.factories import AT
+from tests.scheduler.lost_rows import in_a_while, listed, runs, state, waits_with
 from tests.scheduler.stage import LATER, Stage
-
-
-def runs(stage: Stage, of: Workload, /, **fields: Any) -> PodReport:  # Any: a report's
-    """A pod of a later attempt, which is in the cluster and in no row."""
-    attempt, rank = fields.get("attempt", 1), fields.get("rank", 0)
-    told = {
-        "namespace": stage.project.namespace,
-        "name": f"w{of.id.hex}-{attempt}-{rank}",
-        "uid": str(uuid4()),
-        "resource_version": "1",
-        "phase": PodPhase.RUNNING,
-        "node": "n2",
-        "installation": "berth",
-        "workload": str(of.id),
-        "attempt": 1,
-        "created_at": AT,
-        "started_at": AT,
-        "resources": (("nvidia.com/gpu", 1),),
-    }
-    pod = PodReport(**{**told, **fields})
-    stage.port.pods[pod.name] = pod
-    return pod
-
-
-def listed(stage: Stage, strays: Strays | None = None) -> Strays:
-    """As the watch does with a whole list."""
-    strays = strays or Strays(stage.cluster)
-    expected = observe.expected(cluster_id=stage.cluster.id)
-    reports = stage.port.list_pods().items
-    unknown.recognise(cluster=stage.cluster, reports=reports, at=LATER)
-    found = unknown.find(reports)
-    unknown.number_above(found)
-    unknown.supersede(cluster=stage.cluster, found=found, reports=reports, at=LATER)
-    observe.listed(cluster_id=stage.cluster.id, reports=reports, expected=expected, at=LATER)
-    strays.listed(found, at=LATER)
-    return strays
-
-
-def state(workload: Workload) -> State:
-    workload.refresh_from_db()
-    return State(workload.state)
-
-
-def waits_with(stage: Stage, workload: Workload) -> dict[str, Any]:  # Any: a reason's JSON
-    """Why it was not started by a cycle."""
-    assert stage.cycle(at=LATER).admitted == frozenset()
-    workload.refresh_from_db()
-    found: dict[str, Any] = workload.reason or {}
-    return found
 
 
 def test_a_running_pod_of_a_waiting_workload_is_adopted(committed: Stage) -> None:
@@ -153,7 +105,7 @@ def test_a_part_of_a_gang_keeps_it_waiting_and_it_is_told_why(stage: Stage) -> N
     listed(stage)
     reason = waits_with(stage, work)
     assert reason["code"] == "strays"
-    assert reason["text"].startswith("2 of its pods run in north that the database")
+    assert reason["text"].startswith("2 of its pods are in north that the database")
     told = Stray.objects.order_by("name")
     assert [(each.uid, each.workload, each.node) for each in told] == [
         (pod.uid, work, "n2") for pod in pods
@@ -231,11 +183,6 @@ def test_one_that_runs_is_not_stopped_for_a_later_one(stage: Stage) -> None:
     assert Stray.objects.get().why == "its workload is RUNNING"
 
 
-def in_a_while(strays: Strays) -> list[str]:
-    strays._due = time.monotonic()
-    return strays.take_in_when_due(at=LATER)
-
-
 def test_what_its_project_may_not_hold_waits_until_it_may(stage: Stage) -> None:
     work = stage.submit()
     Quota.objects.update(nominal_milli=0, borrowing_limit_milli=0)
@@ -249,41 +196,6 @@ def test_what_its_project_may_not_hold_waits_until_it_may(stage: Stage) -> None:
     assert in_a_while(strays) == [pod.uid]
     assert (state(work), strays.running()) == (State.RUNNING, [])
     assert not Stray.objects.exists()
-
-
-NOT_CLEAR: dict[str, tuple[dict[str, Any], str]] = {  # Any: a report's fields
-    "deleted": ({"deleting": True}, "is being deleted"),
-    "nowhere": ({"node": ""}, "its node (none yet) is not known"),
-    "on an unknown node": ({"node": "n9"}, "its node n9 is not known"),
-    "of the second rank alone": ({"rank": 1}, "not all of its pods are there"),
-    "in slices": ({"resources": (("nvidia.com/mig-1g.10gb", 1),)}, "there is no room"),
-}
-
-
-@pytest.mark.parametrize(("fields", "why"), NOT_CLEAR.values(), ids=NOT_CLEAR)
-def test_a_pod_is_not_adopted_that_is(fields: dict[str, Any], why: str, stage: Stage) -> None:
-    work = stage.submit()
-    runs(stage, work, **fields)
-    listed(stage)
-    assert why in Stray.objects.get().why
-    assert waits_with(stage, work)["code"] == "strays"
-
-
-def test_certain_devices_are_not_guessed(stage: Stage) -> None:
-    Node.objects.update(device_driver="gpu.nvidia.com")
-    work = stage.submit()
-    runs(stage, work)
-    listed(stage)
-    assert "certain devices" in Stray.objects.get().why
-
-
-def test_a_node_that_takes_nothing_new_holds_what_runs_there(stage: Stage) -> None:
-    Node.objects.update(schedulable=False)
-    stage.hardware_changed()
-    work = stage.submit()
-    runs(stage, work)
-    listed(stage)
-    assert state(work) is State.RUNNING
 
 
 def test_a_pod_of_a_workload_that_nobody_knows_is_told_and_keeps_nobody(stage: Stage) -> None:
@@ -363,7 +275,7 @@ def test_another_clusters_pod_of_that_name_is_not_taken_for_it(stage: Stage) -> 
     stage.submit()
     stage.cycle()
     pod = runs(stage, Workload.objects.get())
-    unknown.recognise(cluster=other, reports=[pod], at=LATER)
+    unknown.recognise(cluster=other, reports=[pod], owns=lambda _: True, at=LATER)
     assert Placement.objects.get().pod_uid == ""
 
 
@@ -371,6 +283,7 @@ def test_one_that_was_tried_again_meanwhile_is_not_adopted_late(stage: Stage) ->
     work = stage.submit()
     runs(stage, work, phase=PodPhase.SUCCEEDED, node="n9")
     strays = listed(stage)
+    Stray.objects.all().delete()
     stage.cycle()
     assert Attempt.objects.get().number == 2
     Attempt.objects.update(ended_at=LATER, outcome="lost")
@@ -395,3 +308,30 @@ def test_a_label_of_another_installation_is_nothing_to_us(stage: Stage) -> None:
     runs(stage, work, installation="another")
     listed(stage)
     assert not Stray.objects.exists()
+
+
+def asked(stage: Stage, count: int) -> int:
+    """How many queries it takes to adopt so many."""
+    for number in range(count):
+        runs(stage, stage.submit(f"w{count}-{number}"), cpu_milli=1000)
+    with CaptureQueriesContext(connection) as queries:
+        listed(stage)
+    assert not Stray.objects.exists()
+    return len(queries)
+
+
+def test_the_fleet_is_read_once_for_all_that_are_adopted(stage: Stage) -> None:
+    one = asked(stage, 1)
+    assert (asked(stage, 6) - one) / 5 <= 12
+
+
+def test_what_stays_as_it_is_is_tried_less_and_less_often(stage: Stage) -> None:
+    runs(stage, stage.submit(), node="n9")
+    strays = listed(stage)
+    waits = []
+    for _ in range(6):
+        waits.append(round((strays._due or 0) - time.monotonic()))
+        in_a_while(strays)
+    assert waits == [15, 30, 60, 120, 240, 240]
+    listed(stage, strays)
+    assert round((strays._due or 0) - time.monotonic()) == 15

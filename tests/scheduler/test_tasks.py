@@ -19,8 +19,10 @@ from scheduler import tasks
 from scheduler.loop import collect, confine, dispatch
 from scheduler.loop import run as cycles
 from scheduler.models import Attempt, Confinement, Operation, Placement, Workload
+from scheduler.selectors.due import Due
+from tenants.models import Project
 from tests import factories
-from tests.scheduler.stage import Stage
+from tests.scheduler.stage import LATER, Stage
 from tests.simulation import store_credential
 
 
@@ -224,6 +226,67 @@ def test_nor_started_in_another_cluster(committed: Stage, monkeypatch: pytest.Mo
     tasks.run_cycle()
     work.refresh_from_db()
     assert work.state == "ADMITTED"
+
+
+def test_nor_stopped_because_a_queue_was_draining_then(
+    committed: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cycles.pace, "wait", lambda: None)
+    work = committed.running(preemptible=True)
+    told = {"queue_note": "x", "queue_changed_by": committed.ada, "queue_changed_at": LATER}
+    Project.objects.update(queue_state="draining", **told)
+    put_back(committed)
+    tasks.run_cycle()
+    work.refresh_from_db()
+    assert work.state == "RUNNING"
+    clusters.heard(cluster=committed.cluster)
+    tasks.run_cycle()
+    work.refresh_from_db()
+    assert work.state == "PREEMPTING"
+
+
+@pytest.mark.parametrize(
+    "what", ["drain.evict", "defrag.carry_out", "idle.warn", "dependencies.settle", "gates.expire"]
+)
+def test_of_what_a_cycle_does_beside_the_plan_nothing_is_done(
+    what: str, committed: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cycles.pace, "wait", lambda: None)
+    committed.submit()
+    every = Due(*[True for _ in Due._fields])
+    monkeypatch.setattr("scheduler.loop.run.due.now", lambda at: every)
+    done: list[str] = []
+    monkeypatch.setattr(f"scheduler.loop.run.{what}", lambda **_: done.append(what))
+    put_back(committed)
+    tasks.run_cycle()
+    assert done == []
+    clusters.heard(cluster=committed.cluster)
+    tasks.run_cycle()
+    assert done == [what]
+
+
+@pytest.mark.parametrize(
+    ("task", "what"),
+    [
+        ("recut", "own_recuts.plan"),
+        ("recut_cluster", "recuts.carry_on"),
+        ("ask_for_nodes", "node_asks.plan"),
+        ("ask_cluster_for_nodes", "node_asks.carry_on"),
+        ("check_starts", "starts.give_up_late"),
+    ],
+)
+def test_nor_does_another_task_act_on_what_was_wanted_then(
+    task: str, what: str, waiting: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(f"scheduler.tasks.{what}", lambda **_: done.append(what))
+    of = {"cluster_id": str(waiting.cluster.id)} if "cluster" in task else {}
+    put_back(waiting)
+    getattr(tasks, task)(**of)
+    assert done == []
+    clusters.heard(cluster=waiting.cluster)
+    getattr(tasks, task)(**of)
+    assert done == [what]
 
 
 def test_nor_taken_back_for_starting_too_late(waiting: Stage) -> None:

@@ -5,16 +5,19 @@ from datetime import timedelta
 
 import pytest
 
+from clusters.confinement import Confinement
+from clusters.models import Cluster, Node
 from clusters.port import PodRequest
+from clusters.services import restoring
 from controlplane.kernel.clock import now
 from controlplane.kernel.ids import uuid7
 from scheduler.core.lifecycle import State
 from scheduler.loop import strays
-from scheduler.models import Workload
+from scheduler.models import Stray, Workload
 from scheduler.services import workloads
 from tests.flows.world import World, spec
 from tests.kube.waiting import eventually
-from tests.scheduler.watching import LONG, all_in, start, watching, world
+from tests.scheduler.watching import LONG, all_in, following, start, watching, world
 
 __all__ = ["world"]
 
@@ -26,10 +29,9 @@ def _at_any_age(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def again(workload: Workload) -> PodRequest:
     """What its first attempt's first pod was asked for."""
-    placement = workload.placements.get()
     return PodRequest(
         namespace=workload.project.namespace,
-        name=placement.pod_name,
+        name=f"w{workload.id.hex}-1-0",
         workload=str(workload.id),
         attempt=1,
         rank=0,
@@ -71,3 +73,29 @@ def test_a_right_that_is_missing_for_strays_breaks_no_watch(world: World) -> Non
         all_in(State.SUCCEEDED, *start(world))
     assert raised == []
     assert "stray" in {pod.name for pod in world.port.list_pods().items}
+
+
+def test_a_watch_that_goes_on_adopts_nothing_before_somebody_says_that_the_database_is_old(
+    world: World,
+) -> None:
+    [work] = world.submit(spec("h100", command=LONG))
+    world.port.confine(wanted=Confinement(work.project.namespace))
+    pod = world.port.create_pod(request=replace(again(work), resources=(("nvidia.com/gpu", 1),)))
+    world.port.open_gate(
+        namespace=pod.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        resource_version=pod.resource_version,
+        hostname=Node.objects.filter(devices__model__contains="H100")[0].hostname,
+    )
+    with following(world):
+        stray = Stray.objects.filter(uid=pod.uid)
+        eventually("it is told", stray.exists)
+        assert stray.get().workload is None
+        restoring.look_again(
+            cluster=world.cluster, actor="system:operator", actor_name="operator", at=now()
+        )
+        all_in(State.RUNNING, work)
+        eventually("all may start", lambda: not restoring.any_unread())
+    assert not stray.exists()
+    assert Cluster.objects.get().state == "active"

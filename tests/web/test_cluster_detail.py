@@ -245,7 +245,7 @@ def test_fleet_roles_are_told_that_the_database_is_older_than_the_cluster(
     assert browse(cast.oz).get(URL, {"rev": rev}, headers=HTMX).status_code == 200
     page = told(cast.oz)
     assert "The database looks older than this cluster, as after a restore, since" in page
-    assert "22 pods of this installation run here that it does not know" in page
+    assert "22 pods of this installation are here that it does not know" in page
     assert "berth-vision/w00-1-0 on n1: there is no such workload" in page
     assert "w19-1-0" in page
     assert "w20-1-0" not in page

@@ -17,7 +17,7 @@ from clusters.adapters.kubernetes import (
 from clusters.adapters.kubernetes.asked import Asked
 from clusters.adapters.kubernetes.checks import Json
 from clusters.adapters.kubernetes.client import MERGE_PATCH
-from clusters.adapters.kubernetes.confining import confine
+from clusters.adapters.kubernetes.confining import confine, owns
 from clusters.adapters.kubernetes.device_claims import (
     DEVICE_CLAIMS,
     DEVICE_CLASSES,
@@ -117,6 +117,9 @@ class KubernetesCluster(Asked):
 
     def confine(self, *, wanted: Confinement, repair: Repair = Repair.ALL) -> tuple[Drift, ...]:
         return confine(self._client, wanted=wanted, names=self._names, repair=repair)
+
+    def owns_namespace(self, *, namespace: str) -> bool:
+        return owns(self._client, namespace=namespace, names=self._names)
 
     def ensure_service(self, *, namespace: str, name: str, workload: str, attempt: int) -> None:
         body = manifests.service(

@@ -1,6 +1,6 @@
 """Applying a confinement to a cluster: what is there is read first, so that drift can be told."""
 
-from clusters.adapters.kubernetes import confinement
+from clusters.adapters.kubernetes import confinement, manifests
 from clusters.adapters.kubernetes.checks import Json, Malformed
 from clusters.adapters.kubernetes.client import APPLY_PATCH, MERGE_PATCH, Client
 from clusters.adapters.kubernetes.names import Names
@@ -30,6 +30,12 @@ def confine(
             after = _apply(client, body, names=names, dry_run=repair is not Repair.ALL)
             drifts += _told(client, body, before, after, repair=repair)
     return tuple(drifts)
+
+
+def owns(client: Client, *, namespace: str, names: Names) -> bool:
+    """As `ClusterPort.owns_namespace`."""
+    found = _found(client, manifests.namespace(namespace, names=names))
+    return found is not None and _is_ours(found, names=names)
 
 
 def _told(
@@ -72,10 +78,7 @@ def _apply(client: Client, body: Json, *, names: Names, dry_run: bool) -> Json:
 
 def _check_ours(body: Json, found: Json, *, names: Names) -> None:
     """An owner agrees by the label. Raises ClusterError(CONFLICT)."""
-    metadata = found.get("metadata")
-    labels = metadata.get("labels") if isinstance(metadata, dict) else None
-    mine = isinstance(labels, dict) and labels.get(names.label_installation)
-    if mine == names.installation:
+    if _is_ours(found, names=names):
         return
     where = body["metadata"].get("namespace")
     raise ClusterError(
@@ -84,3 +87,10 @@ def _check_ours(body: Json, found: Json, *, names: Names) -> None:
         f" installation's: it lacks the label {names.label_installation}={names.installation}."
         " Label it so, or take it away.",
     )
+
+
+def _is_ours(found: Json, *, names: Names) -> bool:
+    metadata = found.get("metadata")
+    labels = metadata.get("labels") if isinstance(metadata, dict) else None
+    mine = labels.get(names.label_installation) if isinstance(labels, dict) else None
+    return bool(mine == names.installation)
