@@ -47,9 +47,9 @@ def readyz(request: HttpRequest) -> HttpResponse:
 def _admission() -> str:
     """A check that takes too long, or that nobody makes, leaves admission as it was: then this
     tells that the promises are unchecked."""
-    if checks.admission_stopped():
-        return "stopped"
     newest, late = checks.newest(), timedelta(seconds=3 * settings.BERTH_INVARIANTS_S)
+    if checks.stopped_by(newest):
+        return "stopped"
     return "ok" if newest is not None and clock.now() - newest.at < late else "unchecked"
 
 

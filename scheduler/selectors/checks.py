@@ -10,7 +10,11 @@ def newest() -> InvariantCheck | None:
 
 
 def admission_stopped() -> bool:
-    """Whether it found what nobody has accepted, or a cluster is to be listed before anything may
-    start, as the database was put back. Two queries."""
-    found = newest()
+    """Whether anything new may not start. Two queries."""
+    return stopped_by(newest())
+
+
+def stopped_by(found: InvariantCheck | None) -> bool:
+    """Whether that check found what nobody has accepted, or a cluster is to be listed before
+    anything may start, as the database was put back. One query."""
     return (found is not None and found.stops) or restoring.any_unread()
