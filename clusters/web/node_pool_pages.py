@@ -74,7 +74,7 @@ def _declaring(request: HttpRequest, cluster: Cluster) -> HttpResponse:
             actor_name=actor.name,
             at=clock.now(),
         )
-        messages.success(request, f"Nodes of {made.name} can come.")
+        messages.success(request, f"{made.name} is declared.")
 
     return _saved(request, cluster, form, declare, about="name")
 
