@@ -1,5 +1,7 @@
 """The matrix is whole, and its page tells it."""
 
+import subprocess
+import sys
 from collections import Counter
 
 from tests.faults.scene import Kind, Phase
@@ -26,3 +28,11 @@ def test_a_cell_that_failed_is_told() -> None:
     failed = str(next(cells()))
     assert text().count("FAIL") == 0
     assert text(failed=[failed]).count("FAIL") == 1
+
+
+def test_the_command_finds_every_cell() -> None:
+    before = MATRIX.stat().st_mtime_ns
+    command = [sys.executable, "-m", "tests.faults", "--collect-only"]
+    found = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    assert f"tests/faults/test_matrix.py: {len(list(cells()))}" in found
+    assert MATRIX.stat().st_mtime_ns == before, "nothing was played"
