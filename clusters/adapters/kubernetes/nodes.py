@@ -42,8 +42,8 @@ MOST_SLICES = 16 * MOST_DEVICES
 MOST_LABELS, MOST_LABELLED = 256, 8192
 """Of one node that are kept, and how many characters of them."""
 _ISOLATION = {"none": "", "time-slicing": "none", "mps": "memory"}
-"""By what GPU feature discovery calls the strategy; "" is not shared. Before 0.15 it told replicas and
-no strategy."""
+"""By what GPU feature discovery calls the strategy; "" is not shared. Before 0.15 it told the
+replicas alone."""
 _FEATURES = "feature.node.kubernetes.io/"
 _PROFILE = re.compile(r"([1-9][0-9]?)g\.([1-9][0-9]{0,3})gb((?:\.[a-z]{2,8}){0,2})")
 
