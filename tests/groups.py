@@ -12,6 +12,7 @@ _STARTS = {
     "tests/faults/test_matrix.py": KUBE,
     # Whole installations: two at once starve each other.
     "tests/browser/test_walk.py": INSTALLATIONS,
+    "tests/demo/test_airgap.py": INSTALLATIONS,
     "tests/demo/test_smoke.py": INSTALLATIONS,
     "tests/trace/test_replay.py": INSTALLATIONS,
 }

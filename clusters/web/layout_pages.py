@@ -1,4 +1,4 @@
-"""How the MIG devices of each model had better be cut: for those with a fleet-wide role, as it
+"""How the MIG devices of each pool had better be cut: for those with a fleet-wide role, as it
 tells what all tenants together ask for."""
 
 from django.http import HttpRequest, HttpResponse
@@ -24,7 +24,10 @@ def layout_list(request: HttpRequest) -> HttpResponse:
     try:
         with asking.turn(actor=actor, at=at):
             there = selectors.cut_in() if actor.permits_everywhere(Action.OPERATE) else {}
-            context["advice"] = [(one, there.get(one.model, ())) for one in layouts.advice(at=at)]
+            context["advice"] = [
+                (pool.cluster, pool.advice, pool.cluster in there.get(pool.advice.model, ()))
+                for pool in layouts.advice(at=at)
+            ]
     except TooOften as error:
         context["refusal"] = error.message
         answer = render(request, "clusters/layout_list.html", context, status=429)

@@ -1,9 +1,11 @@
-"""How the MIG devices of each model had better be cut: what `core.advice` makes of the rows."""
+"""How the MIG devices of each pool had better be cut: what `core.advice` makes of the rows."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from statistics import median_low
+from typing import NamedTuple
 
 from scheduler.core import mig
 from scheduler.core.advice import Advice, Arrival, advise
@@ -11,52 +13,123 @@ from scheduler.selectors.fleet import rows
 
 LOOKS_BACK = timedelta(days=30)
 MOST_ARRIVALS = 3000
-"""Slices of a model that a layout is played against, the last ones asked for."""
+"""Slices of a model that layouts are played against, the last ones asked for."""
 UNKNOWN_RUN_S = 3600
 """How long a slice is taken to be held where none of its profile has been held yet."""
 
-# Each slice that a pod set's preferred flavor is, for as long as the work ran.
+
+class Pool(NamedTuple):
+    """A model in a cluster, by its name."""
+
+    cluster: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class Advised:
+    cluster: str
+    advice: Advice
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A slice. It ran in `ran_in`, or waits for one of `accepts`; nowhere, for any cluster."""
+
+    model: str
+    profile: str
+    at: int
+    run_s: int | None
+    ran_in: str | None
+    accepts: tuple[str, ...]
+
+
+# Each slice that a pod set's preferred flavor is, for as long as the work ran, and where it did.
 _ASKED = """
 SELECT f.model, f.profile, extract(epoch FROM w.submitted_at)::bigint,
-       extract(epoch FROM w.ended_at - w.started_at)::bigint, s.count * s.gpu_count
+       extract(epoch FROM w.ended_at - w.started_at)::bigint,
+       (SELECT c.name FROM scheduler_attempt a JOIN clusters_cluster c ON c.id = a.cluster_id
+        WHERE a.workload_id = w.id ORDER BY a.number DESC LIMIT 1),
+       array(SELECT c.name FROM scheduler_workload_clusters x
+             JOIN clusters_cluster c ON c.id = x.cluster_id WHERE x.workload_id = w.id),
+       s.count * s.gpu_count
 FROM scheduler_workload w JOIN scheduler_podset s ON s.workload_id = w.id
 JOIN scheduler_podsetflavor p ON p.pod_set_id = s.id AND p.position = 0
 JOIN clusters_flavor f ON f.id = p.flavor_id AND f.kind = 'mig'
 WHERE w.submitted_at > %s AND w.submitted_at <= %s ORDER BY w.submitted_at DESC, w.id
 """
 _DEVICES = """
-SELECT d.model, count(*) FROM clusters_device d JOIN clusters_node n ON n.id = d.node_id
-WHERE d.mode <> 'whole' AND d.usable AND d.gone_at IS NULL AND n.gone_at IS NULL GROUP BY 1
+SELECT c.name, d.model, count(*) FROM clusters_device d JOIN clusters_node n ON n.id = d.node_id
+JOIN clusters_cluster c ON c.id = n.cluster_id
+WHERE d.mode <> 'whole' AND d.usable AND d.gone_at IS NULL AND n.gone_at IS NULL GROUP BY 1, 2
 """
 _SLICES = """
-SELECT d.model, s.profile, count(*) FROM clusters_deviceslice s
+SELECT c.name, d.model, s.profile, count(*) FROM clusters_deviceslice s
 JOIN clusters_device d ON d.id = s.device_id JOIN clusters_node n ON n.id = d.node_id
+JOIN clusters_cluster c ON c.id = n.cluster_id
 WHERE s.gone_at IS NULL AND d.mode = 'mig-static' AND d.usable AND d.gone_at IS NULL
-  AND n.gone_at IS NULL GROUP BY 1, 2
+  AND n.gone_at IS NULL GROUP BY 1, 2, 3
 """
 
 
-def advice(*, at: datetime) -> tuple[Advice, ...]:
-    """Of each model that has devices in MIG mode and was asked for in slices in the LOOKS_BACK
-    before `at`, over all clusters. Takes seconds for hundreds of devices; three queries."""
-    asked: dict[str, list[tuple[str, int, int | None]]] = {}
-    for model, profile, submitted_at, run_s, count in rows(_ASKED, [at - LOOKS_BACK, at]):
-        known = asked.setdefault(model, [])
-        known += [(_named(profile), submitted_at, run_s)] * min(count, MOST_ARRIVALS - len(known))
-    now: dict[str, Counter[str]] = {}
-    for model, profile, count in rows(_SLICES):
-        now.setdefault(model, Counter())[_named(profile)] += count
+def advice(*, at: datetime, cluster: str | None = None) -> tuple[Advised, ...]:
+    """Of each pool, or those of one cluster, that has devices in MIG mode and was asked for in
+    slices in the LOOKS_BACK before `at`. Takes seconds for hundreds of devices; three queries."""
+    devices = {Pool(name, model): count for name, model, count in rows(_DEVICES)}
+    now: dict[Pool, Counter[str]] = {}
+    for name, model, profile, count in rows(_SLICES):
+        now.setdefault(Pool(name, model), Counter())[_named(profile)] += count
+    asked = _dealt(_asked(at), devices)
     found = (
-        advise(
-            model=model,
-            devices=devices,
-            arrivals=_arrivals(asked.get(model, ())),
-            now=now.get(model, {}),
-            until=int(at.timestamp()),
+        (
+            pool.cluster,
+            advise(
+                model=pool.model,
+                devices=devices[pool],
+                arrivals=_arrivals(asked[pool]),
+                now=now.get(pool, {}),
+                until=int(at.timestamp()),
+            ),
         )
-        for model, devices in sorted(rows(_DEVICES))
+        for pool in sorted(asked, key=lambda pool: (pool.model, pool.cluster))
+        if cluster in (None, pool.cluster)
     )
-    return tuple(one for one in found if one is not None)
+    return tuple(Advised(name, one) for name, one in found if one is not None)
+
+
+def _asked(at: datetime) -> list[_Asked]:
+    """The last asked for first."""
+    found: list[_Asked] = []
+    known = Counter[str]()
+    for model, profile, asked_at, run_s, ran_in, accepts, count in rows(
+        _ASKED, [at - LOOKS_BACK, at]
+    ):
+        of = min(count, MOST_ARRIVALS - known[model])
+        one = _Asked(model, _named(profile), asked_at, run_s, ran_in, tuple(accepts))
+        found += [one] * of
+        known[model] += of
+    return found
+
+
+def _dealt(asked: Iterable[_Asked], devices: Mapping[Pool, int]) -> dict[Pool, list[_Asked]]:
+    """What each pool was asked for: what ran there; and of what waits, which may go to any pool
+    that it accepts, the next goes to the one with the least for each of its devices."""
+    dealt: dict[Pool, list[_Asked]] = {}
+    waits: list[_Asked] = []
+    for one in asked:
+        if one.ran_in is not None and (pool := Pool(one.ran_in, one.model)) in devices:
+            dealt.setdefault(pool, []).append(one)
+        else:
+            waits.append(one)
+    for one in waits:
+        open_to = [
+            pool
+            for pool in devices
+            if pool.model == one.model and (not one.accepts or pool.cluster in one.accepts)
+        ]
+        if open_to:
+            least = min(open_to, key=lambda p: (len(dealt.get(p, ())) / devices[p], p))
+            dealt.setdefault(least, []).append(one)
+    return dealt
 
 
 def _named(profile: str) -> str:
@@ -64,14 +137,18 @@ def _named(profile: str) -> str:
     return profile.replace(".me", mig.MEDIA)
 
 
-def _arrivals(asked: Iterable[tuple[str, int, int | None]]) -> list[Arrival]:
-    ran: dict[str, list[int]] = {}
+def _arrivals(asked: Iterable[_Asked]) -> list[Arrival]:
     asked = list(asked)
-    for profile, _, run_s in asked:
-        if run_s is not None:
-            ran.setdefault(profile, []).append(run_s)
+    ran: dict[str, list[int]] = {}
+    for one in asked:
+        if one.run_s is not None:
+            ran.setdefault(one.profile, []).append(one.run_s)
     usual = {profile: median_low(times) for profile, times in ran.items()}
     return [
-        Arrival(at, profile, usual.get(profile, UNKNOWN_RUN_S) if run_s is None else run_s)
-        for profile, at, run_s in asked
+        Arrival(
+            one.at,
+            one.profile,
+            usual.get(one.profile, UNKNOWN_RUN_S) if one.run_s is None else one.run_s,
+        )
+        for one in asked
     ]

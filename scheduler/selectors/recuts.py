@@ -159,7 +159,10 @@ def proposed(*, cluster: Cluster, at: datetime) -> tuple[Proposed, ...]:
     snapshot, id = load(at=at).snapshot, ClusterId(str(cluster.id))
     found: list[tuple[str, str, Proposal]] = []
     for_room = waiting_for_room()
-    advised = {each.model: dict(each.layouts) for each in layouts.advice(at=at)}
+    advised = {
+        each.advice.model: dict(each.advice.layouts)
+        for each in layouts.advice(at=at, cluster=cluster.name)
+    }
     live = Recut.objects.filter(node__cluster=cluster, ended_at__isnull=True)
     busy = set(live.values_list("node__devices__model", flat=True))
     for model in _cut(snapshot, id):

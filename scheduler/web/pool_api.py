@@ -10,7 +10,6 @@ from clusters import selectors as clusters
 from controlplane.api.fields import StrictSerializer, Text
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView
-from scheduler.core.advice import Advice
 from scheduler.selectors import layouts, pools
 from scheduler.services import asking
 from tenants import access
@@ -115,6 +114,7 @@ class AdviceOut(serializers.Serializer[dict[str, object]]):
     """Mean waits are simulated, over the last 30 days. `now_s` is null when nothing is cut once
     and for all."""
 
+    cluster = serializers.CharField()
     model = serializers.CharField()
     mean_wait_s = serializers.IntegerField()
     now_s = serializers.IntegerField(allow_null=True)
@@ -122,14 +122,14 @@ class AdviceOut(serializers.Serializer[dict[str, object]]):
 
 
 class LayoutAdviceOut(serializers.Serializer[dict[str, object]]):
-    models = AdviceOut(many=True)
+    pools = AdviceOut(many=True)
 
 
 class LayoutAdviceApi(ApiView):
     @operation(
         "layouts_advice",
         tag="clusters",
-        summary="How MIG devices had better be cut for what was asked for lately (fleet roles)",
+        summary="How to cut the MIG devices of each pool for what was asked of it (fleet roles)",
         answers={200: LayoutAdviceOut},
         problems=(429,),
     )
@@ -138,11 +138,13 @@ class LayoutAdviceApi(ApiView):
         self.query()
         with asking.turn(actor=self.actor, at=self.at):
             found = layouts.advice(at=self.at)
-        return Response(LayoutAdviceOut({"models": [_advice(one) for one in found]}).data)
+        return Response(LayoutAdviceOut({"pools": [_advice(one) for one in found]}).data)
 
 
-def _advice(one: Advice) -> dict[str, object]:
+def _advice(pool: layouts.Advised) -> dict[str, object]:
+    one = pool.advice
     return {
+        "cluster": pool.cluster,
         "model": one.model,
         "mean_wait_s": one.mean_wait_s,
         "now_s": one.now_s,

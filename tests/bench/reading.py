@@ -62,13 +62,17 @@ def take(figures: Figures) -> None:
         begun = time.perf_counter()
         with _process("manage", "watch_clusters") as watcher:
             eventually("all is known", lambda: _known(cluster, FOREIGN), within_s=WITHIN_S)
-            figures.add("sync_5000_nodes_50000_pods_s", time.perf_counter() - begun, "s")
-            figures.add("sync_5000_nodes_50000_pods_mib", _peak_mib(watcher.pid), "MiB")
+            figures.add(
+                "sync_5000_nodes_50000_pods_s", time.perf_counter() - begun, "s", at_most=60
+            )
+            figures.add(
+                "sync_5000_nodes_50000_pods_mib", _peak_mib(watcher.pid), "MiB", at_most=500
+            )
             delays = _delays(crowd, cluster)
             figures.add("event_to_row_count", len(delays), "events")
-            for percent in (50, 99):
-                value = percentile(delays, percent) * 1000
-                figures.add(f"event_to_row_p{percent}_ms", value, "ms")
+            figures.add("event_to_row_rate", PER_S, "events/s")
+            figures.add("event_to_row_p50_ms", percentile(delays, 50) * 1000, "ms")
+            figures.add("event_to_row_p99_ms", percentile(delays, 99) * 1000, "ms", at_most=500)
             figures.add("watcher_peak_mib", _peak_mib(watcher.pid), "MiB")
 
 

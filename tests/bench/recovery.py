@@ -51,8 +51,7 @@ def take(figures: Figures, runs: int) -> None:
             seconds = [recover(world, children) for _ in range(runs)]
             print(name, *(f"{each:.1f}" for each in seconds), "s", flush=True)
             figures.add(f"recovery_{name}_p50_s", percentile(seconds, 50), "s")
-            figures.add(f"recovery_{name}_max_s", max(seconds), "s")
-    figures.add("recovery_goal_s", GOAL_S, "s")
+            figures.add(f"recovery_{name}_max_s", max(seconds), "s", at_most=GOAL_S)
     figures.add("recovery_runs", runs, "kills of each")
     children.stop()
 
@@ -161,6 +160,8 @@ def main() -> None:
         take(figures, options.runs)
     print(figures.table())
     figures.write(options.json)
+    if figures.missed:
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":

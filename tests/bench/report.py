@@ -1,6 +1,7 @@
 """What every benchmark leaves behind: named figures, the machine, the day."""
 
 import json
+import math
 import os
 import platform
 import subprocess
@@ -19,18 +20,37 @@ class Figures:
 
     def __init__(self) -> None:
         self._metrics: dict[str, tuple[float, str]] = {}
+        self._goals: dict[str, tuple[float, float]] = {}
         self._idle = idle_part()
 
-    def add(self, name: str, value: float, unit: str) -> None:
-        """Names are stable: later runs are compared by them."""
+    def add(
+        self,
+        name: str,
+        value: float,
+        unit: str,
+        *,
+        at_least: float = -math.inf,
+        at_most: float = math.inf,
+    ) -> None:
+        """Names are stable: later runs are compared by them. The bounds are its goal."""
         if name in self._metrics:
             raise ValueError(f"{name} has a value already")
         self._metrics[name] = (round(value, 3), unit)
+        self._goals[name] = (at_least, at_most)
+
+    @property
+    def missed(self) -> list[str]:
+        """The names of those beyond their goals."""
+        return [
+            name
+            for name, (least, most) in self._goals.items()
+            if not least <= self._metrics[name][0] <= most
+        ]
 
     def table(self) -> str:
         width = max(map(len, self._metrics), default=0)
         lines = [
-            f"{name:<{width}}  {value:>12,.2f} {unit}"
+            f"{name:<{width}}  {value:>12,.2f} {unit}{self._told(name)}"
             for name, (value, unit) in self._metrics.items()
         ]
         note = f"the machine was {self._idle:.0%} idle before"
@@ -52,6 +72,13 @@ class Figures:
         }
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(content, indent=1) + "\n")
+
+    def _told(self, name: str) -> str:
+        least, most = self._goals[name]
+        if math.isinf(least) and math.isinf(most):
+            return ""
+        bound = f"at most {most:g}" if math.isinf(least) else f"at least {least:g}"
+        return f"  ({bound}: {'MISSED' if name in self.missed else 'met'})"
 
 
 def _kept(path: Path) -> dict[str, dict[str, Any]]:  # Any: JSON

@@ -1,14 +1,18 @@
-"""Submit to running in one cluster while another one answers nothing any more.
+"""Submit to running in one cluster while another one answers late, or nothing any more.
 
 Run by itself it is the steps that `manage.py smoke` runs beside a fresh installation with two
 simulated clusters. The other one's process is stopped (SIGSTOP): it takes connections, and never
-answers. Work for it is submitted at once, so that there is something to ask it for.
+answers; or it is stopped over and over, and answers so late that no time-out finds it. Work for it
+is submitted at once, so that there is something to ask it for.
 """
 
 import json
 import os
 import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from controlplane.trace.usage import processes
@@ -18,6 +22,8 @@ from tests.bench.report import Figures, percentile
 SUBMISSIONS = 60
 STUCK = 12
 GOOD, SLOW = "north", "south"
+LATE_S, AWAKE_S = 2.0, 0.02
+"""For how long it is stopped at a time, less than an answer may take (tasks.READ_S), and runs."""
 
 
 def take(figures: Figures) -> None:
@@ -39,17 +45,50 @@ def main(url: str, tokens_file: str) -> int:
         return [once(api, body(project, name, clusters=[GOOD])) for name in names]
 
     some("warm-up", WARM_UP)
-    both = some("both", SUBMISSIONS)
-    stopped = _process()
-    os.kill(stopped, signal.SIGSTOP)
-    try:
-        for index in range(STUCK):
-            api.ask("POST", "workloads", body(project, f"stuck-{index}", clusters=[SLOW]))
-        beside = some("beside", SUBMISSIONS)
-    finally:
-        os.kill(stopped, signal.SIGCONT)
-    tell({"of_two": both, "beside_a_hung_one": beside})
+
+    def beside(how: str, other: AbstractContextManager[None]) -> list[float]:
+        with other:
+            for index in range(STUCK):
+                name = f"stuck-{how}-{index}"
+                api.ask("POST", "workloads", body(project, name, clusters=[SLOW]))
+            return some(how, SUBMISSIONS)
+
+    other = _process()
+    found = {
+        "of_two": some("both", SUBMISSIONS),
+        "beside_a_late_one": beside("late", _late(other)),
+        "beside_a_hung_one": beside("hung", _hung(other)),
+    }
+    tell(found)
     return 0
+
+
+@contextmanager
+def _hung(process: int) -> Iterator[None]:
+    os.kill(process, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(process, signal.SIGCONT)
+
+
+@contextmanager
+def _late(process: int) -> Iterator[None]:
+    over = threading.Event()
+
+    def naps() -> None:
+        while not over.is_set():
+            with _hung(process):
+                over.wait(LATE_S)
+            over.wait(AWAKE_S)
+
+    napping = threading.Thread(target=naps)
+    napping.start()
+    try:
+        yield
+    finally:
+        over.set()
+        napping.join()
 
 
 def _process() -> int:

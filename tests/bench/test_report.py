@@ -40,3 +40,21 @@ def test_a_first_run_needs_no_earlier_one(figures: Figures, tmp_path: Path) -> N
     figures.write(tmp_path / "results" / "path.json")
     written = json.loads((tmp_path / "results" / "path.json").read_text())
     assert written["metrics"] == {"a_s": {"value": 1.235, "unit": "s"}}
+
+
+@pytest.mark.parametrize(
+    ("value", "bounds", "missed", "told"),
+    [
+        (0.79, {"at_least": 0.8}, True, "(at least 0.8: MISSED)"),
+        (0.8, {"at_least": 0.8}, False, "(at least 0.8: met)"),
+        (500.0, {"at_most": 500}, False, "(at most 500: met)"),
+        (500.1, {"at_most": 500}, True, "(at most 500: MISSED)"),
+        (7.0, {}, False, ""),
+    ],
+)
+def test_a_goal_is_met_or_missed(
+    figures: Figures, value: float, bounds: dict[str, float], missed: bool, told: str
+) -> None:
+    figures.add("a", value, "x", **bounds)
+    assert figures.missed == ["a"] * missed
+    assert figures.table().splitlines()[0].endswith(f" x  {told}" if told else " x")

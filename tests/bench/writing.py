@@ -81,7 +81,7 @@ def take(figures: Figures, kube: ControlPlane) -> None:
         _clear(kube, project.namespace)
     figures.add("write_bare_pods_per_s", max(bare), "pods/s")
     figures.add("write_berth_pods_per_s", max(berth), "pods/s")
-    figures.add("write_ratio", max(berth) / max(bare), "x")
+    figures.add("write_ratio", max(berth) / max(bare), "x", at_least=0.8)
 
 
 def _add(kube: ControlPlane, names: Sequence[str]) -> None:

@@ -113,7 +113,39 @@ def test_shared_devices_say_into_how_many_and_what_keeps_the_shares_apart(
     assert (len(in_place.devices), in_place.share_resource) == (4, "nvidia.com/gpu")
 
 
-def test_replicas_without_a_sharing_strategy_are_not_shares() -> None:
+@pytest.mark.parametrize("strategy", [None, "", "by-turns"])
+def test_replicas_by_a_strategy_that_is_not_told_or_not_known_are_not_devices(
+    strategy: str | None,
+) -> None:
+    """GPU feature discovery before 0.15 told the replicas alone."""
+    labels = gpu_labels(8, gpu_replicas="4")
+    if strategy is not None:
+        labels |= {"nvidia.com/gpu.sharing-strategy": strategy}
+    report = node(labels, allocatable={"nvidia.com/gpu": "32"})
+    assert (len(report.devices), report.share_replicas) == (8, 4)
+    assert report.share_isolation == "none"
+
+
+@pytest.mark.parametrize(
+    ("label", "value"),
+    [
+        ("gpu.count", "-8"),
+        ("gpu.count", "eight"),
+        ("gpu.count", "99999999999"),
+        ("gpu.replicas", "-4"),
+        ("gpu.replicas", "0x10"),
+        ("gpu.memory", "-81559"),
+        ("gpu.memory", "1e30"),
+        ("gpu.memory", "٤٢"),
+    ],
+)
+def test_a_node_with_nonsense_in_a_label_is_refused(label: str, value: str) -> None:
+    labels = gpu_labels(8) | {f"nvidia.com/{label}": value}
+    with pytest.raises(Malformed, match="is no count up to"):
+        node(labels, allocatable={"nvidia.com/gpu": "8"})
+
+
+def test_replicas_that_are_said_not_to_be_shared_are_not_shares() -> None:
     labels = gpu_labels(4, gpu_replicas="4") | {"nvidia.com/gpu.sharing-strategy": "none"}
     report = node(labels, allocatable={"nvidia.com/gpu": "4"})
     assert (len(report.devices), report.share_replicas) == (4, 1)

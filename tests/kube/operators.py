@@ -100,7 +100,7 @@ class Operator:
         self._api.do("PATCH", path, body, content_type=MERGE_PATCH)
 
     def _make_jobs(self, owner: Json) -> None:
-        """As JobSet's pkg/controllers/jobset_controller.go; a TrainJob has a JobSet first."""
+        """As JobSet's pkg/controllers/jobset_controller.go; for a TrainJob one is made first."""
         space = self._path.split("/")[4]
         if owner["kind"] == "TrainJob":
             body = {
@@ -110,7 +110,7 @@ class Operator:
                     "name": owner["metadata"]["name"],
                     "ownerReferences": [_reference(owner)],
                 },
-                "spec": owner["spec"],
+                "spec": _job_set(owner["spec"]),
             }
             path = f"/apis/jobset.x-k8s.io/v1alpha2/namespaces/{space}/jobsets"
             owner = self._api.create(path, body)
@@ -135,6 +135,34 @@ class Operator:
                     "spec": {**spec, "template": {**template, "metadata": metadata}},
                 }
                 self._api.create(f"/apis/batch/v1/namespaces/{space}/jobs", body)
+
+
+def _job_set(asked: Json) -> Json:
+    """As Kubeflow Trainer's pkg/runtime/framework/plugins makes it of a runtime like its
+    torch-distributed, whose containers are restricted: one Job of as many nodes as are asked."""
+    trainer, [override] = asked["trainer"], asked["podTemplateOverrides"]
+    assert (asked["runtimeRef"], override["targetJobs"]) == (
+        {"name": "torch-distributed"},
+        [{"name": "node"}],
+    )
+    container = {
+        "name": "node",
+        "image": trainer["image"],
+        "command": trainer["command"],
+        "resources": trainer["resourcesPerNode"],
+        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+    }
+    pod = {
+        "metadata": override["metadata"],
+        "spec": {
+            "restartPolicy": "Never",
+            "securityContext": override["spec"]["securityContext"],
+            "containers": [container],
+        },
+    }
+    nodes = trainer["numNodes"]
+    job = {"parallelism": nodes, "completions": nodes, "template": pod}
+    return {"replicatedJobs": [{"name": "node", "replicas": 1, "template": {"spec": job}}]}
 
 
 def _pods(owner: Json) -> Iterator[Json]:

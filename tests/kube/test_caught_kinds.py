@@ -14,6 +14,7 @@ def test_of_a_ray_cluster_the_head_and_all_groups_start_together(lab: Lab) -> No
     worker = {"groupName": "gpu", "replicas": 2, "template": lab.template(gpus=8)}
     head = {"template": lab.template(gpus=0, queue="")}
     lab.make("RayCluster", "ray", {"headGroupSpec": head, "workerGroupSpecs": [worker]})
+    assert len(lab.gated()) == 3
     lab.turn()
     work = lab.only()
     assert {each.name: each.count for each in work.pod_sets.all()} == {"headgroup": 1, "gpu": 2}
@@ -29,6 +30,7 @@ def test_so_do_those_of_a_ray_cluster_that_is_made_for_another(
     worker = {"groupName": "gpu", "replicas": 2, "template": lab.template(gpus=8)}
     head = {"template": lab.template(gpus=0, queue="")}
     lab.make(kind, "tune", {of: {"headGroupSpec": head, "workerGroupSpecs": [worker]}})
+    assert len(lab.gated()) == 3
     lab.turn()
     work = lab.only()
     assert str(Origin.objects.get()) == f"{kind} tune"
@@ -66,19 +68,46 @@ def test_each_group_of_a_leader_worker_set_is_a_gang(lab: Lab) -> None:
     assert lab.gated() == set()
 
 
-@pytest.mark.parametrize("kind", ["JobSet", "TrainJob"])
-def test_all_jobs_of_a_job_set_start_together_whoever_owns_it(lab: Lab, kind: str) -> None:
+def test_all_jobs_of_a_job_set_start_together(lab: Lab) -> None:
     job = {"parallelism": 2, "completions": 2, "template": lab.template(gpus=4)}
     jobs = [
         {"name": "slice", "replicas": 2, "template": {"spec": job}},
         {"name": "eval", "replicas": 1, "template": {"spec": {"template": lab.template(gpus=1)}}},
     ]
-    lab.make(kind, "llama", {"replicatedJobs": jobs})
+    lab.make("JobSet", "llama", {"replicatedJobs": jobs})
     eventually("all pods are there", lambda: len(lab.gated()) == 5)
     lab.turn()
     work = lab.only()
-    assert str(Origin.objects.get()) == f"{kind} llama"
+    assert str(Origin.objects.get()) == "JobSet llama"
     assert {each.name: each.count for each in work.pod_sets.all()} == {"slice": 4, "eval": 1}
+    lab.until_state(work, State.SUCCEEDED)
+
+
+def test_all_nodes_of_a_train_job_start_together(lab: Lab) -> None:
+    template = lab.template(gpus=8)
+    [container] = template["spec"]["containers"]
+    asked = {
+        "runtimeRef": {"name": "torch-distributed"},
+        "trainer": {
+            "numNodes": 3,
+            "image": container["image"],
+            "command": container["command"],
+            "resourcesPerNode": container["resources"],
+        },
+        "podTemplateOverrides": [
+            {
+                "targetJobs": [{"name": "node"}],
+                "metadata": template["metadata"],
+                "spec": {"securityContext": template["spec"]["securityContext"]},
+            }
+        ],
+    }
+    lab.make("TrainJob", "llama", asked)
+    eventually("all pods are there", lambda: len(lab.gated()) == 3)
+    lab.turn()
+    work = lab.only()
+    assert str(Origin.objects.get()) == "TrainJob llama"
+    assert {each.name: each.count for each in work.pod_sets.all()} == {"node": 3}
     lab.until_state(work, State.SUCCEEDED)
 
 

@@ -10,11 +10,11 @@ from django.test import Client
 from django.urls import reverse
 
 from clusters import selectors
-from clusters.models import Device, DeviceMode, Flavor, Node
+from clusters.models import Cluster, Device, DeviceMode, Flavor, Node
 from controlplane.kernel import clock
 from controlplane.kernel.throttle import Throttle
 from scheduler.core.lifecycle import State
-from scheduler.models import Workload
+from scheduler.models import Attempt, AttemptOutcome, Workload
 from scheduler.selectors import layouts
 from scheduler.services import asking
 from tests import factories
@@ -22,6 +22,7 @@ from tests.conftest import Cast
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
+H100 = "NVIDIA-H100-80GB-HBM3"
 
 
 @pytest.fixture
@@ -46,9 +47,74 @@ def test_it_says_how_to_cut_and_what_that_saves(cast: Cast, small: Flavor) -> No
     for n in range(2):
         asked(cast, small, f"w{n}")
     [made] = layouts.advice(at=clock.now())
-    assert made.layouts == (((("1g.10gb", 7),), 1),)
-    assert made.mean_wait_s == 0
-    assert made.now_s == pytest.approx(5 * 3600, abs=10)
+    assert made.cluster == "north"
+    assert made.advice.layouts == (((("1g.10gb", 7),), 1),)
+    assert made.advice.mean_wait_s == 0
+    assert made.advice.now_s == pytest.approx(5 * 3600, abs=10)
+
+
+def halves(cast: Cast, name: str, devices: int = 1) -> Cluster:
+    """A cluster with H100 that are cut into two halves each."""
+    cluster = factories.cluster(name)
+    node = factories.node(cluster, f"{name}-0", gpus=0)
+    for ordinal in range(devices):
+        device = factories.device(node, ordinal, mode=DeviceMode.MIG_STATIC)
+        for start in (0, 4):
+            factories.device_slice(device, "3g.40gb", start, start + 4)
+    return cluster
+
+
+def ran(work: Workload, cluster: Cluster) -> None:
+    Attempt.objects.create(
+        workload=work, number=1, cluster=cluster, epoch=1, created_at=work.submitted_at,
+        outcome=AttemptOutcome.SUCCEEDED, ended_at=work.ended_at,
+    )  # fmt: skip
+
+
+def advised() -> dict[str, tuple[tuple[tuple[tuple[str, int], ...], int], ...]]:
+    return {one.cluster: one.advice.layouts for one in layouts.advice(at=clock.now())}
+
+
+SEVENTHS, HALVES = ((("1g.10gb", 7),), 1), ((("3g.40gb", 2),), 1)
+
+
+def test_each_pool_is_cut_for_what_ran_in_it(cast: Cast, small: Flavor) -> None:
+    large = factories.mig_flavor("half", profile="3g.40gb")
+    south = halves(cast, "south")
+    for n in range(2):
+        ran(asked(cast, small, f"s{n}"), Cluster.objects.get(name="north"))
+        ran(asked(cast, large, f"l{n}"), south)
+    assert advised() == {"north": (SEVENTHS,), "south": (HALVES,)}
+    [of_south] = layouts.advice(at=clock.now(), cluster="south")
+    assert (of_south.cluster, of_south.advice.layouts) == ("south", (HALVES,))
+
+
+def test_what_waits_is_asked_of_the_pools_that_it_accepts(cast: Cast, small: Flavor) -> None:
+    south = halves(cast, "south")
+    for n in range(2):
+        work = asked(cast, small, f"w{n}")
+        work.clusters.add(south)
+    assert advised() == {"south": (SEVENTHS,)}
+
+
+def test_what_waits_for_any_cluster_is_dealt_by_their_devices(cast: Cast, small: Flavor) -> None:
+    halves(cast, "south", devices=3)
+    for n in range(4):
+        asked(cast, small, f"w{n}")
+    [north, south] = layouts.advice(at=clock.now())
+    assert (north.cluster, south.cluster) == ("north", "south")
+    dealt = layouts._dealt(
+        layouts._asked(clock.now()),
+        {layouts.Pool("north", H100): 1, layouts.Pool("south", H100): 3},
+    )
+    assert {pool.cluster: len(of) for pool, of in dealt.items()} == {"north": 1, "south": 3}
+
+
+def test_what_ran_where_no_such_pool_is_any_more_is_dealt_anew(cast: Cast, small: Flavor) -> None:
+    gone = factories.cluster("gone")
+    for n in range(2):
+        ran(asked(cast, small, f"w{n}"), gone)
+    assert advised() == {"north": (SEVENTHS,)}
 
 
 def test_what_was_asked_for_long_ago_does_not_count(cast: Cast, small: Flavor) -> None:
@@ -72,7 +138,8 @@ def test_the_page_tells_it_to_those_of_the_fleet(cast: Cast, small: Flavor) -> N
     assert '<th scope="row">7 × 1g.10gb</th>' in page
     assert "less than as they are cut now." in page
     recuts = reverse("cluster-recuts-page", args=["north"])
-    assert f'Cut nodes anew in <a href="{recuts}">north</a>.' in page
+    assert f"{H100} in north</h2>" in page
+    assert f'<a href="{recuts}">Cut nodes anew</a>.' in page
     assert address in client.get(reverse("cluster-list")).content.decode()
     client.force_login(cast.vik)
     assert recuts not in client.get(address).content.decode(), "it is not vik's to cut"
@@ -115,8 +182,8 @@ def test_the_api_tells_it(cast: Cast, small: Flavor) -> None:
     asked(cast, small, "w")
     client = Client()
     client.force_login(cast.oz)
-    [told] = client.get("/api/v1/layouts/advice").json()["models"]
-    assert told["model"] == "NVIDIA-H100-80GB-HBM3"
+    [told] = client.get("/api/v1/layouts/advice").json()["pools"]
+    assert (told["cluster"], told["model"]) == ("north", H100)
     assert told["layout"] == [{"devices": 1, "slices": [{"profile": "1g.10gb", "count": 7}]}]
     assert told["mean_wait_s"] == 0
     assert told["now_s"] == pytest.approx(5 * 3600, abs=10)
@@ -130,7 +197,7 @@ def test_the_command_tells_it(cast: Cast, small: Flavor) -> None:
     out = StringIO()
     call_command("advise_mig", stdout=out)
     assert out.getvalue().splitlines()[:2] == [
-        "NVIDIA-H100-80GB-HBM3:",
+        f"{H100} in north:",
         "  1 GPU: 7 x 1g.10gb",
     ]
     assert "Mean wait 0 s, " in out.getvalue()

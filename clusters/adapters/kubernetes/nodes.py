@@ -41,7 +41,9 @@ from clusters.port import MOST_DEVICES, DeviceReport, NodeReport
 MOST_SLICES = 16 * MOST_DEVICES
 MOST_LABELS, MOST_LABELLED = 256, 8192
 """Of one node that are kept, and how many characters of them."""
-_ISOLATION = {"time-slicing": "none", "mps": "memory"}
+_ISOLATION = {"none": "", "time-slicing": "none", "mps": "memory"}
+"""By what GPU feature discovery calls the strategy; "" is not shared. Before 0.15 it told the
+replicas alone."""
 _FEATURES = "feature.node.kubernetes.io/"
 _PROFILE = re.compile(r"([1-9][0-9]?)g\.([1-9][0-9]{0,3})gb((?:\.[a-z]{2,8}){0,2})")
 
@@ -152,7 +154,8 @@ class _Gpus:
         )
 
     def _sharing(self) -> tuple[str, int]:
-        isolation = _ISOLATION.get(self._labels.get(f"{GPU}.sharing-strategy", ""), "")
+        # Of replicas by a strategy that is not known the least is expected.
+        isolation = _ISOLATION.get(self._labels.get(f"{GPU}.sharing-strategy", ""), "none")
         replicas = count(self._labels.get(f"{GPU}.replicas"), most=MOST_SHARES)
         return (isolation, replicas) if isolation and replicas > 1 else ("", 1)
 

@@ -10,16 +10,18 @@ from scheduler.selectors import layouts
 
 class Command(BaseCommand):
     help = (
-        "For each GPU model with devices in MIG mode: how to cut them for what was asked for in"
-        " the last 30 days, and the mean wait that a simulation says it saves."
+        "For each pool (a GPU model in a cluster) with devices in MIG mode: how to cut them for"
+        " what was asked of it in the last 30 days, and the mean wait that a simulation says it"
+        " saves."
     )
 
     def handle(self, **_: Any) -> None:  # Any: Django's options
         found = layouts.advice(at=clock.now())
         if not found:
-            self.stdout.write("No slices were asked for of any model with devices in MIG mode.")
-        for one in found:
-            self.stdout.write(f"{one.model}:")
+            self.stdout.write("No slices were asked for of any pool with devices in MIG mode.")
+        for pool in found:
+            one = pool.advice
+            self.stdout.write(f"{one.model} in {pool.cluster}:")
             for layout, devices in one.layouts:
                 cut = ", ".join(f"{count} x {profile}" for profile, count in layout)
                 self.stdout.write(f"  {devices} GPU{'s' if devices > 1 else ''}: {cut}")
