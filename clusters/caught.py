@@ -31,6 +31,8 @@ class CaughtPod:
     how many there are in it, "" and 0 for none. `creator` is who made it, by the API server's
     word. `steered` is the field by which it chooses nodes itself, "" when it leaves that to Berth.
     `behind` names the gates of others at which it stands besides Berth's, "" where there are none.
+    `claims` is by which names it claims devices, each with the template of that claim, "" for one
+    that others may share.
     """
 
     owner: OwnerRef | None = None
@@ -46,3 +48,4 @@ class CaughtPod:
     grace_s: int = 30
     steered: str = ""
     behind: str = ""
+    claims: tuple[tuple[str, str], ...] = ()

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from clusters.autoscaling import AutoscalingPort, Consumed
 from clusters.caught import CaughtPod, OwnerRef, OwnerReport
+from clusters.claiming import ClaimingPort
 from clusters.confinement import Confinement, Drift, Repair
 from clusters.exposure import ExposurePort
 from clusters.inspection import InspectionPort
@@ -264,7 +265,7 @@ class MigConfigs:
     wrote: bool
 
 
-class ClusterPort(AutoscalingPort, ExposurePort, InspectionPort, Protocol):
+class ClusterPort(AutoscalingPort, ClaimingPort, ExposurePort, InspectionPort, Protocol):
     """One cluster. Instances may be used by several threads; make them after a fork, not
     before."""
 
@@ -388,9 +389,7 @@ class ClusterPort(AutoscalingPort, ExposurePort, InspectionPort, Protocol):
         ClusterError(CONFLICT) when the node is no longer as the report has it."""
         ...
 
-    def uncordon(self, *, node: NodeReport) -> None:
-        """It is as before `cordon`."""
-        ...
+    def uncordon(self, *, node: NodeReport) -> None: ...  # it is as before `cordon`
 
     def cut(self, *, node: NodeReport, config: str) -> None:
         """Have its MIG manager cut it in that way; what it said before is wiped out. It stops

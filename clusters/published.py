@@ -4,6 +4,9 @@ and how one of them is asked for."""
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+OF_CLASS = "deviceclass.resource.kubernetes.io/"
+"""How the resources begin that are named by a class of devices."""
+
 type Counters = Mapping[tuple[str, str], int]
 """Amounts by the name of a counter set and of a counter in it."""
 
@@ -61,6 +64,32 @@ class DeviceClaimReport:
     attempt: int = 0
     rank: int = 0
     devices: tuple[tuple[str, str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """Devices of a driver: whole ones, or with a `profile` slices; `model` "" is any."""
+
+    driver: str
+    profile: str = ""
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClassReport:
+    """A class of devices. `resource` is the extended resource by which a pod may ask for one of
+    them, "" for none but that of its own name. `selected` is None where Berth can't tell which
+    they are, and `unclear` says why."""
+
+    name: str
+    resource: str = ""
+    selected: Selected | None = None
+    unclear: str = ""
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """All by which a pod asks for it."""
+        return tuple(filter(None, (self.resource, f"{OF_CLASS}{self.name}")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,28 @@
 """What a pod that others made asks for, in Berth's words: how many devices, of which flavors."""
 
-from dataclasses import dataclass
+import logging
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from clusters.caught import CaughtPod
+from clusters.claiming import ClaimRequest, ClaimTemplateReport
 from clusters.models import Cluster
-from scheduler.core.snapshot import FlavorKind
+from clusters.port import ClusterError, ClusterPort
+from clusters.published import (
+    OF_CLASS,
+    DeviceClassReport,
+    Selected,
+)
+from scheduler.core.snapshot import FlavorKind, FlavorView
 from scheduler.core.units import ONE_MILLI
+from scheduler.loop.caught import heard
 from scheduler.loop.requests import MIG, mig_resource
 from scheduler.selectors import fleet
 from scheduler.selectors.fleet import rows
+
+logger = logging.getLogger(__name__)
 
 
 class Refused(Exception):
@@ -17,16 +31,27 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Asks:
-    """Of one pod; at least something of cores and memory, as every workload's pods."""
+    """Of one pod; at least something of cores and memory, as every workload's pods. `requests` is
+    what it claims."""
 
     cpu_milli: int
     memory_mib: int
     resources: tuple[tuple[str, int], ...]
+    requests: tuple[ClaimRequest, ...] = ()
 
     @classmethod
     def of(cls, said: dict[str, Any]) -> Self:  # Any: JSON, as `caught.said` makes it
         resources = sorted((name, count) for name, count in said["resources"].items() if count)
         return cls(max(1, said["cpu_milli"]), max(1, said["memory_mib"]), tuple(resources))
+
+
+def amiss(says: CaughtPod) -> str:
+    """Why Berth does not take it in, whatever it asks for, "" where it does."""
+    if says.steered:
+        return f"It has {says.steered}, and Berth chooses the nodes. Leave that out."
+    if says.behind:
+        return f"Somebody else's gate holds it, too: {says.behind}. Berth takes it in after."
+    return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,51 +65,170 @@ class Devices:
 
 # What nodes of the cluster have, and are asked for by.
 _OFFERED = """
-SELECT DISTINCT d.model, n.gpu_resource, n.share_replicas, n.share_resource, n.mig_single
+SELECT DISTINCT d.model, n.gpu_resource, n.share_replicas, n.share_resource, n.mig_single,
+       n.device_driver
 FROM clusters_device d JOIN clusters_node n ON n.id = d.node_id
 WHERE n.cluster_id = %s AND d.gone_at IS NULL AND n.gone_at IS NULL
 """
 
 
-def device(*, cluster: Cluster, asks: Asks, named: tuple[str, ...]) -> Devices:
-    """Of which flavors it accepts how many: those that are `named`, else all that have what it
-    asks for in that cluster. Raises Refused."""
-    named = tuple(dict.fromkeys(named))
-    offered = rows(_OFFERED, [cluster.id])
-    flavors = fleet.flavors()
-    cpu = tuple(sorted(each.name for each in flavors if each.kind is FlavorKind.CPU))
-    if not asks.resources:
-        return Devices(0, ONE_MILLI, named or cpu)
-    found: dict[str, Devices] = {}
-    for resource, count in asks.resources:
+class Offers:
+    """What one cluster has, as it is when this is made."""
+
+    def __init__(self, *, port: ClusterPort, cluster: Cluster) -> None:
+        """Asks the cluster, where a driver publishes any of its devices."""
+        self._port = port
+        self._cluster = cluster
+        self._templates: dict[tuple[str, str, str], ClaimTemplateReport | None] = {}
+        self._flavors = fleet.flavors()
+        self._offered = rows(_OFFERED, [cluster.id])
+        # By each resource that stands for one.
+        self._classes: Mapping[str, Sequence[DeviceClassReport]] = {}
+        if any(driver for *_, driver in self._offered):
+            self._classes = _by_resource(_classes(port, cluster))
+
+    def asks(self, *, said: dict[str, Any], namespace: str) -> Asks:  # Any: JSON
+        """Of a pod, with what its claims' templates say now. Raises Refused, ClusterError."""
+        asks = Asks.of(said)
+        claims = [self._claimed(namespace, *claim) for claim in heard(said).claims]
+        return replace(asks, requests=tuple(each for found in claims for each in found))
+
+    def _claimed(self, namespace: str, claim: str, name: str) -> tuple[ClaimRequest, ...]:
+        if not name:
+            raise Refused(f"Others may share its claim {claim}: name a template of claims.")
+        key = namespace, name, claim
+        if key not in self._templates:
+            self._templates[key] = self._port.read_claim_template(
+                namespace=namespace, name=name, claim=claim
+            )
+        found = self._templates[key]
+        if found is None:
+            raise Refused(f"There is no template {name} for its claim {claim}.")
+        if found.refusal:
+            raise Refused(f"Its claim {claim} is made from the template {name}. {found.refusal}")
+        return found.requests
+
+    def devices(self, *, asks: Asks, named: tuple[str, ...]) -> Devices:
+        """Of which flavors it accepts how many: those that are `named`, else all that have what it
+        asks for in that cluster. Raises Refused."""
+        named = tuple(dict.fromkeys(named))
+        if asks.requests:
+            return self._by_claims(asks, named)
+        if not asks.resources:
+            cpu = (each.name for each in self._flavors if each.kind is FlavorKind.CPU)
+            return Devices(0, ONE_MILLI, named or tuple(sorted(cpu)))
+        found = {
+            resource: devices
+            for resource, count in asks.resources
+            if (devices := self._found(resource, count)) is not None
+        }
+        # The same names as `requests.differs` knows for devices.
+        known = {name for _, whole, _, shared, *_ in self._offered for name in (whole, shared)}
+        known |= self._classes.keys()
+        amiss = any(
+            resource not in found and (resource in known or resource.startswith((MIG, OF_CLASS)))
+            for resource, _ in asks.resources
+        )
+        if len(found) != 1 or amiss:
+            told = ", ".join(name for name, _ in asks.resources)
+            where = self._cluster.name
+            several = "of several kinds" if found else f"that no flavor has in {where}"
+            why = f"It asks for {told}: devices {several}. Ask for those of one flavor."
+            unclear = (self._unclear(name) for name, _ in asks.resources)
+            raise Refused(" ".join([why, *filter(None, unclear)]))
+        [of] = found.values()
+        return Devices(of.gpu_count, of.gpu_milli, named) if named else of
+
+    def _by_claims(self, asks: Asks, named: tuple[str, ...]) -> Devices:
+        chosen = {each.selected for each in asks.requests}
+        if len(chosen) > 1 or any(self._found(name, count) for name, count in asks.resources):
+            raise Refused("It claims devices of several kinds. Ask for those of one flavor.")
+        [of] = chosen
+        fit = {
+            flavor.name
+            for flavor in self._flavors
+            if (rooms := [driver for model, *_, driver in self._offered if model == flavor.model])
+            and all(_is_of(of, flavor, driver) for driver in rooms)
+        }
+        if not fit or not fit.issuperset(named):
+            where = self._cluster.name
+            told = ", ".join(sorted(fit)) or "none"
+            raise Refused(
+                f"Of the devices that it claims {told} are flavors that a driver publishes on all"
+                f" nodes of {where} that have them. Ask for devices of one of those."
+            )
+        return Devices(
+            sum(each.count for each in asks.requests), ONE_MILLI, named or tuple(sorted(fit))
+        )
+
+    def _found(self, resource: str, count: int) -> Devices | None:
+        """None where no flavor has it. Where some nodes of a model are asked for by it and others,
+        of which a driver publishes the devices or does not, are not, nobody could choose among
+        them: it is none of that model's."""
         names: set[str] = set()
         devices, milli = count, ONE_MILLI
-        for model, whole, replicas, shared, single in offered:
-            for each in flavors:
-                if each.model != model:
+        for flavor in self._flavors:
+            by_driver: dict[bool, bool] = {}
+            for model, whole, replicas, shared, single, driver in self._offered:
+                if flavor.model != model:
                     continue
-                if each.kind is FlavorKind.MIG:
-                    asked_as = whole if single else mig_resource(each.profile)
-                    fits = asked_as == resource
-                elif each.kind is FlavorKind.WHOLE:
+                if driver:
+                    fits = self._of_class(resource, flavor, driver)
+                elif flavor.kind is FlavorKind.MIG:
+                    fits = resource == (whole if single else mig_resource(flavor.profile))
+                elif flavor.kind is FlavorKind.WHOLE:
                     fits = replicas == 1 and not single and whole == resource
                 else:
-                    fits = each.kind is FlavorKind.SHARE and replicas > 1 and shared == resource
+                    fits = flavor.kind is FlavorKind.SHARE and replicas > 1 and shared == resource
                     if fits:
                         devices, milli = 1, count * ONE_MILLI // replicas
-                if fits:
-                    names.add(each.name)
+                by_driver[bool(driver)] = by_driver.get(bool(driver), False) or fits
+            if by_driver and all(by_driver.values()):
+                names.add(flavor.name)
         if names and 0 < milli <= ONE_MILLI:
-            found[resource] = Devices(devices, milli, tuple(sorted(names)))
-    # The same names as `requests.differs` knows for devices.
-    known = {name for _, whole, _, shared, _ in offered for name in (whole, shared)}
-    amiss = any(
-        resource not in found and (resource in known or resource.startswith(MIG))
-        for resource, _ in asks.resources
+            return Devices(devices, milli, tuple(sorted(names)))
+        return None
+
+    def _of_class(self, resource: str, flavor: FlavorView, driver: str) -> bool:
+        """Whether it asks, by a class of devices, for what the flavor has of the driver's."""
+        classes = self._classes.get(resource, ())
+        if len(classes) != 1 or (of := classes[0].selected) is None:
+            return False
+        return _is_of(of, flavor, driver)
+
+    def _unclear(self, resource: str) -> str:
+        """Why nobody can tell which devices that is, "" when that is not so."""
+        classes = self._classes.get(resource, ())
+        if len(classes) > 1:
+            return f"Several device classes stand for {resource}: {classes[0].name} and another."
+        return " ".join(f"The device class {e.name} {e.unclear}." for e in classes if e.unclear)
+
+
+def _classes(port: ClusterPort, cluster: Cluster) -> Sequence[DeviceClassReport]:
+    """() where Berth can't list them, which a rights' table may not have granted."""
+    try:
+        return port.read_device_classes()
+    except ClusterError as error:
+        logger.warning("the device classes of %s: %s", cluster.name, error)
+        return ()
+
+
+def _by_resource(
+    classes: Sequence[DeviceClassReport],
+) -> Mapping[str, Sequence[DeviceClassReport]]:
+    found: dict[str, list[DeviceClassReport]] = defaultdict(list)
+    for each in classes:
+        for resource in each.resources:
+            found[resource].append(each)
+    return found
+
+
+def _is_of(of: Selected, flavor: FlavorView, driver: str) -> bool:
+    """Whether those of the flavor that the driver publishes are what was selected."""
+    kind = FlavorKind.MIG if of.profile else FlavorKind.WHOLE
+    return (of.driver, kind, of.profile, of.model or flavor.model) == (
+        driver,
+        flavor.kind,
+        flavor.profile,
+        flavor.model,
     )
-    if len(found) != 1 or amiss:
-        told = ", ".join(name for name, _ in asks.resources)
-        several = "of several kinds" if found else f"that no flavor has in {cluster.name}"
-        raise Refused(f"It asks for {told}: devices {several}. Ask for those of one flavor.")
-    [of] = found.values()
-    return Devices(of.gpu_count, of.gpu_milli, named) if named else of

@@ -7,6 +7,7 @@ close. An answer is what the call returned or the ClusterError it raised.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from clusters.confinement import Confinement, Drift, Repair
 from clusters.port import ClusterError, ClusterPort, Fault, PodPhase, PodReport
 from controlplane.kernel.crash import crash
 from scheduler.loop.claims import Claimed, Pod
-from scheduler.loop.requests import differs, is_gang, pod_request, service_name
+from scheduler.loop.requests import differs, given_devices, is_gang, pod_request, service_name
 
 THREADS = 8
 TRIES = 4
@@ -136,6 +137,9 @@ class Calls:
             why = f"The devices of {pod.hostname} are not told as when {pod.name} was placed."
             raise ClusterError(Fault.SERVER, why)
         report = self._take(pod) if pod.caught else self._port.create_pod(request=pod_request(pod))
+        if pod.claims and report.phase is PodPhase.GATED:
+            given = given_devices(pod, report)
+            report = replace(report, resource_version=self._port.give_devices(given=given))
         crash("D2")
         return report
 

@@ -5,10 +5,8 @@ transaction. What is refused stays gated, with why in its row, and is asked agai
 """
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from hashlib import sha256
 from uuid import UUID
 
 from django.db import transaction
@@ -20,25 +18,16 @@ from clusters.models import Cluster
 from clusters.port import ClusterError, ClusterPort
 from controlplane.kernel import hints, statements
 from controlplane.kernel.errors import AppError
-from scheduler.core.failures import Retries
 from scheduler.core.lifecycle import State
-from scheduler.loop import asking, vanished
-from scheduler.loop.asking import Asks, Refused
+from scheduler.loop import asking, grouping, vanished
+from scheduler.loop.asking import Offers, Refused
 from scheduler.loop.caught import heard
+from scheduler.loop.grouping import Group, Waiting
 from scheduler.models import AttemptOutcome, Origin, PodSet, Workload
 from scheduler.models import CaughtPod as Row
 from scheduler.selectors.caught import FREE
 from scheduler.selectors.fleet import rows
 from scheduler.services import workloads
-from scheduler.services.specs import (
-    MAX_GRACE_S,
-    MAX_POD_SETS,
-    MAX_PODS,
-    MAX_RUN_TIME_S,
-    PRIORITY_CLASSES,
-    PodSetSpec,
-    WorkloadSpec,
-)
 from scheduler.services.transition import Step, transition
 from tenants.access import Actor
 from tenants.models import Member, Project, Role, User
@@ -48,31 +37,9 @@ logger = logging.getLogger(__name__)
 ACTOR = "system:kubernetes"
 AGAIN = timedelta(seconds=15)
 """After which what was refused, or still gathers, is looked at again."""
+_BROKE = "Berth failed to take it in. Its log in the installation says why."
 MOST = 500
 """Pods that one call looks at, of each project in turn."""
-
-
-NAME = 40
-"""The longest name of a pod set."""
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Pods that start together: `sizes` is how many, by part."""
-
-    key: str
-    name: str
-    sizes: Mapping[str, int]
-    owner: OwnerRef | None
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A caught pod that is no workload's yet."""
-
-    row: Row
-    says: CaughtPod
-    asks: Asks
 
 
 def take_in(*, port: ClusterPort, cluster: Cluster, at: datetime) -> None:
@@ -89,24 +56,26 @@ def take_in(*, port: ClusterPort, cluster: Cluster, at: datetime) -> None:
     waiting = _longest_unasked(cluster)
     if not any(row.asked_at is None or at - row.asked_at >= AGAIN for row in waiting):
         return
+    offers = Offers(port=port, cluster=cluster)
     together: dict[tuple[Project, str], tuple[Group, list[Waiting]]] = {}
     for row in waiting:
-        pod = Waiting(row, heard(row.said), Asks.of(row.said))
-        if pod.says.steered:
-            why = f"It has {pod.says.steered}, and Berth chooses the nodes. Leave that out."
-            _refuse([pod], why, at)
+        says = heard(row.said)
+        try:
+            asks = offers.asks(said=row.said, namespace=row.project.namespace)
+            why = asking.amiss(says)
+        except Refused as refusal:
+            why = str(refusal)
+        except ClusterError as error:
+            why = f"What it claims could not be read: {error}"
+        if why:
+            _refuse([row], why, at)
             continue
-        if pod.says.behind:
-            why = (
-                f"Somebody else's gate holds it, too: {pod.says.behind}. Berth takes it in after."
-            )
-            _refuse([pod], why, at)
-            continue
+        pod = Waiting(row, says, asks, offers)
         group = owners.group(pod)
         if group is not None:
             together.setdefault((row.project, group.key), (group, []))[1].append(pod)
         else:
-            _refuse([pod], row.refusal, at)  # not to be the first of all for ever
+            _refuse([row], row.refusal, at)  # not to be the first of all for ever
     for group, pods in together.values():
         _join(cluster, group, pods, at)
 
@@ -164,10 +133,14 @@ def _join(cluster: Cluster, group: Group, pods: Sequence[Waiting], at: datetime)
     try:
         _take_together(cluster, group, pods, at)
     except (Refused, AppError) as refusal:
-        _refuse(pods, str(refusal), at)
+        _refuse([pod.row for pod in pods], str(refusal), at)
     except Exception:
         logger.exception("%s could not be made a workload", group.name)
-        _refuse(pods, "Berth failed to take it in. Its log in the installation says why.", at)
+        _refuse(
+            [pod.row for pod in pods],
+            "Berth failed to take it in. Its log in the installation says why.",
+            at,
+        )
 
 
 def _take_together(cluster: Cluster, group: Group, pods: Sequence[Waiting], at: datetime) -> None:
@@ -175,7 +148,7 @@ def _take_together(cluster: Cluster, group: Group, pods: Sequence[Waiting], at: 
     project = pods[0].row.project
     checked = None
     if _live(cluster, project, group.key) is None:
-        spec = _spec(cluster, group, pods)
+        spec = grouping.spec(cluster, group, pods)
         checked = workloads.check(actor=_actor(project), project=project, specs=[spec], at=at)
     with transaction.atomic():
         _one_at_a_time(cluster)
@@ -184,7 +157,7 @@ def _take_together(cluster: Cluster, group: Group, pods: Sequence[Waiting], at: 
             [made] = workloads.store(checked=checked, at=at)
             origin = _store_origin(cluster, group, pods[0].says, made)
         if origin is not None:  # else it has ended just now: the next time there is another
-            _attach(cluster, origin, pods, at)
+            _attach(origin, pods, at)
 
 
 def _live(cluster: Cluster, project: Project, key: str) -> Origin | None:
@@ -215,61 +188,6 @@ def _actor(project: Project) -> Actor:
     return Actor(user, memberships=(Member(user=user, project=project, role=Role.MEMBER),))
 
 
-def _spec(cluster: Cluster, group: Group, pods: Sequence[Waiting]) -> WorkloadSpec:
-    """What they ask for together. Raises Refused."""
-    by_part = {pod.says.part: pod for pod in reversed(pods)}
-    missing = sorted(group.sizes.keys() - by_part.keys())
-    if missing:
-        raise Refused(f"No pod of its part {missing[0]} is there yet.")
-    if len(group.sizes) > MAX_POD_SETS or sum(group.sizes.values()) > MAX_PODS:
-        raise Refused(
-            f"More than {MAX_PODS} pods, or {MAX_POD_SETS} kinds of them, start together."
-        )
-    said = pods[0].says
-    priority = said.priority or "normal"
-    if priority not in PRIORITY_CLASSES:
-        raise Refused(
-            f"Its label says priority {priority!r}; known: {', '.join(PRIORITY_CLASSES)}."
-        )
-    limits = [by_part[part].says.run_time_limit_s for part in group.sizes]
-    limit_s = max((each for each in limits if each), default=None) if all(limits) else None
-    return WorkloadSpec(
-        name=group.name[:100],
-        pod_sets=tuple(
-            _pod_set(cluster, part, size, by_part[part]) for part, size in group.sizes.items()
-        ),
-        priority_class=priority,
-        run_time_limit_s=None if limit_s is None else min(limit_s, MAX_RUN_TIME_S),
-        clusters=(cluster.name,),
-        # Its controller makes new pods, or not: of those there will be another workload.
-        retries=Retries(limit=0, on=()),
-        grace_s=min(max(pod.says.grace_s for pod in pods), MAX_GRACE_S),
-    )
-
-
-def _pod_set(cluster: Cluster, part: str, size: int, pod: Waiting) -> PodSetSpec:
-    of = asking.device(cluster=cluster, asks=pod.asks, named=pod.says.flavors)
-    return PodSetSpec(
-        name=_set_name(part),
-        count=size,
-        min_count=size,
-        cpu_milli=pod.asks.cpu_milli,
-        memory_mib=pod.asks.memory_mib,
-        gpu_count=of.gpu_count,
-        gpu_milli=of.gpu_milli,
-        flavors=of.flavors,
-        any_order=len(of.flavors) > 1 and not pod.says.flavors,
-        image=pod.says.image,
-    )
-
-
-def _set_name(part: str) -> str:
-    """What the pod set of a part is called; no two parts alike, however long they are."""
-    if len(part) <= NAME:
-        return part or "main"
-    return f"{part[: NAME - 9]}-{sha256(part.encode()).hexdigest()[:8]}"
-
-
 def _store_origin(cluster: Cluster, group: Group, said: CaughtPod, workload: Workload) -> Origin:
     owner = group.owner or OwnerRef("", "", group.name, "")
     return Origin.objects.create(
@@ -284,7 +202,7 @@ def _store_origin(cluster: Cluster, group: Group, said: CaughtPod, workload: Wor
     )
 
 
-def _attach(cluster: Cluster, origin: Origin, pods: Sequence[Waiting], at: datetime) -> None:
+def _attach(origin: Origin, pods: Sequence[Waiting], at: datetime) -> None:
     """Each to its pod set, while there is a place for it and it asks for what the others do."""
     sets = {each.name: each for each in PodSet.objects.filter(workload_id=origin.workload_id)}
     taken: dict[UUID, int] = dict(
@@ -295,26 +213,27 @@ def _attach(cluster: Cluster, origin: Origin, pods: Sequence[Waiting], at: datet
         )
     )
     for pod in pods:
-        pod_set = sets.get(_set_name(pod.says.part))
+        row = pod.row
+        pod_set = sets.get(grouping.set_name(pod.says.part))
         if pod_set is None:
-            _refuse([pod], f"{origin} started without its part {pod.says.part}.", at)
+            _refuse([row], f"{origin} started without its part {pod.says.part}.", at)
         elif taken.get(pod_set.id, 0) >= pod_set.count:
-            _refuse([pod], f"{origin} has all its {pod_set.count} pods; this is one more.", at)
+            _refuse([row], f"{origin} has all its {pod_set.count} pods; this is one more.", at)
         elif (pod.asks.cpu_milli, pod.asks.memory_mib) != (pod_set.cpu_milli, pod_set.memory_mib):
-            _refuse([pod], f"It asks for other cores or memory than the others of {origin}.", at)
-        elif not _same_device(cluster, pod, pod_set):
-            _refuse([pod], f"It asks for other devices than the others of {origin}.", at)
+            _refuse([row], f"It asks for other cores or memory than the others of {origin}.", at)
+        elif not _same_device(pod, pod_set):
+            _refuse([row], f"It asks for other devices than the others of {origin}.", at)
         else:
             taken[pod_set.id] = taken.get(pod_set.id, 0) + 1
-            Row.objects.filter(id=pod.row.id, pod_set__isnull=True).update(
-                pod_set=pod_set, refusal=""
+            Row.objects.filter(id=row.id, pod_set__isnull=True).update(
+                pod_set=pod_set, refusal="", said=row.said | {"requests": pod.claimed()}
             )
             hints.hint(hints.CYCLE)
 
 
-def _same_device(cluster: Cluster, pod: Waiting, pod_set: PodSet) -> bool:
+def _same_device(pod: Waiting, pod_set: PodSet) -> bool:
     try:
-        of = asking.device(cluster=cluster, asks=pod.asks, named=pod.says.flavors)
+        of = pod.devices()
     except Refused:
         return False
     accepted = set(pod_set.flavors.values_list("name", flat=True))
@@ -322,8 +241,8 @@ def _same_device(cluster: Cluster, pod: Waiting, pod_set: PodSet) -> bool:
     return amounts == (pod_set.gpu_count, pod_set.gpu_milli) and set(of.flavors) == accepted
 
 
-def _refuse(pods: Sequence[Waiting], why: str, at: datetime) -> None:
-    ids = [pod.row.id for pod in pods]
+def _refuse(those: Sequence[Row], why: str, at: datetime) -> None:
+    ids = [row.id for row in those]
     Row.objects.filter(id__in=ids, pod_set__isnull=True).update(refusal=why[:500], asked_at=at)
 
 
@@ -369,7 +288,7 @@ def _is_over(origin: Origin, here: int, owners: _Owners) -> str:
         return ""
     if report is None:
         return f"its {origin.kind} {origin.name} was deleted"
-    asked = {_set_name(part): size for part, size in report.sizes}
+    asked = {grouping.set_name(part): size for part, size in report.sizes}
     sets = dict(PodSet.objects.filter(workload_id=origin.workload_id).values_list("name", "count"))
     if not origin.key.startswith(origin.uid):
         return "" if here else _left(origin)

@@ -12,7 +12,9 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from clusters.caught import CaughtPod, OwnerRef
+from clusters.claiming import ClaimRequest
 from clusters.port import PodPhase, PodReport
+from clusters.published import Selected
 from controlplane.kernel import bulk, statements
 from controlplane.kernel.ids import uuid7s
 from scheduler.models import CaughtPod as Row
@@ -105,7 +107,20 @@ def heard(said: dict[str, Any]) -> CaughtPod:  # Any: JSON
     kept = {key: said[key] for key in CaughtPod.__dataclass_fields__ if key in said}
     owner = kept.pop("owner")
     flavors = tuple(kept.pop("flavors"))
-    return CaughtPod(owner=OwnerRef(**owner) if owner else None, flavors=flavors, **kept)
+    claims = tuple((name, template) for name, template in kept.pop("claims", ()))
+    of = OwnerRef(**owner) if owner else None
+    return CaughtPod(owner=of, flavors=flavors, claims=claims, **kept)
+
+
+def claimed(stored: Iterable[dict[str, Any]]) -> tuple[ClaimRequest, ...]:  # Any: JSON
+    """What a pod claims, as it was when it was taken in: its row's "requests"."""
+    return tuple(
+        ClaimRequest(
+            **each
+            | {"selectors": tuple(each["selectors"]), "selected": Selected(**each["selected"])}
+        )
+        for each in stored
+    )
 
 
 _ASSIGN = f"""

@@ -17,10 +17,12 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from clusters.autoscaling import Consumed
+from clusters.claiming import ClaimRequest
 from clusters.published import Pin
 from clusters.services import restoring
 from controlplane.kernel import commits, statements
 from scheduler.loop import caught
+from scheduler.loop.caught import claimed
 from scheduler.models import OperationKind, request_name
 from scheduler.selectors.fleet import rows
 
@@ -32,7 +34,8 @@ class Pod:
     publishes each; while one of those is gone, or its node tells its devices in another way than
     when it was placed there, it is `displaced`. Where others made the pods, `caught` is set, and
     `taken` is the uid of the one that it is to have, None for none.
-    `consumes` is the request by which its node was asked for."""
+    What it asks by, where a driver publishes its node's devices, is `asks`: names of classes.
+    `claims` is what it claims itself, `consumes` the request by which its node was asked for."""
 
     placement_id: UUID
     workload_id: UUID
@@ -73,6 +76,8 @@ class Pod:
     caught: bool = False
     taken: str | None = None
     displaced: bool = False
+    asks: tuple[tuple[str, int], ...] | None = None
+    claims: tuple[ClaimRequest, ...] = ()
     consumes: Consumed | None = None
 
 
@@ -177,7 +182,8 @@ SELECT * FROM (
                    ON d.id = z.device_id WHERE z.placement_id = q.id
                    AND ((d.uuid = '') <> (n.device_driver = '')
                         OR d.uuid <> '' AND d.gone_at IS NOT NULL)),
-           k.id, k.terms ->> 'request_class', o.id IS NOT NULL, c.uid, q.released_at
+           k.id, k.terms ->> 'request_class', o.id IS NOT NULL, c.uid,
+           c.resources, c.requests, q.released_at
     FROM scheduler_placement q
     JOIN scheduler_attempt a ON a.id = q.attempt_id
     JOIN scheduler_workload w ON w.id = q.workload_id
@@ -187,7 +193,9 @@ SELECT * FROM (
     JOIN clusters_flavor f ON f.id = q.flavor_id
     LEFT JOIN scheduler_workloadarray y ON y.id = w.array_id
     LEFT JOIN scheduler_origin o ON o.workload_id = q.workload_id
-    LEFT JOIN LATERAL (SELECT c.name, c.uid FROM scheduler_caughtpod c
+    LEFT JOIN LATERAL (SELECT c.name, c.uid, c.said -> 'resources' AS resources,
+                              c.said -> 'requests' AS requests
+                       FROM scheduler_caughtpod c
                        WHERE o.id IS NOT NULL AND c.placement_id = q.id
                        ORDER BY c.gone_at DESC NULLS FIRST LIMIT 1) c ON true
     LEFT JOIN LATERAL (SELECT k.id, k.terms FROM scheduler_nodeask k
@@ -206,11 +214,17 @@ SELECT * FROM (
 def _pod(*columns: Any) -> Pod:  # Any: the columns of _PODS after the first
     *before, command, args, env = columns[:13]
     lists = tuple(command), tuple(args), tuple(sorted(json.loads(env).items()))
-    *after, driver, held, displaced, ask, request_class, caught, taken, _ = columns[13:]
+    *after, driver, held, displaced, ask, request_class, caught, taken = columns[13:-3]
+    resources, requests, _ = columns[-3:]
+    claims = claimed(json.loads(requests or "[]"))
     consumes = Consumed(request_name(ask), request_class) if ask else None
-    pod = Pod(*(*before, *lists, *after, (), caught, taken, displaced and not caught, consumes))
-    # What others made says itself what it asks for: its devices are the cluster's choice.
-    if not held or caught:
+    # What others made says itself what it asks for. Without claims its devices are the cluster's
+    # choice; with them they have to be published.
+    displaced = bool((claims and not held) or (displaced and (claims or not caught)))
+    pod = Pod(*(*before, *lists, *after, (), caught, taken, displaced, None, claims, consumes))
+    if driver and caught and resources:
+        pod = replace(pod, asks=tuple(sorted(json.loads(resources).items())))
+    if not held or (caught and not claims):
         return pod
     pins = (Pin(driver, uuid, pod.profile, int(start)) for uuid, start in held)
     return replace(pod, pins=tuple(pins))

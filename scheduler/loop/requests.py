@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from uuid import UUID
 
+from clusters.claiming import GivenDevices
 from clusters.port import PodReport, PodRequest
+from clusters.published import OF_CLASS
 from scheduler.core.snapshot import FlavorKind, Isolation
 from scheduler.loop.claims import Pod
 
@@ -86,13 +88,34 @@ def pod_request(pod: Pod) -> PodRequest:
     )
 
 
+def given_devices(pod: Pod, found: PodReport) -> GivenDevices:
+    """What the pod of others that was taken for it is to claim."""
+    return GivenDevices(
+        namespace=found.namespace,
+        name=found.name,
+        uid=found.uid,
+        workload=str(pod.workload_id),
+        attempt=pod.attempt,
+        rank=pod.rank,
+        prefix=f"{service_name(pod.workload_id, pod.attempt)}-{pod.rank}",
+        requests=pod.claims,
+        pins=pod.pins,
+    )
+
+
 def differs(pod: Pod | Charged, found: PodReport) -> str:
     """How a pod that is there asks for something else than it is charged for, "" when not. What no
     placement is charged for, such as network cards, is no difference."""
     charged = dict(_resources(pod))
-    devices = {name for name, _ in found.resources if name.startswith(MIG)}
+    if isinstance(pod, Pod) and pod.asks is not None:
+        # By classes of devices: what these stand for was looked at when it was taken in.
+        charged = dict(pod.asks)
+    devices = {name for name, _ in found.resources if name.startswith((MIG, OF_CLASS))}
     devices |= {pod.gpu_resource, pod.share_resource, *charged}
     asked = {name: count for name, count in found.resources if name in devices and count}
+    claims = {claim for claim, _ in found.caught.claims} if found.caught else set()
+    if isinstance(pod, Pod) and claims != {each.claim for each in pod.claims}:
+        return f"{found.name} claims devices that it is not charged for: {sorted(claims)}"
     asks = max(1, found.cpu_milli), max(1, found.memory_mib), asked
     if asks == (pod.cpu_milli, pod.memory_mib, charged):
         return ""

@@ -15,6 +15,7 @@ from pytest_django import Settings
 from clusters.adapters.kubernetes.rights import (
     AUTOSCALE_RIGHTS,
     CATCHING,
+    CLASS_RIGHTS,
     DRA_RIGHTS,
     LOG_RIGHTS,
     MIG_RIGHTS,
@@ -195,7 +196,7 @@ def test_devices_are_claimed_where_that_is_asked_for() -> None:
         ("ValidatingAdmissionPolicy", "berth-claimants"),
         ("ValidatingAdmissionPolicyBinding", "berth-claimants"),
     }
-    for right in DRA_RIGHTS:
+    for right in (*DRA_RIGHTS, *CLASS_RIGHTS):
         assert f"#   {right}: {right.why}\n" in manifest
     assert manifest.count("request.userInfo.username != 'fleet'") == 3
 
@@ -258,10 +259,12 @@ def test_the_adapter_uses_each_right_and_no_other(simulator: Simulator) -> None:
     delete(port, pod, grace_s=0)
     for _ in range(2):
         port.create_pod(request=replace(pinned, namespace="berth-project"))
+    assert port.read_device_classes()
     used = set(simulator.stats()["requests"])
     # To a patch that makes an object, a real API server asks for "create" too.
     made = {f"create {act.removeprefix('patch ')}" for act in used if act.startswith("patch ")}
-    plain, devices = {str(right) for right in RIGHTS}, {str(right) for right in DRA_RIGHTS}
+    plain = {str(right) for right in RIGHTS}
+    devices = {str(right) for right in (*DRA_RIGHTS, *CLASS_RIGHTS)}
     wide = {str(right) for right in (*MIG_RIGHTS, *AUTOSCALE_RIGHTS, *REQUEST_RIGHTS)}
     assert (used | made) - wide == plain | devices
     port.write_mig_config(config="berth-berth-0123456789ab", cuts=[{}], keep=())

@@ -57,6 +57,12 @@ def test_a_pod_with_a_device_is_gated_and_says_who_made_it() -> None:
     ]
 
 
+def test_so_is_one_that_claims_devices() -> None:
+    claiming = pod({"name": "main", "env": [VOID]})
+    claiming["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
+    assert {"op": "add", "path": "/spec/schedulingGates", "value": [GATE]} in patch(claiming)
+
+
 def test_what_is_there_stays_and_what_is_forged_is_put_right() -> None:
     said = {"berth.dev/created-by": "root", "note": "a/b"}
     made = pod({"name": "main", "resources": GPU}, labels={"team": "a"}, annotations=said)

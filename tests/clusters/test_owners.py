@@ -13,11 +13,14 @@ NAMES = Names(prefix="berth.dev", installation="berth")
 type Json = dict[str, Any]  # Any: an object of the API
 
 
-def template(*, gpus: int = 8, queue: bool = False) -> Json:
+def template(*, gpus: int = 8, queue: bool = False, claims: bool = False) -> Json:
     limits = {"nvidia.com/gpu": gpus} if gpus else {}
+    spec: Json = {"containers": [{"name": "main", "resources": {"limits": limits}}]}
+    if claims:
+        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
     return {
         "metadata": {"labels": {"berth.dev/queue": ""} if queue else {}},
-        "spec": {"containers": [{"name": "main", "resources": {"limits": limits}}]},
+        "spec": spec,
     }
 
 
@@ -33,8 +36,14 @@ OBJECTS: dict[str, tuple[str, Json, dict[str, int]]] = {
     ),
     "TFJob": (
         "kubeflow.org/v1",
-        {"tfReplicaSpecs": {"PS": part(2, gpus=0, queue=True), "Worker": part(4)}},
-        {"ps": 2, "worker": 4},
+        {
+            "tfReplicaSpecs": {
+                "PS": part(2, gpus=0, queue=True),
+                "Worker": part(4),
+                "Evaluator": part(1, gpus=0, claims=True),
+            }
+        },
+        {"ps": 2, "worker": 4, "evaluator": 1},
     ),
     "MPIJob": (  # the launcher has no device, so nobody catches it
         "kubeflow.org/v2beta1",

@@ -233,3 +233,9 @@ def test_the_claim_goes_with_its_pod(claimer: Claimer) -> None:
     assert claimer.claim(pod.name) is not None
     claimer.port.delete_pod(namespace=pod.namespace, name=pod.name, uid=pod.uid, grace_s=0)
     eventually("the claim is gone", lambda: claimer.claim(pod.name) is None)
+
+
+def test_classes_of_devices_are_listed(claimer: Claimer) -> None:
+    [own] = [each for each in claimer.port.read_device_classes() if each.name == "berth-dra"]
+    assert own.resources == ("deviceclass.resource.kubernetes.io/berth-dra",)
+    assert (own.selected, own.unclear != "") == (None, True)

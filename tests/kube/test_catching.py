@@ -120,14 +120,38 @@ def test_the_queue_label_names_its_own_project_or_none(work: Work) -> None:
     assert work.create(work.pod("train", queue=work.namespace)).status == 201
 
 
-def test_devices_by_claims_are_refused_since_nobody_could_charge_them(work: Work) -> None:
+def test_a_claim_that_others_may_share_is_refused(work: Work) -> None:
+    pod = work.pod("train", gpus=0)
+    pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "one"}]
+    refused(work.create(pod), saying="name a template of claims (resourceClaimTemplateName)")
+
+
+def test_who_claims_devices_by_a_template_is_caught(work: Work) -> None:
     pod = work.pod("train", gpus=0)
     pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
-    refused(work.create(pod), saying="asks for devices by resource claims")
+    assert is_caught(work.create(pod).body, creator=editor(work))
+
+
+def test_nobody_changes_which_claims_it_has_once_it_is_to_run(work: Work) -> None:
+    pod = work.pod("train", gpus=0)
+    pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
+    work.create(pod)
+
+    def claims(name: str) -> Answer:
+        told = {"status": {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": name}]}}
+        return work.patch("train", told, subresource="/status", by=work.kube.admin)
+
+    assert claims("made-for-it").status == 200
+    labels = {"metadata": {"labels": {"berth.dev/workload": "w"}}}
+    assert work.patch("train", labels, by=work.kube.berth).status == 200
+    refused(claims("another"), saying="changes which resource claims a pod has")
+
+
+def test_who_asks_by_a_class_of_devices_is_caught(work: Work) -> None:
     pod = work.pod("train", gpus=0)
     limits = pod["spec"]["containers"][0]["resources"]["limits"]
     limits["deviceclass.resource.kubernetes.io/gpu.example.test"] = "1"
-    refused(work.create(pod), saying="asks for devices by resource claims")
+    assert is_caught(work.create(pod).body, creator=editor(work))
 
 
 LABELS: Json = {"caught": None, "queue": "", "priority": "urgent"}

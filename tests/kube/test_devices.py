@@ -151,6 +151,25 @@ def test_nobody_else_makes_a_claim_that_passes_for_berths(site: Site) -> None:
     )
 
 
+def test_nor_one_that_takes_the_name_of_one(site: Site) -> None:
+    path = f"/apis/resource.k8s.io/v1/namespaces/{site.world.vision.namespace}/resourceclaims"
+
+    def status(name: str) -> int:
+        asked = {"name": "any", "exactly": {"deviceClassName": "berth", "count": 8}}
+        body = {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaim",
+            "metadata": {"name": name},
+            "spec": {"devices": {"requests": [asked]}},
+        }
+        return site.kube.admin.call("POST", f"{path}?dryRun=All", body).status
+
+    name = f"w{'0123456789abcdef' * 2}-1-0"
+    eventually("it is refused", lambda: status(name) == 403)
+    assert status(f"{name}-0") == 403
+    assert status("theirs") == 201
+
+
 def test_nobody_else_makes_a_pod_that_shares_a_claim_of_berths(site: Site) -> None:
     path = f"/api/v1/namespaces/{site.world.vision.namespace}/pods?dryRun=All"
 

@@ -14,6 +14,7 @@ from uuid import uuid4
 from django.conf import settings
 
 from clusters.caught import OwnerRef, OwnerReport
+from clusters.claiming import ClaimTemplateReport, GivenDevices
 from clusters.confinement import Confinement, Drift, Repair
 from clusters.port import (
     ClusterError,
@@ -24,7 +25,7 @@ from clusters.port import (
     PodReport,
     PodRequest,
 )
-from clusters.published import DeviceClaimReport, ResourceSliceReport
+from clusters.published import DeviceClaimReport, DeviceClassReport, ResourceSliceReport
 from tests.scheduler.fake_nodes import FakeNodes
 
 type Trouble = Callable[[str], None]
@@ -45,6 +46,9 @@ class FakeCluster(FakeNodes):
     notices: dict[str, datetime] = field(default_factory=dict)
     graces: dict[str, int] = field(default_factory=dict)
     owners: dict[str, OwnerReport] = field(default_factory=dict)
+    templates: dict[str, ClaimTemplateReport] = field(default_factory=dict)
+    given: dict[str, GivenDevices] = field(default_factory=dict)
+    classes: list[DeviceClassReport] = field(default_factory=list)
     trouble: dict[str, Trouble] = field(default_factory=dict)
     confined: dict[str, Confinement] = field(default_factory=dict)
     drifts: dict[str, tuple[Drift, ...]] = field(default_factory=dict)
@@ -191,6 +195,21 @@ class FakeCluster(FakeNodes):
 
     def watch_resource_slices(self, *, resource_version: str) -> Never:
         raise NotImplementedError
+
+    def read_device_classes(self) -> tuple[DeviceClassReport, ...]:
+        self._begin("classes", "")
+        return tuple(self.classes)
+
+    def read_claim_template(
+        self, *, namespace: str, name: str, claim: str
+    ) -> ClaimTemplateReport | None:
+        self._begin("template", name)
+        return self.templates.get(name)
+
+    def give_devices(self, *, given: GivenDevices) -> str:
+        self._begin("give", given.name)
+        self.given[given.name] = given
+        return self.pods[given.name].resource_version
 
     def list_device_claims(self) -> Listing[DeviceClaimReport]:
         return Listing((), self._version())

@@ -10,9 +10,10 @@ import pytest
 
 from clusters.models import FlavorKind, Node
 from clusters.port import Fault, PodPhase
+from clusters.published import DeviceClassReport, Selected
 from scheduler.core.lifecycle import State
-from scheduler.loop import asking, catching, collect, strays
-from scheduler.loop.asking import Asks, Refused
+from scheduler.loop import catching, collect, strays
+from scheduler.loop.asking import Asks, Devices, Offers, Refused
 from scheduler.models import CaughtPod as Row
 from scheduler.models import Origin, Placement, Workload
 from tenants.models import Project
@@ -20,6 +21,10 @@ from tests import factories
 from tests.factories import AT
 from tests.scheduler.caught_pods import GPUS, gang, made, owns, refusal, take_in
 from tests.scheduler.stage import LATER, Stage
+
+
+def devices(stage: Stage, asks: Asks, *, named: tuple[str, ...] = ()) -> Devices:
+    return Offers(port=stage.port, cluster=stage.cluster).devices(asks=asks, named=named)
 
 
 def test_a_workload_asks_for_what_its_pods_do_and_is_the_clusters_own(stage: Stage) -> None:
@@ -274,9 +279,9 @@ def test_flavors_are_those_that_the_cluster_has_for_what_is_asked(
     factories.flavor("a100", FlavorKind.WHOLE, model="NVIDIA-A100")
     Node.objects.update(**node)
     asks = Asks(1000, 512, ((resource, count),))
-    found = asking.device(cluster=stage.cluster, asks=asks, named=())
+    found = devices(stage, asks)
     assert (found.gpu_count, found.gpu_milli, found.flavors) == expected
-    assert asking.device(cluster=stage.cluster, asks=asks, named=("x",)).flavors == ("x",)
+    assert devices(stage, asks, named=("x",)).flavors == ("x",)
 
 
 def test_devices_of_two_kinds_are_refused_and_network_cards_beside_them_are_not(
@@ -285,12 +290,79 @@ def test_devices_of_two_kinds_are_refused_and_network_cards_beside_them_are_not(
     factories.mig_flavor("h100.1g")
     both = Asks(1000, 512, (("nvidia.com/gpu", 1), ("nvidia.com/mig-1g.10gb", 1)))
     with pytest.raises(Refused, match="devices of several kinds"):
-        asking.device(cluster=stage.cluster, asks=both, named=())
+        devices(stage, both)
     nobodys = Asks(1000, 512, (("nvidia.com/gpu", 1), ("nvidia.com/mig-9g.1gb", 4)))
     with pytest.raises(Refused, match="devices of several kinds"):
-        asking.device(cluster=stage.cluster, asks=nobodys, named=())
+        devices(stage, nobodys)
     beside = Asks(1000, 512, (("nvidia.com/gpu", 1), ("nvidia.com/roce", 1)))
-    assert asking.device(cluster=stage.cluster, asks=beside, named=()).flavors == ("h100",)
+    assert devices(stage, beside).flavors == ("h100",)
+
+
+def published(stage: Stage, *classes: DeviceClassReport) -> None:
+    Node.objects.update(device_driver="gpu.nvidia.com")
+    stage.port.classes = list(classes)
+
+
+BY_CLASS = DeviceClassReport("gpu", "nvidia.com/gpu", Selected("gpu.nvidia.com"))
+ONE_GPU = Asks(1000, 512, (("nvidia.com/gpu", 1),))
+
+
+def test_devices_that_a_driver_publishes_are_asked_for_by_their_class(stage: Stage) -> None:
+    piece = factories.mig_flavor("h100.1g")
+    cut = Selected("gpu.nvidia.com", piece.profile)
+    published(stage, BY_CLASS, DeviceClassReport("mig", selected=cut))
+    assert devices(stage, ONE_GPU) == Devices(1, 1000, ("h100",))
+    for name, flavor in (("gpu", "h100"), ("mig", "h100.1g")):
+        asks = Asks(1000, 512, ((f"deviceclass.resource.kubernetes.io/{name}", 2),))
+        assert devices(stage, asks) == Devices(2, 1000, (flavor,))
+
+
+@pytest.mark.parametrize(
+    ("classes", "why"),
+    [
+        ([], "devices that no flavor has in north. Ask for those of one flavor.$"),
+        (
+            [DeviceClassReport("gpu", "nvidia.com/gpu", None, "is odd")],
+            "one flavor. The device class gpu is odd.$",
+        ),
+        (
+            [BY_CLASS, replace(BY_CLASS, name="too")],
+            "Several device classes stand for nvidia.com/gpu: gpu and another.$",
+        ),
+        ([replace(BY_CLASS, selected=Selected("gpu.nvidia.com", "", "A100"))], "no flavor has"),
+        ([replace(BY_CLASS, selected=Selected("other.test"))], "no flavor has"),
+    ],
+)
+def test_where_no_class_stands_for_them_they_are_refused(
+    stage: Stage, classes: list[DeviceClassReport], why: str
+) -> None:
+    published(stage, *classes)
+    with pytest.raises(Refused, match=why):
+        devices(stage, ONE_GPU)
+
+
+def test_so_are_they_where_berth_may_not_look_or_only_some_nodes_have_a_driver(
+    stage: Stage,
+) -> None:
+    published(stage, BY_CLASS)
+    stage.port.fails("classes", Fault.FORBIDDEN, times=1)
+    with pytest.raises(Refused, match="no flavor has"):
+        devices(stage, ONE_GPU)
+    assert devices(stage, ONE_GPU).flavors == ("h100",)
+    Node.objects.filter(name="n1").update(device_driver="")
+    assert devices(stage, ONE_GPU).flavors == ("h100",)  # all are asked for by that name
+    implicit = Asks(1000, 512, ((BY_CLASS.resources[1], 1),))
+    with pytest.raises(Refused, match="no flavor has"):
+        devices(stage, implicit)
+
+
+def test_a_pod_that_asks_by_a_class_is_taken_as_it_asks(stage: Stage) -> None:
+    published(stage, BY_CLASS)
+    made(stage, "a", owner=None, resources=((BY_CLASS.resources[1], 1),))
+    take_in(stage)
+    stage.cycle()
+    stage.dispatch()
+    assert stage.port.pods["a"].phase is PodPhase.WAITING
 
 
 def test_a_list_that_lacks_a_pod_forgets_it(stage: Stage) -> None:

@@ -22,7 +22,6 @@ from clusters.adapters.kubernetes.names import Names
 from clusters.adapters.kubernetes.rights import (
     AUTOSCALE_RIGHTS,
     DEVICES,
-    DRA_RIGHTS,
     LOG_RIGHTS,
     MIG_RIGHTS,
     OF_PARTS,
@@ -147,11 +146,20 @@ def _to_claim_devices(subject: Json, *, user: str, names: Names) -> list[Json]:
     changing = {"apiGroups": [DEVICES], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"]}
     resources = ["resourceclaims", "resourceclaims/status"]
     policy["matchConstraints"] = {"resourceRules": [{**changing, "resources": resources}]}
-    # A claim's spec never changes, and has no priority: what is left is whose it is.
-    policy["validations"] = policy["validations"][:1]
+    # A claim's spec never changes, and has no priority: what is left is whose it is. A pod has the
+    # claims that its status names, so nobody puts another in the place of one.
+    policy["validations"] = [
+        policy["validations"][0],
+        {
+            "expression": "request.operation != 'CREATE'"
+            f" || !object.metadata.?name.orValue('').matches('{OURS}')",
+            "message": f"only {user} makes claims that are called as those of Berth's pods",
+            "reason": "Forbidden",
+        },
+    ]
     return [
         device_class(names=names),
-        *_granted("ClusterRole", _metadata(name), _rules(DRA_RIGHTS), to=subject),
+        *_granted("ClusterRole", _metadata(name), _rules(OF_PARTS[Part.DRA]), to=subject),
         *_enforced(f"{names.own}-claims", policy, names=names),
         *_enforced(f"{names.own}-claimants", _claimants(user=user), names=names),
     ]

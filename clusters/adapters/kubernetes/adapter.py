@@ -7,7 +7,9 @@ from datetime import datetime
 from urllib.parse import quote
 
 from clusters.adapters.kubernetes import (
+    claim_templates,
     device_claims,
+    device_classes,
     exposure,
     inspecting,
     manifests,
@@ -23,6 +25,7 @@ from clusters.adapters.kubernetes.device_claims import (
     DEVICE_CLASSES,
     RESOURCE_SLICES,
     claims_path,
+    template_path,
 )
 from clusters.adapters.kubernetes.failures import printable
 from clusters.adapters.kubernetes.objects import NOT_THAT_ONE, has_labels, labels_of
@@ -32,6 +35,7 @@ from clusters.adapters.kubernetes.reviews import lacking
 from clusters.adapters.kubernetes.rights import DRA_RIGHTS
 from clusters.adapters.kubernetes.translate import Malformed, node, pod
 from clusters.caught import OwnerRef, OwnerReport
+from clusters.claiming import ClaimTemplateReport, GivenDevices
 from clusters.confinement import Confinement, Drift, Repair
 from clusters.exposure import ExposureReport
 from clusters.inspection import EventReport, LogTail
@@ -49,7 +53,11 @@ from clusters.port import (
     ProbeStep,
     WatchEvent,
 )
-from clusters.published import DeviceClaimReport, ResourceSliceReport
+from clusters.published import (
+    DeviceClaimReport,
+    DeviceClassReport,
+    ResourceSliceReport,
+)
 
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
@@ -101,6 +109,10 @@ class KubernetesCluster(Asked):
         self, *, resource_version: str
     ) -> AbstractContextManager[Iterator[WatchEvent[DeviceClaimReport]]]:
         return self._watch(DEVICE_CLAIMS, self._device_claim, resource_version)
+
+    def read_device_classes(self) -> tuple[DeviceClassReport, ...]:
+        most = device_classes.MOST_CLASSES
+        return self._list(DEVICE_CLASSES, device_classes.device_class, most=most).items
 
     def list_pods(self) -> Listing[PodReport]:
         return self._list(PODS, self._pod, most=MOST_PODS)
@@ -201,6 +213,35 @@ class KubernetesCluster(Asked):
         )
         path = _pod(pod.namespace, pod.name)
         return self._report(self._client.call("PATCH", path, body=body, content_type=MERGE_PATCH))
+
+    def read_claim_template(
+        self, *, namespace: str, name: str, claim: str
+    ) -> ClaimTemplateReport | None:
+        found = self._found(template_path(namespace, name))
+        try:
+            return (
+                None
+                if found is None
+                else claim_templates.template(
+                    found,
+                    claim=claim,
+                    read_class=lambda of: self._found(f"{DEVICE_CLASSES}/{quote(of, safe='')}"),
+                )
+            )
+        except Malformed as error:
+            why = f"The template {name}, or a class that it names, makes no sense: {error}"
+            raise ClusterError(Fault.MALFORMED, why) from None
+
+    def give_devices(self, *, given: GivenDevices) -> str:
+        claims = device_claims.instead(given, names=self._names)
+        for body in claims.values():
+            self._ensure_claim(body)
+        body = manifests.given(
+            uid=given.uid, claims={name: each["metadata"]["name"] for name, each in claims.items()}
+        )
+        path = f"{_pod(given.namespace, given.name)}/status"
+        made = self._client.call("PATCH", path, body=body, content_type=MERGE_PATCH)
+        return self._report(made).resource_version
 
     def open_gate(
         self, *, namespace: str, name: str, uid: str, resource_version: str, hostname: str

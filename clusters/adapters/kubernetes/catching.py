@@ -5,8 +5,9 @@ of this installation a pod that others make, and that has the queue label or ask
 gets Berth's scheduling gate, a label that says so, and the name of who made it. That is a mutating
 policy, or, where the API server is too old for those, a webhook that does the same (`hook`); a
 validating policy holds that it was done, and that nobody undoes it. That a gated pod
-names no node, by which it would pass the scheduler by, the API server itself sees to. What Berth
-could not charge, devices by resource claims, is refused, and who asks for no device sees none.
+names no node, by which it would pass the scheduler by, the API server itself sees to. What nobody
+could be charged for, a claim that others may share, is refused, and who asks for no device sees
+none.
 """
 
 from collections.abc import Sequence
@@ -21,8 +22,6 @@ type Json = dict[str, Any]  # Any: an object of the API, as JSON
 
 _RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io/v1"
-_CLAIMED = "deviceclass.resource.kubernetes.io/"
-"""Resources that are claims, by the name of a class of devices."""
 _NAMESPACE = "kubernetes.io/metadata.name"
 """A label of each namespace: its name."""
 _EDITABLE = (
@@ -108,7 +107,8 @@ def _metadata(name: str) -> Json:
 def _asks(*, names: Names) -> str:
     """In CEL: whether a pod has the queue label, or any of its containers asks for a device."""
     return (
-        f"('{names.label_queue}' in object.metadata.?labels.orValue({{}}) || {_asks_for(DEVICES)})"
+        f"('{names.label_queue}' in object.metadata.?labels.orValue({{}}) || {_asks_for(DEVICES)}"
+        " || object.spec.?resourceClaims.orValue([]).size() > 0)"
     )
 
 
@@ -204,10 +204,14 @@ def _validating(*, names: Names, user: str) -> Json:
         f" || variables.labels['{queue}'] in ['', request.namespace]":
         f"the label {queue} names another project than that of this namespace: leave it empty, or"
         " give it the name of the namespace",
-        "!variables.made || object.spec.?resourceClaims.orValue([]).size() == 0"
-        f" && !{_asks_for([_CLAIMED])}":
-        "the pod asks for devices by resource claims, which Berth can't charge: ask for them among"
-        " the limits of its containers, such as nvidia.com/gpu",
+        "!variables.made || object.spec.?resourceClaims.orValue([])"
+        ".all(claim, claim.?resourceClaimName.orValue('') == '')":
+        "the pod names a resource claim, which others could share, so nobody could be charged for"
+        " it: name a template of claims (resourceClaimTemplateName)",
+        "variables.made || !variables.was_caught"
+        f" || !('{names.label_workload}' in variables.before)"
+        " || object.?status.?resourceClaimStatuses == oldObject.?status.?resourceClaimStatuses":
+        f"only {user} changes which resource claims a pod has that runs from Berth's queue",
         "!variables.made || (object.spec.containers + object.spec.?initContainers.orValue([]))"
         f".all(one, one.?env.orValue([]).all(set, set.name != '{VISIBLE}'"
         " || set.?value.orValue('') == 'void'))":

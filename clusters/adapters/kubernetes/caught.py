@@ -41,6 +41,10 @@ def caught(body: Json, *, labels: dict[str, str], names: Names) -> CaughtPod | N
         grace_s=grace_s or _GRACE_S,
         steered=_steered(spec),
         behind=_behind(spec, names),
+        claims=tuple(
+            (_text(each, "name"), _text(each, "resourceClaimTemplateName"))
+            for each in objects(spec, "resourceClaims")
+        ),
     )
 
 

@@ -101,7 +101,8 @@ def _changes(pod: Json, *, maker: str, names: Names) -> Iterator[Json]:
     if sum(map(len, lists.values())) > MOST:
         raise NotAReview(f"It is of a pod with more than {MOST} containers.")
     asks = any(_asks(one) for containers in lists.values() for one in containers)
-    if asks or names.label_queue in (metadata.get("labels") or {}):
+    claims = bool(spec.get("resourceClaims"))
+    if asks or claims or names.label_queue in (metadata.get("labels") or {}):
         yield from _put(metadata, "labels", names.label_caught, names.installation)
         yield from _put(metadata, "annotations", names.annotation_creator, maker)
         gates = spec.get("schedulingGates") or []

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from clusters.port import NVIDIA_GPU
+from clusters.published import OF_CLASS
 
 HOSTNAME = "kubernetes.io/hostname"
 QUEUED = "cloud.google.com/gke-queued"
@@ -11,7 +12,7 @@ GPU = NVIDIA_GPU
 GPU_SHARED = "nvidia.com/gpu.shared"
 AMD_GPU = "amd.com/gpu"
 INTEL_GPUS = ("gpu.intel.com/xe", "gpu.intel.com/i915")  # by driver, the newer first
-DEVICES = ("nvidia.com/", "amd.com/", "gpu.intel.com/")
+DEVICES = ("nvidia.com/", "amd.com/", "gpu.intel.com/", OF_CLASS)
 VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 """By which a container, or its image, may see devices that it never asked for (T7)."""
 MIG = "nvidia.com/mig-"  # and the profile, with "." for its "+"

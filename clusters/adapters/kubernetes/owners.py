@@ -198,7 +198,9 @@ def _is_caught(holder: Json, names: Names) -> bool:
     template = mapping(holder, "template")
     if names.label_queue in mapping(mapping(template, "metadata"), "labels"):
         return True
-    return any(resource.startswith(DEVICES) for resource in _asked(mapping(template, "spec")))
+    spec = mapping(template, "spec")
+    asks = any(resource.startswith(DEVICES) for resource in _asked(spec))
+    return asks or bool(objects(spec, "resourceClaims"))
 
 
 def _asked(spec: Json) -> Iterator[str]:

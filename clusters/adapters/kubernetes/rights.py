@@ -84,6 +84,30 @@ DRA_RIGHTS = (  # ADR 0083
         Part.DRA,
     ),
 )
+CLASS_RIGHTS = (  # ADR 0092; without them work is placed by claims all the same
+    Right(
+        "list",
+        "deviceclasses",
+        "see which devices pods of others ask for by a class",
+        DEVICES,
+        Part.DRA,
+    ),
+)
+CLAIM_RIGHTS = (  # ADR 0093; as above
+    Right(
+        "get",
+        "resourceclaimtemplates",
+        "see which devices pods of others claim",
+        DEVICES,
+        Part.DRA,
+    ),
+    Right(
+        "patch",
+        "pods/status",
+        "have such a pod claim the very devices that it was placed on",
+        part=Part.DRA,
+    ),
+)
 AUTOSCALE_RIGHTS = (  # ADR 0084
     Right("list", "nodepools", "see which nodes can come", KARPENTER, Part.AUTOSCALE),
     Right("list", "nodeclaims", "see which nodes are being made", KARPENTER, Part.AUTOSCALE),
@@ -112,7 +136,7 @@ CATCHING = tuple(
 """For what isn't installed it grants nothing."""
 OF_PARTS: Mapping[Part, tuple[Right, ...]] = {
     Part.MIG: MIG_RIGHTS,
-    Part.DRA: DRA_RIGHTS,
+    Part.DRA: (*DRA_RIGHTS, *CLASS_RIGHTS, *CLAIM_RIGHTS),
     Part.CATCH: CATCHING,
     Part.AUTOSCALE: (*AUTOSCALE_RIGHTS, *REQUEST_RIGHTS),
     Part.LOGS: LOG_RIGHTS,

@@ -209,7 +209,7 @@ def _together(amounts: Counter[str]) -> Counter[str]:
 
 
 def _counts(name: str) -> bool:
-    return name in ("cpu", "memory") or (name.startswith(DEVICES) and len(name) < 100)
+    return name in ("cpu", "memory") or (name.startswith(DEVICES) and len(name) < 300)
 
 
 def _amount(name: str, value: object) -> int:
