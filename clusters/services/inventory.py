@@ -98,6 +98,7 @@ _NODE_FIELDS = (
     "hostname",
     "ready",
     "schedulable",
+    "leaving",
     "cpu_milli",
     "memory_mib",
     "share_replicas",
