@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, Self
 
+from clusters import stock
 from clusters.models import Cluster
 from scheduler.core.snapshot import FlavorKind
 from scheduler.core.units import ONE_MILLI
@@ -39,11 +40,11 @@ class Devices:
 
 
 # What nodes of the cluster have, and are asked for by.
-_OFFERED = """
-SELECT DISTINCT d.model, n.gpu_resource, n.share_replicas, n.share_resource, n.mig_single
+_OFFERED = f"""
+SELECT DISTINCT {stock.sql("d")}, n.gpu_resource, n.share_replicas, n.share_resource, n.mig_single
 FROM clusters_device d JOIN clusters_node n ON n.id = d.node_id
 WHERE n.cluster_id = %s AND d.gone_at IS NULL AND n.gone_at IS NULL
-"""
+"""  # noqa: S608  # constants
 
 
 def device(*, cluster: Cluster, asks: Asks, named: tuple[str, ...]) -> Devices:
@@ -59,9 +60,9 @@ def device(*, cluster: Cluster, asks: Asks, named: tuple[str, ...]) -> Devices:
     for resource, count in asks.resources:
         names: set[str] = set()
         devices, milli = count, ONE_MILLI
-        for model, whole, replicas, shared, single in offered:
+        for of, whole, replicas, shared, single in offered:
             for each in flavors:
-                if each.model != model:
+                if each.model != of:
                     continue
                 if each.kind is FlavorKind.MIG:
                     asked_as = whole if single else mig_resource(each.profile)
@@ -86,5 +87,5 @@ def device(*, cluster: Cluster, asks: Asks, named: tuple[str, ...]) -> Devices:
         told = ", ".join(name for name, _ in asks.resources)
         several = "of several kinds" if found else f"that no flavor has in {cluster.name}"
         raise Refused(f"It asks for {told}: devices {several}. Ask for those of one flavor.")
-    [of] = found.values()
-    return Devices(of.gpu_count, of.gpu_milli, named) if named else of
+    [only] = found.values()
+    return Devices(only.gpu_count, only.gpu_milli, named) if named else only

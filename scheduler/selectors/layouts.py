@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from statistics import median_low
 
+from clusters import stock
 from scheduler.core import mig
 from scheduler.core.advice import Advice, Arrival, advise
 from scheduler.selectors.fleet import rows
@@ -16,24 +17,24 @@ UNKNOWN_RUN_S = 3600
 """How long a slice is taken to be held where none of its profile has been held yet."""
 
 # Each slice that a pod set's preferred flavor is, for as long as the work ran.
-_ASKED = """
-SELECT f.model, f.profile, extract(epoch FROM w.submitted_at)::bigint,
+_ASKED = f"""
+SELECT {stock.sql("f")}, f.profile, extract(epoch FROM w.submitted_at)::bigint,
        extract(epoch FROM w.ended_at - w.started_at)::bigint, s.count * s.gpu_count
 FROM scheduler_workload w JOIN scheduler_podset s ON s.workload_id = w.id
 JOIN scheduler_podsetflavor p ON p.pod_set_id = s.id AND p.position = 0
 JOIN clusters_flavor f ON f.id = p.flavor_id AND f.kind = 'mig'
 WHERE w.submitted_at > %s AND w.submitted_at <= %s ORDER BY w.submitted_at DESC, w.id
-"""
-_DEVICES = """
-SELECT d.model, count(*) FROM clusters_device d JOIN clusters_node n ON n.id = d.node_id
+"""  # noqa: S608  # constants
+_DEVICES = f"""
+SELECT {stock.sql("d")}, count(*) FROM clusters_device d JOIN clusters_node n ON n.id = d.node_id
 WHERE d.mode <> 'whole' AND d.usable AND d.gone_at IS NULL AND n.gone_at IS NULL GROUP BY 1
-"""
-_SLICES = """
-SELECT d.model, s.profile, count(*) FROM clusters_deviceslice s
+"""  # noqa: S608  # constants
+_SLICES = f"""
+SELECT {stock.sql("d")}, s.profile, count(*) FROM clusters_deviceslice s
 JOIN clusters_device d ON d.id = s.device_id JOIN clusters_node n ON n.id = d.node_id
 WHERE s.gone_at IS NULL AND d.mode = 'mig-static' AND d.usable AND d.gone_at IS NULL
   AND n.gone_at IS NULL GROUP BY 1, 2
-"""
+"""  # noqa: S608  # constants
 
 
 def advice(*, at: datetime) -> tuple[Advice, ...]:
