@@ -64,7 +64,7 @@ class NodeClaimPage(ReadOnly):
 
 @admin.register(models.Device)
 class DevicePage(ReadOnly):
-    list_display = ("node", "ordinal", "model", "mode", "usable", "gone_at")
+    list_display = ("node", "ordinal", "model", "capacity", "mode", "usable", "gone_at")
     list_select_related = ("node",)
     list_filter = ("mode", "usable")
     search_fields = ("uuid", "node__name")
@@ -84,6 +84,6 @@ class FlavorPartPage(ReadOnly):
 
 @admin.register(models.Flavor)
 class FlavorPage(ReadOnly):
-    list_display = ("name", "kind", "model", "profile", "isolation", "placing")
+    list_display = ("name", "kind", "model", "capacity", "profile", "isolation", "placing")
     list_filter = ("kind",)
     search_fields = ("name", "model")

@@ -43,6 +43,8 @@ _CAPACITY = {
     ("cloud.google.com/gke-provisioning", "preemptible"): CapacityType.SPOT,
     ("cloud.google.com/gke-provisioning", "standard"): CapacityType.ON_DEMAND,
 }
+SPOT_LABELS = tuple({key: value} for (key, value), told in _CAPACITY.items() if told == "spot")
+"""Each of them alone says that a node is spot."""
 _ON_DEMAND_ELSE = ("kubernetes.azure.com/agentpool", "cloud.google.com/gke-nodepool")
 """Whose nodes say that they are spot, and nothing where they are not."""
 

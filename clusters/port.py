@@ -96,10 +96,9 @@ class NodeReport:
     devices are as that one publishes them, and asked for each by itself; what the device plugin
     says does not count then. `unused` says why none of them is usable, "" when that is not so.
 
-    `cordoned` is whether somebody said that nothing new is to start there, and `recut` for which
-    recut Berth did. `mig_config` names the way in which it is to be cut, `mig_state` is how far
-    its MIG manager is with that: "pending", "rebooting", "success", "failed", or "" for nothing
-    said.
+    `cordoned` is whether somebody said that nothing new is to start there, `recut` for which recut
+    Berth did, `leaving` whether it is told to go soon. `mig_config` names the way in which it is
+    to be cut, `mig_state` how far that is: "pending", "rebooting", "success", "failed", "" unsaid.
     """
 
     name: str
@@ -121,6 +120,7 @@ class NodeReport:
     labels: Mapping[str, str] = field(default_factory=dict)
     resource_version: str = ""
     cordoned: bool = False
+    leaving: bool = False
     recut: str = ""
     mig_config: str = ""
     mig_state: str = ""

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce
 
+from clusters import stock
 from clusters.models import (
     Cluster,
     ClusterCredential,
@@ -44,12 +45,12 @@ def closed_queues(*, cluster_id: UUID) -> tuple[HardwareQueue, ...]:
 
 
 def queues(*, cluster: Cluster) -> tuple[HardwareQueue, ...]:
-    """That of the cluster, then those of its pools by model; some are no rows yet. Two queries."""
+    """That of the cluster, then those of its pools by stock; some are no rows yet. Two queries."""
     found = {row.model: row for row in cluster.queues.select_related("cluster")}
     there = Device.objects.filter(_PRESENT, node__cluster=cluster, node__gone_at__isnull=True)
-    models = {"", *found, *there.values_list("model", flat=True).distinct()}
+    stocks = {"", *found, *there.values_list(stock.column(), flat=True).distinct()}
     return tuple(
-        found.get(model) or HardwareQueue(cluster=cluster, model=model) for model in sorted(models)
+        found.get(name) or HardwareQueue(cluster=cluster, model=name) for name in sorted(stocks)
     )
 
 
@@ -145,7 +146,8 @@ def unsafe() -> dict[str, bool]:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """One that is there in a cluster; without a flavor it is shown and not used."""
+    """One that is there in a cluster, or its stock of one capacity type; without a flavor it is
+    shown and not used."""
 
     name: str
     devices: int
@@ -155,14 +157,20 @@ class Model:
 def models(*, cluster: Cluster) -> tuple[Model, ...]:
     """By name. One query."""
     there = Device.objects.filter(_PRESENT, node__cluster=cluster, node__gone_at__isnull=True)
-    flavors = Flavor.objects.filter(kind__in=_KINDS, model=OuterRef("model"))
-    rows = there.values("model").annotate(devices=Count("id"), has_flavor=Exists(flavors))
-    columns = rows.order_by("model").values_list("model", "devices", "has_flavor")
+    flavors = Flavor.objects.filter(
+        kind__in=_KINDS, model=OuterRef("model"), capacity=OuterRef("capacity")
+    )
+    rows = there.values("model", "capacity").annotate(
+        devices=Count("id"), has_flavor=Exists(flavors)
+    )
+    columns = rows.order_by("model", "capacity").values_list(
+        stock.column(), "devices", "has_flavor"
+    )
     return tuple(Model(*row) for row in columns)
 
 
 def cut_in() -> dict[str, tuple[str, ...]]:
-    """Model → the clusters in which usable devices of it are cut into slices once and for all,
+    """Stock → the clusters in which usable devices of it are cut into slices once and for all,
     on nodes that Berth can cut anew, by name. One query."""
     there = Device.objects.filter(
         _PRESENT,
@@ -171,11 +179,11 @@ def cut_in() -> dict[str, tuple[str, ...]]:
         node__gone_at__isnull=True,
         node__mig_single=False,
         node__device_driver="",
-    ).order_by("model", "node__cluster__name")
+    ).order_by(stock.column(), "node__cluster__name")
     found: dict[str, list[str]] = {}
-    for model, cluster in there.values_list("model", "node__cluster__name").distinct():
-        found.setdefault(model, []).append(cluster)
-    return {model: tuple(names) for model, names in found.items()}
+    for of, cluster in there.values_list(stock.column(), "node__cluster__name").distinct():
+        found.setdefault(of, []).append(cluster)
+    return {of: tuple(names) for of, names in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +269,12 @@ def devices(
     return rows.select_related("node__cluster").prefetch_related(
         Prefetch("slices", slices, to_attr="present_slices")
     )
+
+
+def capacities() -> frozenset[tuple[str, str]]:
+    """Each model and capacity type of which there are flavors of their own. One query."""
+    rows = Flavor.objects.exclude(capacity="").order_by()
+    return frozenset(rows.values_list("model", "capacity").distinct())
 
 
 def flavors(*, kind: str | None = None) -> QuerySet[Flavor]:

@@ -76,7 +76,10 @@ class Simulator:
             method,
             self.server + path,
             body=None if body is None else orjson.dumps(body),
-            headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
+            headers={
+                "Authorization": f"Bearer {self.token}",
+                "Content-Type": f"application/{'merge-patch+' if method == 'PATCH' else ''}json",
+            },
             timeout=10,
         )
         assert answer.status < 300, answer.data

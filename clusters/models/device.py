@@ -5,7 +5,9 @@ from django.contrib.postgres.fields import IntegerRangeField, RangeOperators
 from django.db import models
 from django.db.models import Q
 
+from clusters import stock
 from clusters.models.node import Node
+from clusters.origin import CapacityType
 from controlplane.kernel.models import Row
 
 
@@ -22,12 +24,14 @@ class Device(Row):
     node. With a `uuid` it stays the same row for as long as it is in that node.
 
     `usable` is False when the device is sick or no longer allocatable; a vanished one gets
-    `gone_at`.
+    `gone_at`. `capacity` is its node's where any flavor of its model is of that type, else "": its
+    flavors are those of its `stock` (clusters/stock.py).
     """
 
     node = models.ForeignKey(Node, on_delete=models.PROTECT, related_name="devices")
     ordinal = models.PositiveSmallIntegerField()
     model = models.CharField(max_length=80)
+    capacity = models.CharField(max_length=9, blank=True, default="", db_default="")
     memory_mib = models.BigIntegerField()
     mode = models.CharField(max_length=12, choices=DeviceMode, default=DeviceMode.WHOLE)
     uuid = models.CharField(max_length=80, blank=True)
@@ -46,12 +50,20 @@ class Device(Row):
                 condition=Q(mode__in=DeviceMode.values), name="device_mode_known"
             ),
             models.CheckConstraint(
+                condition=Q(capacity__in=[each.value for each in CapacityType]),
+                name="device_capacity_known",
+            ),
+            models.CheckConstraint(
                 condition=Q(memory_mib__gte=0), name="device_memory_not_negative"
             ),
         ]
 
     def __str__(self) -> str:
         return f"{self.node_id}/{self.ordinal}"
+
+    @property
+    def stock(self) -> str:
+        return stock.name(model=self.model, capacity=self.capacity)
 
 
 class DeviceSlice(Row):

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from django.db import models
 from django.db.models import Q
 
+from clusters import stock
+from clusters.origin import CapacityType
 from controlplane.kernel.models import Row
 
 
@@ -54,13 +56,15 @@ class Flavor(Row):
     """A device model whole, one MIG profile of it, a share of it, or CPU cores; or, of kind MODEL,
     a quota over all of a model, which no work can ask for and which counts sevenths of a device.
 
-    `model` is the product name that nodes report ("" for CPU); `profile` is set for MIG only.
+    `model` is the product name that nodes report ("" for CPU); `profile` is set for MIG only. With
+    a `capacity` it is of devices on nodes of that type alone, and those are of no flavor without.
     `placing` says on which of the nodes with room its pods go; it is the one field that changes.
     """
 
     name = models.CharField(max_length=63, unique=True)
     kind = models.CharField(max_length=8, choices=FlavorKind)
     model = models.CharField(max_length=80, blank=True)
+    capacity = models.CharField(max_length=9, blank=True, default="", db_default="")
     profile = models.CharField(max_length=20, blank=True)
     isolation = models.CharField(max_length=8, choices=Isolation, default=Isolation.HARDWARE)
     memory_mib = models.BigIntegerField(default=0)
@@ -71,7 +75,8 @@ class Flavor(Row):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["kind", "model", "profile", "isolation"], name="flavor_meaning_once"
+                fields=["kind", "model", "capacity", "profile", "isolation"],
+                name="flavor_meaning_once",
             ),
             models.CheckConstraint(
                 condition=Q(kind__in=FlavorKind.values) & Q(isolation__in=Isolation.values),
@@ -84,6 +89,11 @@ class Flavor(Row):
             models.CheckConstraint(
                 condition=(Q(kind="cpu") & Q(model="")) | (~Q(kind="cpu") & ~Q(model="")),
                 name="flavor_model_unless_cpu",
+            ),
+            models.CheckConstraint(
+                condition=Q(capacity__in=[each.value for each in CapacityType])
+                & (Q(capacity="") | ~Q(kind="cpu")),
+                name="flavor_capacity_of_devices",
             ),
             models.CheckConstraint(
                 condition=(Q(kind="share") & ~Q(isolation="hardware"))
@@ -107,6 +117,11 @@ class Flavor(Row):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def stock(self) -> str:
+        """The devices that it is of (clusters/stock.py)."""
+        return stock.name(model=self.model, capacity=self.capacity)
 
     @property
     def vendor(self) -> str:

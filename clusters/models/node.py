@@ -15,7 +15,8 @@ from controlplane.kernel.models import Row
 class Node(Row):
     """Amounts are allocatable. `foreign_*` is what pods that are not ours hold there. With
     `mig_single` a slice of its devices is asked for as one `gpu_resource`. With a `device_driver`
-    each of its devices is asked for by itself.
+    each of its devices is asked for by itself. It is `leaving` once its cluster was told that it
+    will be taken away.
 
     A node that vanished keeps its row, with `gone_at`.
     """
@@ -25,6 +26,7 @@ class Node(Row):
     hostname = models.CharField(max_length=253)
     ready = models.BooleanField(default=False)
     schedulable = models.BooleanField(default=True)
+    leaving = models.BooleanField(default=False, db_default=False)
     cpu_milli = models.BigIntegerField()
     memory_mib = models.BigIntegerField()
     foreign_cpu_milli = models.BigIntegerField(default=0)

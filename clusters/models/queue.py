@@ -3,19 +3,21 @@
 from django.db import models
 from django.db.models import Q
 
+from clusters import stock
 from clusters.models.cluster import Cluster
 from controlplane.kernel import queues
 from controlplane.kernel.models import Row
 
 
 class HardwareQueue(queues.Queue, Row):
-    """The queue of a pool, one `model` in one cluster; for "" that of the whole cluster. Without a
-    row it is open. `queue_changed_by` is who moved it last, as the audit names people."""
+    """The queue of a pool, one stock in one cluster, `model` by its name; for "" that of the whole
+    cluster. Without a row it is open. `queue_changed_by` is who moved it last, as the audit names
+    people."""
 
     cluster = models.ForeignKey(
         Cluster, on_delete=models.PROTECT, related_name="queues", db_index=False
     )
-    model = models.CharField(max_length=80, blank=True)
+    model = models.CharField(max_length=stock.LONGEST, blank=True)
     queue_changed_by = models.CharField(max_length=150, blank=True)
 
     class Meta:

@@ -7,8 +7,21 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import IntegrityError, connection, transaction
+from django.db.models import F
 
-from clusters.models import SEVENTHS, Flavor, FlavorKind, FlavorPart, Isolation, Placing
+from clusters import stock
+from clusters.models import (
+    SEVENTHS,
+    Cluster,
+    Device,
+    Flavor,
+    FlavorKind,
+    FlavorPart,
+    Isolation,
+    Node,
+    Placing,
+)
+from clusters.origin import CapacityType
 from controlplane.audit import services as audit
 from controlplane.kernel import hints, text
 from controlplane.kernel.errors import Conflict, Invalid, NotFound, Problem
@@ -20,15 +33,18 @@ MAX_PROFILE = 20
 MAX_MEMORY_MIB = 2**30
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 _SPREAD = (FlavorKind.WHOLE, FlavorKind.CPU)
+_OWN = tuple(each for each in CapacityType if each)
 _SHARED = (Isolation.NONE, Isolation.MEMORY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
-    """As Flavor's fields. `isolation` None: by hardware, which a share has to choose against."""
+    """As Flavor's fields; no `capacity` is any. `isolation` None: by hardware, which a share has
+    to choose against."""
 
     kind: FlavorKind
     model: str = ""
+    capacity: CapacityType = CapacityType.UNKNOWN
     profile: str = ""
     isolation: Isolation | None = None
     memory_mib: int = 0
@@ -37,16 +53,18 @@ class Meaning:
 
 def create(*, name: str, meaning: Meaning, actor: str, actor_name: str, at: datetime) -> Flavor:
     """A flavor that quotas, prices and workloads may name from now on; one of kind MODEL only
-    quotas.
+    quotas. Devices that are of its capacity type are of no flavor without one from now on; what
+    holds them keeps them, and goes on to be charged as it was.
 
     Raises Invalid with every field at fault, Conflict when the name is taken or another flavor
     means the same.
     """
     _check(name, meaning)
-    fields = {
+    fields: dict[str, object] = {
         "name": name,
         "kind": meaning.kind.value,
         "model": meaning.model,
+        "capacity": meaning.capacity.value,
         "profile": meaning.profile,
         "isolation": (meaning.isolation or Isolation.HARDWARE).value,
         "memory_mib": meaning.memory_mib,
@@ -56,6 +74,7 @@ def create(*, name: str, meaning: Meaning, actor: str, actor_name: str, at: date
         with transaction.atomic():
             flavor = Flavor.objects.create(**fields)
             _count(flavor)
+            _set_apart(flavor)
             entry = audit.Entry("flavor.create", "flavor", flavor.id, after=fields)
             audit.record(actor=actor, actor_name=actor_name, entries=[entry], at=at)
             # Nodes of this model are there already, perhaps: they count from now on.
@@ -95,7 +114,7 @@ def _count(flavor: Flavor) -> None:
         return
     with connection.cursor() as cursor:  # two at once would not see each other
         cursor.execute("LOCK TABLE clusters_flavorpart IN SHARE ROW EXCLUSIVE MODE")
-    alike = Flavor.objects.filter(model=flavor.model).order_by("id")
+    alike = Flavor.objects.filter(model=flavor.model, capacity=flavor.capacity).order_by("id")
     whole = alike.filter(kind=FlavorKind.MODEL).first()
     if whole is not None:
         parts = alike.exclude(id=whole.id) if whole == flavor else [flavor]
@@ -109,6 +128,26 @@ def _count(flavor: Flavor) -> None:
             )
             for part in parts
         )
+
+
+def _set_apart(flavor: Flavor) -> None:
+    """Give it the devices of its capacity type, unless a flavor before it has."""
+    known = Flavor.objects.filter(model=flavor.model, capacity=flavor.capacity).exclude(
+        id=flavor.id
+    )
+    if not flavor.capacity or known.exists():
+        return
+    # The inventory has either seen the flavor, or is done with the devices that it has stored.
+    list(Cluster.objects.select_for_update(no_key=True).order_by("id"))
+    of_model = Device.objects.filter(model=flavor.model)
+    nodes = [
+        node
+        for node in Node.objects.filter(id__in=of_model.values("node"))
+        if node.origin.capacity == flavor.capacity
+    ]
+    of_model.filter(node__in=nodes).update(capacity=flavor.capacity)
+    clusters = Cluster.objects.filter(id__in={node.cluster_id for node in nodes})
+    clusters.update(inventory_rev=F("inventory_rev") + 1)
 
 
 def _why_not_spread(kind: FlavorKind, placing: Placing) -> str:
@@ -155,8 +194,15 @@ def _contradictions(meaning: Meaning) -> list[tuple[str, str, str]]:
     kind, found = meaning.kind, []
     if kind is FlavorKind.CPU and meaning.model:
         found.append(("model", "invalid", "CPU cores have no model."))
+    if kind is FlavorKind.CPU and meaning.capacity:
+        found.append(
+            ("capacity", "invalid", "CPU cores are of every node, whatever its capacity.")
+        )
     if kind is not FlavorKind.CPU and not meaning.model:
         found.append(("model", "required", f"The model is wanted with kind {kind.value}."))
+    if any(meaning.model.endswith(stock.name(model="", capacity=each)) for each in _OWN):
+        message = "A model is wanted as nodes name it: say its capacity in the field of that name."
+        found.append(("model", "invalid", message))
     if kind is FlavorKind.MIG and not meaning.profile:
         found.append(("profile", "required", "The MIG profile is wanted, such as 1g.10gb."))
     if kind is not FlavorKind.MIG and meaning.profile:
@@ -178,6 +224,7 @@ def _taken(name: str, fields: dict[str, object]) -> Conflict:
     same = Flavor.objects.filter(
         kind=fields["kind"],
         model=fields["model"],
+        capacity=fields["capacity"],
         profile=fields["profile"],
         isolation=fields["isolation"],
     ).first()

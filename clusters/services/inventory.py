@@ -13,6 +13,7 @@ from django.db import transaction
 from django.db.backends.postgresql.psycopg_any import NumericRange
 from django.db.models import F
 
+from clusters import selectors
 from clusters.models import Cluster, Device, DeviceMode, DeviceSlice, Node
 from clusters.port import MOST_DEVICES, MOST_NODES, ClusterError, Fault, NodeReport
 
@@ -98,6 +99,7 @@ _NODE_FIELDS = (
     "hostname",
     "ready",
     "schedulable",
+    "leaving",
     "cpu_milli",
     "memory_mib",
     "share_replicas",
@@ -186,7 +188,7 @@ def _identified(
     return found
 
 
-_DEVICE_FIELDS = ("model", "memory_mib", "mode", "uuid", "usable")
+_DEVICE_FIELDS = ("model", "capacity", "memory_mib", "mode", "uuid", "usable")
 
 
 def _sync_devices(
@@ -199,11 +201,14 @@ def _sync_devices(
     new: list[Device] = []
     edited: list[Device] = []
     lost: list[Device] = []
+    apart = selectors.capacities()
     for name, report in reports.items():
         existing = rows.setdefault(nodes[name].pk, {})
+        capacity = nodes[name].origin.capacity
         for seen in report.devices:
             wanted = {
                 "model": seen.model,
+                "capacity": capacity if (seen.model, capacity) in apart else "",
                 "memory_mib": seen.memory_mib,
                 "mode": seen.mode,
                 "uuid": seen.uuid,

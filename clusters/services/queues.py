@@ -4,6 +4,7 @@ from datetime import datetime
 
 from django.db import transaction
 
+from clusters import stock
 from clusters.models import Cluster, Device, HardwareQueue
 from controlplane.audit import services as audit
 from controlplane.kernel import hints
@@ -21,7 +22,7 @@ def move(
     actor_name: str,
     at: datetime,
 ) -> HardwareQueue:
-    """Hold, drain or open the cluster, or its pool of that model.
+    """Hold, drain or open the cluster, or its pool of that stock, called `model`.
 
     From the next cycle on nothing starts there while it is held or draining; of one that is
     draining the next cycles take back what runs and may be stopped, and it waits again, for other
@@ -57,9 +58,9 @@ def _row(cluster: Cluster, model: str) -> HardwareQueue:
     if found is not None:
         found.cluster = cluster
         return found
-    models = Device.objects.filter(node__cluster=cluster, gone_at=None, node__gone_at=None)
-    if model and not models.filter(model=model).exists():
-        known = ", ".join(sorted(set(models.values_list("model", flat=True)))) or "none"
+    devices = Device.objects.filter(node__cluster=cluster, gone_at=None, node__gone_at=None)
+    if model and not devices.alias(of=stock.column()).filter(of=model).exists():
+        known = ", ".join(sorted(set(devices.values_list(stock.column(), flat=True)))) or "none"
         raise Invalid(
             f"{cluster.name} has no GPU of that model. It has: {known}.", pointer="/model"
         )

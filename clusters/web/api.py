@@ -8,6 +8,7 @@ from rest_framework.response import Response
 
 from clusters import selectors
 from clusters.models import FlavorKind, Isolation, Placing
+from clusters.origin import CapacityType
 from clusters.services import clusters, credentials, flavors, queues
 from clusters.web import serializers as s
 from controlplane.api.pagination import Keyset
@@ -221,6 +222,7 @@ class FlavorsApi(ApiView):
                 meaning=flavors.Meaning(
                     kind=FlavorKind(body["kind"]),
                     model=body["model"],
+                    capacity=CapacityType(body["capacity"]),
                     profile=body["profile"],
                     isolation=Isolation(isolation) if isolation is not None else None,
                     memory_mib=body["memory_mib"],

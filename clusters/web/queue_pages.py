@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
 
-from clusters import selectors
+from clusters import selectors, stock
 from clusters.models import Cluster
 from clusters.services import queues
 from controlplane.api.auth import operator_of
@@ -19,7 +19,7 @@ from scheduler.selectors.queues import under_way_in
 class _PoolForm(QueueForm):
     """`model` "" is the whole cluster, which is said, too: a field that got lost is not that."""
 
-    model = forms.CharField(required=False, max_length=80, widget=forms.HiddenInput)
+    model = forms.CharField(required=False, max_length=stock.LONGEST, widget=forms.HiddenInput)
 
     def clean_model(self) -> str:
         if "model" not in self.data:

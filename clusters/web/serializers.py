@@ -6,7 +6,7 @@ from typing import Any
 from django.core.validators import RegexValidator
 from rest_framework import serializers
 
-from clusters import registry
+from clusters import registry, stock
 from clusters.models import (
     VENDORS,
     ClusterState,
@@ -28,6 +28,7 @@ type Rows = Any  # plain rows
 
 CLUSTER_STATES = ClusterState.values
 FLAVOR_KINDS = FlavorKind.values
+CAPACITIES = [each.value for each in CapacityType]
 ISOLATIONS = Isolation.values
 VERDICTS = [each.value for each in Verdict]
 EXPOSURE_VERDICTS = ExposureVerdict.values
@@ -219,11 +220,12 @@ class HardwareQueueOut(serializers.Serializer[Rows]):
 
 class HardwareQueueIn(QueueStateIn):
     model = Text(
-        max_length=80,
+        max_length=stock.LONGEST,
         required=False,
         default="",
         allow_blank=True,
-        help_text="The pool of that model; without one the whole cluster.",
+        help_text="The pool of that model, or of its stock of one capacity type, as queues name"
+        " it; without one the whole cluster.",
     )
 
 
@@ -246,7 +248,7 @@ class NodeOut(serializers.Serializer[Rows]):
     zone = serializers.CharField(source="origin.zone", allow_blank=True)
     capacity_type = serializers.ChoiceField(
         source="origin.capacity",
-        choices=[each.value for each in CapacityType],
+        choices=CAPACITIES,
         help_text="spot may be taken away at short notice; empty where no label tells.",
     )
 
@@ -291,6 +293,11 @@ class FlavorOut(serializers.Serializer[Rows]):
     name = serializers.CharField()
     kind = serializers.ChoiceField(choices=FLAVOR_KINDS)
     model = serializers.CharField(allow_blank=True)
+    capacity = serializers.ChoiceField(
+        choices=CAPACITIES,
+        allow_blank=True,
+        help_text="Of nodes of that type alone; empty of any.",
+    )
     profile = serializers.CharField(allow_blank=True)
     vendor = serializers.CharField(
         allow_blank=True,
@@ -320,6 +327,14 @@ class FlavorIn(StrictSerializer):
         default="",
         allow_blank=True,
         help_text="The product name that nodes report; empty for CPU.",
+    )
+    capacity = serializers.ChoiceField(
+        choices=CAPACITIES,
+        required=False,
+        default="",
+        allow_blank=True,
+        help_text="Of devices on nodes of that type alone, which are then of no flavor without;"
+        " empty for all others.",
     )
     profile = Text(
         max_length=flavors.MAX_PROFILE,

@@ -235,6 +235,7 @@ SPECTACULAR_SETTINGS = {
         "ClusterState": "clusters.web.serializers.CLUSTER_STATES",
         "Isolation": "clusters.web.serializers.ISOLATIONS",
         "ExposureVerdict": "clusters.web.serializers.EXPOSURE_VERDICTS",
+        "CapacityType": "clusters.web.serializers.CAPACITIES",
         "FlavorKind": "clusters.web.serializers.FLAVOR_KINDS",
         "Verdict": "clusters.web.serializers.VERDICTS",
         "OperationKind": "scheduler.web.details.OPERATION_KINDS",

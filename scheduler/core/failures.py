@@ -70,6 +70,9 @@ _CLASSES: Mapping[str, FailureClass] = {
     for reason in reasons
 }  # fmt: skip
 
+_GONE_WITH_NODE = {DELETED, GONE, "EvictionByEvictionAPI"}
+"""What is told of pods of a node that is drained to be taken away, or was."""
+
 LOST = frozenset(
     word
     for word, failure in _CLASSES.items()
@@ -80,9 +83,10 @@ LOST = frozenset(
 
 def classify(reason: str, *, node_down: bool = False) -> FailureClass:
     """Of one pod that failed, by the cluster's word for it (`PodReport.reason`) or ours; whether
-    its node is gone or not ready tells why a pod is gone. What is not known is the work's own."""
+    its node is gone, not ready or about to go tells why a pod is gone. What is not known is the
+    work's own."""
     word = reason.partition(":")[0]
-    if node_down and word in {DELETED, GONE}:
+    if node_down and word in _GONE_WITH_NODE:
         return FailureClass.NODE_LOST
     if word.startswith("OutOf"):  # OutOfcpu, OutOfnvidia.com/gpu
         return FailureClass.REFUSED

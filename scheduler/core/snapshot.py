@@ -56,8 +56,8 @@ class Isolation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FlavorView:
-    """`model` is "" for CPU; `profile` is set for MIG only, e.g. `1g.10gb`. Whole devices and
-    cores alone are spread. `memory_mib` is that of one device, or slice; 0 is unknown."""
+    """`model` is its devices' stock (ADR 0094), "" for CPU; `profile` is of MIG, e.g. `1g.10gb`.
+    Whole devices and cores alone are spread. `memory_mib`: of a device or slice; 0: unknown."""
 
     id: FlavorId
     name: str
@@ -83,8 +83,8 @@ class SliceView:
 
 @dataclass(frozen=True, slots=True)
 class DeviceView:
-    """One device. `shares` names the isolation that its shares give, None when it can't be shared;
-    each of them takes whole ones of its `replicas`, 1 to 1000.
+    """One device, `model` as its flavors have it. `shares` names the isolation that its shares
+    give, None when it can't be shared; each of them takes whole ones of its `replicas`, 1 to 1000.
 
     A device that is not `usable` (sick, gone from allocatable, or of a pool that is held) takes
     nothing new.

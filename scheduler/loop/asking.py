@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from clusters import stock
 from clusters.caught import CaughtPod
 from clusters.claiming import ClaimRequest, ClaimTemplateReport
 from clusters.models import Cluster
@@ -64,12 +65,12 @@ class Devices:
 
 
 # What nodes of the cluster have, and are asked for by.
-_OFFERED = """
-SELECT DISTINCT d.model, n.gpu_resource, n.share_replicas, n.share_resource, n.mig_single,
-       n.device_driver
+_OFFERED = f"""
+SELECT DISTINCT {stock.sql("d")}, n.gpu_resource, n.share_replicas, n.share_resource, n.mig_single,
+       n.device_driver, d.model
 FROM clusters_device d JOIN clusters_node n ON n.id = d.node_id
 WHERE n.cluster_id = %s AND d.gone_at IS NULL AND n.gone_at IS NULL
-"""
+"""  # noqa: S608  # constants
 
 
 class Offers:
@@ -84,7 +85,7 @@ class Offers:
         self._offered = rows(_OFFERED, [cluster.id])
         # By each resource that stands for one.
         self._classes: Mapping[str, Sequence[DeviceClassReport]] = {}
-        if any(driver for *_, driver in self._offered):
+        if any(driver for *_, driver, _ in self._offered):
             self._classes = _by_resource(_classes(port, cluster))
 
     def asks(self, *, said: dict[str, Any], namespace: str) -> Asks:  # Any: JSON
@@ -147,8 +148,8 @@ class Offers:
         fit = {
             flavor.name
             for flavor in self._flavors
-            if (rooms := [driver for model, *_, driver in self._offered if model == flavor.model])
-            and all(_is_of(of, flavor, driver) for driver in rooms)
+            if (rooms := [row[-2:] for row in self._offered if row[0] == flavor.model])
+            and all(_is_of(of, flavor, *room) for room in rooms)
         }
         if not fit or not fit.issuperset(named):
             where = self._cluster.name
@@ -169,11 +170,11 @@ class Offers:
         devices, milli = count, ONE_MILLI
         for flavor in self._flavors:
             by_driver: dict[bool, bool] = {}
-            for model, whole, replicas, shared, single, driver in self._offered:
-                if flavor.model != model:
+            for of, whole, replicas, shared, single, driver, model in self._offered:
+                if flavor.model != of:
                     continue
                 if driver:
-                    fits = self._of_class(resource, flavor, driver)
+                    fits = self._of_class(resource, flavor, driver, model)
                 elif flavor.kind is FlavorKind.MIG:
                     fits = resource == (whole if single else mig_resource(flavor.profile))
                 elif flavor.kind is FlavorKind.WHOLE:
@@ -189,12 +190,12 @@ class Offers:
             return Devices(devices, milli, tuple(sorted(names)))
         return None
 
-    def _of_class(self, resource: str, flavor: FlavorView, driver: str) -> bool:
+    def _of_class(self, resource: str, flavor: FlavorView, driver: str, model: str) -> bool:
         """Whether it asks, by a class of devices, for what the flavor has of the driver's."""
         classes = self._classes.get(resource, ())
         if len(classes) != 1 or (of := classes[0].selected) is None:
             return False
-        return _is_of(of, flavor, driver)
+        return _is_of(of, flavor, driver, model)
 
     def _unclear(self, resource: str) -> str:
         """Why nobody can tell which devices that is, "" when that is not so."""
@@ -223,12 +224,8 @@ def _by_resource(
     return found
 
 
-def _is_of(of: Selected, flavor: FlavorView, driver: str) -> bool:
-    """Whether those of the flavor that the driver publishes are what was selected."""
+def _is_of(of: Selected, flavor: FlavorView, driver: str, model: str) -> bool:
+    """Whether those of the flavor, of that model, that the driver publishes were selected."""
     kind = FlavorKind.MIG if of.profile else FlavorKind.WHOLE
-    return (of.driver, kind, of.profile, of.model or flavor.model) == (
-        driver,
-        flavor.kind,
-        flavor.profile,
-        flavor.model,
-    )
+    wanted = of.driver, kind, of.profile, of.model or model
+    return wanted == (driver, flavor.kind, flavor.profile, model)

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from django.db import transaction
 
+from clusters import stock
 from scheduler.core.lifecycle import UNDER_WAY, State
 from scheduler.selectors.fleet import rows
 from scheduler.services import stops
@@ -23,7 +24,7 @@ MOST = 500
 _DRAINED = (
     "WITH RECURSIVE "  # noqa: S608  # constants
     + CLOSED
-    + """,
+    + f""",
 drained (workload_id, nth, why) AS (
     SELECT w.id, 0, 'its project''s queue is drained: ' || p.queue_note
     FROM tenants_project p JOIN scheduler_workload w ON w.project_id = p.id
@@ -43,12 +44,13 @@ drained (workload_id, nth, why) AS (
     WHERE q.queue_state = 'draining' AND (q.model = '' OR EXISTS (
         SELECT FROM scheduler_placement o JOIN scheduler_placementspan s ON s.placement_id = o.id
         JOIN clusters_device d ON d.id = s.device_id
-        WHERE o.attempt_id = a.id AND o.released_at IS NULL AND d.model = q.model)))
+        WHERE o.attempt_id = a.id AND o.released_at IS NULL
+          AND {stock.sql("d")} = q.model)))
 SELECT DISTINCT ON (w.id) w.id, w.project_id, w.state, w.version, d.why
 FROM drained d JOIN scheduler_workload w ON w.id = d.workload_id
 WHERE w.ended_at IS NULL AND w.state = ANY(%s) AND w.preemptible
 ORDER BY w.id, d.nth LIMIT %s
-"""
+"""  # noqa: S608  # constants
 )
 
 

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import Q
 
+from clusters import stock
 from clusters.models import Node
 from controlplane.kernel.errors import Conflict, Invalid
 from scheduler.core.recut import for_what_waits
@@ -29,18 +30,19 @@ REST = timedelta(hours=2)
 WINDOW = timedelta(minutes=30)
 """In which the node has to be as idle as it was."""
 
-# Pools with slices that are cut, where somebody waits for a slice of the model.
-_POOLS = """
-SELECT DISTINCT n.cluster_id, d.model FROM clusters_device d
+# Pools with slices that are cut, where somebody waits for a slice of the stock.
+_POOLS = f"""
+SELECT DISTINCT n.cluster_id, {stock.sql("d")} FROM clusters_device d
 JOIN clusters_node n ON n.id = d.node_id
 WHERE d.mode = 'mig-static' AND d.gone_at IS NULL AND n.gone_at IS NULL
   AND EXISTS (SELECT FROM scheduler_workload w JOIN scheduler_podset s ON s.workload_id = w.id
               JOIN scheduler_podsetflavor p ON p.pod_set_id = s.id AND p.position = 0
               JOIN clusters_flavor f ON f.id = p.flavor_id
               WHERE w.state = 'PENDING' AND w.ended_at IS NULL AND w.submitted_at <= %s
-                AND f.kind = 'mig' AND f.model = d.model)
+                AND f.kind = 'mig' AND f.model = d.model
+                AND f.capacity = d.capacity)
 ORDER BY 1, 2
-"""
+"""  # noqa: S608  # constants
 
 
 def plan(*, at: datetime) -> int:
@@ -87,7 +89,8 @@ def plan(*, at: datetime) -> int:
 
 def _recut_lately(cluster: UUID, model: str, at: datetime) -> bool:
     """Planned by whomever: one at a time in a pool."""
-    there = Recut.objects.filter(node__cluster=cluster, node__devices__model=model)
+    recuts = Recut.objects.alias(of=stock.column("node__devices__"))
+    there = recuts.filter(node__cluster=cluster, of=model)
     return there.filter(ended_at__isnull=True).exists() or (
         there.filter(Q(planned_at__gt=at - REST) | Q(ended_at__gt=at - REST)).exists()
     )

@@ -17,10 +17,11 @@ from scheduler.models import AttemptOutcome
 class Progress:
     """Counts over the placements of a live attempt; those that it lost and does without are not
     counted. `most` is how many pods it may have. `reasons` are those of the failed ones,
-    `exit_codes` what they exited with, but for those that were deleted, and `node_down` whether
-    one of their nodes is gone or not ready. `failure` and `trouble` are what was first seen to
-    have broken it, if anything. `held_milli` counts devices. What is evicted runs on until
-    `notice_until`, if it was given notice.
+    `exit_codes` what they exited with, but for those that were deleted. `node_down` is whether one
+    of their nodes is gone, not ready or about to go, and `spot_lost` the name of such a one that
+    is spot. `failure` and `trouble` are what was first seen to have broken it, if anything.
+    `held_milli` counts devices. What is evicted runs on until `notice_until`, if it was given
+    notice.
 
     `began_at` is when the least of each pod set had started, None before that.
     """
@@ -43,6 +44,7 @@ class Progress:
     reasons: tuple[str, ...]
     exit_codes: tuple[int, ...]
     node_down: bool
+    spot_lost: str | None
     began_at: datetime | None
     ended_at: datetime | None
     held_milli: int
@@ -66,6 +68,8 @@ class Progress:
             return self.failure, self.trouble
         classes = {each: classify(each, node_down=self.node_down) for each in self.reasons}
         failure = worst(classes.values())
+        if failure is FailureClass.NODE_LOST and self.spot_lost:
+            return failure, f"interrupted: spot node {self.spot_lost} was taken away"
         reasons = [reason for reason, each in classes.items() if each is failure]
         return failure, describe(failure, reasons=reasons, exit_codes=self.exit_codes)
 

@@ -8,9 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
+import orjson
 from django.conf import settings
 from django.db.models import F
 
+from clusters.origin import SPOT_LABELS
 from controlplane.kernel import hints, statements
 from scheduler.core.failures import DELETED, LOST, FailureClass
 from scheduler.core.lifecycle import State
@@ -23,6 +25,8 @@ from scheduler.services.transition import Step, transition
 ACTOR = "system:observer"
 PAUSE = timedelta(seconds=10)
 """Between a lost attempt and the next, in the installation's clock."""
+
+_SPOT = [orjson.dumps(label).decode() for label in SPOT_LABELS]
 
 # A pod that was lost, or dismissed, is done without as long as each set has its least left. Not so
 # the first of all, at which the others meet.
@@ -53,8 +57,9 @@ SELECT a.id AS attempt_id, a.workload_id, w.project_id, w.state, w.retry_limit, 
        array_agg(DISTINCT p.end_reason) FILTER (WHERE NOT p.succeeded) AS reasons,
        array_agg(DISTINCT p.exit_code) FILTER (WHERE NOT p.succeeded AND p.exit_code IS NOT NULL
                                                AND p.end_reason <> %s) AS exit_codes,
-       coalesce(bool_or(NOT n.ready OR n.gone_at IS NOT NULL) FILTER (WHERE NOT p.succeeded),
-                false) AS node_down,
+       coalesce(bool_or(n.down) FILTER (WHERE NOT p.succeeded), false) AS node_down,
+       min(n.name) FILTER (WHERE NOT p.succeeded AND n.down AND n.labels @> ANY(%s::jsonb[]))
+           AS spot_lost,
        b.at AS began_at, max(p.ended_at) AS ended_at,
        coalesce(sum(p.amount_milli) FILTER (WHERE f.kind <> 'cpu'), 0)::bigint AS held_milli,
        w.checkpointed_at
@@ -63,7 +68,8 @@ JOIN scheduler_workload w ON w.id = a.workload_id
 JOIN gangs g ON g.attempt_id = a.id
 JOIN began b ON b.attempt_id = a.id
 JOIN counted p ON p.attempt_id = a.id
-JOIN clusters_node n ON n.id = p.node_id
+JOIN (SELECT id, name, labels, NOT ready OR leaving OR gone_at IS NOT NULL AS down
+      FROM clusters_node) n ON n.id = p.node_id
 JOIN clusters_flavor f ON f.id = p.flavor_id
 WHERE a.ended_at IS NULL
 GROUP BY a.id, w.id, g.most, b.at ORDER BY a.workload_id
@@ -77,7 +83,7 @@ def settle(*, attempts: Collection[UUID], at: datetime) -> None:
     that the other's pod still runs, and the workload has to be where it is judged to be.
     """
     with statements.cursor() as cursor:
-        cursor.execute(_PROGRESS, [sorted(LOST), list(attempts), DELETED])
+        cursor.execute(_PROGRESS, [sorted(LOST), list(attempts), DELETED, _SPOT])
         names = [column.name for column in cursor.description or ()]
         rows = [Progress.of(dict(zip(names, row, strict=True))) for row in cursor.fetchall()]
     conclusions = [(row, found) for row in rows if (found := verdict(row, at=at))]

@@ -1,17 +1,19 @@
-"""What was free of each model in each cluster, and how usable that was, moment after moment."""
+"""What was free of each stock in each cluster, and how usable that was, moment after moment."""
 
 from django.db import models
 from django.db.models import F, Q
 
+from clusters import stock
 from clusters.models import Cluster
 from controlplane.kernel.models import Row
 
 
 class PoolSample(Row):
-    """As `scheduler.core.pools.PoolFigures`; `gangs` are [level, GPUs a pod, pods]."""
+    """As `scheduler.core.pools.PoolFigures`; `model` is the stock's name, `gangs` are [level, GPUs
+    a pod, pods]."""
 
     cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="pool_samples")
-    model = models.CharField(max_length=80)
+    model = models.CharField(max_length=stock.LONGEST)
     at = models.DateTimeField()
     total_milli = models.BigIntegerField()
     free_milli = models.BigIntegerField()

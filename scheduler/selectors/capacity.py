@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
+from clusters import stock
 from clusters.models import DeviceMode, Flavor, FlavorKind
 from scheduler.core import mig
 from scheduler.core.equivalents import DEVICE_MILLI
@@ -22,7 +23,7 @@ class Capacity:
     `total_milli` counts usable nodes and devices. What a flavor has free may be free for another
     one too: a device cut on demand is offered to each of its profiles. Of a model's quota, devices
     that hold nothing are free. What foreign pods hold is not free. `usable` is False while the
-    cluster takes nothing new, or its pool of the model is held.
+    cluster takes nothing new, or its pool of the flavor is held.
     """
 
     flavor_id: UUID
@@ -40,7 +41,7 @@ FROM clusters_cluster c
 """
 # The mask of a device's taken memory slices, of which a device has eight at most. What is free of
 # a shared device is what shares may ask of its free replicas (core.replicas).
-_DEVICES = """
+_DEVICES = f"""
 WITH live AS (
     SELECT device_id,
            sum(upper(span) - lower(span)) AS width,
@@ -51,7 +52,7 @@ WITH live AS (
           UNION ALL SELECT device_id, span FROM clusters_foreignspan) held
     GROUP BY device_id
 )
-SELECT n.cluster_id, d.model, d.mode,
+SELECT n.cluster_id, {stock.sql("d")}, d.mode,
        n.share_isolation,
        CASE WHEN d.mode = 'mig-dynamic' THEN coalesce(l.mask, 0)::int ELSE 0 END,
        count(*), count(*) FILTER (WHERE l.device_id IS NULL),
@@ -63,9 +64,9 @@ CROSS JOIN LATERAL (SELECT 1000 / n.share_replicas AS width) part
 LEFT JOIN live l ON l.device_id = d.id
 WHERE d.usable AND d.gone_at IS NULL AND n.gone_at IS NULL AND n.ready AND n.schedulable
 GROUP BY 1, 2, 3, 4, 5
-"""
-_SLICES = """
-SELECT n.cluster_id, d.model, s.profile, count(*),
+"""  # noqa: S608  # constants
+_SLICES = f"""
+SELECT n.cluster_id, {stock.sql("d")}, s.profile, count(*),
        count(*) FILTER (WHERE NOT EXISTS (
            SELECT 1 FROM scheduler_placementspan p
            WHERE p.device_id = s.device_id AND p.released_at IS NULL AND p.span && s.span
@@ -78,7 +79,7 @@ JOIN clusters_node n ON n.id = d.node_id
 WHERE s.gone_at IS NULL AND d.mode = 'mig-static'
   AND d.usable AND d.gone_at IS NULL AND n.gone_at IS NULL AND n.ready AND n.schedulable
 GROUP BY 1, 2, 3
-"""
+"""  # noqa: S608  # constants
 _CORES = """
 SELECT n.cluster_id, sum(greatest(0, n.cpu_milli - n.foreign_cpu_milli))::bigint,
        sum(greatest(0, n.cpu_milli - n.foreign_cpu_milli - coalesce(h.cpu_milli, 0)))::bigint
@@ -94,7 +95,7 @@ GROUP BY 1
 class _Devices:
     """Alike devices of one cluster: how many, how many are empty, free thousandths over all."""
 
-    model: str
+    stock: str
     mode: str
     shares: str
     mask: int
@@ -110,7 +111,7 @@ def by_flavor_and_cluster(*, flavors: Iterable[Flavor]) -> list[Capacity]:
     devices: dict[UUID, list[_Devices]] = {}
     for cluster_id, *facts in rows(_DEVICES):
         devices.setdefault(cluster_id, []).append(_Devices(*facts))
-    slices = {(c, model, profile): (n, free) for c, model, profile, n, free in rows(_SLICES)}
+    slices = {(c, of, profile): (n, free) for c, of, profile, n, free in rows(_SLICES)}
     cores = {cluster_id: (total, free) for cluster_id, total, free in rows(_CORES)}
     found = []
     for flavor in flavors:
@@ -118,11 +119,11 @@ def by_flavor_and_cluster(*, flavors: Iterable[Flavor]) -> list[Capacity]:
             total, free = _amounts(
                 flavor,
                 devices=devices.get(cluster_id, ()),
-                slices=slices.get((cluster_id, flavor.model, flavor.profile), (0, 0)),
+                slices=slices.get((cluster_id, flavor.stock, flavor.profile), (0, 0)),
                 cores=cores.get(cluster_id, (0, 0)),
             )
             if total:
-                usable = active and not {ALL, flavor.model} & set(held)
+                usable = active and not {ALL, flavor.stock} & set(held)
                 found.append(Capacity(flavor.id, cluster_id, total, free, usable))
     return found
 
@@ -142,7 +143,7 @@ def _amounts(
     """(total, free) in thousandths of the flavor."""
     if flavor.kind == FlavorKind.CPU:
         return cores
-    alike = [group for group in devices if group.model == flavor.model]
+    alike = [group for group in devices if group.stock == flavor.stock]
     if flavor.kind == FlavorKind.MODEL:
         return (
             sum(group.count for group in alike) * DEVICE_MILLI,

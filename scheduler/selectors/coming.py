@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
+from clusters import selectors, stock
 from clusters.models import Device, NodePool
+from clusters.origin import origin
 from scheduler.core.node_pools import MOST_NODES
 from scheduler.core.snapshot import (
     ComingView,
@@ -17,7 +19,7 @@ from scheduler.core.units import ONE_MILLI, DeviceId, NodeId
 
 def views() -> dict[str, tuple[ComingView, ...]]:
     """By cluster; pools of which nobody knows what a node has are left out. One query; two where a
-    pool has had nodes."""
+    pool has had nodes, one more for each whose labels tell a capacity type."""
     pools = list(NodePool.objects.filter(gone_at=None).select_related("like").order_by("id"))
     devices = _devices([pool.like_id for pool in pools if pool.like_id])
     found: dict[str, tuple[ComingView, ...]] = {}
@@ -50,8 +52,16 @@ def _node(pool: NodePool, devices: Mapping[UUID, Sequence[Device]]) -> NodeView 
     gpus, cpu_milli, memory_mib = pool.node_gpus, pool.node_cpu_milli, pool.node_memory_mib
     if gpus is None or cpu_milli is None or memory_mib is None:
         return None
-    whole = (DeviceView(DeviceId(f"{pool.id}/{n}"), n, pool.node_model) for n in range(gpus))
+    of = _stock(pool)
+    whole = (DeviceView(DeviceId(f"{pool.id}/{n}"), n, of) for n in range(gpus))
     return NodeView(NodeId(str(pool.id)), pool.name, cpu_milli, memory_mib, tuple(whole))
+
+
+def _stock(pool: NodePool) -> str:
+    """Of the devices of its nodes, by the labels that those are sure to have."""
+    capacity = origin(pool.node_labels).capacity
+    apart = capacity and (pool.node_model, capacity) in selectors.capacities()
+    return stock.name(model=pool.node_model, capacity=capacity if apart else "")
 
 
 def _device(one: Device, shares: Isolation | None, replicas: int) -> DeviceView:
@@ -60,7 +70,7 @@ def _device(one: Device, shares: Isolation | None, replicas: int) -> DeviceView:
     return DeviceView(
         DeviceId(str(one.pk)),
         one.ordinal,
-        one.model,
+        one.stock,
         DeviceMode.WHOLE if mode is DeviceMode.MIG_STATIC else mode,
         (),
         shares,

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from clusters import stock
 from controlplane.kernel import statements
 from scheduler.core.snapshot import (
     CapsView,
@@ -63,12 +64,12 @@ def rows(
 def flavors() -> tuple[FlavorView, ...]:
     return tuple(
         FlavorView(
-            FlavorId(id), name, FlavorKind(kind), model, profile, Isolation(isolation),
+            FlavorId(id), name, FlavorKind(kind), of, profile, Isolation(isolation),
             Placing(placing), memory_mib,
         )
-        for id, name, kind, model, profile, isolation, placing, memory_mib in rows(
-            "SELECT id::text, name, kind, model, profile, isolation, f.placing, memory_mib"
-            " FROM clusters_flavor f"
+        for id, name, kind, of, profile, isolation, placing, memory_mib in rows(
+            f"SELECT id::text, name, kind, {stock.sql('f')}, profile,"  # noqa: S608  # a constant
+            " isolation, f.placing, memory_mib FROM clusters_flavor f"
         )
     )  # fmt: skip
 
@@ -223,7 +224,8 @@ SELECT id::text, cluster_id::text, name, greatest(cpu_milli - foreign_cpu_milli,
 FROM clusters_node n WHERE gone_at IS NULL AND {_AMONG} ORDER BY id
 """  # noqa: S608  # a constant
 _DEVICES = f"""
-SELECT d.id::text, d.node_id::text, n.cluster_id::text, d.ordinal, d.model, d.mode, d.usable
+SELECT d.id::text, d.node_id::text, n.cluster_id::text, d.ordinal, {stock.sql("d")},
+       d.mode, d.usable
 FROM clusters_device d JOIN clusters_node n ON n.id = d.node_id
 WHERE d.gone_at IS NULL AND n.gone_at IS NULL AND {_AMONG} ORDER BY d.node_id, d.ordinal
 """  # noqa: S608  # a constant
@@ -287,17 +289,17 @@ def _read_nodes(
     found = rows(_NODES, {**among, "levels": levels})
     shares = {row[0]: (Isolation(row[6]), row[7]) for row in found if row[6]}
     devices: dict[str, list[DeviceView]] = {}
-    for id, node, cluster, ordinal, model, mode, usable in rows(_DEVICES, among):
+    for id, node, cluster, ordinal, of, mode, usable in rows(_DEVICES, among):
         isolation, replicas = shares.get(node, (None, ONE_MILLI))
         devices.setdefault(node, []).append(
             DeviceView(
                 DeviceId(id),
                 ordinal,
-                model,
+                of,
                 DeviceMode(mode),
                 tuple(slices.get(id, ())),
                 isolation,
-                usable and model not in held_models.get(cluster, ()),
+                usable and of not in held_models.get(cluster, ()),
                 replicas,
             )
         )

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from statistics import median_low
 from typing import NamedTuple
 
+from clusters import stock
 from scheduler.core import mig
 from scheduler.core.advice import Advice, Arrival, advise
 from scheduler.selectors.fleet import rows
@@ -19,7 +20,7 @@ UNKNOWN_RUN_S = 3600
 
 
 class Pool(NamedTuple):
-    """A model in a cluster, by its name."""
+    """A stock in a cluster, by their names."""
 
     cluster: str
     model: str
@@ -44,8 +45,8 @@ class _Asked:
 
 
 # Each slice that a pod set's preferred flavor is, for as long as the work ran, and where it did.
-_ASKED = """
-SELECT f.model, f.profile, extract(epoch FROM w.submitted_at)::bigint,
+_ASKED = f"""
+SELECT {stock.sql("f")}, f.profile, extract(epoch FROM w.submitted_at)::bigint,
        extract(epoch FROM w.ended_at - w.started_at)::bigint,
        (SELECT c.name FROM scheduler_attempt a JOIN clusters_cluster c ON c.id = a.cluster_id
         WHERE a.workload_id = w.id ORDER BY a.number DESC LIMIT 1),
@@ -56,19 +57,19 @@ FROM scheduler_workload w JOIN scheduler_podset s ON s.workload_id = w.id
 JOIN scheduler_podsetflavor p ON p.pod_set_id = s.id AND p.position = 0
 JOIN clusters_flavor f ON f.id = p.flavor_id AND f.kind = 'mig'
 WHERE w.submitted_at > %s AND w.submitted_at <= %s ORDER BY w.submitted_at DESC, w.id
-"""
-_DEVICES = """
-SELECT c.name, d.model, count(*) FROM clusters_device d JOIN clusters_node n ON n.id = d.node_id
-JOIN clusters_cluster c ON c.id = n.cluster_id
+"""  # noqa: S608  # constants
+_DEVICES = f"""
+SELECT c.name, {stock.sql("d")}, count(*) FROM clusters_device d
+JOIN clusters_node n ON n.id = d.node_id JOIN clusters_cluster c ON c.id = n.cluster_id
 WHERE d.mode <> 'whole' AND d.usable AND d.gone_at IS NULL AND n.gone_at IS NULL GROUP BY 1, 2
-"""
-_SLICES = """
-SELECT c.name, d.model, s.profile, count(*) FROM clusters_deviceslice s
+"""  # noqa: S608  # constants
+_SLICES = f"""
+SELECT c.name, {stock.sql("d")}, s.profile, count(*) FROM clusters_deviceslice s
 JOIN clusters_device d ON d.id = s.device_id JOIN clusters_node n ON n.id = d.node_id
 JOIN clusters_cluster c ON c.id = n.cluster_id
 WHERE s.gone_at IS NULL AND d.mode = 'mig-static' AND d.usable AND d.gone_at IS NULL
   AND n.gone_at IS NULL GROUP BY 1, 2, 3
-"""
+"""  # noqa: S608  # constants
 
 
 def advice(*, at: datetime, cluster: str | None = None) -> tuple[Advised, ...]:

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.models import Count, F, Q, QuerySet
 from django.db.models.functions import Coalesce
 
+from clusters import stock
 from scheduler.core.lifecycle import UNDER_WAY, State
 from scheduler.models import LIVE, Workload
 from scheduler.selectors.fleet import rows
@@ -66,7 +67,7 @@ def under_way(of: Q) -> UnderWay:
 
 
 def under_way_in(*, cluster_id: UUID) -> Mapping[str, UnderWay]:
-    """Those of the cluster's pools by model, and of all of it for "". Two queries."""
+    """Those of the cluster's pools by stock, and of all of it for "". Two queries."""
     work = Workload.objects.filter(LIVE, state__in=sorted(UNDER_WAY))
     whole = work.filter(attempts__cluster=cluster_id, attempts__ended_at=None)
     found = defaultdict(lambda: UnderWay(0, 0), {"": UnderWay(**whole.aggregate(**_COUNTS))})
@@ -76,8 +77,8 @@ def under_way_in(*, cluster_id: UUID) -> Mapping[str, UnderWay]:
         placements__spans__released_at=None,
         placements__spans__device__node__cluster=cluster_id,
     )
-    for model, *counts in held.values_list(f"{device}__model").annotate(**_COUNTS):
-        found[model] = UnderWay(*counts)
+    for of, *counts in held.values_list(stock.column(f"{device}__")).annotate(**_COUNTS):
+        found[of] = UnderWay(*counts)
     return found
 
 

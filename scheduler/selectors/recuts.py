@@ -9,6 +9,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet
 
+from clusters import stock
 from clusters.models import Cluster, Node
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import NotFound
@@ -164,7 +165,7 @@ def proposed(*, cluster: Cluster, at: datetime) -> tuple[Proposed, ...]:
         for each in layouts.advice(at=at, cluster=cluster.name)
     }
     live = Recut.objects.filter(node__cluster=cluster, ended_at__isnull=True)
-    busy = set(live.values_list("node__devices__model", flat=True))
+    busy = set(live.values_list(stock.column("node__devices__"), flat=True))
     for model in _cut(snapshot, id):
         if model in busy:
             continue

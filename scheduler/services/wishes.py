@@ -13,6 +13,7 @@ from django.db import connection, transaction
 from django.db.models import F
 
 from clusters.models import Flavor, FlavorKind
+from clusters.origin import CapacityType
 from controlplane.kernel import bulk, hints
 from controlplane.kernel.errors import Problem
 from controlplane.kernel.ids import uuid7s
@@ -41,7 +42,8 @@ class Shelf:
 
     def having(self, wish: WishSpec, *, project: UUID) -> list[Flavor]:
         """Whole devices that have it: first those that the project prefers, in its order, then the
-        smallest, then the cheapest, those without a price last, then by name.
+        smallest, then the cheapest, those without a price last, then by name. Spot is for who
+        names it, or whose project prefers it: what may be taken away is nobody's by default.
 
         In whole GiB, for models of one size report a few MiB more or less: 81,559 and 81,920.
         """
@@ -59,6 +61,7 @@ class Shelf:
                 if flavor.kind == FlavorKind.WHOLE
                 and flavor.memory_mib >= wish.least_memory_mib
                 and (not wish.vendors or flavor.vendor in wish.vendors)
+                and (flavor.capacity != CapacityType.SPOT or flavor.id in order)
             ),
             key=key,
         )

@@ -155,6 +155,8 @@ def test_a_queue_that_is_so_already_is_a_conflict(
         ({"kind": "whole", "model": H100, "memory_mib": 81_559}, "hardware"),
         ({"kind": "mig", "model": H100, "profile": "1g.10gb"}, "hardware"),
         ({"kind": "share", "model": H100, "isolation": "memory"}, "memory"),
+        ({"kind": "whole", "model": H100, "capacity": "spot"}, "hardware"),
+        ({"kind": "mig", "model": H100, "profile": "1g.10gb", "capacity": "reserved"}, "hardware"),
         ({"kind": "cpu"}, "hardware"),
         ({"kind": "cpu", "placing": "spread"}, "hardware"),
     ],
@@ -182,6 +184,9 @@ def test_a_flavor_is_made(api: Api, cast: Cast, meaning: Json, isolation: str) -
         ({"profile": "1g.10gb"}, "/profile", "invalid"),
         ({"model": ""}, "/model", "required"),
         ({"kind": "cpu"}, "/model", "invalid"),
+        ({"capacity": "cheap"}, "/capacity", "invalid-choice"),
+        ({"kind": "cpu", "model": "", "capacity": "spot"}, "/capacity", "invalid"),
+        ({"model": f"{H100} (spot)"}, "/model", "invalid"),
         ({"kind": "share"}, "/isolation", "required"),
         ({"kind": "share", "isolation": "hardware"}, "/isolation", "invalid"),
         ({"isolation": "none"}, "/isolation", "invalid"),
@@ -207,12 +212,18 @@ def test_it_refuses_a_bad_flavor(
 
 
 @pytest.mark.parametrize(
-    ("change", "pointer"), [({"model": "other"}, "/name"), ({"name": "other"}, "/kind")]
+    ("change", "pointer"),
+    [
+        ({"model": "other"}, "/name"),
+        ({"name": "other"}, "/kind"),
+        ({"name": "other", "capacity": "spot"}, "/kind"),
+    ],
 )
 def test_a_flavors_name_and_meaning_are_taken_once(
     api: Api, cast: Cast, nothing_stored: Unchanged, change: Json, pointer: str
 ) -> None:
     factories.flavor("h100-80gb")
+    factories.flavor("spot", capacity="spot")
     body = {"name": "h100-80gb", "kind": "whole", "model": H100} | change
     with nothing_stored():
         answer = api(cast.oz).post(FLAVORS, body, format="json")

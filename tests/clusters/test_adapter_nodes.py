@@ -233,6 +233,24 @@ def test_cordons_and_taints_keep_work_away(spec: Json, schedulable: bool) -> Non
 
 
 @pytest.mark.parametrize(
+    ("key", "leaving"),
+    [
+        ("karpenter.sh/disrupted", True),
+        ("aws-node-termination-handler/spot-itn", True),
+        ("cloud.google.com/impending-node-termination", True),
+        ("remediator.kubernetes.azure.com/unschedulable", True),
+        ("kubernetes.azure.com/scalesetpriority", False),
+        ("node.kubernetes.io/unschedulable", False),
+    ],
+)
+def test_a_taint_of_who_drains_a_node_for_good_tells_that_it_is_leaving(
+    key: str, leaving: bool
+) -> None:
+    report = node(spec={"taints": [{"key": key, "effect": "NoSchedule"}]})
+    assert (report.leaving, report.schedulable) == (leaving, False)
+
+
+@pytest.mark.parametrize(
     "allocatable",
     [
         {"nvidia.com/gpu": "1000000000000"},

@@ -37,6 +37,8 @@ def test_a_clusters_word_has_its_class(reason: str, failure: FailureClass) -> No
 def test_what_is_gone_from_a_node_that_is_down_went_with_it() -> None:
     for reason in ("PodGone", "Deleted"):
         assert classify(reason, node_down=True) is FailureClass.NODE_LOST
+    assert classify("EvictionByEvictionAPI", node_down=True) is FailureClass.NODE_LOST
+    assert classify("EvictionByEvictionAPI") is FailureClass.EVICTED
     assert classify("Evicted", node_down=True) is FailureClass.EVICTED
     assert classify("Error", node_down=True) is FailureClass.EXIT_CODE
 

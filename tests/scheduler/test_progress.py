@@ -33,6 +33,7 @@ def seen(
     known: tuple[FailureClass, str] | None = None,
     exit_codes: tuple[int, ...] = (),
     node_down: bool = False,
+    spot_lost: str | None = None,
     held_milli: int = 0,
     saved: bool = False,
     noticed: timedelta | None = None,
@@ -43,6 +44,7 @@ def seen(
         failures=failures, node_losses=node_losses, failure=known[0] if known else None,
         trouble=known[1] if known else "", most=total, total=total, released=ok + failed,
         succeeded=ok, failed=failed, reasons=reasons, exit_codes=exit_codes, node_down=node_down,
+        spot_lost=spot_lost,
         began_at=STARTED if started == total else None, ended_at=ENDED if ok + failed else None,
         held_milli=held_milli, checkpointed_at=SAVED if saved else None,
         notice_until=None if noticed is None else NOW + noticed,
@@ -148,6 +150,18 @@ CASES: dict[str, tuple[Progress, Verdict | None]] = {
     "pods are gone from a node that is down": (
         seen(failed=3, reasons=("PodGone",), node_down=True),
         again(FailureClass.NODE_LOST, "its node was lost: PodGone"),
+    ),
+    "a spot node was taken away": (
+        seen(failed=3, reasons=("EvictionByEvictionAPI",), node_down=True, spot_lost="n1"),
+        again(FailureClass.NODE_LOST, "interrupted: spot node n1 was taken away"),
+    ),
+    "a pod's own failure on a spot node that goes": (
+        seen(failed=3, reasons=("OOMKilled",), node_down=True, spot_lost="n1"),
+        over(
+            FailureClass.OUT_OF_MEMORY,
+            "out of memory: OOMKilled",
+            "not tried again: its retries do not include out-of-memory",
+        ),
     ),
     "a node was lost, and the rest of the gang stopped for it": (
         seen(failed=3, reasons=("Error", "NodeLost"), exit_codes=(143,), known=LOST),

@@ -11,6 +11,7 @@ from scheduler.models import PodSet, Workload
 from scheduler.selectors import asked
 from scheduler.services import wishes, workloads
 from scheduler.services.specs import WishSpec, WorkloadSpec
+from tenants.models import PreferredFlavor
 from tests import factories
 from tests.factories import AT
 from tests.flows.world import spec
@@ -69,6 +70,17 @@ def test_the_smallest_that_suffices_comes_first_and_of_one_size_the_cheapest(
     assert accepted(submit(shelf, wishing())) == ["a100-80", "h100", "mi300x"]
     factories.rate(Flavor.objects.get(name="mi300x"), "0.10")
     assert accepted(submit(shelf, wishing())) == ["a100-80", "h100", "mi300x"]
+
+
+def test_spot_is_for_work_whose_project_prefers_it(shelf: Stage) -> None:
+    spot = factories.flavor(
+        "spot", model=SIZES["h100"][0], memory_mib=SIZES["h100"][1], capacity="spot"
+    )
+    factories.quota(shelf.project, spot, 1000)
+    assert accepted(submit(shelf, wishing())) == ["a100-80", "h100", "mi300x"]
+    assert accepted(submit(shelf, wishing("spot"))) == ["spot", "a100-80", "h100", "mi300x"]
+    PreferredFlavor.objects.create(project=shelf.project, flavor=spot, position=0)
+    assert accepted(submit(shelf, wishing())) == ["spot", "a100-80", "h100", "mi300x"]
 
 
 def test_a_flavor_without_a_price_comes_behind_those_of_its_size_that_have_one(

@@ -44,6 +44,13 @@ MOST_LABELS, MOST_LABELLED = 256, 8192
 _ISOLATION = {"none": "", "time-slicing": "none", "mps": "memory"}
 """By what GPU feature discovery calls the strategy; "" is not shared. Before 0.15 it told the
 replicas alone."""
+_LEAVING = {
+    "karpenter.sh/disrupted",  # by Karpenter, whatever for
+    "aws-node-termination-handler/spot-itn",
+    "cloud.google.com/impending-node-termination",
+    "remediator.kubernetes.azure.com/unschedulable",  # AKS node auto-drain
+}
+"""Taints of those who drain a node that will be taken away."""
 _FEATURES = "feature.node.kubernetes.io/"
 _PROFILE = re.compile(r"([1-9][0-9]?)g\.([1-9][0-9]{0,3})gb((?:\.[a-z]{2,8}){0,2})")
 
@@ -80,6 +87,7 @@ def node(body: Json, *, names: Names) -> NodeReport:
             labels=_few(labels),
             resource_version=optional_word(metadata, "resourceVersion"),
             cordoned=spec.get("unschedulable") is True,
+            leaving=any(taint.get("key") in _LEAVING for taint in objects(spec, "taints")),
             recut=optional_word(mapping(metadata, "annotations"), names.annotation_recut),
             mig_config=labels.get(MIG_CONFIG, ""),
             mig_state=labels.get(MIG_STATE, ""),

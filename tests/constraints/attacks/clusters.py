@@ -157,6 +157,7 @@ DEVICES = (
         "device_uuid_once", "one GPU is two devices", copy(Device, {"uuid": "GPU-1"}, ordinal=2)
     ),
     Attack("device_mode_known", "a device is in no known mode", change(Device, mode="quantum")),
+    Attack("device_capacity_known", "a GPU is of no capacity", change(Device, capacity="cheap")),
     Attack("device_memory_not_negative", "memory is owed", change(Device, memory_mib=-1)),
     negative("clusters_device_ordinal_check", Device, "ordinal"),
     Attack(
@@ -208,6 +209,14 @@ FLAVORS = (
         "flavor_kind_known",
         "a share has no known isolation",
         change(Flavor, SHARE, isolation="hope"),
+    ),
+    Attack(
+        "flavor_capacity_of_devices",
+        "a flavor is of no known capacity",
+        change(Flavor, capacity="cheap"),
+    ),
+    Attack(
+        "flavor_capacity_of_devices", "cores are spot alone", change(Flavor, CPU, capacity="spot")
     ),
     Attack("flavor_profile_for_mig_only", "MIG has no profile", change(Flavor, MIG, profile="")),
     Attack(
