@@ -81,7 +81,12 @@ FAULTS = (
     _beside("stale list", rows.stale_list, P.RELIST, otherwise="e"),
     _beside("node deleted", rows.node_deleted, P.CREATE, P.OPEN, P.START, P.DELETE, otherwise="f"),
     _beside("node silent", rows.node_silent, P.CREATE, P.OPEN, P.START, P.DELETE, otherwise="f"),
-    _beside("devices gone (Xid)", rows.devices_gone, P.CREATE, P.OPEN, P.START, otherwise="f"),
+    _beside(
+        "devices gone (Xid)",
+        rows.devices_gone,
+        *(P.CREATE, P.OPEN, P.START, P.DELETE),
+        otherwise="f",
+    ),
     *(
         _beside(
             f"clock {sign}1 h",
@@ -91,11 +96,9 @@ FAULTS = (
         )
         for sign, hours in (("+", 1), ("-", -1))
     ),
-    _beside(
-        "Redis flushed", rows.redis_flushed, P.PLAN, P.CREATE, P.OPEN, P.DELETE, otherwise="h"
-    ),
-    _beside(
-        "Redis down", rows.redis_down, P.PLAN, P.CREATE, P.OPEN, P.DELETE, P.COLLECT, otherwise="h"
+    *(
+        _beside(name, put, P.PLAN, P.CREATE, P.OPEN, P.DELETE, P.COLLECT, otherwise="h")
+        for name, put in (("Redis flushed", rows.redis_flushed), ("Redis down", rows.redis_down))
     ),
     _beside("database connections lost", rows.database_lost, *Phase, otherwise=""),
     _beside(
