@@ -28,9 +28,13 @@ def _may(body: Json, faults: Faults) -> bytes:
     act, resource = str(asked.get("verb")), str(asked.get("resource"))
     if part := asked.get("subresource"):
         resource = f"{resource}/{part}"
-    known = (act in _VERBS and resource in RESOURCES) or INSPECTED.get(resource) == act
-    plain = asked.get("group", "") == GROUPS.get(resource, "")
-    allowed = known and plain and not faults.forbids(verb=act, resource=resource)
+    group = str(asked.get("group", ""))
+    if group and resource not in RESOURCES:  # some owner of pods, which can only be read
+        known, resource = act == "get", f"{resource}.{group}"
+    else:
+        known = (act in _VERBS and resource in RESOURCES) or INSPECTED.get(resource) == act
+        known = known and group == GROUPS.get(resource, "")
+    allowed = known and not faults.forbids(verb=act, resource=resource)
     return _reviewed(body, {"allowed": allowed})
 
 

@@ -67,7 +67,7 @@ class Figures:
             "metrics": kept["metrics"] | metrics,
             "taken_at": kept["taken_at"] | dict.fromkeys(metrics, taken_at),
             "date": taken_at,
-            "commit": _commit(),
+            "commit": commit(),
             "machine": {**machine(), "idle_before": round(self._idle, 3)},
         }
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -133,7 +133,8 @@ def _cpu() -> str:
     return platform.machine()
 
 
-def _commit() -> str:
+def commit() -> str:
+    """What is checked out; "-dirty" at its end where files differ from that."""
     found = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True
     )

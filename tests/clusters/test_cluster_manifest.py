@@ -1,6 +1,7 @@
 """The manifest that Berth prints, and that its rights are what the adapter uses, no more."""
 
 import base64
+from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from io import StringIO
@@ -12,18 +13,22 @@ import yaml
 from django.core.management import CommandError, call_command
 from pytest_django import Settings
 
+from clusters.adapters.kubernetes.owners import KINDS
 from clusters.adapters.kubernetes.rights import (
-    AUTOSCALE_RIGHTS,
     CATCHING,
+    CLAIM_RIGHTS,
     CLASS_RIGHTS,
     DRA_RIGHTS,
     LOG_RIGHTS,
     MIG_RIGHTS,
-    REQUEST_RIGHTS,
+    OF_PARTS,
     RIGHTS,
+    Right,
 )
 from clusters.autoscaling import NodeRequest
+from clusters.caught import OwnerRef
 from clusters.confinement import Confinement
+from clusters.parts import Part
 from clusters.published import Pin
 from controlplane.kernel.ids import uuid7
 from tests.clusters.acting import delete, opened, read, request
@@ -258,15 +263,16 @@ def test_the_adapter_uses_each_right_and_no_other(simulator: Simulator) -> None:
     )
     delete(port, pod, grace_s=0)
     for _ in range(2):
-        port.create_pod(request=replace(pinned, namespace="berth-project"))
+        gated = port.create_pod(request=replace(pinned, namespace="berth-project"))
     assert port.read_device_classes()
     used = set(simulator.stats()["requests"])
     # To a patch that makes an object, a real API server asks for "create" too.
     made = {f"create {act.removeprefix('patch ')}" for act in used if act.startswith("patch ")}
-    plain = {str(right) for right in RIGHTS}
-    devices = {str(right) for right in (*DRA_RIGHTS, *CLASS_RIGHTS)}
-    wide = {str(right) for right in (*MIG_RIGHTS, *AUTOSCALE_RIGHTS, *REQUEST_RIGHTS)}
-    assert (used | made) - wide == plain | devices
+    plain, of = named(RIGHTS), {part: named(rights) for part, rights in OF_PARTS.items()}
+    # Of other parts the probe looks whether what they need is there.
+    looked = {"get configmaps", "list nodepools.karpenter.sh"}
+    # Of claims that others make there are tests on a real API server alone (tests/kube).
+    assert (used | made) - looked == plain | of[Part.DRA] - named(CLAIM_RIGHTS)
     port.write_mig_config(config="berth-berth-0123456789ab", cuts=[{}], keep=())
     node = port.read_node(name="a100-mig-0")
     assert node is not None
@@ -278,5 +284,15 @@ def test_the_adapter_uses_each_right_and_no_other(simulator: Simulator) -> None:
     [asked_by] = port.list_node_requests()
     port.delete_node_request(found=replace(asked_by, uid="another", template_uid="another"))
     port.delete_node_request(found=asked_by)
+    assert port.read_events(namespace=pod.namespace, uid=pod.uid) == []
+    assert not port.read_log(namespace=gated.namespace, name=gated.name, uid=gated.uid).text
+    for group, kind in KINDS:
+        owner = OwnerRef(f"{group}/v1".removeprefix("/"), kind, "train", "of-nobody")
+        assert port.read_owner(namespace=pod.namespace, owner=owner) is None
     port.close()
-    assert set(simulator.stats()["requests"]) | made == plain | wide | devices
+    every = plain.union(*of.values()) - named(CLAIM_RIGHTS)
+    assert set(simulator.stats()["requests"]) | made == every
+
+
+def named(rights: Iterable[Right]) -> set[str]:
+    return {str(right) for right in rights}

@@ -1,6 +1,6 @@
 """`stage`: each contract test plays on the simulator and on a real Kubernetes control plane."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,15 +13,15 @@ from clusters.adapters.kubernetes.rights import Right
 from clusters.confinement import Confinement
 from clusters.parts import Part
 from clusters.port import PodReport
-from tests.contract.stage import Lacking, Stage
+from tests.contract.stage import Stage
 from tests.kube import processes
 from tests.kube.api import Json
 from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.crds import serve_karpenter, serve_requests
 from tests.kube.fixtures import control_plane
 from tests.kube.kubelet import kubelet
-from tests.kube.manifests import apply, remove
-from tests.kube.mig_manager import mig_manager
+from tests.kube.manifests import apply
+from tests.kube.mig_manager import make_config_map, mig_manager
 from tests.kube.waiting import eventually
 from tests.simulation import Simulator, simulation
 
@@ -56,12 +56,14 @@ def _on_simulator(simulator: Simulator) -> Iterator[Stage]:
         return simulator.token
 
     @contextmanager
-    def lacking(right: Right) -> Iterator[Lacking]:
-        simulator.fault(kind="forbid", verb=right.verb, resource=right.resource, count=0)
-        try:
-            yield Lacking(simulator.token, "berth")
-        finally:
-            simulator.heal()
+    def lacking(right: Right) -> Iterator[KubernetesCluster]:
+        # Owners of pods it knows by their group, too.
+        resource = right.resource if right.part is not Part.CATCH else str(right).split()[1]
+        simulator.fault(kind="forbid", verb=right.verb, resource=resource, count=0)
+        port = played.connect()
+        yield port
+        port.close()
+        simulator.heal()
 
     @contextmanager
     def recutting() -> Iterator[KubernetesCluster]:
@@ -130,21 +132,18 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
         return str(answer["status"]["token"])
 
     @contextmanager
-    def lacking(right: Right) -> Iterator[Lacking]:
-        name = f"lacks-{right.verb}-{right.resource}"
-        names = replace(NAMES, installation=name)
-        documents = access.documents(names=names, parts=[right.part] if right.part else ())
+    def lacking(right: Right) -> Iterator[KubernetesCluster]:
+        names = replace(NAMES, installation="lacking")
+        make_config_map(kube.admin)  # one of the roles is in its namespace
+        documents = access.documents(names=names, parts=[*Part])
         for document in documents:
-            for rule in document.get("rules", ()):
-                if rule["apiGroups"] == [right.group] and rule["resources"] == [right.resource]:
-                    rule["verbs"] = [verb for verb in rule["verbs"] if verb != right.verb]
             if "rules" in document:
-                document["rules"] = [rule for rule in document["rules"] if rule["verbs"]]
-        apply(kube.admin, documents)
-        try:
-            yield Lacking(kube.token_of(names), name)
-        finally:
-            remove(kube.admin, documents)
+                document["rules"] = [*without(right, document["rules"])]
+        apply(kube.admin, documents)  # each time others, and never removed: that takes seconds
+        port = played.connect(token=kube.token_of(names), installation="lacking")
+        eventually("the roles are seen", lambda: lacks_only(port, right))
+        yield port
+        port.close()
 
     @contextmanager
     def recutting() -> Iterator[KubernetesCluster]:
@@ -215,6 +214,21 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
             yield played
     finally:
         played.close()
+
+
+def without(right: Right, rules: Iterable[Json]) -> Iterator[Json]:
+    """Rules that grant the rest of what these do, for each resource one."""
+    for rule in rules:
+        for resource in rule["resources"]:
+            of_it = (rule["apiGroups"], resource) == ([right.group], right.resource)
+            verbs = [verb for verb in rule["verbs"] if not (of_it and verb == right.verb)]
+            if verbs:
+                yield {**rule, "resources": [resource], "verbs": verbs}
+
+
+def lacks_only(port: KubernetesCluster, right: Right) -> bool:
+    said = [step.said for step in port.probe() if "may not " in step.said]
+    return len(said) == 1 and any(f"may not {right}{end}" in said[0] for end in ":,")
 
 
 def may_cut(port: KubernetesCluster) -> bool:

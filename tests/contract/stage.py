@@ -29,27 +29,22 @@ class Admin(Protocol):
     def __call__(self, method: str, path: str, body: object = None) -> Any: ...  # Any: JSON
 
 
-@dataclass(frozen=True)
-class Lacking:
-    token: str
-    installation: str
-
-
 @dataclass
 class Stage:
-    """`without_right` gives the credential of somebody who may do nothing, `lacking` that of an
-    installation, by its name, which lacks just that right; `lose_history` makes the server forget
-    every change up to now. `recutting` is an installation that may cut nodes anew, "mig", where
-    there are MIG managers, `claiming` one that may claim certain devices, "dra"; `autoscaling` one
-    that sees what nodes can come, "autoscale", where there are Karpenter's kinds; `inspecting` one
-    that may read events and logs. `log` has a pod that runs say that, and nothing else."""
+    """`without_right` gives the credential of somebody who may do nothing; `lacking` is an
+    installation that may do all of every part, just not that; `lose_history` makes the server
+    forget every change up to now. `recutting` is an installation that may cut nodes anew, "mig",
+    where there are MIG managers, `claiming` one that may claim certain devices, "dra";
+    `autoscaling` one that sees what nodes can come, "autoscale", where there are Karpenter's
+    kinds; `inspecting` one that may read events and logs. `log` has a pod that runs say that, and
+    nothing else."""
 
     server: str
     ca_pem: str | None
     token: str
     admin: Admin
     without_right: Callable[[], str]
-    lacking: Callable[[Right], AbstractContextManager[Lacking]]
+    lacking: Callable[[Right], AbstractContextManager[KubernetesCluster]]
     lose_history: Callable[[], None]
     recutting: Callable[[], AbstractContextManager[KubernetesCluster]]
     claiming: Callable[[], AbstractContextManager[KubernetesCluster]]

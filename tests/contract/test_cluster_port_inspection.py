@@ -104,7 +104,7 @@ def test_without_the_rights_both_are_forbidden(stage: Stage, pod: PodReport) -> 
         port.read_log(namespace=pod.namespace, name=pod.name, uid=pod.uid)
     assert [events.value.fault, log.value.fault] == [Fault.FORBIDDEN, Fault.FORBIDDEN]
     said = {step.name: step.said for step in port.probe()}["logs"]
-    assert "it may not get pods/log, list events" in said
+    assert "Berth shows no events and logs of pods there" in said
     assert "`manage.py cluster_manifest --logs`" in said
 
 

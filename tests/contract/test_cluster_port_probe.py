@@ -4,11 +4,10 @@ from collections.abc import Iterable
 
 import pytest
 
-from clusters.adapters.kubernetes.adapter import KubernetesCluster
-from clusters.adapters.kubernetes.rights import RIGHTS, Right
+from clusters.adapters.kubernetes.rights import OF_PARTS, RIGHTS, Right
+from clusters.parts import Part
 from clusters.port import ProbeStep, Verdict
 from tests.contract.stage import Stage
-from tests.kube.waiting import eventually
 
 NAMES_OF_RIGHTS = {str(right) for right in RIGHTS}
 
@@ -40,24 +39,35 @@ def test_nothing_is_left_behind(stage: Stage) -> None:
 def test_the_one_right_that_is_missing_is_named_and_nothing_else(
     stage: Stage, right: Right
 ) -> None:
-    with stage.lacking(right) as lacking:
-        port = stage.connect(token=lacking.token, installation=lacking.installation)
-        [missing] = failed(seen(port))
-        port.close()
+    with stage.lacking(right) as port:
+        [missing] = failed(port.probe())
     assert missing.name == str(right)
     assert missing.said.startswith(f"may not {right}: add the verb to the ClusterRole ")
 
 
-def seen(port: KubernetesCluster) -> tuple[ProbeStep, ...]:
-    """A probe once the server has seen the account's role, which it does as a whole."""
+STEPS = {
+    Part.MIG: "recut",
+    Part.DRA: "certain devices",
+    Part.CATCH: "catch",
+    Part.AUTOSCALE: "autoscale",
+    Part.LOGS: "logs",
+}
 
-    def probed() -> tuple[ProbeStep, ...] | None:
-        steps = tuple(port.probe())
-        works = {step.name for step in steps if step.verdict is Verdict.WORKS}
-        granted = works & NAMES_OF_RIGHTS
-        return steps if granted else None
 
-    return eventually("the role is seen", probed)
+@pytest.mark.parametrize("right", [right for part in Part for right in OF_PARTS[part]], ids=str)
+def test_the_one_right_of_a_part_that_is_missing_is_warned_of_and_nothing_else(
+    stage: Stage, right: Right
+) -> None:
+    """Each verb of each part's roles is taken out of them."""
+    part = right.part
+    assert part is not None
+    with stage.lacking(right) as port:
+        steps = {step.name: step for step in port.probe()}
+    assert steps[STEPS[part]].verdict is Verdict.WARNING
+    assert steps[STEPS[part]].said.startswith(f"it may not {right}, so ")
+    assert steps[STEPS[part]].said.endswith(f"`manage.py cluster_manifest --{part}` prints")
+    assert [name for name in STEPS.values() if "may not" in steps[name].said] == [STEPS[part]]
+    assert failed(steps.values()) == []
 
 
 def test_somebody_without_any_right_is_told_each(stage: Stage) -> None:

@@ -1,10 +1,14 @@
 """`python -m tests.faults`: plays the whole matrix, prints it as it came out and, where all is
-well, writes it."""
+well, writes it, and under it that it did."""
 
 import sys
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+
+from tests.bench.report import commit
 
 # Not imported: that takes Django, which pytest sets up.
 PLAYED = Path(__file__).with_name("test_matrix.py")
@@ -26,14 +30,16 @@ class _Outcomes:
 
 
 def main() -> int:
-    outcomes = _Outcomes()
+    outcomes, began_at, of = _Outcomes(), datetime.now(UTC), commit()
+    began_s = time.monotonic()
     code = pytest.main(["-q", "-n", "0", str(PLAYED), *sys.argv[1:]], [outcomes])
-    from tests.faults.table import MATRIX, cells, text  # once pytest has set Django up
+    took_s = round(time.monotonic() - began_s)
+    from tests.faults.table import MATRIX, cells, run, text  # once pytest has set Django up
 
     everything = {str(cell) for cell in cells()}
     print(text(failed=outcomes.failed | (everything - outcomes.played)))
     if code == 0 and outcomes.played == everything:
-        MATRIX.write_text(text())
+        MATRIX.write_text(text() + run(began_at=began_at, commit=of, took_s=took_s))
     return int(code)
 
 

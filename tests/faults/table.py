@@ -1,12 +1,13 @@
 """The matrix: which fault meets which phase, and why the others do not.
 
-`text` is the table as Markdown, of MATRIX.md and of `make faults`.
+`text` is the table as Markdown, of MATRIX.md and of `make faults`; `run` the line under it in
+MATRIX.md, of when all of it was played.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -81,7 +82,12 @@ FAULTS = (
     _beside("stale list", rows.stale_list, P.RELIST, otherwise="e"),
     _beside("node deleted", rows.node_deleted, P.CREATE, P.OPEN, P.START, P.DELETE, otherwise="f"),
     _beside("node silent", rows.node_silent, P.CREATE, P.OPEN, P.START, P.DELETE, otherwise="f"),
-    _beside("devices gone (Xid)", rows.devices_gone, P.CREATE, P.OPEN, P.START, otherwise="f"),
+    _beside(
+        "devices gone (Xid)",
+        rows.devices_gone,
+        *(P.CREATE, P.OPEN, P.START, P.DELETE),
+        otherwise="f",
+    ),
     *(
         _beside(
             f"clock {sign}1 h",
@@ -91,11 +97,9 @@ FAULTS = (
         )
         for sign, hours in (("+", 1), ("-", -1))
     ),
-    _beside(
-        "Redis flushed", rows.redis_flushed, P.PLAN, P.CREATE, P.OPEN, P.DELETE, otherwise="h"
-    ),
-    _beside(
-        "Redis down", rows.redis_down, P.PLAN, P.CREATE, P.OPEN, P.DELETE, P.COLLECT, otherwise="h"
+    *(
+        _beside(name, put, P.PLAN, P.CREATE, P.OPEN, P.DELETE, P.COLLECT, otherwise="h")
+        for name, put in (("Redis flushed", rows.redis_flushed), ("Redis down", rows.redis_down))
     ),
     _beside("database connections lost", rows.database_lost, *Phase, otherwise=""),
     _beside(
@@ -165,6 +169,14 @@ def text(*, failed: Collection[str] = ()) -> str:
     return "".join(lines)
 
 
+def run(*, began_at: datetime, commit: str, took_s: int) -> str:
+    """Of a run in which every cell was ok."""
+    return (
+        f"\nLast played whole on {began_at:%Y-%m-%d} from {began_at:%H:%M} UTC, at commit"
+        f" {commit}: {len(list(cells()))} cells in {took_s:,} s.\n"
+    )
+
+
 _HEAD = """# Faults and phases
 
 What goes wrong, by row, in which phase of work's life, by column: {count} cells, each played
@@ -172,6 +184,7 @@ against a real API server with its controllers, its scheduler and KWOK. Three wo
 the phase, a single pod, a gang of three and a MIG slice; it goes wrong for the one that is named.
 A cell is ok when the fault was met, all three ended as they should, and then nothing was lost,
 started twice or left over (`tests/crash/verdict.py`). `make faults` plays all, prints this table
-and writes it where all is well; the suite plays all too, and a test compares the table.
+and, where all is well, writes it, and under it when that was, at which commit and how long it
+took. The suite plays all too, and a test compares the table, not what is under it.
 
 """

@@ -28,11 +28,7 @@ LOOKS_EACH_S = 0.1
 @contextmanager
 def mig_manager(admin: Api) -> Iterator[None]:
     """With the config map as an operator makes it."""
-    if admin.call("GET", f"/api/v1/namespaces/{NAMESPACE}").status == 404:
-        admin.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
-    if admin.call("GET", CONFIG_MAP).status == 404:
-        body = {"metadata": {"name": NAME}, "data": {KEY: yaml.safe_dump(AT_FIRST)}}
-        admin.create(CONFIG_MAP.rpartition("/")[0], body)
+    make_config_map(admin)
     stop = threading.Event()
     thread = threading.Thread(target=_manage, args=[admin, stop], daemon=True)
     thread.start()
@@ -42,6 +38,15 @@ def mig_manager(admin: Api) -> Iterator[None]:
         stop.set()
         thread.join(timeout=10)
         assert not thread.is_alive()
+
+
+def make_config_map(admin: Api) -> None:
+    """As an operator does, unless it is there, and its namespace."""
+    if admin.call("GET", f"/api/v1/namespaces/{NAMESPACE}").status == 404:
+        admin.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE}})
+    if admin.call("GET", CONFIG_MAP).status == 404:
+        body = {"metadata": {"name": NAME}, "data": {KEY: yaml.safe_dump(AT_FIRST)}}
+        admin.create(CONFIG_MAP.rpartition("/")[0], body)
 
 
 def _manage(admin: Api, stop: threading.Event) -> None:

@@ -119,7 +119,7 @@ def test_each_owner_that_berth_may_not_read_is_named_where_work_is_caught(
 
         return eventually(f"the probe says that {begins}", found)
 
-    told(Verdict.WORKS, "Berth may not read who owns others' work, which is needed only where")
+    told(Verdict.WORKS, "Berth does not read there who owns others' work, which is needed")
     with reading_owners(control_plane, but=but):
         if not but:
             told(Verdict.WORKS, "may read who owns what others make")

@@ -10,25 +10,14 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from urllib.parse import quote
 
-from clusters.adapters.kubernetes import karpenter, manifests, node_requests, recuts
+from clusters.adapters.kubernetes import manifests, probe_parts
 from clusters.adapters.kubernetes.checks import Json, Malformed, mapping, objects
 from clusters.adapters.kubernetes.client import APPLY_PATCH, JSON, Client
 from clusters.adapters.kubernetes.confinement import priority_class_path
-from clusters.adapters.kubernetes.device_claims import DEVICE_CLASSES, RESOURCE_SLICES
 from clusters.adapters.kubernetes.failures import printable
 from clusters.adapters.kubernetes.names import GPU, Names
-from clusters.adapters.kubernetes.reviews import lacking, may
-from clusters.adapters.kubernetes.rights import (
-    AUTOSCALE_RIGHTS,
-    CATCHING,
-    DRA_RIGHTS,
-    LOG_RIGHTS,
-    MIG_RIGHTS,
-    REQUEST_RIGHTS,
-    RIGHTS,
-    SCHEDULING,
-    Right,
-)
+from clusters.adapters.kubernetes.reviews import may
+from clusters.adapters.kubernetes.rights import RIGHTS, SCHEDULING, Right
 from clusters.port import (
     PRIORITIES,
     ClusterError,
@@ -92,11 +81,7 @@ class Probe:
         yield "version", self._supported
         for right in RIGHTS:
             yield str(right), partial(self._right, right=right)
-        yield "recut", self._recut
-        yield "catch", self._catch
-        yield "certain devices", self._certain_devices
-        yield "autoscale", self._autoscale
-        yield "logs", self._logs
+        yield from probe_parts.steps(self._client, names=self._names)
         yield "excess", self._excess
         if "list nodes" not in self._lacks:
             yield "nodes", self._hardware
@@ -151,121 +136,6 @@ class Probe:
             f" {self._names.own}; it is needed to {right.why}"
         )
         return ProbeStep(name, Verdict.FAILS, said)
-
-    def _recut(self, name: str) -> ProbeStep:
-        """Whether Berth may cut nodes anew there, which it need not."""
-        namespace, _, config_map = self._names.mig_config.partition("/")
-        one = {"namespace": namespace, "name": config_map}
-        lacks = [
-            str(right)
-            for right in MIG_RIGHTS
-            if not may(
-                self._client,
-                verb=right.verb,
-                group=right.group,
-                resource=right.resource,
-                **(one if right.resource == "configmaps" else {}),
-            )
-        ]
-        if lacks:
-            said = (
-                f"Berth does not cut nodes anew there: it may not {', '.join(lacks)}"
-                " (`manage.py cluster_manifest --mig` prints what lets it)"
-            )
-            return ProbeStep(name, Verdict.WORKS, said)
-        try:
-            self._client.call("GET", recuts.path(self._names))
-        except ClusterError as error:
-            if error.fault is not Fault.NOT_FOUND:
-                raise
-            said = f"Berth may cut nodes anew, but there is no config map {self._names.mig_config}"
-            return ProbeStep(name, Verdict.WARNING, said)
-        return ProbeStep(name, Verdict.WORKS, "Berth may cut nodes anew there")
-
-    def _catch(self, name: str) -> ProbeStep:
-        """Whether Berth may read who owns what others make there. Without any of these rights
-        nobody said that it is caught; without some it may be that those kinds are not made there:
-        of them pods start each by itself."""
-        lacks = lacking(self._client, CATCHING)
-        if len(lacks) == len(CATCHING):
-            said = (
-                "Berth may not read who owns others' work, which is needed only where that is"
-                " caught (`manage.py cluster_manifest --catch` prints what lets it)"
-            )
-            return ProbeStep(name, Verdict.WORKS, said)
-        if lacks:
-            said = (
-                f"it may not {', '.join(lacks)}, so pods of these are not known to belong"
-                " together: apply what `manage.py cluster_manifest --catch` prints"
-            )
-            return ProbeStep(name, Verdict.WARNING, said)
-        return ProbeStep(name, Verdict.WORKS, "may read who owns what others make")
-
-    def _certain_devices(self, name: str) -> ProbeStep:
-        """Whether Berth may give work certain devices there, which it need not."""
-        lacks = lacking(self._client, DRA_RIGHTS)
-        more = "`manage.py cluster_manifest --dra` prints what lets it"
-        if lacks:
-            said = f"Berth uses no devices by claims there: it may not {', '.join(lacks)} ({more})"
-            return ProbeStep(name, Verdict.WORKS, said)
-        try:
-            self._client.call("GET", RESOURCE_SLICES, query={"limit": 1})
-        except ClusterError as error:
-            if error.fault is not Fault.NOT_FOUND:
-                raise
-            said = "it has no Dynamic Resource Allocation (resource.k8s.io/v1)"
-            return ProbeStep(name, Verdict.WORKS, said)
-        try:
-            self._client.call("GET", f"{DEVICE_CLASSES}/{self._names.own}")
-        except ClusterError as error:
-            if error.fault is not Fault.NOT_FOUND:
-                raise
-            said = f"there is no device class {self._names.own} ({more})"
-            return ProbeStep(name, Verdict.WARNING, said)
-        said = "Berth may claim certain devices there"
-        return ProbeStep(name, Verdict.WORKS, said)
-
-    def _autoscale(self, name: str) -> ProbeStep:
-        """Whether Berth may see what nodes can come, and ask for some, which it need not."""
-        lacks = [
-            *lacking(self._client, AUTOSCALE_RIGHTS),
-            *lacking(self._client, REQUEST_RIGHTS, namespace=self._names.home),
-        ]
-        if lacks:
-            said = (
-                "Berth does not see all nodes that can come there, or can't ask for them: it may"
-                f" not {', '.join(lacks)} (`manage.py cluster_manifest --autoscale` prints what"
-                " lets it)"
-            )
-            return ProbeStep(name, Verdict.WORKS, said)
-        if not (self._serves(karpenter.POOLS) or self._serves(node_requests.EVERYWHERE)):
-            said = (
-                "Berth may see which nodes can come, but the cluster has neither Karpenter nor"
-                " ProvisioningRequests"
-            )
-            return ProbeStep(name, Verdict.WARNING, said)
-        return ProbeStep(name, Verdict.WORKS, "Berth sees which nodes can come there")
-
-    def _serves(self, path: str) -> bool:
-        """Whether its API has such objects, be there any or none."""
-        try:
-            self._client.call("GET", path, query={"limit": 1})
-        except ClusterError as error:
-            if error.fault is not Fault.NOT_FOUND:
-                raise
-            return False
-        return True
-
-    def _logs(self, name: str) -> ProbeStep:
-        """Whether Berth may show people events and logs there, which it need not."""
-        lacks = lacking(self._client, LOG_RIGHTS)
-        if lacks:
-            said = (
-                f"Berth does not show all events and logs of pods there: it may not"
-                f" {', '.join(lacks)} (`manage.py cluster_manifest --logs` prints what lets it)"
-            )
-            return ProbeStep(name, Verdict.WORKS, said)
-        return ProbeStep(name, Verdict.WORKS, "Berth may show events and logs of pods there")
 
     def _excess(self, name: str) -> ProbeStep:
         wide = [what for what, asked in _WIDE.items() if may(self._client, **asked)]
