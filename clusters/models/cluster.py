@@ -32,7 +32,8 @@ class Cluster(Row):
     started or stopped there, and its state is NEW, or LOST where the others go on without it.
 
     `left_out` says, of "nodes", "pods", "devices", "claims" and "node_pools", what of its last
-    list made no sense or is not used: how many, and of the first its name and why.
+    list made no sense or is not used: how many, and of the first its name and why; and of
+    "coming", why nobody could read which nodes can come.
 
     `asks_for_nodes` is whether its autoscaler is asked for nodes that work waits for, and
     `foreign_requests_count` how many requests of others it has accepted and not yet answered.

@@ -4,6 +4,7 @@ that takes, and what an operator says of their nodes."""
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
+from itertools import islice
 from uuid import UUID
 
 from django.db import transaction
@@ -17,7 +18,7 @@ from clusters.autoscaling import (
     nodes_left,
 )
 from clusters.models import Cluster, Device, Node, NodeClaim, NodePool
-from clusters.port import MOST_DEVICES
+from clusters.port import MOST_DEVICES, MOST_NODES
 from clusters.services import clusters, requested_nodes
 from controlplane.audit import services as audit
 from controlplane.kernel import text
@@ -50,6 +51,7 @@ def sync(*, cluster: Cluster, found: Autoscaling, at: datetime) -> bool:
         made = requested_nodes.claims(
             cluster=cluster, pools=there.values(), requests=found.requests or (), at=at
         )
+        made = islice(made, MOST_NODES)  # whatever the cluster makes of our requests
         changed |= _sync_claims(cluster, (*found.claims, *made), there, at)
         like = _newest_nodes(cluster, there) if there else {}
         like = {name: node for name, node in like.items() if _agrees(there[name], node)}

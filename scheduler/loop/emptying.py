@@ -8,6 +8,7 @@ from django.db.models import QuerySet
 
 from clusters.models import Node
 from clusters.port import ClusterPort, PodReport
+from controlplane.kernel.crash import crash
 from scheduler.core.lifecycle import UNDER_WAY, State
 from scheduler.models import PlacementSpan, Recut, Workload
 from scheduler.services import stops
@@ -58,7 +59,9 @@ def evict(*, row: Recut, at: datetime, speed: float = 1.0) -> int:
             actor_name="scheduler",
             at=at,
         )
+        crash("R8")
         stops.evict(workload_ids=sorted(moved), at=at, speed=speed)
+    crash("R9")
     return len(moved)
 
 

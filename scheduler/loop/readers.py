@@ -205,6 +205,7 @@ class Readers:
         read_at = time.monotonic()
         while not self._over:
             pause_s = UNSERVED_S
+            unread = []
             try:
                 found = self._port.read_autoscaling()
                 if found is not None:
@@ -213,8 +214,10 @@ class Readers:
                 read_at = time.monotonic()
             except ClusterError as error:
                 logger.warning("node pools of %s: %s", self._cluster.name, error)
+                unread = [str(error)]
                 if time.monotonic() - read_at > STALE_S:
                     self._store_coming(Autoscaling())
+            clusters.left_out(cluster=self._cluster, kind="coming", told=unread)
             close_old_connections()
             self._ended.wait(pause_s)
 

@@ -146,6 +146,8 @@ def follow(*, most_nodes: int, most_pods: int) -> None:
         (registry, "connect", connect),
         (readers, "PULSE_S", 0.3),
         (readers, "EXPIRY_S", 0.5),
+        (readers, "AUTOSCALING_S", 0.5),
+        (readers, "UNSERVED_S", 0.5),
         (lists, "LONGEST_S", 3.0),
         (adapter, "MOST_PODS", most_pods),
         (foreign, "MOST_PODS", most_pods),

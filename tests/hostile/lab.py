@@ -133,11 +133,16 @@ class Lab:
         """Something of south's list comes to be left out, and its page says so, escaped."""
         eventually(
             f"some of its {kind} are left out",
-            lambda: Cluster.objects.get(name="south").left_out.get(kind, {}).get("count"),
+            lambda: self.left_out_of(kind),
         )
         page = self._page()
         assert told in unescape(page)
         assert "<script>alert" not in page
+
+    def left_out_of(self, kind: str) -> int:
+        """How many of them are left out now."""
+        told = Cluster.objects.get(name="south").left_out.get(kind, {})
+        return int(told.get("count", 0))
 
     def nodes(self) -> list[object]:
         """South's, as it tells them itself."""

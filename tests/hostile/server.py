@@ -20,7 +20,8 @@ type Act = Callable[["Line"], None]
 """What is done with a request in place of an answer; the connection is closed after it."""
 
 _LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
-_WATCHES = re.compile(r"GET /api/v1/(nodes|pods)\?watch=1")
+_LISTED = {"nodes", "pods", "resourceslices", "resourceclaims"}
+_WATCHES = re.compile(rf"GET \S+/v1/({'|'.join(_LISTED)})\?watch=1")
 GONE = b"HTTP/1.1 410 Gone\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
 
 
@@ -65,7 +66,7 @@ class Hostile:
         watches is sent away, and lists anew unless it is at watches."""
         self.asked.clear()
         self._at, self._act = re.compile(at), act
-        self._expired = set() if "watch" in at else {"nodes", "pods"}
+        self._expired = set() if "watch" in at else set(_LISTED)
         self._send_away()
 
     def heal(self) -> None:

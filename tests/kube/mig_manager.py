@@ -4,6 +4,7 @@ simulator's does, through the API alone."""
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -25,15 +26,31 @@ CONFIG_MAP = f"/api/v1/namespaces/{NAMESPACE}/configmaps/{NAME}"
 LOOKS_EACH_S = 0.1
 
 
+@dataclass
+class Manager:
+    _failing: set[str] = field(default_factory=set)
+
+    def fails(self, node: str) -> None:
+        """The node's next cut, half-way: it has no device then."""
+        self._failing.add(node)
+
+    def trouble(self, node: str) -> bool:
+        if node not in self._failing:
+            return False
+        self._failing.remove(node)
+        return True
+
+
 @contextmanager
-def mig_manager(admin: Api) -> Iterator[None]:
+def mig_manager(admin: Api) -> Iterator[Manager]:
     """With the config map as an operator makes it."""
     make_config_map(admin)
     stop = threading.Event()
-    thread = threading.Thread(target=_manage, args=[admin, stop], daemon=True)
+    manager = Manager()
+    thread = threading.Thread(target=_manage, args=[admin, manager, stop], daemon=True)
     thread.start()
     try:
-        yield
+        yield manager
     finally:
         stop.set()
         thread.join(timeout=10)
@@ -49,18 +66,18 @@ def make_config_map(admin: Api) -> None:
         admin.create(CONFIG_MAP.rpartition("/")[0], body)
 
 
-def _manage(admin: Api, stop: threading.Event) -> None:
+def _manage(admin: Api, manager: Manager, stop: threading.Event) -> None:
     seen: dict[str, str] = {}
     while not stop.wait(LOOKS_EACH_S):
         for node in admin.get("/api/v1/nodes")["items"]:
             name, config = node["metadata"]["name"], node["metadata"]["labels"].get(CONFIG, "")
             if config and config != seen.get(name):
                 _tell(admin, name, {STATE: "pending"})
-                _cut(admin, node, config)
+                _cut(admin, node, config, fails=manager.trouble(name))
             seen[name] = config
 
 
-def _cut(admin: Api, node: Any, config: str) -> None:  # Any: JSON
+def _cut(admin: Api, node: Any, config: str, *, fails: bool) -> None:  # Any: JSON
     name, labels = node["metadata"]["name"], node["metadata"]["labels"]
     known = yaml.safe_load(admin.get(CONFIG_MAP)["data"][KEY])["mig-configs"]
     try:
@@ -72,9 +89,9 @@ def _cut(admin: Api, node: Any, config: str) -> None:  # Any: JSON
         return
     status = {key: dict(node["status"][key]) for key in ("capacity", "allocatable")}
     for resources in status.values():
-        offer(resources, slices=slices, whole=whole)
+        offer(resources, slices={} if fails else slices, whole=0 if fails else whole)
     admin.do("PATCH", f"/api/v1/nodes/{name}/status", {"status": status}, content_type=MERGE_PATCH)
-    _tell(admin, name, {STATE: "success"})
+    _tell(admin, name, {STATE: "failed" if fails else "success"})
 
 
 def _held(admin: Api, node: str) -> bool:

@@ -16,7 +16,7 @@ from clusters.autoscaling import (
     PlaceholderReport,
     PlaceholderRequest,
 )
-from clusters.port import ClusterError, Fault, Listing
+from clusters.port import MOST_NODES, ClusterError, Fault, Listing
 from controlplane.kernel.crash import crash
 
 _NOT_SERVED = frozenset({Fault.NOT_FOUND, Fault.FORBIDDEN})
@@ -27,10 +27,10 @@ class Asked(Objects):
     """`AutoscalingPort` on a Kubernetes API."""
 
     def read_autoscaling(self) -> Autoscaling | None:
-        pools = self._served(karpenter.POOLS, karpenter.pool)
-        claims = self._served(karpenter.CLAIMS, karpenter.claim)
+        pools = self._served(karpenter.POOLS, karpenter.pool, most=karpenter.MOST_POOLS)
+        claims = self._served(karpenter.CLAIMS, karpenter.claim, most=MOST_NODES)
         read = partial(node_requests.report, names=self._names)
-        requests = self._served(node_requests.EVERYWHERE, read)
+        requests = self._served(node_requests.EVERYWHERE, read, most=MOST_NODES)
         karpenters = pools is not None and claims is not None
         if not karpenters and requests is None:
             return None
@@ -44,11 +44,11 @@ class Asked(Objects):
         )
 
     def _served[Report](
-        self, path: str, translate: Callable[[Json], Report]
+        self, path: str, translate: Callable[[Json], Report], *, most: int
     ) -> Listing[Report] | None:
         """None where there is no such resource, or none for Berth."""
         try:
-            return self._list(path, translate)
+            return self._list(path, translate, most=most)
         except ClusterError as error:
             if error.fault in _NOT_SERVED:
                 return None

@@ -28,6 +28,7 @@ from clusters.autoscaling import (
     NodePoolReport,
 )
 
+MOST_POOLS = 1000
 POOLS = f"/apis/{KARPENTER}/v1/nodepools"
 CLAIMS = f"/apis/{KARPENTER}/v1/nodeclaims"
 POOL = f"{KARPENTER}/nodepool"
@@ -85,15 +86,21 @@ def claim(body: Json) -> NodeClaimReport:
 def _said(template: Json, of_nodes: Json, key: str) -> list[str]:
     """The values that a pool's nodes may have of a label, as its template says; [] for any."""
     label = mapping(mapping(template, "metadata"), "labels").get(key)
-    if isinstance(label, str):
+    if label is not None:
+        if not _is_word(label):
+            raise Malformed(f"its label {key} is no word")
         return [label[:253]]
     for each in objects(of_nodes, "requirements"):
         if each.get("key") == key and each.get("operator") == "In":
             values = each.get("values")
-            if not isinstance(values, list) or not all(isinstance(v, str) for v in values):
+            if not isinstance(values, list) or not all(map(_is_word, values)):
                 raise Malformed(f"the values of {key} are no words")
             return [value[:253] for value in values[:20]]
     return []
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable()
 
 
 def _amounts(resources: Json) -> Amounts:

@@ -88,12 +88,15 @@ def report(found: Json, *, names: Names) -> NodeRequestReport:
         if each.get("status") == "True"
     }
     end = next((kind for kind in _ENDS if kind in conditions), "")
+    nodes = sum(map(_count, objects(mapping(found, "spec"), "podSets")))
+    if nodes > MOST_NODES:
+        raise Malformed(f"it is for more than {MOST_NODES:,} pods")
     return NodeRequestReport(
         name=word(metadata, "name"),
-        uid=word(metadata, "uid"),
+        uid=word(metadata, "uid", longest=128),
         ask=_id(labels, names.label_ask) if ours else "",
         pool=_id(labels, names.label_node_pool) if ours else "",
-        nodes=sum(map(_count, objects(mapping(found, "spec"), "podSets"))),
+        nodes=nodes,
         created_at=moment(metadata, "creationTimestamp"),
         accepted="Accepted" in conditions,
         provisioned="Provisioned" in conditions,

@@ -12,6 +12,8 @@ from clusters.published import PublishedDevice, ResourceSliceReport
 
 MOST_PARTS = 1000
 MOST_MEMORY_SLICES = 8
+LONGEST_NAME = 63
+"""Of a counter, a DNS label."""
 _UUID = re.compile(r"[A-Za-z0-9._-]{1,80}")
 _PROFILE = re.compile(r"[1-9][0-9]?g\.[1-9][0-9]{0,3}gb(?:[+-][a-z.]{2,8})?")
 _KEEPS_OFF = {"NoSchedule", "NoExecute"}
@@ -92,10 +94,16 @@ def _place(capacity: Mapping[str, object], driver: Driver) -> tuple[int, int]:
 
 def _counters(body: Json, key: str, of: str) -> dict[tuple[str, str], int]:
     return {
-        (word(each, of), name): int(parse(_amount(counter)))
+        (word(each, of), _counter(name)): int(parse(_amount(counter)))
         for each in objects(body, key)
         for name, counter in mapping(each, "counters").items()
     }
+
+
+def _counter(name: str) -> str:
+    if not (len(name) <= LONGEST_NAME and name.isprintable()):
+        raise Malformed("the name of a counter is no name")
+    return name
 
 
 def _of_driver(told: Json, driver: Driver) -> dict[str, object]:
