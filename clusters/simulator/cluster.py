@@ -15,7 +15,12 @@ from clusters.simulator.pods import Pods, merged
 from clusters.simulator.store import Store
 
 NAMESPACES = ("default", "kube-system", "berth-system", "gpu-operator")
-PRIORITY_CLASSES = ("berth-low", "berth-normal", "berth-high", "berth-urgent")
+PRIORITY_CLASSES = {
+    "berth-low": 900,
+    "berth-normal": 1000,
+    "berth-high": 1100,
+    "berth-urgent": 1200,
+}
 DEVICE_CLASS = "berth"
 """As if the manifest of the installation "berth" had been applied, `--dra` included."""
 _UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -50,9 +55,9 @@ class Cluster:
         for name in NAMESPACES:
             if self.store.find("namespaces", name) is None:
                 self.store.put("namespaces", name, namespace(name))
-        for name in PRIORITY_CLASSES:
+        for name, value in PRIORITY_CLASSES.items():
             if self.store.find("priorityclasses", name) is None:
-                self.store.put("priorityclasses", name, _priority_class(name))
+                self.store.put("priorityclasses", name, _priority_class(name, value))
         if self.store.find("deviceclasses", DEVICE_CLASS) is None:
             self.store.put("deviceclasses", DEVICE_CLASS, _device_class(DEVICE_CLASS))
 
@@ -213,11 +218,13 @@ def namespace(name: str, labels: Json | None = None) -> Json:
     }
 
 
-def _priority_class(name: str) -> Json:
+def _priority_class(name: str, value: int) -> Json:
     return {
         "kind": "PriorityClass",
         "apiVersion": "scheduling.k8s.io/v1",
         "metadata": {"name": name, "uid": name},
+        "value": value,
+        "preemptionPolicy": "Never",
     }
 
 

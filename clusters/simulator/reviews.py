@@ -10,6 +10,11 @@ from clusters.simulator.inspected import INSPECTED
 from clusters.simulator.store import GROUPS, RESOURCES
 
 _VERBS = {"get", "list", "watch", "create", "patch", "delete"}
+_NEVER_ASKED = {
+    ("", "pods/status"): "patch",
+    ("resource.k8s.io", "resourceclaimtemplates"): "get",
+}
+"""Of the manifest, for pods whose claims are made from templates: here are none."""
 
 
 def find(method: str, path: str) -> Callable[[Json, Faults], bytes] | None:
@@ -29,7 +34,9 @@ def _may(body: Json, faults: Faults) -> bytes:
     if part := asked.get("subresource"):
         resource = f"{resource}/{part}"
     group = str(asked.get("group", ""))
-    if group and resource not in RESOURCES:  # some owner of pods, which can only be read
+    if _NEVER_ASKED.get((group, resource)) == act:
+        known = True
+    elif group and resource not in RESOURCES:  # some owner of pods, which can only be read
         known, resource = act == "get", f"{resource}.{group}"
     else:
         known = (act in _VERBS and resource in RESOURCES) or INSPECTED.get(resource) == act

@@ -175,6 +175,27 @@ def test_the_policy_of_another_user_shows_in_the_probe(
     assert "only fleet@example.test gives pods the labels" in step.said
 
 
+def test_a_priority_that_somebody_made_anew_otherwise_is_told(
+    control_plane: ControlPlane, certified: Names
+) -> None:
+    identity = control_plane.clients.issue("fleet@example.test")
+    admin, name = control_plane.admin, certified.priority_class("high")
+    path = f"/apis/scheduling.k8s.io/v1/priorityclasses/{name}"
+
+    def told() -> ProbeStep:
+        return probe(control_plane, identity=identity, names=certified)["priority classes"]
+
+    eventually("the role is seen", lambda: told().verdict is Verdict.WORKS)
+    first = admin.get(path)
+    for change in ({"value": 5}, {"preemptionPolicy": "PreemptLowerPriority"}):
+        admin.do("DELETE", path)
+        made = {key: first[key] for key in ("value", "preemptionPolicy")} | change
+        admin.create(path.rpartition("/")[0], {"metadata": {"name": name}, **made})
+        step = told()
+        assert step.verdict is Verdict.WARNING
+        assert step.said.startswith(f"{name}: not as `manage.py cluster_manifest` prints them")
+
+
 def test_a_user_without_a_manifest_is_told_what_to_apply(control_plane: ControlPlane) -> None:
     nowhere = Names(prefix="berth.dev", installation="nowhere")
     [step] = failed(control_plane, identity=control_plane.berth_token, names=nowhere)

@@ -13,13 +13,12 @@ from urllib.parse import quote
 from clusters.adapters.kubernetes import manifests, probe_parts
 from clusters.adapters.kubernetes.checks import Json, Malformed, mapping, objects
 from clusters.adapters.kubernetes.client import APPLY_PATCH, JSON, Client
-from clusters.adapters.kubernetes.confinement import priority_class_path
+from clusters.adapters.kubernetes.confinement import priority_class_path, priority_classes
 from clusters.adapters.kubernetes.failures import printable
 from clusters.adapters.kubernetes.names import GPU, Names
 from clusters.adapters.kubernetes.reviews import may
 from clusters.adapters.kubernetes.rights import RIGHTS, SCHEDULING, Right
 from clusters.port import (
-    PRIORITIES,
     ClusterError,
     ClusterVersion,
     Fault,
@@ -35,6 +34,7 @@ FLOOR = (1, 30)
 _VERSION = re.compile(r"v(\d{1,3})\.(\d{1,3})\b")
 _IDENTITY = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 _NAME = "berth-probe"
+_OF_PRIORITIES = ("value", "preemptionPolicy", "globalDefault")
 _FATAL = frozenset({Fault.UNREACHABLE, Fault.UNAUTHORIZED})
 # Rights that Berth never uses, and with which its token would be worth stealing.
 _WIDE = {
@@ -153,8 +153,9 @@ class Probe:
 
     def _priorities(self, name: str) -> ProbeStep:
         """Those of its pods, which an administrator makes with the manifest."""
-        missing = []
-        for one in map(self._names.priority_class, PRIORITIES):
+        missing, amiss = [], []
+        for wanted in priority_classes(names=self._names):
+            one = wanted["metadata"]["name"]
             try:
                 found = self._client.call("GET", priority_class_path(one))
             except ClusterError as error:
@@ -164,11 +165,18 @@ class Probe:
             else:
                 if mapping(found, "metadata").get("name") != one:
                     raise Malformed(f"it is not {one}")
+                if any(found.get(field, False) != wanted[field] for field in _OF_PRIORITIES):
+                    amiss.append(one)
         if missing:
             self._lacks.add(name)  # no pod can be made without
             said = f"there is no {', '.join(missing)}: apply what"
             said = f"{said} `manage.py cluster_manifest` prints"
             return ProbeStep(name, Verdict.FAILS, said)
+        if amiss:  # Kubernetes changes none of these fields of one that is there
+            said = (
+                f"{', '.join(amiss)}: not as `manage.py cluster_manifest` prints them, so delete"
+            )
+            return ProbeStep(name, Verdict.WARNING, f"{said} them and apply that")
         return ProbeStep(name, Verdict.WORKS, "those of its pods are there")
 
     def _namespace(self, name: str) -> ProbeStep:
