@@ -244,6 +244,7 @@ def test_for_what_a_project_keeps_nobody_goes_because_others_are_over() -> None:
 @MANY
 @given(of=trees())
 @example(of=contested(23921))
+@example(of=contested(29760064))  # who is over only with what was promised in this plan gives
 def test_in_a_tree_no_plan_breaks_an_invariant_and_the_sweep_plans_as_by_hand(
     of: Snapshot,
 ) -> None:

@@ -69,7 +69,7 @@ def may_evict(
         elif by and log.counts[PROMISES]:  # as `Eligible` has it
             later = nearest(t, w, PROMISED, KEPT, CAPACITY, option, q.projects[project, MEMBER])
             by = min(by, later)
-        if by and _borrowers(f, t, q, w, option, project, by):
+        if by and _borrowers(f, t, q, w, log, option, project, by):
             return True
     return False
 
@@ -137,9 +137,10 @@ def _quota_will_do(t: Tree, w: Work, log: Log, option: int, member: int) -> bool
 
 @compiled
 def _borrowers(
-    f: Flavors, t: Tree, q: Queues, w: Work, option: int, project: int, by: int
+    f: Flavors, t: Tree, q: Queues, w: Work, log: Log, option: int, project: int, by: int
 ) -> bool:
-    """As `Candidates.borrowers`: whether there are any."""
+    """As `Candidates.borrowers`: whether there are any, now or with all that is promised: work
+    that may evict its own is asked of both."""
     for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
         flavor = w.needs[need, 0]
         if not w.needs[need, 1]:
@@ -148,21 +149,31 @@ def _borrowers(
             other = f.holders[flavor, n]
             if other < 0:
                 break
-            if other != project and _gives(t, flavor, q.projects[other, MEMBER], by):
+            if other == project:
+                continue
+            if _gives(t, log, flavor, q.projects[other, MEMBER], by):
                 return True
     return False
 
 
 @compiled
-def _gives(t: Tree, flavor: int, member: int, by: int) -> bool:
+def _gives(t: Tree, log: Log, flavor: int, member: int, by: int) -> bool:
     """Whether the member and those above it are over, up to the nearest that is above both; and
     that one is above whom the guarantee is from. A parent has a lower number than its children."""
     above = t.members[by, PARENT]
     while above != member:
         if above > member:
             above = t.members[above, PARENT]
-        elif t.ledgers[USED, flavor, member] > t.ledgers[CAPACITY, flavor, member]:
+        elif _is_over(t, log, flavor, member):
             member = t.members[member, PARENT]
         else:
             return False
     return True
+
+
+@compiled
+def _is_over(t: Tree, log: Log, flavor: int, member: int) -> bool:
+    used = t.ledgers[USED, flavor, member]
+    if log.counts[PROMISES]:
+        used = max(used, t.ledgers[PROMISED, flavor, member])
+    return bool(used > t.ledgers[CAPACITY, flavor, member])
