@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.db import Error as DatabaseFailed
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse
+from psycopg.errors import ReadOnlySqlTransaction
 from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import set_rollback
@@ -119,6 +121,9 @@ def _translate(exc: Exception) -> tuple[AppError, int] | None:
         case OperationalError() | InterfaceError():
             logger.error("the database does not answer", exc_info=exc)
             return Unavailable("The database does not answer; try again."), 503
+        case DatabaseFailed(__cause__=ReadOnlySqlTransaction()):  # a standby, after a failover
+            logger.error("the database takes no writes", exc_info=exc)
+            return Unavailable("The database takes no writes; try again."), 503
     return None
 
 

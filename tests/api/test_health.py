@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from asgiref.sync import SyncToAsync
-from django.db import DatabaseError
+from django.db import DatabaseError, connection, transaction
 from django.db.models.functions import Now
 from django.test import Client
 from rest_framework.test import APIClient
@@ -56,6 +56,20 @@ def test_it_is_not_ready_without_its_database(
     monkeypatch.setattr("controlplane.health.connection", Broken())
     answer = api(None).get("/readyz")
     assert (answer.status_code, answer.json()["database"]) == (503, "no answer")
+
+
+def test_what_can_not_be_stored_now_is_to_be_sent_again(api: Api, cast: Cast) -> None:
+    factories.node(factories.cluster())
+    factories.quota(cast.detection, factories.flavor(), 32_000)
+    body = factories.submission(cast.detection)
+    ben = api(cast.ben)  # who is signed in here
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute("SET TRANSACTION READ ONLY")  # until the savepoint is rolled back
+        answer = ben.post("/api/v1/workloads", body, format="json")
+        transaction.set_rollback(True)
+    assert (answer.status_code, answer.json()["code"]) == (503, "unavailable")
+    assert answer.json()["detail"] == "The database takes no writes; try again."
 
 
 def test_redis_gone_is_told_but_not_fatal(

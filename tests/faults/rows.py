@@ -12,9 +12,11 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
+import psycopg
 import pytest
 from django.conf import settings
 from django.db import connection
+from psycopg.sql import SQL, Identifier
 
 from clusters.models import Cluster, ClusterState
 from clusters.services import clusters
@@ -148,6 +150,29 @@ def database_lost(scene: Scene) -> Iterator[None]:
 
     scene.meanwhile(end_all)
     yield
+
+
+@contextmanager
+def database_altered(scene: Scene, to: str, back: str) -> Iterator[None]:
+    """For everybody who connects from the phase on, until steps of workers broke of it."""
+    name, broke = connection.settings_dict["NAME"], len(scene.stand.broke)
+    params = connection.get_connection_params() | {"dbname": "postgres"}
+    params.pop("pool", None)
+    with psycopg.connect(**params, autocommit=True) as admin:
+
+        def alter(how: str) -> None:
+            admin.execute(SQL("ALTER DATABASE {} " + how).format(Identifier(name)))
+            admin.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name]
+            )
+
+        scene.meanwhile(partial(alter, to))
+        try:
+            yield
+            scene.until("steps break", lambda: len(scene.stand.broke) > broke + 3)
+        finally:
+            alter(back)
+            connection.close()
 
 
 @contextmanager

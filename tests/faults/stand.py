@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import redis
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, connection
+from django.db import InterfaceError, InternalError, OperationalError, connection
 from django.db.models.functions import Now
 
 from clusters import registry
@@ -44,8 +44,9 @@ READ_S = 1.5
 """After which a request without an answer is given up."""
 SHORT_S = 2
 """What leases and claims last here."""
-_BROKEN = (OperationalError, InterfaceError, redis.RedisError)
-"""What a step may raise where its database or its Redis is taken away; the next goes on."""
+_BROKEN = (OperationalError, InterfaceError, InternalError, redis.RedisError)
+"""What a step may raise where its database or its Redis is taken away, or takes no writes; the
+next goes on."""
 
 
 @dataclass

@@ -103,6 +103,24 @@ FAULTS = (
     ),
     _beside("database connections lost", rows.database_lost, *Phase, otherwise=""),
     _beside(
+        "database refuses connections",
+        partial(
+            rows.database_altered, to="ALLOW_CONNECTIONS false", back="ALLOW_CONNECTIONS true"
+        ),
+        *Phase,
+        otherwise="",
+    ),
+    _beside(
+        "database takes no writes",
+        partial(
+            rows.database_altered,
+            to="SET default_transaction_read_only TO on",
+            back="RESET default_transaction_read_only",
+        ),
+        *Phase,
+        otherwise="",
+    ),
+    _beside(
         "tasks delivered 10 times",
         rows.delivered_ten_times,
         *(P.PLAN, P.CREATE, P.DELETE, P.COLLECT),

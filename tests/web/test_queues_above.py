@@ -55,7 +55,7 @@ def test_a_held_cluster_is_told_so_where_clusters_are_listed(
         ({"state": "ajar", "note": "x", "model": ""}, 422, "ajar"),
         ({"state": "held", "note": "x"}, 422, "Say of which GPU model"),
         ({"state": "held", "note": "x", "model": f"{H100}\0"}, 422, "Null characters"),
-        ({"state": "held", "note": "x", "model": "x" * 81}, 422, "at most 80 characters"),
+        ({"state": "held", "note": "x", "model": "x" * 101}, 422, "at most 100 characters"),
     ],
 )
 def test_what_is_wrong_is_told_and_changes_nothing(

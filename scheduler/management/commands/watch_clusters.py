@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from django.core.management.base import BaseCommand
+from django.db import Error as DatabaseFailed
 from django.db import OperationalError, close_old_connections, connection
 from django.db.models.functions import Coalesce
 
@@ -106,5 +107,5 @@ def follow(cluster: Cluster, stop: threading.Event) -> None:
 def _note(cluster: Cluster, error: Exception) -> None:
     try:
         clusters.failed(cluster=cluster, error=error)
-    except OperationalError:
-        logger.exception("the database does not answer")
+    except DatabaseFailed:  # whatever of it, the thread goes on
+        logger.exception("the database stores nothing")
