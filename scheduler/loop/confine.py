@@ -257,28 +257,30 @@ def _entitled(projects: Iterable[UUID]) -> dict[UUID, list[Entitled]]:
 # time too, and is asked anew each time.
 _HARDWARE = """
 WITH lately AS (SELECT statement_timestamp() - interval '1 hour' AS since),
-there AS (
-    SELECT n.* FROM clusters_node n, lately WHERE n.cluster_id = %(cluster)s
-       AND (n.gone_at IS NULL OR n.gone_at > since)),
 devices AS (
-    SELECT d.* FROM clusters_device d JOIN there n ON n.id = d.node_id, lately
-    WHERE d.gone_at IS NULL OR d.gone_at > since),
+    SELECT d.id, d.model, d.mode, d.gone_at, n.gpu_resource, n.share_resource, n.share_replicas,
+           n.share_isolation, n.mig_single
+    FROM clusters_device d JOIN clusters_node n ON n.id = d.node_id, lately
+    WHERE n.cluster_id = %s AND (n.gone_at IS NULL OR n.gone_at > since)
+      AND (d.gone_at IS NULL OR d.gone_at > since)),
 found AS (
-    SELECT d.model, d.mode, '' AS profile, d.node_id FROM devices d WHERE d.mode <> 'mig-static'
+    SELECT d.*, '' AS profile FROM devices d WHERE d.mode <> 'mig-static'
     UNION ALL
-    SELECT d.model, 'mig-static', s.profile, d.node_id  -- it may be cut otherwise by now
+    SELECT d.id, d.model, 'mig-static', d.gone_at, d.gpu_resource, d.share_resource,
+           d.share_replicas, d.share_isolation, d.mig_single, s.profile
     FROM clusters_deviceslice s JOIN devices d ON d.id = s.device_id, lately
+    -- It may be cut otherwise by now.
     WHERE s.gone_at > since OR (s.gone_at IS NULL AND d.mode = 'mig-static'))
-SELECT f.model, f.mode, f.profile, count(*), n.gpu_resource, n.share_resource, n.share_replicas,
-       n.share_isolation, n.mig_single
-FROM there n JOIN found f ON f.node_id = n.id
-GROUP BY f.model, f.mode, f.profile, n.gpu_resource, n.share_resource, n.share_replicas,
-         n.share_isolation, n.mig_single
+SELECT model, mode, profile, count(*), gpu_resource, share_resource, share_replicas,
+       share_isolation, mig_single
+FROM found
+GROUP BY model, mode, profile, gpu_resource, share_resource, share_replicas, share_isolation,
+         mig_single
 """
 
 
 def _hardware(cluster_id: UUID) -> tuple[Hardware, ...]:
     return tuple(
         Hardware(model, DeviceMode(mode), *rest)
-        for model, mode, *rest in rows(_HARDWARE, {"cluster": cluster_id})
+        for model, mode, *rest in rows(_HARDWARE, [cluster_id])
     )
