@@ -136,11 +136,7 @@ def _join(cluster: Cluster, group: Group, pods: Sequence[Waiting], at: datetime)
         _refuse([pod.row for pod in pods], str(refusal), at)
     except Exception:
         logger.exception("%s could not be made a workload", group.name)
-        _refuse(
-            [pod.row for pod in pods],
-            "Berth failed to take it in. Its log in the installation says why.",
-            at,
-        )
+        _refuse([pod.row for pod in pods], _BROKE, at)
 
 
 def _take_together(cluster: Cluster, group: Group, pods: Sequence[Waiting], at: datetime) -> None:

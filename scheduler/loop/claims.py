@@ -34,8 +34,9 @@ class Pod:
     publishes each; while one of those is gone, or its node tells its devices in another way than
     when it was placed there, it is `displaced`. Where others made the pods, `caught` is set, and
     `taken` is the uid of the one that it is to have, None for none.
-    What it asks by, where a driver publishes its node's devices, is `asks`: names of classes.
-    `claims` is what it claims itself, `consumes` the request by which its node was asked for."""
+    What it asks for by resources, and how many of each, is `asks`, where a driver publishes its
+    node's devices. `claims` is what it claims itself, `consumes` the request by
+    which its node was asked for."""
 
     placement_id: UUID
     workload_id: UUID
