@@ -223,20 +223,24 @@ def _flavor_problem(
 def cancel(*, actor: Actor, workload: Workload, at: datetime) -> Workload:
     """Stop it: at once when it waits, else once its pods are seen gone (CANCELLING until then).
 
-    Cancelling what is already on its way out changes nothing. Raises NotAllowed, or Conflict when
-    it has ended or moved meanwhile.
+    Cancelling what is already on its way out changes nothing, and what others moved meanwhile is
+    stopped from where it is. Raises NotAllowed, or Conflict when it has ended.
     """
     authorize(actor, workload, "cancel")
     with transaction.atomic():
-        state = State(workload.state)
-        if state == State.CANCELLING:
-            return workload
-        if state in TERMINAL:
-            raise Conflict(f"{workload.name} has ended already ({state}).")
-        after = State.CANCELLED if state == State.PENDING else State.CANCELLING
-        step = Step(workload.id, workload.project_id, state, after, f"cancelled by {actor.name}")
-        if not transition([step], actor=actor.label, actor_name=actor.name, at=at):
-            raise Conflict(f"{workload.name} changed meanwhile; look again.")
+        while True:
+            state = State(workload.state)
+            if state == State.CANCELLING:
+                return workload
+            if state in TERMINAL:
+                raise Conflict(f"{workload.name} has ended already ({state}).")
+            after = State.CANCELLED if state == State.PENDING else State.CANCELLING
+            step = Step(
+                workload.id, workload.project_id, state, after, f"cancelled by {actor.name}"
+            )
+            if transition([step], actor=actor.label, actor_name=actor.name, at=at):
+                break
+            workload.refresh_from_db(fields=["state"])
         if after == State.CANCELLING:
             stops.stop(workload_ids=[workload.id])
         else:

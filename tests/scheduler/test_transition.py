@@ -8,8 +8,10 @@ from django.db import connection, transaction
 from django.db.models import F
 
 from controlplane.audit.models import AuditEvent
+from controlplane.kernel.errors import Conflict
 from scheduler.core.lifecycle import State
 from scheduler.models import Workload, WorkloadEvent
+from scheduler.services import workloads
 from scheduler.services.transition import Step, transition
 from tests.factories import AT
 from tests.scheduler.locks import at_once
@@ -150,3 +152,22 @@ def test_its_foreign_keys_are_looked_up_by_key_however_small_the_tables_are(stag
         move(step(workload, State.PENDING, State.ADMITTED))
         cursor.execute("SHOW enable_seqscan")
         assert cursor.fetchone() == ("off",)
+
+
+def test_what_others_moved_meanwhile_is_cancelled_from_where_it_is(stage: Stage) -> None:
+    """Who cancels looked at it just before."""
+    workload = stage.submit()
+    move(step(workload, State.PENDING, State.ADMITTED))
+    assert workload.state == State.PENDING  # as it was looked at
+    cancelled = workloads.cancel(actor=stage.actor, workload=workload, at=LATER)
+    assert cancelled.state == State.CANCELLING
+    assert told(workload)[0][-1] == ("ADMITTED", "CANCELLING")
+
+
+def test_what_has_ended_meanwhile_is_not_cancelled(stage: Stage) -> None:
+    workload = stage.submit()
+    move(step(workload, State.PENDING, State.ADMITTED))
+    workload.refresh_from_db()
+    move(step(workload, State.ADMITTED, State.FAILED))
+    with pytest.raises(Conflict, match="has ended already"):
+        workloads.cancel(actor=stage.actor, workload=workload, at=LATER)
