@@ -116,13 +116,12 @@ def for_what_waits(
 def towards(
     *, snapshot: Snapshot, cluster: ClusterId, model: str, wanted: Mapping[Way, int]
 ) -> Proposal | None:
-    """The next recut on the way to `wanted`, which says how many devices of the model, in all
-    clusters, are to be cut in each way. None when they are."""
-    every = [node for each in snapshot.clusters for node in _cuttable(each, model)]
+    """The next recut on the way to `wanted`, which says how many devices of the model, of that
+    cluster, are to be cut in each way. None when they are."""
     here = [
         node for each in snapshot.clusters if each.id == cluster for node in _cuttable(each, model)
     ]
-    there = Counter(way for node in every for way in cut_so(node=node) if way)
+    there = Counter(way for node in here for way in cut_so(node=node) if way)
     missing, surplus = Counter(wanted) - there, there - Counter(wanted)
 
     def made(node: NodeView) -> Proposal | None:

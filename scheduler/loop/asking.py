@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from clusters import stock
-from clusters.caught import CaughtPod
 from clusters.claiming import ClaimRequest, ClaimTemplateReport
 from clusters.models import Cluster
-from clusters.port import ClusterError, ClusterPort
+from clusters.port import ClusterError, ClusterPort, Fault
 from clusters.published import (
     OF_CLASS,
     DeviceClassReport,
@@ -46,15 +45,6 @@ class Asks:
         return cls(max(1, said["cpu_milli"]), max(1, said["memory_mib"]), tuple(resources))
 
 
-def amiss(says: CaughtPod) -> str:
-    """Why Berth does not take it in, whatever it asks for, "" where it does."""
-    if says.steered:
-        return f"It has {says.steered}, and Berth chooses the nodes. Leave that out."
-    if says.behind:
-        return f"Somebody else's gate holds it, too: {says.behind}. Berth takes it in after."
-    return ""
-
-
 @dataclass(frozen=True, slots=True)
 class Devices:
     """As a pod set says it. `flavors` are names."""
@@ -80,13 +70,23 @@ class Offers:
         """Asks the cluster, where a driver publishes any of its devices."""
         self._port = port
         self._cluster = cluster
-        self._templates: dict[tuple[str, str, str], ClaimTemplateReport | None] = {}
+        self._templates: dict[tuple[str, str, str], ClaimTemplateReport | ClusterError | None] = {}
         self._flavors = fleet.flavors()
         self._offered = rows(_OFFERED, [cluster.id])
-        # By each resource that stands for one.
+        # By each resource that stands for one; and why they could not be read, "" when they were.
         self._classes: Mapping[str, Sequence[DeviceClassReport]] = {}
+        self._unread = ""
+        self._away: ClusterError | None = None
         if any(driver for *_, driver, _ in self._offered):
-            self._classes = _by_resource(_classes(port, cluster))
+            try:
+                self._classes = _by_resource(port.read_device_classes())
+            except ClusterError as error:
+                self._unread = f"The device classes of {cluster.name} could not be read: {error}."
+                logger.warning("%s", self._unread)
+        self._devices = {
+            name for _, whole, _, shared, *_ in self._offered for name in (whole, shared)
+        }
+        self._devices |= self._classes.keys()
 
     def asks(self, *, said: dict[str, Any], namespace: str) -> Asks:  # Any: JSON
         """Of a pod, with what its claims' templates say now. Raises Refused, ClusterError."""
@@ -99,15 +99,29 @@ class Offers:
             raise Refused(f"Others may share its claim {claim}: name a template of claims.")
         key = namespace, name, claim
         if key not in self._templates:
-            self._templates[key] = self._port.read_claim_template(
-                namespace=namespace, name=name, claim=claim
-            )
+            self._templates[key] = self._read(namespace=namespace, name=name, claim=claim)
         found = self._templates[key]
+        if isinstance(found, ClusterError):
+            raise found
         if found is None:
             raise Refused(f"There is no template {name} for its claim {claim}.")
         if found.refusal:
             raise Refused(f"Its claim {claim} is made from the template {name}. {found.refusal}")
         return found.requests
+
+    def _read(
+        self, *, namespace: str, name: str, claim: str
+    ) -> ClaimTemplateReport | ClusterError | None:
+        """What fails is not tried again; and a cluster that is away is asked for nothing more, or
+        each of its pods would be waited for."""
+        if self._away is not None:
+            return self._away
+        try:
+            return self._port.read_claim_template(namespace=namespace, name=name, claim=claim)
+        except ClusterError as error:
+            if error.fault is Fault.UNREACHABLE:
+                self._away = error
+            return error
 
     def devices(self, *, asks: Asks, named: tuple[str, ...]) -> Devices:
         """Of which flavors it accepts how many: those that are `named`, else all that have what it
@@ -123,33 +137,31 @@ class Offers:
             for resource, count in asks.resources
             if (devices := self._found(resource, count)) is not None
         }
-        # The same names as `requests.differs` knows for devices.
-        known = {name for _, whole, _, shared, *_ in self._offered for name in (whole, shared)}
-        known |= self._classes.keys()
-        amiss = any(
-            resource not in found and (resource in known or resource.startswith((MIG, OF_CLASS)))
-            for resource, _ in asks.resources
-        )
-        if len(found) != 1 or amiss:
+        others = [name for name, _ in asks.resources if name not in found and self._counts(name)]
+        if len(found) != 1 or others:
             told = ", ".join(name for name, _ in asks.resources)
             where = self._cluster.name
             several = "of several kinds" if found else f"that no flavor has in {where}"
             why = f"It asks for {told}: devices {several}. Ask for those of one flavor."
-            unclear = (self._unclear(name) for name, _ in asks.resources)
-            raise Refused(" ".join([why, *filter(None, unclear)]))
+            raise Refused(self._told(why, asks))
         [of] = found.values()
         return Devices(of.gpu_count, of.gpu_milli, named) if named else of
 
     def _by_claims(self, asks: Asks, named: tuple[str, ...]) -> Devices:
         chosen = {each.selected for each in asks.requests}
-        if len(chosen) > 1 or any(self._found(name, count) for name, count in asks.resources):
+        counted = [name for name, _ in asks.resources if self._counts(name)]
+        if counted:
+            told = ", ".join(counted)
+            why = f"It claims devices, and asks for {told} besides. Ask for devices in one way."
+            raise Refused(self._told(why, asks))
+        if len(chosen) > 1:
             raise Refused("It claims devices of several kinds. Ask for those of one flavor.")
         [of] = chosen
         fit = {
             flavor.name
             for flavor in self._flavors
-            if (rooms := [row[-2:] for row in self._offered if row[0] == flavor.model])
-            and all(_is_of(of, flavor, *room) for room in rooms)
+            if (offered := [row[-2:] for row in self._offered if row[0] == flavor.model])
+            and all(_is_of(of, flavor, driver, model) for driver, model in offered)
         }
         if not fit or not fit.issuperset(named):
             where = self._cluster.name
@@ -197,21 +209,23 @@ class Offers:
             return False
         return _is_of(of, flavor, driver, model)
 
+    def _counts(self, resource: str) -> bool:
+        """Whether it stands for devices, of whatever flavor or none, by the same names as
+        `requests.differs` knows them. While the classes can't be read any may be one's."""
+        known = resource in self._devices or resource.startswith((MIG, OF_CLASS))
+        return known or bool(self._unread)
+
+    def _told(self, why: str, asks: Asks) -> str:
+        """With what else may be the reason."""
+        unclear = [self._unclear(name) for name, _ in asks.resources]
+        return " ".join(filter(None, [why, self._unread, *unclear]))
+
     def _unclear(self, resource: str) -> str:
         """Why nobody can tell which devices that is, "" when that is not so."""
         classes = self._classes.get(resource, ())
         if len(classes) > 1:
             return f"Several device classes stand for {resource}: {classes[0].name} and another."
         return " ".join(f"The device class {e.name} {e.unclear}." for e in classes if e.unclear)
-
-
-def _classes(port: ClusterPort, cluster: Cluster) -> Sequence[DeviceClassReport]:
-    """() where Berth can't list them, which a rights' table may not have granted."""
-    try:
-        return port.read_device_classes()
-    except ClusterError as error:
-        logger.warning("the device classes of %s: %s", cluster.name, error)
-        return ()
 
 
 def _by_resource(

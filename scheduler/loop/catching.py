@@ -19,7 +19,7 @@ from clusters.port import ClusterError, ClusterPort
 from controlplane.kernel import hints, statements
 from controlplane.kernel.errors import AppError
 from scheduler.core.lifecycle import State
-from scheduler.loop import asking, grouping, vanished
+from scheduler.loop import grouping, vanished
 from scheduler.loop.asking import Offers, Refused
 from scheduler.loop.caught import heard
 from scheduler.loop.grouping import Group, Waiting
@@ -60,9 +60,12 @@ def take_in(*, port: ClusterPort, cluster: Cluster, at: datetime) -> None:
     together: dict[tuple[Project, str], tuple[Group, list[Waiting]]] = {}
     for row in waiting:
         says = heard(row.said)
+        why = _why_not(says)
+        if why:
+            _refuse([row], why, at)
+            continue
         try:
             asks = offers.asks(said=row.said, namespace=row.project.namespace)
-            why = asking.amiss(says)
         except Refused as refusal:
             why = str(refusal)
         except ClusterError as error:
@@ -78,6 +81,15 @@ def take_in(*, port: ClusterPort, cluster: Cluster, at: datetime) -> None:
             _refuse([row], row.refusal, at)  # not to be the first of all for ever
     for group, pods in together.values():
         _join(cluster, group, pods, at)
+
+
+def _why_not(says: CaughtPod) -> str:
+    """Why Berth does not take it in, whatever it asks for, "" where it does."""
+    if says.steered:
+        return f"It has {says.steered}, and Berth chooses the nodes. Leave that out."
+    if says.behind:
+        return f"Somebody else's gate holds it, too: {says.behind}. Berth takes it in after."
+    return ""
 
 
 def _longest_unasked(cluster: Cluster) -> list[Row]:
@@ -222,7 +234,7 @@ def _attach(origin: Origin, pods: Sequence[Waiting], at: datetime) -> None:
         else:
             taken[pod_set.id] = taken.get(pod_set.id, 0) + 1
             Row.objects.filter(id=row.id, pod_set__isnull=True).update(
-                pod_set=pod_set, refusal="", said=row.said | {"requests": pod.claimed()}
+                pod_set=pod_set, refusal="", said=row.said | {"requests": pod.requests_said()}
             )
             hints.hint(hints.CYCLE)
 

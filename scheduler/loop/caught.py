@@ -112,7 +112,7 @@ def heard(said: dict[str, Any]) -> CaughtPod:  # Any: JSON
     return CaughtPod(owner=of, flavors=flavors, claims=claims, **kept)
 
 
-def claimed(stored: Iterable[dict[str, Any]]) -> tuple[ClaimRequest, ...]:  # Any: JSON
+def requests_heard(stored: Iterable[dict[str, Any]]) -> tuple[ClaimRequest, ...]:  # Any: JSON
     """What a pod claims, as it was when it was taken in: its row's "requests"."""
     return tuple(
         ClaimRequest(

@@ -22,7 +22,7 @@ from clusters.published import Pin
 from clusters.services import restoring
 from controlplane.kernel import commits, statements
 from scheduler.loop import caught
-from scheduler.loop.caught import claimed
+from scheduler.loop.caught import requests_heard
 from scheduler.models import OperationKind, request_name
 from scheduler.selectors.fleet import rows
 
@@ -217,7 +217,7 @@ def _pod(*columns: Any) -> Pod:  # Any: the columns of _PODS after the first
     lists = tuple(command), tuple(args), tuple(sorted(json.loads(env).items()))
     *after, driver, held, displaced, ask, request_class, caught, taken = columns[13:-3]
     resources, requests, _ = columns[-3:]
-    claims = claimed(json.loads(requests or "[]"))
+    claims = requests_heard(json.loads(requests or "[]"))
     consumes = Consumed(request_name(ask), request_class) if ask else None
     # What others made says itself what it asks for. Without claims its devices are the cluster's
     # choice; with them they have to be published.

@@ -44,7 +44,7 @@ class Waiting:
     asks: Asks
     offers: Offers
 
-    def claimed(self) -> list[dict[str, Any]]:  # Any: JSON
+    def requests_said(self) -> list[dict[str, Any]]:  # Any: JSON
         return [asdict(each) for each in self.asks.requests]
 
     def devices(self) -> Devices:

@@ -114,8 +114,10 @@ def differs(pod: Pod | Charged, found: PodReport) -> str:
     devices |= {pod.gpu_resource, pod.share_resource, *charged}
     asked = {name: count for name, count in found.resources if name in devices and count}
     claims = {claim for claim, _ in found.caught.claims} if found.caught else set()
-    if isinstance(pod, Pod) and claims != {each.claim for each in pod.claims}:
-        return f"{found.name} claims devices that it is not charged for: {sorted(claims)}"
+    charged_for = {each.claim for each in pod.claims} if isinstance(pod, Pod) else claims
+    if claims != charged_for:
+        told, other = (", ".join(sorted(each)) or "none" for each in (claims, charged_for))
+        return f"{found.name} claims devices by {told}, and is charged for those of {other}"
     asks = max(1, found.cpu_milli), max(1, found.memory_mib), asked
     if asks == (pod.cpu_milli, pod.memory_mib, charged):
         return ""

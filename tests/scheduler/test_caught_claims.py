@@ -7,7 +7,7 @@ import pytest
 from clusters.claiming import ClaimRequest, ClaimTemplateReport
 from clusters.models import Device, Node
 from clusters.port import Fault, PodPhase
-from clusters.published import Pin, Selected
+from clusters.published import OF_CLASS, DeviceClassReport, Pin, Selected
 from scheduler.core.lifecycle import State
 from scheduler.loop import catching
 from scheduler.models import CaughtPod as Row
@@ -77,7 +77,7 @@ def test_a_pod_that_claims_more_than_it_is_charged_for_starts_nothing(driven: St
     Row.objects.update(said={**Row.objects.get().said, "requests": []})
     driven.dispatch()
     assert phase(driven) is PodPhase.GATED
-    assert "claims devices that it is not charged for: ['gpu']" in (
+    assert "claims devices by gpu, and is charged for those of none" in (
         Workload.objects.get().attempts.get().trouble
     )
 
@@ -148,3 +148,38 @@ def test_a_template_that_can_not_be_read_now_is_read_again(driven: Stage) -> Non
     assert refusal("a") == "What it claims could not be read: template: forbidden"
     take_in(driven, at=AT + catching.AGAIN)
     assert Workload.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "resource", ["gpu.test/any", f"{OF_CLASS}any", f"{OF_CLASS}unknown", "nvidia.com/mig-1g.10gb"]
+)
+def test_who_claims_devices_asks_for_no_others_besides(driven: Stage, resource: str) -> None:
+    """Also not by a class of which nobody can tell what it chooses: the claim alone is charged."""
+    driven.port.classes.append(DeviceClassReport("any", "gpu.test/any", unclear="chooses oddly"))
+    made(driven, "a", owner=None, resources=((resource, 7),), claims=CLAIMS)
+    take_in(driven)
+    why = f"It claims devices, and asks for {resource} besides. Ask for devices in one way."
+    assert refusal("a").startswith(why)
+
+
+def test_while_classes_can_not_be_read_any_resource_may_be_of_devices(driven: Stage) -> None:
+    driven.port.fails("classes", Fault.FORBIDDEN, times=1)
+    made(driven, "a", owner=None, resources=(("gpu.test/any", 7),), claims=CLAIMS)
+    take_in(driven)
+    unread = "The device classes of north could not be read: classes: forbidden."
+    assert refusal("a").endswith(unread)
+    take_in(driven, at=AT + catching.AGAIN)  # it stands for no device
+    assert Workload.objects.exists()
+
+
+def test_a_cluster_that_is_away_is_asked_for_one_template(driven: Stage) -> None:
+    driven.port.templates["other"] = ClaimTemplateReport((WHOLE,))
+    for name, template in (("a", "two"), ("b", "two"), ("c", "other")):
+        made(driven, name, owner=None, resources=(), claims=(("gpu", template),))
+    driven.port.fails("template", Fault.UNREACHABLE, times=1)
+    take_in(driven)
+    assert {refusal(name) for name in "abc"} == {
+        "What it claims could not be read: template: unreachable"
+    }
+    take_in(driven, at=AT + catching.AGAIN)
+    assert Workload.objects.count() == 3
