@@ -151,6 +151,16 @@ def test_each_recut_is_a_step_towards_the_advice() -> None:
     )
 
 
+def test_how_devices_of_other_clusters_are_cut_is_nothing_to_what_is_advised_for_one() -> None:
+    here = fleet(nodes=[node("n1", 2, cut=SEVEN)])
+    there = replace(here.clusters[0], id=ClusterId("c2"), nodes=(node("m1", 2, cut=HALVES),))
+    both = replace(here, clusters=(*here.clusters, there))
+    made = towards(snapshot=both, cluster=C1, model=H100, wanted={HALF: 2})
+    assert made is not None
+    assert (made.cost.node, made.ways) == ("n1", (HALF, HALF))
+    assert towards(snapshot=both, cluster=C1, model=H100, wanted={SMALL: 2}) is None
+
+
 def test_the_order_of_nodes_changes_nothing() -> None:
     nodes = [node(f"n{i}", 2, cut=SEVEN) for i in range(4)]
     one, other = proposed(nodes=nodes), proposed(nodes=nodes[::-1])
