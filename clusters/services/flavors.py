@@ -22,6 +22,7 @@ from clusters.models import (
     Placing,
 )
 from clusters.origin import CapacityType
+from clusters.services import queues
 from controlplane.audit import services as audit
 from controlplane.kernel import hints, text
 from controlplane.kernel.errors import Conflict, Invalid, NotFound, Problem
@@ -33,14 +34,14 @@ MAX_PROFILE = 20
 MAX_MEMORY_MIB = 2**30
 _NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 _SPREAD = (FlavorKind.WHOLE, FlavorKind.CPU)
-_OWN = tuple(each for each in CapacityType if each)
+_TYPES = tuple(each for each in CapacityType if each)
 _SHARED = (Isolation.NONE, Isolation.MEMORY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meaning:
-    """As Flavor's fields; no `capacity` is any. `isolation` None: by hardware, which a share has
-    to choose against."""
+    """As Flavor's fields; without a `capacity` of those of no type that has flavors of its own.
+    `isolation` None: by hardware, which a share has to choose against."""
 
     kind: FlavorKind
     model: str = ""
@@ -74,7 +75,7 @@ def create(*, name: str, meaning: Meaning, actor: str, actor_name: str, at: date
         with transaction.atomic():
             flavor = Flavor.objects.create(**fields)
             _count(flavor)
-            _set_apart(flavor)
+            _set_apart(flavor, actor=actor, actor_name=actor_name, at=at)
             entry = audit.Entry("flavor.create", "flavor", flavor.id, after=fields)
             audit.record(actor=actor, actor_name=actor_name, entries=[entry], at=at)
             # Nodes of this model are there already, perhaps: they count from now on.
@@ -130,8 +131,9 @@ def _count(flavor: Flavor) -> None:
         )
 
 
-def _set_apart(flavor: Flavor) -> None:
-    """Give it the devices of its capacity type, unless a flavor before it has."""
+def _set_apart(flavor: Flavor, *, actor: str, actor_name: str, at: datetime) -> None:
+    """Give it the devices of its capacity type, unless a flavor before it has. Where nothing
+    started on them until now, nothing does from now on."""
     known = Flavor.objects.filter(model=flavor.model, capacity=flavor.capacity).exclude(
         id=flavor.id
     )
@@ -148,6 +150,8 @@ def _set_apart(flavor: Flavor) -> None:
     of_model.filter(node__in=nodes).update(capacity=flavor.capacity)
     clusters = Cluster.objects.filter(id__in={node.cluster_id for node in nodes})
     clusters.update(inventory_rev=F("inventory_rev") + 1)
+    apart = stock.name(model=flavor.model, capacity=flavor.capacity)
+    queues.follow(model=flavor.model, apart=apart, actor=actor, actor_name=actor_name, at=at)
 
 
 def _why_not_spread(kind: FlavorKind, placing: Placing) -> str:
@@ -200,7 +204,7 @@ def _contradictions(meaning: Meaning) -> list[tuple[str, str, str]]:
         )
     if kind is not FlavorKind.CPU and not meaning.model:
         found.append(("model", "required", f"The model is wanted with kind {kind.value}."))
-    if any(meaning.model.endswith(stock.name(model="", capacity=each)) for each in _OWN):
+    if any(meaning.model.endswith(stock.name(model="", capacity=each)) for each in _TYPES):
         message = "A model is wanted as nodes name it: say its capacity in the field of that name."
         found.append(("model", "invalid", message))
     if kind is FlavorKind.MIG and not meaning.profile:

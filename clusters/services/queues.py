@@ -34,23 +34,51 @@ def move(
     with transaction.atomic():
         Cluster.objects.select_for_update(no_key=True).get(id=cluster.id)  # one mover at a time
         row = _row(cluster, model)
-        before = row.queue_state
-        if before == state:
+        if row.queue_state == state:
             raise Conflict(f"The queue of {row} is {state} already.")
-        row.queue_state, row.queue_note = state, note
-        row.queue_changed_at, row.queue_changed_by = at, actor_name
-        row.save()
-        of_pool = {"model": model} if model else {}
-        entry = audit.Entry(
-            "queue.move",
-            "cluster",
-            cluster.id,
-            before={"state": before} | of_pool,
-            after={"state": state.value, "note": note} | of_pool,
-        )
-        audit.record(actor=actor, actor_name=actor_name, entries=[entry], at=at)
-        hints.hint(hints.CYCLE)
+        _move(row, state=state, note=note, actor=actor, actor_name=actor_name, at=at)
     return row
+
+
+def follow(*, model: str, apart: str, actor: str, actor_name: str, at: datetime) -> None:
+    """Of each cluster, hold or drain the pool `apart` too, whose devices were of the pool `model`
+    until now, where that one is held or draining. In the caller's transaction, which has locked
+    all clusters."""
+    shut = HardwareQueue.objects.filter(model=model).exclude(queue_state=QueueState.OPEN)
+    for queue in shut.select_related("cluster").order_by("id"):
+        _move(
+            HardwareQueue(cluster=queue.cluster, model=apart),
+            state=QueueState(queue.queue_state),
+            note=queue.queue_note,
+            actor=actor,
+            actor_name=actor_name,
+            at=at,
+        )
+
+
+def _move(
+    row: HardwareQueue,
+    *,
+    state: QueueState,
+    note: str,
+    actor: str,
+    actor_name: str,
+    at: datetime,
+) -> None:
+    before = row.queue_state
+    row.queue_state, row.queue_note = state, note
+    row.queue_changed_at, row.queue_changed_by = at, actor_name
+    row.save()
+    of_pool = {"model": row.model} if row.model else {}
+    entry = audit.Entry(
+        "queue.move",
+        "cluster",
+        row.cluster_id,
+        before={"state": before} | of_pool,
+        after={"state": state.value, "note": note} | of_pool,
+    )
+    audit.record(actor=actor, actor_name=actor_name, entries=[entry], at=at)
+    hints.hint(hints.CYCLE)
 
 
 def _row(cluster: Cluster, model: str) -> HardwareQueue:

@@ -18,8 +18,9 @@ class Progress:
     """Counts over the placements of a live attempt; those that it lost and does without are not
     counted. `most` is how many pods it may have. `reasons` are those of the failed ones,
     `exit_codes` what they exited with, but for those that were deleted. `node_down` is whether one
-    of their nodes is gone, not ready or about to go, and `spot_lost` the name of such a one that
-    is spot. `failure` and `trouble` are what was first seen to have broken it, if anything.
+    of their nodes is gone, not ready or about to go, and `spot_lost` the name of a spot one that
+    is gone or about to go: one that is not ready has failed, and may come back. `failure` and
+    `trouble` are what was first seen to have broken it, if anything.
     `held_milli` counts devices. What is evicted runs on until `notice_until`, if it was given
     notice.
 

@@ -58,7 +58,7 @@ SELECT a.id AS attempt_id, a.workload_id, w.project_id, w.state, w.retry_limit, 
        array_agg(DISTINCT p.exit_code) FILTER (WHERE NOT p.succeeded AND p.exit_code IS NOT NULL
                                                AND p.end_reason <> %s) AS exit_codes,
        coalesce(bool_or(n.down) FILTER (WHERE NOT p.succeeded), false) AS node_down,
-       min(n.name) FILTER (WHERE NOT p.succeeded AND n.down AND n.labels @> ANY(%s::jsonb[]))
+       min(n.name) FILTER (WHERE NOT p.succeeded AND n.taken AND n.labels @> ANY(%s::jsonb[]))
            AS spot_lost,
        b.at AS began_at, max(p.ended_at) AS ended_at,
        coalesce(sum(p.amount_milli) FILTER (WHERE f.kind <> 'cpu'), 0)::bigint AS held_milli,
@@ -68,8 +68,9 @@ JOIN scheduler_workload w ON w.id = a.workload_id
 JOIN gangs g ON g.attempt_id = a.id
 JOIN began b ON b.attempt_id = a.id
 JOIN counted p ON p.attempt_id = a.id
-JOIN (SELECT id, name, labels, NOT ready OR leaving OR gone_at IS NOT NULL AS down
-      FROM clusters_node) n ON n.id = p.node_id
+JOIN (SELECT id, name, labels, taken, NOT ready OR taken AS down
+      FROM (SELECT *, leaving OR gone_at IS NOT NULL AS taken FROM clusters_node) node) n
+     ON n.id = p.node_id
 JOIN clusters_flavor f ON f.id = p.flavor_id
 WHERE a.ended_at IS NULL
 GROUP BY a.id, w.id, g.most, b.at ORDER BY a.workload_id

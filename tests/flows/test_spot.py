@@ -3,19 +3,24 @@
 from dataclasses import replace
 from datetime import timedelta
 from decimal import Decimal
+from functools import partial
 
 from django.db.backends.postgresql.psycopg_any import DateTimeTZRange
 
-from clusters.models import Device, FlavorKind
+from clusters.models import Device, FlavorKind, HardwareQueue
 from clusters.origin import CapacityType
-from clusters.services import flavors
+from clusters.services import flavors, queues
+from controlplane.audit.models import AuditEvent
 from controlplane.kernel.clock import now
+from controlplane.kernel.queues import QueueState
+from scheduler.core.failures import FailureClass
 from scheduler.core.lifecycle import State
 from scheduler.loop import checks
 from scheduler.models import Placement, Workload, WorkloadEvent
 from scheduler.services import workloads
 from scheduler.services.specs import WorkloadSpec
 from tenants.models import Charge, Rate
+from tests import factories
 from tests.flows.world import H100, World, spec
 
 LONG = ("sleep", "600")
@@ -111,6 +116,45 @@ def test_a_drain_of_a_spot_node_that_is_leaving_is_none_of_the_works_failures(
     assert [row.failures, row.node_losses] == [0, 1]
     lost = row.attempts.get(number=1)
     assert lost.trouble == f"interrupted: spot node {spot} was taken away"
+
+
+def test_a_spot_node_that_falls_silent_was_not_taken_away(world: World) -> None:
+    spot = some_are_spot(world)
+    make_flavor(world)
+    [row] = world.submit(spot_first())
+    world.until_state(row, State.RUNNING)
+    assert held(row) == {("h100-spot", spot)}
+    world.simulator.fault(kind="lose-node", node=spot)
+    world.sync()
+    [pod] = [pod for pod in world.observe() if pod.workload == str(row.id)]
+    at_once = {"gracePeriodSeconds": 0}
+    world.simulator.call("DELETE", f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}", at_once)
+    world.until(lambda: row.attempts.count() == 2)
+    lost = row.attempts.get(number=1)
+    assert lost.failure == FailureClass.NODE_LOST
+    assert "taken away" not in lost.trouble
+
+
+def test_a_pool_that_is_held_does_not_open_when_its_spot_nodes_are_set_apart(
+    world: World,
+) -> None:
+    some_are_spot(world)
+    spot, move = f"{H100} (spot)", partial(queues.move, actor="user:1", actor_name="oz")
+    factories.close(factories.cluster("spare"), H100, QueueState.DRAINING, "sold")
+    move(cluster=world.cluster, model=H100, state=QueueState.HELD, note="dust", at=now())
+    make_flavor(world)
+    apart = HardwareQueue.objects.filter(model=spot).order_by("cluster__name")
+    assert [(row.cluster.name, row.queue_state, row.queue_note) for row in apart] == [
+        ("north", "held", "dust"),
+        ("spare", "draining", "sold"),
+    ]
+    told = AuditEvent.objects.filter(action="queue.move", target_id=world.cluster.id)
+    assert [event.after["model"] for event in told.order_by("id")] == [H100, spot]
+    [row] = world.submit(spot_first())
+    world.turn()
+    assert held(row) == set()
+    move(cluster=world.cluster, model=spot, state=QueueState.OPEN, note="", at=now())
+    world.until_state(row, State.RUNNING)
 
 
 def test_what_runs_on_a_node_keeps_it_when_its_devices_come_to_be_of_a_flavor_of_their_own(
