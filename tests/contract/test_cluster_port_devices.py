@@ -226,6 +226,24 @@ def test_another_claim_of_that_name_is_a_conflict(claimer: Claimer) -> None:
     assert raised.value.fault is Fault.CONFLICT
 
 
+def test_the_claim_of_an_earlier_pod_is_waited_for(claimer: Claimer) -> None:
+    request = replace(
+        claimer.stage.request(), pins=(claimer.whole(0),), namespace=claimer.namespace
+    )
+    path = f"/apis/resource.k8s.io/v1/namespaces/{claimer.namespace}/resourceclaims"
+    claimer.port.create_pod(request=request)
+    left, other = claimer.claim(request.name), claimer.pod(claimer.whole(1))
+    assert left is not None
+    claimer.stage.admin("DELETE", f"{path}/{request.name}")
+    metadata = {key: left["metadata"][key] for key in ("name", "labels", "annotations")}
+    owner = left["metadata"]["ownerReferences"][0] | {"name": other.name, "uid": other.uid}
+    left["metadata"] = metadata | {"ownerReferences": [owner]}
+    claimer.port._client.call("POST", path, body=left)  # nobody else may
+    with pytest.raises(ClusterError, match="of an earlier pod is still there") as raised:
+        claimer.port.create_pod(request=request)
+    assert raised.value.fault is Fault.SERVER
+
+
 def test_the_claim_goes_with_its_pod(claimer: Claimer) -> None:
     node = claimer.node
     claimer.publish(made.published(node, [made.whole(node, 0)]))

@@ -53,11 +53,8 @@ from clusters.port import (
     ProbeStep,
     WatchEvent,
 )
-from clusters.published import (
-    DeviceClaimReport,
-    DeviceClassReport,
-    ResourceSliceReport,
-)
+from clusters.published import DeviceClaimReport, DeviceClassReport, ResourceSliceReport
+from controlplane.kernel.crash import crash
 
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/pods"
@@ -179,12 +176,15 @@ class KubernetesCluster(Asked):
             if error.fault is not Fault.CONFLICT:
                 raise
             found = self._found(claims_path(space, name))
-            if found is None or not self._is_same(found, body):
+            if found is not None and not has_labels(found, metadata["labels"]):
                 raise
-            if found["metadata"].get("ownerReferences") != metadata["ownerReferences"]:
-                # Not CONFLICT, which is hopeless: the pod is gone, so the cluster takes it away.
-                why = f"The claim of an earlier pod {name} is still there."
+            owners = metadata["ownerReferences"]
+            if found is None or found["metadata"].get("ownerReferences") != owners:
+                # Not CONFLICT, which is hopeless: its pod is gone, so the cluster takes it away.
+                why = f"The claim {name} of an earlier pod is still there."
                 raise ClusterError(Fault.SERVER, why) from None
+            if not self._is_same(found, body):
+                raise
 
     def read_owner(self, *, namespace: str, owner: OwnerRef) -> OwnerReport | None:
         above = owners.Above(owner, names=self._names)
@@ -239,8 +239,16 @@ class KubernetesCluster(Asked):
         body = manifests.given(
             uid=given.uid, claims={name: each["metadata"]["name"] for name, each in claims.items()}
         )
+        crash("D7")
         path = f"{_pod(given.namespace, given.name)}/status"
-        made = self._client.call("PATCH", path, body=body, content_type=MERGE_PATCH)
+        try:
+            made = self._client.call("PATCH", path, body=body, content_type=MERGE_PATCH)
+        except ClusterError as error:
+            if error.fault is not Fault.CONFLICT:
+                raise
+            # Not CONFLICT, which is hopeless: whether it is still that pod, the next try sees.
+            why = f"The pod {given.name} was changed by others meanwhile, or replaced."
+            raise ClusterError(Fault.SERVER, why) from None
         return self._report(made).resource_version
 
     def open_gate(
