@@ -4,7 +4,13 @@ from collections.abc import Iterable
 
 import pytest
 
-from clusters.adapters.kubernetes.rights import OF_PARTS, RIGHTS, Right
+from clusters.adapters.kubernetes.rights import (
+    CLAIM_RIGHTS,
+    CLASS_RIGHTS,
+    OF_PARTS,
+    RIGHTS,
+    Right,
+)
 from clusters.parts import Part
 from clusters.port import ProbeStep, Verdict
 from tests.contract.stage import Stage
@@ -68,6 +74,8 @@ def test_the_one_right_of_a_part_that_is_missing_is_warned_of_and_nothing_else(
     assert steps[STEPS[part]].said.endswith(f"`manage.py cluster_manifest --{part}` prints")
     assert [name for name in STEPS.values() if "may not" in steps[name].said] == [STEPS[part]]
     assert failed(steps.values()) == []
+    gated = "pods of others that ask for devices by a class or a template stay gated"
+    assert (gated in steps[STEPS[part]].said) is (right in (*CLASS_RIGHTS, *CLAIM_RIGHTS))
 
 
 def test_somebody_without_any_right_is_told_each(stage: Stage) -> None:

@@ -14,19 +14,28 @@ from clusters.adapters.kubernetes.client import Client
 from clusters.adapters.kubernetes.device_claims import DEVICE_CLASSES, RESOURCE_SLICES
 from clusters.adapters.kubernetes.names import Names
 from clusters.adapters.kubernetes.reviews import lacking
-from clusters.adapters.kubernetes.rights import OF_PARTS, REQUEST_RIGHTS, Right
+from clusters.adapters.kubernetes.rights import (
+    CLAIM_RIGHTS,
+    CLASS_RIGHTS,
+    OF_PARTS,
+    REQUEST_RIGHTS,
+    Right,
+)
 from clusters.parts import Part
 from clusters.port import ClusterError, Fault, ProbeStep, Verdict
 
 
 class _Step(NamedTuple):
-    """`without` is said where nothing is granted, `so` where some right is missing; `looked` says
-    how it is where all are there."""
+    """`without` is said where nothing is granted, `so` where some right is missing, and
+    `so_besides` where all that are missing are among `besides`; `looked` says how it is where none
+    is."""
 
     name: str
     without: str
     so: str
     looked: Callable[[Client, Names], tuple[Verdict, str]]
+    besides: tuple[Right, ...] = ()
+    so_besides: str = ""
 
 
 def steps(client: Client, *, names: Names) -> Iterator[tuple[str, Callable[[str], ProbeStep]]]:
@@ -38,15 +47,12 @@ def steps(client: Client, *, names: Names) -> Iterator[tuple[str, Callable[[str]
 
 def _told(name: str, *, client: Client, names: Names, part: Part) -> ProbeStep:
     step, rights, printed = _STEPS[part], OF_PARTS[part], f"`manage.py cluster_manifest --{part}`"
-    lacks = [
-        missing
-        for right in rights
-        for missing in lacking(client, [right], **_within(right, names=names))
-    ]
+    lacks = [right for right in rights if lacking(client, [right], **_within(right, names=names))]
     if len(lacks) == len(rights):
         return ProbeStep(name, Verdict.WORKS, f"{step.without} ({printed} prints what lets it)")
     if lacks:
-        said = f"it may not {', '.join(lacks)}, so {step.so}: apply what {printed} prints"
+        so = step.so_besides if set(lacks) <= set(step.besides) else step.so
+        said = f"it may not {', '.join(map(str, lacks))}, so {so}: apply what {printed} prints"
         return ProbeStep(name, Verdict.WARNING, said)
     return ProbeStep(name, *step.looked(client, names))
 
@@ -113,6 +119,8 @@ _STEPS: Mapping[Part, _Step] = {
         "Berth uses no devices by claims there",
         "work can't be given certain devices",
         _certain_devices,
+        besides=(*CLASS_RIGHTS, *CLAIM_RIGHTS),
+        so_besides="pods of others that ask for devices by a class or a template stay gated",
     ),
     # Who installed only some kinds of owners may have left the others out of the role: of those
     # pods start each by itself.
