@@ -251,6 +251,9 @@ class NodeOut(serializers.Serializer[Rows]):
         choices=CAPACITIES,
         help_text="spot may be taken away at short notice; empty where no label tells.",
     )
+    leaving = serializers.BooleanField(
+        help_text="It is about to be taken away: nothing new starts there."
+    )
 
 
 class NodesQuery(StrictSerializer):
@@ -296,7 +299,8 @@ class FlavorOut(serializers.Serializer[Rows]):
     capacity = serializers.ChoiceField(
         choices=CAPACITIES,
         allow_blank=True,
-        help_text="Of nodes of that type alone; empty of any.",
+        help_text="Of nodes of that type alone; empty of those of no type that has flavors of its"
+        " own.",
     )
     profile = serializers.CharField(allow_blank=True)
     vendor = serializers.CharField(
