@@ -169,7 +169,7 @@ def models(*, cluster: Cluster) -> tuple[Model, ...]:
     return tuple(Model(*row) for row in columns)
 
 
-def cut_in() -> dict[str, tuple[str, ...]]:
+def cut_in() -> dict[str, set[str]]:
     """Stock → the clusters in which usable devices of it are cut into slices once and for all,
     on nodes that Berth can cut anew, by name. One query."""
     there = Device.objects.filter(
@@ -179,11 +179,11 @@ def cut_in() -> dict[str, tuple[str, ...]]:
         node__gone_at__isnull=True,
         node__mig_single=False,
         node__device_driver="",
-    ).order_by(stock.column(), "node__cluster__name")
-    found: dict[str, list[str]] = {}
+    )
+    found: dict[str, set[str]] = {}
     for of, cluster in there.values_list(stock.column(), "node__cluster__name").distinct():
-        found.setdefault(of, []).append(cluster)
-    return {of: tuple(names) for of, names in found.items()}
+        found.setdefault(of, set()).add(cluster)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

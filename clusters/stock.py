@@ -2,7 +2,8 @@
 
 A device is of one stock: that of its node's capacity type where any flavor of its model is of that
 type, else the general one (ADR 0094). Rows have both of a stock, `model` and
-`capacity`; planning, queues and figures name it by one text, in which the board is found as well.
+`capacity`; planning, queues and figures name it by one text, in which MIG's tables find the
+model's board as well (`core.mig.board`).
 """
 
 from django.db.models import Case, F, Value, When

@@ -153,7 +153,7 @@ def failed(*, cluster: Cluster, error: Exception) -> None:
 
 
 def left_out(*, cluster: Cluster, kind: str, told: Sequence[str]) -> None:
-    """What of its list of `kind`, nodes or pods, made no sense: see the model."""
+    """What of its list of `kind`, a key of `Cluster.left_out`, made no sense or is not used."""
     found = {"count": len(told), "first": [each[:MAX_TOLD] for each in told[:SHOWN]]}
     with connection.cursor() as cursor:
         cursor.execute(

@@ -137,7 +137,7 @@ class Calls:
             why = f"The devices of {pod.hostname} are not told as when {pod.name} was placed."
             raise ClusterError(Fault.SERVER, why)
         report = self._take(pod) if pod.caught else self._port.create_pod(request=pod_request(pod))
-        if pod.claims and report.phase is PodPhase.GATED:
+        if pod.requests and report.phase is PodPhase.GATED:
             given = given_devices(pod, report)
             report = replace(report, resource_version=self._port.give_devices(given=given))
         crash("D2")

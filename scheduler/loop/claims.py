@@ -35,8 +35,8 @@ class Pod:
     when it was placed there, it is `displaced`. Where others made the pods, `caught` is set, and
     `taken` is the uid of the one that it is to have, None for none.
     What it asks for by resources, and how many of each, is `asks`, where a driver publishes its
-    node's devices. `claims` is what it claims itself, `consumes` the request by
-    which its node was asked for."""
+    node's devices. `requests` are those of its own claims, `consumes` the request by which its
+    node was asked for."""
 
     placement_id: UUID
     workload_id: UUID
@@ -78,7 +78,7 @@ class Pod:
     taken: str | None = None
     displaced: bool = False
     asks: tuple[tuple[str, int], ...] | None = None
-    claims: tuple[ClaimRequest, ...] = ()
+    requests: tuple[ClaimRequest, ...] = ()
     consumes: Consumed | None = None
 
 
@@ -216,16 +216,16 @@ def _pod(*columns: Any) -> Pod:  # Any: the columns of _PODS after the first
     *before, command, args, env = columns[:13]
     lists = tuple(command), tuple(args), tuple(sorted(json.loads(env).items()))
     *after, driver, held, displaced, ask, request_class, caught, taken = columns[13:-3]
-    resources, requests, _ = columns[-3:]
-    claims = requests_heard(json.loads(requests or "[]"))
+    resources, requested, _ = columns[-3:]
+    requests = requests_heard(json.loads(requested or "[]"))
     consumes = Consumed(request_name(ask), request_class) if ask else None
     # What others made says itself what it asks for. Without claims its devices are the cluster's
     # choice; with them they have to be published.
-    displaced = bool((claims and not held) or (displaced and (claims or not caught)))
-    pod = Pod(*(*before, *lists, *after, (), caught, taken, displaced, None, claims, consumes))
+    displaced = bool((requests and not held) or (displaced and (requests or not caught)))
+    pod = Pod(*(*before, *lists, *after, (), caught, taken, displaced, None, requests, consumes))
     if driver and caught and resources:
         pod = replace(pod, asks=tuple(sorted(json.loads(resources).items())))
-    if not held or (caught and not claims):
+    if not held or (caught and not requests):
         return pod
     pins = (Pin(driver, uuid, pod.profile, int(start)) for uuid, start in held)
     return replace(pod, pins=tuple(pins))

@@ -98,7 +98,7 @@ def given_devices(pod: Pod, found: PodReport) -> GivenDevices:
         attempt=pod.attempt,
         rank=pod.rank,
         prefix=f"{service_name(pod.workload_id, pod.attempt)}-{pod.rank}",
-        requests=pod.claims,
+        requests=pod.requests,
         pins=pod.pins,
     )
 
@@ -114,7 +114,7 @@ def differs(pod: Pod | Charged, found: PodReport) -> str:
     devices |= {pod.gpu_resource, pod.share_resource, *charged}
     asked = {name: count for name, count in found.resources if name in devices and count}
     claims = {claim for claim, _ in found.caught.claims} if found.caught else set()
-    charged_for = {each.claim for each in pod.claims} if isinstance(pod, Pod) else claims
+    charged_for = {each.claim for each in pod.requests} if isinstance(pod, Pod) else claims
     if claims != charged_for:
         told, other = (", ".join(sorted(each)) or "none" for each in (claims, charged_for))
         return f"{found.name} claims devices by {told}, and is charged for those of {other}"

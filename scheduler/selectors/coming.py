@@ -1,6 +1,6 @@
 """Nodes that can come, as the core sees them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from uuid import UUID
 
 from clusters import selectors, stock
@@ -18,13 +18,14 @@ from scheduler.core.units import ONE_MILLI, DeviceId, NodeId
 
 
 def views() -> dict[str, tuple[ComingView, ...]]:
-    """By cluster; pools of which nobody knows what a node has are left out. One query; two where a
-    pool has had nodes, one more for each whose labels tell a capacity type."""
+    """By cluster; pools of which nobody knows what a node has are left out. One query without
+    pools; else two, three where a pool has had nodes."""
     pools = list(NodePool.objects.filter(gone_at=None).select_related("like").order_by("id"))
     devices = _devices([pool.like_id for pool in pools if pool.like_id])
+    apart = selectors.capacities() if pools else frozenset()
     found: dict[str, tuple[ComingView, ...]] = {}
     for pool in pools:
-        node = _node(pool, devices)
+        node = _node(pool, devices, apart)
         room = MOST_NODES if pool.room_count is None else pool.room_count
         if node is None or not pool.making_count + room:
             continue
@@ -41,8 +42,11 @@ def views() -> dict[str, tuple[ComingView, ...]]:
     return found
 
 
-def _node(pool: NodePool, devices: Mapping[UUID, Sequence[Device]]) -> NodeView | None:
-    """One as the pool's are expected to be; its id is the pool's."""
+def _node(
+    pool: NodePool, devices: Mapping[UUID, Sequence[Device]], apart: Set[tuple[str, str]]
+) -> NodeView | None:
+    """One as the pool's are expected to be; its id is the pool's. `apart` are the models and types
+    that have stocks of their own."""
     like = pool.like
     if like is not None:
         shares = Isolation(like.share_isolation) if like.share_isolation else None
@@ -52,16 +56,11 @@ def _node(pool: NodePool, devices: Mapping[UUID, Sequence[Device]]) -> NodeView 
     gpus, cpu_milli, memory_mib = pool.node_gpus, pool.node_cpu_milli, pool.node_memory_mib
     if gpus is None or cpu_milli is None or memory_mib is None:
         return None
-    of = _stock(pool)
+    capacity = origin(pool.node_labels).capacity  # of labels that they are sure to have
+    apart_too = (pool.node_model, capacity) in apart
+    of = stock.name(model=pool.node_model, capacity=capacity if apart_too else "")
     whole = (DeviceView(DeviceId(f"{pool.id}/{n}"), n, of) for n in range(gpus))
     return NodeView(NodeId(str(pool.id)), pool.name, cpu_milli, memory_mib, tuple(whole))
-
-
-def _stock(pool: NodePool) -> str:
-    """Of the devices of its nodes, by the labels that those are sure to have."""
-    capacity = origin(pool.node_labels).capacity
-    apart = capacity and (pool.node_model, capacity) in selectors.capacities()
-    return stock.name(model=pool.node_model, capacity=capacity if apart else "")
 
 
 def _device(one: Device, shares: Isolation | None, replicas: int) -> DeviceView:

@@ -63,6 +63,16 @@ def test_the_smoke_run_passes_where_no_network_is(unpacked: Path) -> None:
     assert "smoke passed" in done.stdout
 
 
+def test_what_only_a_checkout_can_do_is_told(unpacked: Path) -> None:
+    for command in ("pack", "test"):
+        done = run("./dev", command, folder=unpacked)
+        assert (done.returncode, done.stdout) == (
+            2,
+            f"dev: {command} needs a checkout; an installation that was unpacked has demo, smoke"
+            " and manage.\n",
+        )
+
+
 def test_another_python_is_told_which_one_is_wanted(unpacked: Path, tmp_path: Path) -> None:
     folder = tmp_path / "berth"
     (folder / "airgap").mkdir(parents=True)

@@ -187,7 +187,11 @@ def test_a_priority_that_somebody_made_anew_otherwise_is_told(
 
     eventually("the role is seen", lambda: told().verdict is Verdict.WORKS)
     first = admin.get(path)
-    for change in ({"value": 5}, {"preemptionPolicy": "PreemptLowerPriority"}):
+    for change in (
+        {"value": 5},
+        {"preemptionPolicy": "PreemptLowerPriority"},
+        {"globalDefault": True},
+    ):
         admin.do("DELETE", path)
         made = {key: first[key] for key in ("value", "preemptionPolicy")} | change
         admin.create(path.rpartition("/")[0], {"metadata": {"name": name}, **made})

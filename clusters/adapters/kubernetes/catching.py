@@ -10,7 +10,6 @@ could be charged for, a claim that others may share, is refused, and who asks fo
 none.
 """
 
-from collections.abc import Sequence
 from itertools import groupby
 from typing import Any
 
@@ -34,6 +33,12 @@ _EDITABLE = (
     "terminationGracePeriodSeconds",
 )
 """What of a pod's spec the API server lets people change, besides taking gates away."""
+_IS_DEVICE = " || ".join(f"resource.startsWith('{prefix}')" for prefix in DEVICES)
+_ONE_ASKS = (
+    "[one.?resources.?limits.orValue({}), one.?resources.?requests.orValue({})].exists(asked,"
+    f" asked.exists(resource, {_IS_DEVICE}))"
+)
+"""In CEL: whether the container `one` asks for a device."""
 _CREATE = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
 
 
@@ -105,27 +110,13 @@ def _metadata(name: str) -> Json:
 
 
 def _asks(*, names: Names) -> str:
-    """In CEL: whether a pod has the queue label, or any of its containers asks for a device."""
+    """In CEL: whether a pod has the queue label or a claim, or any of its containers asks for a
+    device."""
     return (
-        f"('{names.label_queue}' in object.metadata.?labels.orValue({{}}) || {_asks_for(DEVICES)}"
+        f"('{names.label_queue}' in object.metadata.?labels.orValue({{}})"
+        " || (object.spec.containers + object.spec.?initContainers.orValue([]))"
+        f".exists(one, {_ONE_ASKS})"
         " || object.spec.?resourceClaims.orValue([]).size() > 0)"
-    )
-
-
-def _asks_for(prefixes: Sequence[str]) -> str:
-    """In CEL: whether any container asks for a resource whose name begins so."""
-    return (
-        "(object.spec.containers + object.spec.?initContainers.orValue([])).exists(one,"
-        f" {_one_asks_for(prefixes)})"
-    )
-
-
-def _one_asks_for(prefixes: Sequence[str]) -> str:
-    """In CEL: whether the container `one` does."""
-    so = " || ".join(f"resource.startsWith('{prefix}')" for prefix in prefixes)
-    return (
-        "[one.?resources.?limits.orValue({}), one.?resources.?requests.orValue({})].exists(asked,"
-        f" asked.exists(resource, {so}))"
     )
 
 
@@ -133,7 +124,7 @@ def _blind(field: str) -> str:
     """In CEL: of the containers under `field` those that ask for no device, told that they see
     none. One that says itself what it sees is left to be refused."""
     says = f"one.?env.orValue([]).exists(set, set.name == '{VISIBLE}')"
-    those = f"object.spec.?{field}.orValue([]).filter(one, !{_one_asks_for(DEVICES)} && !{says})"
+    those = f"object.spec.?{field}.orValue([]).filter(one, !{_ONE_ASKS} && !{says})"
     kind = f"Object.spec.{field}"
     void = f"{kind}.env{{name: '{VISIBLE}', value: 'void'}}"
     return f"{field}: {those}.map(one, {kind}{{name: one.name, env: [{void}]}})"
@@ -220,7 +211,7 @@ def _validating(*, names: Names, user: str) -> Json:
         # Where Berth itself may run nothing is asked of its web server.
         f"!variables.made || request.namespace == '{names.home}'"
         " || (object.spec.containers + object.spec.?initContainers.orValue([]))"
-        f".all(one, {_one_asks_for(DEVICES)}"
+        f".all(one, {_ONE_ASKS}"
         f" || one.?env.orValue([]).exists(set, set.name == '{VISIBLE}'))":
         f"a container that asks for no device gets {VISIBLE} from {names.own}-catch, which did not"
         " give it: ask who runs Berth",

@@ -172,7 +172,7 @@ class Probe:
             said = f"there is no {', '.join(missing)}: apply what"
             said = f"{said} `manage.py cluster_manifest` prints"
             return ProbeStep(name, Verdict.FAILS, said)
-        if amiss:  # Kubernetes changes none of these fields of one that is there
+        if amiss:  # Kubernetes changes neither value nor policy of one that is there
             said = (
                 f"{', '.join(amiss)}: not as `manage.py cluster_manifest` prints them, so delete"
             )

@@ -108,4 +108,4 @@ def _note(cluster: Cluster, error: Exception) -> None:
     try:
         clusters.failed(cluster=cluster, error=error)
     except DatabaseFailed:  # whatever of it, the thread goes on
-        logger.exception("the database stores nothing")
+        logger.exception("the failure of %s could not be stored", cluster.name)
