@@ -126,6 +126,15 @@ class NodeFacts:
     untold: str = ""
 
 
+def _state(node: Node) -> str:
+    """What keeps work off it; "" for nothing."""
+    if not node.ready:
+        return "unreachable"
+    if node.leaving:
+        return "leaving"
+    return "" if node.schedulable else "cordoned"
+
+
 def axis(*, model: str, mode: str) -> int:
     """How long the axis is on which spans of such a device lie: thousandths of a whole device,
     memory slices of one that is cut."""
@@ -227,7 +236,7 @@ def nodes(*, actor: Actor, cluster_id: UUID, node: str | None = None) -> tuple[N
     return tuple(
         NodeFacts(
             name=n.name,
-            state="" if n.ready and n.schedulable else "cordoned" if n.ready else "unreachable",
+            state=_state(n),
             cpu_milli=n.cpu_milli,
             memory_mib=n.memory_mib,
             devices=tuple(by_node.get(n.id, ())),

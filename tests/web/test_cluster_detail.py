@@ -102,6 +102,25 @@ def test_node_pools_are_told_by_the_names_of_who_runs_the_cluster(
     assert told[0][:2] == ("", "")
 
 
+@pytest.mark.parametrize(
+    ("fields", "state"),
+    [
+        ({}, ""),
+        ({"schedulable": False}, "cordoned"),
+        ({"schedulable": False, "leaving": True}, "leaving"),
+        ({"schedulable": False, "leaving": True, "ready": False}, "unreachable"),
+    ],
+)
+def test_what_keeps_work_off_a_node_is_told(
+    browse: Browse, cast: Cast, shop: Shop, fields: dict[str, bool], state: str
+) -> None:
+    factories.node(shop.north, "n3", gpus=2, **fields)
+    answer = browse(cast.ben).get(URL, {"node": "n3"})
+    [node] = answer.context["map"].clusters[0].nodes
+    assert node.state == state
+    assert not state or state in answer.content.decode().lower()
+
+
 def test_one_node_can_be_looked_at(browse: Browse, cast: Cast, shop: Shop) -> None:
     drawn = browse(cast.ben).get(URL, {"node": "n2"}).context["map"]
     assert [node.name for node in drawn.clusters[0].nodes] == ["n2"]
