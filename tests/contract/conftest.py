@@ -14,16 +14,19 @@ from clusters.confinement import Confinement
 from clusters.parts import Part
 from clusters.port import PodReport
 from tests.contract.stage import Stage
-from tests.kube import processes
+from tests.kube import binaries, processes
 from tests.kube.api import Json
 from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.crds import serve_karpenter, serve_requests
-from tests.kube.fixtures import control_plane
+from tests.kube.fixtures import CLAIMS, control_plane, needs
 from tests.kube.kubelet import kubelet
 from tests.kube.manifests import apply
 from tests.kube.mig_manager import make_config_map, mig_manager
 from tests.kube.waiting import eventually
 from tests.simulation import Simulator, simulation
+
+NEWER = ("DeviceClass", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding")
+"""What the oldest Kubernetes has not."""
 
 __all__ = ["control_plane", "stage"]
 
@@ -136,6 +139,8 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
         names = replace(NAMES, installation="lacking")
         make_config_map(kube.admin)  # one of the roles is in its namespace
         documents = access.documents(names=names, parts=[*Part])
+        if binaries.is_oldest():
+            documents = [each for each in documents if each["kind"] not in NEWER]
         for document in documents:
             if "rules" in document:
                 document["rules"] = [*without(right, document["rules"])]
@@ -157,6 +162,7 @@ def _on_kubernetes(kube: ControlPlane) -> Iterator[Stage]:
 
     @contextmanager
     def claiming() -> Iterator[KubernetesCluster]:
+        needs(kube, *CLAIMS)
         names = replace(NAMES, installation="dra")
         apply(kube.admin, access.documents(names=names, parts=[Part.DRA]))
         port = played.connect(token=kube.token_of(names), installation="dra")

@@ -19,7 +19,7 @@ from tests.flows.world import furnish
 from tests.kube import resource_slices as made
 from tests.kube.api import Json
 from tests.kube.control_plane import NAMES, ControlPlane
-from tests.kube.fixtures import AddNode
+from tests.kube.fixtures import CLAIMS, AddNode, needs
 from tests.kube.lab import Lab
 from tests.kube.manifests import added_by, apply, remove
 from tests.kube.operators import Operator
@@ -45,6 +45,7 @@ def device_class(name: str, expression: str, **spec: Json | str) -> Json:
 @pytest.fixture(scope="module")
 def granted(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     """What `cluster_manifest --dra --catch` adds is applied, and a driver's classes are there."""
+    needs(control_plane, *CLAIMS)
     added = [
         *added_by(Part.DRA, names=NAMES),
         device_class("gpu", WHOLE, extendedResourceName="nvidia.com/gpu"),

@@ -143,6 +143,12 @@ class ControlPlane:
         path = f"/api/v1/namespaces/{names.home}/serviceaccounts/{names.own}/token"
         return str(self.admin.create(path, request)["status"]["token"])
 
+    def serves(self, group_version: str, resource: str) -> bool:
+        """Whether it has such objects, or such parts of objects: "pods/resize" of "v1"."""
+        api = "api" if group_version == "v1" else "apis"
+        answer = self.admin.call("GET", f"/{api}/{group_version}")
+        return resource in [each["name"] for each in answer.body.get("resources", ())]
+
     def log_of(self, part: str) -> str:
         """What `part` (etcd, kube-apiserver, ..., kwok) has printed so far."""
         return (self._folder / f"{part}.log").read_text(errors="replace")
@@ -231,7 +237,7 @@ class ControlPlane:
             ),
             self._run(
                 "kube-scheduler",
-                f"https://127.0.0.1:{scheduler}/readyz",
+                f"https://127.0.0.1:{scheduler}/healthz",  # /readyz came with 1.31
                 f"--kubeconfig={_SCHEDULER}.json",
                 "--leader-elect=false",
                 "--bind-address=127.0.0.1",

@@ -15,6 +15,11 @@ from tests.kube.api import Json
 from tests.kube.control_plane import ControlPlane
 from tests.parts import KUBERNETES, in_ci, missing
 
+CLAIMS = ("resource.k8s.io/v1", "resourceclaims")
+"""Since Kubernetes 1.34."""
+RESIZE = ("v1", "pods/resize")
+"""Since Kubernetes 1.33."""
+
 _serial = count(1)
 
 
@@ -29,6 +34,13 @@ def control_plane() -> Iterator[ControlPlane]:
     """One real control plane for the whole run."""
     with ControlPlane(_binaries()) as kube:
         yield kube
+
+
+def needs(kube: ControlPlane, group_version: str, resource: str) -> None:
+    """The test is left out where the oldest Kubernetes has no such objects; the newest has all."""
+    if not kube.serves(group_version, resource):
+        assert binaries.is_oldest(), f"{resource} of {group_version} are not served"
+        pytest.skip(f"this Kubernetes has no {resource} of {group_version}")
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from clusters.port import PRIORITIES, PodRequest
 from tests.kube.api import MERGE_PATCH, Answer, Api, Json
 from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.editors import editor_of
-from tests.kube.fixtures import AddNode
+from tests.kube.fixtures import RESIZE, AddNode, needs
 from tests.kube.pods import Pods
 from tests.kube.waiting import eventually
 
@@ -173,6 +173,8 @@ def test_nobody_else_changes_its_spec(
     control_plane: ControlPlane, project: Project, editor: Api, what: str
 ) -> None:
     made = control_plane.berth.create(f"{project.path}/pods", project.pod("train"))
+    if CHANGES[what].subresource == "/resize":
+        needs(control_plane, *RESIZE)
     answer = project.change("train", CHANGES[what], editor=editor)
     assert (answer.status, answer.body["reason"]) == (403, "Forbidden")
     assert "berth-system:berth changes the spec of a pod of" in answer.body["message"]
@@ -181,8 +183,10 @@ def test_nobody_else_changes_its_spec(
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_pods_without_our_labels_are_changed_by_whoever_may(
-    project: Project, editor: Api, what: str
+    control_plane: ControlPlane, project: Project, editor: Api, what: str
 ) -> None:
+    if CHANGES[what].subresource == "/resize":
+        needs(control_plane, *RESIZE)
     assert project.create(project.foreign("other")).status == 201
     answer = project.change("other", CHANGES[what], editor=editor)
     assert answer.status == 200, answer.body

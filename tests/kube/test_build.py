@@ -39,9 +39,9 @@ class Machine:
         go.write_text(script)
         go.chmod(0o755)
 
-    def build(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def build(self, *arguments: str, script: Path = BUILD) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            ["/bin/sh", BUILD, *arguments],
+            ["/bin/sh", script, *arguments],
             env={
                 "PATH": str(self.bin),
                 "BERTH_KUBE_CACHE": str(self.cache),
@@ -68,6 +68,17 @@ def test_it_builds_five_static_binaries_and_prints_their_folder(machine: Machine
     assert {path.name for path in folder.iterdir()} == BINARIES
     assert "-X k8s.io/component-base/version.gitVersion=v1.36.3" in machine.calls()[0]
     assert all("-trimpath" in call for call in machine.calls())
+
+
+def test_the_oldest_is_built_of_modules_of_its_own(machine: Machine) -> None:
+    machine.install_go(WORKING_GO)
+    newest = Path(machine.build().stdout.strip())
+    made = machine.build(script=BUILD.parent / "floor" / "build")
+    assert made.returncode == 0, made.stderr
+    assert Path(made.stdout.strip()) != newest
+    assert {path.name for path in Path(made.stdout.strip()).iterdir()} == BINARIES
+    calls = machine.calls()[len(BINARIES) :]
+    assert "-X k8s.io/component-base/version.gitVersion=v1.30.14" in calls[0]
 
 
 def test_it_builds_nothing_a_second_time(machine: Machine) -> None:

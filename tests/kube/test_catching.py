@@ -6,6 +6,7 @@ import pytest
 
 from tests.kube.api import Answer, Json
 from tests.kube.control_plane import ControlPlane
+from tests.kube.fixtures import CLAIMS, RESIZE, needs
 from tests.kube.hooking import serving
 from tests.kube.waiting import eventually
 from tests.kube.work import Work, catches, work_in
@@ -121,18 +122,21 @@ def test_the_queue_label_names_its_own_project_or_none(work: Work) -> None:
 
 
 def test_a_claim_that_others_may_share_is_refused(work: Work) -> None:
+    needs(work.kube, *CLAIMS)
     pod = work.pod("train", gpus=0)
     pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "one"}]
     refused(work.create(pod), saying="name a template of claims (resourceClaimTemplateName)")
 
 
 def test_who_claims_devices_by_a_template_is_caught(work: Work) -> None:
+    needs(work.kube, *CLAIMS)
     pod = work.pod("train", gpus=0)
     pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
     assert is_caught(work.create(pod).body, creator=editor(work))
 
 
 def test_nobody_changes_which_claims_it_has_once_it_is_to_run(work: Work) -> None:
+    needs(work.kube, *CLAIMS)
     pod = work.pod("train", gpus=0)
     pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "one"}]
     work.create(pod)
@@ -202,6 +206,8 @@ CHANGES: dict[str, tuple[Json, str]] = {
 def test_nobody_changes_its_spec(work: Work, what: str) -> None:
     made = work.create(work.pod("train")).body
     spec, subresource = CHANGES[what]
+    if subresource == "/resize":
+        needs(work.kube, *RESIZE)
     answer = work.patch("train", {"spec": spec}, subresource=subresource, by=work.kube.admin)
     refused(answer, saying="changes the spec of a pod that waits")
     assert work.get("train")["spec"] == made["spec"]

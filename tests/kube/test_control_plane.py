@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 
+from tests.kube import binaries
 from tests.kube.api import MERGE_PATCH, Json
 from tests.kube.control_plane import ControlPlane
 from tests.kube.fixtures import AddNode
@@ -21,7 +22,7 @@ def name_of(node: Json) -> str:
 
 
 def test_it_is_the_pinned_version(control_plane: ControlPlane) -> None:
-    assert control_plane.admin.get("/version")["gitVersion"] == "v1.36.3"
+    assert control_plane.admin.get("/version")["gitVersion"] == binaries.version()
 
 
 def test_a_node_carries_the_labels_and_resources_of_gpu_feature_discovery(

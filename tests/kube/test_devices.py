@@ -21,7 +21,7 @@ from tests.flows.world import Installation, furnish, spec
 from tests.kube import resource_slices as made
 from tests.kube.api import Json
 from tests.kube.control_plane import NAMES, ControlPlane
-from tests.kube.fixtures import AddNode
+from tests.kube.fixtures import CLAIMS, AddNode, needs
 from tests.kube.manifests import added_by, apply, remove
 from tests.kube.waiting import eventually
 from tests.networks import LOOPBACK
@@ -35,6 +35,7 @@ pytestmark = [
 @pytest.fixture
 def granted(control_plane: ControlPlane) -> Iterator[ControlPlane]:
     """What `cluster_manifest --dra` adds is applied."""
+    needs(control_plane, *CLAIMS)
     added = added_by(Part.DRA, names=NAMES)
     apply(control_plane.admin, added)
     path = f"{made.PATH}?limit=1"

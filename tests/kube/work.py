@@ -1,27 +1,33 @@
 """What people make in a project's namespace where that is caught, and the policies in force."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from clusters.adapters.kubernetes import catching, manifests
 from clusters.adapters.kubernetes.hook import Hook
 from tests.kube.api import MERGE_PATCH, Answer, Api, Json
 from tests.kube.control_plane import NAMES, ControlPlane
 from tests.kube.editors import editor_of
+from tests.kube.hooking import serving
 from tests.kube.manifests import apply, remove
 from tests.kube.waiting import eventually
 
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+ADMISSION = "admissionregistration.k8s.io/v1"
 BERTH = "system:serviceaccount:berth-system:berth"
 
 
 @contextmanager
 def catches(kube: ControlPlane, *, hook: Hook | None = None) -> Iterator[None]:
-    """What `cluster_manifest --catch` adds is applied, or what it adds with a --catch-url."""
-    documents = catching.documents(names=NAMES, user=BERTH, hook=hook)
-    apply(kube.admin, documents)
-    yield
-    remove(kube.admin, documents)
+    """What `cluster_manifest --catch` adds is applied, or what it adds with a --catch-url: that
+    too where the cluster is too old for the other."""
+    with ExitStack() as stack:
+        if hook is None and not kube.serves(ADMISSION, "mutatingadmissionpolicies"):
+            hook = stack.enter_context(serving())
+        documents = catching.documents(names=NAMES, user=BERTH, hook=hook)
+        apply(kube.admin, documents)
+        yield
+        remove(kube.admin, documents)
 
 
 class Work:
