@@ -51,7 +51,7 @@ class Canaries:
             # Of a key in PEM every line of it.
             for line in secret.encode().splitlines():
                 if b"-----" not in line:
-                    shapes |= {line, base64.b64encode(line)[:-4], line.hex().encode()}
+                    shapes |= {line, line.hex().encode(), *in_base64(line)}
         self._shapes = shapes
 
     def found(self, places: Mapping[str, bytes]) -> list[str]:
@@ -60,6 +60,13 @@ class Canaries:
             for place, contents in places.items()
             if any(shape in contents for shape in self._shapes)
         ]
+
+
+def in_base64(line: bytes) -> Iterator[bytes]:
+    """In either alphabet, wherever in a longer text it begins: the letters that are its alone."""
+    for before in range(3):
+        word = base64.b64encode(bytes(before) + line)[4 if before else 0 : -4]
+        yield from (word, word.translate(bytes.maketrans(b"+/", b"-_")))
 
 
 @pytest.fixture
@@ -174,10 +181,13 @@ def answers(oz: User, workload: Workload) -> Iterator[tuple[str, bytes]]:
     """What whoever may see most is shown: lists, the clusters, the back office, pages."""
     client = Client()
     client.force_login(oz)
-    urls = {f"/api/v1/{route}" for (method, route), row in API.items() if method == "GET"}
-    urls = {url for url in urls if "<" not in url}
-    urls |= {f"/api/v1/clusters/{one.id}" for one in Cluster.objects.all()}
-    urls |= {f"/api/v1/clusters/{one.id}/probes" for one in Cluster.objects.all()}
+    told = [f"/api/v1/{route}" for method, route in API if method == "GET"]
+    urls = {url for url in told if "<" not in url}
+    of_cluster = [url for url in told if "/clusters/<" in url and url.count("<") == 1]
+    for one in Cluster.objects.all():
+        urls |= {url.replace("<uuid:id>", str(one.id)) for url in of_cluster}
+    for probe in ClusterProbe.objects.all():
+        urls.add(f"/api/v1/clusters/{probe.cluster_id}/probes/{probe.id}")
     for step in ("manifest", "credential", "connection"):
         urls.add(f"/clusters/north/{step}")
     urls |= {"/", "/clusters", "/clusters/north", f"/workloads/{workload.id}", "/metrics"}
@@ -288,6 +298,9 @@ def test_the_search_finds_what_was_left(
     Cluster.objects.update(last_error=f"refused: {token}")
     hints.send(hints.DISPATCH_CLUSTER, cluster_id=token)
     (scratch / "left").write_text(base64.b64encode(token.encode()).decode())
+    for before in ("{", "{{", "{{{"):
+        told = base64.urlsafe_b64encode(f"{before}{token}}}".encode())
+        (scratch / f"within {before}").write_bytes(told)
     logging.getLogger("tests").warning("token %s", token)
     child = subprocess.Popen(["sleep", "60"], env={"TOKEN": token})
     try:
@@ -295,7 +308,9 @@ def test_the_search_finds_what_was_left(
     finally:
         child.kill()
         child.wait()
-    for place in ("the log", "the dump", str(scratch / "left"), f"{child.pid} environ"):
+    for place in ("the log", "the dump", f"{child.pid} environ"):
         assert place in found
+    for name in ("left", "within {", "within {{", "within {{{"):
+        assert str(scratch / name) in found
     assert [place for place in found if place.startswith("redis")] != []
     assert [place for place in found if "admin/clusters/cluster/" in place] != []
