@@ -196,6 +196,8 @@ STATUSES = {
     "DEGRADED": Status("Degraded", "alert-triangle", "warn"),
     "DRAINING": Status("Draining", "tool", "warn"),
     "CORDONED": Status("Cordoned", "hand-stop", "warn"),
+    "LEAVING": Status("Going away", "alert-triangle", "warn"),
+    "UNREACHABLE": Status("Unreachable", "plug-connected-x", "bad"),
     "LOST": Status("Lost", "plug-connected-x", "bad"),
     # probes and their steps
     "WORKS": Status("Works", "check", "run"),

@@ -9,7 +9,7 @@ from typing import Any, Self
 from clusters import stock
 from clusters.claiming import ClaimRequest, ClaimTemplateReport
 from clusters.models import Cluster
-from clusters.port import ClusterError, ClusterPort, Fault
+from clusters.port import ClusterError, ClusterPort
 from clusters.published import (
     OF_CLASS,
     DeviceClassReport,
@@ -18,6 +18,7 @@ from clusters.published import (
 from scheduler.core.snapshot import FlavorKind, FlavorView
 from scheduler.core.units import ONE_MILLI
 from scheduler.loop.caught import heard
+from scheduler.loop.reach import Reach
 from scheduler.loop.requests import MIG, mig_resource
 from scheduler.selectors import fleet
 from scheduler.selectors.fleet import rows
@@ -66,7 +67,7 @@ WHERE n.cluster_id = %s AND d.gone_at IS NULL AND n.gone_at IS NULL
 class Offers:
     """What one cluster has, as it is when this is made."""
 
-    def __init__(self, *, port: ClusterPort, cluster: Cluster) -> None:
+    def __init__(self, *, port: ClusterPort, cluster: Cluster, reach: Reach) -> None:
         """Asks the cluster, where a driver publishes any of its devices."""
         self._port = port
         self._cluster = cluster
@@ -76,10 +77,10 @@ class Offers:
         # By each resource that stands for one; and why they could not be read, "" when they were.
         self._classes: Mapping[str, Sequence[DeviceClassReport]] = {}
         self._unread = ""
-        self._away: ClusterError | None = None
+        self._reach = reach
         if any(driver for *_, driver, _ in self._offered):
             try:
-                self._classes = _by_resource(port.read_device_classes())
+                self._classes = _by_resource(reach.call(port.read_device_classes))
             except ClusterError as error:
                 self._unread = f"The device classes of {cluster.name} could not be read: {error}."
                 logger.warning("%s", self._unread)
@@ -112,15 +113,12 @@ class Offers:
     def _read(
         self, *, namespace: str, name: str, claim: str
     ) -> ClaimTemplateReport | ClusterError | None:
-        """What fails is not tried again; and a cluster that is away is asked for nothing more, or
-        each of its pods would be waited for."""
-        if self._away is not None:
-            return self._away
+        """What fails is not tried again."""
         try:
-            return self._port.read_claim_template(namespace=namespace, name=name, claim=claim)
+            return self._reach.call(
+                lambda: self._port.read_claim_template(namespace=namespace, name=name, claim=claim)
+            )
         except ClusterError as error:
-            if error.fault is Fault.UNREACHABLE:
-                self._away = error
             return error
 
     def devices(self, *, asks: Asks, named: tuple[str, ...]) -> Devices:
@@ -149,7 +147,8 @@ class Offers:
 
     def _by_claims(self, asks: Asks, named: tuple[str, ...]) -> Devices:
         chosen = {each.selected for each in asks.requests}
-        counted = [name for name, _ in asks.resources if self._counts(name)]
+        # While the classes can't be read any may be one's.
+        counted = [name for name, _ in asks.resources if self._unread or self._counts(name)]
         if counted:
             told = ", ".join(counted)
             why = f"It claims devices, and asks for {told} besides. Ask for devices in one way."
@@ -210,10 +209,8 @@ class Offers:
         return _is_of(of, flavor, driver, model)
 
     def _counts(self, resource: str) -> bool:
-        """Whether it stands for devices, of whatever flavor or none, by the same names as
-        `requests.differs` knows them. While the classes can't be read any may be one's."""
-        known = resource in self._devices or resource.startswith((MIG, OF_CLASS))
-        return known or bool(self._unread)
+        """Whether it stands for devices, of whatever flavor or none."""
+        return resource in self._devices or resource.startswith((MIG, OF_CLASS))
 
     def _told(self, why: str, asks: Asks) -> str:
         """With what else may be the reason."""

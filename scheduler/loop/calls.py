@@ -19,6 +19,7 @@ from clusters.confinement import Confinement, Drift, Repair
 from clusters.port import ClusterError, ClusterPort, Fault, PodPhase, PodReport
 from controlplane.kernel.crash import crash
 from scheduler.loop.claims import Claimed, Pod
+from scheduler.loop.reach import Reach
 from scheduler.loop.requests import differs, given_devices, is_gang, pod_request, service_name
 
 THREADS = 8
@@ -72,11 +73,11 @@ class Calls:
         self._port = port
         self._pool = pool
         self._alive = alive
-        self._down: ClusterError | None = None
+        self._reach = Reach()
 
     @property
     def reached(self) -> bool:
-        return self._down is None
+        return self._reach.reached
 
     def confine[K](
         self, asked: Mapping[K, tuple[Confinement, Repair]]
@@ -95,7 +96,7 @@ class Calls:
         # Whoever made a gang's pods has them find each other.
         pod = next((p for p in attempt.pods if is_gang(p.most) and not p.caught), None)
         if pod is not None:
-            self._reach(
+            self._reach.call(
                 lambda: self._port.ensure_service(
                     namespace=pod.namespace,
                     name=service_name(pod.workload_id, pod.attempt),
@@ -221,7 +222,7 @@ class Calls:
 
         def safely(call: Callable[[], T]) -> T | ClusterError:
             try:
-                return self._reach(call)
+                return self._reach.call(call)
             except ClusterError as error:
                 return error
 
@@ -235,16 +236,6 @@ class Calls:
             return found
 
         return answers
-
-    def _reach[T](self, call: Callable[[], T]) -> T:
-        if self._down is not None:
-            raise self._down
-        try:
-            return call()
-        except ClusterError as error:
-            if error.fault is Fault.UNREACHABLE:
-                self._down = error
-            raise
 
 
 def _by_placement[T](

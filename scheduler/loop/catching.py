@@ -23,6 +23,7 @@ from scheduler.loop import grouping, vanished
 from scheduler.loop.asking import Offers, Refused
 from scheduler.loop.caught import heard
 from scheduler.loop.grouping import Group, Waiting
+from scheduler.loop.reach import Reach
 from scheduler.models import AttemptOutcome, Origin, PodSet, Workload
 from scheduler.models import CaughtPod as Row
 from scheduler.selectors.caught import FREE
@@ -46,7 +47,8 @@ def take_in(*, port: ClusterPort, cluster: Cluster, at: datetime) -> None:
     """Make workloads of pods that wait in the cluster, or parts of those that are there; cancel
     those whose owners are gone, or have changed. A call that fails is logged: the next time shows
     what is left."""
-    owners = _Owners(port)
+    reach = Reach()
+    owners = _Owners(port, reach)
     _follow(cluster, owners, at)
     vanished.give_up_lacking(cluster=cluster, at=at)
     # Those of work that ended by itself, none of which it had begun to take: they are other work.
@@ -56,7 +58,7 @@ def take_in(*, port: ClusterPort, cluster: Cluster, at: datetime) -> None:
     waiting = _longest_unasked(cluster)
     if not any(row.asked_at is None or at - row.asked_at >= AGAIN for row in waiting):
         return
-    offers = Offers(port=port, cluster=cluster)
+    offers = Offers(port=port, cluster=cluster, reach=reach)
     together: dict[tuple[Project, str], tuple[Group, list[Waiting]]] = {}
     for row in waiting:
         says = heard(row.said)
@@ -105,15 +107,24 @@ def _longest_unasked(cluster: Cluster) -> list[Row]:
 class _Owners:
     """Who owns what, each asked once."""
 
-    def __init__(self, port: ClusterPort) -> None:
+    def __init__(self, port: ClusterPort, reach: Reach) -> None:
         self._port = port
-        self._known: dict[str, OwnerReport | None] = {}
+        self._reach = reach
+        self._known: dict[str, OwnerReport | ClusterError | None] = {}
 
     def read(self, namespace: str, owner: OwnerRef) -> OwnerReport | None:
         """None when it is gone. Raises ClusterError."""
         if owner.uid not in self._known:
-            self._known[owner.uid] = self._port.read_owner(namespace=namespace, owner=owner)
-        return self._known[owner.uid]
+            try:
+                self._known[owner.uid] = self._reach.call(
+                    lambda: self._port.read_owner(namespace=namespace, owner=owner)
+                )
+            except ClusterError as error:
+                self._known[owner.uid] = error
+        found = self._known[owner.uid]
+        if isinstance(found, ClusterError):
+            raise found
+        return found
 
     def group(self, pod: Waiting) -> Group | None:
         """With which it starts; None when nobody knows now."""
@@ -229,8 +240,8 @@ def _attach(origin: Origin, pods: Sequence[Waiting], at: datetime) -> None:
             _refuse([row], f"{origin} has all its {pod_set.count} pods; this is one more.", at)
         elif (pod.asks.cpu_milli, pod.asks.memory_mib) != (pod_set.cpu_milli, pod_set.memory_mib):
             _refuse([row], f"It asks for other cores or memory than the others of {origin}.", at)
-        elif not _same_device(pod, pod_set):
-            _refuse([row], f"It asks for other devices than the others of {origin}.", at)
+        elif why := _other_devices(pod, pod_set, origin):
+            _refuse([row], why, at)
         else:
             taken[pod_set.id] = taken.get(pod_set.id, 0) + 1
             Row.objects.filter(id=row.id, pod_set__isnull=True).update(
@@ -239,14 +250,16 @@ def _attach(origin: Origin, pods: Sequence[Waiting], at: datetime) -> None:
             hints.hint(hints.CYCLE)
 
 
-def _same_device(pod: Waiting, pod_set: PodSet) -> bool:
+def _other_devices(pod: Waiting, pod_set: PodSet, origin: Origin) -> str:
+    """Why it can't have the devices of the others, "" where it can."""
     try:
         of = pod.devices()
-    except Refused:
-        return False
+    except Refused as refusal:
+        return str(refusal)
     accepted = set(pod_set.flavors.values_list("name", flat=True))
-    amounts = (of.gpu_count, of.gpu_milli)
-    return amounts == (pod_set.gpu_count, pod_set.gpu_milli) and set(of.flavors) == accepted
+    asked, others = (of.gpu_count, of.gpu_milli), (pod_set.gpu_count, pod_set.gpu_milli)
+    same = asked == others and set(of.flavors) == accepted
+    return "" if same else f"It asks for other devices than the others of {origin}."
 
 
 def _refuse(those: Sequence[Row], why: str, at: datetime) -> None:

@@ -240,7 +240,7 @@ def cancel(*, actor: Actor, workload: Workload, at: datetime) -> Workload:
             )
             if transition([step], actor=actor.label, actor_name=actor.name, at=at):
                 break
-            workload.refresh_from_db(fields=["state"])
+            workload.refresh_from_db()
         if after == State.CANCELLING:
             stops.stop(workload_ids=[workload.id])
         else:

@@ -15,6 +15,7 @@ from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.loop.dispatch import dispatch
 from scheduler.models import Attempt, Workload
 from tests.crash.children import SHORT_S, Children
+from tests.crash.rounds import REPEATS
 from tests.faults import spoil
 from tests.faults.proxy import Asked, Proxy, Spoil
 from tests.kube.claiming import bare, claims, given, granted, lab, placed, template
@@ -107,11 +108,13 @@ def test_a_pod_is_given_its_devices_whatever_the_answer_was(
 def test_who_dies_between_the_claim_and_the_pod_that_is_to_have_it_only_delays(
     lab: Lab, proxy: Proxy, children: Children
 ) -> None:
+    """As often as at every other point, in every other round twice."""
     store_credential(lab.cluster, server=proxy.url, token=lab.work.kube.berth_token)
-    work = planned(lab, "train")
-    live = Attempt.objects.filter(claimed_until__gt=Now())
-    for _ in range(2):
-        children.run("dispatch", crash=CRASH)
-        assert lab.gated() == {"train"}
-        eventually("the claims of the dead have run out", lambda: not live.exists())
-    ends_well(lab, work, "train")
+    for nth in range(REPEATS):
+        name = f"train-{nth}"
+        work = planned(lab, name)
+        for _ in range(1 + nth % 2):
+            children.run("dispatch", crash=CRASH)
+            assert lab.gated() == {name}
+            Attempt.objects.filter(claimed_until__gt=Now()).update(claimed_until=Now())
+        ends_well(lab, work, name)

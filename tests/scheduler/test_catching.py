@@ -14,6 +14,7 @@ from clusters.published import DeviceClassReport, Selected
 from scheduler.core.lifecycle import State
 from scheduler.loop import catching, collect, strays
 from scheduler.loop.asking import Asks, Devices, Offers, Refused
+from scheduler.loop.reach import Reach
 from scheduler.models import CaughtPod as Row
 from scheduler.models import Origin, Placement, Workload
 from tenants.models import Project
@@ -24,7 +25,9 @@ from tests.scheduler.stage import LATER, Stage
 
 
 def devices(stage: Stage, asks: Asks, *, named: tuple[str, ...] = ()) -> Devices:
-    return Offers(port=stage.port, cluster=stage.cluster).devices(asks=asks, named=named)
+    return Offers(port=stage.port, cluster=stage.cluster, reach=Reach()).devices(
+        asks=asks, named=named
+    )
 
 
 def test_a_workload_asks_for_what_its_pods_do_and_is_the_clusters_own(stage: Stage) -> None:

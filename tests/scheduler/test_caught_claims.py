@@ -172,6 +172,28 @@ def test_while_classes_can_not_be_read_any_resource_may_be_of_devices(driven: St
     assert Workload.objects.exists()
 
 
+def test_who_claims_nothing_asks_for_network_cards_all_the_same(driven: Stage) -> None:
+    published = Node.objects.order_by("id")[0]
+    Device.objects.filter(node=published).update(model="another")
+    Node.objects.exclude(id=published.id).update(device_driver="")
+    driven.port.fails("classes", Fault.FORBIDDEN, times=1)
+    resources = (("nvidia.com/gpu", 1), ("nvidia.com/hostdev", 1))
+    made(driven, "a", owner=None, resources=resources)
+    take_in(driven)
+    assert Workload.objects.get().pod_sets.get().gpu_count == 1
+
+
+def test_a_cluster_that_is_away_when_its_classes_are_asked_is_asked_for_nothing_more(
+    driven: Stage,
+) -> None:
+    driven.port.fails("classes", Fault.UNREACHABLE, times=1)
+    claims(driven)
+    take_in(driven)
+    assert refusal("a") == "What it claims could not be read: classes: unreachable"
+    take_in(driven, at=AT + catching.AGAIN)
+    assert Workload.objects.exists()
+
+
 def test_a_cluster_that_is_away_is_asked_for_one_template(driven: Stage) -> None:
     driven.port.templates["other"] = ClaimTemplateReport((WHOLE,))
     for name, template in (("a", "two"), ("b", "two"), ("c", "other")):

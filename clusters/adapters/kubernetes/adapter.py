@@ -176,11 +176,13 @@ class KubernetesCluster(Asked):
             if error.fault is not Fault.CONFLICT:
                 raise
             found = self._found(claims_path(space, name))
-            if found is not None and not has_labels(found, metadata["labels"]):
+            # SERVER, not CONFLICT, which is hopeless, of what passes by itself.
+            if found is None:
+                raise ClusterError(Fault.SERVER, str(error)) from None
+            if not has_labels(found, metadata["labels"]):
                 raise
-            owners = metadata["ownerReferences"]
-            if found is None or found["metadata"].get("ownerReferences") != owners:
-                # Not CONFLICT, which is hopeless: its pod is gone, so the cluster takes it away.
+            if found["metadata"].get("ownerReferences") != metadata["ownerReferences"]:
+                # Its pod is gone, so the cluster takes it away.
                 why = f"The claim {name} of an earlier pod is still there."
                 raise ClusterError(Fault.SERVER, why) from None
             if not self._is_same(found, body):

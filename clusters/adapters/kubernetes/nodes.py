@@ -75,19 +75,21 @@ def node(body: Json, *, names: Names) -> NodeReport:
             told = _Gpus(labels, allocatable, capacity, names=names).reported()
         else:
             told = _reported(others)
+        leaving = any(taint.get("key") in _LEAVING for taint in objects(spec, "taints"))
         return NodeReport(
             name=name,
             hostname=labels.get(HOSTNAME) or name,
             uid=word(metadata, "uid"),
             ready=_is_ready(status),
-            schedulable=_is_schedulable(spec, GPU if others is None else others.resource),
+            schedulable=not leaving
+            and _is_schedulable(spec, GPU if others is None else others.resource),
             cpu_milli=milli(_quantity(allocatable, "cpu")),
             memory_mib=mebibytes(_quantity(allocatable, "memory")),
             **told,
             labels=_few(labels),
             resource_version=optional_word(metadata, "resourceVersion"),
             cordoned=spec.get("unschedulable") is True,
-            leaving=any(taint.get("key") in _LEAVING for taint in objects(spec, "taints")),
+            leaving=leaving,
             recut=optional_word(mapping(metadata, "annotations"), names.annotation_recut),
             mig_config=labels.get(MIG_CONFIG, ""),
             mig_state=labels.get(MIG_STATE, ""),
