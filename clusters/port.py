@@ -324,7 +324,7 @@ class ClusterPort(AutoscalingPort, ClaimingPort, ExposurePort, InspectionPort, P
 
     def ensure_service(self, *, namespace: str, name: str, workload: str, attempt: int) -> None:
         """The headless service of one attempt's gang, for its rendezvous names. Another of that
-        name raises ClusterError(CONFLICT)."""
+        name raises ClusterError(CONFLICT); contention that passes is SERVER, here and for pods."""
         ...
 
     def delete_service(self, *, namespace: str, name: str, workload: str, attempt: int) -> None:

@@ -96,6 +96,25 @@ def test_a_time_out_after_the_effect_is_absorbed_by_asking_again(
     assert port.create_pod(request=asked) == done
 
 
+def test_contention_for_a_quota_is_no_conflict_with_what_is_there(
+    simulator: Simulator, port: KubernetesCluster
+) -> None:
+    asked = request()
+
+    def serve() -> None:
+        port.ensure_service(namespace=asked.namespace, name="gang", workload="w", attempt=1)
+
+    for resource, make in (
+        ("pods", lambda: port.create_pod(request=asked)),
+        ("services", serve),
+    ):
+        simulator.fault(kind="error", status=409, verb="create", resource=resource)
+        with pytest.raises(ClusterError) as raised:
+            make()
+        assert raised.value.fault is Fault.SERVER
+        make()
+
+
 def test_an_opening_that_was_not_answered_conflicts_when_repeated(
     simulator: Simulator, port: KubernetesCluster
 ) -> None:

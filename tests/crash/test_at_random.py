@@ -119,4 +119,4 @@ def _cancel_one(world: World, chance: random.Random) -> None:
         try:
             workloads.cancel(actor=world.ada, workload=chance.choice(live), at=now())
         except Conflict:
-            return  # it moved meanwhile, which its user is told
+            return  # it ended meanwhile, which its user is told

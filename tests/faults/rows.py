@@ -8,7 +8,7 @@ import json
 import threading
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
@@ -22,7 +22,6 @@ from clusters.models import Cluster, ClusterState
 from clusters.services import clusters
 from controlplane.kernel import hints
 from controlplane.kernel.clock import now
-from controlplane.kernel.errors import Conflict
 from scheduler.core.lifecycle import State
 from scheduler.models import Placement
 from scheduler.services import workloads
@@ -205,12 +204,10 @@ def database_restored(scene: Scene) -> Iterator[None]:
 
 
 def _is_cancelled(scene: Scene) -> bool:
-    """Whoever cancels is told to look again where the watch is faster."""
     works = scene.refreshed()
     for work in works:
         if work.state not in (State.CANCELLING, State.CANCELLED):
-            with suppress(Conflict):
-                workloads.cancel(actor=scene.stand.ada, workload=work, at=now())
+            workloads.cancel(actor=scene.stand.ada, workload=work, at=now())
     return all(work.state in (State.CANCELLING, State.CANCELLED) for work in works)
 
 

@@ -137,10 +137,7 @@ class KubernetesCluster(Asked):
         try:
             self._client.call("POST", _services(namespace), body=body)
         except ClusterError as error:
-            if error.fault is not Fault.CONFLICT:
-                raise
-            found = self._found(_service(namespace, name))
-            if found is None or not has_labels(found, labels_of(body)):
+            if not has_labels(self._namesake(_service(namespace, name), error), labels_of(body)):
                 raise
 
     def delete_service(self, *, namespace: str, name: str, workload: str, attempt: int) -> None:
@@ -156,12 +153,9 @@ class KubernetesCluster(Asked):
         try:
             made = self._client.call("POST", path, body=body)
         except ClusterError as error:
-            if error.fault is not Fault.CONFLICT:
+            made = self._namesake(_pod(request.namespace, request.name), error)
+            if not self._is_same(made, body):
                 raise
-            found = self._found(_pod(request.namespace, request.name))
-            if found is None or not self._is_same(found, body):
-                raise
-            made = found
         report = self._report(made)
         if request.pins:
             self._ensure_claim(device_claims.claim(request, uid=report.uid, names=self._names))
@@ -173,12 +167,7 @@ class KubernetesCluster(Asked):
         try:
             self._client.call("POST", claims_path(space), body=body)
         except ClusterError as error:
-            if error.fault is not Fault.CONFLICT:
-                raise
-            found = self._found(claims_path(space, name))
-            # SERVER, not CONFLICT, which is hopeless, of what passes by itself.
-            if found is None:
-                raise ClusterError(Fault.SERVER, str(error)) from None
+            found = self._namesake(claims_path(space, name), error)
             if not has_labels(found, metadata["labels"]):
                 raise
             if found["metadata"].get("ownerReferences") != metadata["ownerReferences"]:

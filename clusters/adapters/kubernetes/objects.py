@@ -77,6 +77,17 @@ class Objects:
         metadata = (self._found(path) or {}).get("metadata")
         return isinstance(metadata, dict) and preconditions.items() <= metadata.items()
 
+    def _namesake(self, path: str, refused: ClusterError) -> Json:
+        """What is there already where a creation was refused for that. Raises what refused it for
+        anything else; and SERVER where nothing is there, as after contention for a quota: that
+        passes by itself, and CONFLICT is hopeless."""
+        if refused.fault is not Fault.CONFLICT:
+            raise refused
+        found = self._found(path)
+        if found is None:
+            raise ClusterError(Fault.SERVER, str(refused)) from None
+        return found
+
     def _found(self, path: str) -> Json | None:
         try:
             return self._client.call("GET", path)
