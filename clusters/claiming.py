@@ -31,12 +31,13 @@ class ClaimTemplateReport:
 
 @dataclass(frozen=True, slots=True)
 class GivenDevices:
-    """Which pod of others, as a placement's, is to get the very devices `pins` by its `requests`,
-    in their order. Its claims are then called `prefix`-0, -1, ..."""
+    """Which pod of others, as a placement's and at that version, is to get the very devices `pins`
+    by its `requests`, in their order. Its claims are then called `prefix`-0, -1, ..."""
 
     namespace: str
     name: str
     uid: str
+    resource_version: str
     workload: str
     attempt: int
     rank: int
@@ -58,5 +59,6 @@ class ClaimingPort(Protocol):
 
     def give_devices(self, *, given: GivenDevices) -> str:
         """Have the pod, at its gate, claim those in place of what was made for it; the pod's
-        version then. The claims go when it goes. Done already, it changes nothing."""
+        version then. The claims go when it goes. Done already, it changes nothing. One that was
+        changed meanwhile, as by a later attempt's labels, raises ClusterError(SERVER)."""
         ...

@@ -94,6 +94,7 @@ def given_devices(pod: Pod, found: PodReport) -> GivenDevices:
         namespace=found.namespace,
         name=found.name,
         uid=found.uid,
+        resource_version=found.resource_version,
         workload=str(pod.workload_id),
         attempt=pod.attempt,
         rank=pod.rank,

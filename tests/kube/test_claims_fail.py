@@ -9,7 +9,7 @@ from django.db.models.functions import Now
 from pytest_django import Settings
 
 from clusters.adapters.kubernetes.adapter import KubernetesCluster
-from clusters.adapters.kubernetes.client import Client
+from clusters.adapters.kubernetes.client import MERGE_PATCH, Client
 from controlplane.kernel.clock import now
 from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.loop.dispatch import dispatch
@@ -75,11 +75,16 @@ def ends_well(lab: Lab, work: Workload, name: str) -> None:
     """It runs, in its first attempt, on exactly its devices."""
     lab.until_state(work, State.RUNNING)
     assert work.attempts.count() == 1
-    own = [found for called, found in claims(lab).items() if called.startswith(f"w{work.id.hex}")]
+    own = [found for called, found in claims(lab).items() if called.startswith(_own(work))]
     assert own == placed(work)
     lab.work.kube.admin.delete(f"{lab.work.path}/pods/{name}?gracePeriodSeconds=0")
     lab.until(lambda: Workload.objects.get(id=work.id).state in TERMINAL)
     eventually("its claims go with it", lambda: given(lab) == [])
+
+
+def _own(work: Workload) -> str:
+    """How the names begin of the claims that Berth makes for its pods."""
+    return f"w{work.id.hex}"
 
 
 @pytest.mark.parametrize("request_", REQUESTS)
@@ -102,6 +107,27 @@ def test_a_pod_is_given_its_devices_whatever_the_answer_was(
             assert rule.met
             assert lab.gated() == {name}
             ends_well(lab, work, name)
+    port.close()
+
+
+def test_a_pod_that_was_taken_anew_meanwhile_is_given_nothing_by_who_comes_late(
+    lab: Lab, proxy: Proxy
+) -> None:
+    client = Client(server=proxy.url, identity=lab.work.kube.berth_token, allowed=LOOPBACK)
+    port = KubernetesCluster(client, names=NAMES)
+    work = planned(lab, "train")
+    path = f"{lab.work.path}/pods/train"
+
+    def take_anew() -> None:
+        body = {"metadata": {"annotations": {"example.org/taken": "anew"}}}
+        lab.work.kube.admin.do("PATCH", path, body, content_type=MERGE_PATCH)
+
+    rule = proxy.strike(spoil.meanwhile(take_anew), where=REQUESTS["status"])
+    dispatch(port=port, cluster_id=lab.cluster.id, at=now)
+    assert rule.met
+    claimed = lab.work.kube.admin.get(path)["status"].get("resourceClaimStatuses", [])
+    assert not [told for told in claimed if told["resourceClaimName"].startswith(_own(work))]
+    ends_well(lab, work, "train")
     port.close()
 
 

@@ -228,7 +228,9 @@ class KubernetesCluster(Asked):
         for body in claims.values():
             self._ensure_claim(body)
         body = manifests.given(
-            uid=given.uid, claims={name: each["metadata"]["name"] for name, each in claims.items()}
+            uid=given.uid,
+            resource_version=given.resource_version,
+            claims={name: each["metadata"]["name"] for name, each in claims.items()},
         )
         crash("D7")
         path = f"{_pod(given.namespace, given.name)}/status"

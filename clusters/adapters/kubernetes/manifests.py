@@ -149,10 +149,14 @@ def _has_devices(request: PodRequest) -> bool:
     return plugged or bool(request.pins)
 
 
-def given(*, uid: str, claims: Mapping[str, str]) -> Json:
-    """The patch by which a pod's claims are those: by its own word for each, what it is called."""
+def given(*, uid: str, resource_version: str, claims: Mapping[str, str]) -> Json:
+    """The patch by which a pod's claims are those, if it is still that pod at that version: by its
+    own word for each, what it is called."""
     told = [{"name": name, "resourceClaimName": of} for name, of in claims.items()]
-    return {"metadata": {"uid": uid}, "status": {"resourceClaimStatuses": told}}
+    return {
+        "metadata": {"uid": uid, "resourceVersion": resource_version},
+        "status": {"resourceClaimStatuses": told},
+    }
 
 
 def opening(*, uid: str, resource_version: str, hostname: str) -> Json:
