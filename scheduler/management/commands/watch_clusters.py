@@ -1,9 +1,13 @@
-"""`manage.py watch_clusters`: follows every registered cluster until it is told to stop."""
+"""`manage.py watch_clusters`: follows every registered cluster until it is told to stop.
+
+Of several such processes one follows a cluster, and the others stand by until that is gone.
+"""
 
 import logging
 import signal
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -19,12 +23,15 @@ from clusters.credential import BadCredential
 from clusters.models import Cluster
 from clusters.services import clusters
 from controlplane.kernel import clock
+from controlplane.kernel.session_locks import SessionLocks
 from scheduler.loop.watch import Watch
 
 logger = logging.getLogger(__name__)
 
 LOOK_S = 2.0
 """How soon a newly registered cluster is followed, and one by its new credential."""
+ENDS_S = 2.0
+"""How long a stop is waited for: what a thread does then is done or undone by itself."""
 LONGEST_PAUSE_S = 30.0
 """Before a watch that broke begins anew, however often it did."""
 
@@ -47,25 +54,44 @@ class _Followed:
     stop: threading.Event
     thread: threading.Thread
 
+    def is_of(self, version: int) -> bool:
+        """It goes on, by that one."""
+        return self.version == version and not self.stop.is_set()
+
 
 def follow_all(stop: threading.Event) -> None:
-    """Follow every cluster, and anew once its credential is another, until `stop` is set."""
+    """Follow every cluster that no other process does, and anew once its credential is another,
+    until `stop` is set."""
     followed: dict[UUID, _Followed] = {}
-    while not stop.is_set():
-        try:
-            version = Coalesce("credential__version", 0)
-            found = list(Cluster.objects.annotate(credential_version=version))
-        except OperationalError:
-            logger.exception("the database does not answer")
-            connection.close()
-            found = []
-        for cluster in found:
-            before = followed.get(cluster.id)
-            if before is None or before.version != cluster.credential_version:
-                followed[cluster.id] = _begin(cluster, cluster.credential_version, after=before)
-        close_old_connections()
-        stop.wait(LOOK_S)
-    for each in followed.values():
+    with SessionLocks() as locks:
+        while not stop.is_set():
+            if locks.lost():
+                logger.error("the database hung up, and others may follow from now on")
+                _end(followed.values())
+            try:
+                _follow_new(followed, locks)
+            except OperationalError:
+                logger.exception("the database does not answer")
+                connection.close()
+            close_old_connections()
+            stop.wait(LOOK_S)
+        _end(followed.values())
+        for each in followed.values():  # before another process begins
+            each.thread.join(ENDS_S)
+
+
+def _follow_new(followed: dict[UUID, _Followed], locks: SessionLocks) -> None:
+    version = Coalesce("credential__version", 0)
+    for cluster in Cluster.objects.annotate(credential_version=version):
+        before = followed.get(cluster.id)
+        if before is not None and before.is_of(cluster.credential_version):
+            continue
+        if locks.take(f"watch {cluster.id}"):
+            followed[cluster.id] = _begin(cluster, cluster.credential_version, after=before)
+
+
+def _end(followed: Iterable[_Followed]) -> None:
+    for each in followed:
         each.stop.set()
 
 
