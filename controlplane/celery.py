@@ -54,6 +54,7 @@ app.conf.beat_schedule = {
     "watch probes": _tick("scheduler.check_probes", 15),
     "watch inspections": _tick("scheduler.check_inspections", 15),
     "watch starts": _tick("scheduler.check_starts", 30),
+    "turn grants": _tick("scheduler.turn_grants", 15),
 }
 
 

@@ -33,6 +33,7 @@ from scheduler.loop import measure as measuring
 from scheduler.loop import meter as metering
 from scheduler.models import Attempt, Confinement, Operation
 from scheduler.services import inspections, wishes
+from tenants.services import grants
 
 logger = logging.getLogger(__name__)
 
@@ -340,3 +341,9 @@ def check_starts(**_: Any) -> None:  # Any: as above
 def check_invariants(**_: Any) -> None:  # Any: as above
     """Stop admission when a promise is broken, or let it go on when all hold again."""
     checks.check(at=clock.now(), query_s=QUERY_S)
+
+
+@shared_task(name="scheduler.turn_grants")
+def turn_grants(**_: Any) -> None:  # Any: as above
+    """Begin and end what was granted from a moment on, and for a time."""
+    grants.turn(at=clock.now())

@@ -116,6 +116,12 @@ class QuotaRequestPage(ReadOnly):
     list_filter = ("decision",)
 
 
+@admin.register(models.Grant)
+class GrantPage(ReadOnly):
+    list_display = ("request", "extra_milli", "from_at", "until_at", "begun_at", "ended_at")
+    list_select_related = ("request",)
+
+
 @admin.register(models.Rate)
 class RatePage(ReadOnly):
     list_display = ("flavor", "cluster", "price_per_hour", "currency", "during")

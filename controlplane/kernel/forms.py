@@ -62,10 +62,10 @@ class StrictForm(forms.Form):
         field.choices = choices
 
 
-def moment(label: str, help_text: str) -> forms.DateTimeField:
-    """A field for a time of a day, in the zone of its reader."""
+def moment(label: str, help_text: str, *, required: bool = True) -> forms.DateTimeField:
+    """A field for a time of a day, to the minute, in the zone of its reader."""
     widget = forms.DateTimeInput(format="%Y-%m-%dT%H:%M", attrs={"type": "datetime-local"})
-    return forms.DateTimeField(label=label, help_text=help_text, widget=widget)
+    return forms.DateTimeField(label=label, help_text=help_text, widget=widget, required=required)
 
 
 def no_fields(request: HttpRequest) -> None:

@@ -1,19 +1,16 @@
 """Requests for quota: everybody's own, and the answer by those who may give one. Beside them, the
 gates of work that wait for the reader, which are decided on its page."""
 
-from decimal import Decimal
-from typing import Any
 from uuid import UUID
 
-from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
+from django.utils.timezone import localtime
 
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import AppError, Conflict, Invalid, NotAllowed
-from controlplane.kernel.forms import Posted, StrictForm
 from controlplane.kernel.htmx import go, id_in, minute, page, partial, revision, unchanged
 from scheduler.core.reasons import in_units
 from scheduler.selectors import gates as of_gates
@@ -21,49 +18,13 @@ from scheduler.selectors import guarantees
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import QuotaRequest
-from tenants.selectors import people, tree
-from tenants.services import quotas, requests
+from tenants.selectors import people
+from tenants.selectors import requests as of_requests
+from tenants.services import requests
+from tenants.web.request_forms import DecisionForm
 
 GATES_SHOWN = 50
 """Of those that wait for the reader, the oldest."""
-
-
-class DecisionForm(StrictForm):
-    """Grant, perhaps another amount, or deny. Amounts in whole units of the flavor."""
-
-    decision = forms.ChoiceField(choices=[("grant", "Grant"), ("deny", "Deny")])
-    amount = forms.DecimalField(
-        required=False, min_value=Decimal(0), max_value=Decimal(quotas.MAX_MILLI) / 1000,
-        decimal_places=3, label="Amount",
-    )  # fmt: skip
-    note = forms.CharField(
-        required=False, max_length=requests.MAX_TEXT, label="Note",
-        widget=forms.Textarea(attrs={"rows": 2}),
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        data: Posted = None,
-        files: Posted = None,
-        *,
-        asked_milli: int,
-    ) -> None:
-        super().__init__(data, files, initial={"amount": in_units(asked_milli)})
-        self.asked_milli = asked_milli
-
-    @property
-    def granted_milli(self) -> int:
-        amount: Decimal | None = self.cleaned_data["amount"]
-        return self.asked_milli if amount is None else int(amount * 1000)
-
-    def clean(self) -> dict[str, Any]:  # Any: cleaned values
-        cleaned = super().clean()
-        trimmed = "amount" in cleaned and self.granted_milli < self.asked_milli
-        denied = cleaned.get("decision") == "deny"
-        if (denied or trimmed) and not cleaned.get("note") and "note" not in self.errors:
-            what = "it is denied" if denied else "it is less than asked"
-            self.add_error("note", f"Say why {what}.")
-        return cleaned
 
 
 @page("GET", "HEAD")
@@ -81,8 +42,8 @@ def _list(
     refusal: AppError | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    waiting = tree.open_requests(actor=actor)
-    decided, older = tree.decided_requests(actor=actor, before=id_in(request.GET, "before"))
+    waiting = of_requests.open_lines(actor=actor, priced_at=clock.now())
+    decided, older = of_requests.decided_lines(actor=actor, before=id_in(request.GET, "before"))
     gates = list(of_gates.to_decide(actor=actor).order_by("id")[:GATES_SHOWN])
     rev = revision(waiting, decided, [gate.id for gate in gates], minute(clock.now()))
     same = None if status != 200 else unchanged(request, rev)
@@ -94,7 +55,7 @@ def _list(
                 quota_request,
                 form
                 if quota_request.id == at_fault and form
-                else DecisionForm(asked_milli=quota_request.nominal_milli),
+                else DecisionForm(asked=quota_request),
             )
             for quota_request in waiting
         ],
@@ -118,13 +79,13 @@ def request_decide(request: HttpRequest, id: UUID) -> HttpResponse:
     quota_request = access.get_or_404(
         QuotaRequest.objects.select_related("project", "flavor"), actor=actor, id=id
     )
-    form = DecisionForm(request.POST, request.FILES, asked_milli=quota_request.nominal_milli)
+    form = DecisionForm(request.POST, request.FILES, asked=quota_request)
     if not form.is_valid():
         return _list(request, actor, at_fault=id, form=form, status=422)
     try:
         told = _decide(actor, quota_request, form)
     except Invalid as error:
-        form.add_error("note", error.message)
+        form.show(error.problems)
         return _list(request, actor, at_fault=id, form=form, status=422)
     except NotAllowed as error:
         return _list(request, actor, refusal=error, status=403)
@@ -145,7 +106,12 @@ def _decide(actor: Actor, quota_request: QuotaRequest, form: DecisionForm) -> st
     if form.cleaned_data["decision"] == "deny":
         requests.deny(actor=actor, request=quota_request, note=note, at=at)
         return f"{name} is denied."
-    milli = form.granted_milli
-    requests.grant(actor=actor, request=quota_request, note=note, granted_milli=milli, at=at)
-    held = f"{in_units(milli)} {quota_request.flavor.name}"
-    return f"{quota_request.project.name} may hold {held} from now on."
+    given = form.given
+    requests.grant(
+        actor=actor, request=quota_request, note=note, given=given, seen=form.seen, at=at
+    )
+    held = f"{in_units(given.nominal_milli)} {quota_request.flavor.name}"
+    begins = quota_request.grant.begun_at is not None
+    when = "from now on" if begins else f"from {localtime(quota_request.grant.from_at):%F %R} on"
+    until = f", until {localtime(given.until_at):%F %R}" if given.until_at else ""
+    return f"{quota_request.project.name} may hold {held} {when}{until}."

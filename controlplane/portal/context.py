@@ -7,7 +7,7 @@ from django.http import HttpRequest
 
 from controlplane.api.auth import actor_of
 from controlplane.kernel.htmx import is_fragment
-from tenants.selectors import tree
+from tenants.selectors import requests as of_requests
 
 
 def shell(request: HttpRequest) -> dict[str, Any]:  # Any: what templates show
@@ -15,5 +15,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:  # Any: what templates show
     context: dict[str, Any] = {"demo": settings.BERTH_DEMO}
     user = getattr(request, "user", None)  # an error page may come before the login is known
     if user is not None and user.is_authenticated and not is_fragment(request):
-        context["nav_counts"] = {"request-list": tree.to_decide_count(actor=actor_of(request))}
+        context["nav_counts"] = {
+            "request-list": of_requests.to_decide_count(actor=actor_of(request))
+        }
     return context

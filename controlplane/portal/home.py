@@ -18,8 +18,9 @@ from scheduler.selectors import accrual, listing, workloads
 from scheduler.selectors.listing import Line
 from scheduler.web.pages import may_submit
 from tenants.access import Action, Actor
-from tenants.selectors import people, prices, spend, tree
-from tenants.selectors.tree import QuotaRequestLine
+from tenants.selectors import people, prices, spend
+from tenants.selectors import requests as of_requests
+from tenants.selectors.requests import QuotaRequestLine
 
 SHOWN = 6
 
@@ -73,7 +74,7 @@ def home(request: HttpRequest) -> HttpResponse:
 def _board(actor: Actor, at: datetime) -> Board:
     counts = workloads.states(actor=actor)
     active, waiting = listing.running_and_waiting(actor=actor, limit=SHOWN)
-    open_requests = tree.open_requests(actor=actor)
+    open_requests = of_requests.open_lines(actor=actor)
     running = counts.get(State.RUNNING, 0)
     return Board(
         running_count=running,

@@ -223,6 +223,7 @@ STATUSES = {
     "OPEN": Status("Open", "inbox", "wait"),
     "GRANTED": Status("Granted", "check", "done"),
     "DENIED": Status("Denied", "x", "bad"),
+    "WITHDRAWN": Status("Withdrawn", "arrow-back-up", "stop"),
 }
 
 

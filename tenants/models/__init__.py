@@ -2,6 +2,7 @@
 
 from tenants.models.budget import MAX_BUDGET_H, Budget, BudgetMode, Period
 from tenants.models.gate import GateKind, StandingGate
+from tenants.models.grant import Grant
 from tenants.models.ledger import Charge, Rate, UsageInterval
 from tenants.models.member import Member, Role
 from tenants.models.past import PastUse
@@ -30,6 +31,7 @@ __all__ = [
     "Charge",
     "Decision",
     "GateKind",
+    "Grant",
     "Member",
     "PastUse",
     "Period",

@@ -12,20 +12,28 @@ from tenants.models.project import Project
 class Decision(models.TextChoices):
     GRANTED = "granted"
     DENIED = "denied"
+    WITHDRAWN = "withdrawn"  # by the requester
 
 
 class QuotaRequest(Row):
-    """Asks that the nominal quota become `nominal_milli`. `granted_milli` is what it became."""
+    """Asks that the nominal quota become `nominal_milli`. `granted_milli` is what it became.
+
+    It is asked for from `from_at` on, None for at once, until `until_at`, None for good. Whoever
+    decides says which `version` of that they have seen.
+    """
 
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="requests")
     flavor = models.ForeignKey(Flavor, on_delete=models.PROTECT, related_name="requests")
     nominal_milli = models.BigIntegerField()
+    from_at = models.DateTimeField(null=True, blank=True)
+    until_at = models.DateTimeField(null=True, blank=True)
+    version = models.PositiveIntegerField(default=1, db_default=1)
     reason = models.TextField(max_length=2000)
     requested_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="quota_requests"
     )
     requested_at = models.DateTimeField()
-    decision = models.CharField(max_length=8, choices=Decision, blank=True)
+    decision = models.CharField(max_length=9, choices=Decision, blank=True)
     decided_by = models.ForeignKey(
         settings.AUTH_USER_MODEL,
         null=True,
@@ -48,8 +56,16 @@ class QuotaRequest(Row):
                 name="request_amount_in_range",
             ),
             models.CheckConstraint(
-                condition=Q(decided_by__isnull=True) | ~Q(decided_by=F("requested_by")),
+                condition=Q(decided_by__isnull=True)
+                | Q(decision="withdrawn", decided_by=F("requested_by"))
+                | (~Q(decision="withdrawn") & ~Q(decided_by=F("requested_by"))),
                 name="request_decided_by_someone_else",
+            ),
+            models.CheckConstraint(
+                condition=Q(from_at__isnull=True)
+                | Q(until_at__isnull=True)
+                | Q(until_at__gt=F("from_at")),
+                name="request_ends_later",
             ),
             models.CheckConstraint(
                 condition=(

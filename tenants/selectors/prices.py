@@ -40,8 +40,18 @@ class Prices:
         if not found:
             anywhere = self.of(flavor_id=flavor_id, cluster_id=None)
             return (anywhere, anywhere) if anywhere else None
-        ordered = sorted(found, key=lambda price: price.per_hour)
-        return ordered[0], ordered[-1]
+        return _span(found)
+
+    def anywhere(self, *, flavor_id: UUID) -> tuple[Price, Price] | None:
+        """The lowest and the highest price of the flavor, whatever cluster it is of; None when it
+        has none."""
+        found = [row for row in self.rows if row.flavor_id == flavor_id]
+        return _span(found) if found else None
+
+
+def _span(found: Iterable[Price]) -> tuple[Price, Price]:
+    ordered = sorted(found, key=lambda price: price.per_hour)
+    return ordered[0], ordered[-1]
 
 
 def at_moment(*, at: datetime) -> Prices:

@@ -1,4 +1,4 @@
-"""Reading quotas and the requests for more, as far as an actor may see."""
+"""Reading quotas, as far as an actor may see."""
 
 from collections import Counter
 from datetime import datetime
@@ -16,7 +16,7 @@ def quotas(
 ) -> QuerySet[Quota]:
     """Quotas with project and flavor; order them by id. Raises NotFound for the project."""
     rows = Quota.objects.select_related("project", "flavor")
-    return _narrowed(rows, actor=actor, project_id=project_id, flavor=flavor)
+    return narrowed(rows, actor=actor, project_id=project_id, flavor=flavor)
 
 
 def tenant_quotas(
@@ -46,32 +46,11 @@ def enforced_counts(*, at: datetime) -> dict[str, int]:
     return dict(found)
 
 
-def requests(
-    *,
-    actor: Actor,
-    project_id: UUID | None = None,
-    flavor: str | None = None,
-    decisions: tuple[str, ...] | None = None,
-) -> QuerySet[QuotaRequest]:
-    """Requests with what a list shows; order them by -id. `decisions` may hold "" for undecided.
-
-    Raises NotFound for the project.
-    """
-    rows = QuotaRequest.objects.select_related(
-        "project__tenant", "flavor", "requested_by", "decided_by"
-    )
-    rows = _narrowed(rows, actor=actor, project_id=project_id, flavor=flavor)
-    return rows if decisions is None else rows.filter(decision__in=decisions)
-
-
-def request(*, actor: Actor, id: UUID) -> QuotaRequest:
-    """One request. Raises NotFound."""
-    return access.get_or_404(requests(actor=actor), actor=actor, id=id)
-
-
-def _narrowed[M: (Quota, QuotaRequest)](
+def narrowed[M: (Quota, QuotaRequest)](
     rows: QuerySet[M], *, actor: Actor, project_id: UUID | None, flavor: str | None
 ) -> QuerySet[M]:
+    """Those of the project, else of all that the actor sees, and of the flavor by its name. Raises
+    NotFound for the project."""
     if project_id is not None:
         rows = rows.filter(project=access.project_or_404(actor, project_id))
     if flavor is not None:

@@ -1,15 +1,13 @@
-"""Tenants, their projects and quotas, and the requests for more, as pages show them."""
+"""Tenants, their projects and quotas, as pages show them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import QuerySet
-
 from tenants import access
 from tenants.access import Action, Actor
-from tenants.models import Project, Quota, QuotaRequest, TenantQuota
+from tenants.models import Project, Quota, TenantQuota
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,33 +57,6 @@ class Branch:
     may_request: bool
     may_edit: bool
     shared: tuple[SharedLine, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class QuotaRequestLine:
-    """A request for quota and, while it is open, the quota as it is now."""
-
-    id: UUID
-    project: str
-    project_id: UUID
-    tenant: str
-    flavor: str
-    nominal_milli: int
-    reason: str
-    requested_by: str
-    requested_at: datetime
-    own: bool
-    decision: str
-    decided_by: str
-    decided_at: datetime | None
-    note: str
-    granted_milli: int | None
-    quota: QuotaLine | None
-    may_decide: bool
-
-    @property
-    def state(self) -> str:
-        return self.decision or "open"
 
 
 def branches(*, actor: Actor) -> tuple[Branch, ...]:
@@ -141,11 +112,11 @@ def by_project(projects: Iterable[Project]) -> dict[UUID, tuple[QuotaLine, ...]]
     found: dict[UUID, tuple[QuotaLine, ...]] = {}
     rows = Quota.objects.filter(project_id__in=[project.id for project in projects])
     for quota in rows.select_related("flavor").order_by("flavor__name"):
-        found[quota.project_id] = (*found.get(quota.project_id, ()), _quota_line(quota))
+        found[quota.project_id] = (*found.get(quota.project_id, ()), quota_line(quota))
     return found
 
 
-def _quota_line(quota: Quota) -> QuotaLine:
+def quota_line(quota: Quota) -> QuotaLine:
     return QuotaLine(
         flavor=quota.flavor.name,
         flavor_id=quota.flavor_id,
@@ -156,62 +127,3 @@ def _quota_line(quota: Quota) -> QuotaLine:
         version=quota.version,
         enforce_at=quota.enforce_at,
     )
-
-
-def open_requests(*, actor: Actor, limit: int = 100) -> tuple[QuotaRequestLine, ...]:
-    """What waits for an answer, oldest first. Two queries."""
-    rows = access.for_actor(QuotaRequest.objects.filter(decision=""), actor=actor)
-    return _request_lines(rows.order_by("id")[:limit], actor=actor)
-
-
-def decided_requests(
-    *, actor: Actor, before: UUID | None = None, limit: int = 20
-) -> tuple[tuple[QuotaRequestLine, ...], UUID | None]:
-    """The answered ones, newest first, and the id to go on from, None at the end. Two queries."""
-    rows = access.for_actor(QuotaRequest.objects.exclude(decision=""), actor=actor)
-    if before is not None:
-        rows = rows.filter(id__lt=before)
-    found = _request_lines(rows.order_by("-id")[: limit + 1], actor=actor)
-    return found[:limit], found[limit - 1].id if len(found) > limit else None
-
-
-def to_decide_count(*, actor: Actor) -> int:
-    """Open requests of others that the actor may decide. One query."""
-    rows = QuotaRequest.objects.filter(decision="").exclude(requested_by=actor.user)
-    return access.for_actor(rows, actor=actor, action=Action.DECIDE_REQUEST).count()
-
-
-def _request_lines(rows: QuerySet[QuotaRequest], *, actor: Actor) -> tuple[QuotaRequestLine, ...]:
-    found = list(rows.select_related("project__tenant", "flavor", "requested_by", "decided_by"))
-    quotas = _current(found)
-    return tuple(
-        QuotaRequestLine(
-            id=row.id,
-            project=row.project.name,
-            project_id=row.project_id,
-            tenant=row.project.tenant.name,
-            flavor=row.flavor.name,
-            nominal_milli=row.nominal_milli,
-            reason=row.reason,
-            requested_by=row.requested_by.get_username(),
-            requested_at=row.requested_at,
-            own=row.requested_by_id == actor.user.id,
-            decision=row.decision,
-            decided_by=row.decided_by.get_username() if row.decided_by else "",
-            decided_at=row.decided_at,
-            note=row.note,
-            granted_milli=row.granted_milli,
-            quota=quotas.get((row.project_id, row.flavor_id)),
-            may_decide=not row.decision
-            and row.requested_by_id != actor.user.id
-            and access.allowed(actor, Action.DECIDE_REQUEST, project=row.project),
-        )
-        for row in found
-    )
-
-
-def _current(requests: Sequence[QuotaRequest]) -> dict[tuple[UUID, UUID], QuotaLine]:
-    """(project, flavor) → the quota now, of the open requests."""
-    projects = {row.project_id for row in requests if not row.decision}
-    rows = Quota.objects.filter(project_id__in=projects).select_related("flavor")
-    return {(quota.project_id, quota.flavor_id): _quota_line(quota) for quota in rows}

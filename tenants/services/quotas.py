@@ -14,7 +14,7 @@ from controlplane.kernel import hints
 from controlplane.kernel.errors import Conflict, Invalid
 from tenants import access
 from tenants.access import Action, Actor
-from tenants.models import Project, Quota, Tenant, TenantQuota
+from tenants.models import Grant, Project, Quota, Tenant, TenantQuota
 from tenants.services import trail, usage
 
 MAX_MILLI = usage.MAX_MILLI
@@ -46,9 +46,9 @@ def set_quota(
 ) -> Quota:
     """Make the project's quota of `flavor` be `amounts`, as an operator.
 
-    Lowering it below what is used takes nothing back before `amounts.enforce_at`: it only admits
-    nothing more. `version` is the one the caller saw, 0 for none yet; None overwrites whatever is
-    there.
+    Another nominal quota ends what was granted for a time. Lowering it below what is used takes
+    nothing back before `amounts.enforce_at`: it only admits nothing more. `version` is the one the
+    caller saw, 0 for none yet; None overwrites whatever is there.
     Raises NotFound or NotAllowed for the project, Invalid for an amount out of range,
     VersionMismatch when somebody edited the quota meanwhile.
     """
@@ -56,6 +56,10 @@ def set_quota(
     check(amounts)
     with transaction.atomic():
         quota, before = _set(Quota, amounts, version, project=project, flavor=flavor)
+        if before and before.nominal_milli != quota.nominal_milli:
+            Grant.objects.filter(
+                Grant.for_a_time(), request__project=project, request__flavor=flavor
+            ).update(ended_at=at)
         record(actor, quota, before, action="quota.set", at=at)
         hints.hint(hints.CYCLE)
     return quota
@@ -96,27 +100,37 @@ def set_tenant_quota(
     return quota
 
 
-def raise_nominal(
-    *, actor: Actor, project: Project, flavor: Flavor, nominal_milli: int, at: datetime
-) -> Quota:
-    """A granted request: only nominal changes, and a quota that is made may not borrow. In the
-    caller's transaction, who has authorised it."""
-    amounts = Amounts(nominal_milli=nominal_milli, borrowing_limit_milli=0)
-    check(amounts)
-    quota, before = _locked(Quota, amounts, project=project, flavor=flavor)
-    if before:
-        _change(
-            quota,
-            Amounts(
-                nominal_milli=nominal_milli,
-                borrowing_limit_milli=quota.borrowing_limit_milli,
-                lending_limit_milli=quota.lending_limit_milli,
-                enforce_at=quota.enforce_at,
-            ),
-        )
-    record(actor, quota, before, action="quota.grant", at=at)
-    hints.hint(hints.CYCLE)
+def locked(*, project: Project, flavor: Flavor, version: int | None = None) -> Quota:
+    """The project's quota of the flavor, the caller's until their transaction ends; where there is
+    none, one of nothing that may not borrow. Raises VersionMismatch."""
+    none = Amounts(nominal_milli=0, borrowing_limit_milli=0)
+    quota, before = _locked(Quota, none, project=project, flavor=flavor)
+    _check_seen(before, version)
     return quota
+
+
+def set_nominal(
+    quota: Quota,
+    nominal_milli: int,
+    *,
+    actor: Actor | None,
+    action: str,
+    at: datetime,
+    enforce_at: datetime | None = None,
+) -> None:
+    """Of one that is `locked`, by whoever answers a request, or None by time: only nominal changes
+    and, where it is given, from when on it is enforced."""
+    before = copy(quota)
+    amounts = Amounts(
+        nominal_milli=nominal_milli,
+        borrowing_limit_milli=quota.borrowing_limit_milli,
+        lending_limit_milli=quota.lending_limit_milli,
+        enforce_at=enforce_at or quota.enforce_at,
+    )
+    check(amounts)
+    _change(quota, amounts)
+    record(actor, quota, before, action=action, at=at)
+    hints.hint(hints.CYCLE)
 
 
 def check(amounts: Amounts) -> None:
@@ -190,8 +204,10 @@ def _change(quota: Quota | TenantQuota, amounts: Amounts) -> None:
     quota.refresh_from_db()
 
 
-def record(actor: Actor, quota: Quota, before: Quota | None, *, action: str, at: datetime) -> None:
-    """The audit row of a change, in the caller's transaction."""
+def record(
+    actor: Actor | None, quota: Quota, before: Quota | None, *, action: str, at: datetime
+) -> None:
+    """The audit row of a change by somebody, or by time, in the caller's transaction."""
     trail.record(
         Entry(
             action=action,

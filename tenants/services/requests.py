@@ -1,8 +1,10 @@
 """Asking for quota, and somebody else's answer. Deciding is for people: never for a token."""
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import F
 
 from clusters.models import Flavor
 from controlplane.audit.services import Entry
@@ -11,7 +13,9 @@ from controlplane.kernel.errors import Conflict, Invalid, NotAllowed
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Decision, Project, QuotaRequest
-from tenants.services import quotas, trail
+from tenants.services import grants, trail
+from tenants.services.grants import Allotment
+from tenants.services.quotas import VersionMismatch
 
 MAX_TEXT = 2000
 MAX_OPEN = 50
@@ -22,23 +26,41 @@ class SelfApproval(NotAllowed):
     default_code = "self-approval"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """Which versions of a request, and of its quota, 0 for none, the answer is to."""
+
+    request: int
+    quota: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What is granted in place of what was asked. It begins when it was asked for."""
+
+    nominal_milli: int
+    until_at: datetime | None
+    take_back: bool = False
+
+
 def open(  # a verb read through its module: requests.open
     *,
     actor: Actor,
     project: Project,
     flavor: Flavor,
-    nominal_milli: int,
+    allotment: Allotment,
     reason: str,
     at: datetime,
 ) -> QuotaRequest:
-    """Ask that the project's nominal quota of `flavor` become `nominal_milli`.
+    """Ask that the project's nominal quota of `flavor` be as `allotment` says.
 
-    Raises NotFound or NotAllowed for the project, Invalid for an amount out of range, for a reason
-    that is empty, too long or holds control characters, and when too many requests are open.
+    Raises NotFound or NotAllowed for the project, Invalid for one that can't be, or asks for no
+    more than is there for as long, for a reason that is empty, too long or holds control
+    characters, and when too many requests are open.
     """
     access.authorize(actor, Action.REQUEST_QUOTA, project=project)
-    _check_amount(nominal_milli, pointer="/nominal_milli")
     reason = _checked(reason, pointer="/reason", required=True)
+    _check_allotment(allotment, project=project, flavor=flavor, at=at)
     with transaction.atomic():
         waiting = QuotaRequest.objects.filter(project=project, decision="").count()
         if waiting >= MAX_OPEN:
@@ -46,12 +68,56 @@ def open(  # a verb read through its module: requests.open
         request = QuotaRequest.objects.create(
             project=project,
             flavor=flavor,
-            nominal_milli=nominal_milli,
             reason=reason,
             requested_by=actor.user,
             requested_at=at,
+            nominal_milli=allotment.nominal_milli,
+            from_at=allotment.from_at,
+            until_at=allotment.until_at,
         )
         _record(actor, request, "request.open", at)
+    return request
+
+
+def amend(
+    *,
+    actor: Actor,
+    request: QuotaRequest,
+    allotment: Allotment,
+    reason: str,
+    version: int,
+    at: datetime,
+) -> QuotaRequest:
+    """Ask for something else, as the requester: who has seen what was asked before can't grant it
+    any more.
+
+    Raises NotFound or NotAllowed, Invalid as `open`, Conflict when it has been decided, and
+    VersionMismatch when `version` is not the newest.
+    """
+    authorize_own(actor, request)
+    reason = _checked(reason, pointer="/reason", required=True)
+    _check_allotment(allotment, project=request.project, flavor=request.flavor, at=at)
+    with transaction.atomic():
+        _lock(request, version=version)
+        QuotaRequest.objects.filter(id=request.id).update(
+            version=F("version") + 1,
+            reason=reason,
+            nominal_milli=allotment.nominal_milli,
+            from_at=allotment.from_at,
+            until_at=allotment.until_at,
+        )
+        request.refresh_from_db()
+        _record(actor, request, "request.amend", at)
+    return request
+
+
+def withdraw(*, actor: Actor, request: QuotaRequest, at: datetime) -> QuotaRequest:
+    """Ask no longer, as the requester. Raises NotFound or NotAllowed, Conflict when it has been
+    decided."""
+    authorize_own(actor, request)
+    with transaction.atomic():
+        _lock(request)
+        _answer(actor, request, Decision.WITHDRAWN, at=at)
     return request
 
 
@@ -61,73 +127,115 @@ def grant(
     request: QuotaRequest,
     at: datetime,
     note: str = "",
-    granted_milli: int | None = None,
+    given: Given | None = None,
+    seen: Seen | None = None,
 ) -> QuotaRequest:
-    """Make the project's nominal quota what was asked, or `granted_milli` instead.
+    """Make the project's nominal quota what was asked, or what is `given` instead, from the moment
+    on for which it was asked. What was `seen` has to be what is there; None is anything.
 
-    Quota, decision, audit rows and the hint are one transaction. Raises as `_decide`, and Invalid
-    for an amount out of range.
+    Quota, decision, audit rows and the hint are one transaction. Raises NotFound or NotAllowed,
+    SelfApproval to the requester, Conflict when it has been decided, VersionMismatch when request
+    or quota are not as `seen`, and Invalid for an allotment that can't be, that adds nothing, or
+    that is less than asked without a note.
     """
-    amount = request.nominal_milli if granted_milli is None else granted_milli
-    _check_amount(amount, pointer="/granted_milli")
+    _authorize_answer(actor, request)
+    note = _checked(note, pointer="/note", required=False)
     with transaction.atomic():
-        _decide(actor, request, Decision.GRANTED, note=note, granted_milli=amount, at=at)
-        quotas.raise_nominal(
+        _lock(request, version=seen.request if seen else None)
+        given = given or Given(nominal_milli=request.nominal_milli, until_at=request.until_at)
+        allotment = _allotment(request, given, at=at)
+        allotment.check(at=at, pointer="/granted_milli")
+        if _is_less(given, request) and not note:
+            raise Invalid("Say why it is less than asked.", pointer="/note", code="required")
+        _answer(
+            actor, request, Decision.GRANTED, note=note, granted_milli=given.nominal_milli, at=at
+        )
+        grants.give(
             actor=actor,
-            project=request.project,
-            flavor=request.flavor,
-            nominal_milli=amount,
+            request=request,
+            allotment=allotment,
+            take_back=given.take_back,
+            version=seen.quota if seen else None,
             at=at,
         )
-    request.refresh_from_db()
     return request
+
+
+def _allotment(request: QuotaRequest, given: Given, *, at: datetime) -> Allotment:
+    """Of what was asked for from a moment on that has come meanwhile, from now on."""
+    later = request.from_at if request.from_at is not None and request.from_at > at else None
+    return Allotment(nominal_milli=given.nominal_milli, from_at=later, until_at=given.until_at)
+
+
+def _is_less(given: Given, request: QuotaRequest) -> bool:
+    shorter = given.until_at is not None and (
+        request.until_at is None or given.until_at < request.until_at
+    )
+    return shorter or given.nominal_milli < request.nominal_milli
 
 
 def deny(*, actor: Actor, request: QuotaRequest, note: str, at: datetime) -> QuotaRequest:
-    """Say no, with a note that says why. Raises as `_decide`, and Invalid without a note."""
+    """Say no, with a note that says why. Raises as `grant`, and Invalid without a note."""
+    _authorize_answer(actor, request)
     note = _checked(note, pointer="/note", required=True)
     with transaction.atomic():
-        _decide(actor, request, Decision.DENIED, note=note, granted_milli=None, at=at)
-    request.refresh_from_db()
+        _lock(request)
+        _answer(actor, request, Decision.DENIED, note=note, at=at)
     return request
 
 
-def _decide(
+def _authorize_answer(actor: Actor, request: QuotaRequest) -> None:
+    """Raises NotFound or NotAllowed, SelfApproval to the requester (a CHECK holds that too)."""
+    access.authorize(actor, Action.DECIDE_REQUEST, project=request.project)
+    if request.requested_by_id == actor.user.id:
+        raise SelfApproval("Somebody else has to decide your own request.")
+
+
+def _lock(request: QuotaRequest, *, version: int | None = None) -> None:
+    """Read it anew; it is the caller's until their transaction ends. Raises Conflict when it has
+    been decided, VersionMismatch when it is not at that version; None is any."""
+    request.refresh_from_db(from_queryset=QuotaRequest.objects.select_for_update())
+    if request.decision:
+        raise Conflict(f"This request has been decided already: it is {request.decision}.")
+    if version is not None and request.version != version:
+        raise VersionMismatch(
+            f"The request is at version {request.version} by now, not {version}."
+        )
+
+
+def _answer(
     actor: Actor,
     request: QuotaRequest,
     decision: Decision,
     *,
-    note: str,
-    granted_milli: int | None,
     at: datetime,
+    note: str = "",
+    granted_milli: int | None = None,
 ) -> None:
-    """Decide once, by compare-and-set.
-
-    Raises NotFound or NotAllowed, SelfApproval to the requester (a CHECK holds that too), Conflict
-    when it has been decided.
-    """
-    access.authorize(actor, Action.DECIDE_REQUEST, project=request.project)
-    if request.requested_by_id == actor.user.id:
-        raise SelfApproval("Somebody else has to decide your own request.")
-    note = _checked(note, pointer="/note", required=False)
-    decided = QuotaRequest.objects.filter(id=request.id, decision="").update(
-        decision=decision,
-        decided_by=actor.user,
-        decided_at=at,
-        note=note,
-        granted_milli=granted_milli,
-    )
-    if not decided:
-        raise Conflict("This request has been decided already.")
-    request.refresh_from_db()
+    """Of one that is locked."""
+    request.decision, request.decided_by, request.decided_at = decision, actor.user, at
+    request.note, request.granted_milli = note, granted_milli
+    request.save(update_fields=["decision", "decided_by", "decided_at", "note", "granted_milli"])
     _record(actor, request, f"request.{decision.value}", at)
 
 
-def _check_amount(milli: int, *, pointer: str) -> None:
-    if not 0 <= milli <= quotas.MAX_MILLI:
+def authorize_own(actor: Actor, request: QuotaRequest) -> None:
+    """Raises NotFound or NotAllowed to all but who asked."""
+    access.authorize(actor, Action.REQUEST_QUOTA, project=request.project)
+    if request.requested_by_id != actor.user.id:
+        raise NotAllowed("Only who asked may change what is asked.")
+
+
+def _check_allotment(
+    allotment: Allotment, *, project: Project, flavor: Flavor, at: datetime
+) -> None:
+    allotment.check(at=at)
+    there_milli = grants.lasting_milli(project=project, flavor=flavor, until_at=allotment.until_at)
+    if allotment.from_at is None and allotment.nominal_milli <= there_milli:
+        told = grants.already(project, flavor, there_milli)
         raise Invalid(
-            f"{milli} is not between 0 and {quotas.MAX_MILLI}.",
-            pointer=pointer,
+            f"{told} Ask for what it should become in all.",
+            pointer="/nominal_milli",
             code="out-of-range",
         )
 
@@ -155,6 +263,9 @@ def _record(actor: Actor, request: QuotaRequest, action: str, at: datetime) -> N
             after={
                 "flavor": str(request.flavor_id),
                 "nominal_milli": request.nominal_milli,
+                "from_at": request.from_at.isoformat() if request.from_at else None,
+                "until_at": request.until_at.isoformat() if request.until_at else None,
+                "version": request.version,
                 "granted_milli": request.granted_milli,
                 "decision": request.decision,
                 "note": request.note,

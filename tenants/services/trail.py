@@ -1,4 +1,5 @@
-"""The audit rows of what somebody did, in their name. Parts of the system write their own."""
+"""The audit rows of what somebody did, in their name, or of what came by time. Other parts of the
+system write their own."""
 
 from datetime import datetime
 
@@ -6,7 +7,10 @@ from controlplane.audit import services as audit
 from controlplane.audit.services import Entry
 from tenants.access import Actor
 
+TIME = "system:time"
 
-def record(*entries: Entry, actor: Actor, at: datetime) -> None:
-    """Append one row an entry, in the caller's transaction."""
-    audit.record(actor=actor.label, actor_name=actor.name, entries=entries, at=at)
+
+def record(*entries: Entry, actor: Actor | None, at: datetime) -> None:
+    """Append one row an entry, in the caller's transaction. None is nobody: its time had come."""
+    label, name = (actor.label, actor.name) if actor else (TIME, "time")
+    audit.record(actor=label, actor_name=name, entries=entries, at=at)

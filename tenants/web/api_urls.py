@@ -11,6 +11,7 @@ from tenants.web import (
     preferred_api,
     queue_api,
     quota_api,
+    request_api,
     reservation_api,
     run_time_api,
     tenant_quotas,
@@ -76,12 +77,29 @@ urlpatterns = [
     path("budgets", budget_api.BudgetsApi.as_view(), name="budgets"),
     path("budgets/<uuid:id>", budget_api.BudgetApi.as_view(), name="budget"),
     path("tenant-quotas", tenant_quotas.TenantQuotasApi.as_view(), name="tenant-quotas"),
-    path("quota-requests", quota_api.QuotaRequestsApi.as_view(), name="quota-requests"),
-    path("quota-requests/<uuid:id>", quota_api.QuotaRequestApi.as_view(), name="quota-request"),
+    path("quota-requests", request_api.QuotaRequestsApi.as_view(), name="quota-requests"),
+    path("quota-requests/<uuid:id>", request_api.QuotaRequestApi.as_view(), name="quota-request"),
     path(
-        "quota-requests/<uuid:id>/grant", quota_api.GrantApi.as_view(), name="quota-request-grant"
+        "quota-requests/<uuid:id>/amend",
+        request_api.AmendApi.as_view(),
+        name="quota-request-amend",
     ),
-    path("quota-requests/<uuid:id>/deny", quota_api.DenyApi.as_view(), name="quota-request-deny"),
+    path(
+        "quota-requests/<uuid:id>/withdraw",
+        request_api.WithdrawApi.as_view(),
+        name="quota-request-withdraw",
+    ),
+    path(
+        "quota-requests/<uuid:id>/end", request_api.EndGrantApi.as_view(), name="quota-request-end"
+    ),
+    path(
+        "quota-requests/<uuid:id>/grant",
+        request_api.GrantApi.as_view(),
+        name="quota-request-grant",
+    ),
+    path(
+        "quota-requests/<uuid:id>/deny", request_api.DenyApi.as_view(), name="quota-request-deny"
+    ),
     path("rates", quota_api.RatesApi.as_view(), name="rates"),
     path("usage", quota_api.UsageApi.as_view(), name="usage"),
     path("charges", quota_api.ChargesApi.as_view(), name="charges"),

@@ -1,16 +1,12 @@
-"""The forms of a quota request and of a token. The services check what they say; these
-convert."""
+"""The form of a token. The service checks what it says; this converts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
-from decimal import Decimal
 
 from django import forms
 
-from clusters.models import Flavor
 from controlplane.kernel.forms import Posted, StrictForm
 from tenants.models import Project, Scope
-from tenants.services import quotas, requests
 
 SCOPES = {
     Scope.READ: "See workloads, queues, quota and spend",
@@ -22,42 +18,6 @@ SCOPES = {
 """What each scope is for, in words."""
 LIFETIMES = {"1": "in a day", "7": "in a week", "30": "in 30 days", "90": "in 90 days"}
 """Days that a token may live, in words."""
-
-
-class RequestForm(StrictForm):
-    """Asks that a project's nominal quota become `amount`, in whole units of the flavor."""
-
-    pointers = {"/nominal_milli": "amount"}
-
-    project = forms.ChoiceField()
-    flavor = forms.ChoiceField()
-    amount = forms.DecimalField(
-        label="New nominal quota", min_value=Decimal(0),
-        max_value=Decimal(quotas.MAX_MILLI) / 1000, decimal_places=3,
-        help_text="What it should become in all, not what to add: GPUs, slices or cores.",
-    )  # fmt: skip
-    reason = forms.CharField(
-        max_length=requests.MAX_TEXT, widget=forms.Textarea(attrs={"rows": 4}),
-        help_text="What for, until when, and what happens without it. The approver reads this.",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        data: Posted = None,
-        files: Posted = None,
-        *,
-        projects: Sequence[Project],
-        flavors: Iterable[Flavor],
-        initial: dict[str, object] | None = None,
-    ) -> None:
-        super().__init__(data, files, initial=initial)
-        self.choose("project", [(str(p.id), p.full_name) for p in projects])
-        self.choose("flavor", [("", "Choose one"), *((f.name, f.name) for f in flavors)])
-
-    @property
-    def nominal_milli(self) -> int:
-        amount: Decimal = self.cleaned_data["amount"]
-        return int(amount * 1000)
 
 
 class TokenForm(StrictForm):

@@ -2,23 +2,16 @@
 
 from dataclasses import dataclass
 
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
 
-from clusters.models import SEVENTHS, Flavor
-from controlplane.api.auth import actor_of, named_project
-from controlplane.kernel import clock
+from clusters.models import SEVENTHS
+from controlplane.api.auth import actor_of
 from controlplane.kernel.charts import Bullet, bullet
-from controlplane.kernel.errors import Invalid
-from controlplane.kernel.htmx import focus_fault, go, page, partial, revision, unchanged
+from controlplane.kernel.htmx import page, partial, revision, unchanged
 from scheduler.core.reasons import in_units
 from tenants.access import Action
-from tenants.models import Project
-from tenants.selectors import people, tree
+from tenants.selectors import tree
 from tenants.selectors.tree import Branch, QuotaLine, SharedLine
-from tenants.services import requests
-from tenants.web.forms import RequestForm
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,50 +68,3 @@ def _bullets(branch: Branch) -> tuple[tuple[QuotaLine, Bullet], ...]:
         )
         for quota in branch.quotas
     )
-
-
-@page("GET", "HEAD", "POST")
-def request_new(request: HttpRequest) -> HttpResponse:
-    """Ask for quota; 422 with the form when it can't be asked like that."""
-    actor = actor_of(request)
-    project = named_project(request)
-    projects = people.projects_by_name(actor=actor, action=Action.REQUEST_QUOTA)
-    flavors = list(Flavor.objects.order_by("name"))
-    if request.method != "POST":
-        start: dict[str, object] = {name: request.GET.get(name) for name in ("project", "flavor")}
-        if len(projects) == 1:
-            start["project"] = str(projects[0].id)
-        form = RequestForm(projects=projects, flavors=flavors, initial=start)
-        return _form_page(request, form, projects)
-    form = RequestForm(request.POST, request.FILES, projects=projects, flavors=flavors)
-    if form.is_valid() and project:
-        try:
-            quota_request = requests.open(
-                actor=actor,
-                project=project,
-                flavor=next(f for f in flavors if f.name == form.cleaned_data["flavor"]),
-                nominal_milli=form.nominal_milli,
-                reason=form.cleaned_data["reason"],
-                at=clock.now(),
-            )
-        except Invalid as error:
-            form.show(error.problems)
-        else:
-            messages.success(
-                request,
-                f"Asked for {in_units(quota_request.nominal_milli)} {quota_request.flavor.name}.",
-            )
-            return go(request, reverse("request-list"))
-    focus_fault(form)
-    return _form_page(request, form, projects, status=422)
-
-
-def _form_page(
-    request: HttpRequest, form: RequestForm, projects: list[Project], *, status: int = 200
-) -> HttpResponse:
-    held = tree.by_project(projects)
-    context = {
-        "form": form,
-        "projects": [(project, held.get(project.id, ())) for project in projects],
-    }
-    return partial(request, "tenants/request_new.html", "form", context, status=status)

@@ -1,8 +1,7 @@
-"""Endpoints about amounts and money: quotas, requests for more, rates, usage, charges."""
+"""Endpoints about amounts and money: quotas, rates, usage, charges."""
 
 from decimal import Decimal
 from typing import Any
-from uuid import UUID
 
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -16,7 +15,7 @@ from scheduler.selectors import guarantees
 from tenants import access
 from tenants.selectors import quotas as selectors
 from tenants.selectors import spend
-from tenants.services import quotas, rates, requests
+from tenants.services import quotas, rates
 from tenants.web import serializers as s
 from tenants.web.amounts import amounts
 
@@ -85,122 +84,6 @@ class QuotasApi(ApiView):
             )
             warned = list(guarantees.warnings(flavor=flavor, project=project))
             return {**s.QuotaOut(quota).data, "warnings": warned}
-
-        return self.once(make, status=200)
-
-
-class QuotaRequestsApi(ApiView):
-    pagination_class = Keyset
-
-    @operation(
-        "quota_requests_list",
-        tag="quota requests",
-        summary="Requests for quota, the newest first",
-        answers={200: s.QuotaRequestOut(many=True)},
-        query=s.QuotaRequestsQuery,
-        problems=(404,),
-    )
-    def get(self, request: Request) -> Response:
-        asked = self.query(s.QuotaRequestsQuery)
-        state = asked.get("state")
-        decisions = tuple("" if word == "open" else word for word in state) if state else None
-        return self.page(
-            selectors.requests(
-                actor=self.actor,
-                project_id=asked.get("project"),
-                flavor=asked.get("flavor"),
-                decisions=decisions,
-            ),
-            order=["-id"],
-            shape=many(s.QuotaRequestOut),
-        )
-
-    @operation(
-        "quota_requests_open",
-        tag="quota requests",
-        summary="Ask for quota",
-        takes=s.QuotaRequestIn,
-        answers={201: s.QuotaRequestOut},
-        problems=(404,),
-        keyed=True,
-    )
-    def post(self, request: Request) -> Response:
-        def make() -> Out:
-            body = self.body(s.QuotaRequestIn)
-            opened = requests.open(
-                actor=self.actor,
-                project=access.project_or_404(self.actor, body["project"]),
-                flavor=flavor_named(body["flavor"]),
-                nominal_milli=body["nominal_milli"],
-                reason=body["reason"],
-                at=self.at,
-            )
-            return s.QuotaRequestOut(opened).data
-
-        return self.once(make)
-
-
-class QuotaRequestApi(ApiView):
-    @operation(
-        "quota_requests_get",
-        tag="quota requests",
-        summary="One request for quota",
-        answers={200: s.QuotaRequestOut},
-        problems=(404,),
-    )
-    def get(self, request: Request, id: UUID) -> Response:
-        self.query()
-        return Response(s.QuotaRequestOut(selectors.request(actor=self.actor, id=id)).data)
-
-
-class GrantApi(ApiView):
-    session_only = True
-
-    @operation(
-        "quota_requests_grant",
-        tag="quota requests",
-        summary="Grant a request (approvers, session only)",
-        takes=s.GrantIn,
-        answers={200: s.QuotaRequestOut},
-        problems=(404, 409),
-        keyed=True,
-    )
-    def post(self, request: Request, id: UUID) -> Response:
-        def make() -> Out:
-            body = self.body(s.GrantIn)
-            granted = requests.grant(
-                actor=self.actor,
-                request=selectors.request(actor=self.actor, id=id),
-                note=body["note"],
-                granted_milli=body.get("granted_milli"),
-                at=self.at,
-            )
-            return s.QuotaRequestOut(granted).data
-
-        return self.once(make, status=200)
-
-
-class DenyApi(ApiView):
-    session_only = True
-
-    @operation(
-        "quota_requests_deny",
-        tag="quota requests",
-        summary="Deny a request with a note (approvers, session only)",
-        takes=s.DenyIn,
-        answers={200: s.QuotaRequestOut},
-        problems=(404, 409),
-        keyed=True,
-    )
-    def post(self, request: Request, id: UUID) -> Response:
-        def make() -> Out:
-            denied = requests.deny(
-                actor=self.actor,
-                request=selectors.request(actor=self.actor, id=id),
-                note=self.body(s.DenyIn)["note"],
-                at=self.at,
-            )
-            return s.QuotaRequestOut(denied).data
 
         return self.once(make, status=200)
 

@@ -6,18 +6,16 @@ from django.core.validators import RegexValidator
 from rest_framework import serializers
 
 from clusters.models import Isolation
-from controlplane.api.fields import Id, Integer, Moment, StrictSerializer, Text, Words
+from controlplane.api.fields import Id, Integer, Moment, StrictSerializer, Text
 from controlplane.kernel.queues import MAX_NOTE, QueueState
 from tenants.models import (
     MAX_CAP,
     MAX_MIN_RUN_TIME_S,
-    Decision,
     Role,
     Scope,
 )
 from tenants.services.quotas import MAX_MILLI
 from tenants.services.rates import PRICE
-from tenants.services.requests import MAX_TEXT
 from tenants.services.tokens import MAX_AGE
 from tenants.services.weights import MAX_WEIGHT
 from tenants.web.amounts import ENFORCED, AmountsIn
@@ -225,31 +223,6 @@ class QuotasQuery(StrictSerializer):
     flavor = Text(required=False, max_length=63)
 
 
-class QuotaRequestOut(serializers.Serializer[Rows]):
-    id = serializers.UUIDField()
-    project = serializers.UUIDField(source="project_id")
-    project_name = serializers.CharField(source="project.name")
-    flavor = serializers.CharField(source="flavor.name")
-    nominal_milli = serializers.IntegerField()
-    reason = serializers.CharField()
-    requested_by = serializers.CharField(source="requested_by.username")
-    requested_at = serializers.DateTimeField()
-    decision = serializers.ChoiceField(
-        choices=Decision.values, allow_blank=True, help_text="Empty while nobody has decided."
-    )
-    decided_by = serializers.CharField(source="decided_by.username", allow_null=True, default=None)
-    decided_at = serializers.DateTimeField(allow_null=True)
-    note = serializers.CharField(allow_blank=True)
-    granted_milli = serializers.IntegerField(allow_null=True)
-
-
-class QuotaRequestIn(StrictSerializer):
-    project = Id()
-    flavor = Text(max_length=63)
-    nominal_milli = Integer(high=MAX_MILLI, help_text="What the nominal quota should become.")
-    reason = Text(max_length=MAX_TEXT, lines=True)
-
-
 class ReservationOut(serializers.Serializer[Rows]):
     """Thousandths of a flavor that are kept for a project from `starts_at` until `ends_at`, and
     with a zone each week at the same hour there, until `last_ends_at`."""
@@ -291,21 +264,6 @@ class ReservationIn(StrictSerializer):
 
 class ReservationsQuery(StrictSerializer):
     project = Id(required=False)
-
-
-class GrantIn(StrictSerializer):
-    note = Text(max_length=MAX_TEXT, lines=True, required=False, default="", allow_blank=True)
-    granted_milli = Integer(
-        high=MAX_MILLI, required=False, allow_null=True, help_text="Instead of what was asked."
-    )
-
-
-class DenyIn(StrictSerializer):
-    note = Text(max_length=MAX_TEXT, lines=True)
-
-
-class QuotaRequestsQuery(QuotasQuery):
-    state = Words(choices=["open", *Decision.values], required=False)
 
 
 class RateOut(serializers.Serializer[Rows]):

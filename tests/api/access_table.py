@@ -5,30 +5,13 @@ A row is (method, route) → the statuses of world.COLUMNS, in their order. A ro
 without a row fails the suite, and so does a method that a route answers without having a row.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from tenants.models import CAPS, Project
 from tests import factories
+from tests.api.request_access import REQUESTS
+from tests.api.row import TENANTS, Row
 from tests.api.world import World
-
-type Body = Callable[[World], Mapping[str, Any]]  # Any: JSON values
-
-
-@dataclass(frozen=True)
-class Row:
-    """`ids` names what of the world stands for each argument of the route; `query` follows it.
-
-    `form`: the body is sent as a form, as a page's is.
-    """
-
-    expect: str
-    ids: Mapping[str, str] = field(default_factory=dict)
-    body: Body | None = None
-    query: Callable[[World], str] = lambda world: ""
-    form: bool = False
-
 
 _RECUT = {"node": "n1", "devices": [{"count": 1, "slices": {"1g.10gb": 7}}]}
 
@@ -69,15 +52,6 @@ def _budget(world: World) -> dict[str, Any]:  # Any: JSON values
     }
 
 
-def _asked(world: World) -> dict[str, Any]:  # Any: JSON values
-    return {
-        "project": str(world.project.id),
-        "flavor": "h100-80gb",
-        "nominal_milli": 9000,
-        "reason": "More.",
-    }
-
-
 def reserved(project: Project) -> dict[str, Any]:  # Any: JSON values
     return {
         "project": str(project.id),
@@ -103,8 +77,6 @@ def _price(world: World) -> dict[str, Any]:  # Any: JSON values
 
 
 _EVERYBODY = "200 200 200 200 200 200 200 200 401 401 200 200 200"
-_TENANTS = "200 200 200 200 200 200 200 404 401 401 200 404 200"
-"""Who sees an object of the project."""
 _SPEND = "200 200 200 200 403 200 200 404 401 401 200 404 200"
 _OPEN = "200 200 200 200 200 200 200 200 200 401 200 200 200"
 _OPERATE = "403 403 403 403 403 200 403 403 401 401 403 403 403"
@@ -143,7 +115,7 @@ API: dict[tuple[str, str], Row] = {
         "201 403 403 403 403 403 403 404 401 401 403 403 403",
         body=lambda world: {"tenant": str(world.tenant.id), "name": "New", "slug": "new"},
     ),
-    ("GET", "projects/<uuid:id>"): Row(_TENANTS, {"id": "project"}),
+    ("GET", "projects/<uuid:id>"): Row(TENANTS, {"id": "project"}),
     ("POST", "projects/<uuid:id>/queue"): Row(
         _MANAGE_QUEUE, {"id": "project"}, body=lambda world: {"state": "held", "note": "Why."}
     ),
@@ -181,14 +153,14 @@ API: dict[tuple[str, str], Row] = {
     ("POST", "tenants/<uuid:id>/min-run-time"): Row(
         _EDIT_QUOTA_OF_TENANT, {"id": "tenant"}, body=lambda world: {"min_run_time_s": 60}
     ),
-    ("GET", "reservations"): Row(_TENANTS, query=_project),
+    ("GET", "reservations"): Row(TENANTS, query=_project),
     ("POST", "reservations"): Row(
         _SETS_QUOTA.replace("200", "201"), body=lambda world: reserved(world.project)
     ),
     ("DELETE", "reservations/<uuid:id>"): Row(
         _SETS_QUOTA.replace("200", "204"), {"id": "reservation"}
     ),
-    ("GET", "members"): Row(_TENANTS, query=_project),
+    ("GET", "members"): Row(TENANTS, query=_project),
     ("POST", "members"): Row("201 403 403 403 403 403 403 404 401 401 403 404 403", body=_member),
     ("DELETE", "members/<uuid:id>"): Row(
         "204 403 403 403 403 403 403 404 401 401 403 404 403", {"id": "member"}
@@ -202,11 +174,11 @@ API: dict[tuple[str, str], Row] = {
     ("DELETE", "tokens/<uuid:id>"): Row(
         "204 404 404 404 404 404 404 404 401 401 403 403 403", {"id": "token"}
     ),
-    ("GET", "quotas"): Row(_TENANTS, query=_project),
+    ("GET", "quotas"): Row(TENANTS, query=_project),
     ("POST", "quotas"): Row("403 403 200 403 403 200 403 404 401 401 403 404 403", body=_quota),
     ("POST", "quotas/dry-run"): Row(_SETS_QUOTA, body=_quota),
     ("POST", "tenant-quotas/dry-run"): Row(_EDIT_TENANTS, body=_tenant_quota),
-    ("GET", "budgets"): Row(_TENANTS, query=_project),
+    ("GET", "budgets"): Row(TENANTS, query=_project),
     ("POST", "budgets"): Row(_SETS_QUOTA, body=_budget),
     ("DELETE", "budgets/<uuid:id>"): Row(_SETS_QUOTA.replace("200", "204"), {"id": "budget"}),
     ("GET", "tenant-quotas"): Row(
@@ -217,21 +189,7 @@ API: dict[tuple[str, str], Row] = {
     ("POST", "tenant-quotas"): Row(
         "403 403 403 403 403 200 403 404 401 401 403 403 403", body=_tenant_quota
     ),
-    ("GET", "quota-requests"): Row(_TENANTS, query=_project),
-    ("POST", "quota-requests"): Row(
-        "201 403 403 201 403 403 403 404 401 401 403 404 201", body=_asked
-    ),
-    ("GET", "quota-requests/<uuid:id>"): Row(_TENANTS, {"id": "request"}),
-    ("POST", "quota-requests/<uuid:id>/grant"): Row(
-        "403 200 403 403 403 403 200 404 401 401 403 403 403",
-        {"id": "request"},
-        body=lambda world: {},
-    ),
-    ("POST", "quota-requests/<uuid:id>/deny"): Row(
-        "403 200 403 403 403 403 200 404 401 401 403 403 403",
-        {"id": "request"},
-        body=lambda world: {"note": "No."},
-    ),
+    **REQUESTS,
     ("GET", "rates"): Row(_EVERYBODY),
     ("POST", "rates"): Row(_OPERATE_MAKES, body=_price),
     ("GET", "usage"): Row(_SPEND, query=_project),
@@ -321,7 +279,7 @@ API: dict[tuple[str, str], Row] = {
     ("POST", "flavors/<uuid:id>/placing"): Row(
         _OPERATE, {"id": "flavor"}, body=lambda world: {"placing": "spread"}
     ),
-    ("GET", "workloads"): Row(_TENANTS, query=_project),
+    ("GET", "workloads"): Row(TENANTS, query=_project),
     ("POST", "workloads"): Row(
         "201 403 403 201 403 403 403 404 401 401 403 404 201",
         body=lambda world: factories.submission(world.project),
@@ -337,9 +295,9 @@ API: dict[tuple[str, str], Row] = {
         "200 403 403 200 403 403 403 404 401 401 403 404 200",
         body=lambda world: factories.submission(world.project),
     ),
-    ("GET", "workloads/<uuid:id>"): Row(_TENANTS, WORKLOAD),
-    ("GET", "workloads/<uuid:id>/explanation"): Row(_TENANTS, {"id": "waiting workload"}),
-    ("GET", "workloads/<uuid:id>/events"): Row(_TENANTS, WORKLOAD),
+    ("GET", "workloads/<uuid:id>"): Row(TENANTS, WORKLOAD),
+    ("GET", "workloads/<uuid:id>/explanation"): Row(TENANTS, {"id": "waiting workload"}),
+    ("GET", "workloads/<uuid:id>/events"): Row(TENANTS, WORKLOAD),
     ("POST", "workloads/<uuid:id>/cancel"): Row(
         "200 403 200 200 403 200 403 404 401 401 403 404 200", WORKLOAD
     ),
@@ -368,7 +326,7 @@ API: dict[tuple[str, str], Row] = {
     ("POST", "arrays/<uuid:id>/gates/<slug:name>"): Row(
         _DECIDES_GATE, {"id": "array", "name": "=data"}, body=lambda world: OPENED
     ),
-    ("GET", "projects/<uuid:id>/gates"): Row(_TENANTS, {"id": "project"}),
+    ("GET", "projects/<uuid:id>/gates"): Row(TENANTS, {"id": "project"}),
     ("POST", "projects/<uuid:id>/gates"): Row(
         _SETS_QUOTA.replace("200", "201"),
         {"id": "project"},
@@ -381,13 +339,13 @@ API: dict[tuple[str, str], Row] = {
         "201 403 403 201 403 403 403 404 401 401 403 404 201",
         body=lambda world: factories.submission(world.project, size=2),
     ),
-    ("GET", "arrays/<uuid:id>"): Row(_TENANTS, ARRAY),
+    ("GET", "arrays/<uuid:id>"): Row(TENANTS, ARRAY),
     ("POST", "arrays/<uuid:id>/cancel"): Row(
         "200 403 200 200 403 200 403 404 401 401 403 404 200", ARRAY
     ),
     ("POST", "arrays/<uuid:id>/release"): Row(
         "409 403 409 409 403 409 403 404 401 401 403 404 409", ARRAY
     ),
-    ("GET", "losses"): Row(_TENANTS, query=_project),
-    ("GET", "queues/<uuid:project_id>"): Row(_TENANTS, {"project_id": "project"}),
+    ("GET", "losses"): Row(TENANTS, query=_project),
+    ("GET", "queues/<uuid:project_id>"): Row(TENANTS, {"project_id": "project"}),
 }

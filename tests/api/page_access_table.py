@@ -1,6 +1,8 @@
 """Who may do what, page by page, and at what belongs to no app: as access_table.py has it."""
 
-from tests.api.access_table import ARRAY, OF_FLEET, OPENED, WORKLOAD, Row
+from tests.api.access_table import ARRAY, OF_FLEET, OPENED, WORKLOAD
+from tests.api.request_access import PAGES as REQUEST_PAGES
+from tests.api.row import Row
 from tests.clusters.test_hook import pod, review
 
 REVIEW = review(pod({"name": "main"}))
@@ -35,12 +37,7 @@ OTHERS: dict[tuple[str, str], Row] = {
     ),
     ("POST", "sign-out"): Row("302 302 302 302 302 302 302 302 302 302 302 302 302", form=True),
     ("GET", "requests"): Row(_PAGE),
-    ("POST", "requests/<uuid:id>/decision"): Row(
-        "403 303 403 403 403 403 303 404 302 302 302 302 302",
-        {"id": "request"},
-        body=lambda world: {"decision": "grant", "note": "Fine."},
-        form=True,
-    ),
+    **REQUEST_PAGES,
     ("GET", "spend"): Row(_PAGE),
     ("GET", "workloads"): Row(_PAGE),
     ("GET", "workloads/new"): Row(_PAGE),

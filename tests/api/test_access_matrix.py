@@ -14,9 +14,10 @@ from django.utils.functional import Promise
 from controlplane import health, urls
 from tenants import access
 from tenants.models import Role, Scope
-from tenants.web.quota_api import GrantApi
-from tests.api.access_table import API, Row
+from tenants.web.request_api import GrantApi
+from tests.api.access_table import API
 from tests.api.page_access_table import OTHERS
+from tests.api.row import Row
 from tests.api.world import COLUMNS, World, build
 from tests.conftest import Cast
 

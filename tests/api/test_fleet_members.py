@@ -8,7 +8,7 @@ from rest_framework.test import APIClient
 from controlplane.audit.models import AuditEvent
 from tenants.models import Member, Role, User
 from tests import factories
-from tests.api.access_table import Row
+from tests.api.row import Row
 from tests.api.test_access_matrix import API_ROOT, unlike
 from tests.api.world import build
 from tests.conftest import Cast

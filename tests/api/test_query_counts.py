@@ -27,6 +27,9 @@ _NOT_COUNTED = ("SAVEPOINT", "RELEASE SAVEPOINT", "ROLLBACK TO SAVEPOINT")
 _WHO = {
     "POST /api/v1/quota-requests/<uuid:id>/grant": "fleet approver",
     "POST /api/v1/quota-requests/<uuid:id>/deny": "fleet approver",
+    "POST /api/v1/quota-requests/<uuid:id>/end": "fleet approver",
+    "POST /api/v1/quota-requests/<uuid:id>/amend": "member",
+    "POST /api/v1/quota-requests/<uuid:id>/withdraw": "member",
     "POST /api/v1/quotas": "fleet operator",
     "POST /api/v1/tenant-quotas": "fleet operator",
     "POST /api/v1/quotas/dry-run": "fleet operator",

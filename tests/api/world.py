@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.test import Client
 from rest_framework.test import APIClient
 
+from clusters.models import Flavor
 from scheduler.core.lifecycle import State
-from tenants.models import Project, Role, Scope, Tenant
+from tenants.models import Decision, Grant, Project, QuotaRequest, Role, Scope, Tenant
 from tests import factories
 from tests.conftest import Cast
 from tests.declared import declared_pool
@@ -61,6 +62,7 @@ def build(cast: Cast) -> World:
     factories.estimate(running)
     member = cast.detection.members.get()
     asked = factories.quota_request(cast.detection, flavor, cast.ben)
+    granted = _granted(cast, flavor)
     reservation = factories.reservation(cast.detection, flavor, cast.oz)
     budget = factories.budget(cast.detection)
     token = factories.token(cast.ada)
@@ -80,6 +82,7 @@ def build(cast: Cast) -> World:
             "array": array.id,
             "placement": placement.id,
             "request": asked.id,
+            "granted request": granted.id,
             "reservation": reservation.id,
             "budget": budget.id,
             "member": member.id,
@@ -97,6 +100,25 @@ def build(cast: Cast) -> World:
         },
         clients=_clients(cast),
     )
+
+
+def _granted(cast: Cast, flavor: Flavor) -> QuotaRequest:
+    """For a time, which has begun."""
+    at = datetime.now(UTC)
+    request = factories.quota_request(
+        cast.detection,
+        flavor,
+        cast.ben,
+        decision=Decision.GRANTED,
+        decided_by=cast.pia,
+        decided_at=at,
+        granted_milli=16_000,
+    )
+    until_at = at + timedelta(days=1)
+    Grant.objects.create(
+        request=request, from_at=at, until_at=until_at, begun_at=at, extra_milli=0
+    )
+    return request
 
 
 def _clients(cast: Cast) -> dict[str, Client]:

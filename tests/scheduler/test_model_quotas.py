@@ -20,6 +20,7 @@ from tenants.access import Actor, actor_for
 from tenants.models import Quota, Role, User
 from tenants.selectors import prices
 from tenants.services import quotas, rates, requests, reservations
+from tenants.services.grants import Allotment
 from tests import factories
 from tests.factories import AT
 from tests.scheduler.stage import LATER, Stage
@@ -126,8 +127,8 @@ def test_a_quota_made_late_counts_what_runs_even_beyond_it(stage: Stage, oz: Act
 def test_a_granted_request_counts_what_runs_too(stage: Stage, oz: Actor) -> None:
     stage.running("w", gpus=2)
     asked = requests.open(
-        actor=stage.actor, project=stage.project, flavor=sevenths(), nominal_milli=28_000,
-        reason="All of it.", at=AT,
+        actor=stage.actor, project=stage.project, flavor=sevenths(),
+        allotment=Allotment(nominal_milli=28_000), reason="All of it.", at=AT,
     )  # fmt: skip
     factories.member(factories.user("pia"), Role.APPROVER)
     pia = actor_for(user=User.objects.get(username="pia"))

@@ -1,6 +1,7 @@
 """Asking for quota and deciding: once, by somebody else, with quota, audit and hint together."""
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -13,6 +14,8 @@ from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound
 from tenants.access import Actor, actor_for
 from tenants.models import Decision, Quota, QuotaRequest, Role, Scope, User
 from tenants.services import quotas, requests
+from tenants.services.grants import Allotment
+from tenants.services.requests import Given
 from tests import factories
 from tests.conftest import Cast
 
@@ -35,13 +38,17 @@ def actor(user: User, *scopes: str) -> Actor:
 
 
 def ask(
-    cast: Cast, h100: Flavor, nominal_milli: int = 16_000, by: User | None = None
+    cast: Cast,
+    h100: Flavor,
+    nominal_milli: int = 16_000,
+    by: User | None = None,
+    **when: datetime,
 ) -> QuotaRequest:
     return requests.open(
         actor=actor(by or cast.ben),
         project=cast.detection,
         flavor=h100,
-        nominal_milli=nominal_milli,
+        allotment=Allotment(nominal_milli=nominal_milli, **when),
         reason=" A larger model.\nSoon. ",
         at=factories.AT,
     )
@@ -73,10 +80,14 @@ def test_a_grant_moves_the_quota_and_writes_it_down(
 
 def test_a_grant_makes_a_quota_where_there_is_none(cast: Cast, h100: Flavor) -> None:
     requests.grant(
-        actor=actor(cast.pia), request=ask(cast, h100), granted_milli=4000, at=factories.AT
+        actor=actor(cast.pia),
+        request=ask(cast, h100),
+        given=Given(nominal_milli=4000, until_at=None),
+        note="For now.",
+        at=factories.AT,
     )
     quota = Quota.objects.get()
-    assert (quota.nominal_milli, quota.borrowing_limit_milli, quota.version) == (4000, 0, 1)
+    assert (quota.nominal_milli, quota.borrowing_limit_milli) == (4000, 0)
 
 
 def test_a_denial_needs_a_note_and_changes_no_quota(cast: Cast, h100: Flavor) -> None:
@@ -94,7 +105,7 @@ def test_it_is_decided_once(cast: Cast, h100: Flavor) -> None:
     stale = QuotaRequest.objects.select_related("project").get(id=asked.id)
     requests.grant(actor=actor(cast.pia), request=asked, at=factories.AT)
     with pytest.raises(Conflict):
-        requests.grant(actor=actor(cast.pia), request=stale, granted_milli=1, at=factories.AT)
+        requests.grant(actor=actor(cast.pia), request=stale, at=factories.AT)
     with pytest.raises(Conflict):
         requests.deny(actor=actor(cast.pia), request=stale, note="No", at=factories.AT)
     assert Quota.objects.get().nominal_milli == 16_000
@@ -141,8 +152,11 @@ def test_amounts_are_bounded(cast: Cast, h100: Flavor, amount: int) -> None:
     with pytest.raises(Invalid):
         ask(cast, h100, amount)
     asked = ask(cast, h100)
+    given = Given(nominal_milli=amount, until_at=None)
     with pytest.raises(Invalid):
-        requests.grant(actor=actor(cast.pia), request=asked, granted_milli=amount, at=factories.AT)
+        requests.grant(
+            actor=actor(cast.pia), request=asked, given=given, note="No.", at=factories.AT
+        )
     asked.refresh_from_db()
     assert asked.decision == ""
 

@@ -41,7 +41,7 @@ def forms(cast: Cast, shop: Shop, quota_request: QuotaRequest) -> Forms:
     return {
         "submit": (reverse("workload-submit"), cast.ben, submit_form(cast)),
         "request": (reverse("request-new"), cast.ben, request_form(cast)),
-        "decision": (decide, cast.pia, {"decision": "grant"}),
+        "decision": (decide, cast.pia, {"decision": "grant", "version": 1, "quota_version": 1}),
     }
 
 
@@ -93,7 +93,7 @@ def test_the_known_fields_are_told_and_odd_names_are_harmless(browse: Browse, ca
     page = client.post(reverse("request-new"), urlencode(odd), content_type=URLENCODED)
     [told] = page.context["form"].non_field_errors()
     assert told.startswith(r"'<b>\u202e\x00', '" + "y" * 60 + "', 'z0', 'z1', 'z2': ")
-    assert told.endswith("known: amount, flavor, project, reason.")
+    assert told.endswith("known: amount, flavor, from_at, project, reason, until_at.")
     assert "<b>\u202e" not in page.content.decode()
 
 

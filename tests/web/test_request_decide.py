@@ -1,5 +1,7 @@
 """/requests/<id>/decision: grant or deny, by somebody else, once."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from django.urls import reverse
 
@@ -15,6 +17,9 @@ def quota_request(cast: Cast, shop: Shop) -> QuotaRequest:
     return factories.quota_request(cast.detection, shop.h100, cast.ben)
 
 
+SEEN = {"version": 1, "quota_version": 1}
+
+
 def url(quota_request: QuotaRequest) -> str:
     return reverse("request-decide", args=[quota_request.id])
 
@@ -27,7 +32,7 @@ def test_a_grant_changes_the_quota_at_once_and_is_audited(
     browse: Browse, cast: Cast, shop: Shop, quota_request: QuotaRequest
 ) -> None:
     answer = browse(cast.pia).post(
-        url(quota_request), {"decision": "grant", "amount": "16"}, follow=True
+        url(quota_request), SEEN | {"decision": "grant", "amount": "16"}, follow=True
     )
     assert answer.redirect_chain == [(reverse("request-list"), 303)]
     quota_request.refresh_from_db()
@@ -47,11 +52,13 @@ def test_less_may_be_given_with_a_note(
     browse: Browse, cast: Cast, shop: Shop, quota_request: QuotaRequest
 ) -> None:
     client = browse(cast.pia)
-    bare = client.post(url(quota_request), {"decision": "grant", "amount": "12"})
+    bare = client.post(url(quota_request), SEEN | {"decision": "grant", "amount": "12"})
     assert bare.status_code == 422
     assert "Say why it is less than asked." in bare.content.decode()
     assert nominal(cast, shop) == 8000
-    client.post(url(quota_request), {"decision": "grant", "amount": "12", "note": "For now."})
+    client.post(
+        url(quota_request), SEEN | {"decision": "grant", "amount": "12", "note": "For now."}
+    )
     quota_request.refresh_from_db()
     assert (quota_request.granted_milli, quota_request.note) == (12_000, "For now.")
     assert nominal(cast, shop) == 12_000
@@ -61,10 +68,10 @@ def test_a_denial_needs_a_note_and_changes_no_quota(
     browse: Browse, cast: Cast, shop: Shop, quota_request: QuotaRequest
 ) -> None:
     client = browse(cast.pia)
-    bare = client.post(url(quota_request), {"decision": "deny"})
+    bare = client.post(url(quota_request), SEEN | {"decision": "deny"})
     assert bare.status_code == 422
     assert "Say why it is denied." in bare.content.decode()
-    client.post(url(quota_request), {"decision": "deny", "note": "No room until March."})
+    client.post(url(quota_request), SEEN | {"decision": "deny", "note": "No room until March."})
     quota_request.refresh_from_db()
     assert (quota_request.decision, quota_request.note) == (
         Decision.DENIED,
@@ -76,7 +83,7 @@ def test_a_denial_needs_a_note_and_changes_no_quota(
 def test_the_requester_is_refused_in_words(
     browse: Browse, cast: Cast, shop: Shop, quota_request: QuotaRequest
 ) -> None:
-    answer = browse(cast.ben).post(url(quota_request), {"decision": "grant"})
+    answer = browse(cast.ben).post(url(quota_request), SEEN | {"decision": "grant"})
     assert answer.status_code == 403
     assert "does not permit: decide-request" in answer.content.decode()
     assert nominal(cast, shop) == 8000
@@ -84,7 +91,7 @@ def test_the_requester_is_refused_in_words(
 
 def test_an_approver_can_not_answer_their_own(browse: Browse, cast: Cast, shop: Shop) -> None:
     own = factories.quota_request(cast.detection, shop.h100, cast.pia)
-    answer = browse(cast.pia).post(url(own), {"decision": "grant"})
+    answer = browse(cast.pia).post(url(own), SEEN | {"decision": "grant"})
     assert answer.status_code == 403
     assert "Somebody else has to decide your own request." in answer.content.decode()
     own.refresh_from_db()
@@ -97,7 +104,7 @@ def test_an_approver_can_not_answer_their_own(browse: Browse, cast: Cast, shop: 
 def test_roles(
     browse: Browse, cast: Cast, shop: Shop, quota_request: QuotaRequest, who: str, status: int
 ) -> None:
-    answer = browse(getattr(cast, who)).post(url(quota_request), {"decision": "grant"})
+    answer = browse(getattr(cast, who)).post(url(quota_request), SEEN | {"decision": "grant"})
     assert answer.status_code == status
     quota_request.refresh_from_db()
     assert quota_request.decision == ""
@@ -107,8 +114,8 @@ def test_twice_is_told_and_changes_nothing(
     browse: Browse, cast: Cast, shop: Shop, quota_request: QuotaRequest
 ) -> None:
     client = browse(cast.pia)
-    client.post(url(quota_request), {"decision": "grant"})
-    again = client.post(url(quota_request), {"decision": "deny", "note": "After all, no."})
+    client.post(url(quota_request), SEEN | {"decision": "grant"})
+    again = client.post(url(quota_request), SEEN | {"decision": "deny", "note": "After all, no."})
     assert again.status_code == 409
     assert "has been decided already" in again.content.decode()
     quota_request.refresh_from_db()
@@ -118,15 +125,22 @@ def test_twice_is_told_and_changes_nothing(
 @pytest.mark.parametrize(
     "sent",
     [
-        {}, {"decision": "maybe"}, {"decision": "grant", "amount": "-2"},
-        {"decision": "grant", "amount": "lots"}, {"decision": "grant", "amount": "1e40"},
-        {"decision": "deny", "note": "x" * 2001}, {"decision": "deny", "note": "a\u202eb"},
-        {"decision": "deny", "note": "a\x00b"},
+        {},
+        SEEN | {"decision": "maybe"},
+        {"decision": "grant"},
+        SEEN | {"decision": "grant", "until_at": "soon"},
+        SEEN | {"decision": "grant", "until_at": "2001-01-01T12:00"},
+        SEEN | {"decision": "grant", "amount": "-2"},
+        SEEN | {"decision": "grant", "amount": "lots"},
+        SEEN | {"decision": "grant", "amount": "1e40"},
+        SEEN | {"decision": "deny", "note": "x" * 2001},
+        SEEN | {"decision": "deny", "note": "a\u202eb"},
+        SEEN | {"decision": "deny", "note": "a\x00b"},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_bad_input_is_told_and_nothing_is_stored(
-    browse: Browse, cast: Cast, shop: Shop, quota_request: QuotaRequest, sent: dict[str, str]
+    browse: Browse, cast: Cast, shop: Shop, quota_request: QuotaRequest, sent: dict[str, object]
 ) -> None:
     answer = browse(cast.pia).post(url(quota_request), sent)
     assert answer.status_code == 422
@@ -138,9 +152,56 @@ def test_bad_input_is_told_and_nothing_is_stored(
 def test_htmx_is_told_where_to_go(
     browse: Browse, cast: Cast, shop: Shop, quota_request: QuotaRequest
 ) -> None:
-    answer = browse(cast.pia).post(url(quota_request), {"decision": "grant"}, headers=HTMX)
+    answer = browse(cast.pia).post(url(quota_request), SEEN | {"decision": "grant"}, headers=HTMX)
     assert answer.headers["HX-Redirect"] == reverse("request-list")
 
 
 def test_it_rejects_get(browse: Browse, cast: Cast, quota_request: QuotaRequest) -> None:
     assert browse(cast.pia).get(url(quota_request)).status_code == 405
+
+
+def test_it_is_given_for_a_time(
+    browse: Browse, cast: Cast, shop: Shop, quota_request: QuotaRequest
+) -> None:
+    """In the zone of its reader, and taken away again."""
+    client = browse(cast.pia)
+    until = (datetime.now(UTC) + timedelta(days=30)).replace(second=0, microsecond=0)
+    sent = SEEN | {"decision": "grant", "until_at": f"{until:%FT%R}", "take_back": "on"}
+    assert "Say why it is less" in client.post(url(quota_request), sent).content.decode()
+    answer = client.post(url(quota_request), sent | {"note": "A month."}, follow=True)
+    assert f"h100-80gb from now on, until {until:%F %R}." in answer.content.decode()
+    grant = quota_request.grant
+    assert (grant.until_at, grant.take_back) == (until, True)
+    assert nominal(cast, shop) == 16_000
+    ended = client.post(reverse("grant-end", args=[quota_request.id]), follow=True)
+    assert "grant of h100-80gb has ended." in ended.content.decode()
+    assert nominal(cast, shop) == 8000
+
+
+def test_what_was_changed_since_it_was_seen_is_not_granted(
+    browse: Browse, cast: Cast, shop: Shop, quota_request: QuotaRequest
+) -> None:
+    asking = browse(cast.ben)
+    page = asking.get(reverse("request-amend", args=[quota_request.id])).content.decode()
+    assert "Change what you ask for" in page
+    wish = {"amount": "64", "reason": "All of it.", "version": 1}
+    asking.post(reverse("request-amend", args=[quota_request.id]), wish)
+    answer = browse(cast.pia).post(url(quota_request), SEEN | {"decision": "grant"})
+    assert answer.status_code == 409
+    assert "The request is at version 2 by now, not 1." in answer.content.decode()
+    assert nominal(cast, shop) == 8000
+    late = asking.post(reverse("request-amend", args=[quota_request.id]), wish)
+    assert late.status_code == 409
+
+
+def test_who_asked_withdraws_it(
+    browse: Browse, cast: Cast, shop: Shop, quota_request: QuotaRequest
+) -> None:
+    where = reverse("request-withdraw", args=[quota_request.id])
+    assert browse(cast.ada).post(where).status_code == 403
+    told = browse(cast.ben).post(where, follow=True).content.decode()
+    assert "The request for h100-80gb is withdrawn." in told
+    again = browse(cast.ben).post(where, follow=True).content.decode()
+    assert "has been decided already: it is withdrawn." in again
+    quota_request.refresh_from_db()
+    assert quota_request.decision == Decision.WITHDRAWN

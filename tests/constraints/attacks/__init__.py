@@ -18,6 +18,7 @@ from tests.constraints.attacks import (
     moved,
     preferred,
     recuts,
+    requests,
     runs,
     strays,
     tenant_quotas,
@@ -46,6 +47,7 @@ ATTACKS = (
     *moved.ATTACKS,
     *preferred.ATTACKS,
     *recuts.ATTACKS,
+    *requests.ATTACKS,
     *strays.ATTACKS,
     *held.ATTACKS,
 )

@@ -1,4 +1,4 @@
-"""Attacks on who may use how much: the tree, members, tokens, quotas and requests."""
+"""Attacks on who may use how much: the tree, members, tokens and quotas."""
 
 from functools import partial
 
@@ -9,7 +9,6 @@ from tenants.models import (
     Member,
     Project,
     Quota,
-    QuotaRequest,
     Reservation,
     Tenant,
     Token,
@@ -89,17 +88,6 @@ def _grows_after_a_cut() -> Statement:
 
 def _second_person() -> object:
     return make(User).pk
-
-
-def _granted(**columns: object) -> Statement:
-    """Somebody else's grant of a request, with one thing wrong."""
-    decision = {
-        "decision": "granted",
-        "decided_by_id": _second_person,
-        "decided_at": NOON,
-        "granted_milli": 1,
-    }
-    return update(make(QuotaRequest), **decision | columns)
 
 
 def _closed(model: type[Project | Tenant], **columns: object) -> Statement:
@@ -315,53 +303,6 @@ QUOTAS = (
     ),
 )
 
-REQUESTS = (
-    Attack("request_amount_in_range", "less than nothing", change(QuotaRequest, nominal_milli=-1)),
-    Attack(
-        "request_amount_in_range", "too much to add up", change(QuotaRequest, nominal_milli=10**13)
-    ),
-    Attack(
-        "request_amount_in_range",
-        "less than nothing is granted",
-        lambda: _granted(granted_milli=-1),
-    ),
-    Attack(
-        "request_amount_in_range",
-        "too much to add up is granted",
-        lambda: _granted(granted_milli=10**12 + 1),
-    ),
-    Attack(
-        "request_decided_by_someone_else",
-        "its requester grants it",
-        lambda: _granted(decided_by_id=Sql("requested_by_id")),
-    ),
-    Attack("request_decision_whole", "nobody granted it", lambda: _granted(decided_by_id=None)),
-    Attack("request_decision_whole", "it was granted never", lambda: _granted(decided_at=None)),
-    Attack(
-        "request_decision_whole",
-        "it is undecided, by somebody",
-        lambda: _granted(decision="", granted_milli=None),
-    ),
-    Attack(
-        "request_decision_whole",
-        "the answer is perhaps",
-        lambda: _granted(decision="perhaps", granted_milli=None),
-    ),
-    Attack(
-        "request_grant_has_amount", "a grant has no amount", lambda: _granted(granted_milli=None)
-    ),
-    Attack(
-        "request_grant_has_amount",
-        "a denial has an amount",
-        lambda: _granted(decision="denied", note="no"),
-    ),
-    Attack(
-        "request_denial_has_note",
-        "a denial is not explained",
-        lambda: _granted(decision="denied", granted_milli=None),
-    ),
-)
-
 RESERVATIONS = (
     *(
         Attack("reservation_once_or_weekly", what, change(Reservation, **fields))
@@ -392,4 +333,4 @@ RESERVATIONS = (
     ),
 )
 
-ATTACKS = TREE + PEOPLE + QUOTAS + REQUESTS + RESERVATIONS
+ATTACKS = TREE + PEOPLE + QUOTAS + RESERVATIONS

@@ -1,0 +1,259 @@
+"""Requests for quota and what came of them, as far as an actor may see."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from uuid import UUID
+
+from django.db.models import IntegerField, OuterRef, QuerySet, Subquery, Value
+from django.db.models.functions import Coalesce
+
+from controlplane.kernel.errors import NotFound
+from tenants import access, pricing
+from tenants.access import Action, Actor
+from tenants.models import Grant, Quota, QuotaRequest
+from tenants.selectors import prices, tree
+from tenants.selectors.quotas import narrowed
+from tenants.selectors.tree import QuotaLine
+
+MONTH = timedelta(days=30)
+"""For which the cost of what is asked for good is told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What it costs at most to use all that a request adds, at the prices of now: where it is
+    cheapest, and where it is dearest. `days` is for how long."""
+
+    low: Decimal
+    high: Decimal
+    currency: str
+    days: int
+
+
+@dataclass(frozen=True, slots=True)
+class GrantLine:
+    """What came of a request that was granted."""
+
+    id: UUID
+    from_at: datetime
+    until_at: datetime | None
+    state: str
+    may_end: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaRequestLine:
+    """A request for quota and, while it is open, the quota as it is now and what more of it would
+    cost, None where the flavor has no price."""
+
+    id: UUID
+    project: str
+    project_id: UUID
+    tenant: str
+    flavor: str
+    nominal_milli: int
+    from_at: datetime | None
+    until_at: datetime | None
+    version: int
+    reason: str
+    requested_by: str
+    requested_at: datetime
+    own: bool
+    decision: str
+    decided_by: str
+    decided_at: datetime | None
+    note: str
+    granted_milli: int | None
+    quota: QuotaLine | None
+    cost: Cost | None
+    grant: GrantLine | None
+    may_decide: bool
+
+    @property
+    def state(self) -> str:
+        return self.decision or "open"
+
+    @property
+    def quota_version(self) -> int:
+        return self.quota.version if self.quota else 0
+
+
+def requests(
+    *,
+    actor: Actor,
+    project_id: UUID | None = None,
+    flavor: str | None = None,
+    decisions: tuple[str, ...] | None = None,
+) -> QuerySet[QuotaRequest]:
+    """Requests with what a list shows; order them by -id. `decisions` may hold "" for undecided.
+
+    Each has `quota_version` and `nominal_now_milli`, of the quota as it is now, 0 for none. Raises
+    NotFound for the project.
+    """
+    quota = Quota.objects.filter(project=OuterRef("project"), flavor=OuterRef("flavor"))
+    none = Value(0, output_field=IntegerField())
+    rows = QuotaRequest.objects.select_related(
+        "project__tenant", "flavor", "requested_by", "decided_by", "grant"
+    ).annotate(
+        quota_version=Coalesce(Subquery(quota.values("version")), none),
+        nominal_now_milli=Coalesce(Subquery(quota.values("nominal_milli")), none),
+    )
+    found: QuerySet[QuotaRequest] = narrowed(
+        rows, actor=actor, project_id=project_id, flavor=flavor
+    )
+    return found if decisions is None else found.filter(decision__in=decisions)
+
+
+def request(*, actor: Actor, id: UUID) -> QuotaRequest:
+    """One request, with what `requests` has. Raises NotFound."""
+    return access.get_or_404(requests(actor=actor), actor=actor, id=id)
+
+
+def grant(*, actor: Actor, request_id: UUID) -> Grant:
+    """What was granted of a request. Raises NotFound, also where nothing was."""
+    rows = Grant.objects.select_related("request__project", "request__flavor")
+    found = access.for_actor(rows, actor=actor).filter(request=request_id).first()
+    if found is None:
+        raise NotFound("There is no such grant.")
+    return found
+
+
+def open_lines(
+    *, actor: Actor, priced_at: datetime | None = None, limit: int = 100
+) -> tuple[QuotaRequestLine, ...]:
+    """What waits for an answer, oldest first, and what it would cost at the prices of a moment,
+    None for no costs. Two queries, four with costs, one where nothing waits."""
+    rows = access.for_actor(QuotaRequest.objects.filter(decision=""), actor=actor)
+    found = _related(rows.order_by("id")[:limit])
+    quotas = _current(found)
+    costs = {} if priced_at is None else _costs(found, quotas, at=priced_at)
+    return tuple(
+        _line(row, actor=actor, quota=quotas.get(_key(row)), cost=costs.get(row.id))
+        for row in found
+    )
+
+
+def decided_lines(
+    *, actor: Actor, before: UUID | None = None, limit: int = 20
+) -> tuple[tuple[QuotaRequestLine, ...], UUID | None]:
+    """The answered ones, newest first, and the id to go on from, None at the end. One query."""
+    rows = access.for_actor(QuotaRequest.objects.exclude(decision=""), actor=actor)
+    if before is not None:
+        rows = rows.filter(id__lt=before)
+    found = [_line(row, actor=actor) for row in _related(rows.order_by("-id")[: limit + 1])]
+    return tuple(found[:limit]), found[limit - 1].id if len(found) > limit else None
+
+
+def to_decide_count(*, actor: Actor) -> int:
+    """Open requests of others that the actor may decide. One query."""
+    rows = QuotaRequest.objects.filter(decision="").exclude(requested_by=actor.user)
+    return access.for_actor(rows, actor=actor, action=Action.DECIDE_REQUEST).count()
+
+
+def _related(rows: QuerySet[QuotaRequest]) -> list[QuotaRequest]:
+    related = ("project__tenant", "flavor", "requested_by", "decided_by", "grant")
+    return list(rows.select_related(*related))
+
+
+def _key(row: QuotaRequest) -> tuple[UUID, UUID]:
+    """That of its quota."""
+    return row.project_id, row.flavor_id
+
+
+def _line(
+    row: QuotaRequest, *, actor: Actor, quota: QuotaLine | None = None, cost: Cost | None = None
+) -> QuotaRequestLine:
+    return QuotaRequestLine(
+        id=row.id,
+        project=row.project.name,
+        project_id=row.project_id,
+        tenant=row.project.tenant.name,
+        flavor=row.flavor.name,
+        nominal_milli=row.nominal_milli,
+        from_at=row.from_at,
+        until_at=row.until_at,
+        version=row.version,
+        reason=row.reason,
+        requested_by=row.requested_by.get_username(),
+        requested_at=row.requested_at,
+        own=row.requested_by_id == actor.user.id,
+        decision=row.decision,
+        decided_by=row.decided_by.get_username() if row.decided_by else "",
+        decided_at=row.decided_at,
+        note=row.note,
+        granted_milli=row.granted_milli,
+        quota=quota,
+        cost=cost,
+        grant=_grant_line(row, actor=actor),
+        may_decide=not row.decision
+        and row.requested_by_id != actor.user.id
+        and access.allowed(actor, Action.DECIDE_REQUEST, project=row.project),
+    )
+
+
+def _grant_line(row: QuotaRequest, *, actor: Actor) -> GrantLine | None:
+    """None of what is not granted, or was before grants were kept."""
+    if not hasattr(row, "grant"):
+        return None
+    of = row.grant
+    may_end = not of.is_over and (of.begun_at is None or of.until_at is not None)
+    return GrantLine(
+        id=of.id,
+        from_at=of.from_at,
+        until_at=of.until_at,
+        state=of.state,
+        may_end=may_end and access.allowed(actor, Action.DECIDE_REQUEST, project=row.project),
+    )
+
+
+def _current(requests: Sequence[QuotaRequest]) -> dict[tuple[UUID, UUID], QuotaLine]:
+    """(project, flavor) → the quota now."""
+    if not requests:
+        return {}
+    projects = {row.project_id for row in requests}
+    rows = Quota.objects.filter(project_id__in=projects).select_related("flavor")
+    return {(quota.project_id, quota.flavor_id): tree.quota_line(quota) for quota in rows}
+
+
+def _costs(
+    requests: Sequence[QuotaRequest],
+    quotas: Mapping[tuple[UUID, UUID], QuotaLine],
+    *,
+    at: datetime,
+) -> dict[UUID, Cost]:
+    """By request. Two queries."""
+    if not requests:
+        return {}
+    priced = prices.at_moment(at=at)
+    projects = {row.project_id for row in requests}
+    for_a_time = list(
+        Grant.objects.filter(Grant.for_a_time(), request__project__in=projects).select_related(
+            "request"
+        )
+    )
+    found = {}
+    for row in requests:
+        span = priced.anywhere(flavor_id=row.flavor_id)
+        if span is None:
+            continue
+        quota = quotas.get(_key(row))
+        there = [grant for grant in for_a_time if _key(grant.request) == _key(row)]
+        lasting_milli = Grant.lasting_milli(
+            there, nominal_milli=quota.nominal_milli if quota else 0, until_at=row.until_at
+        )
+        lasts = MONTH
+        if row.until_at is not None:
+            lasts = max(row.until_at - max(row.from_at or at, at), timedelta(0))
+        low, high = (
+            pricing.charge(
+                amount_milli=max(0, row.nominal_milli - lasting_milli),
+                held=lasts,
+                price_per_hour=price.per_hour,
+            )
+            for price in span
+        )
+        days = -(-lasts // timedelta(days=1))  # a started one counts
+        found[row.id] = Cost(low, high, span[0].currency, days)
+    return found

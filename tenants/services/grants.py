@@ -1,0 +1,237 @@
+"""What requests add to quotas: at once or from a moment on, for good or until it is taken away.
+
+At any time a nominal quota is what is there for good, or the most that was granted for that time.
+So to grant the same until later extends it, and a short peak leaves what lasts longer. An operator
+who sets another nominal quota ends what was granted for a time (`quotas.set_quota`).
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+
+from clusters.models import Flavor
+from controlplane.audit.services import Entry
+from controlplane.kernel.errors import Conflict, Invalid
+from tenants import access
+from tenants.access import Action, Actor
+from tenants.models import Grant, Project, Quota, QuotaRequest
+from tenants.services import quotas, trail
+
+LONGEST = timedelta(days=3 * 366)
+"""How far away the beginning and the end of a grant may be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allotment:
+    """That the nominal quota be `nominal_milli` from `from_at` on, None for at once, until
+    `until_at`, None for good."""
+
+    nominal_milli: int
+    from_at: datetime | None = None
+    until_at: datetime | None = None
+
+    def check(self, *, at: datetime, pointer: str = "/nominal_milli") -> None:
+        """Raises Invalid for an amount out of range, and for moments that are past, too far away
+        or in the wrong order."""
+        if not 0 <= self.nominal_milli <= quotas.MAX_MILLI:
+            raise Invalid(
+                f"{self.nominal_milli} is not between 0 and {quotas.MAX_MILLI}.",
+                pointer=pointer,
+                code="out-of-range",
+            )
+        for name, moment in (("/from_at", self.from_at), ("/until_at", self.until_at)):
+            if moment is not None and not at < moment <= at + LONGEST:
+                raise Invalid(
+                    f"It has to be later than now, and within {LONGEST.days} days.",
+                    pointer=name,
+                    code="out-of-range",
+                )
+        if self.from_at and self.until_at and self.until_at <= self.from_at:
+            raise Invalid("It has to end after it begins.", pointer="/until_at")
+
+
+def already(project: Project, flavor: Flavor, milli: int) -> str:
+    """That an allotment adds nothing."""
+    units = Decimal(milli).scaleb(-3).normalize()
+    return f"{project.name} has {units:f} of {flavor.name} already, for as long."
+
+
+def lasting_milli(*, project: Project, flavor: Flavor, until_at: datetime | None) -> int:
+    """What of the project's quota is there at least until then, None for good. Two queries."""
+    quota = Quota.objects.filter(project=project, flavor=flavor).first()
+    return _lasting(quota, until_at) if quota else 0
+
+
+def give(
+    *,
+    actor: Actor,
+    request: QuotaRequest,
+    allotment: Allotment,
+    take_back: bool,
+    version: int | None,
+    at: datetime,
+) -> None:
+    """Carry out the answer to a request, now or once its time comes. `take_back` has what is held
+    beyond the quota at its end preempted; else that ends by itself. `version` is of the quota that
+    was seen, None for any. In the caller's transaction, who has authorised it.
+
+    Raises VersionMismatch, and Invalid where as much is there already for as long.
+    """
+    project, flavor = request.project, request.flavor
+    grant = Grant(
+        request=request,
+        from_at=allotment.from_at or at,
+        until_at=allotment.until_at,
+        take_back=take_back,
+    )
+    if allotment.from_at is not None:
+        quotas.check_version(owner=project, flavor=flavor, version=version)
+        grant.save(force_insert=True)
+        return
+    quota = quotas.locked(project=project, flavor=flavor, version=version)
+    there_milli = _lasting(quota, allotment.until_at)
+    if allotment.nominal_milli <= there_milli:
+        told = already(project, flavor, there_milli)
+        raise Invalid(
+            f"{told} A grant only adds: deny it, or set the quota itself.",
+            pointer="/granted_milli",
+            code="out-of-range",
+        )
+    grant.save(force_insert=True)
+    _begin(grant, quota, actor=actor, at=at)
+    grant.refresh_from_db(fields=["begun_at", "extra_milli"])
+
+
+def end(*, actor: Actor, grant: Grant, at: datetime) -> Grant:
+    """Take it away before its time, as who decides requests there; one that has not begun never
+    does. Raises NotFound or NotAllowed, Conflict when it is over or was granted for good."""
+    access.authorize(actor, Action.DECIDE_REQUEST, project=grant.request.project)
+    with transaction.atomic():
+        grant.refresh_from_db()
+        if grant.until_at is None and grant.begun_at is not None:
+            raise Conflict("It was granted for good: lower the quota itself.")
+        if not _end(grant.id, actor=actor, at=at):
+            raise Conflict("It is over already.")
+    grant.refresh_from_db()
+    return grant
+
+
+def turn(*, at: datetime) -> int:
+    """Begin and end what is due by then, each in a transaction of its own; how many."""
+    due = _live(Q(begun_at=None, from_at__lte=at)).order_by("from_at", "id")
+    begun = sum(_begin_due(id, at) for id in due.values_list("id", flat=True))
+    over = _live(Q(until_at__lte=at)).order_by("until_at", "id")
+    return begun + sum(_end(id, actor=None, at=at) for id in over.values_list("id", flat=True))
+
+
+def _live(which: Q) -> QuerySet[Grant]:
+    return Grant.objects.filter(which, ended_at=None)
+
+
+def _for_a_time(quota: Quota) -> list[Grant]:
+    rows = Grant.objects.filter(
+        Grant.for_a_time(), request__project=quota.project_id, request__flavor=quota.flavor_id
+    )
+    return list(rows.select_related("request").order_by("id"))
+
+
+def _lasting(quota: Quota, until_at: datetime | None) -> int:
+    return Grant.lasting_milli(
+        _for_a_time(quota), nominal_milli=quota.nominal_milli, until_at=until_at
+    )
+
+
+@transaction.atomic
+def _begin_due(id: UUID, at: datetime) -> bool:
+    grant = _live(Q(id=id)).select_related("request__project", "request__flavor").first()
+    if grant is None:
+        return False
+    quota = quotas.locked(project=grant.request.project, flavor=grant.request.flavor)
+    return _begin(grant, quota, actor=None, at=at)
+
+
+def _begin(grant: Grant, quota: Quota, *, actor: Actor | None, at: datetime) -> bool:
+    """False where somebody else began or ended it meanwhile."""
+    for_good_milli = _lasting(quota, None)
+    if not _live(Q(id=grant.id, begun_at=None)).update(begun_at=at, extra_milli=0):
+        return False
+    if grant.until_at is None:
+        for_good_milli = max(for_good_milli, grant.request.granted_milli or 0)
+    _level(quota, for_good_milli, actor=actor, action="quota.grant", at=at)
+    return True
+
+
+@transaction.atomic
+def _end(id: UUID, *, actor: Actor | None, at: datetime) -> bool:
+    """False where it is over already."""
+    grant = Grant.objects.select_related("request__project", "request__flavor").get(id=id)
+    if grant.begun_at is None:
+        ended = bool(_live(Q(id=id, begun_at=None)).update(ended_at=at))
+    else:
+        quota = quotas.locked(project=grant.request.project, flavor=grant.request.flavor)
+        for_good_milli = _lasting(quota, None)
+        ended = bool(_live(Q(id=id)).update(ended_at=at))
+        if ended:
+            back_at = at if grant.take_back else None
+            action = "quota.grant-ended"
+            _level(quota, for_good_milli, actor=actor, action=action, at=at, back_at=back_at)
+    if ended:
+        _record_end(grant, actor=actor, at=at)
+    return ended
+
+
+def _level(
+    quota: Quota,
+    for_good_milli: int,
+    *,
+    actor: Actor | None,
+    action: str,
+    at: datetime,
+    back_at: datetime | None = None,
+) -> None:
+    """Make a locked quota what is there for good, or the most that counts for a time. Where that
+    lowers it, what is held beyond is taken back from `back_at` on."""
+    grants = _for_a_time(quota)
+    largest = max(grants, key=lambda each: each.request.granted_milli or 0, default=None)
+    for grant in grants:
+        is_extra = grant is largest
+        most = grant.request.granted_milli or 0
+        extra_milli = max(0, most - for_good_milli) if is_extra else 0
+        Grant.objects.filter(id=grant.id).update(extra_milli=extra_milli)
+    most_milli = (largest.request.granted_milli or 0) if largest else 0
+    nominal_milli = max(for_good_milli, most_milli)
+    if nominal_milli == quota.nominal_milli:
+        return
+    lowered = nominal_milli < quota.nominal_milli and quota.borrowing_limit_milli is not None
+    quotas.set_nominal(
+        quota,
+        nominal_milli,
+        actor=actor,
+        action=action,
+        at=at,
+        enforce_at=back_at if lowered else None,
+    )
+
+
+def _record_end(grant: Grant, *, actor: Actor | None, at: datetime) -> None:
+    project = grant.request.project
+    trail.record(
+        Entry(
+            action="grant.end",
+            target_type="quota-request",
+            target_id=grant.request_id,
+            tenant_id=project.tenant_id,
+            project_id=project.id,
+            after={
+                "flavor": str(grant.request.flavor_id),
+                "granted_milli": grant.request.granted_milli,
+                "until_at": grant.until_at.isoformat() if grant.until_at else None,
+            },
+        ),
+        actor=actor,
+        at=at,
+    )

@@ -1,0 +1,229 @@
+"""Endpoints of requests for quota: asking, changing one's mind, and the answer."""
+
+from typing import Any
+from uuid import UUID
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.pagination import Keyset
+from controlplane.api.schema import operation
+from controlplane.api.views import ApiView, many
+from scheduler.selectors import guarantees
+from tenants import access
+from tenants.models import QuotaRequest
+from tenants.selectors import requests as selectors
+from tenants.services import grants, requests
+from tenants.services.grants import Allotment
+from tenants.services.requests import Given, Seen
+from tenants.web import request_serializers as s
+from tenants.web.quota_api import flavor_named
+
+type Out = dict[str, Any]  # Any: JSON values
+
+
+def _allotment(body: Out) -> Allotment:
+    return Allotment(
+        nominal_milli=body["nominal_milli"], from_at=body["from_at"], until_at=body["until_at"]
+    )
+
+
+class QuotaRequestsApi(ApiView):
+    pagination_class = Keyset
+
+    @operation(
+        "quota_requests_list",
+        tag="quota requests",
+        summary="Requests for quota, the newest first",
+        answers={200: s.QuotaRequestOut(many=True)},
+        query=s.QuotaRequestsQuery,
+        problems=(404,),
+    )
+    def get(self, request: Request) -> Response:
+        asked = self.query(s.QuotaRequestsQuery)
+        state = asked.get("state")
+        decisions = tuple("" if word == "open" else word for word in state) if state else None
+        return self.page(
+            selectors.requests(
+                actor=self.actor,
+                project_id=asked.get("project"),
+                flavor=asked.get("flavor"),
+                decisions=decisions,
+            ),
+            order=["-id"],
+            shape=many(s.QuotaRequestOut),
+        )
+
+    @operation(
+        "quota_requests_open",
+        tag="quota requests",
+        summary="Ask for quota",
+        takes=s.QuotaRequestIn,
+        answers={201: s.QuotaRequestOut},
+        problems=(404,),
+        keyed=True,
+    )
+    def post(self, request: Request) -> Response:
+        def make() -> Out:
+            body = self.body(s.QuotaRequestIn)
+            opened = requests.open(
+                actor=self.actor,
+                project=access.project_or_404(self.actor, body["project"]),
+                flavor=flavor_named(body["flavor"]),
+                allotment=_allotment(body),
+                reason=body["reason"],
+                at=self.at,
+            )
+            return self._out(opened)
+
+        return self.once(make)
+
+    def _out(self, row: QuotaRequest) -> Out:
+        return s.QuotaRequestOut(selectors.request(actor=self.actor, id=row.id)).data
+
+
+class _One(ApiView):
+    """About one request."""
+
+    def found(self, id: UUID) -> QuotaRequest:
+        return selectors.request(actor=self.actor, id=id)
+
+    def out(self, id: UUID) -> Out:
+        return s.QuotaRequestOut(self.found(id)).data
+
+
+class QuotaRequestApi(_One):
+    @operation(
+        "quota_requests_get",
+        tag="quota requests",
+        summary="One request for quota",
+        answers={200: s.QuotaRequestOut},
+        problems=(404,),
+    )
+    def get(self, request: Request, id: UUID) -> Response:
+        self.query()
+        return Response(self.out(id))
+
+
+class AmendApi(_One):
+    @operation(
+        "quota_requests_amend",
+        tag="quota requests",
+        summary="Ask for something else, before it is decided (who asked)",
+        takes=s.AmendIn,
+        answers={200: s.QuotaRequestOut},
+        problems=(404, 409),
+        keyed=True,
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        def make() -> Out:
+            body = self.body(s.AmendIn)
+            requests.amend(
+                actor=self.actor,
+                request=self.found(id),
+                allotment=_allotment(body),
+                reason=body["reason"],
+                version=body["version"],
+                at=self.at,
+            )
+            return self.out(id)
+
+        return self.once(make, status=200)
+
+
+class WithdrawApi(_One):
+    @operation(
+        "quota_requests_withdraw",
+        tag="quota requests",
+        summary="Ask no longer (who asked)",
+        answers={200: s.QuotaRequestOut},
+        problems=(404, 409),
+        keyed=True,
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        self.no_body()
+
+        def make() -> Out:
+            requests.withdraw(actor=self.actor, request=self.found(id), at=self.at)
+            return self.out(id)
+
+        return self.once(make, status=200)
+
+
+class GrantApi(_One):
+    session_only = True
+
+    @operation(
+        "quota_requests_grant",
+        tag="quota requests",
+        summary="Grant a request, or part of it, or for a time (approvers, session only)",
+        takes=s.GrantIn,
+        answers={200: s.QuotaRequestGrantedOut},
+        problems=(404, 409),
+        keyed=True,
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        def make() -> Out:
+            body = self.body(s.GrantIn)
+            asked = self.found(id)
+            milli = body.get("granted_milli")
+            given = Given(
+                nominal_milli=asked.nominal_milli if milli is None else milli,
+                until_at=body.get("until_at", asked.until_at),
+                take_back=body["take_back"],
+            )
+            requests.grant(
+                actor=self.actor,
+                request=asked,
+                note=body["note"],
+                given=given,
+                seen=Seen(request=body["version"], quota=body["quota_version"]),
+                at=self.at,
+            )
+            warned = list(guarantees.warnings(flavor=asked.flavor, project=asked.project))
+            return {**self.out(id), "warnings": warned}
+
+        return self.once(make, status=200)
+
+
+class DenyApi(_One):
+    session_only = True
+
+    @operation(
+        "quota_requests_deny",
+        tag="quota requests",
+        summary="Deny a request with a note (approvers, session only)",
+        takes=s.DenyIn,
+        answers={200: s.QuotaRequestOut},
+        problems=(404, 409),
+        keyed=True,
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        def make() -> Out:
+            note = self.body(s.DenyIn)["note"]
+            requests.deny(actor=self.actor, request=self.found(id), note=note, at=self.at)
+            return self.out(id)
+
+        return self.once(make, status=200)
+
+
+class EndGrantApi(_One):
+    session_only = True
+
+    @operation(
+        "quota_requests_end",
+        tag="quota requests",
+        summary="End what was granted for a time, before that (approvers, session only)",
+        answers={200: s.QuotaRequestOut},
+        problems=(404, 409),
+        keyed=True,
+    )
+    def post(self, request: Request, id: UUID) -> Response:
+        self.no_body()
+
+        def make() -> Out:
+            grant = selectors.grant(actor=self.actor, request_id=self.found(id).id)
+            grants.end(actor=self.actor, grant=grant, at=self.at)
+            return self.out(id)
+
+        return self.once(make, status=200)

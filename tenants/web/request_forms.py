@@ -1,0 +1,150 @@
+"""The forms of requests for quota, asked and answered. The services check what they say; these
+convert. Amounts are in whole units of the flavor, moments in the reader's own time zone."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+from django import forms
+
+from clusters.models import Flavor
+from controlplane.kernel.forms import Posted, StrictForm, moment
+from scheduler.core.reasons import in_units
+from tenants.models import Project, QuotaRequest
+from tenants.selectors.requests import QuotaRequestLine
+from tenants.services import quotas, requests
+from tenants.services.grants import Allotment
+from tenants.services.requests import Given, Seen
+
+_MOST = Decimal(quotas.MAX_MILLI) / 1000
+
+
+class AllotmentForm(StrictForm):
+    """Asks that a project's nominal quota become `amount`."""
+
+    pointers = {"/nominal_milli": "amount"}
+
+    amount = forms.DecimalField(
+        label="New nominal quota", min_value=Decimal(0), max_value=_MOST, decimal_places=3,
+        help_text="What it should become in all, not what to add: GPUs, slices or cores.",
+    )  # fmt: skip
+    from_at = moment("From", "Empty: as soon as it is granted.", required=False)
+    until_at = moment(
+        "Until", "What was added goes back by itself then. Empty: for good.", required=False
+    )
+    reason = forms.CharField(
+        max_length=requests.MAX_TEXT, widget=forms.Textarea(attrs={"rows": 4}),
+        help_text="What for, and what happens without it. The approver reads this.",
+    )  # fmt: skip
+
+    @property
+    def allotment(self) -> Allotment:
+        amount: Decimal = self.cleaned_data["amount"]
+        return Allotment(
+            nominal_milli=int(amount * 1000),
+            from_at=self.cleaned_data["from_at"],
+            until_at=self.cleaned_data["until_at"],
+        )
+
+
+class RequestForm(AllotmentForm):
+    """A new one."""
+
+    project = forms.ChoiceField()
+    flavor = forms.ChoiceField()
+    field_order = ("project", "flavor")
+
+    def __init__(
+        self,
+        data: Posted = None,
+        files: Posted = None,
+        *,
+        projects: Sequence[Project],
+        flavors: Iterable[Flavor],
+        initial: dict[str, object] | None = None,
+    ) -> None:
+        super().__init__(data, files, initial=initial)
+        self.choose("project", [(str(p.id), p.full_name) for p in projects])
+        self.choose("flavor", [("", "Choose one"), *((f.name, f.name) for f in flavors)])
+
+
+class AmendForm(AllotmentForm):
+    """Another wish in place of one that waits, at the version that its requester saw."""
+
+    version = forms.IntegerField(widget=forms.HiddenInput)
+
+    def __init__(
+        self, data: Posted = None, files: Posted = None, *, request: QuotaRequest
+    ) -> None:
+        initial = {
+            "amount": Decimal(request.nominal_milli) / 1000,
+            "from_at": request.from_at,
+            "until_at": request.until_at,
+            "reason": request.reason,
+            "version": request.version,
+        }
+        super().__init__(data, files, initial=initial)
+
+
+class DecisionForm(StrictForm):
+    """Grant, perhaps another amount or for another time, or deny."""
+
+    decision = forms.ChoiceField(choices=[("grant", "Grant"), ("deny", "Deny")])
+    version = forms.IntegerField(min_value=1, widget=forms.HiddenInput)
+    quota_version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
+    amount = forms.DecimalField(
+        required=False, min_value=Decimal(0), max_value=_MOST, decimal_places=3, label="Amount"
+    )
+    until_at = moment("Until", "Empty: for good.", required=False)
+    take_back = forms.BooleanField(
+        required=False, label="At its end preempt what is held beyond the quota"
+    )
+    note = forms.CharField(
+        required=False, max_length=requests.MAX_TEXT, label="Note",
+        widget=forms.Textarea(attrs={"rows": 2}),
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        data: Posted = None,
+        files: Posted = None,
+        *,
+        asked: QuotaRequest | QuotaRequestLine,
+    ) -> None:
+        super().__init__(data, files, auto_id=f"%s-{asked.id}")
+        self._asked_milli, self._until_at = asked.nominal_milli, asked.until_at
+        self.initial = {
+            "amount": in_units(asked.nominal_milli),
+            "until_at": asked.until_at,
+            "version": asked.version,
+        }
+        if isinstance(asked, QuotaRequestLine):
+            self.initial["quota_version"] = asked.quota_version
+
+    @property
+    def given(self) -> Given:
+        amount: Decimal | None = self.cleaned_data["amount"]
+        return Given(
+            nominal_milli=self._asked_milli if amount is None else int(amount * 1000),
+            until_at=self._until(),
+            take_back=self.cleaned_data["take_back"],
+        )
+
+    @property
+    def seen(self) -> Seen:
+        return Seen(request=self.cleaned_data["version"], quota=self.cleaned_data["quota_version"])
+
+    def _until(self) -> datetime | None:
+        """As it was asked, to the second, where it still says the minute."""
+        until: datetime | None = self.cleaned_data["until_at"]
+        asked = self._until_at
+        same = until and asked and until == asked.replace(second=0, microsecond=0)
+        return asked if same else until
+
+    def clean(self) -> dict[str, Any]:  # Any: cleaned values
+        cleaned = super().clean()
+        denied = cleaned.get("decision") == "deny"
+        if denied and not cleaned.get("note") and "note" not in self.errors:
+            self.add_error("note", "Say why it is denied.")
+        return cleaned

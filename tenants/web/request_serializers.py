@@ -1,0 +1,101 @@
+"""What the endpoints of requests for quota take and give."""
+
+from typing import Any
+
+from rest_framework import serializers
+
+from controlplane.api.fields import Id, Integer, Moment, StrictSerializer, Text, Words
+from tenants.models import Decision
+from tenants.services.quotas import MAX_MILLI
+from tenants.services.requests import MAX_TEXT
+from tenants.web.serializers import QuotasQuery
+
+type Rows = Any  # plain rows
+
+_VERSION = "The one that you have seen; at another one nothing is done."
+
+
+class RequestGrantOut(serializers.Serializer[Rows]):
+    """What came of a request: `extra_milli` more from `from_at` until `until_at`, null for good.
+    Null before it has begun."""
+
+    from_at = serializers.DateTimeField()
+    until_at = serializers.DateTimeField(allow_null=True)
+    take_back = serializers.BooleanField(
+        help_text="Whether what is held beyond the quota at its end is preempted."
+    )
+    extra_milli = serializers.IntegerField(allow_null=True)
+    begun_at = serializers.DateTimeField(allow_null=True)
+    ended_at = serializers.DateTimeField(allow_null=True)
+
+
+class QuotaRequestOut(serializers.Serializer[Rows]):
+    """A request for quota, with the quota as it is now."""
+
+    id = serializers.UUIDField()
+    project = serializers.UUIDField(source="project_id")
+    project_name = serializers.CharField(source="project.name")
+    flavor = serializers.CharField(source="flavor.name")
+    nominal_milli = serializers.IntegerField()
+    from_at = serializers.DateTimeField(allow_null=True, help_text="Null is at once.")
+    until_at = serializers.DateTimeField(allow_null=True, help_text="Null is for good.")
+    version = serializers.IntegerField(help_text="Of what is asked; each change counts.")
+    nominal_now_milli = serializers.IntegerField()
+    quota_version = serializers.IntegerField(help_text="Of the quota as it is now; 0 for none.")
+    reason = serializers.CharField()
+    requested_by = serializers.CharField(source="requested_by.username")
+    requested_at = serializers.DateTimeField()
+    decision = serializers.ChoiceField(
+        choices=Decision.values, allow_blank=True, help_text="Empty while nobody has decided."
+    )
+    decided_by = serializers.CharField(source="decided_by.username", allow_null=True, default=None)
+    decided_at = serializers.DateTimeField(allow_null=True)
+    note = serializers.CharField(allow_blank=True)
+    granted_milli = serializers.IntegerField(allow_null=True)
+    grant = RequestGrantOut(allow_null=True, default=None)
+
+
+class QuotaRequestGrantedOut(QuotaRequestOut):
+    warnings = serializers.ListField(
+        child=serializers.CharField(), help_text="Where more is guaranteed now than there is."
+    )
+
+
+class _AllotmentIn(StrictSerializer):
+    nominal_milli = Integer(high=MAX_MILLI, help_text="What the nominal quota should become.")
+    from_at = Moment(required=False, default=None, allow_null=True, help_text="Null is at once.")
+    until_at = Moment(required=False, default=None, allow_null=True, help_text="Null is for good.")
+    reason = Text(max_length=MAX_TEXT, lines=True)
+
+
+class QuotaRequestIn(_AllotmentIn):
+    project = Id()
+    flavor = Text(max_length=63)
+
+
+class AmendIn(_AllotmentIn):
+    version = Integer(low=1, help_text=_VERSION)
+
+
+class GrantIn(StrictSerializer):
+    version = Integer(low=1, help_text=_VERSION)
+    quota_version = Integer(help_text="Of the quota that you have seen; 0 for none.")
+    note = Text(max_length=MAX_TEXT, lines=True, required=False, default="", allow_blank=True)
+    granted_milli = Integer(
+        high=MAX_MILLI, required=False, allow_null=True, help_text="Instead of what was asked."
+    )
+    until_at = Moment(
+        required=False, allow_null=True, help_text="Instead of what was asked; null is for good."
+    )
+    take_back = serializers.BooleanField(
+        default=False,
+        help_text="At its end preempt what is held beyond the quota; else that ends by itself.",
+    )
+
+
+class DenyIn(StrictSerializer):
+    note = Text(max_length=MAX_TEXT, lines=True)
+
+
+class QuotaRequestsQuery(QuotasQuery):
+    state = Words(choices=["open", *Decision.values], required=False)

@@ -1,0 +1,71 @@
+"""The rows of requests for quota, of the API and of pages."""
+
+from typing import Any
+
+from tests.api.row import TENANTS, Row
+from tests.api.world import World
+
+_DECIDES = "403 200 403 403 403 403 200 404 401 401 403 403 403"
+_WHO_ASKED = "403 403 403 200 403 403 403 404 401 401 403 404 403"
+_REQUEST = {"id": "request"}
+_GIVEN = {"id": "granted request"}
+
+
+def _asked(world: World) -> dict[str, Any]:  # Any: JSON values
+    return {
+        "project": str(world.project.id),
+        "flavor": "h100-80gb",
+        "nominal_milli": 9000,
+        "reason": "More.",
+    }
+
+
+REQUESTS = {
+    ("GET", "quota-requests"): Row(TENANTS, query=lambda world: f"?project={world.project.id}"),
+    ("POST", "quota-requests"): Row(
+        "201 403 403 201 403 403 403 404 401 401 403 404 201", body=_asked
+    ),
+    ("GET", "quota-requests/<uuid:id>"): Row(TENANTS, _REQUEST),
+    ("POST", "quota-requests/<uuid:id>/amend"): Row(
+        _WHO_ASKED,
+        _REQUEST,
+        body=lambda world: {"nominal_milli": 9000, "reason": "Less.", "version": 1},
+    ),
+    ("POST", "quota-requests/<uuid:id>/withdraw"): Row(_WHO_ASKED, _REQUEST),
+    ("POST", "quota-requests/<uuid:id>/grant"): Row(
+        _DECIDES, _REQUEST, body=lambda world: {"version": 1, "quota_version": 1}
+    ),
+    ("POST", "quota-requests/<uuid:id>/deny"): Row(
+        _DECIDES, _REQUEST, body=lambda world: {"note": "No."}
+    ),
+    ("POST", "quota-requests/<uuid:id>/end"): Row(_DECIDES, _GIVEN),
+}
+
+PAGES = {
+    ("POST", "requests/<uuid:id>/decision"): Row(
+        "403 303 403 403 403 403 303 404 302 302 302 302 302",
+        _REQUEST,
+        body=lambda world: {
+            "decision": "grant",
+            "note": "Fine.",
+            "version": 1,
+            "quota_version": 1,
+        },
+        form=True,
+    ),
+    ("GET", "requests/<uuid:id>/amend"): Row(
+        "403 403 403 200 403 403 403 404 302 302 302 302 302", _REQUEST
+    ),
+    ("POST", "requests/<uuid:id>/amend"): Row(
+        "403 403 403 303 403 403 403 404 302 302 302 302 302",
+        _REQUEST,
+        body=lambda world: {"amount": "9", "reason": "Less.", "version": 1},
+        form=True,
+    ),
+    ("POST", "requests/<uuid:id>/withdraw"): Row(
+        "403 403 403 303 403 403 403 404 302 302 302 302 302", _REQUEST, form=True
+    ),
+    ("POST", "requests/<uuid:id>/end"): Row(
+        "403 303 403 403 403 403 303 404 302 302 302 302 302", _GIVEN, form=True
+    ),
+}
