@@ -11,11 +11,11 @@ from itertools import islice
 
 from django.db import connection
 
+from controlplane.kernel.moment import frozen
 from scheduler.loop import lent
 from scheduler.loop.promises import RULES
 from scheduler.loop.rules import MOST, Rule, Violation
 from scheduler.selectors import fleet
-from scheduler.selectors.load import frozen
 
 AT_ONCE = Rule("P1", "at-once", 3, "{} and {} ran at once on one span of device {}.")
 SUBJECTS = frozenset(rule.about for rule in [*RULES, lent.OVER, AT_ONCE])

@@ -1,12 +1,10 @@
 """Rows → Snapshot, in one REPEATABLE READ READ ONLY transaction. Reads only; decides nothing."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import connection, transaction
-
+from controlplane.kernel.moment import frozen
 from scheduler.core.lifecycle import State
 from scheduler.core.snapshot import HeldView, HoldingView, Snapshot
 from scheduler.core.units import (
@@ -36,15 +34,6 @@ class Loaded:
     snapshot: Snapshot
     waiting: Mapping[WorkloadId, Waiting]
     states: dict[WorkloadId, State]
-
-
-@contextmanager
-def frozen() -> Iterator[None]:
-    """One consistent, read-only view of the database; never nested in another transaction."""
-    with transaction.atomic(durable=True):
-        with connection.cursor() as cursor:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        yield
 
 
 def load(*, at: datetime) -> Loaded:
