@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from clusters import selectors as hardware
 from clusters.models import Cluster, ClusterState
+from controlplane.audit import chains
 from controlplane.kernel import clock
 from scheduler.core.failures import FailureClass
 from scheduler.core.lifecycle import TERMINAL, State
@@ -87,6 +88,7 @@ class Counts(Collector):
             "Nodes that stay cordoned: a recut failed, and they could not be cut back.",
             recuts.stuck_count(),
         )
+        yield _of_audit()
         yield _of_confinements()
         yield _of_exposure()
         yield _of_queues()
@@ -99,6 +101,16 @@ class Counts(Collector):
         yield from _of_pools()
         yield from _of_budgets()
         yield from _of_gates()
+
+
+def _of_audit() -> Metric:
+    """What collects it is an anchor of its own: a chain never becomes shorter."""
+    links = CounterMetricFamily(
+        "berth_audit_links", "Links of each chain of audit rows.", labels=["chain"]
+    )
+    for number, length in chains.lengths().items():
+        links.add_metric([str(number)], length)
+    return links
 
 
 def _of_confinements() -> Metric:

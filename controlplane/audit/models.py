@@ -1,5 +1,7 @@
-"""The append-only record of who did what. A trigger refuses any change of a row."""
+"""The append-only record of who did what, and the chains that show whether it is what was written.
+Triggers refuse any change of a row."""
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from controlplane.kernel.models import Row
@@ -31,3 +33,32 @@ class AuditEvent(Row):
 
     def __str__(self) -> str:
         return f"{self.action} {self.target_type} {self.target_id}"
+
+
+class AuditLink(Row):
+    """The audit rows of one statement, as a link of a chain; the database alone makes it (ADR
+    0099).
+
+    `events` are their ids in order, of which the first is its own, and `digests` the SHA-256 of
+    each, one after the other. `position` counts the links of a chain from 1 and is null until the
+    transaction ends, as is `digest`, the SHA-256 of the digest before it and `digests`.
+    """
+
+    chain = models.SmallIntegerField()
+    position = models.BigIntegerField(null=True)
+    events = ArrayField(models.UUIDField())
+    digests = models.BinaryField()
+    digest = models.BinaryField(null=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["chain", "position"], name="audit_link_place_once"),
+            models.CheckConstraint(
+                condition=models.Q(position__isnull=True, digest__isnull=True)
+                | models.Q(position__isnull=False, digest__isnull=False),
+                name="audit_link_placed_whole",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.chain}/{self.position}"

@@ -15,6 +15,7 @@ COMMANDS = {
     "priority": "controlplane.cli.ordering:priority",
     "release": "controlplane.cli.remote:release",
     "import-trace": "controlplane.cli.trace:import_trace",
+    "verify-audit": "controlplane.cli.audit:verify_audit",
 }
 """Name → module:attribute."""
 

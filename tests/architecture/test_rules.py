@@ -31,6 +31,7 @@ COMPUTED_FILTERS = {
 ENVIRONMENT = {
     "controlplane/asgi.py": "names the settings module",
     "controlplane/celery.py": "names the settings module",
+    "controlplane/cli/audit.py": "names the settings module",
     "controlplane/cli/client.py": "a user's machine has no settings of the installation",
     "controlplane/cli/login.py": "where a user's machine keeps settings",
     "controlplane/demo/access.py": "the demo's parent process tells its child",

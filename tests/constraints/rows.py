@@ -103,7 +103,7 @@ _REPEATED: dict[tuple[type[models.Model], str], tuple[str, str]] = {
 
 # Numbered, so that no two rows meet in a unique column by chance.
 _FILL: tuple[tuple[type, Callable[[Any, int], object]], ...] = (  # Any: the field, of that type
-    (ArrayField, lambda field, _: [next(iter(field.base_field.choices))[0]]),
+    (ArrayField, lambda field, _: [each for each, _ in (field.base_field.choices or ())[:1]]),
     (IntegerRangeField, lambda *_: NumericRange(0, 4)),
     (DateTimeRangeField, lambda *_: DateTimeTZRange(NOON, NOON + HOUR)),
     (models.DateTimeField, lambda _, number: NOON + timedelta(seconds=number)),

@@ -18,6 +18,7 @@ WRITTEN = (
     "scheduler_estimate",
     "tenants_usageinterval",
     "audit_auditevent",
+    "audit_auditlink",
 )
 # Of two plain indexes over the same first columns the shorter one finds nothing that the other
 # doesn't.
