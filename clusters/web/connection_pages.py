@@ -92,7 +92,7 @@ def _manifest(form: ManifestForm) -> dict[str, object]:
         query["parts"] = ",".join(parts)
     return {
         "manifest": text,
-        "user": user,
+        "named_user": user,  # the header shows `user`, who is signed in
         "file": FILE,
         "download": f"{reverse('api:cluster-manifest')}?{urlencode(query)}",
         "apply": f"kubectl apply --filename {FILE}",

@@ -10,6 +10,7 @@ from tests.browser.scene import Scene
 NARROW = {"width": 390, "height": 844}
 WIDE = {"width": 1440, "height": 900}
 
+NOWHERE = "/no-such-page"
 OF_OPERATORS = (
     "/register-cluster", "/clusters/north/manifest", "/clusters/north/credential",
     "/clusters/north/connection", "/clusters/east/connection",
@@ -24,7 +25,7 @@ def addresses(shown: Scene) -> list[str]:
         "/queue", "/spend", "/spend?days=90", "/clusters", "/clusters/north",
         "/clusters/south", "/clusters/east", "/clusters/north?node=north-mig-5", "/quota",
         f"/projects/{shown.projects['Detection'].id}",
-        "/reservations", "/requests", "/requests/new", "/tokens", "/no-such-page",
+        "/reservations", "/requests", "/requests/new", "/tokens", NOWHERE,
     ]  # fmt: skip
 
 
@@ -48,6 +49,8 @@ def test_pages_fit_and_keep_to_the_policy(
         assert overflow(page) <= 0, address
         assert page.locator("html").get_attribute("data-bs-theme") == theme
         assert page.locator("h1").count() == 1, address
+        known = page.locator(".menu-who", has_text=f"Signed in as {who}").count()
+        assert known == (address != NOWHERE), address
         assert page.locator("[style]").count() == 0, address
         assert len(page.title()) > len("Berth"), address
 

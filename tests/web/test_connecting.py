@@ -89,6 +89,7 @@ def test_the_manifest_is_shown_with_what_to_run(oz: Client, north: Cluster) -> N
     assert "kind: ValidatingAdmissionPolicy" in page
     assert "kubectl create token berth --namespace berth-system --duration 720h" in page
     assert 'href="/api/v1/cluster-manifest?token_hours=720" download="berth-cluster.yaml"' in page
+    assert "Signed in as <b>oz</b>" in page
 
 
 def test_it_may_be_of_a_user_whom_the_cluster_knows(oz: Client, north: Cluster) -> None:
@@ -97,6 +98,7 @@ def test_it_may_be_of_a_user_whom_the_cluster_knows(oz: Client, north: Cluster) 
     assert "kind: User" in page
     assert "kubectl create token" not in page
     assert 'href="/api/v1/cluster-manifest?user=fleet"' in page
+    assert "Signed in as <b>oz</b>" in page
 
 
 def test_it_has_the_parts_that_are_ticked(oz: Client, north: Cluster) -> None:
