@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from scheduler.core import mig
+from scheduler.core.devices import PARTS, Devices
 from scheduler.core.losses import lost_milli_s
 from scheduler.core.snapshot import (
     ClusterView,
@@ -31,8 +32,8 @@ from scheduler.core.ways import Way, placed, served, serving
 @dataclass(frozen=True, slots=True)
 class Cost:
     """What it takes to empty a node: who is stopped, and how many thousandths of devices x seconds
-    each loses; who can only be waited for, as it may not be preempted, or is on its way out; and
-    whether pods of others hold devices there."""
+    each loses, where a slice is part of one; who can only be waited for, as it may not be
+    preempted, or is on its way out; and whether pods of others hold devices there."""
 
     node: NodeId
     stops: tuple[tuple[WorkloadId, int], ...] = ()
@@ -62,11 +63,12 @@ class Proposal:
 
 def cost(*, snapshot: Snapshot, node: NodeView) -> Cost:
     stops, waits_for = [], []
+    devices = Devices(snapshot.flavors)
     for held in snapshot.holding:
         if not any(place.node == node.id and place.spans for place in held.placements):
             continue
         if held.preemptible and not held.releasing:
-            stops.append((held.id, _lost(held, snapshot.at)))
+            stops.append((held.id, _lost(held, devices, snapshot.at)))
         else:
             waits_for.append(held.id)
     return Cost(node.id, tuple(sorted(stops)), tuple(sorted(waits_for)), bool(node.foreign))
@@ -168,13 +170,15 @@ def _merged(now: tuple[Way, ...], ways: Iterable[Way]) -> tuple[Way, ...]:
     return tuple(next(rest) if way else way for way in now)
 
 
-def _lost(held: HoldingView, at: int) -> int:
-    return lost_milli_s(
-        held_milli=sum(place.amount_milli for place in held.placements),
+def _lost(held: HoldingView, devices: Devices, at: int) -> int:
+    """Rounded up."""
+    parts_milli_s = lost_milli_s(
+        held_milli=devices.of((each.flavor, each.amount_milli) for each in held.placements),
         started_at=held.started_at,
         checkpointed_at=held.checkpointed_at,
         at=at,
     )
+    return -(-parts_milli_s // PARTS)
 
 
 def _asked(

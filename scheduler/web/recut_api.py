@@ -58,7 +58,9 @@ class WayOut(serializers.Serializer[Out]):
 class StopOut(serializers.Serializer[Out]):
     workload = serializers.UUIDField()
     name = serializers.CharField()
-    lost_s = serializers.IntegerField(help_text="Of its work, in seconds of a GPU or slice.")
+    lost_s = serializers.IntegerField(
+        help_text="Of its work, in seconds of a GPU: a slice counts as the part that it is of one."
+    )
 
 
 class PreviewOut(serializers.Serializer[Out]):

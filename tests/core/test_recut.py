@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from scheduler.core import mig
 from scheduler.core.recut import Cost, Proposal, cost, cut_so, for_what_waits, towards
-from scheduler.core.snapshot import QueueView, Snapshot
+from scheduler.core.snapshot import HoldingView, QueueView, Snapshot
 from scheduler.core.units import ClusterId, ProjectId, WorkloadId
 from scheduler.core.ways import Way, placed, served, serving
 from tests.core.build import H100, job, node, pods, runs, snapshot
@@ -82,7 +82,7 @@ def proposed(**fields: object) -> Proposal | None:
     return for_what_waits(snapshot=made, cluster=C1, model=H100, for_room=for_room)
 
 
-def small(name: str, at: str, **fields: object) -> object:
+def small(name: str, at: str, **fields: object) -> HoldingView:
     """Work on the first slice of a device."""
     return runs(name, "a", at, flavor="1g", span=(0, 1), **fields)  # type: ignore[arg-type]
 
@@ -97,9 +97,39 @@ def test_an_idle_node_is_cut_for_what_waits() -> None:
 def test_of_two_that_are_used_the_one_that_loses_less_is_cut_and_keeps_room_for_its_work() -> None:
     made = proposed(holding=[small("x", "n1/0", since_s=60), small("y", "n2/0", since_s=50)])
     assert made is not None
-    assert made.cost == Cost(made.cost.node, ((WorkloadId("y"), 50_000),))
+    assert made.cost == Cost(made.cost.node, ((WorkloadId("y"), 7_143),))
     assert served(ways=made.ways, asked={"1g.10gb": 1}) == 1
     assert made.serves == 3
+
+
+def test_a_slice_costs_the_part_that_it_is_of_a_device() -> None:
+    """A whole device for 100 s is more than two of its sevenths for 60 s."""
+    whole = (("7g.80gb", 0, 8),)
+    nodes = [node("n1", 2, cut=whole), node("n2", 2, cut=SEVEN)]
+    large = runs("x", "a", "n1/0", flavor="7g", span=(0, 8), since_s=100)
+    sevenths = [small(f"y{i}", f"n2/{i}", since_s=60) for i in range(2)]
+    made = proposed(nodes=nodes, holding=[large, *sevenths])
+    assert made is not None
+    assert (made.cost.node, made.cost.lost_milli_s) == ("n2", 2 * 8_572)
+    assert cost(snapshot=fleet(holding=[large]), node=nodes[0]).lost_milli_s == 100_000
+
+
+def test_cores_that_are_held_beside_slices_cost_nothing() -> None:
+    """Of a gang all goes, whatever of it is elsewhere."""
+    gang, cores = small("x", "n1/0", since_s=7), runs("x", "a", "n9", flavor="cpu", cores=9)
+    gang = replace(gang, placements=(*gang.placements, *cores.placements))
+    here = fleet(holding=[gang])
+    assert cost(snapshot=here, node=here.clusters[0].nodes[0]).lost_milli_s == 1_000
+
+
+def test_of_two_that_cost_as_much_the_one_that_serves_more_is_cut() -> None:
+    nodes = [node("n1", 1, cut=SEVEN), node("n2", 2, cut=SEVEN)]
+    made = proposed(nodes=nodes)
+    assert made is not None
+    assert (made.cost.node, made.serves) == ("n2", 3)
+    made = proposed(nodes=nodes, holding=[small("x", "n1/0"), small("y", "n2/0")])
+    assert made is not None
+    assert (made.cost.node, made.cost.lost_milli_s, made.serves) == ("n2", 0, 3)
 
 
 @pytest.mark.parametrize("fields", [{"preemptible": False}, {"releasing": True}])
