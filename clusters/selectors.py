@@ -14,7 +14,6 @@ from clusters.models import (
     ClusterCredential,
     ClusterProbe,
     Device,
-    DeviceMode,
     DeviceSlice,
     Exposure,
     ExposureVerdict,
@@ -167,23 +166,6 @@ def models(*, cluster: Cluster) -> tuple[Model, ...]:
         stock.column(), "devices", "has_flavor"
     )
     return tuple(Model(*row) for row in columns)
-
-
-def cut_in() -> dict[str, set[str]]:
-    """Stock → the clusters in which usable devices of it are cut into slices once and for all,
-    on nodes that Berth can cut anew, by name. One query."""
-    there = Device.objects.filter(
-        _PRESENT,
-        mode=DeviceMode.MIG_STATIC,
-        usable=True,
-        node__gone_at__isnull=True,
-        node__mig_single=False,
-        node__device_driver="",
-    )
-    found: dict[str, set[str]] = {}
-    for of, cluster in there.values_list(stock.column(), "node__cluster__name").distinct():
-        found.setdefault(of, set()).add(cluster)
-    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,11 @@ tells what all tenants together ask for."""
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from clusters import selectors
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.htmx import page
 from controlplane.kernel.throttle import TooOften
-from scheduler.selectors import layouts
+from scheduler.selectors import cuttable, layouts
 from scheduler.services import asking
 from tenants import access
 from tenants.access import Action
@@ -23,7 +22,7 @@ def layout_list(request: HttpRequest) -> HttpResponse:
     context: dict[str, object] = {"days": layouts.LOOKS_BACK.days}
     try:
         with asking.turn(actor=actor, at=at):
-            there = selectors.cut_in() if actor.permits_everywhere(Action.OPERATE) else {}
+            there = cuttable.clusters() if actor.permits_everywhere(Action.OPERATE) else {}
             context["advice"] = [
                 (pool.cluster, pool.advice, pool.cluster in there.get(pool.advice.model, ()))
                 for pool in layouts.advice(at=at)

@@ -2,16 +2,15 @@
 the advice says. A proposal only; nothing here decides.
 
 A node is cut as a whole, since its MIG manager needs all of its devices unused. Devices that are
-not in MIG mode stay whole. Of several nodes the one that loses least is chosen: an idle one, then
-the one whose work has run for least since its checkpoint; never one with work that may not be
-preempted, nor with pods of others.
+not in MIG mode stay whole. Which nodes can be cut at all the caller says. Of several the one that
+loses least is chosen: an idle one, then the one whose work has run for least since its checkpoint;
+never one with work that may not be preempted, nor with pods of others.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from scheduler.core import mig
 from scheduler.core.devices import PARTS, Devices
 from scheduler.core.losses import lost_milli_s
 from scheduler.core.snapshot import (
@@ -27,6 +26,16 @@ from scheduler.core.snapshot import (
 )
 from scheduler.core.units import ClusterId, FlavorId, NodeId, WorkloadId
 from scheduler.core.ways import Way, placed, served, serving
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A stock in a cluster. `cuttable` are nodes that can be cut anew, of that stock or not;
+    others are left as they are, and what is free there is there all the same."""
+
+    cluster: ClusterId
+    model: str
+    cuttable: frozenset[NodeId]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,21 +92,20 @@ def cut_so(*, node: NodeView) -> tuple[Way, ...]:
 
 
 def for_what_waits(
-    *,
-    snapshot: Snapshot,
-    cluster: ClusterId,
-    model: str,
-    for_room: Collection[WorkloadId],
-    waited_s: int = 0,
+    *, snapshot: Snapshot, pool: Pool, for_room: Collection[WorkloadId], waited_s: int = 0
 ) -> Proposal | None:
     """By which recut of one node the most of what waits for slices there, and has for so long,
     would find some; None when there is enough, or nothing helps. `for_room` is what room is all
     that is missing for: what waits for quota, say, would not start on new slices either."""
-    there = next((each for each in snapshot.clusters if each.id == cluster), None)
+    there = next((each for each in snapshot.clusters if each.id == pool.cluster), None)
     if there is None or not there.usable:
         return None
-    asked = _asked(snapshot, there, model, for_room, waited_s)
-    free = {node.id: _free(snapshot, node) for node in _cuttable(there, model)}
+    asked = _asked(snapshot, pool, for_room, waited_s)
+    free = {
+        node.id: _free(snapshot, node, pool.model)
+        for node in there.nodes
+        if node.usable and _cut_devices(node, pool.model)
+    }
     if not any(asked[name] > sum(each[name] for each in free.values()) for name in asked):
         return None
 
@@ -105,23 +113,24 @@ def for_what_waits(
         elsewhere = sum((each for id, each in free.items() if id != node.id), Counter[str]())
         need = asked - elsewhere
         price, now = cost(snapshot=snapshot, node=node), cut_so(node=node)
-        in_use = _in_use(snapshot, node)
+        in_use = _in_use(snapshot, node, pool.model)
         cut = [way for way in now if way]
-        ways = serving(model=model, now=cut, first=in_use, then=need)
+        ways = serving(model=pool.model, now=cut, first=in_use, then=need)
         both = in_use + need
         gain = served(ways=ways, asked=both) - served(ways=cut, asked=both)
         return Proposal(price, now, _merged(now, ways), gain) if gain > 0 else None
 
-    return _cheapest(_cuttable(there, model), made)
+    return _cheapest(_cuttable(there, pool), made)
 
 
-def towards(
-    *, snapshot: Snapshot, cluster: ClusterId, model: str, wanted: Mapping[Way, int]
-) -> Proposal | None:
-    """The next recut on the way to `wanted`, which says how many devices of the model, of that
-    cluster, are to be cut in each way. None when they are."""
+def towards(*, snapshot: Snapshot, pool: Pool, wanted: Mapping[Way, int]) -> Proposal | None:
+    """The next recut on the way to `wanted`, which says how many devices of the pool are to be cut
+    in each way. None when they are."""
     here = [
-        node for each in snapshot.clusters if each.id == cluster for node in _cuttable(each, model)
+        node
+        for each in snapshot.clusters
+        if each.id == pool.cluster
+        for node in _cuttable(each, pool)
     ]
     there = Counter(way for node in here for way in cut_so(node=node) if way)
     missing, surplus = Counter(wanted) - there, there - Counter(wanted)
@@ -150,18 +159,22 @@ def _cheapest(
     )
 
 
-def _cuttable(cluster: ClusterView, model: str) -> Iterator[NodeView]:
-    """Nodes of that model alone, with devices in MIG mode, which are cut when somebody says so."""
-    for node in cluster.nodes:
-        modes = {device.mode for device in node.devices}
-        if (
-            node.usable
-            and DeviceMode.MIG_STATIC in modes
-            and DeviceMode.MIG_DYNAMIC not in modes
-            and {device.model for device in node.devices} == {model}
-            and mig.board(model=model) is not None
-        ):
-            yield node
+def _cuttable(cluster: ClusterView, pool: Pool) -> list[NodeView]:
+    """Those of the pool on which work may be placed, so that they are cut for some."""
+    return [
+        node
+        for node in cluster.nodes
+        if node.usable and node.id in pool.cuttable and _cut_devices(node, pool.model)
+    ]
+
+
+def _cut_devices(node: NodeView, model: str) -> list[DeviceView]:
+    """Its devices of that stock that are cut when somebody says so."""
+    return [
+        device
+        for device in node.devices
+        if device.mode is DeviceMode.MIG_STATIC and device.model == model
+    ]
 
 
 def _merged(now: tuple[Way, ...], ways: Iterable[Way]) -> tuple[Way, ...]:
@@ -182,11 +195,7 @@ def _lost(held: HoldingView, devices: Devices, at: int) -> int:
 
 
 def _asked(
-    snapshot: Snapshot,
-    cluster: ClusterView,
-    model: str,
-    for_room: Collection[WorkloadId],
-    waited_s: int,
+    snapshot: Snapshot, pool: Pool, for_room: Collection[WorkloadId], waited_s: int
 ) -> Counter[str]:
     """Slices by profile that who has waited for so long, and could start there, asks for first."""
     flavors = {flavor.id: flavor for flavor in snapshot.flavors}
@@ -197,9 +206,9 @@ def _asked(
             continue
         if waits.id not in for_room or waits.project in held:
             continue
-        if _could_start(waits, cluster.id, snapshot.at):
+        if _could_start(waits, pool.cluster, snapshot.at):
             for pods in waits.pod_sets:
-                profile = _profile(flavors, pods.flavors, model)
+                profile = _profile(flavors, pods.flavors, pool.model)
                 asked[profile] += pods.min_count * pods.gpu_count
     del asked[""]
     return asked
@@ -224,15 +233,15 @@ def _profile(
     return first.profile
 
 
-def _free(snapshot: Snapshot, node: NodeView) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for device in node.devices:
-        if device.usable:
-            found.update(slice.profile for slice in device.slices)
-    return found - _in_use(snapshot, node) - _of_others(node)
+def _free(snapshot: Snapshot, node: NodeView, model: str) -> Counter[str]:
+    devices = _cut_devices(node, model)
+    found = Counter(
+        slice.profile for device in devices if device.usable for slice in device.slices
+    )
+    return found - _in_use(snapshot, node, model) - _profiles(devices, node.foreign)
 
 
-def _in_use(snapshot: Snapshot, node: NodeView) -> Counter[str]:
+def _in_use(snapshot: Snapshot, node: NodeView, model: str) -> Counter[str]:
     spans = [
         pair
         for held in snapshot.holding
@@ -240,11 +249,7 @@ def _in_use(snapshot: Snapshot, node: NodeView) -> Counter[str]:
         if place.node == node.id
         for pair in place.spans
     ]
-    return _profiles(node.devices, spans)
-
-
-def _of_others(node: NodeView) -> Counter[str]:
-    return _profiles(node.devices, node.foreign)
+    return _profiles(_cut_devices(node, model), spans)
 
 
 def _profiles(

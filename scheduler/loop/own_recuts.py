@@ -11,10 +11,10 @@ from django.db.models import Q
 from clusters import stock
 from clusters.models import Node
 from controlplane.kernel.errors import Conflict, Invalid
-from scheduler.core.recut import for_what_waits
+from scheduler.core.recut import Pool, for_what_waits
 from scheduler.core.units import ClusterId
 from scheduler.models import Recut, RecutMode
-from scheduler.selectors import checks
+from scheduler.selectors import checks, cuttable
 from scheduler.selectors.fleet import rows
 from scheduler.selectors.load import load
 from scheduler.selectors.recuts import waiting_for_room
@@ -57,12 +57,11 @@ def plan(*, at: datetime) -> int:
     if not pools or checks.admission_stopped():
         return 0
     snapshot = load(at=at).snapshot
-    for_room, planned = waiting_for_room(), 0
+    for_room, nodes, planned = waiting_for_room(), cuttable.ids(), 0
     for cluster, model in pools:
         made = for_what_waits(
             snapshot=snapshot,
-            cluster=ClusterId(str(cluster)),
-            model=model,
+            pool=Pool(ClusterId(str(cluster)), model, nodes),
             for_room=for_room,
             waited_s=WAITED_S,
         )

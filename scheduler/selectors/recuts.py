@@ -15,12 +15,12 @@ from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import NotFound
 from scheduler.core.lifecycle import State
 from scheduler.core.reasons import ReasonCode
-from scheduler.core.recut import Cost, Proposal, cost, for_what_waits, towards
+from scheduler.core.recut import Cost, Pool, Proposal, cost, for_what_waits, towards
 from scheduler.core.snapshot import DeviceMode, Snapshot
 from scheduler.core.units import ONE_MILLI, ClusterId, WorkloadId
 from scheduler.core.ways import Way
 from scheduler.models import Recut, RecutState, Workload
-from scheduler.selectors import layouts
+from scheduler.selectors import cuttable, layouts
 from scheduler.selectors.load import load
 
 NEWEST = 50
@@ -166,14 +166,16 @@ def proposed(*, cluster: Cluster, at: datetime) -> tuple[Proposed, ...]:
     }
     live = Recut.objects.filter(node__cluster=cluster, ended_at__isnull=True)
     busy = set(live.values_list(stock.column("node__devices__"), flat=True))
+    nodes = cuttable.ids(cluster_id=cluster.id)
     for model in _cut(snapshot, id):
         if model in busy:
             continue
-        made = for_what_waits(snapshot=snapshot, cluster=id, model=model, for_room=for_room)
+        pool = Pool(id, model, nodes)
+        made = for_what_waits(snapshot=snapshot, pool=pool, for_room=for_room)
         if made is not None:
             found.append((model, "waiting", made))
         elif model in advised:
-            made = towards(snapshot=snapshot, cluster=id, model=model, wanted=advised[model])
+            made = towards(snapshot=snapshot, pool=pool, wanted=advised[model])
             if made is not None:
                 found.append((model, "advice", made))
     names = {

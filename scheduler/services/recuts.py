@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import F, QuerySet
 
-from clusters.models import Cluster, Device, DeviceMode, DeviceSlice, Node
+from clusters.models import Cluster, Device, DeviceSlice, Node
 from controlplane.audit import services as audit
 from controlplane.kernel import hints
 from controlplane.kernel.errors import Conflict, Invalid
@@ -17,6 +17,7 @@ from controlplane.kernel.ids import uuid7
 from scheduler.core import mig
 from scheduler.models import Recut, RecutMode, RecutState
 from scheduler.models.recut import ENDED
+from scheduler.selectors import cuttable
 
 type Cuts = Sequence[Mapping[str, int]]
 """Of each device of a node, how many slices of which profile; {} is a whole one."""
@@ -79,25 +80,12 @@ def plan(*, asked: Asked, at: datetime) -> Recut:
 def check(*, node: Node, cuts: Cuts) -> None:
     """Raises Invalid where the node can't be cut so, whatever runs there."""
     devices = list(_devices(node))
-    name, models = node.name, {device.model for device in devices}
-    if node.gone_at is not None or not devices:
-        raise Invalid(f"{name} has no GPUs.", pointer="/node")
-    if any(device.mode == DeviceMode.MIG_DYNAMIC for device in devices):
-        raise Invalid(f"{name} makes its slices on demand: nothing is to be cut.", pointer="/node")
-    if node.device_driver:
-        said = f"{node.device_driver} publishes the GPUs of {name} as they are: ask it for slices."
-        raise Invalid(said, pointer="/node")
-    strategy = node.labels.get("nvidia.com/mig.strategy", "mixed")
-    if node.mig_single or strategy != "mixed":
-        raise Invalid(f"The MIG strategy of {name} has to be mixed.", pointer="/node")
-    if len(models) > 1 or mig.board(model=devices[0].model) is None:
-        said = ", ".join(sorted(models))
-        raise Invalid(
-            f"{name} has GPUs without MIG, or of several models: {said}.", pointer="/node"
-        )
+    if refusal := cuttable.refusal(node=node, devices=devices):
+        raise Invalid(refusal, pointer="/node")
     if len(cuts) != len(devices):
         raise Invalid(
-            f"{name} has {len(devices)} GPUs; it is said of {len(cuts)} how they are to be cut.",
+            f"{node.name} has {len(devices)} GPUs; it is said of {len(cuts)} how they are to be"
+            " cut.",
             pointer="/devices",
         )
     for cut in cuts:

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.core import mig
-from scheduler.core.recut import Cost, Proposal, cost, cut_so, for_what_waits, towards
+from scheduler.core.recut import Cost, Pool, Proposal, cost, cut_so, for_what_waits, towards
 from scheduler.core.snapshot import HoldingView, QueueView, Snapshot
 from scheduler.core.units import ClusterId, ProjectId, WorkloadId
 from scheduler.core.ways import Way, placed, served, serving
-from tests.core.build import H100, job, node, pods, runs, snapshot
+from tests.core.build import H100, device, job, node, pods, runs, snapshot
 
 C1 = ClusterId("c1")
 SEVEN = tuple(("1g.10gb", i, i + 1) for i in range(7))
@@ -76,10 +76,20 @@ def fleet(**fields: object) -> Snapshot:
     return snapshot(**{**made, **fields})  # type: ignore[arg-type]  # of a snapshot
 
 
-def proposed(**fields: object) -> Proposal | None:
+def pool(of: Snapshot, *, never: str = "") -> Pool:
+    """All its nodes can be cut anew, but for those named."""
+    nodes = (node.id for each in of.clusters for node in each.nodes)
+    return Pool(C1, H100, frozenset(id for id in nodes if id not in never.split()))
+
+
+def proposed(*, never: str = "", **fields: object) -> Proposal | None:
     made = fleet(**fields)
     for_room = [each.id for each in made.pending]
-    return for_what_waits(snapshot=made, cluster=C1, model=H100, for_room=for_room)
+    return for_what_waits(snapshot=made, pool=pool(made, never=never), for_room=for_room)
+
+
+def next_step(of: Snapshot, wanted: dict[Way, int], *, never: str = "") -> Proposal | None:
+    return towards(snapshot=of, pool=pool(of, never=never), wanted=wanted)
 
 
 def small(name: str, at: str, **fields: object) -> HoldingView:
@@ -132,6 +142,10 @@ def test_of_two_that_cost_as_much_the_one_that_serves_more_is_cut() -> None:
     assert (made.cost.node, made.cost.lost_milli_s, made.serves) == ("n2", 0, 3)
 
 
+def half(name: str, at: str, start: int) -> HoldingView:
+    return runs(name, "a", at, flavor="3g", span=(start, start + 4))
+
+
 @pytest.mark.parametrize("fields", [{"preemptible": False}, {"releasing": True}])
 def test_a_node_whose_work_can_only_be_waited_for_is_left(fields: dict[str, bool]) -> None:
     assert proposed(holding=[small("x", "n1/0", **fields), small("y", "n2/1", **fields)]) is None
@@ -144,8 +158,7 @@ def test_where_slices_are_free_nothing_is_cut() -> None:
     nodes = [node("n1", 2, cut=SEVEN), node("n2", 2, cut=HALVES)]
     assert proposed(nodes=nodes) is None
     assert proposed(nodes=nodes, pending=()) is None
-    full = [runs(f"x{i}", "a", f"n2/{i // 2}", flavor="3g", span=(i % 2 * 4, i % 2 * 4 + 4))
-            for i in range(4)]  # fmt: skip
+    full = [half(f"x{i}", f"n2/{i // 2}", i % 2 * 4) for i in range(4)]
     made = proposed(nodes=nodes, holding=full)
     assert made is not None
     assert made.cost.node == "n1"
@@ -167,28 +180,53 @@ def test_whole_devices_stay_whole() -> None:
 
 def test_each_recut_is_a_step_towards_the_advice() -> None:
     wanted = {HALF: 3, SMALL: 1}
-    nodes = [node("n1", 2, cut=SEVEN), node("n2", 2, cut=SEVEN)]
-    first = towards(snapshot=fleet(nodes=nodes), cluster=C1, model=H100, wanted=wanted)
+    first = next_step(fleet(nodes=[node("n1", 2, cut=SEVEN), node("n2", 2, cut=SEVEN)]), wanted)
     assert first is not None
     assert (first.cost.node, first.ways, first.serves) == ("n1", (HALF, HALF), 2)
-    nodes = [node("n1", 2, cut=HALVES), node("n2", 2, cut=SEVEN)]
-    second = towards(snapshot=fleet(nodes=nodes), cluster=C1, model=H100, wanted=wanted)
+    then = fleet(nodes=[node("n1", 2, cut=HALVES), node("n2", 2, cut=SEVEN)])
+    second = next_step(then, wanted)
     assert second is not None
     assert (second.cost.node, Counter(second.ways)) == ("n2", {HALF: 1, SMALL: 1})
-    assert (
-        towards(snapshot=fleet(nodes=nodes), cluster=C1, model=H100, wanted={HALF: 2, SMALL: 2})
-        is None
-    )
+    assert next_step(then, {HALF: 2, SMALL: 2}) is None
 
 
 def test_how_devices_of_other_clusters_are_cut_is_nothing_to_what_is_advised_for_one() -> None:
     here = fleet(nodes=[node("n1", 2, cut=SEVEN)])
     there = replace(here.clusters[0], id=ClusterId("c2"), nodes=(node("m1", 2, cut=HALVES),))
     both = replace(here, clusters=(*here.clusters, there))
-    made = towards(snapshot=both, cluster=C1, model=H100, wanted={HALF: 2})
+    made = next_step(both, {HALF: 2})
     assert made is not None
     assert (made.cost.node, made.ways) == ("n1", (HALF, HALF))
-    assert towards(snapshot=both, cluster=C1, model=H100, wanted={SMALL: 2}) is None
+    assert next_step(both, {SMALL: 2}) is None
+
+
+def test_of_nodes_that_can_not_be_cut_none_is_in_the_way_of_one_that_can() -> None:
+    """Idle ones, and first by their name."""
+    made = proposed(never="n1")
+    assert made is not None
+    assert made.cost.node == "n2"
+    step = next_step(fleet(), {HALF: 4}, never="n1")
+    assert step is not None
+    assert step.cost.node == "n2"
+    assert proposed(never="n1 n2") is next_step(fleet(), {HALF: 4}, never="n1 n2") is None
+
+
+def test_what_is_free_on_a_node_that_can_not_be_cut_is_room_all_the_same() -> None:
+    nodes = [node("n1", 2, cut=SEVEN), node("n2", 2, cut=HALVES)]
+    assert proposed(nodes=nodes, never="n2") is None
+    full = [half(f"x{i}", f"n2/{i // 2}", i % 2 * 4) for i in range(2)]
+    made = proposed(nodes=nodes, never="n2", holding=full)
+    assert made is not None
+    assert (made.cost.node, made.serves, Counter(made.ways)) == ("n1", 1, {HALF: 1, SMALL: 1})
+
+
+def test_slices_of_other_models_that_go_by_the_same_names_are_no_room() -> None:
+    """As are those on a node with devices of both."""
+    other = node("n2", 2, "NVIDIA-H800-80GB-HBM3", cut=HALVES)
+    both = replace(other, devices=(*other.devices, device("n2/2", cut=HALVES)))
+    made = proposed(nodes=[node("n1", 2, cut=SEVEN), both], never="n2")
+    assert made is not None
+    assert (made.cost.node, made.serves) == ("n1", 1)
 
 
 def test_the_order_of_nodes_changes_nothing() -> None:
@@ -201,10 +239,10 @@ def test_the_order_of_nodes_changes_nothing() -> None:
 def test_nothing_is_cut_for_what_lacks_more_than_room() -> None:
     made = fleet()
     few = [made.pending[0].id]
-    one = for_what_waits(snapshot=made, cluster=C1, model=H100, for_room=few)
+    one = for_what_waits(snapshot=made, pool=pool(made), for_room=few)
     assert one is not None
     assert one.serves == 1
-    assert for_what_waits(snapshot=made, cluster=C1, model=H100, for_room=()) is None
+    assert for_what_waits(snapshot=made, pool=pool(made), for_room=()) is None
     held = QueueView(ProjectId("a"), held_by=("a",))
     assert proposed(queues=(held,)) is None
     assert proposed(queues=(replace(held, held_by=()),)) is not None

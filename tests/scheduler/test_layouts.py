@@ -9,13 +9,12 @@ from django.core.management import call_command
 from django.test import Client
 from django.urls import reverse
 
-from clusters import selectors
 from clusters.models import Cluster, Device, DeviceMode, Flavor, Node
 from controlplane.kernel import clock
 from controlplane.kernel.throttle import Throttle
 from scheduler.core.lifecycle import State
 from scheduler.models import Attempt, AttemptOutcome, Workload
-from scheduler.selectors import layouts
+from scheduler.selectors import cuttable, layouts
 from scheduler.services import asking
 from tests import factories
 from tests.conftest import Cast
@@ -153,15 +152,16 @@ def test_the_page_tells_it_to_those_of_the_fleet(cast: Cast, small: Flavor) -> N
     [
         (Node, {"mig_single": True}),
         (Node, {"device_driver": "gpu.nvidia.com"}),
+        (Node, {"labels": {"nvidia.com/mig.strategy": "none"}}),
         (Device, {"usable": False}),
     ],
 )
 def test_it_leads_to_no_nodes_that_can_not_be_cut(
     cast: Cast, small: Flavor, model: type[Node | Device], unlike: dict[str, Any]
 ) -> None:
-    assert list(selectors.cut_in().values()) == [{"north"}]
+    assert list(cuttable.clusters().values()) == [{"north"}]
     model.objects.update(**unlike)
-    assert selectors.cut_in() == {}
+    assert cuttable.clusters() == {}
 
 
 def test_who_looks_too_often_is_told_so(

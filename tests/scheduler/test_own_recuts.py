@@ -1,14 +1,16 @@
 """Recuts that Berth plans by itself: for what has waited, of idle nodes, and not to and fro."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from pytest_django import Settings
 
-from clusters.models import Flavor, FlavorKind
+from clusters.models import Flavor, FlavorKind, Node
 from scheduler.core.lifecycle import State
 from scheduler.loop import own_recuts
 from scheduler.models import Recut, Workload
+from scheduler.selectors import recuts as reading
 from tests import factories
 from tests.factories import AT
 from tests.scheduler.stage import Stage
@@ -41,6 +43,26 @@ def test_an_idle_node_is_cut_for_what_has_waited() -> None:
     row = Recut.objects.get()
     assert (row.planned_by, row.mode, row.wanted[0]) == ("scheduler", "wait", {"3g.40gb": 2})
     assert row.wanted[1:] == [{}] * 7
+
+
+@pytest.mark.parametrize(
+    "unlike",
+    [
+        {"device_driver": "gpu.nvidia.com"},
+        {"mig_single": True},
+        {"labels": {"nvidia.com/mig.strategy": "single"}},
+    ],
+)
+def test_an_idle_node_that_can_not_be_cut_is_in_the_way_of_no_other(
+    stage: Stage, unlike: dict[str, Any]
+) -> None:
+    first, other = sorted(stage.nodes, key=lambda node: str(node.id))
+    Node.objects.filter(id=first.id).update(**unlike)
+    stage.hardware_changed()
+    [shown] = reading.proposed(cluster=stage.cluster, at=LATER)
+    assert shown.preview.node == other.name
+    assert own_recuts.plan(at=LATER) == 1
+    assert Recut.objects.get().node == other
 
 
 @pytest.mark.parametrize("word", ["off", "propose"])
