@@ -25,7 +25,7 @@ from scheduler.core.snapshot import (
     Snapshot,
 )
 from scheduler.core.units import ClusterId, FlavorId, NodeId, WorkloadId
-from scheduler.core.ways import Way, placed, served, serving
+from scheduler.core.ways import Way, placed, served, serving, slices_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +85,11 @@ def cost(*, snapshot: Snapshot, node: NodeView) -> Cost:
 
 def cut_so(*, node: NodeView) -> tuple[Way, ...]:
     """How its devices are cut now, by ordinal."""
-    return tuple(
-        tuple(sorted(Counter(slice.profile for slice in device.slices).items()))
-        for device in sorted(node.devices, key=lambda each: each.ordinal)
-    )
+    return tuple(map(_way, sorted(node.devices, key=lambda each: each.ordinal)))
+
+
+def _way(device: DeviceView) -> Way:
+    return tuple(sorted(Counter(slice.profile for slice in device.slices).items()))
 
 
 def for_what_waits(
@@ -125,27 +126,39 @@ def for_what_waits(
 
 def towards(*, snapshot: Snapshot, pool: Pool, wanted: Mapping[Way, int]) -> Proposal | None:
     """The next recut on the way to `wanted`, which says how many devices of the pool are to be cut
-    in each way. None when they are."""
-    here = [
-        node
-        for each in snapshot.clusters
-        if each.id == pool.cluster
-        for node in _cuttable(each, pool)
-    ]
-    there = Counter(way for node in here for way in cut_so(node=node) if way)
-    missing, surplus = Counter(wanted) - there, there - Counter(wanted)
+    in each way, whether or not their nodes can be now. None when they are, or come to the same
+    slices."""
+    cluster = next((each for each in snapshot.clusters if each.id == pool.cluster), None)
+    if cluster is None:
+        return None
+    want, there = Counter(wanted), Counter(_ways_there(cluster, pool.model))
+    missing, surplus = want - there, there - want
+    if slices_of(missing.elements()) == slices_of(surplus.elements()):
+        return None
 
     def made(node: NodeView) -> Proposal | None:
         now = cut_so(node=node)
         cut = [way for way in now if way]
         given = sorted((Counter(cut) & surplus).elements())
         taken = sorted(missing.elements())[: len(given)]
+        if slices_of(given[: len(taken)]) == slices_of(taken):
+            return None  # what a cluster shows of it would be the same
         kept = Counter(cut) - Counter(given[: len(taken)])
         ways = placed(now=cut, ways=[*kept.elements(), *taken])
         price = cost(snapshot=snapshot, node=node)
-        return Proposal(price, now, _merged(now, ways), len(taken)) if taken else None
+        return Proposal(price, now, _merged(now, ways), len(taken))
 
-    return _cheapest(here, made)
+    return _cheapest(_cuttable(cluster, pool), made)
+
+
+def _ways_there(cluster: ClusterView, model: str) -> list[Way]:
+    """Of each device that is cut and no sick one. Of a pool that is held all look like that."""
+    return [
+        way
+        for node in cluster.nodes
+        for device in _cut_devices(node, model)
+        if (way := _way(device)) and (device.usable or model in cluster.held_models)
+    ]
 
 
 def _cheapest(

@@ -7,7 +7,7 @@ that did. So it is exact, up to MOST_LOOKS; beyond those the best so far stands.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from scheduler.core import mig
 
@@ -24,9 +24,17 @@ def ways_of(cuts: Sequence[Mapping[str, int]]) -> tuple[Way, ...]:
     return tuple(tuple(sorted(cut.items())) for cut in cuts)
 
 
+def slices_of(ways: Iterable[Way]) -> Counter[str]:
+    """How many of each profile, in all."""
+    total: Counter[str] = Counter()
+    for way in ways:
+        total.update(dict(way))
+    return total
+
+
 def served(*, ways: Sequence[Way], asked: Mapping[str, int]) -> int:
     """How many of the slices that are asked for they have."""
-    total = _total(ways)
+    total = slices_of(ways)
     return sum(min(total[name], count) for name, count in asked.items())
 
 
@@ -58,13 +66,6 @@ def _left(now: Sequence[Way], found: Sequence[Way]) -> list[Way]:
     """Ways for the devices that nothing is asked of: those that there are."""
     spare = sorted((Counter(now) - Counter(found)).elements())
     return spare[: len(now) - len(found)]
-
-
-def _total(ways: Sequence[Way]) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for way in ways:
-        total.update(dict(way))
-    return total
 
 
 class _Search:

@@ -58,8 +58,10 @@ JOIN scheduler_podsetflavor p ON p.pod_set_id = s.id AND p.position = 0
 JOIN clusters_flavor f ON f.id = p.flavor_id AND f.kind = 'mig'
 WHERE w.submitted_at > %s AND w.submitted_at <= %s ORDER BY w.submitted_at DESC, w.id
 """  # noqa: S608  # constants
+# In MIG mode, and those of them that are cut once and for all.
 _DEVICES = f"""
-SELECT c.name, {stock.sql("d")}, count(*) FROM clusters_device d
+SELECT c.name, {stock.sql("d")}, count(*), count(*) FILTER (WHERE d.mode = 'mig-static')
+FROM clusters_device d
 JOIN clusters_node n ON n.id = d.node_id JOIN clusters_cluster c ON c.id = n.cluster_id
 WHERE d.mode <> 'whole' AND d.usable AND d.gone_at IS NULL AND n.gone_at IS NULL GROUP BY 1, 2
 """  # noqa: S608  # constants
@@ -73,25 +75,27 @@ WHERE s.gone_at IS NULL AND d.mode = 'mig-static' AND d.usable AND d.gone_at IS 
 
 
 def advice(*, at: datetime, cluster: str | None = None) -> tuple[Advised, ...]:
-    """Of each pool, or those of one cluster, that has devices in MIG mode and was asked for in
-    slices in the LOOKS_BACK before `at`. Takes seconds for hundreds of devices; three queries."""
-    devices = {Pool(name, model): count for name, model, count in rows(_DEVICES)}
+    """Of each pool, or those of one cluster, that has devices that are cut once and for all, and
+    was asked for slices in the LOOKS_BACK before `at`. Takes seconds for hundreds of devices;
+    three queries."""
+    devices = {Pool(name, model): counts for name, model, *counts in rows(_DEVICES)}
+    cut = {pool: count for pool, (_, count) in devices.items() if count}
     now: dict[Pool, Counter[str]] = {}
     for name, model, profile, count in rows(_SLICES):
         now.setdefault(Pool(name, model), Counter())[_named(profile)] += count
-    asked = _dealt(_asked(at), devices)
+    asked = _dealt(_asked(at), {pool: count for pool, (count, _) in devices.items()})
     found = (
         (
             pool.cluster,
             advise(
                 model=pool.model,
-                devices=devices[pool],
+                devices=cut[pool],
                 arrivals=_arrivals(asked[pool]),
                 now=now.get(pool, {}),
                 until=int(at.timestamp()),
             ),
         )
-        for pool in sorted(asked, key=lambda pool: (pool.model, pool.cluster))
+        for pool in sorted(cut.keys() & asked, key=lambda pool: (pool.model, pool.cluster))
         if cluster in (None, pool.cluster)
     )
     return tuple(Advised(name, one) for name, one in found if one is not None)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from scheduler.core import mig
 from scheduler.core.recut import Cost, Pool, Proposal, cost, cut_so, for_what_waits, towards
-from scheduler.core.snapshot import HoldingView, QueueView, Snapshot
+from scheduler.core.snapshot import HoldingView, NodeView, QueueView, Snapshot
 from scheduler.core.units import ClusterId, ProjectId, WorkloadId
 from scheduler.core.ways import Way, placed, served, serving
 from tests.core.build import H100, device, job, node, pods, runs, snapshot
@@ -209,6 +209,59 @@ def test_of_nodes_that_can_not_be_cut_none_is_in_the_way_of_one_that_can() -> No
     assert step is not None
     assert step.cost.node == "n2"
     assert proposed(never="n1 n2") is next_step(fleet(), {HALF: 4}, never="n1 n2") is None
+
+
+def test_devices_on_nodes_that_are_not_cut_now_are_there_all_the_same() -> None:
+    """The halves that are wanted are: on a node that is cordoned, or can't be cut."""
+    whole = node("n2", 2, cut=(("7g.80gb", 0, 8),))
+    there = [node("n0", 2, cut=HALVES), node("n1", 2, cut=SEVEN), whole]
+    wanted: dict[Way, int] = {HALF: 2, SMALL: 2, (("7g.80gb", 1),): 2}
+    cordoned = fleet(nodes=[replace(there[0], usable=False), *there[1:]])
+    assert next_step(cordoned, wanted) is None
+    assert next_step(fleet(nodes=there), wanted, never="n0") is None
+    step = next_step(cordoned, {HALF: 3, SMALL: 1})
+    assert step is not None
+    assert (step.cost.node, Counter(step.ways)) == ("n1", {HALF: 1, SMALL: 1})
+    assert next_step(cordoned, {SMALL: 6}, never="n2") is None, "the halves can't be cut now"
+
+
+def unusable(of: NodeView) -> NodeView:
+    return replace(of, devices=tuple(replace(each, usable=False) for each in of.devices))
+
+
+def test_devices_that_are_sick_are_not_there() -> None:
+    wanted, nodes = {HALF: 1, SMALL: 1}, [node("n1", 1, cut=HALVES), node("n2", 2, cut=SEVEN)]
+    assert next_step(fleet(nodes=nodes), wanted) is None
+    step = next_step(fleet(nodes=[unusable(nodes[0]), nodes[1]]), wanted)
+    assert step is not None
+    assert step.cost.node == "n2"
+
+
+def test_those_of_a_pool_that_is_held_are() -> None:
+    """No device of it is usable."""
+    of = fleet(nodes=[unusable(node(f"n{i}", 2, cut=SEVEN)) for i in (1, 2)])
+    held = replace(of, clusters=(replace(of.clusters[0], held_models=(H100,)),))
+    step = next_step(held, {HALF: 1, SMALL: 3})
+    assert step is not None
+    assert (step.cost.node, step.serves) == ("n1", 1)
+
+
+def test_other_ways_that_come_to_the_same_slices_are_no_step() -> None:
+    """Of all devices together, or of a node: only slices by profile tell how that is cut."""
+    three: Way = (("1g.10gb", 1), ("2g.20gb", 3))
+    two: Way = (("1g.10gb", 3), ("2g.20gb", 2))
+    one: Way = (("1g.10gb", 5), ("2g.20gb", 1))
+    thrice = (("2g.20gb", 0, 2), ("2g.20gb", 2, 4), ("2g.20gb", 4, 6), ("1g.10gb", 6, 7))
+    both = node("n1", 2, cut=thrice)
+    both = replace(both, devices=(both.devices[0], device("n1/1", cut=SEVEN)))
+    assert Counter(dict(three)) + Counter(dict(SMALL)) == Counter(dict(two)) + Counter(dict(one))
+    assert next_step(fleet(nodes=[both]), {two: 1, one: 1}) is None
+    apart = [node("n1", 1, cut=thrice), node("n2", 1, cut=SEVEN)]
+    assert next_step(fleet(nodes=apart), {two: 1, one: 1}) is None
+    beside = fleet(nodes=[both, node("n2", 1, cut=HALVES)])
+    step = next_step(beside, {two: 1, one: 1, (("7g.80gb", 1),): 1})
+    assert step is not None
+    assert step.cost.node == "n2"
 
 
 def test_what_is_free_on_a_node_that_can_not_be_cut_is_room_all_the_same() -> None:

@@ -116,6 +116,26 @@ def test_what_ran_where_no_such_pool_is_any_more_is_dealt_anew(cast: Cast, small
     assert advised() == {"north": (SEVENTHS,)}
 
 
+def on_demand(cluster: Cluster, devices: int = 1) -> Node:
+    return factories.node(cluster, f"{cluster.name}-d", gpus=devices, mode=DeviceMode.MIG_DYNAMIC)
+
+
+def test_devices_that_make_slices_on_demand_are_not_advised_on(cast: Cast, small: Flavor) -> None:
+    on_demand(Cluster.objects.get(name="north"), devices=3)
+    for n in range(2):
+        ran(asked(cast, small, f"w{n}"), Cluster.objects.get(name="north"))
+    assert advised() == {"north": (SEVENTHS,)}
+
+
+def test_what_ran_on_a_slice_made_on_demand_is_asked_of_no_other_pool(
+    cast: Cast, small: Flavor
+) -> None:
+    east = factories.cluster("east")
+    on_demand(east)
+    ran(asked(cast, small, "w"), east)
+    assert advised() == {}
+
+
 def test_what_was_asked_for_long_ago_does_not_count(cast: Cast, small: Flavor) -> None:
     asked(cast, small, "old", hours_ago=24 * 30 + 1)
     assert layouts.advice(at=clock.now()) == ()
