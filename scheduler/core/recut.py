@@ -3,14 +3,16 @@ the advice says. A proposal only; nothing here decides.
 
 A node is cut as a whole, since its MIG manager needs all of its devices unused. Devices that are
 not in MIG mode stay whole. Which nodes can be cut at all the caller says. Of several the one that
-loses least is chosen: an idle one, then the one whose work has run for least since its checkpoint;
-never one with work that may not be preempted, nor with pods of others.
+loses least is chosen: an idle one, then the one whose work has run for least since its checkpoint.
+One with work that can only be waited for comes after all of those, and only where the caller would
+wait and all of that work is sure to end, by its run-time limit; never one with pods of others.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
 
+from scheduler.core.backfill import ends_at
 from scheduler.core.devices import PARTS, Devices
 from scheduler.core.losses import lost_milli_s
 from scheduler.core.snapshot import (
@@ -24,29 +26,33 @@ from scheduler.core.snapshot import (
     PendingView,
     Snapshot,
 )
-from scheduler.core.units import ClusterId, FlavorId, NodeId, WorkloadId
+from scheduler.core.units import ONE_MILLI, ClusterId, FlavorId, NodeId, WorkloadId
 from scheduler.core.ways import Way, placed, served, serving, slices_of
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
     """A stock in a cluster. `cuttable` are nodes that can be cut anew, of that stock or not;
-    others are left as they are, and what is free there is there all the same."""
+    others are left as they are, and what is free there is there all the same. Where no node can be
+    emptied at once, one will do of which all work that is waited for is sure to have ended
+    `empty_by` then; None: none will."""
 
     cluster: ClusterId
     model: str
     cuttable: frozenset[NodeId]
+    empty_by: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
     """What it takes to empty a node: who is stopped, and how many thousandths of devices x seconds
     each loses, where a slice is part of one; who can only be waited for, as it may not be
-    preempted, or is on its way out; and whether pods of others hold devices there."""
+    preempted, or is on its way out, and when it ends at the latest, None where nobody knows; and
+    whether pods of others hold devices there."""
 
     node: NodeId
     stops: tuple[tuple[WorkloadId, int], ...] = ()
-    waits_for: tuple[WorkloadId, ...] = ()
+    waits_for: tuple[tuple[WorkloadId, int | None], ...] = ()
     foreign: bool = False
 
     @property
@@ -56,7 +62,16 @@ class Cost:
     @property
     def at_once(self) -> bool:
         """Nobody has to be waited for."""
-        return not (self.waits_for or self.foreign)
+        return self.empty_at == 0
+
+    @property
+    def empty_at(self) -> int | None:
+        """When the last of those who are waited for has ended, at the latest: 0 where there are
+        none, None where nobody knows."""
+        ends = [end for _, end in self.waits_for if end is not None]
+        if self.foreign or len(ends) < len(self.waits_for):
+            return None
+        return max(ends, default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +94,9 @@ def cost(*, snapshot: Snapshot, node: NodeView) -> Cost:
         if held.preemptible and not held.releasing:
             stops.append((held.id, _lost(held, devices, snapshot.at)))
         else:
-            waits_for.append(held.id)
-    return Cost(node.id, tuple(sorted(stops)), tuple(sorted(waits_for)), bool(node.foreign))
+            waits_for.append((held.id, ends_at(held, snapshot.at)))
+    waits_for.sort(key=lambda each: each[0])
+    return Cost(node.id, tuple(sorted(stops)), tuple(waits_for), bool(node.foreign))
 
 
 def cut_so(*, node: NodeView) -> tuple[Way, ...]:
@@ -114,14 +130,14 @@ def for_what_waits(
         elsewhere = sum((each for id, each in free.items() if id != node.id), Counter[str]())
         need = asked - elsewhere
         price, now = cost(snapshot=snapshot, node=node), cut_so(node=node)
-        in_use = _in_use(snapshot, node, pool.model)
+        in_use = _in_use(snapshot, node, pool.model, of={id for id, _ in price.stops})
         cut = [way for way in now if way]
         ways = serving(model=pool.model, now=cut, first=in_use, then=need)
         both = in_use + need
         gain = served(ways=ways, asked=both) - served(ways=cut, asked=both)
         return Proposal(price, now, _merged(now, ways), gain) if gain > 0 else None
 
-    return _cheapest(_cuttable(there, pool), made)
+    return _cheapest(_cuttable(there, pool), made, pool=pool, at=snapshot.at)
 
 
 def towards(*, snapshot: Snapshot, pool: Pool, wanted: Mapping[Way, int]) -> Proposal | None:
@@ -148,7 +164,7 @@ def towards(*, snapshot: Snapshot, pool: Pool, wanted: Mapping[Way, int]) -> Pro
         price = cost(snapshot=snapshot, node=node)
         return Proposal(price, now, _merged(now, ways), len(taken))
 
-    return _cheapest(_cuttable(cluster, pool), made)
+    return _cheapest(_cuttable(cluster, pool), made, pool=pool, at=snapshot.at)
 
 
 def _ways_there(cluster: ClusterView, model: str) -> list[Way]:
@@ -162,14 +178,24 @@ def _ways_there(cluster: ClusterView, model: str) -> list[Way]:
 
 
 def _cheapest(
-    nodes: Iterable[NodeView], made: Callable[[NodeView], Proposal | None]
+    nodes: Iterable[NodeView], made: Callable[[NodeView], Proposal | None], *, pool: Pool, at: int
 ) -> Proposal | None:
-    found = [one for node in nodes if (one := made(node)) is not None and one.cost.at_once]
-    return min(
-        found,
-        key=lambda one: (bool(one.cost.stops), one.cost.lost_milli_s, -one.serves, one.cost.node),
-        default=None,
-    )
+    found = [
+        one
+        for node in nodes
+        if (one := made(node)) is not None
+        and one.cost.empty_at is not None
+        and one.cost.empty_at <= (pool.empty_by or 0)
+    ]
+    return min(found, key=lambda one: _order(one, at), default=None)
+
+
+def _order(of: Proposal, at: int) -> tuple[bool, int, bool, int, NodeId]:
+    """Who is waited for comes last; then by the GPU time that is lost, and in which the devices
+    take nothing new, at most."""
+    wait_s = max(0, (of.cost.empty_at or 0) - at)
+    milli_s = of.cost.lost_milli_s + wait_s * ONE_MILLI * len(of.now)
+    return wait_s > 0, milli_s, bool(of.cost.stops), -of.serves, of.cost.node
 
 
 def _cuttable(cluster: ClusterView, pool: Pool) -> list[NodeView]:
@@ -254,10 +280,14 @@ def _free(snapshot: Snapshot, node: NodeView, model: str) -> Counter[str]:
     return found - _in_use(snapshot, node, model) - _profiles(devices, node.foreign)
 
 
-def _in_use(snapshot: Snapshot, node: NodeView, model: str) -> Counter[str]:
+def _in_use(
+    snapshot: Snapshot, node: NodeView, model: str, *, of: Container[WorkloadId] | None = None
+) -> Counter[str]:
+    """By those workloads, or by all."""
     spans = [
         pair
         for held in snapshot.holding
+        if of is None or held.id in of
         for place in held.placements
         if place.node == node.id
         for pair in place.spans

@@ -1,5 +1,7 @@
 """Nodes whose MIG devices are cut anew."""
 
+from datetime import timedelta
+
 from django.db import models
 from django.db.models import Q
 
@@ -25,6 +27,8 @@ class RecutState(models.TextChoices):
     CALLED_OFF = "called-off"
 
 
+LONGEST = timedelta(days=7)
+"""Of the window in which a node has to become empty."""
 ENDED = (RecutState.DONE, RecutState.FAILED, RecutState.CALLED_OFF)
 BEGUN = tuple(state for state in RecutState if state not in (*ENDED, RecutState.PLANNED))
 """While it is in one of these, nothing is placed on the node: a trigger holds that."""

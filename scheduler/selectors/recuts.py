@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from django.conf import settings
@@ -20,11 +20,14 @@ from scheduler.core.snapshot import DeviceMode, Snapshot
 from scheduler.core.units import ONE_MILLI, ClusterId, WorkloadId
 from scheduler.core.ways import Way
 from scheduler.models import Recut, RecutState, Workload
+from scheduler.models.recut import LONGEST
 from scheduler.selectors import cuttable, layouts
 from scheduler.selectors.load import load
 
 NEWEST = 50
 """Recuts that are shown."""
+AFTERWARDS = timedelta(hours=1)
+"""Of a window, beyond the last end that is waited for: its grace, and until it is seen gone."""
 _FOR_ROOM = (
     ReasonCode.NO_MATCHING_FLAVOR,
     ReasonCode.EXCEEDS_CAPACITY,
@@ -37,16 +40,20 @@ _FOR_ROOM = (
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Work that is stopped, or waited for, and what of it is lost, in seconds of a GPU."""
+    """Work that is stopped, or waited for, and what of it is lost, in seconds of a GPU. `ends_at`:
+    what is waited for has ended then at the latest, None where nobody knows."""
 
     workload: UUID
     name: str
     lost_s: int
+    ends_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What it takes to empty a node now. `foreign`: pods of others hold devices there."""
+    """What it takes to empty a node now. `foreign`: pods of others hold devices there. Unless it
+    can be emptied `at_once`, all that is waited for has ended at `empty_at`, at the latest; None
+    where nobody knows."""
 
     node: str
     now: tuple[Way, ...]
@@ -55,6 +62,8 @@ class Preview:
     waits_for: tuple[Stop, ...]
     foreign: bool
     lost_s: int
+    at_once: bool
+    empty_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +163,8 @@ def preview(*, node: Node, now: Sequence[Way], ways: Sequence[Way], at: datetime
 
 def proposed(*, cluster: Cluster, at: datetime) -> tuple[Proposed, ...]:
     """Of each model with devices that are cut there, and of which no node is about to be cut anew:
-    for what waits, or else towards what is advised. Takes as long as the advice."""
+    for what waits, or else towards what is advised. Where no node can be emptied at once, of one
+    that is sure to be empty within the longest window. Takes as long as the advice."""
     if settings.BERTH_RECUT == "off":
         return ()
     snapshot, id = load(at=at).snapshot, ClusterId(str(cluster.id))
@@ -167,10 +177,11 @@ def proposed(*, cluster: Cluster, at: datetime) -> tuple[Proposed, ...]:
     live = Recut.objects.filter(node__cluster=cluster, ended_at__isnull=True)
     busy = set(live.values_list(stock.column("node__devices__"), flat=True))
     nodes = cuttable.ids(cluster_id=cluster.id)
+    empty_by = int((at + LONGEST - AFTERWARDS).timestamp())
     for model in _cut(snapshot, id):
         if model in busy:
             continue
-        pool = Pool(id, model, nodes)
+        pool = Pool(id, model, nodes, empty_by=empty_by)
         made = for_what_waits(snapshot=snapshot, pool=pool, for_room=for_room)
         if made is not None:
             found.append((model, "waiting", made))
@@ -206,26 +217,33 @@ def _shown(
 ) -> list[Preview]:
     """With the names of who is stopped. One query."""
     ids = {id for _, price, *_ in made for id, _ in price.stops}
-    ids |= {id for _, price, *_ in made for id in price.waits_for}
+    ids |= {id for _, price, *_ in made for id, _ in price.waits_for}
     names = {
         str(id): name for id, name in Workload.objects.filter(id__in=ids).values_list("id", "name")
     }
 
-    def stop(id: str, lost_milli_s: int = 0) -> Stop:
-        return Stop(UUID(id), names.get(id, ""), -(-lost_milli_s // ONE_MILLI))
+    def stop(id: str, *, lost_milli_s: int = 0, ends_at: int | None = None) -> Stop:
+        lost_s = -(-lost_milli_s // ONE_MILLI)
+        return Stop(UUID(id), names.get(id, ""), lost_s, _moment(ends_at))
 
     return [
         Preview(
             node=name,
             now=now,
             ways=ways,
-            stops=tuple(stop(id, lost) for id, lost in price.stops),
-            waits_for=tuple(stop(id) for id in price.waits_for),
+            stops=tuple(stop(id, lost_milli_s=lost) for id, lost in price.stops),
+            waits_for=tuple(stop(id, ends_at=end) for id, end in price.waits_for),
             foreign=price.foreign,
             lost_s=-(-price.lost_milli_s // ONE_MILLI),
+            at_once=price.at_once,
+            empty_at=_moment(price.empty_at),
         )
         for name, price, now, ways in made
     ]
+
+
+def _moment(at: int | None) -> datetime | None:
+    return datetime.fromtimestamp(at, UTC) if at else None
 
 
 def alike(ways: Sequence[Way]) -> tuple[tuple[int, Way], ...]:

@@ -16,7 +16,7 @@ from controlplane.kernel.errors import Conflict, Invalid
 from controlplane.kernel.ids import uuid7
 from scheduler.core import mig
 from scheduler.models import Recut, RecutMode, RecutState
-from scheduler.models.recut import ENDED
+from scheduler.models.recut import ENDED, LONGEST
 from scheduler.selectors import cuttable
 
 type Cuts = Sequence[Mapping[str, int]]
@@ -24,8 +24,6 @@ type Cuts = Sequence[Mapping[str, int]]
 
 WINDOW = timedelta(days=1)
 """In which a node has to become empty, where nobody says."""
-LONGEST = timedelta(days=7)
-"""Of the window in which a node has to become empty."""
 
 
 @dataclass(frozen=True, slots=True)

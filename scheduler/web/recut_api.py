@@ -63,14 +63,26 @@ class StopOut(serializers.Serializer[Out]):
     )
 
 
+class WaitOut(StopOut):
+    ends_at = serializers.DateTimeField(
+        allow_null=True, help_text="At the latest, by its run-time limit; null: nobody knows."
+    )
+
+
 class PreviewOut(serializers.Serializer[Out]):
     node = serializers.CharField()
     now = WayOut(many=True)
     devices = WayOut(many=True)
     stops = StopOut(many=True, help_text="Preempted, in the mode preempt.")
-    waits_for = StopOut(many=True, help_text="These can only be waited for.")
+    waits_for = WaitOut(many=True, help_text="These can only be waited for.")
     foreign = serializers.BooleanField(help_text="Pods of others hold devices there.")
     lost_s = serializers.IntegerField()
+    at_once = serializers.BooleanField(help_text="Nobody has to be waited for.")
+    empty_at = serializers.DateTimeField(
+        allow_null=True,
+        help_text="When all that is waited for has ended, at the latest; null: nobody knows, or"
+        " there is none.",
+    )
 
 
 class ProposalOut(PreviewOut):
@@ -234,6 +246,8 @@ def _preview(made: Preview) -> Out:
         "waits_for": made.waits_for,
         "foreign": made.foreign,
         "lost_s": made.lost_s,
+        "at_once": made.at_once,
+        "empty_at": made.empty_at,
     }
 
 

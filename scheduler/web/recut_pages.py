@@ -1,5 +1,6 @@
 """Recuts of a cluster's nodes: what is proposed, what one would stop, planning it, its course."""
 
+from datetime import datetime
 from uuid import UUID
 
 from django.contrib import messages
@@ -19,6 +20,7 @@ from controlplane.kernel.throttle import TooOften
 from scheduler.core import mig
 from scheduler.core.ways import Way, ways_of
 from scheduler.models import RecutMode
+from scheduler.models.recut import LONGEST
 from scheduler.selectors import hardware
 from scheduler.selectors import recuts as reading
 from scheduler.selectors.recuts import Preview
@@ -99,6 +101,7 @@ def _page(
             if asked is not None:
                 context["preview"] = made = _previewed(asked, cluster, actor)
                 first = {"node": request.GET["node"], "devices": request.GET.get("devices", "")}
+                until = _until(at, made[0] if made is not None else None)
                 if made is None:
                     status = 422
             else:
@@ -108,6 +111,7 @@ def _page(
                 ]
                 context["proposals"] = shown
                 first = {"node": shown[0][0].preview.node, "devices": shown[0][1]} if shown else {}
+                until = _until(at, shown[0][0].preview if shown else None)
     except TooOften as error:
         context |= {"refusal": error.message, "form": form or RecutForm()}
         context["asked"] = asked or NodeForm(auto_id="shown_%s")
@@ -115,9 +119,17 @@ def _page(
         answer.headers["Retry-After"] = str(error.wait)
         return answer
     if form is None:
-        form = RecutForm(initial={**first, "starts_at": at, "ends_at": at + recuts.WINDOW})
+        form = RecutForm(initial={**first, "starts_at": at, "ends_at": until})
     context |= {"form": form, "asked": asked or NodeForm(initial=first, auto_id="shown_%s")}
     return render(request, "scheduler/recuts.html", context, status=status)
+
+
+def _until(at: datetime, made: Preview | None) -> datetime:
+    """The end of a window in which the node becomes empty, as far as that is known and may be."""
+    ends_at = at + recuts.WINDOW
+    if made is None or made.empty_at is None:
+        return ends_at
+    return min(max(ends_at, made.empty_at + reading.AFTERWARDS), at + LONGEST)
 
 
 def _previewed(

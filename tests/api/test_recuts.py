@@ -1,13 +1,16 @@
 """Recuts over the API: previewed, planned, listed, called off; what a bad body is told."""
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
 
 import pytest
 from rest_framework.test import APIClient
 
 from clusters.models import Cluster, Node
+from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
 from scheduler.models import Recut
+from scheduler.models.recut import LONGEST
 from tenants.models import User
 from tests import factories
 from tests.api.test_bad_input import refused
@@ -16,6 +19,7 @@ from tests.conftest import Cast
 type Api = Callable[[User | None], APIClient]
 
 pytestmark = pytest.mark.usefixtures("one_moment")
+HOUR, SECOND = timedelta(hours=1), timedelta(seconds=1)
 HALVES = [{"count": 2, "slices": {"3g.40gb": 2}}]
 ASKED = {"node": "n1", "devices": HALVES}
 
@@ -41,6 +45,8 @@ def test_it_is_previewed_planned_listed_and_called_off(api: Api, cast: Cast) -> 
         "waits_for": [],
         "foreign": False,
         "lost_s": 0,
+        "at_once": True,
+        "empty_at": None,
     }
     assert not Recut.objects.exists()
     planned = oz.post(url(), ASKED | {"mode": "preempt"}, format="json")
@@ -69,12 +75,15 @@ def test_who_would_be_stopped_is_named(api: Api, cast: Cast, node: Node) -> None
         factories.span(placement, node.devices.get(ordinal=ordinal))
     shown = api(cast.oz).post(url("/preview"), ASKED, format="json").json()
     assert [each["name"] for each in shown["stops"]] == ["stops"]
-    assert [each["name"] for each in shown["waits_for"]] == ["stays"]
+    [waits] = shown["waits_for"]
+    assert (waits["name"], waits["ends_at"]) == ("stays", None)
+    assert (shown["at_once"], shown["empty_at"]) == (False, None)
 
 
-def test_what_had_better_be_cut_is_proposed(api: Api, cast: Cast) -> None:
-    cluster = factories.cluster()
-    node = factories.node(cluster, gpus=1, mode="mig-static")
+@pytest.fixture
+def sevenths(cast: Cast) -> Node:
+    """A device in sevenths, where a half is waited for."""
+    node = factories.node(factories.cluster(), gpus=1, mode="mig-static")
     for start in range(7):
         factories.device_slice(node.devices.get(), "1g.10gb", start, start + 1)
     flavor = factories.mig_flavor("h100-3g", "3g.40gb")
@@ -82,9 +91,44 @@ def test_what_had_better_be_cut_is_proposed(api: Api, cast: Cast) -> None:
     work = factories.workload(cast.detection, cast.ben, [flavor])
     work.reason = {"code": "no-matching-flavor", "numbers": {}, "text": "No cluster has it."}
     work.save()
+    return node
+
+
+@pytest.mark.usefixtures("sevenths")
+def test_what_had_better_be_cut_is_proposed(api: Api, cast: Cast) -> None:
     [made] = api(cast.oz).get(url("/proposals")).json()["proposals"]
     assert (made["node"], made["why"], made["serves"]) == ("n1", "waiting", 1)
     assert made["devices"] == [{"count": 1, "slices": {"3g.40gb": 2}}]
+    assert (made["at_once"], made["empty_at"]) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("limit", "proposes"),
+    [(LONGEST - HOUR, True), (LONGEST - HOUR + SECOND, False), (None, False)],
+)
+def test_a_node_that_has_to_be_waited_for_is_proposed_as_one(
+    api: Api, cast: Cast, sevenths: Node, limit: timedelta | None, proposes: bool
+) -> None:
+    """Where all of it ends within the longest window that there is."""
+    now = clock.now().replace(microsecond=0)
+    flavor = factories.mig_flavor()
+    work = factories.workload(
+        cast.detection, cast.ben, [flavor], "stays", state=State.RUNNING, preemptible=False,
+        started_at=now, run_time_limit_s=limit and limit // SECOND,
+    )  # fmt: skip
+    placement = factories.place(work, sevenths, flavor)
+    factories.span(placement, sevenths.devices.get(), 0, 1)
+    found = api(cast.oz).get(url("/proposals")).json()["proposals"]
+    assert bool(found) is proposes
+    for made in found:
+        [waits] = made["waits_for"]
+        assert (made["at_once"], waits["name"], waits["lost_s"]) == (False, "stays", 0)
+        ends_at = now + (limit or HOUR)
+        assert datetime.fromisoformat(made["empty_at"]) == ends_at
+        assert datetime.fromisoformat(waits["ends_at"]) == ends_at
+        body = {key: made[key] for key in ("node", "devices")} | {"mode": "wait"}
+        window = {"ends_at": (ends_at + HOUR).isoformat()}
+        assert api(cast.oz).post(url(), body | window, format="json").status_code == 201
 
 
 @pytest.mark.usefixtures("node")

@@ -9,17 +9,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.core import mig
-from scheduler.core.recut import Cost, Pool, Proposal, cost, cut_so, for_what_waits, towards
-from scheduler.core.snapshot import HoldingView, NodeView, QueueView, Snapshot
+from scheduler.core.recut import Cost, Proposal, cost, cut_so, for_what_waits
+from scheduler.core.snapshot import NodeView, QueueView
 from scheduler.core.units import ClusterId, ProjectId, WorkloadId
 from scheduler.core.ways import Way, placed, served, serving
-from tests.core.build import H100, device, job, node, pods, runs, snapshot
+from tests.core.build import H100, device, node, runs
+from tests.core.recutting import (
+    HALF,
+    HALVES,
+    SEVEN,
+    SMALL,
+    fleet,
+    half,
+    next_step,
+    pool,
+    proposed,
+    small,
+)
 
-C1 = ClusterId("c1")
-SEVEN = tuple(("1g.10gb", i, i + 1) for i in range(7))
-HALVES = (("3g.40gb", 0, 4), ("3g.40gb", 4, 8))
-SMALL: Way = (("1g.10gb", 7),)
-HALF: Way = (("3g.40gb", 2),)
 PROFILES = ("1g.10gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb")
 asked = st.dictionaries(st.sampled_from(PROFILES), st.integers(0, 9), max_size=4)
 
@@ -67,38 +74,10 @@ def test_what_nothing_is_asked_of_keeps_its_way_and_its_place() -> None:
     assert placed(now=now, ways=(HALF, SMALL, HALF)) == (SMALL, HALF, HALF)
 
 
-def fleet(**fields: object) -> Snapshot:
-    """Two nodes of two devices in sevenths; three halves are asked for."""
-    made = {
-        "nodes": [node("n1", 2, cut=SEVEN), node("n2", 2, cut=SEVEN)],
-        "pending": [job(f"w{i}", "a", pods(flavors="3g")) for i in range(3)],
-    }
-    return snapshot(**{**made, **fields})  # type: ignore[arg-type]  # of a snapshot
-
-
-def pool(of: Snapshot, *, never: str = "") -> Pool:
-    """All its nodes can be cut anew, but for those named."""
-    nodes = (node.id for each in of.clusters for node in each.nodes)
-    return Pool(C1, H100, frozenset(id for id in nodes if id not in never.split()))
-
-
-def proposed(*, never: str = "", **fields: object) -> Proposal | None:
-    made = fleet(**fields)
-    for_room = [each.id for each in made.pending]
-    return for_what_waits(snapshot=made, pool=pool(made, never=never), for_room=for_room)
-
-
-def next_step(of: Snapshot, wanted: dict[Way, int], *, never: str = "") -> Proposal | None:
-    return towards(snapshot=of, pool=pool(of, never=never), wanted=wanted)
-
-
-def small(name: str, at: str, **fields: object) -> HoldingView:
-    """Work on the first slice of a device."""
-    return runs(name, "a", at, flavor="1g", span=(0, 1), **fields)  # type: ignore[arg-type]
-
-
-def test_an_idle_node_is_cut_for_what_waits() -> None:
-    made = proposed(holding=[small("x", "n1/0", since_s=1)])
+@pytest.mark.parametrize("since_s", [0, 1])
+def test_an_idle_node_is_cut_for_what_waits(since_s: int) -> None:
+    """Before one whose work would lose nothing yet."""
+    made = proposed(holding=[small("x", "n1/0", since_s=since_s)])
     assert made == Proposal(Cost(made.cost.node), (SMALL, SMALL), (HALF, HALF), 3) if made else 0
     assert made is not None
     assert made.cost.node == "n2"
@@ -142,16 +121,12 @@ def test_of_two_that_cost_as_much_the_one_that_serves_more_is_cut() -> None:
     assert (made.cost.node, made.cost.lost_milli_s, made.serves) == ("n2", 0, 3)
 
 
-def half(name: str, at: str, start: int) -> HoldingView:
-    return runs(name, "a", at, flavor="3g", span=(start, start + 4))
-
-
 @pytest.mark.parametrize("fields", [{"preemptible": False}, {"releasing": True}])
 def test_a_node_whose_work_can_only_be_waited_for_is_left(fields: dict[str, bool]) -> None:
     assert proposed(holding=[small("x", "n1/0", **fields), small("y", "n2/1", **fields)]) is None
     one = fleet(holding=[small("x", "n1/0", **fields)])
     there = one.clusters[0].nodes[0]
-    assert cost(snapshot=one, node=there) == Cost(there.id, waits_for=(WorkloadId("x"),))
+    assert cost(snapshot=one, node=there) == Cost(there.id, waits_for=((WorkloadId("x"), None),))
 
 
 def test_where_slices_are_free_nothing_is_cut() -> None:

@@ -71,13 +71,19 @@ def test_only_where_that_is_said(settings: Settings, word: str) -> None:
     assert own_recuts.plan(at=LATER) == 0
 
 
-def test_nobody_is_stopped_for_one(stage: Stage) -> None:
+@pytest.mark.parametrize("fields", [{}, {"preemptible": False, "run_time_limit_s": 3600}])
+def test_nobody_is_stopped_or_waited_for(stage: Stage, fields: dict[str, Any]) -> None:
+    """Though a recut is proposed to operators."""
     small = Flavor.objects.get(name="small")
     for node in stage.nodes:
-        work = factories.workload(stage.project, stage.ada, [small], state=State.RUNNING)
+        work = factories.workload(
+            stage.project, stage.ada, [small], state=State.RUNNING, started_at=LATER, **fields
+        )
         placement = factories.place(work, node, small)
         factories.span(placement, node.devices.get(ordinal=0), 0, 1)
     assert own_recuts.plan(at=LATER) == 0
+    [shown] = reading.proposed(cluster=stage.cluster, at=LATER)
+    assert shown.preview.at_once == (not fields)
 
 
 def test_a_pool_is_not_cut_to_and_fro() -> None:

@@ -7,13 +7,18 @@ from django.urls import reverse
 
 from clusters.models import Cluster, Node
 from controlplane.audit.models import AuditEvent
+from controlplane.kernel import clock
 from controlplane.kernel.throttle import Throttle
+from controlplane.templatetags.berth import when
+from scheduler.core.lifecycle import State
 from scheduler.models import Recut
+from scheduler.models.recut import LONGEST
 from scheduler.services import asking
 from tests import factories
 from tests.conftest import Cast
 from tests.web.conftest import HTMX, Browse
 
+DAY = timedelta(days=1)
 URL = reverse("cluster-recuts-page", args=["north"])
 ASKED = {
     "node": "n1",
@@ -50,7 +55,9 @@ def test_an_operator_plans_one_and_calls_it_off(browse: Browse, cast: Cast) -> N
     assert "can&#x27;t be called off any more" in client.post(off, follow=True).content.decode()
 
 
-def test_what_waits_is_told_of_a_node_that_would_serve_it(browse: Browse, cast: Cast) -> None:
+@pytest.fixture
+def sevenths(cast: Cast) -> Node:
+    """A device in sevenths, where a half is waited for."""
     cut = factories.node(Cluster.objects.get(), "n2", gpus=1, mode="mig-static")
     for start in range(7):
         factories.device_slice(cut.devices.get(), "1g.10gb", start, start + 1)
@@ -59,11 +66,48 @@ def test_what_waits_is_told_of_a_node_that_would_serve_it(browse: Browse, cast: 
     work = factories.workload(cast.detection, cast.ben, [flavor])
     work.reason = {"code": "no-matching-flavor", "numbers": {}, "text": "No cluster has it."}
     work.save()
+    return cut
+
+
+@pytest.mark.usefixtures("sevenths")
+def test_what_waits_is_told_of_a_node_that_would_serve_it(browse: Browse, cast: Cast) -> None:
     page = browse(cast.oz).get(URL).content.decode()
     assert "Proposed: n2" in page
     assert "Of what waits, 1 slice more would have room." in page
     assert "1: 3g.40gb=2" in page
     assert f'href="{URL}?node=n2&amp;devices=1%3A%203g.40gb%3D2#plan">Cut so</a>' in page
+    assert "can be emptied at once" not in page
+
+
+def test_a_node_that_has_to_be_waited_for_is_proposed_as_one(
+    browse: Browse, cast: Cast, sevenths: Node
+) -> None:
+    """With a window in which it becomes empty."""
+    now = clock.now().replace(microsecond=0)
+    flavor = factories.mig_flavor()
+    work = factories.workload(
+        cast.detection, cast.ben, [flavor], "stays", state=State.RUNNING, preemptible=False,
+        started_at=now, run_time_limit_s=2 * DAY // timedelta(seconds=1),
+    )  # fmt: skip
+    placement = factories.place(work, sevenths, flavor)
+    factories.span(placement, sevenths.devices.get(), 0, 1)
+    client, ends = browse(cast.oz), now + 2 * DAY
+    answer = client.get(URL)
+    page = answer.content.decode()
+    assert "Proposed: n2" in page
+    assert f"This one is empty by {when(ends)} at the latest" in page
+    assert f">stays</a> (until {when(ends)} at the latest)." in page
+    assert answer.context["form"].initial["ends_at"] == ends + timedelta(hours=1)
+    shown = client.get(URL, {"node": "n2", "devices": "1: 3g.40gb=2"})
+    assert shown.context["form"].initial["ends_at"] == ends + timedelta(hours=1)
+    work.run_time_limit_s = 60
+    work.save()
+    assert client.get(URL).context["form"].initial["ends_at"] > now + DAY - timedelta(seconds=1)
+    work.run_time_limit_s = 20 * DAY // timedelta(seconds=1)
+    work.save()
+    shown = client.get(URL, {"node": "n2", "devices": "1: 3g.40gb=2"})
+    assert shown.context["form"].initial["ends_at"] <= clock.now() + LONGEST
+    assert "Nothing to propose" in client.get(URL).content.decode()
 
 
 @pytest.mark.parametrize(
