@@ -55,6 +55,7 @@ app.conf.beat_schedule = {
     "watch inspections": _tick("scheduler.check_inspections", 15),
     "watch starts": _tick("scheduler.check_starts", 30),
     "turn grants": _tick("scheduler.turn_grants", 15),
+    "follow quotas": _tick("scheduler.follow_quotas", 15),
 }
 
 

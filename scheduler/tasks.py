@@ -347,3 +347,9 @@ def check_invariants(**_: Any) -> None:  # Any: as above
 def turn_grants(**_: Any) -> None:  # Any: as above
     """Begin and end what was granted from a moment on, and for a time."""
     grants.turn(at=clock.now())
+
+
+@shared_task(name="scheduler.follow_quotas")
+def follow_quotas(**_: Any) -> None:  # Any: as above
+    """Have the walls in clusters changed as quotas were."""
+    confine.follow()

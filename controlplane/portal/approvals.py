@@ -1,6 +1,8 @@
 """Requests for quota: everybody's own, and the answer by those who may give one. Beside them, the
 gates of work that wait for the reader, which are decided on its page."""
 
+from collections.abc import Iterable
+from datetime import datetime
 from uuid import UUID
 
 from django.contrib import messages
@@ -13,13 +15,15 @@ from controlplane.kernel import clock
 from controlplane.kernel.errors import AppError, Conflict, Invalid, NotAllowed
 from controlplane.kernel.htmx import go, id_in, minute, page, partial, revision, unchanged
 from scheduler.core.reasons import in_units
+from scheduler.selectors import confinements, guarantees
 from scheduler.selectors import gates as of_gates
-from scheduler.selectors import guarantees
+from scheduler.selectors.confinements import Lagging
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import QuotaRequest
 from tenants.selectors import people
 from tenants.selectors import requests as of_requests
+from tenants.selectors.requests import QuotaRequestLine
 from tenants.services import requests
 from tenants.web.request_forms import DecisionForm
 
@@ -44,8 +48,9 @@ def _list(
 ) -> HttpResponse:
     waiting = of_requests.open_lines(actor=actor, priced_at=clock.now())
     decided, older = of_requests.decided_lines(actor=actor, before=id_in(request.GET, "before"))
+    lagging = _lagging(decided)
     gates = list(of_gates.to_decide(actor=actor).order_by("id")[:GATES_SHOWN])
-    rev = revision(waiting, decided, [gate.id for gate in gates], minute(clock.now()))
+    rev = revision(waiting, decided, lagging, [gate.id for gate in gates], minute(clock.now()))
     same = None if status != 200 else unchanged(request, rev)
     if same is not None:
         return same
@@ -59,7 +64,7 @@ def _list(
             )
             for quota_request in waiting
         ],
-        "decided": decided,
+        "decided": [(line, lagging.get(line.id, ())) for line in decided],
         "gates": gates,
         "older_url": f"{reverse('request-list')}?before={older}" if older else "",
         "before": request.GET.get("before", ""),
@@ -70,6 +75,20 @@ def _list(
         "rev": rev,
     }
     return partial(request, "portal/request_list.html", "requests", context, status=status)
+
+
+def _lagging(decided: Iterable[QuotaRequestLine]) -> dict[UUID, tuple[Lagging, ...]]:
+    """By request, where what was granted is not applied yet: of each quota the newest alone."""
+    newest: dict[tuple[UUID, str], UUID] = {}
+    changed: dict[UUID, datetime] = {}
+    for line in decided:
+        if (at := line.changed_at) is not None:
+            newest.setdefault((line.project_id, line.flavor), line.id)
+            changed[line.project_id] = max(at, changed.get(line.project_id, at))
+    if not changed:
+        return {}
+    found = confinements.lagging(changed=changed, at=clock.now())
+    return {id: found.get(project, ()) for (project, _), id in newest.items()}
 
 
 @page("POST")

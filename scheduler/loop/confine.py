@@ -1,5 +1,5 @@
-"""Projects → clusters: each namespace is confined before the first pod in it, again when what is
-wanted of it changes, and looked at now and then, lest somebody changed it.
+"""Projects → clusters: each namespace is confined before the first pod in it, again soon after
+what is wanted of it has changed, and looked at now and then, lest somebody changed it.
 
 What is wanted follows from rows and settings. Which of it was applied last is stored, so that a
 batch of starts asks the database and not the cluster. What differs in the cluster is told, and put
@@ -9,6 +9,7 @@ pod. A change of what is wanted is applied all the same.
 
 import hashlib
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -85,6 +86,24 @@ def doubt(*, cluster_id: UUID, project_id: UUID, fault: Fault) -> None:
         known.update(error=f"a pod was refused there: {fault}")
     elif fault is Fault.QUOTA:
         known.update(checked_at=None)
+
+
+def follow() -> int:
+    """Have those looked at soon of which something else is wanted than was applied, as after a
+    quota has changed; how many. What failed the last time waits for its turn."""
+    known = Confinement.objects.filter(error="", checked_at__isnull=False)
+    projects: dict[UUID, dict[UUID, str]] = defaultdict(dict)
+    applied = {}
+    for row in known.select_related("project"):
+        projects[row.cluster_id][row.project_id] = row.project.namespace
+        applied[row.cluster_id, row.project_id] = row
+    stale = [
+        row.pk
+        for cluster, here in projects.items()
+        for project, due in _wanted(cluster, here).items()
+        if (row := applied[cluster, project]).digest != due.digest
+    ]
+    return Confinement.objects.filter(pk__in=stale).update(checked_at=None)
 
 
 def is_due(*, at: datetime) -> Q:

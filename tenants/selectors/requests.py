@@ -40,6 +40,7 @@ class GrantLine:
     from_at: datetime
     until_at: datetime | None
     state: str
+    changed_at: datetime | None
     may_end: bool
 
 
@@ -74,6 +75,11 @@ class QuotaRequestLine:
     @property
     def state(self) -> str:
         return self.decision or "open"
+
+    @property
+    def changed_at(self) -> datetime | None:
+        """When what was granted of it last changed the quota."""
+        return self.grant.changed_at if self.grant else None
 
     @property
     def quota_version(self) -> int:
@@ -204,6 +210,7 @@ def _grant_line(row: QuotaRequest, *, actor: Actor) -> GrantLine | None:
         from_at=of.from_at,
         until_at=of.until_at,
         state=of.state,
+        changed_at=of.ended_at or of.begun_at,
         may_end=may_end and access.allowed(actor, Action.DECIDE_REQUEST, project=row.project),
     )
 

@@ -5,7 +5,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.urls import reverse
 
+from clusters.models import Cluster
 from controlplane.audit.models import AuditEvent
+from scheduler.models import Confinement
 from tenants.models import Decision, Quota, QuotaRequest
 from tests import factories
 from tests.conftest import Cast
@@ -205,3 +207,18 @@ def test_who_asked_withdraws_it(
     assert "has been decided already: it is withdrawn." in again
     quota_request.refresh_from_db()
     assert quota_request.decision == Decision.WITHDRAWN
+
+
+def test_it_says_where_a_grant_is_not_applied_yet(
+    browse: Browse, cast: Cast, shop: Shop, quota_request: QuotaRequest
+) -> None:
+    Confinement.objects.create(
+        cluster=Cluster.objects.get(), project=cast.detection, digest="x", error="it is away"
+    )
+    client = browse(cast.pia)
+    sent = SEEN | {"decision": "grant"}
+    told = client.post(url(quota_request), sent, follow=True).content.decode()
+    name = Cluster.objects.get().name
+    assert f"approved, not yet applied: {name} (it is away)" in told
+    Confinement.objects.update(error="", checked_at=datetime.now(UTC) + timedelta(seconds=1))
+    assert "not yet applied" not in client.get(reverse("request-list")).content.decode()

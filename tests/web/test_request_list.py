@@ -51,7 +51,7 @@ def test_answers_are_paged(browse: Browse, cast: Cast, shop: Shop) -> None:
     first = client.get(URL)
     assert len(first.context["decided"]) == 20
     second = client.get(first.context["older_url"])
-    assert [quota_request.note for quota_request in second.context["decided"]] == [
+    assert [quota_request.note for quota_request, _ in second.context["decided"]] == [
         "no 2",
         "no 1",
         "no 0",
