@@ -54,7 +54,7 @@ app.conf.beat_schedule = {
     "watch probes": _tick("scheduler.check_probes", 15),
     "watch inspections": _tick("scheduler.check_inspections", 15),
     "watch starts": _tick("scheduler.check_starts", 30),
-    "turn grants": _tick("scheduler.turn_grants", 15),
+    "begin and end grants": _tick("scheduler.begin_and_end_grants", 15),
     "follow quotas": _tick("scheduler.follow_quotas", 15),
 }
 

@@ -343,10 +343,10 @@ def check_invariants(**_: Any) -> None:  # Any: as above
     checks.check(at=clock.now(), query_s=QUERY_S)
 
 
-@shared_task(name="scheduler.turn_grants")
-def turn_grants(**_: Any) -> None:  # Any: as above
+@shared_task(name="scheduler.begin_and_end_grants")
+def begin_and_end_grants(**_: Any) -> None:  # Any: as above
     """Begin and end what was granted from a moment on, and for a time."""
-    grants.turn(at=clock.now())
+    grants.begin_and_end_due(at=clock.now())
 
 
 @shared_task(name="scheduler.follow_quotas")

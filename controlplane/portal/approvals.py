@@ -46,7 +46,7 @@ def _list(
     refusal: AppError | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    waiting = of_requests.open_lines(actor=actor, priced_at=clock.now())
+    waiting = of_requests.open_lines(actor=actor, priced_at=minute(clock.now()))
     decided, older = of_requests.decided_lines(actor=actor, before=id_in(request.GET, "before"))
     lagging = _lagging(decided)
     gates = list(of_gates.to_decide(actor=actor).order_by("id")[:GATES_SHOWN])
@@ -123,7 +123,9 @@ def _decide(actor: Actor, quota_request: QuotaRequest, form: DecisionForm) -> st
     at, note = clock.now(), form.cleaned_data["note"]
     name = f"{quota_request.project.name}'s request for {quota_request.flavor.name}"
     if form.cleaned_data["decision"] == "deny":
-        requests.deny(actor=actor, request=quota_request, note=note, at=at)
+        requests.deny(
+            actor=actor, request=quota_request, note=note, version=form.seen.request, at=at
+        )
         return f"{name} is denied."
     given = form.given
     requests.grant(

@@ -1,4 +1,4 @@
-"""What a request adds to a quota for a time."""
+"""What came of a request for quota, from its beginning to its end."""
 
 from collections.abc import Iterable
 from datetime import datetime

@@ -14,12 +14,11 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from clusters.models import Flavor
-from controlplane.audit.services import Entry
 from controlplane.kernel.errors import Conflict, Invalid
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Grant, Project, Quota, QuotaRequest
-from tenants.services import quotas, trail
+from tenants.services import quotas
 
 LONGEST = timedelta(days=3 * 366)
 """How far away the beginning and the end of a grant may be."""
@@ -110,22 +109,23 @@ def end(*, actor: Actor, grant: Grant, at: datetime) -> Grant:
     """Take it away before its time, as who decides requests there; one that has not begun never
     does. Raises NotFound or NotAllowed, Conflict when it is over or was granted for good."""
     access.authorize(actor, Action.DECIDE_REQUEST, project=grant.request.project)
-    with transaction.atomic():
-        grant.refresh_from_db()
-        if grant.until_at is None and grant.begun_at is not None:
-            raise Conflict("It was granted for good: lower the quota itself.")
-        if not _end(grant.id, actor=actor, at=at):
-            raise Conflict("It is over already.")
+    if not _end(grant.id, actor=actor, at=at):
+        raise Conflict("It is over already.")
     grant.refresh_from_db()
     return grant
 
 
-def turn(*, at: datetime) -> int:
-    """Begin and end what is due by then, each in a transaction of its own; how many."""
-    due = _live(Q(begun_at=None, from_at__lte=at)).order_by("from_at", "id")
-    begun = sum(_begin_due(id, at) for id in due.values_list("id", flat=True))
+def begin_and_end_due(*, at: datetime) -> int:
+    """What is due by then, each in a transaction of its own; how many. What is over by then and
+    has not begun never does."""
+    due = _live(Q(begun_at=None, from_at__lte=at) & ~Q(until_at__lte=at))
     over = _live(Q(until_at__lte=at)).order_by("until_at", "id")
-    return begun + sum(_end(id, actor=None, at=at) for id in over.values_list("id", flat=True))
+    count = 0
+    for id in due.order_by("from_at", "id").values_list("id", flat=True):
+        count += _begin_due(id, at)
+    for id in over.values_list("id", flat=True):
+        count += _end(id, actor=None, at=at)
+    return count
 
 
 def _live(which: Q) -> QuerySet[Grant]:
@@ -161,30 +161,37 @@ def _begin(grant: Grant, quota: Quota, *, actor: Actor | None, at: datetime) -> 
         return False
     if grant.until_at is None:
         for_good_milli = max(for_good_milli, grant.request.granted_milli or 0)
-    _level(quota, for_good_milli, actor=actor, action="quota.grant", at=at)
+    _recompute(quota, for_good_milli, actor=actor, action="quota.grant", at=at)
+    quotas.record_of_grant(grant, "grant.begin", actor=actor, at=at)
     return True
 
 
 @transaction.atomic
 def _end(id: UUID, *, actor: Actor | None, at: datetime) -> bool:
-    """False where it is over already."""
+    """False where it is over already. Raises Conflict of what was granted for good, once that has
+    begun, and where it begins at this moment."""
     grant = Grant.objects.select_related("request__project", "request__flavor").get(id=id)
-    if grant.begun_at is None:
-        ended = bool(_live(Q(id=id, begun_at=None)).update(ended_at=at))
+    key = {"project": grant.request.project_id, "flavor": grant.request.flavor_id}
+    quota = Quota.objects.select_for_update().filter(**key).first()  # first, as who begins it does
+    grant.refresh_from_db(fields=["begun_at", "ended_at", "until_at", "extra_milli"])
+    if grant.is_over:
+        return False
+    if quota is None or grant.begun_at is None:
+        if not _live(Q(id=id, begun_at=None)).update(ended_at=at):
+            raise Conflict("It begins at this moment: look again.")
+    elif grant.until_at is None:
+        raise Conflict("It was granted for good: lower the quota itself.")
     else:
-        quota = quotas.locked(project=grant.request.project, flavor=grant.request.flavor)
         for_good_milli = _lasting(quota, None)
-        ended = bool(_live(Q(id=id)).update(ended_at=at))
-        if ended:
-            back_at = at if grant.take_back else None
-            action = "quota.grant-ended"
-            _level(quota, for_good_milli, actor=actor, action=action, at=at, back_at=back_at)
-    if ended:
-        _record_end(grant, actor=actor, at=at)
-    return ended
+        Grant.objects.filter(id=id).update(ended_at=at)
+        back_at = at if grant.take_back else None
+        action = "quota.grant-ended"
+        _recompute(quota, for_good_milli, actor=actor, action=action, at=at, back_at=back_at)
+    quotas.record_of_grant(grant, "grant.end", actor=actor, at=at)
+    return True
 
 
-def _level(
+def _recompute(
     quota: Quota,
     for_good_milli: int,
     *,
@@ -214,24 +221,4 @@ def _level(
         action=action,
         at=at,
         enforce_at=back_at if lowered else None,
-    )
-
-
-def _record_end(grant: Grant, *, actor: Actor | None, at: datetime) -> None:
-    project = grant.request.project
-    trail.record(
-        Entry(
-            action="grant.end",
-            target_type="quota-request",
-            target_id=grant.request_id,
-            tenant_id=project.tenant_id,
-            project_id=project.id,
-            after={
-                "flavor": str(grant.request.flavor_id),
-                "granted_milli": grant.request.granted_milli,
-                "until_at": grant.until_at.isoformat() if grant.until_at else None,
-            },
-        ),
-        actor=actor,
-        at=at,
     )

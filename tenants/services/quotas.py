@@ -57,9 +57,11 @@ def set_quota(
     with transaction.atomic():
         quota, before = _set(Quota, amounts, version, project=project, flavor=flavor)
         if before and before.nominal_milli != quota.nominal_milli:
-            Grant.objects.filter(
+            for grant in Grant.objects.filter(
                 Grant.for_a_time(), request__project=project, request__flavor=flavor
-            ).update(ended_at=at)
+            ).select_related("request__project"):
+                Grant.objects.filter(id=grant.id).update(ended_at=at)
+                record_of_grant(grant, "grant.end", actor=actor, at=at)
         record(actor, quota, before, action="quota.set", at=at)
         hints.hint(hints.CYCLE)
     return quota
@@ -217,6 +219,28 @@ def record(
             project_id=quota.project_id,
             before=_fields(before) if before else {},
             after=_fields(quota),
+        ),
+        actor=actor,
+        at=at,
+    )
+
+
+def record_of_grant(grant: Grant, action: str, *, actor: Actor | None, at: datetime) -> None:
+    """The audit row of its beginning or end, in the caller's transaction."""
+    request = grant.request
+    trail.record(
+        Entry(
+            action=action,
+            target_type="quota-request",
+            target_id=request.id,
+            tenant_id=request.project.tenant_id,
+            project_id=request.project_id,
+            after={
+                "flavor": str(request.flavor_id),
+                "granted_milli": request.granted_milli,
+                "until_at": grant.until_at.isoformat() if grant.until_at else None,
+                "take_back": grant.take_back,
+            },
         ),
         actor=actor,
         at=at,

@@ -147,9 +147,7 @@ def grant(
         allotment.check(at=at, pointer="/granted_milli")
         if _is_less(given, request) and not note:
             raise Invalid("Say why it is less than asked.", pointer="/note", code="required")
-        _answer(
-            actor, request, Decision.GRANTED, note=note, granted_milli=given.nominal_milli, at=at
-        )
+        _answer(actor, request, Decision.GRANTED, note=note, given=given, at=at)
         grants.give(
             actor=actor,
             request=request,
@@ -174,12 +172,20 @@ def _is_less(given: Given, request: QuotaRequest) -> bool:
     return shorter or given.nominal_milli < request.nominal_milli
 
 
-def deny(*, actor: Actor, request: QuotaRequest, note: str, at: datetime) -> QuotaRequest:
-    """Say no, with a note that says why. Raises as `grant`, and Invalid without a note."""
+def deny(
+    *,
+    actor: Actor,
+    request: QuotaRequest,
+    note: str,
+    at: datetime,
+    version: int | None = None,
+) -> QuotaRequest:
+    """Say no to that version, None for any, with a note that says why. Raises as `grant`, and
+    Invalid without a note."""
     _authorize_answer(actor, request)
     note = _checked(note, pointer="/note", required=True)
     with transaction.atomic():
-        _lock(request)
+        _lock(request, version=version)
         _answer(actor, request, Decision.DENIED, note=note, at=at)
     return request
 
@@ -210,13 +216,13 @@ def _answer(
     *,
     at: datetime,
     note: str = "",
-    granted_milli: int | None = None,
+    given: Given | None = None,
 ) -> None:
     """Of one that is locked."""
     request.decision, request.decided_by, request.decided_at = decision, actor.user, at
-    request.note, request.granted_milli = note, granted_milli
+    request.note, request.granted_milli = note, given.nominal_milli if given else None
     request.save(update_fields=["decision", "decided_by", "decided_at", "note", "granted_milli"])
-    _record(actor, request, f"request.{decision.value}", at)
+    _record(actor, request, f"request.{decision.value}", at, given=given)
 
 
 def authorize_own(actor: Actor, request: QuotaRequest) -> None:
@@ -252,7 +258,13 @@ def _checked(value: str, *, pointer: str, required: bool) -> str:
     return value
 
 
-def _record(actor: Actor, request: QuotaRequest, action: str, at: datetime) -> None:
+def _record(
+    actor: Actor, request: QuotaRequest, action: str, at: datetime, *, given: Given | None = None
+) -> None:
+    granted = {}
+    if given is not None:
+        until = given.until_at.isoformat() if given.until_at else None
+        granted = {"granted_until_at": until, "take_back": given.take_back}
     trail.record(
         Entry(
             action=action,
@@ -269,6 +281,7 @@ def _record(actor: Actor, request: QuotaRequest, action: str, at: datetime) -> N
                 "granted_milli": request.granted_milli,
                 "decision": request.decision,
                 "note": request.note,
+                **granted,
             },
         ),
         actor=actor,

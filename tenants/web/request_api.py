@@ -200,8 +200,14 @@ class DenyApi(_One):
     )
     def post(self, request: Request, id: UUID) -> Response:
         def make() -> Out:
-            note = self.body(s.DenyIn)["note"]
-            requests.deny(actor=self.actor, request=self.found(id), note=note, at=self.at)
+            body = self.body(s.DenyIn)
+            requests.deny(
+                actor=self.actor,
+                request=self.found(id),
+                note=body["note"],
+                version=body["version"],
+                at=self.at,
+            )
             return self.out(id)
 
         return self.once(make, status=200)

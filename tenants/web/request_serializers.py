@@ -16,15 +16,14 @@ _VERSION = "The one that you have seen; at another one nothing is done."
 
 
 class RequestGrantOut(serializers.Serializer[Rows]):
-    """What came of a request: `extra_milli` more from `from_at` until `until_at`, null for good.
-    Null before it has begun."""
+    """What came of a request: from `from_at` until `until_at`, null for good, the nominal quota is
+    at least what was granted."""
 
     from_at = serializers.DateTimeField()
     until_at = serializers.DateTimeField(allow_null=True)
     take_back = serializers.BooleanField(
         help_text="Whether what is held beyond the quota at its end is preempted."
     )
-    extra_milli = serializers.IntegerField(allow_null=True)
     begun_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)
 
@@ -94,6 +93,7 @@ class GrantIn(StrictSerializer):
 
 
 class DenyIn(StrictSerializer):
+    version = Integer(low=1, help_text=_VERSION)
     note = Text(max_length=MAX_TEXT, lines=True)
 
 

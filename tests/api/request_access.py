@@ -36,7 +36,7 @@ REQUESTS = {
         _DECIDES, _REQUEST, body=lambda world: {"version": 1, "quota_version": 1}
     ),
     ("POST", "quota-requests/<uuid:id>/deny"): Row(
-        _DECIDES, _REQUEST, body=lambda world: {"note": "No."}
+        _DECIDES, _REQUEST, body=lambda world: {"note": "No.", "version": 1}
     ),
     ("POST", "quota-requests/<uuid:id>/end"): Row(_DECIDES, _GIVEN),
 }

@@ -35,7 +35,7 @@ TASKS = {
     "scheduler.forecast": "periodic",
     "scheduler.check_clusters": "periodic",
     "scheduler.check_starts": "periodic",
-    "scheduler.turn_grants": "periodic",
+    "scheduler.begin_and_end_grants": "periodic",
     "scheduler.follow_quotas": "periodic",
     "scheduler.check_invariants": "periodic",
     "scheduler.refresh_wishes": "periodic",

@@ -50,7 +50,13 @@ def lists(world: World) -> int:
 def holders() -> list[int]:
     """The sessions that hold a lock of a cluster's watch."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted")
+        cursor.execute(
+            "SELECT pid FROM pg_locks JOIN pg_database d ON d.oid = database"
+            " WHERE locktype = 'advisory' AND granted AND datname = current_database()"
+            " AND objsubid = 1"  # one key of 64 bits
+            " AND (classid::bigint << 32 | objid::bigint) = hashtextextended(%s, 0)",
+            [f"watch {Cluster.objects.get().id}"],
+        )
         return [pid for (pid,) in cursor.fetchall()]
 
 

@@ -1,9 +1,12 @@
 """What is granted for a time: bound to what was seen, begun, ended and extended by itself."""
 
 from datetime import datetime, timedelta
+from importlib import import_module
+from math import inf
 from typing import Any
 
 import pytest
+from django.db import connection
 from hypothesis import HealthCheck, settings
 from hypothesis import given as drawn
 from hypothesis import strategies as st
@@ -165,11 +168,11 @@ class TestTime:
         factories.quota(cast.detection, h100, 8000, used_milli=0)
         grant(cast, ask(cast, h100, until_at=AT + 7 * DAY))
         assert nominal() == 16_000
-        assert grants.turn(at=AT + 7 * DAY - timedelta(seconds=1)) == 0
+        assert grants.begin_and_end_due(at=AT + 7 * DAY - timedelta(seconds=1)) == 0
         assert nominal() == 16_000
-        assert grants.turn(at=AT + 7 * DAY) == 1
+        assert grants.begin_and_end_due(at=AT + 7 * DAY) == 1
         assert nominal() == 8000
-        assert grants.turn(at=AT + 8 * DAY) == 0
+        assert grants.begin_and_end_due(at=AT + 8 * DAY) == 0
         assert nominal() == 8000
         last = AuditEvent.objects.get(action="quota.grant-ended")
         assert last.actor == "system:time"
@@ -180,18 +183,19 @@ class TestTime:
         grant(cast, asked)
         assert not Quota.objects.exists()
         assert asked.grant.state == "scheduled"
-        grants.turn(at=AT + DAY)
+        grants.begin_and_end_due(at=AT + DAY)
         assert nominal() == 16_000
-        grants.turn(at=AT + 3 * DAY)
+        grants.begin_and_end_due(at=AT + 3 * DAY)
         assert nominal() == 0
 
-    def test_one_whose_whole_time_was_slept_through_leaves_nothing(
+    def test_one_whose_whole_time_was_slept_through_never_begins(
         self, cast: Cast, h100: Flavor
     ) -> None:
         factories.quota(cast.detection, h100, 8000)
         grant(cast, ask(cast, h100, from_at=AT + DAY, until_at=AT + 2 * DAY))
-        grants.turn(at=AT + 9 * DAY)
+        grants.begin_and_end_due(at=AT + 9 * DAY)
         assert nominal() == 8000
+        assert not AuditEvent.objects.filter(action="quota.grant").exists()
 
     def test_granted_late_it_begins_at_once(self, cast: Cast, h100: Flavor) -> None:
         grant(cast, ask(cast, h100, from_at=AT + DAY), at=AT + 2 * DAY)
@@ -204,7 +208,7 @@ class TestTime:
             requests.grant(actor=of(cast.pia), request=asked, given=given, at=AT)
         assert refused.value.pointer == "/note"
         grant(cast, asked, given=given)
-        grants.turn(at=AT + DAY)
+        grants.begin_and_end_due(at=AT + DAY)
         assert nominal() == 0
 
     def test_the_same_until_later_extends_it(self, cast: Cast, h100: Flavor) -> None:
@@ -212,9 +216,9 @@ class TestTime:
         grant(cast, ask(cast, h100, until_at=AT + 7 * DAY))
         grant(cast, ask(cast, h100, until_at=AT + 30 * DAY))
         assert nominal() == 16_000
-        grants.turn(at=AT + 7 * DAY)
+        grants.begin_and_end_due(at=AT + 7 * DAY)
         assert nominal() == 16_000
-        grants.turn(at=AT + 30 * DAY)
+        grants.begin_and_end_due(at=AT + 30 * DAY)
         assert nominal() == 8000
 
     def test_a_short_peak_leaves_what_lasts_longer(self, cast: Cast, h100: Flavor) -> None:
@@ -222,9 +226,9 @@ class TestTime:
         grant(cast, ask(cast, h100, 16_000, until_at=AT + 30 * DAY))
         grant(cast, ask(cast, h100, 24_000, until_at=AT + 7 * DAY))
         assert nominal() == 24_000
-        grants.turn(at=AT + 7 * DAY)
+        grants.begin_and_end_due(at=AT + 7 * DAY)
         assert nominal() == 16_000
-        grants.turn(at=AT + 30 * DAY)
+        grants.begin_and_end_due(at=AT + 30 * DAY)
         assert nominal() == 8000
 
     def test_granted_for_good_it_never_ends(self, cast: Cast, h100: Flavor) -> None:
@@ -233,7 +237,7 @@ class TestTime:
         for_good = ask(cast, h100, 12_000)
         grant(cast, for_good)
         assert nominal() == 16_000
-        grants.turn(at=AT + 900 * DAY)
+        grants.begin_and_end_due(at=AT + 900 * DAY)
         assert nominal() == 12_000
         with pytest.raises(Conflict, match="for good"):
             grants.end(actor=of(cast.pia), grant=for_good.grant, at=AT)
@@ -246,11 +250,11 @@ class TestTime:
         asked = ask(cast, h100, until_at=AT + DAY)
         grant(cast, asked)
         Quota.objects.update(used_milli=16_000)
-        grants.turn(at=AT + DAY)
+        grants.begin_and_end_due(at=AT + DAY)
         assert Quota.objects.get().enforce_at is None
         back = Given(nominal_milli=16_000, until_at=AT + 3 * DAY, take_back=True)
         grant(cast, ask(cast, h100, until_at=AT + 3 * DAY), at=AT + 2 * DAY, given=back)
-        grants.turn(at=AT + 3 * DAY)
+        grants.begin_and_end_due(at=AT + 3 * DAY)
         quota = Quota.objects.get()
         assert (quota.nominal_milli, quota.enforce_at) == (8000, AT + 3 * DAY)
 
@@ -267,14 +271,14 @@ class TestEnd:
         assert nominal() == 8000
         with pytest.raises(Conflict, match="over already"):
             grants.end(actor=of(cast.pia), grant=asked.grant, at=AT)
-        grants.turn(at=AT + 7 * DAY)
+        grants.begin_and_end_due(at=AT + 7 * DAY)
         assert nominal() == 8000
 
     def test_one_that_has_not_begun_never_does(self, cast: Cast, h100: Flavor) -> None:
         asked = ask(cast, h100, from_at=AT + DAY)
         grant(cast, asked)
         grants.end(actor=of(cast.pia), grant=asked.grant, at=AT)
-        grants.turn(at=AT + 2 * DAY)
+        grants.begin_and_end_due(at=AT + 2 * DAY)
         assert not Quota.objects.exists()
 
     def test_an_operator_who_sets_another_quota_ends_it(self, cast: Cast, h100: Flavor) -> None:
@@ -299,47 +303,79 @@ class TestEnd:
         set_by_hand(nominal_milli=12_000)
         asked.grant.refresh_from_db()
         assert asked.grant.state == "ended"
-        grants.turn(at=AT + 7 * DAY)
+        grants.begin_and_end_due(at=AT + 7 * DAY)
         assert nominal() == 12_000
 
 
-_grants = st.tuples(st.integers(1, 6), st.integers(0, 5), st.one_of(st.none(), st.integers(6, 12)))
+def test_undone_the_older_version_has_no_more_than_is_for_good(cast: Cast, h100: Flavor) -> None:
+    factories.quota(cast.detection, h100, 8000)
+    grant(cast, ask(cast, h100, until_at=AT + DAY))
+    withdrawn = ask(cast, h100, 24_000)
+    requests.withdraw(actor=of(cast.ben), request=withdrawn, at=AT)
+    module = import_module("tenants.migrations.0024_grants_end_with_the_code")
+    with connection.cursor() as cursor:
+        cursor.execute(module.BACK)
+    withdrawn.refresh_from_db()
+    assert (nominal(), withdrawn.decision, withdrawn.decided_by) == (8000, "", None)
+
+
+_wishes = st.tuples(
+    st.integers(0, 6),
+    st.integers(1, 6),
+    st.integers(0, 5),
+    st.one_of(st.none(), st.integers(1, 9)),
+)
+"""The day on which it is asked and granted, of how much, in how many days it begins, and for how
+many days it is, None for good."""
 
 
 @pytest.mark.django_db
 @settings(
-    max_examples=40,
+    max_examples=60,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],  # each empties its tables
 )
-@drawn(wishes=st.lists(_grants, min_size=1, max_size=5))
+@drawn(wishes=st.lists(_wishes, min_size=1, max_size=6))
 def test_at_any_time_the_quota_is_the_most_that_was_granted_for_then(
-    cast: Cast, h100: Flavor, wishes: list[tuple[int, int, int | None]]
+    cast: Cast, h100: Flavor, wishes: list[tuple[int, int, int, int | None]]
 ) -> None:
-    """Whatever was granted for whichever days, turned each day: what nobody took away is there."""
     Grant.objects.all().delete()
     QuotaRequest.objects.all().delete()
     Quota.objects.all().delete()
-    in_force: list[tuple[int, int, int | None]] = []
-    for gpus, begins, ends in wishes:
-        when = {
-            "from_at": AT + begins * DAY if begins else None,
-            "until_at": AT + ends * DAY if ends is not None else None,
-        }
-        try:
-            grant(cast, ask(cast, h100, gpus * 1000, **when))
-        except Invalid:
-            continue  # as much is there already, for as long
-        in_force.append((gpus, begins, ends))
-    for day in range(14):
-        grants.turn(at=AT + day * DAY)
-        wanted = max(
-            (
-                gpus
-                for gpus, begins, ends in in_force
-                if begins <= day and (ends is None or day < ends)
-            ),
-            default=0,
-        )
+    granted: list[tuple[int, int, float]] = []
+
+    def most(first: int, last: float) -> int:
+        """That is there on each of those days."""
+        whole = [gpus for gpus, begins, ends in granted if begins <= first and ends >= last]
+        return max(whole, default=0)
+
+    for day in range(18):
+        at = AT + day * DAY
+        grants.begin_and_end_due(at=at)
+        for asked_on, gpus, later, days in sorted(wishes, key=str):
+            if asked_on != day:
+                continue
+            begins = day + later
+            ends = inf if days is None else begins + days
+            when = {
+                "from_at": AT + begins * DAY if later else None,
+                "until_at": None if days is None else AT + ends * DAY,
+            }
+            try:
+                asked = requests.open(
+                    actor=of(cast.ben),
+                    project=cast.detection,
+                    flavor=h100,
+                    allotment=Allotment(nominal_milli=gpus * 1000, **when),
+                    reason="More.",
+                    at=at,
+                )
+            except Invalid:
+                assert not later
+                assert most(day, ends) >= gpus, "what would add something is refused"
+                continue
+            grant(cast, asked, at=at)
+            granted.append((gpus, begins, ends))
         quota = Quota.objects.first()
-        assert (quota.nominal_milli if quota else 0) == wanted * 1000, (day, in_force)
+        wanted = max((g for g, begins, ends in granted if begins <= day < ends), default=0)
+        assert (quota.nominal_milli if quota else 0) == wanted * 1000, (day, granted)

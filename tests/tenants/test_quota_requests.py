@@ -72,6 +72,7 @@ def test_a_grant_moves_the_quota_and_writes_it_down(
     actions = AuditEvent.objects.order_by("id").values_list("action", "actor_name")
     assert list(actions) == [
         ("request.open", "ben"), ("request.granted", "pia"), ("quota.grant", "pia"),
+        ("grant.begin", "pia"),
     ]  # fmt: skip
     change = AuditEvent.objects.get(action="quota.grant")
     assert (change.before["nominal_milli"], change.after["nominal_milli"]) == (8000, 16_000)
