@@ -15,6 +15,7 @@ from scheduler.core.sweep.state import (
     FIRM_CEILING,
     FLAVOR_KIND,
     FLEET,
+    GIVERS,
     HOPE,
     KEPT,
     LASTING,
@@ -248,6 +249,7 @@ def _charge_all(t: Tree, log: Log, flavor: int, member: int, amount: int) -> Non
     while at > 0:
         t.ledgers[OVER, flavor, at] += amount
         at = t.members[at, PARENT]
+    t.ledgers[GIVERS, flavor, 0] = UNKNOWN
 
 
 @compiled

@@ -12,6 +12,8 @@ from scheduler.core.sweep.state import (
     EVICTABLE,
     EVICTABLE_BEYOND,
     FLAVOR_KIND,
+    GIVERS,
+    HOLDERS,
     KEPT,
     LASTING,
     MEMBER,
@@ -29,6 +31,7 @@ from scheduler.core.sweep.state import (
     PROMISES,
     QUOTED,
     STUCK,
+    UNKNOWN,
     USED,
     WHOLE,
     Flavors,
@@ -69,7 +72,7 @@ def may_evict(
         elif by and log.counts[PROMISES]:  # as `Eligible` has it
             later = nearest(t, w, PROMISED, KEPT, CAPACITY, option, q.projects[project, MEMBER])
             by = min(by, later)
-        if by and _borrowers(f, t, q, w, log, option, project, by):
+        if by and _borrowers(t, w, log, option, by):
             return True
     return False
 
@@ -136,39 +139,38 @@ def _quota_will_do(t: Tree, w: Work, log: Log, option: int, member: int) -> bool
 
 
 @compiled
-def _borrowers(
-    f: Flavors, t: Tree, q: Queues, w: Work, log: Log, option: int, project: int, by: int
-) -> bool:
+def _borrowers(t: Tree, w: Work, log: Log, option: int, by: int) -> bool:
     """As `Candidates.borrowers`: whether there are any, now or with all that is promised: work
     that may evict its own is asked of both."""
     for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
         flavor = w.needs[need, 0]
         if not w.needs[need, 1]:
             continue
-        for n in range(f.holders.shape[1]):
-            other = f.holders[flavor, n]
-            if other < 0:
-                break
-            if other == project:
-                continue
-            if _gives(t, log, flavor, q.projects[other, MEMBER], by):
+        if t.ledgers[GIVERS, flavor, 0] == UNKNOWN:
+            _count_givers(t, log, flavor)
+        below, above = by, t.members[by, PARENT]
+        while above >= 0:
+            own = _giving(t, flavor, below) if _is_over(t, log, flavor, below) else 0
+            if _giving(t, flavor, above) > own:
                 return True
+            below, above = above, t.members[above, PARENT]
     return False
 
 
 @compiled
-def _gives(t: Tree, log: Log, flavor: int, member: int, by: int) -> bool:
-    """Whether the member and those above it are over, up to the nearest that is above both; and
-    that one is above whom the guarantee is from. A parent has a lower number than its children."""
-    above = t.members[by, PARENT]
-    while above != member:
-        if above > member:
-            above = t.members[above, PARENT]
-        elif _is_over(t, log, flavor, member):
-            member = t.members[member, PARENT]
-        else:
-            return False
-    return True
+def _count_givers(t: Tree, log: Log, flavor: int) -> None:
+    """Set GIVERS of all members. A parent has a lower number than its children."""
+    t.ledgers[GIVERS, flavor, :] = 0
+    for member in range(t.members.shape[0] - 1, 0, -1):
+        if _is_over(t, log, flavor, member):
+            parent = t.members[member, PARENT]
+            t.ledgers[GIVERS, flavor, parent] += _giving(t, flavor, member)
+
+
+@compiled
+def _giving(t: Tree, flavor: int, member: int) -> int:
+    """How many give to who is beside the member, were it over."""
+    return int(t.ledgers[HOLDERS, flavor, member] + t.ledgers[GIVERS, flavor, member])
 
 
 @compiled

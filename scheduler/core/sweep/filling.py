@@ -6,10 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduler.core import mig
+from scheduler.core.cohorts import FLEET
 from scheduler.core.draft import Draft
 from scheduler.core.equivalents import Parts
 from scheduler.core.holders import Holders
-from scheduler.core.quota import amount_milli
+from scheduler.core.quota import Book, amount_milli
 from scheduler.core.request import Option, Request
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import FlavorKind, FlavorView, PendingView, Snapshot
@@ -24,7 +25,7 @@ from scheduler.core.sweep.hardware import (
     is_by_hand,
 )
 from scheduler.core.sweep.queues import queues
-from scheduler.core.sweep.state import Flavors, Hardware, Log, State, Unfit, Work
+from scheduler.core.sweep.state import Flavors, Hardware, Log, State, Tree, Unfit, Work
 from scheduler.core.sweep.tree import MOST, Quotas
 from scheduler.core.units import ClusterId, FlavorId, ProjectId, WorkloadId
 
@@ -78,6 +79,7 @@ def fill(
     if quotas is None or not quotas.suit(flavors, draft.book):
         quotas = backlog.quotas = Quotas(flavors, draft.book)
     tree, projects = quotas.tree(draft.book, shares), list(backlog.projects)
+    _note_holders(tree, holders, rows, draft.book)
     if tree.ledgers[s.OVER].max() >= MOST_HARDWARE:
         raise Unfit("more is used than the shares can tell")
     of_flavors = _flavors(flavors, rows, len(clusters), fleet, draft)
@@ -92,17 +94,25 @@ def fill(
         models=1 + int(of_flavors.flavors[:, s.MODEL].max()),
         rows=rows,
         models_of=of_flavors.flavors[:, s.MODEL],
-        parts=draft.book.parts,
     )
     made = State(
         free,
-        of_flavors._replace(holders=waiting.holders),
+        of_flavors,
         tree,
-        waiting.queues,
+        waiting,
         asked.work._replace(options=asked.work.options.copy()),
         _log(backlog, free, len(clusters), with_cores),
     )
     return made, Board(backlog, asked.options, flavors, clusters, projects, fleet)
+
+
+def _note_holders(tree: Tree, holders: Holders, rows: Mapping[FlavorId, int], book: Book) -> None:
+    """Set HOLDERS."""
+    number, parts = book.cohorts.number, book.parts
+    for project, flavor in {each[:2] for each in holders.evictable}:
+        for of, _ in parts.charges(project=project, flavor=flavor, amount_milli=0):
+            if of in rows:
+                tree.ledgers[s.HOLDERS, rows[of], number.get(project, FLEET)] = 1
 
 
 def _asked(
@@ -200,7 +210,6 @@ def _flavors(
         np.zeros((len(flavors), s.FLAVOR_COLUMNS), np.int64),
         np.full((len(flavors), s.MASKS, s.CUT_COLUMNS), -1, np.int64),
         np.full((len(flavors), clusters), -1, np.int64),
-        np.zeros((0, 0), np.int64),
         np.full((len(flavors), clusters), s.UNLIMITED, np.int64),
     )
     for row, flavor in enumerate(flavors):

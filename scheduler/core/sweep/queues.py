@@ -1,26 +1,17 @@
 """The queues of a plan, filled from a snapshot and its backlog."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from scheduler.core.budgets import bound
 from scheduler.core.cohorts import Cohorts
-from scheduler.core.equivalents import Parts
 from scheduler.core.holders import Holders
 from scheduler.core.snapshot import Snapshot
 from scheduler.core.sweep import state as s
 from scheduler.core.sweep.backlog import MOST_PRIORITY, Backlog
 from scheduler.core.sweep.state import Ints, Queues
 from scheduler.core.units import FlavorId, ProjectId
-
-
-class Waiting(NamedTuple):
-    """The queues, and `Flavors.holders`: rows of projects beyond those that wait are theirs."""
-
-    queues: Queues
-    holders: Ints
 
 
 def queues(
@@ -34,8 +25,7 @@ def queues(
     models: int,
     rows: Mapping[FlavorId, int],
     models_of: Ints,
-    parts: Parts,
-) -> Waiting:
+) -> Queues:
     """`levels` are those of the backlog's projects. `decided`: rows of it that are in no queue.
     `models`: columns of `ahead`. `rows`: those of flavors, `models_of` the model of each."""
     projects = list(backlog.projects)
@@ -58,10 +48,7 @@ def queues(
         project in capped or project not in cohorts.number for project in projects
     ]
     evictable = _evictable(holders, backlog.projects, of_projects, rows, models_of)
-    of_projects, of_flavors = _holders(
-        holders, cohorts, backlog.projects, of_projects, rows, parts
-    )
-    made = Queues(
+    return Queues(
         projects=of_projects,
         levels=levels,
         ahead=np.full((len(projects), models + 1), s.NOBODY, np.int64),
@@ -75,7 +62,6 @@ def queues(
         shut=np.zeros(len(backlog.classes), np.int64),
         evictable=evictable,
     )
-    return Waiting(made, of_flavors)
 
 
 def _evictable(
@@ -98,31 +84,3 @@ def _evictable(
     projects[:, s.EVICTABLE] = beyond - sizes
     table[:, 1] = models_of[table[:, 1]]
     return np.ascontiguousarray(table[:, 1:])
-
-
-def _holders(
-    holders: Holders,
-    cohorts: Cohorts,
-    row: Mapping[ProjectId, int],
-    projects: Ints,
-    rows: Mapping[FlavorId, int],
-    parts: Parts,
-) -> tuple[Ints, Ints]:
-    """`projects` with those added that have work to evict, or pods of it, and none that waits; who
-    they are."""
-    holding: dict[FlavorId, set[ProjectId]] = {}
-    for project, flavor in {of[:2] for of in holders.evictable}:
-        for of, _ in parts.charges(project=project, flavor=flavor, amount_milli=0):
-            holding.setdefault(of, set()).add(project)
-    found = set[ProjectId]().union(*holding.values())
-    others = sorted(p for p in found if p not in row and p in cohorts.number)
-    added = np.zeros((len(others), s.PROJECT_COLUMNS), np.int64)
-    added[:, s.MEMBER] = [cohorts.number[project] for project in others]
-    all_rows = {**row, **{project: len(row) + n for n, project in enumerate(others)}}
-    width = max(map(len, holding.values()), default=0)
-    table = np.full((len(rows), width), -1, np.int64)
-    for flavor, theirs in holding.items():
-        if flavor in rows:
-            listed = sorted(all_rows[project] for project in theirs if project in all_rows)
-            table[rows[flavor], : len(listed)] = listed
-    return np.concatenate((projects, added)), table

@@ -60,7 +60,7 @@ from scheduler.core.sweep.state import (
     entry,
 )
 
-PARTS: Final = "2bc7d6a97fa28051"
+PARTS: Final = "eacf7e38f8f6cc5a"
 
 DONE: Final = -1
 """The answer of `run` when nothing is left; else it is the workload to be decided by hand."""

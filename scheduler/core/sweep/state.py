@@ -91,15 +91,12 @@ CUT_COLUMNS: Final = 4
 
 
 class Flavors(NamedTuple):
-    """`pool_of[flavor, cluster]`. `holders[flavor, n]`: projects with work that may be evicted.
-
-    `soon[flavor, cluster]`: the thousandths that are free once all that leaves has left, or more.
-    """
+    """`pool_of[flavor, cluster]`. `soon[flavor, cluster]`: the thousandths that are free once all
+    that leaves has left, or more."""
 
     flavors: Ints
     cuts: Ints
     pool_of: Ints
-    holders: Ints
     soon: Ints
 
 
@@ -109,7 +106,9 @@ WEIGHT: Final = 1
 DEPTH: Final = 2
 
 # ledgers[ledger, flavor, member]. DRAWN, and what is drawn in PROMISED and AWAITED there, are
-# filled only where something waits that may not be preempted, FIRM below.
+# filled only where something waits that may not be preempted, FIRM below. HOLDERS: 1 of a project
+# that holds what may be evicted, and of the fleet where one does that is not in the tree. GIVERS:
+# how many of them are below a member, and over as all in between; of the fleet -1 until asked.
 USED: Final = 0
 PROMISED: Final = 1
 KEPT: Final = 2
@@ -124,7 +123,9 @@ DRAWN: Final = 10
 PROMISED_DRAWN: Final = 11
 FIRM_CEILING: Final = 12
 AWAITED: Final = 13
-LEDGERS: Final = 14
+HOLDERS: Final = 14
+GIVERS: Final = 15
+LEDGERS: Final = 16
 
 
 class Tree(NamedTuple):

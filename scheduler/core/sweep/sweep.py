@@ -14,6 +14,7 @@ import numpy as np
 from scheduler.core.admission import ANY, Admission
 from scheduler.core.backfill import Backfill
 from scheduler.core.begun import Begun
+from scheduler.core.cohorts import FLEET
 from scheduler.core.guarantees import BORROWED
 from scheduler.core.holders import Holders
 from scheduler.core.order import Left, Why
@@ -77,7 +78,7 @@ class Sweep:
         self._preemptors = 0
         self._has_firm = bool(self._state.work.requests[:, s.FIRM].any())
         self._learn_use()
-        mixed = self._state.queues.projects[: len(self._board.projects), s.MIXED]
+        mixed = self._state.queues.projects[:, s.MIXED]
         self.mixed = {self._board.projects[i] for i in np.flatnonzero(mixed).tolist()}
         self._learn_options()
         running.reopen(self._state)
@@ -200,7 +201,7 @@ class Sweep:
         """All at once: what a project is charged itself tells the use above it, and that of a
         model what is charged there."""
         board, book = self._board, self._admission.draft.book
-        projects = self._state.queues.projects[: len(board.projects)]
+        projects = self._state.queues.projects
         swept = np.flatnonzero(projects[:, s.BY_HAND] == 0)
         members = projects[swept, s.MEMBER]
         for row, flavor in enumerate(board.flavors):
@@ -258,6 +259,7 @@ class Sweep:
             if self._has_firm:
                 ledgers[s.DRAWN, row] = ledger.drawn
             ledgers[s.OVER, row] = self._shares.over(flavor=flavor.id)
+            ledgers[s.GIVERS, row, FLEET] = s.UNKNOWN
             if promised is not None:
                 ledger = promised.book.ledger(flavor.id)
                 ledgers[s.PROMISED, row] = ledger.used

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from scheduler.core.cohorts import FLEET
 from scheduler.core.quota import Book
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import FlavorView
@@ -61,6 +62,7 @@ class Quotas:
             }.items():
                 _check(flavor, values)
                 ledgers[column, row] = values
+            ledgers[s.GIVERS, row, FLEET] = s.UNKNOWN
         return Tree(self._members, ledgers)
 
     def levels(self, projects: Sequence[ProjectId], shares: Shares) -> Ints:
