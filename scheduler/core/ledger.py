@@ -12,8 +12,8 @@ class Ledger:
     """One flavor, over the whole tree, by number."""
 
     __slots__ = (
-        *("_beyond", "_ceilings", "_drawn", "_left", "awaited", "capacity", "kept", "lasting"),
-        *("nominal", "parents", "quotas", "total", "used"),
+        *("_beyond", "_ceilings", "_drawn", "_left", "_moved", "awaited", "capacity", "kept"),
+        *("lasting", "nominal", "parents", "quotas", "total", "used"),
     )
 
     def __init__(self, cohorts: Cohorts, flavor: FlavorId) -> None:
@@ -29,6 +29,7 @@ class Ledger:
         self._drawn: list[int] | None = None
         self._left: dict[int, int] = {}
         self._beyond: list[int] | None = None
+        self._moved: set[int] | None = None
         self._ceilings: dict[int, int] = {}
         self.kept = [0] * len(self.nominal)
         self.awaited: set[int] = set()
@@ -45,7 +46,7 @@ class Ledger:
         twin.used = twin.lasting = list(self.used)
         if self.lasting is not self.used:
             twin.lasting = list(self.lasting)
-        twin._left = dict(self._left)
+        twin._left, twin._moved = dict(self._left), None
         twin._drawn = None if self._drawn is None else list(self._drawn)
         twin.awaited = set(self.awaited)
         return twin
@@ -53,6 +54,8 @@ class Ledger:
     def charge(self, number: int, amount: int) -> None:
         self._left.clear()
         self._beyond = None
+        if self._moved is not None:
+            self._moved.add(number)
         self._add(self.used, self.kept, number, amount)
         if self.lasting is not self.used:
             self._add(self.lasting, self.kept, number, amount)
@@ -64,6 +67,19 @@ class Ledger:
         if self.lasting is self.used:
             self.lasting = list(self.used)
         self._add(self.lasting, self.kept, number, -amount)
+
+    def moved(self) -> Sequence[int]:
+        """The members whose use may be another than when last asked: all of them the first time,
+        after which nothing more may `leave`."""
+        moved, self._moved = self._moved, set()
+        if moved is None:
+            return range(len(self.used))
+        found = set[int]()
+        for number in moved:
+            while number >= FLEET and number not in found:
+                found.add(number)
+                number = self.parents[number]
+        return list(found)
 
     @property
     def drawn(self) -> list[int]:

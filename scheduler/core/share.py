@@ -10,7 +10,7 @@ for each half-life since, in the same measure: all of it as a part of the fleet'
 by the weight. Level by level, as in Slurm's Fair Tree (slurm.schedmd.com/fair_tree.html).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from scheduler.core.quota import Book
 from scheduler.core.units import FlavorId, ProjectId
@@ -37,8 +37,7 @@ class Shares:
         cohorts = book.cohorts
         self._paths = {project: cohorts.paths[n] for project, n in cohorts.number.items()}
         self._levels = cohorts.depth
-        of = zip(cohorts.weights, cohorts.totals, strict=True)
-        self._over = [_Over(weight, total) for weight, total in of]
+        self._over: dict[FlavorId, list[int]] = {}
         for (project, flavor), amount in book.usage().items():
             self._add(self._paths.get(project, ()), flavor, amount)
         self._past = _past(book) if any(cohorts.pasts) else None
@@ -55,7 +54,7 @@ class Shares:
         guarantee; () is an unknown project.
         """
         path = self._paths.get(project, ())
-        return self._to_the_leaf([self._over[number].dominant() for number in path])
+        return self._to_the_leaf([_share(self._book, self._over, number) for number in path])
 
     def past(self, *, project: ProjectId) -> tuple[int, ...]:
         """As `of`, for what was used in the past: SCALE is all of the fleet's nominal of a flavor,
@@ -81,55 +80,47 @@ class Shares:
         ):
             self._add(self._paths.get(project, ()), of, amount)
 
-    def over(self, *, flavor: FlavorId) -> list[int]:
-        """Use of the flavor beyond nominal, negative below it, by the numbers of the tree."""
-        return [over.of(flavor) for over in self._over]
+    def over(self, *, flavor: FlavorId) -> Sequence[int]:
+        """Use of the flavor beyond nominal, negative below it, by the numbers of the tree. To be
+        read."""
+        return self._of(flavor)
+
+    def _of(self, flavor: FlavorId) -> list[int]:
+        over = self._over.get(flavor)
+        if over is None:
+            totals = self._book.cohorts.totals
+            over = self._over[flavor] = [-total.get(flavor, 0) for total in totals]
+        return over
 
     def _to_the_leaf(self, terms: list[int]) -> tuple[int, ...]:
         return (*terms, *terms[-1:] * (self._levels - len(terms)))
 
     def _add(self, path: Iterable[int], flavor: FlavorId, amount_milli: int) -> None:
-        fleet = self._book.fleet_nominal(flavor=flavor)
+        over = self._of(flavor)
         for number in path:
-            self._over[number].add(flavor, amount_milli, fleet)
+            over[number] += amount_milli
 
 
 def _past(book: Book) -> list[int]:
     """By number. A flavor of which nobody has quota any more is forgotten."""
-    cohorts = book.cohorts
-    used = [_Over(weight, {}) for weight in cohorts.weights]
+    cohorts, used = book.cohorts, dict[FlavorId, list[int]]()
     for number, past in enumerate(cohorts.pasts):
         for flavor, milli_s in past.items():
-            if fleet := book.fleet_nominal(flavor=flavor):
+            if book.fleet_nominal(flavor=flavor):
+                of = used.setdefault(flavor, [0] * len(cohorts.paths))
                 for member in cohorts.paths[number]:
-                    used[member].add(flavor, milli_s, fleet)
-    return [of.dominant() for of in used]
+                    of[member] += milli_s
+    return [_share(book, used, number) for number in range(len(cohorts.paths))]
 
 
-class _Over:
-    """Use beyond nominal per flavor (negative below it), and the share that it makes."""
-
-    __slots__ = ("_over", "_shares", "_weight")
-
-    def __init__(self, weight: int, nominal_milli: Mapping[FlavorId, int]) -> None:
-        """Nothing is in use."""
-        self._weight = weight
-        self._over = {flavor: -milli for flavor, milli in nominal_milli.items()}
-        self._shares: dict[FlavorId, int] = {}
-
-    def add(self, flavor: FlavorId, amount_milli: int, fleet_milli: int) -> None:
-        over = self._over[flavor] = self._over.get(flavor, 0) + amount_milli
-        if over > 0:
-            self._shares[flavor] = over * SCALE // (fleet_milli or 1)
-        else:
-            self._shares.pop(flavor, None)
-
-    def of(self, flavor: FlavorId) -> int:
-        return self._over.get(flavor, 0)
-
-    def dominant(self) -> int:
-        if not self._shares:
-            return 0
-        if self._weight <= 0:
-            return WITHOUT_WEIGHT
-        return max(self._shares.values()) // self._weight
+def _share(book: Book, use: Mapping[FlavorId, Sequence[int]], number: int) -> int:
+    """What that use, by flavor and number, makes of the member's share."""
+    found = [
+        of[number] * SCALE // (book.fleet_nominal(flavor=flavor) or 1)
+        for flavor, of in use.items()
+        if of[number] > 0
+    ]
+    weight = book.cohorts.weights[number]
+    if not found:
+        return 0
+    return max(found) // weight if weight > 0 else WITHOUT_WEIGHT

@@ -60,7 +60,7 @@ from scheduler.core.sweep.state import (
     entry,
 )
 
-PARTS: Final = "eacf7e38f8f6cc5a"
+PARTS: Final = "3661a276aa7b8dfb"
 
 DONE: Final = -1
 """The answer of `run` when nothing is left; else it is the workload to be decided by hand."""

@@ -7,7 +7,7 @@ topology, flavors that are spread, caps, budgets, an eviction that might help, o
 Then it brings the draft up to date, and once that head was decided, the arrays.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -252,20 +252,23 @@ class Sweep:
         self._learn_options()
 
     def _learn_use(self) -> None:
-        ledgers, promised = self._state.tree.ledgers, self._admission.promised
+        """Of the members whose use has been charged since."""
+        book, promised = self._admission.draft.book, self._admission.promised
+        ledgers = self._state.tree.ledgers
         for row, flavor in enumerate(self._board.flavors):
-            ledger = self._admission.draft.book.ledger(flavor.id)
-            ledgers[s.USED, row], ledgers[s.LASTING, row] = ledger.used, ledger.lasting
+            ledger, over = book.ledger(flavor.id), self._shares.over(flavor=flavor.id)
+            told = {s.USED: ledger.used, s.LASTING: ledger.lasting, s.OVER: over}
             if self._has_firm:
-                ledgers[s.DRAWN, row] = ledger.drawn
-            ledgers[s.OVER, row] = self._shares.over(flavor=flavor.id)
-            ledgers[s.GIVERS, row, FLEET] = s.UNKNOWN
+                told[s.DRAWN] = ledger.drawn
+            _write(ledgers[:, row], ledger.moved(), told)
             if promised is not None:
                 ledger = promised.book.ledger(flavor.id)
-                ledgers[s.PROMISED, row] = ledger.used
+                told = {s.PROMISED: ledger.used}
                 if self._has_firm:
-                    ledgers[s.PROMISED_DRAWN, row] = ledger.drawn
+                    told[s.PROMISED_DRAWN] = ledger.drawn
                     ledgers[s.AWAITED, row, sorted(ledger.awaited)] = 1
+                _write(ledgers[:, row], ledger.moved(), told)
+            ledgers[s.GIVERS, row, FLEET] = s.UNKNOWN
         self._state.log.counts[s.PROMISES] = int(promised is not None)
 
     def _learn_options(self) -> None:
@@ -299,6 +302,12 @@ class Sweep:
                 free = evictions.free_soon_milli(cluster=cluster, flavor=flavor)
                 if free is not None:
                     known[row, column] = free
+
+
+def _write(table: s.Ints, members: Sequence[int], told: Mapping[int, Sequence[int]]) -> None:
+    """Into the ledgers of the table, what is told of those members."""
+    for column, values in told.items() if members else ():
+        table[column, members] = [values[number] for number in members]
 
 
 def _ranges(begins: s.Ints, sizes: s.Ints) -> s.Ints:
