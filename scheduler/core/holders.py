@@ -61,13 +61,14 @@ class Holders:
     @property
     def evictable(self) -> Mapping[tuple[ProjectId, FlavorId, int], int]:
         """By project, flavor and priority: how many devices work holds that may be evicted some
-        day, or pods of it, counting a pod without devices as one."""
+        day, or pods of it, counting a pod without devices as one, and one that may go by itself or
+        with its workload twice."""
         return self._evictable
 
     def _count(self, held: HoldingView, sign: int) -> None:
-        pods = held.placements if held.preemptible else surplus(held)
-        if held.releasing or not (held.preemptible or pods):
+        if held.releasing:
             return
+        pods = (*held.placements, *surplus(held)) if held.preemptible else surplus(held)
         for placement in pods:
             devices = len(placement.spans) or 1
             _add(self._evictable, (held.project, placement.flavor, held.priority), sign * devices)

@@ -52,6 +52,11 @@ def test_who_may_give_up_pods_alone_counts_for_those() -> None:
     assert not holders.elastic
 
 
+def test_a_pod_that_may_go_by_itself_or_with_its_workload_counts_twice() -> None:
+    held = runs("w", "a", "n1/0", "n1/1", "n1/2", of=pods(3, least=1))
+    assert Holders([held]).evictable == {("a", "h100", 0): 5}
+
+
 def test_devices_are_counted_by_priority_and_pods_without_any_as_one() -> None:
     low, high = runs("low", "a", "n1/0", "n1/1"), runs("high", "a", "n1/2", priority=7)
     holders = Holders([low, high, runs("cores", "a", "n1", flavor="cpu")])

@@ -151,12 +151,12 @@ def test_neither_is_work_without_devices_that_nodes_have_cores_for(
     assert by_hand(of, monkeypatch) == ["huge"]
 
 
-def helped(*pending: PendingView, holding: Sequence[HoldingView]) -> Snapshot:
+def helped(*pending: PendingView, holding: Sequence[HoldingView], quota: int = 2) -> Snapshot:
     """On a node that is full. First comes `x`, which asks what is free once all that leaves has
     left, so that it is known for those after it; it evicts `low`, of its own project."""
     low, first = runs("low", "first", "n1/0"), job("x", "first", priority=9)
     projects = sorted({of.project for of in pending} | {of.project for of in holding})
-    quotas = [queue(name, h100=Quota(0, None) if name == "lent" else 2) for name in projects]
+    quotas = [queue(name, h100=Quota(0, None) if name == "lent" else quota) for name in projects]
     return snapshot(
         nodes=[node("n1", gpus=1 + sum(len(of.placements) for of in holding))],
         queues=[queue("first", h100=1), *quotas],
@@ -192,6 +192,21 @@ def test_own_work_that_gives_way_may_bring_it_within_a_guarantee(
     of = helped(job("w", "a", pods(gpus=2), priority=1), holding=holding)
     assert by_hand(of, monkeypatch) == ["x", "w"]
     assert sorted(p.victim for p in agree(of).preempts) == ["lent", "low", "own"]
+
+
+@pytest.mark.parametrize(("lent", "victims"), [(2, ["lent", "low", "own"]), (1, ["low"])])
+def test_those_who_are_reclaimed_from_count_with_what_they_hold(
+    lent: int, victims: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    devices = ["n1/2", "n1/3"]
+    holding = [
+        runs("own", "a", "n1/1"),
+        runs("lent", "lent", *devices[:lent]),
+        *(runs("stays", "b", device) for device in devices[lent:]),
+    ]
+    of = helped(job("w", "a", pods(gpus=3), priority=1), holding=holding, quota=3)
+    assert by_hand(of, monkeypatch) == ["x", "w"][: len(victims)]
+    assert sorted(p.victim for p in agree(of).preempts) == victims
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,7 @@ from scheduler.core.sweep.state import (
 from scheduler.core.units import ONE_MILLI
 
 ANY_MODEL: Final = -1
+MANY: Final = 1 << 40
 
 
 @compiled
@@ -58,21 +59,24 @@ def may_evict(
         by = guarantor(f, t, q, w, option, project, priority)
         if not is_of_tier(t, q, project, by, tier):
             continue
-        coming = log.counts[COMING] and not w.options[option, STUCK]
-        coming = coming and _are_enough(f, q, w, request, option, project, NOBODY)
-        if coming and _quota_will_do(t, w, log, option, q.projects[project, MEMBER]):
+        soon = _are_enough(f, q, w, request, option, project, NOBODY, 0)
+        soon = soon and _quota_will_do(t, w, log, option, q.projects[project, MEMBER])
+        if soon and log.counts[COMING] and not w.options[option, STUCK]:
             return True
         if not log.counts[CAN_EVICT]:
             continue
         own = _has_own(q, project, priority, ANY_MODEL)
-        if own and _are_enough(f, q, w, request, option, project, priority):
+        if own and _are_enough(f, q, w, request, option, project, priority, 0):
             return True
         if _gives_way(f, q, w, option, project, priority):
             by = q.projects[project, MEMBER]
         elif by and log.counts[PROMISES]:  # as `Eligible` has it
             later = nearest(t, w, PROMISED, KEPT, CAPACITY, option, q.projects[project, MEMBER])
             by = min(by, later)
-        if by and _borrowers(t, w, log, option, by):
+        given = _given(t, w, log, option, by) if by else 0
+        if given and _are_enough(f, q, w, request, option, project, priority, given):
+            return True
+        if by and soon:  # where others are over but now a search is made for nothing, and counted
             return True
     return False
 
@@ -99,9 +103,11 @@ def _gives_way(f: Flavors, q: Queues, w: Work, option: int, project: int, priori
 
 @compiled
 def _are_enough(
-    f: Flavors, q: Queues, w: Work, request: int, option: int, project: int, priority: int
-) -> bool:
-    """As `enough.are_enough`, with the project's own work below that priority gone."""
+    f: Flavors, q: Queues, w: Work, request: int, option: int, project: int, priority: int,
+    given: int,
+) -> bool:  # fmt: skip
+    """As `enough.are_enough`, with the project's own work below that priority gone, and so many
+    devices of others."""
     first, beyond = q.projects[project, EVICTABLE], q.projects[project, EVICTABLE_BEYOND]
     for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
         flavor = w.needs[need, 0]
@@ -111,7 +117,7 @@ def _are_enough(
         for cluster in range(f.soon.shape[1]):
             if w.requests[request, CLUSTERS] >> cluster & 1:
                 free = max(free, f.soon[flavor, cluster])
-        lacking = w.needs[need, 1] - free
+        lacking = w.needs[need, 1] - free - given * ONE_MILLI
         for n in range(first, beyond):
             is_of = q.evictable[n, OF_MODEL] == f.flavors[flavor, MODEL]
             if is_of and q.evictable[n, OF_PRIORITY] < priority:
@@ -139,11 +145,13 @@ def _quota_will_do(t: Tree, w: Work, log: Log, option: int, member: int) -> bool
 
 
 @compiled
-def _borrowers(t: Tree, w: Work, log: Log, option: int, by: int) -> bool:
-    """As `Candidates.borrowers`: whether there are any, now or with all that is promised: work
-    that may evict its own is asked of both."""
-    for need in range(w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]):
-        flavor = w.needs[need, 0]
+def _given(t: Tree, w: Work, log: Log, option: int, by: int) -> int:
+    """As `Candidates.borrowers` has it with all that is promised: what they hold of the model, 0
+    when there are none. MANY of an option that needs several flavors: who gives more than one of
+    them is counted for each."""
+    first, beyond = w.options[option, NEEDS], w.options[option, NEEDS_BEYOND]
+    for need in range(first, beyond):
+        flavor, given = w.needs[need, 0], 0
         if not w.needs[need, 1]:
             continue
         if t.ledgers[GIVERS, flavor, 0] == UNKNOWN:
@@ -151,10 +159,11 @@ def _borrowers(t: Tree, w: Work, log: Log, option: int, by: int) -> bool:
         below, above = by, t.members[by, PARENT]
         while above >= 0:
             own = _giving(t, flavor, below) if _is_over(t, log, flavor, below) else 0
-            if _giving(t, flavor, above) > own:
-                return True
+            given += _giving(t, flavor, above) - own
             below, above = above, t.members[above, PARENT]
-    return False
+        if given:
+            return int(given) if beyond == first + 1 else MANY
+    return 0
 
 
 @compiled
@@ -169,13 +178,11 @@ def _count_givers(t: Tree, log: Log, flavor: int) -> None:
 
 @compiled
 def _giving(t: Tree, flavor: int, member: int) -> int:
-    """How many give to who is beside the member, were it over."""
+    """What is given to who is beside the member, were it over."""
     return int(t.ledgers[HOLDERS, flavor, member] + t.ledgers[GIVERS, flavor, member])
 
 
 @compiled
 def _is_over(t: Tree, log: Log, flavor: int, member: int) -> bool:
-    used = t.ledgers[USED, flavor, member]
-    if log.counts[PROMISES]:
-        used = max(used, t.ledgers[PROMISED, flavor, member])
-    return bool(used > t.ledgers[CAPACITY, flavor, member])
+    used = PROMISED if log.counts[PROMISES] else USED
+    return bool(t.ledgers[used, flavor, member] > t.ledgers[CAPACITY, flavor, member])

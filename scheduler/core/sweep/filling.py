@@ -10,7 +10,7 @@ from scheduler.core.cohorts import FLEET
 from scheduler.core.draft import Draft
 from scheduler.core.equivalents import Parts
 from scheduler.core.holders import Holders
-from scheduler.core.quota import Book, amount_milli
+from scheduler.core.quota import amount_milli
 from scheduler.core.request import Option, Request
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import FlavorKind, FlavorView, PendingView, Snapshot
@@ -79,10 +79,10 @@ def fill(
     if quotas is None or not quotas.suit(flavors, draft.book):
         quotas = backlog.quotas = Quotas(flavors, draft.book)
     tree, projects = quotas.tree(draft.book, shares), list(backlog.projects)
-    _note_holders(tree, holders, rows, draft.book)
     if tree.ledgers[s.OVER].max() >= MOST_HARDWARE:
         raise Unfit("more is used than the shares can tell")
     of_flavors = _flavors(flavors, rows, len(clusters), fleet, draft)
+    _note_holders(tree, of_flavors, holders, rows, draft.book.cohorts.number)
     asked = _asked(backlog, rows, clusters, fleet, free, of_flavors, draft.book.parts)
     waiting = queues(
         snapshot=snapshot,
@@ -106,13 +106,29 @@ def fill(
     return made, Board(backlog, asked.options, flavors, clusters, projects, fleet)
 
 
-def _note_holders(tree: Tree, holders: Holders, rows: Mapping[FlavorId, int], book: Book) -> None:
+def _note_holders(
+    tree: Tree,
+    of_flavors: Flavors,
+    holders: Holders,
+    rows: Mapping[FlavorId, int],
+    number: Mapping[ProjectId, int],
+) -> None:
     """Set HOLDERS."""
-    number, parts = book.cohorts.number, book.parts
-    for project, flavor in {each[:2] for each in holders.evictable}:
-        for of, _ in parts.charges(project=project, flavor=flavor, amount_milli=0):
-            if of in rows:
-                tree.ledgers[s.HOLDERS, rows[of], number.get(project, FLEET)] = 1
+    listed = [
+        (rows[flavor], number.get(project, FLEET), count)
+        for (project, flavor, _), count in holders.evictable.items()
+        if flavor in rows
+    ]
+    flavor, member, count = np.array(listed, np.int64).reshape(len(listed), 3).T
+    models, ledgers = of_flavors.flavors[:, s.MODEL], tree.ledgers
+    held = np.zeros((int(models.max()) + 1, ledgers.shape[2]), np.int64)
+    np.add.at(held, (models[flavor], member), count)
+    some = np.zeros(ledgers.shape[1:], np.bool_)
+    some[flavor, member] = True
+    for row, whole in enumerate(of_flavors.flavors[:, s.WHOLE_OF].tolist()):
+        if whole >= 0:
+            some[whole] |= some[row] & (ledgers[s.QUOTED, whole] == 1)
+    ledgers[s.HOLDERS] = np.where(some, held[models], 0)
 
 
 def _asked(

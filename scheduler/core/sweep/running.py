@@ -60,7 +60,7 @@ from scheduler.core.sweep.state import (
     entry,
 )
 
-PARTS: Final = "3661a276aa7b8dfb"
+PARTS: Final = "f956c0f9424c7579"
 
 DONE: Final = -1
 """The answer of `run` when nothing is left; else it is the workload to be decided by hand."""

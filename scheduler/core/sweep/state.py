@@ -106,9 +106,10 @@ WEIGHT: Final = 1
 DEPTH: Final = 2
 
 # ledgers[ledger, flavor, member]. DRAWN, and what is drawn in PROMISED and AWAITED there, are
-# filled only where something waits that may not be preempted, FIRM below. HOLDERS: 1 of a project
-# that holds what may be evicted, and of the fleet where one does that is not in the tree. GIVERS:
-# how many of them are below a member, and over as all in between; of the fleet -1 until asked.
+# filled only where something waits that may not be preempted, FIRM below. HOLDERS: of a project
+# that holds some of the flavor that may be evicted, PODS_OR_DEVICES of its model; of the fleet, of
+# projects that are not in the tree. GIVERS: of a member, what those below it hold in sum who are
+# over, as all in between are; of the fleet -1 until asked.
 USED: Final = 0
 PROMISED: Final = 1
 KEPT: Final = 2
