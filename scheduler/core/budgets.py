@@ -14,7 +14,8 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Protocol
 
-from scheduler.core.devices import PARTS, Devices
+from scheduler.core.devices import Devices
+from scheduler.core.equivalents import PARTS
 from scheduler.core.limits import because
 from scheduler.core.plan import Place
 from scheduler.core.reasons import Reason, ReasonCode

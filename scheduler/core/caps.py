@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from scheduler.core.budgets import Budgets, Workload
-from scheduler.core.devices import PARTS, Devices
+from scheduler.core.devices import Devices
+from scheduler.core.equivalents import PARTS
 from scheduler.core.limits import because
 from scheduler.core.plan import Place
 from scheduler.core.reasons import Cap, Reason, ReasonCode

@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 from scheduler.core.domains import Domain
 from scheduler.core.draft import Draft
+from scheduler.core.equivalents import PARTS
 from scheduler.core.fit import Room
 from scheduler.core.gang import seat
 from scheduler.core.snapshot import DeviceMode, FlavorKind, FlavorView, HeldView, PodSetView
@@ -176,8 +177,8 @@ class Cheapest:
 
         def rate(victim: Victim) -> tuple[int, int, int]:
             kind, priority, lost_milli_s, _ = victim.cost
-            given = sum(placement.amount_milli for placement in victim.held.on[node])
-            return kind, priority, lost_milli_s // max(1, given)
+            given_milli = max(1, victim.held.given_milli(node))
+            return kind, priority, lost_milli_s * PARTS // given_milli
 
         by_loss = list(self._on_node(node))
         by_rate = sorted(by_loss, key=rate)

@@ -2,15 +2,11 @@
 
 from collections.abc import Iterable
 
-from scheduler.core.equivalents import DEVICE_MILLI, counts_milli
+from scheduler.core.equivalents import DEVICE_MILLI, each_counts
 from scheduler.core.portions import as_given
 from scheduler.core.quota import amount_milli
 from scheduler.core.snapshot import FlavorView, PendingView
 from scheduler.core.units import ONE_MILLI, FlavorId
-
-PARTS = DEVICE_MILLI // ONE_MILLI
-"""Sevenths of a device, in thousandths of which devices are counted: exact for every slice and
-share."""
 
 
 class Devices:
@@ -18,10 +14,7 @@ class Devices:
 
     def __init__(self, flavors: Iterable[FlavorView]) -> None:
         self._flavors = {flavor.id: flavor for flavor in flavors}
-        self._counts = {
-            f.id: counts_milli(kind=f.kind, model=f.model, profile=f.profile)
-            for f in self._flavors.values()
-        }
+        self._counts = each_counts(self._flavors.values())
 
     def of(self, amounts: Iterable[tuple[FlavorId, int]]) -> int:
         """In thousandths of a seventh of a device; amounts are in thousandths of their flavors."""

@@ -14,6 +14,9 @@ from scheduler.core.units import ONE_MILLI, FlavorId, ProjectId
 
 DEVICE_MILLI = 7 * ONE_MILLI
 """One device, in thousandths of a flavor of kind MODEL."""
+PARTS = DEVICE_MILLI // ONE_MILLI
+"""Sevenths of a device, in thousandths of which devices are counted: exact for every slice and
+share."""
 
 
 def counts_milli(*, kind: FlavorKind, model: str, profile: str) -> int:
@@ -27,6 +30,14 @@ def counts_milli(*, kind: FlavorKind, model: str, profile: str) -> int:
         return 0
     part = mig.device_equivalent(model=model, profile=profile) if profile else None
     return DEVICE_MILLI if part is None else int(part * DEVICE_MILLI)
+
+
+def each_counts(flavors: Iterable[FlavorView]) -> dict[FlavorId, int]:
+    """What a whole unit of each of them counts."""
+    return {
+        flavor.id: counts_milli(kind=flavor.kind, model=flavor.model, profile=flavor.profile)
+        for flavor in flavors
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +57,19 @@ class Part:
 
 
 class Parts:
-    """By flavor, for the projects that have a quota of the model: no other is counted there."""
+    """By flavor, for the projects that have a quota of the model: no other is counted there.
+    `counts` is what a whole unit of each flavor counts, whoever has a quota of what."""
 
-    __slots__ = ("_bound", "_of")
+    __slots__ = ("_bound", "_of", "counts")
     __hash__ = None  # type: ignore[assignment]  # compared, never a key
 
     def __init__(self, *, flavors: Iterable[FlavorView], queues: Iterable[QueueView]) -> None:
         flavors = tuple(flavors)
         wholes = {f.model: f.id for f in flavors if f.kind is FlavorKind.MODEL}
+        self.counts: Mapping[FlavorId, int] = each_counts(flavors)
         self._of: dict[FlavorId, Part] = {}
         for flavor in flavors if wholes else ():
-            milli = counts_milli(kind=flavor.kind, model=flavor.model, profile=flavor.profile)
+            milli = self.counts[flavor.id]
             if milli and flavor.model in wholes:
                 self._of[flavor.id] = Part(wholes[flavor.model], milli)
         self._bound: dict[ProjectId, frozenset[FlavorId]] = {}
@@ -66,7 +79,9 @@ class Parts:
                 self._bound[queue.project] = frozenset(bound)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Parts) and (self._of, self._bound) == (other._of, other._bound)
+        return isinstance(other, Parts) and (
+            (self._of, self._bound, self.counts) == (other._of, other._bound, other.counts)
+        )
 
     def bound(self, *, project: ProjectId) -> frozenset[FlavorId]:
         """The models of which the project has a quota."""

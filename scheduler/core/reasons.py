@@ -238,8 +238,8 @@ _FIRM = {
     ),
 }
 _MOVES = (
-    " Room could be made by moving {moves} of others' slices, which loses {moves_lost} hours of"
-    " their work; {moves_budget} may be lost now."
+    " Room could be made by moving {moves} of others' slices, which loses {moves_lost} GPU-hours"
+    " of their work; {moves_budget} may be lost now."
 )
 _IN_VAIN = (
     "It was to start after other work, which has ended otherwise: {in_vain} of {unmet} it waits"

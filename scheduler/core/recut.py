@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from scheduler.core.backfill import ends_at
-from scheduler.core.devices import PARTS, Devices
+from scheduler.core.devices import Devices
 from scheduler.core.losses import lost_milli_s
 from scheduler.core.snapshot import (
     ClusterView,
@@ -223,14 +223,12 @@ def _merged(now: tuple[Way, ...], ways: Iterable[Way]) -> tuple[Way, ...]:
 
 
 def _lost(held: HoldingView, devices: Devices, at: int) -> int:
-    """Rounded up."""
-    parts_milli_s = lost_milli_s(
-        held_milli=devices.of((each.flavor, each.amount_milli) for each in held.placements),
+    return lost_milli_s(
+        sevenths_milli=devices.of((each.flavor, each.amount_milli) for each in held.placements),
         started_at=held.started_at,
         checkpointed_at=held.checkpointed_at,
         at=at,
     )
-    return -(-parts_milli_s // PARTS)
 
 
 def _asked(

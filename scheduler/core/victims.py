@@ -7,8 +7,8 @@ grants it. Pods beyond the least of their set go by themselves, by the same rule
 their workload may be evicted.
 
 Harm, least first: such pods before whole workloads, borrowers before the project's own work, lower
-priority, less work lost since the last checkpoint, fewer pods. Of a gang that goes as a whole all
-counts, on each node.
+priority, less work lost since the last checkpoint (of a slice, the part that it is of a device),
+fewer pods. Of a gang that goes as a whole all counts, on each node.
 """
 
 from collections import Counter
@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 from scheduler.core import losses
 from scheduler.core.elastic import keeping, staying
-from scheduler.core.equivalents import Parts
+from scheduler.core.equivalents import DEVICE_MILLI, PARTS, Parts
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.snapshot import HeldView, HoldingView
-from scheduler.core.units import FlavorId, NodeId, PlacementId, WorkloadId
+from scheduler.core.units import ONE_MILLI, FlavorId, NodeId, PlacementId, WorkloadId
 
 Cost = tuple[int, int, int, int]
 """Its kind (0: pods of a borrower, 1: own pods, 2: a borrower, 3: own work), its priority, its
@@ -42,7 +42,7 @@ class Held:
     """
 
     __slots__ = (
-        *("_at", "_devices", "_milli", "_pods", "_rank"),
+        *("_at", "_devices", "_milli", "_parts", "_pods", "_rank"),
         *("amounts", "holding", "id", "is_whole", "on", "order", "placements", "whole"),
     )
 
@@ -59,7 +59,8 @@ class Held:
         self.whole = whole
         self.id: UnitId = holding.id, ALL if pod is None else pod.id
         self.placements = placements = staying(holding) if pod is None else (pod,)
-        self._milli, self._pods = _held_milli(placements), len(placements)
+        self._parts = parts
+        self._milli, self._pods = self._weigh(placements), len(placements)
         self._rank = 0 if pod is None else pod.rank
         self._at: int | None = None
         self._devices: Counter[FlavorId] | None = None
@@ -75,7 +76,7 @@ class Held:
         if self._at != at:
             of, self._at = self.holding, at
             lost = losses.lost_milli_s(
-                held_milli=self._milli,
+                sevenths_milli=self._milli,
                 started_at=of.started_at,
                 checkpointed_at=of.checkpointed_at,
                 at=at,
@@ -90,6 +91,19 @@ class Held:
             for placement in self.placements:
                 self._devices[placement.flavor] += len(placement.spans)
         return self._devices
+
+    def given_milli(self, node: NodeId) -> int:
+        """What of what would be lost it holds there, in thousandths of a seventh of a device."""
+        return self._weigh(self.on[node])
+
+    def _weigh(self, placements: Sequence[HeldView]) -> int:
+        """What would be lost of, in thousandths of a seventh: of devices, or of cores where they
+        have none."""
+        counts = self._parts.counts
+        held = sum(
+            [p.amount_milli * counts.get(p.flavor, DEVICE_MILLI) for p in placements if p.spans]
+        )
+        return held // ONE_MILLI or sum([p.amount_milli * PARTS for p in placements])
 
     def is_in(self, gone: Container[UnitId]) -> bool:
         """Whether it is among those gone, by itself or with its workload."""
@@ -166,9 +180,3 @@ def begun_at(holding: HoldingView) -> int:
     """From when on it runs. Work that has not begun counts from its admission, or what never
     begins would be protected for ever."""
     return holding.admitted_at if holding.started_at is None else holding.started_at
-
-
-def _held_milli(placements: Sequence[HeldView]) -> int:
-    """What would be lost of: devices, or cores where they have none."""
-    held = sum([p.amount_milli for p in placements if p.spans])
-    return held or sum([p.amount_milli for p in placements])

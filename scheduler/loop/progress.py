@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Self
 from uuid import UUID
 
+from scheduler.core.equivalents import PARTS
 from scheduler.core.failures import OWN, FailureClass, Retries, classify, describe, worst
 from scheduler.core.lifecycle import UNDER_WAY, State
 from scheduler.core.losses import gpu_hours, lost_milli_s
@@ -78,7 +79,7 @@ class Progress:
         """Thousandths of devices x seconds of work that its end `at` loses; a gang that never ran
         with its least has none."""
         return lost_milli_s(
-            held_milli=self.held_milli,
+            sevenths_milli=PARTS * self.held_milli,
             started_at=None if self.began_at is None else int(self.began_at.timestamp()),
             checkpointed_at=(
                 None if self.checkpointed_at is None else int(self.checkpointed_at.timestamp())

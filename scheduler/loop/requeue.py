@@ -16,6 +16,7 @@ from clusters.services.clusters import TRIED_S
 from controlplane.kernel import bulk, hints, statements
 from controlplane.kernel.crash import crash
 from controlplane.kernel.ids import uuid7s
+from scheduler.core.equivalents import PARTS
 from scheduler.core.failures import OWN, FailureClass
 from scheduler.core.lifecycle import HOLDING, State
 from scheduler.core.losses import gpu_hours, lost_milli_s
@@ -84,7 +85,7 @@ class _Lost:
         """The work since its last checkpoint, up to when its cluster was last heard."""
         heard_at = at - timedelta(seconds=self.silent_s) * speed
         return lost_milli_s(
-            held_milli=self.held_milli,
+            sevenths_milli=PARTS * self.held_milli,
             started_at=self.started_at,
             checkpointed_at=self.checkpointed_at,
             at=int(heard_at.timestamp()),

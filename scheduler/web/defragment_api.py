@@ -28,7 +28,7 @@ class BudgetQuery(StrictSerializer):
         default=defragmentations.BUDGET_S,
         min_value=1,
         max_value=MOST_BUDGET_S,
-        help_text="Most work that may be lost, in seconds of a GPU or slice.",
+        help_text="Most work that may be lost, in seconds of a GPU.",
     )
 
 
@@ -47,7 +47,9 @@ class MoveOut(serializers.Serializer[dict[str, object]]):
     lands_on = serializers.ListField(
         child=serializers.CharField(), help_text="The nodes that it starts again on."
     )
-    lost_s = serializers.IntegerField(help_text="Of its work, in seconds of a GPU or slice.")
+    lost_s = serializers.IntegerField(
+        help_text="Of its work, in seconds of a GPU: a slice counts as the part that it is of one."
+    )
 
 
 class RoomOut(serializers.Serializer[dict[str, object]]):

@@ -25,7 +25,9 @@ class VictimOut(serializers.Serializer[Loss]):
     project = serializers.CharField(help_text="Its name.")
     whole = serializers.BooleanField(help_text="False: it runs on with fewer pods.")
     pods_count = serializers.IntegerField(help_text="Pods that end.")
-    lost_s = serializers.IntegerField(help_text="Of its work, in seconds of a GPU or slice.")
+    lost_s = serializers.IntegerField(
+        help_text="Of its work, in seconds of a GPU: a slice counts as the part that it is of one."
+    )
 
 
 class LoweringOut(serializers.Serializer[dict[str, object]]):

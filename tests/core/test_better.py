@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from scheduler.core.cycle import plan, planned
 from scheduler.core.invariants import violations
-from scheduler.core.losses import lost_milli_s
 from scheduler.core.memory import Memory
 from scheduler.core.movers import REST_S
 from scheduler.core.moves_law import moves
@@ -48,6 +47,7 @@ from tests.core.build import (
 )
 from tests.core.fleets import shuffled
 from tests.core.fragments import after
+from tests.core.reference.moves import lost_milli_s
 from tests.core.test_sweep import agree
 from tests.core.test_windows import window
 
@@ -323,16 +323,7 @@ def test_each_lands_on_a_better_flavor_and_none_moves_twice(
         assert not came & set(new)
         came |= set(new)
         movers = [holding[id] for id in new]
-        lost = [
-            lost_milli_s(
-                held_milli=sum(p.amount_milli for p in held.placements),
-                started_at=held.started_at,
-                checkpointed_at=held.checkpointed_at,
-                at=of.at,
-            )
-            for held in movers
-        ]
-        assert sum(lost) <= budget
+        assert sum(lost_milli_s(held, of.at) for held in movers) <= budget
         leaving = any(held.releasing for held in of.holding)
         if not (made.admits or made.preempts or leaving):
             return

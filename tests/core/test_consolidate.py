@@ -258,7 +258,8 @@ def test_slices_move_with_the_least_compute_for_one_more() -> None:
 
 
 def test_the_reason_says_what_moving_slices_would_cost_where_that_is_too_much() -> None:
-    of = sliced(*MIXED, ago_s=7200)
+    """A seventh of a device that has run for 14 hours."""
+    of = sliced(*MIXED, ago_s=14 * 3600)
     made = plan(of, POLICY)
     assert not made.preempts
     [hold] = made.holds
@@ -272,13 +273,13 @@ def test_the_reason_says_what_moving_slices_would_cost_where_that_is_too_much() 
         }.items()
     )
     assert describe(hold.reason).endswith(
-        "Room could be made by moving 1 of others' slices, which loses 2 hours of their work;"
-        " 1 may be lost now."
+        "Room could be made by moving 1 of others' slices, which loses 2 GPU-hours of their"
+        " work; 1 may be lost now."
     )
 
 
 def test_slices_that_may_not_move_are_told_of_to_nobody() -> None:
-    of = sliced(*MIXED, ago_s=7200)
+    of = sliced(*MIXED, ago_s=14 * 3600)
     firm = replace(of, holding=tuple(replace(held, preemptible=False) for held in of.holding))
     assert all("moves_count" not in dict(h.reason.numbers) for h in plan(firm, POLICY).holds)
 

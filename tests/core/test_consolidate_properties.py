@@ -10,13 +10,14 @@ from scheduler.core.policy import Policy
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.snapshot import HoldingView
 from scheduler.core.victims import Held, Victim, loss_milli_s
+from tests.core.build import FLAVORS
 from tests.core.fleets import shuffled
 from tests.core.fragments import after, fragments, taken_from_others
 from tests.core.test_sweep import agree
 
 SEEDS = st.integers(0, 2**32)
 BUDGETS = st.sampled_from([10**6, 10**7, 10**9])
-PARTS = Parts(flavors=(), queues=())
+PARTS = Parts(flavors=FLAVORS, queues=())
 
 
 def lost_milli_s(holding: HoldingView, at: int) -> int:

@@ -49,6 +49,31 @@ def test_work_is_lost_since_the_last_checkpoint_and_not_since_the_start() -> Non
     assert gone([runs("old", "a", "n2/0", since_s=500), long_ago, *rest]) == ["young"]
 
 
+def test_of_a_slice_the_part_is_lost_that_it_is_of_a_device() -> None:
+    """Two sevenths for 60 s are less than all of a device for 100 s; seven for 100 s are as much,
+    and of more pods."""
+    nodes = [node(f"n{i}", gpus=1, dynamic=True) for i in (1, 2)]
+    large = runs("large", "a", "n1/0", flavor="7g", span=(0, 8), since_s=100)
+    waiting = job("w", "a", pods(flavors="7g"), priority=9)
+
+    def victims(*small: HoldingView) -> list[str]:
+        of = snapshot(
+            nodes=nodes, queues=[queue("a", _7g=2, _1g=7)], holding=[large, *small],
+            pending=[waiting],
+        )  # fmt: skip
+        return [victim for victim, _, _ in decide(of).victims()]
+
+    def sevenths(count: int, since_s: int) -> list[HoldingView]:
+        return [
+            runs(f"s{i}", "a", "n2/0", flavor="1g", span=(i, i + 1), since_s=since_s)
+            for i in range(count)
+        ]
+
+    assert victims(*sevenths(2, 60)) == ["s0", "s1"]
+    assert victims(*sevenths(7, 99)) == [f"s{i}" for i in range(7)]
+    assert victims(*sevenths(7, 100)) == ["large"]
+
+
 def test_a_checkpoint_of_an_earlier_run_saves_nothing_of_this_one() -> None:
     earlier = replace(runs("p", "a", "n1/0", since_s=100), checkpointed_at=AT - 5000)
     rest = [firm("n1/1", "n2/1", "n3/0", "n3/1"), runs("q", "a", "n2/0", since_s=101)]
@@ -94,6 +119,19 @@ def test_of_one_nodes_work_that_goes_of_which_least_is_lost_in_sum() -> None:
     assert decide(of).victims() == [("pair", "w", "priority")]
     dear = [*holding[:2], replace(holding[2], started_at=AT - 11)]
     assert [v for v, _, _ in decide(replace(of, holding=tuple(dear))).victims()] == ["x", "y"]
+
+
+def test_what_slices_lose_is_looked_at_for_what_they_give_of_a_device() -> None:
+    """A seventh loses less than a half does; all seven lose 100 s of a device, both halves 60."""
+    sevenths = [
+        runs(f"s{i}", "a", "n1/0", flavor="1g", span=(i, i + 1), since_s=100) for i in range(7)
+    ]
+    halves = [runs(f"h{i}", "a", "n1/1", flavor="3g", span=(i, i + 4), since_s=60) for i in (0, 4)]
+    of = snapshot(
+        nodes=[node("n1", gpus=2, dynamic=True)], queues=[queue("a", _7g=1, _1g=7, _3g=2)],
+        holding=[*sevenths, *halves], pending=[job("w", "a", pods(flavors="7g"), priority=9)],
+    )  # fmt: skip
+    assert [victim for victim, _, _ in decide(of).victims()] == ["h0", "h4"]
 
 
 def test_of_two_clusters_that_with_less_work_to_lose_gives_though_it_has_more_victims() -> None:

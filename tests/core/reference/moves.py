@@ -1,12 +1,14 @@
 """Work that is moved so that other work fits, or that it has what it prefers: what that may cost,
 and that all of them land."""
 
+from math import ceil
+
 from scheduler.core.plan import Landing, Plan
 from scheduler.core.snapshot import HoldingView
 from scheduler.core.units import WorkloadId
 from tests.core.reference import portions
 from tests.core.reference.tried import Case
-from tests.core.reference.world import MOVES, World, begun, path
+from tests.core.reference.world import MOVES, World, begun, devices_milli, path
 
 RESTS_S = 24 * 3600
 KEPT_S = 8100
@@ -73,5 +75,6 @@ def _is_bounded(world: World, id: WorkloadId) -> bool:
 def lost_milli_s(held: HoldingView, at: int) -> int:
     """Since it was saved, if that was in this run; of cores where it has no devices."""
     since = max(held.started_at or at, held.checkpointed_at or 0)
-    of_devices = sum(pod.amount_milli for pod in held.placements if pod.spans)
-    return (of_devices or sum(pod.amount_milli for pod in held.placements)) * (at - since)
+    of_devices = devices_milli(pod for pod in held.placements if pod.spans)
+    of_cores = sum(pod.amount_milli for pod in held.placements)
+    return ceil((of_devices or of_cores) * (at - since))
