@@ -197,11 +197,7 @@ class Draft:
         room = self.world.room(node)
         if room is None:
             raise LookupError(f"there is no node {node}")
-        room.cpu_milli = min(room.cpu_milli, other.cpu_milli)
-        room.memory_mib = min(room.memory_mib, other.memory_mib)
-        room.media |= other.media
-        for device, bits in other.taken.items():
-            room.taken[device] |= bits
+        room.tighten(other=other)
         self._log.clear()
         self._change()
         self._refresh(node)

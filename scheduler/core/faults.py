@@ -221,7 +221,8 @@ def _holders(snapshot: Snapshot) -> Iterator[Fault]:
     apart = {(d, p.node) for p in placements for d, _ in p.spans if home.get(d) != p.node}
     if apart:  # a device listed twice is at home on both nodes
         apart -= {(device.id, node.id) for node in everywhere for device in node.devices}
-    strays = {device for device, node in apart if device in home or node in nodes}
+    counted = {node.id for node in everywhere if node.counted}  # of a lost token one stands in
+    strays = {d for d, node in apart if d in home or node in nodes - counted}
     yield from _unknown(
         FaultKind.UNKNOWN_DEVICE, Subject.DEVICE, strays, (),
         lambda p, id: any(device == id for device, _ in p.spans), placements,

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import Protocol
 
 from scheduler.core import mig, replicas
+from scheduler.core.foreign import UNITS, chosen
 from scheduler.core.snapshot import (
     DeviceMode,
     DeviceView,
@@ -19,6 +20,7 @@ from scheduler.core.snapshot import (
     NodeView,
     SliceView,
 )
+from scheduler.core.stand_ins import lost_parts
 from scheduler.core.units import ONE_MILLI, WHOLE_DEVICE, DeviceId, FlavorId, NodeId, Span
 
 _PLACE = attrgetter("ordinal", "id")
@@ -68,10 +70,16 @@ class Room:
     cpu_milli and memory_mib are what is free, negative when more is held than the node has. A
     device on which two holders overlap, or a share is not of whole replicas, is contradictory and
     takes nothing new: it is in `broken`.
+    `lost` counts what is held of devices and slices that a node which is `counted` has lost, by
+    profile or UNITS. For each of them one that is there and free stands in: it is in `taken` too,
+    and not in `held`. `short` is for how many there is none: so many more are held than there are.
     `rank` is the node's place in an index, -1 without one.
     """
 
-    __slots__ = ("broken", "cpu_milli", "devices", "media", "memory_mib", "node", "rank", "taken")
+    __slots__ = (
+        *("broken", "cpu_milli", "devices", "held", "lost", "media", "memory_mib", "node"),
+        *("rank", "short", "taken"),
+    )
 
     def __init__(self, *, node: NodeView) -> None:
         self.rank, self.node = -1, node
@@ -85,12 +93,15 @@ class Room:
         self.node = node
         self.cpu_milli = node.cpu_milli
         self.memory_mib = node.memory_mib
-        self.taken: dict[DeviceId, int] = dict.fromkeys(self.devices, 0)
+        self.held: dict[DeviceId, int] = dict.fromkeys(self.devices, 0)
+        self.taken = self.held  # the same one, while nothing stands in
+        self.lost: dict[str, int] = {}
+        self.short = 0
         self.media: set[DeviceId] = set()
         self.broken: set[DeviceId] = set()
         for device, span in node.foreign:
-            if device in self.taken:
-                self.taken[device] |= mig.mask(span)
+            if device in self.held:
+                self.held[device] |= mig.mask(span)
 
     @property
     def is_overdrawn(self) -> bool:
@@ -105,38 +116,89 @@ class Room:
         if twin.node.devices is not self.node.devices:
             twin.devices = _in_order(twin.node)
         twin.cpu_milli, twin.memory_mib = self.cpu_milli, self.memory_mib
-        twin.taken = dict(self.taken)
+        twin.held, twin.lost, twin.short = dict(self.held), dict(self.lost), self.short
+        twin.taken = dict(self.taken) if self.lost else twin.held
         twin.media, twin.broken = set(self.media), set(self.broken)
         return twin
 
     def take(self, *, holder: Holds, flavor: FlavorView | None) -> None:
-        """Let it in without asking. Spans on devices that the node has lost are passed over."""
+        """Let it in without asking. Spans on devices that the node has lost are passed over, but
+        where it is counted: there others stand in."""
         self.cpu_milli -= holder.cpu_milli
         self.memory_mib -= holder.memory_mib
+        may_be_lost = bool(self.lost or (flavor and flavor.profile))
         for device, span in holder.spans:
             bits = mig.mask(span)
-            before = self.taken.get(device)
+            before = self.held.get(device)
             if before is None:
+                may_be_lost = True
                 continue
             if before & bits:
                 self.broken.add(device)
-            self.taken[device] = before | bits
+            self.held[device] = before | bits
             if flavor is not None and flavor.profile.endswith(mig.MEDIA):
                 self.media.add(device)
         if flavor is not None and flavor.kind is FlavorKind.SHARE:
             self._note_odd(holder)
+        if may_be_lost and self.node.counted:
+            self._count_lost(holder, flavor, 1)
 
     def give(self, *, holder: Holds, flavor: FlavorView | None) -> None:
         """Undo `take` of the same holder, exactly unless its device is broken (and stays so)."""
         self.cpu_milli += holder.cpu_milli
         self.memory_mib += holder.memory_mib
+        may_be_lost = bool(self.lost or (flavor and flavor.profile))
         for device, span in holder.spans:
-            before = self.taken.get(device)
+            before = self.held.get(device)
             if before is None:
+                may_be_lost = True
                 continue
-            self.taken[device] = before & ~mig.mask(span)
+            self.held[device] = before & ~mig.mask(span)
             if flavor is not None and flavor.profile.endswith(mig.MEDIA):
                 self.media.discard(device)
+        if may_be_lost and self.node.counted:
+            self._count_lost(holder, flavor, -1)
+
+    def tighten(self, *, other: "Room") -> None:
+        """Leave only what is free here and in `other`, a room of the same node."""
+        self.cpu_milli = min(self.cpu_milli, other.cpu_milli)
+        self.memory_mib = min(self.memory_mib, other.memory_mib)
+        self.media |= other.media
+        for device, bits in other.held.items():
+            self.held[device] |= bits
+        for profile, parts in other.lost.items():
+            self.lost[profile] = max(self.lost.get(profile, 0), parts)
+        self._stand_in()
+
+    def _count_lost(self, holder: Holds, flavor: FlavorView | None, sign: int) -> None:
+        """It holds what it holds of lost parts, or no longer."""
+        parts = self._lost_parts(holder, flavor)
+        if flavor is not None and parts:
+            of = flavor.profile or UNITS
+            self.lost[of] = self.lost.get(of, 0) + sign * parts
+            if not self.lost[of]:
+                del self.lost[of]
+        if parts or self.lost:
+            self._stand_in()
+
+    def _lost_parts(self, holder: Holds, flavor: FlavorView | None) -> int:
+        """Of an unknown flavor it is not known of what."""
+        if flavor is None or not self.node.counted:
+            return 0
+        return lost_parts(spans=holder.spans, flavor=flavor, devices=self.devices)
+
+    def _stand_in(self) -> None:
+        """A choice that follows from what is held alone, whoever came or went first; what is free
+        beside it may be taken without another."""
+        self.taken, self.short = self.held, 0
+        if not self.lost:
+            return
+        sound = [each for id, each in self.devices.items() if id not in self.broken]
+        found = chosen(devices=sound, held=self.lost, taken=self.held)
+        self.short = sum(self.lost.values()) - len(found)
+        self.taken = dict(self.held)
+        for device, span in found:
+            self.taken[device] |= mig.mask(span)
 
     def _note_odd(self, holder: Holds) -> None:
         """A share that was placed when its node had other replicas may hold part of one."""
@@ -161,18 +223,23 @@ class Room:
 
     def is_free(self, *, place: Holds, flavor: FlavorView | None) -> bool:
         """Whether nothing is in it where `place` was before it was given back: on a device that is
-        broken, or that the node has lost, nothing was put since."""
+        broken, or that the node has lost, nothing was put since. Nor may it take what stands in
+        for what is lost, unless something else does then."""
         if place.cpu_milli > self.cpu_milli or place.memory_mib > self.memory_mib:
             return False
         for id, span in place.spans:
             device = self.devices.get(id)
             if device is None or id in self.broken:
                 continue
-            if self.taken[id] & mig.mask(span):
+            if self.held[id] & mig.mask(span):
                 return False
             if flavor is not None and id in self.media and _wants_media(device, flavor):
                 return False
-        return True
+        if not (self.lost or self._lost_parts(place, flavor)):
+            return True
+        trial = self.copy()
+        trial.take(holder=place, flavor=flavor)
+        return trial.short <= self.short
 
     def _is_charged(self, place: Holds, flavor: FlavorView) -> bool:
         """Whether its spans hold what the charged amount takes; a share has one device."""

@@ -1,10 +1,10 @@
-"""Which of a node's devices foreign pods are taken to hold: how many they do is told,
-which is not.
+"""Which of a node's devices are taken to be held where it is told how many are, and not which: by
+foreign pods, and by pods of ours whose count token the node has lost.
 
-So that is a choice: it stays as it is while it can, and avoids what our own pods hold.
+So that is a choice: it stays as it is while it can, and avoids what is known to be held.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from scheduler.core import mig, replicas
 from scheduler.core.snapshot import DeviceMode, DeviceView, NodeView
@@ -17,20 +17,31 @@ UNITS = ""
 def held_spans(
     *, node: NodeView, held: Mapping[str, int], ours: Collection[DeviceSpan]
 ) -> tuple[DeviceSpan, ...]:
-    """What they hold, ascending: so many slices of each profile, and of UNITS.
+    """What foreign pods hold: so many slices of each profile, and of UNITS.
 
-    Those of `node.foreign` first, then from the last device on. What there is no room for beside
-    `ours` is left out: one of the two will not start, or is about to end.
+    Those of `node.foreign` first. What there is no room for beside `ours` is left out: one of the
+    two will not start, or is about to end.
     """
     taken: dict[DeviceId, int] = {}
     for device, span in ours:
         taken[device] = taken.get(device, 0) | mig.mask(span)
-    found: list[DeviceSpan] = []
-    known = set(node.foreign)
-    offers = {profile: list(_offered(node, profile)) for profile in held}
+    return chosen(devices=node.devices, held=held, taken=taken, known=node.foreign)
+
+
+def chosen(
+    *,
+    devices: Collection[DeviceView],
+    held: Mapping[str, int],
+    taken: Mapping[DeviceId, int],
+    known: Iterable[DeviceSpan] = (),
+) -> tuple[DeviceSpan, ...]:
+    """So many slices of each profile, and of UNITS, ascending, beside what is `taken`, as far as
+    there is room: what is `known` first, then from the last device on."""
+    taken, found, first = dict(taken), list[DeviceSpan](), set(known)
+    offers = {profile: list(_offered(devices, profile)) for profile in held}
     for profile in sorted(held, key=lambda each: (_hardest_first(offers[each]), each)):
         left = held[profile]
-        for device, span in sorted(offers[profile], key=lambda offered: offered not in known):
+        for device, span in sorted(offers[profile], key=lambda offered: offered not in first):
             bits = mig.mask(span)
             if left and not taken.get(device, 0) & bits:
                 taken[device] = taken.get(device, 0) | bits
@@ -45,9 +56,9 @@ def _hardest_first(offered: Collection[DeviceSpan]) -> tuple[int, int]:
     return -max((span.width for _, span in offered), default=0), len(offered)
 
 
-def _offered(node: NodeView, profile: str) -> Iterator[DeviceSpan]:
+def _offered(devices: Iterable[DeviceView], profile: str) -> Iterator[DeviceSpan]:
     """From the last device on."""
-    for device in sorted(node.devices, key=lambda each: -each.ordinal):
+    for device in sorted(devices, key=lambda each: -each.ordinal):
         for span in _of_device(device, profile):
             yield device.id, span
 

@@ -11,6 +11,7 @@ from scheduler.core import mig
 from scheduler.core.budgets_law import budgets
 from scheduler.core.caps_law import caps
 from scheduler.core.cohorts import Cohorts
+from scheduler.core.counted_law import counted
 from scheduler.core.elastic_law import begun, elastic
 from scheduler.core.enforce_law import enforced, obeyed
 from scheduler.core.idle_law import freed, going
@@ -191,6 +192,7 @@ def _rooms(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     for device, spans in taken.items():
         yield from _overlaps(device, sorted(spans))
     yield from shares(snapshot, devices, placed, held)
+    yield from counted(snapshot, placed, held)
     yield from _media(snapshot, [*placed, *held], placed)
     yield from _cores_and_memory(snapshot, placed, held)
 

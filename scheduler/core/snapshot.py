@@ -27,7 +27,7 @@ from scheduler.core.units import (
 )
 from scheduler.core.waits import GateView, GatheringView, StraysView, UnmetView
 
-SCHEMA = 14
+SCHEMA = 15
 """Raised with every change of these types, so that a stored snapshot says how to be read."""
 
 
@@ -85,10 +85,7 @@ class SliceView:
 class DeviceView:
     """One device, `model` as its flavors have it. `shares` names the isolation that its shares
     give, None when it can't be shared; each of them takes whole ones of its `replicas`, 1 to 1000.
-
-    A device that is not `usable` (sick, gone from allocatable, or of a pool that is held) takes
-    nothing new.
-    """
+    One that is not `usable` (sick, or of a pool that is held) takes nothing new."""
 
     id: DeviceId
     ordinal: int
@@ -104,7 +101,8 @@ class DeviceView:
 class NodeView:
     """One machine. cpu_milli and memory_mib are allocatable, less what foreign pods hold; of its
     devices they hold `foreign`. `topology` has a value for each of the snapshot's levels, the
-    outermost first: ("zone-a", "", "rack-3"). "" is unknown, () is nothing known."""
+    outermost first: ("zone-a", "", "rack-3"). "" is unknown, () is nothing known. `counted`: which
+    of its devices a pod has is not told; who holds one that is lost has one of the others."""
 
     id: NodeId
     name: str
@@ -114,6 +112,7 @@ class NodeView:
     usable: bool = True
     topology: tuple[str, ...] = ()
     foreign: tuple[DeviceSpan, ...] = ()
+    counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,8 @@ class Berths:
             self._held[place.node].append(place)
 
     def _room(self, name: str, *, beside_foreign: bool) -> Room:
-        node, view = self._nodes[name], replace(self._views[name], usable=True)
+        # What runs there has its devices: nothing is kept free for tokens that the node has lost.
+        node, view = self._nodes[name], replace(self._views[name], usable=True, counted=False)
         if not beside_foreign:
             cpu, memory = node.cpu_milli, node.memory_mib
             view = replace(view, foreign=(), cpu_milli=cpu, memory_mib=memory)

@@ -219,6 +219,7 @@ SELECT id::text, cluster_id::text, name, greatest(cpu_milli - foreign_cpu_milli,
            WHERE r.node_id = n.id AND r.ended_at IS NULL AND r.state <> 'planned'),
        share_isolation,
        share_replicas,
+       device_driver = '',
        array(SELECT coalesce(labels ->> label, '')
              FROM unnest(%(levels)s::text[]) WITH ORDINALITY AS level(label, nth) ORDER BY nth)
 FROM clusters_node n WHERE gone_at IS NULL AND {_AMONG} ORDER BY id
@@ -303,11 +304,11 @@ def _read_nodes(
                 replicas,
             )
         )
-    for id, cluster, name, cpu_milli, memory_mib, usable, *_, topology in found:
+    for id, cluster, name, cpu_milli, memory_mib, usable, *_, counted, topology in found:
         yield (
             cluster,
             NodeView(
                 NodeId(id), name, cpu_milli, memory_mib, tuple(devices.get(id, ())), usable,
-                tuple(topology), tuple(foreign.get(id, ())),
+                tuple(topology), tuple(foreign.get(id, ())), counted,
             ),
         )  # fmt: skip

@@ -85,7 +85,7 @@ def _node(i: int) -> NodeView:
         mode, model = DeviceMode.MIG_DYNAMIC, "A100-80GB"
     name = f"n{i:06}"
     devices = tuple(DeviceView(DeviceId(f"{name}/{d}"), d, model, mode) for d in range(GPUS))
-    return NodeView(NodeId(name), name, 128_000, 1 << 20, devices)
+    return NodeView(NodeId(name), name, 128_000, 1 << 20, devices, counted=True)
 
 
 def _cohorts(random: Random) -> tuple[CohortView, ...]:

@@ -104,7 +104,7 @@ def _full(nodes: int, *, seed: int, pending: tuple[PendingView, ...]) -> Snapsho
 
 def _node(n: int) -> NodeView:
     devices = tuple(DeviceView(DeviceId(f"n{n:05}/{g}"), g, "H100") for g in range(GPUS))
-    return NodeView(NodeId(f"n{n:05}"), f"n{n:05}", 128_000, 1 << 20, devices)
+    return NodeView(NodeId(f"n{n:05}"), f"n{n:05}", 128_000, 1 << 20, devices, counted=True)
 
 
 def _job(n: int, gpu: int, run_s: int) -> HoldingView:

@@ -47,6 +47,7 @@ from tests.core.build import (
 from tests.core.foreign import with_foreign
 from tests.core.gated import gated
 from tests.core.growing import growing
+from tests.core.losing import losing
 from tests.core.reordered import reordered
 from tests.core.together import wishing
 
@@ -103,7 +104,7 @@ def fleet(seed: int, running: int, pending: int) -> Snapshot:
     of = wishing(Random(seed + 88), _standing(Random(seed + 55), of))
     of = closed(Random(seed + 132), accepting(Random(seed + 121), of))
     of = growing(Random(seed + 165), unordered(Random(seed + 143), of))
-    return _budgeted(Random(seed + 22), of)
+    return losing(Random(seed + 176), _budgeted(Random(seed + 22), of))
 
 
 def _capped(pick: Random, of: Snapshot) -> Snapshot:

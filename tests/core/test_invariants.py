@@ -8,6 +8,7 @@ import pytest
 from scheduler.core.invariants import violations
 from scheduler.core.plan import Admit, Hold, Place, Plan, Preempt
 from scheduler.core.reasons import PreemptRule, Reason, ReasonCode
+from scheduler.core.snapshot import HoldingView, Isolation, NodeView, PodSetView
 from scheduler.core.units import (
     WHOLE_DEVICE,
     ClusterId,
@@ -18,7 +19,19 @@ from scheduler.core.units import (
     Span,
     WorkloadId,
 )
-from tests.core.build import AT, Quota, cluster, decide, job, node, pods, queue, runs, snapshot
+from tests.core.build import (
+    AT,
+    T4,
+    Quota,
+    cluster,
+    decide,
+    job,
+    node,
+    pods,
+    queue,
+    runs,
+    snapshot,
+)
 
 OF = snapshot(
     clusters=[
@@ -248,3 +261,37 @@ def test_what_the_snapshot_breaks_already_is_not_told() -> None:
     twice = [runs("x", "b", "n1/0"), runs("y", "b", "n1/0")]
     of = snapshot(nodes=[node("n1", gpus=2)], queues=[queue("b", h100=1)], holding=twice)
     assert violations(of, Plan()) == ()
+
+
+@pytest.mark.parametrize(
+    ("on", "held", "asks", "told"),
+    [
+        (node("n", gpus=3), runs("r", "b", "n/3"), pods(gpus=3), "4 devices or replicas"),
+        (node("n", gpus=3), runs("r", "b", "n/3"), pods(gpus=2), ""),
+        (
+            node("n", gpus=1, cut=(("3g.40gb", 0, 4),)),
+            runs("r", "b", "n/1", flavor="3g", span=(0, 4)),
+            pods(flavors="3g"),
+            "2 3g.40gb",
+        ),
+        (
+            node("n", gpus=1, model=T4, shares=Isolation.MEMORY, replicas=4),
+            runs("r", "b", "n/1", flavor="t4share", span=(0, 250), amount=0.25),
+            pods(flavors="t4share", share=0.8),
+            "5 devices or replicas",
+        ),
+    ],
+    ids=["devices", "as many as there are", "slices", "replicas"],
+)
+def test_it_tells_of_more_held_than_a_node_has_that_lost_a_count_token(
+    on: NodeView, held: HoldingView, asks: PodSetView, told: str
+) -> None:
+    queues = [queue("a", h100=4, _3g=4, t4share=4), queue("b")]
+    of = snapshot(nodes=[on], queues=queues, holding=[held], pending=[job("w", "a", asks)])
+    made = decide(of, preemption=False).plan
+    assert made.admits
+    assert violations(of, made) == ()
+    counted = (replace(c, nodes=(replace(on, counted=True),)) for c in of.clusters)
+    found = violations(replace(of, clusters=tuple(counted)), made)
+    assert bool(found) == bool(told)
+    assert told in "".join(found)

@@ -15,6 +15,7 @@ from tests.core.build import (
     runs,
     snapshot,
 )
+from tests.core.losing import counted
 from tests.core.scenarios.scenario import Scenario, check, gpus, nodes, singles
 
 HEALTHY = node("n1", gpus=2)
@@ -215,6 +216,20 @@ CASES = (
         ),
         starts="x",
         spans={"x": [("n1/1", 0, 1000)]},
+        waits={"w": Code.NO_FREE_CAPACITY},
+        numbers={"w": {"free_milli": 0}},
+    ),
+    Scenario(
+        "whoever holds a device that was counted and is lost holds one of those that are there",
+        "YuniKorn: operation_test, TestUpdateNodeCapacity, what is allocated counts on",
+        snapshot(
+            nodes=[counted(node("n1", gpus=3))],
+            queues=ALL,
+            holding=[runs("r", "a", "n1/2", "n1/3")],
+            pending=[job("w", "a", pods(gpus=2)), job("x", "a", submitted_at=1)],
+        ),
+        starts="x",
+        spans={"x": [("n1/0", 0, 1000)]},
         waits={"w": Code.NO_FREE_CAPACITY},
         numbers={"w": {"free_milli": 0}},
     ),
