@@ -41,9 +41,13 @@ OWN = frozenset(
 )
 """The work's doing, or its submitter's, and not the cluster's."""
 
+DEVICE_TAINTED = "DeletionByDeviceTaintManager"
+"""Kubernetes' word for pods that it ends as a driver taints their device with NoExecute."""
+
 # Ours, where the cluster says nothing.
 DELETED = "Deleted"  # it ended of its deletion, whoever asked for that: us, or who drains its node
 GONE = "PodGone"  # it is not there any more, and nobody saw how it ended
+DEVICE_LOST = "DeviceLost"  # a device of it was sick or gone by then; which comes after it
 NEVER_STARTED = "NeverStarted"
 
 _CLASSES: Mapping[str, FailureClass] = {
@@ -60,7 +64,7 @@ _CLASSES: Mapping[str, FailureClass] = {
         FailureClass.REFUSED: ("UnexpectedAdmissionError", "NodeAffinity", NEVER_STARTED),
         FailureClass.NODE_LOST: (
             "NodeLost", "NodeShutdown", "Terminated", "Shutdown", "ContainerStatusUnknown",
-            "DeletionByPodGC", "DeletionByTaintManager",
+            "DeletionByPodGC", "DeletionByTaintManager", DEVICE_TAINTED, DEVICE_LOST,
         ),
         FailureClass.EVICTED: (
             "Evicted", "Preempting", "PreemptionByScheduler", "EvictionByEvictionAPI",
@@ -93,6 +97,13 @@ def classify(reason: str, *, node_down: bool = False) -> FailureClass:
     return _CLASSES.get(word, FailureClass.EXIT_CODE)
 
 
+def may_be_its_device(reason: str) -> bool:
+    """Whether a pod that failed so may have failed of a device, where one of it is sick or gone:
+    its program ended by itself, or somebody took it away."""
+    taken = reason.partition(":")[0] in {*_GONE_WITH_NODE, DEVICE_TAINTED}
+    return taken or classify(reason) is FailureClass.EXIT_CODE
+
+
 def worst(failures: Iterable[FailureClass]) -> FailureClass:
     """Of one at least. What was deleted beside the one that failed tells nothing of why."""
     return min(failures, key=list(FailureClass).index)
@@ -113,10 +124,13 @@ WORDS: Mapping[FailureClass, str] = {
 
 def describe(failure: FailureClass, *, reasons: Sequence[str], exit_codes: Sequence[int]) -> str:
     """In words, with what the cluster said; `reasons` are those of this class."""
-    told = [reason for reason in reasons if reason and reason != "Error"]
+    what, told = WORDS[failure], [reason for reason in reasons if reason and reason != "Error"]
+    lost = f"{DEVICE_LOST}: "
+    if told and all(reason.startswith(lost) for reason in told):
+        what, told = "its device was lost", [reason.removeprefix(lost) for reason in told]
     if exit_codes and failure in OWN:
         told.append(f"exit code {', '.join(map(str, exit_codes))}")
-    return f"{WORDS[failure]}: {'; '.join(told)}" if told else WORDS[failure]
+    return f"{what}: {'; '.join(told)}" if told else what
 
 
 NODE_LOSSES = 20
@@ -128,7 +142,8 @@ MOST_RETRIES, MOST_EXIT_CODES = 100, 32
 @dataclass(frozen=True, slots=True)
 class Retries:
     """What is tried again: what failed in one of the classes `on`, or with only `exit_codes`;
-    `limit` times in all, and NODE_LOSSES times more for lost nodes."""
+    `limit` times in all, and NODE_LOSSES times more for lost nodes. What is tried again for its
+    exit code is so too where its node or device was lost by then."""
 
     limit: int = 4
     on: tuple[FailureClass, ...] = (
@@ -148,8 +163,9 @@ class Retries:
     ) -> str:
         """Why it is not tried again, "" when it is. `failures` and `node_losses` are the tries
         that failed before."""
-        listed = bool(exit_codes) and set(exit_codes) <= set(self.exit_codes)
-        if failure not in self.on and not (failure is FailureClass.EXIT_CODE and listed):
+        exits = FailureClass.EXIT_CODE in self.on or set(exit_codes) <= set(self.exit_codes)
+        by_code = failure in {FailureClass.EXIT_CODE, FailureClass.NODE_LOST} and exit_codes
+        if failure not in self.on and not (by_code and exits):
             return f"not tried again: its retries do not include {failure}"
         lost = failure is FailureClass.NODE_LOST
         done, most = (node_losses, NODE_LOSSES) if lost else (failures, self.limit)

@@ -8,7 +8,7 @@ What must not live here: what it means for workloads (settle.py).
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
@@ -19,8 +19,8 @@ from django.db import transaction
 from clusters.port import PodPhase, PodReport
 from controlplane.kernel import bulk, commits, hints, statements
 from controlplane.kernel.crash import crash
-from scheduler.core.failures import DELETED, GONE, OWN, classify
-from scheduler.loop import meter, requeue, settle
+from scheduler.core.failures import DELETED, GONE, OWN, FailureClass, classify, may_be_its_device
+from scheduler.loop import lost_devices, meter, requeue, settle
 from scheduler.selectors.fleet import rows
 from scheduler.services.transition import lock
 from tenants.services import usage
@@ -208,7 +208,7 @@ def record(*, facts: Sequence[Fact], at: datetime) -> int:
         ending = {fact.placement_id for fact in facts if fact.released}
         usage.lock(_given_back(each for id, each in held.items() if id in ending))
         lock({holding.attempt for holding in held.values()})
-        changed = _store(facts, at)
+        changed = _store(_with_lost_devices(facts), at)
         released = [id for id, _, freed, _ in changed if freed]
         if released:
             usage.add(_given_back(held[id] for id in released))
@@ -235,6 +235,19 @@ def ended_before(*, attempt_id: UUID, placements: Mapping[UUID, PodReport], at: 
     lock([attempt_id])
     _store([fact for fact in facts if fact], at)
     settle.settle(attempts=[attempt_id], at=at)
+
+
+def _with_lost_devices(facts: Sequence[Fact]) -> list[Fact]:
+    """Those that may have failed of a device are told to have, where one is sick or gone."""
+    failed = [f for f in facts if f.succeeded is False and may_be_its_device(f.reason)]
+    own = [f for f in failed if classify(f.reason) is FailureClass.EXIT_CODE]
+    if not failed:
+        return list(facts)
+    found = lost_devices.reasons(
+        by_itself=[fact.placement_id for fact in own],
+        taken_away=[fact.placement_id for fact in failed if fact not in own],
+    )
+    return [replace(f, reason=found.get(f.placement_id, f.reason)) for f in facts]
 
 
 def _store(facts: Sequence[Fact], at: datetime) -> list[tuple[UUID, UUID, bool, bool]]:

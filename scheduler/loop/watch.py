@@ -22,6 +22,7 @@ from controlplane.kernel import hints
 from scheduler.core.failures import FailureClass, classify
 from scheduler.loop import adopting, caught, observe, strays, unknown
 from scheduler.loop.claimed import Claimed
+from scheduler.loop.doubts import Doubts
 from scheduler.loop.foreign import ForeignPods
 from scheduler.loop.hardware import Hardware
 from scheduler.loop.readers import ClaimList, Item, PodList, Readers, Signal, SliceList
@@ -67,6 +68,7 @@ class Watch:
         self._hardware = Hardware(cluster, at)
         self._foreign = ForeignPods(cluster, lambda: self._claimed.spans(self._hardware.places()))
         self._strays = adopting.Strays(cluster)
+        self._doubts = Doubts(cluster)
         self._port = port
         self._listing: restoring.Listing | None = None
         self._stuck: dict[str, tuple[PodReport, float]] = {}
@@ -77,6 +79,7 @@ class Watch:
         with self._readers as readers:
             while not self._stop.is_set():
                 self._write(readers.gather())
+                self._observe(self._doubts.over())
                 self._look_after_stuck()
                 for uid in self._strays.take_in_when_due(at=self._at()):
                     self._foreign.forget(uid)
@@ -160,10 +163,15 @@ class Watch:
             self._note(reports, gone)
             if caught.note(cluster_id=self._cluster.id, reports=reports, gone=gone, at=self._at()):
                 self._readers.caught()
+            self._observe(self._doubts.hold(reports, gone=gone), gone=gone)
+
+    def _observe(self, reports: Sequence[PodReport], *, gone: Set[str] = frozenset()) -> None:
+        if reports:
             observe.pods(cluster_id=self._cluster.id, reports=reports, gone=gone, at=self._at())
 
     def _write_pod_list(self, item: PodList) -> None:
         self._foreign.clear()
+        self._doubts.clear()
         there = {report.uid for report in item.listing.items}
         # Since when they are stays known: lists may come more often than a pod is given up.
         self._stuck = {uid: known for uid, known in self._stuck.items() if uid in there}

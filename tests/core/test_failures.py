@@ -2,7 +2,14 @@
 
 import pytest
 
-from scheduler.core.failures import FailureClass, Retries, classify, describe, worst
+from scheduler.core.failures import (
+    FailureClass,
+    Retries,
+    classify,
+    describe,
+    may_be_its_device,
+    worst,
+)
 
 REASONS = {
     "OOMKilled": FailureClass.OUT_OF_MEMORY,
@@ -21,6 +28,8 @@ REASONS = {
     "Terminated": FailureClass.NODE_LOST,  # a kubelet that shuts down
     "DeletionByPodGC": FailureClass.NODE_LOST,
     "DeletionByTaintManager": FailureClass.NODE_LOST,
+    "DeletionByDeviceTaintManager": FailureClass.NODE_LOST,
+    "DeviceLost: its node n1 has lost devices": FailureClass.NODE_LOST,
     "Evicted": FailureClass.EVICTED,
     "EvictionByEvictionAPI": FailureClass.EVICTED,
     "PreemptionByScheduler": FailureClass.EVICTED,
@@ -43,6 +52,14 @@ def test_what_is_gone_from_a_node_that_is_down_went_with_it() -> None:
     assert classify("Error", node_down=True) is FailureClass.EXIT_CODE
 
 
+def test_a_device_may_be_why_a_program_ended_by_itself_or_a_pod_was_taken_away() -> None:
+    """Not of what it used too much of, nor of what could not start."""
+    assert {reason for reason in REASONS if may_be_its_device(reason)} == {
+        *("Error", "", "Something new", "EvictionByEvictionAPI", "Deleted", "PodGone"),
+        "DeletionByDeviceTaintManager",
+    }
+
+
 def test_the_works_own_failure_goes_before_what_was_stopped_for_it() -> None:
     assert worst([FailureClass.EVICTED, FailureClass.EXIT_CODE]) is FailureClass.EXIT_CODE
     assert worst([FailureClass.EVICTED, FailureClass.NODE_LOST]) is FailureClass.NODE_LOST
@@ -59,6 +76,11 @@ def test_a_failure_is_told_with_what_the_cluster_said_of_it() -> None:
     told = describe(FailureClass.NODE_LOST, reasons=["NodeLost"], exit_codes=[137])
     assert told == "its node was lost: NodeLost"
     assert describe(FailureClass.EXIT_CODE, reasons=[""], exit_codes=[]) == "its work failed"
+    lost = "DeviceLost: GPU-1 of node n1 is sick or gone"
+    told = describe(FailureClass.NODE_LOST, reasons=[lost], exit_codes=[1])
+    assert told == "its device was lost: GPU-1 of node n1 is sick or gone"
+    told = describe(FailureClass.NODE_LOST, reasons=[lost, "NodeLost"], exit_codes=[])
+    assert told == f"its node was lost: {lost}; NodeLost"
 
 
 def refusal(retries: Retries, failure: FailureClass, *codes: int, **tries: int) -> str:
@@ -88,3 +110,12 @@ def test_exit_codes_are_tried_again_when_each_of_them_is_listed() -> None:
     assert "do not include exit-code" in refusal(retries, FailureClass.EXIT_CODE)
     assert "do not include out-of-memory" in refusal(retries, FailureClass.OUT_OF_MEMORY, 42)
     assert refusal(Retries(on=(FailureClass.EXIT_CODE,)), FailureClass.EXIT_CODE, 1) == ""
+
+
+def test_what_is_tried_again_for_its_exit_code_is_so_on_a_lost_device_too() -> None:
+    lost = FailureClass.NODE_LOST
+    for retries in (Retries(on=(), exit_codes=(42,)), Retries(on=(FailureClass.EXIT_CODE,))):
+        assert refusal(retries, lost, 42) == ""
+        assert "do not include node-lost" in refusal(retries, lost)
+    assert "do not include node-lost" in refusal(Retries(on=(), exit_codes=(42,)), lost, 42, 1)
+    assert "do not include node-lost" in refusal(Retries(on=()), lost, 42)

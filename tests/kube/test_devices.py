@@ -53,6 +53,10 @@ class Site:
     def publish(self, bodies: list[Json]) -> None:
         for body in bodies:
             self.kube.admin.create(made.PATH, body)
+        self.look()
+
+    def look(self) -> None:
+        """At nodes and at what is published of them."""
         hardware = Hardware(self.world.cluster, now)
         hardware.nodes_listed(self.world.port.list_nodes().items)
         hardware.slices_listed(SliceList(self.world.port.list_resource_slices()))
@@ -124,6 +128,41 @@ def test_the_pods_of_a_gang_start_on_exactly_their_devices(site: Site) -> None:
         name for work in (first, gang) for each in site.placed(work).values() for name in each
     ]
     assert len(names) == len(set(names)) == 5
+
+
+def test_a_gang_goes_on_elsewhere_whole_when_its_driver_taints_one_of_its_devices(
+    site: Site, add_node: AddNode
+) -> None:
+    """Kubernetes takes the pod on it away by itself."""
+    nodes = [site.node, *(str(add_node(gpus=0)["metadata"]["name"]) for _ in range(2))]
+    site.publish([made.published(node, [made.whole(node, 0)]) for node in nodes])
+    gang = site.start("h100", count=2)
+    before = PlacementSpan.objects.filter(placement__workload=gang).order_by("placement__rank")
+    sick = before[1].device.node.name
+
+    path = f"{made.PATH}/{sick}-0"
+    taint = {"key": "gpu.nvidia.com/xid", "value": "79", "effect": "NoExecute"}
+    body = site.kube.admin.get(path)
+    body["spec"]["devices"][0]["taints"] = [taint]
+    site.kube.admin.do("PUT", path, body)
+    site.look()
+
+    def started_again() -> bool:
+        site.world.turn()
+        Workload.objects.update(not_before=None)
+        gang.refresh_from_db()
+        return gang.attempts.count() == 2 and gang.state == State.RUNNING
+
+    eventually("it runs elsewhere", started_again, within_s=60)
+    assert (gang.failures, gang.node_losses) == (0, 1)
+    lost = gang.attempts.get(number=1)
+    assert (lost.outcome, lost.failure) == ("lost", "node-lost")
+    uuid = made.uuid(sick, 0)
+    assert lost.trouble == f"its device was lost: {uuid} of node {sick} is sick or gone"
+    live = PlacementSpan.objects.filter(placement__workload=gang, released_at=None)
+    on = set(live.values_list("device__node__name", flat=True))
+    assert on == {*nodes} - {sick}
+    assert site.allocated(gang) == site.placed(gang)
 
 
 def test_slices_of_one_device_start_where_they_were_placed(site: Site) -> None:
