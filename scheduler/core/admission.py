@@ -6,7 +6,7 @@ from operator import attrgetter
 
 from scheduler.core import firm
 from scheduler.core.caps import Caps
-from scheduler.core.choice import MOST_TOLD, Chosen, choose
+from scheduler.core.choice import Chosen, choose, told
 from scheduler.core.cohorts import FLEET
 from scheduler.core.coming import Coming
 from scheduler.core.draft import Draft
@@ -20,7 +20,7 @@ from scheduler.core.limits import (
 from scheduler.core.memory import Memory
 from scheduler.core.outage import Outage
 from scheduler.core.place import price_of, would_place
-from scheduler.core.plan import Admit, Choice, Landing, Passed, PassedFor, Place
+from scheduler.core.plan import Admit, Choice, Landing, PassedFor, Place
 from scheduler.core.preempt import Evictions
 from scheduler.core.reasons import Reason, ReasonCode, listed
 from scheduler.core.request import Option, Request
@@ -155,7 +155,7 @@ class Admission:
                     draft=self.draft, pending=pending, places=found.places, before=before
                 )
             if reserved is None:
-                choice = self._choice(pending, request, option, found, passed)
+                choice = told(request=request, option=option, offers=found.offers, passed=passed)
                 self._commit(pending, found.places)
                 return Admit(pending.id, found.cluster, found.places, choice)
             self.draft.rollback(mark)
@@ -174,22 +174,6 @@ class Admission:
             option=option,
             spare=spare,
         )
-
-    def _choice(
-        self,
-        pending: PendingView,
-        request: Request,
-        option: Option,
-        found: Chosen,
-        passed: Mapping[Option, PassedFor],
-    ) -> Choice | None:
-        over = [o for o in request.options if o is not option and o.rank <= option.rank]
-        if not (found.offers or over):
-            return None
-        # As welcome, and not come to: the options of a rank are in the order of their price.
-        why = (passed.get(each, PassedFor.PRICE) for each in over[:MOST_TOLD])
-        told = (Passed(tuple(f.id for f in o.flavors), w) for o, w in zip(over, why, strict=False))
-        return Choice(found.offers, tuple(told))
 
     def reserve(self, *, pending: PendingView, request: Request, reason: Reason) -> None:
         """What it lacks is kept for others: that is why it waits, whatever the option."""

@@ -5,16 +5,18 @@ cluster that it accepts has room for it, within its quota and in the order of it
 several that have room then it takes the one with least free of what it asks for.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from scheduler.core.draft import Draft
 from scheduler.core.place import by_free, place_gang
-from scheduler.core.plan import Offer, Place, Verdict
+from scheduler.core.plan import Choice, Offer, Passed, PassedFor, Place, Verdict
+from scheduler.core.quick import quick
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import ClusterView, PendingView
 from scheduler.core.units import ClusterId, FlavorId
 
+_OFFER = quick(Offer)
 MOST_TOLD = 16
 """Offers, and options, that are told of."""
 
@@ -52,7 +54,7 @@ def choose(
         )
 
     def chosen(cluster: ClusterId, places: tuple[Place, ...]) -> Chosen:
-        told = _offers(clusters, request, free, tried, cluster) if len(clusters) > 1 else ()
+        told = offers(clusters=clusters, request=request, free=free, tried=tried, chosen=cluster)
         return Chosen(cluster, places, told)
 
     for cluster in free:
@@ -71,15 +73,18 @@ def choose(
     return chosen(most, again) if again else None
 
 
-def _offers(
-    clusters: Iterable[ClusterView],
+def offers(
+    *,
+    clusters: Sequence[ClusterView],
     request: Request,
     free: Mapping[ClusterId, int],
     tried: Mapping[ClusterId, int],
     chosen: ClusterId,
 ) -> tuple[Offer, ...]:
-    """Of all `clusters`: `free` is that of those looked at, in their order; `tried` says how many
-    pods would start in those that were asked."""
+    """Of all `clusters`, () where there is one: `free` is that of those looked at, in their order;
+    `tried` says how many pods would start in those that were asked."""
+    if len(clusters) < 2:
+        return ()
 
     def verdict(cluster: ClusterId) -> Verdict:
         if cluster == chosen:
@@ -92,4 +97,21 @@ def _offers(
 
     others = sorted(cluster.id for cluster in clusters if cluster.id not in free)
     order = [chosen, *(cluster for cluster in free if cluster != chosen), *others]
-    return tuple(Offer(each, verdict(each), free.get(each)) for each in order[:MOST_TOLD])
+    return tuple([_OFFER(each, verdict(each), free.get(each)) for each in order[:MOST_TOLD]])
+
+
+def told(
+    *,
+    request: Request,
+    option: Option,
+    offers: tuple[Offer, ...],
+    passed: Mapping[Option, PassedFor],
+) -> Choice | None:
+    """Of one that started with the option; None where there was nothing to choose. `passed` says
+    why others were not taken, of all that were come to."""
+    over = [o for o in request.options if o is not option and o.rank <= option.rank]
+    if not (offers or over):
+        return None
+    # As welcome, and not come to: the options of a rank are in the order of their price.
+    why = ((each, passed.get(each, PassedFor.PRICE)) for each in over[:MOST_TOLD])
+    return Choice(offers, tuple(Passed(tuple(f.id for f in o.flavors), w) for o, w in why))

@@ -38,6 +38,11 @@ def by_free(*, draft: Draft, request: Request, option: Option) -> dict[ClusterId
         for cluster in draft.clusters
         if request.accepts(cluster)
     }
+    return fullest_first(free)
+
+
+def fullest_first(free: Mapping[ClusterId, int]) -> dict[ClusterId, int]:
+    """The clusters in the order in which they are asked."""
     return dict(sorted(free.items(), key=lambda each: (each[1], each[0])))
 
 

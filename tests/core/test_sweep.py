@@ -1,16 +1,18 @@
 """A plan with the sweep is the plan without it, to the last number of the last reason."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.core import cycle
-from scheduler.core.plan import Plan
+from scheduler.core.plan import Plan, Verdict
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import Reason
 from scheduler.core.request import Request
@@ -25,6 +27,7 @@ from scheduler.core.snapshot import (
 from scheduler.core.sweep import running
 from scheduler.core.sweep.sweep import Sweep
 from scheduler.core.sweep.tree import MOST
+from scheduler.core.units import ClusterId, FlavorId
 from tests.bench.fleet import fleet
 from tests.core.build import (
     A30,
@@ -54,8 +57,10 @@ def planned(of: Snapshot, policy: Policy, *, least: int) -> Plan:
 
 
 def agree(of: Snapshot, policy: Policy = ALL) -> Plan:
-    swept = planned(of, policy, least=0)
-    assert swept == planned(of, policy, least=NEVER)
+    """Also on why work is where it is, which is no part of a plan."""
+    swept, by_hand = (planned(of, policy, least=least) for least in (0, NEVER))
+    assert swept == by_hand
+    assert [admit.choice for admit in swept.admits] == [admit.choice for admit in by_hand.admits]
     return swept
 
 
@@ -92,6 +97,33 @@ def test_it_does_not_depend_on_the_order_of_the_input(of: Snapshot, seed: int) -
 def test_it_plans_a_large_fleet_as_by_hand(seed: int, most: int) -> None:
     of = fleet(pending=1500, nodes=60, queues=40, seed=seed)
     assert len(agree(of, Policy(max_admits=most)).admits) >= 50
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_it_tells_of_several_clusters_as_by_hand(seed: int) -> None:
+    """One of which takes nothing, of which some work accepts some, and on the flavors of which
+    some would start in part."""
+    pick, of = Random(seed), fleet(pending=600, nodes=40, queues=10, seed=seed)
+    [one] = of.clusters
+    clusters = tuple(
+        replace(one, id=ClusterId(name), name=name, nodes=one.nodes[nth::4], usable=name != "d")
+        for nth, name in enumerate("abcd")
+    )
+    cut = FlavorId("a100-3g.40gb"), FlavorId("a100-1g.10gb")
+
+    def asks(pending: PendingView) -> PendingView:
+        [pod_set] = pending.pod_sets
+        flavors = pick.choice([pod_set.flavors, cut]) if pod_set.flavors[0] in cut else None
+        least = pick.choice([pod_set.count, 1])
+        wanted = replace(pod_set, min_count=least, flavors=flavors or pod_set.flavors)
+        accepted = pick.choice([(), (), (ClusterId("b"),), (ClusterId("a"), ClusterId("c"))])
+        return replace(pending, clusters=accepted, pod_sets=(wanted,))
+
+    several = replace(of, clusters=clusters, pending=tuple(map(asks, of.pending)))
+    choices = [admit.choice for admit in agree(several).admits]
+    told = Counter(offer.verdict for choice in choices if choice for offer in choice.offers)
+    assert told.keys() == set(Verdict)
+    assert any(choice.passed for choice in choices if choice)
 
 
 def test_it_goes_on_from_what_runs() -> None:

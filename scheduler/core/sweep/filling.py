@@ -101,7 +101,7 @@ def fill(
         tree,
         waiting,
         asked.work._replace(options=asked.work.options.copy()),
-        _log(backlog, free, len(clusters), with_cores),
+        _log(backlog, free, asked.work, len(clusters), with_cores, len(snapshot.clusters) > 1),
     )
     return made, Board(backlog, asked.options, flavors, clusters, projects, fleet)
 
@@ -256,19 +256,27 @@ def _cuts(table: s.Ints, flavor: FlavorView, draft: Draft) -> None:
     table[: len(tried), s.TRIED] = tried
 
 
-def _log(backlog: Backlog, free: Hardware, clusters: int, with_cores: bool) -> Log:
+def _log(
+    backlog: Backlog, free: Hardware, work: Work, clusters: int, with_cores: bool, offered: bool
+) -> Log:
+    """`offered`: what became of each cluster is written down too."""
     pods = int(backlog.members @ np.minimum(backlog.pods, MOST_PODS + 1))
     if pods > MOST_PODS:
         raise Unfit("more pods than there is place to write down")
     devices = int((free.devices[:, :, s.TAKEN] >= 0).sum())
     # What fits: a device or a slice each, or any number of pods that ask for cores alone.
     fits = pods if with_cores else min(pods, devices * 8)
+    options = int((work.requests[:, s.OPTIONS_BEYOND] - work.requests[:, s.OPTIONS]).max())
+    counts, most = np.zeros(s.COUNTS, np.int64), len(backlog) + 1
+    counts[s.OFFERED] = int(offered)
     return Log(  # a row is read only once it was written
-        np.empty((len(backlog) + 1, s.ADMIT_COLUMNS), np.int64),
+        np.empty((most, s.ADMIT_COLUMNS), np.int64),
         np.empty((fits + 1, s.PLACE_COLUMNS), np.int64),
         np.empty((devices * 8 + MOST_GPUS, 2), np.int64),
-        np.zeros(s.COUNTS, np.int64),
+        counts,
         np.zeros(clusters, np.int64),
+        np.empty((most if offered else 0, clusters, s.OFFER_COLUMNS), np.int64),
+        np.empty((most if options > 1 else 0, options), np.int64),
     )
 
 

@@ -14,24 +14,33 @@ from scheduler.core.sweep.state import (
     CLUSTERS,
     DECIDED,
     FIRST_PLACE,
+    FREE,
     FULL,
     HOPE,
     MEMBER,
+    NO_QUOTA,
+    NO_ROOM,
+    NOT_GUARANTEED,
     OF_CLUSTER,
     OF_OPTION,
     OF_WORKLOAD,
+    OFFERED,
     OPTIONS,
     OPTIONS_BEYOND,
     PLACED,
     PODS,
+    PODS_THERE,
     PRIORITY,
     SETS,
     SETS_BEYOND,
     STATE,
+    UNKNOWN,
     Flavors,
     Hardware,
     Log,
+    Queues,
     State,
+    Tree,
     Work,
     compiled,
 )
@@ -55,7 +64,7 @@ def _measure(h: Hardware, f: Flavors, w: Work, log: Log, request: int, option: i
     count = 0
     for cluster in range(f.pool_of.shape[1]):
         count += w.requests[request, CLUSTERS] >> cluster & 1
-    if count < 2:
+    if count < 2 and not log.counts[OFFERED]:
         return count
     first = w.options[option, ACCEPTED]
     sets = w.requests[request, SETS_BEYOND] - w.requests[request, SETS]
@@ -67,7 +76,16 @@ def _measure(h: Hardware, f: Flavors, w: Work, log: Log, request: int, option: i
                 twice = twice or w.accepted[first + other] == flavor
             if not twice:
                 log.free[cluster] += placing.free(h, f, flavor, cluster)
+        _offer(log, cluster, FREE, log.free[cluster])
+        _offer(log, cluster, PODS_THERE, UNKNOWN)
     return count
+
+
+@compiled
+def _offer(log: Log, cluster: int, column: int, value: int) -> None:
+    """Note it of the next admission, should it come to that."""
+    if log.counts[OFFERED]:
+        log.offers[log.counts[ADMITTED], cluster, column] = value
 
 
 @compiled
@@ -80,9 +98,11 @@ def _place(
     for _ in range(count):
         cluster = _cheapest(f, w, log, request, done)
         done |= 1 << cluster
-        if not placing.gang(h, f, w, log, workload, request, option, cluster):
-            continue
+        fits = placing.gang(h, f, w, log, workload, request, option, cluster)
         placed = log.counts[PLACED] - mark
+        _offer(log, cluster, PODS_THERE, placed)
+        if not fits:
+            continue
         if placed == w.requests[request, PODS] or count == 1:
             return cluster
         placing.undo(h, w, log, mark)
@@ -94,36 +114,50 @@ def _place(
 
 
 @compiled
-def _may_use(s: State, option: int, workload: int, request: int, project: int, tier: int) -> bool:
-    """Whether the option is of the tier, and there is quota for it."""
-    _, f, t, q, w, log = s
-    if tier > 0:
-        by = guarantor(f, t, q, w, option, project, q.workloads[workload, PRIORITY])
-        if not is_of_tier(t, q, project, by, tier):
-            return False
-    return bool(has_quota(f, t, w, log, request, option, q.projects[project, MEMBER]))
+def _is_of_tier(
+    f: Flavors, t: Tree, q: Queues, w: Work, option: int, workload: int, project: int, tier: int
+) -> bool:
+    if tier <= 0:
+        return True
+    by = guarantor(f, t, q, w, option, project, q.workloads[workload, PRIORITY])
+    return bool(is_of_tier(t, q, project, by, tier))
+
+
+@compiled
+def _why_left_out(s: State, option: int, workload: int, project: int, tier: int) -> int:
+    """Why the option is none of the round, UNKNOWN if it is: as `Admission._in_turn`."""
+    _, f, t, q, w, _ = s
+    if w.options[option, FULL]:
+        return NO_ROOM
+    return UNKNOWN if _is_of_tier(f, t, q, w, option, workload, project, tier) else NOT_GUARANTEED
 
 
 @compiled
 def start(s: State, workload: int, request: int, project: int, tier: int) -> bool:
     """As `Admission.start`."""
     h, f, t, q, w, log = s
-    member = q.projects[project, MEMBER]
-    for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
-        if w.options[option, FULL]:
-            continue
-        if not _may_use(s, option, workload, request, project, tier):
-            continue
-        mark = log.counts[PLACED]
-        cluster = _place(h, f, w, log, workload, request, option)
+    member, admit = q.projects[project, MEMBER], log.counts[ADMITTED]
+    first, beyond = w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]
+    for option in range(first, beyond):
+        mark, why = log.counts[PLACED], _why_left_out(s, option, workload, project, tier)
+        if why == UNKNOWN and not has_quota(f, t, w, log, request, option, member):
+            why = NO_QUOTA
+        cluster = -1
+        if why == UNKNOWN:
+            cluster = _place(h, f, w, log, workload, request, option)
+            why = NO_ROOM
         if cluster < 0:
-            w.options[option, FULL] = 1
+            if why == NO_ROOM:
+                w.options[option, FULL] = 1
+            if beyond > first + 1:
+                log.passed[admit, option - first] = why
             continue
+        for other in range(option + 1, beyond):
+            log.passed[admit, other - first] = _why_left_out(s, other, workload, project, tier)
         w.options[option, HOPE] = 1
         charge(f, t, log, member)
         for flavor in range(f.soon.shape[0]):
             f.soon[flavor, cluster] -= f.flavors[flavor, CHARGED]
-        admit = log.counts[ADMITTED]
         log.admits[admit, OF_WORKLOAD], log.admits[admit, OF_CLUSTER] = workload, cluster
         log.admits[admit, FIRST_PLACE], log.admits[admit, OF_OPTION] = mark, option
         log.counts[ADMITTED] = admit + 1
@@ -135,9 +169,9 @@ def start(s: State, workload: int, request: int, project: int, tier: int) -> boo
 @compiled
 def lacks_room(s: State, workload: int, request: int, project: int, tier: int) -> bool:
     """Of one that did not start: whether there is quota for an option of the tier."""
-    for option in range(
-        s.work.requests[request, OPTIONS], s.work.requests[request, OPTIONS_BEYOND]
-    ):
-        if _may_use(s, option, workload, request, project, tier):
+    _, f, t, q, w, log = s
+    for option in range(w.requests[request, OPTIONS], w.requests[request, OPTIONS_BEYOND]):
+        of_tier = _is_of_tier(f, t, q, w, option, workload, project, tier)
+        if of_tier and has_quota(f, t, w, log, request, option, q.projects[project, MEMBER]):
             return True
     return False

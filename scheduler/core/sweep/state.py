@@ -277,17 +277,33 @@ PROMISES: Final = 5
 CAN_EVICT: Final = 6
 COMING: Final = 7
 WAITED_SINCE: Final = 8
-COUNTS: Final = 9
+OFFERED: Final = 9
+COUNTS: Final = 10
+
+# offers[admit, cluster]: what was free there just before, and how many pods would have started,
+# UNKNOWN where that was not asked. Written where counts[OFFERED], of clusters that are accepted.
+FREE: Final = 0
+PODS_THERE: Final = 1
+OFFER_COLUMNS: Final = 2
+
+# passed[admit, nth]: why the nth option of its request was not taken, UNKNOWN of the one taken and
+# of those that were not come to. Written where a request has several.
+NO_ROOM: Final = 0
+NOT_GUARANTEED: Final = 1
+NO_QUOTA: Final = 2
 
 
 class Log(NamedTuple):
-    """What was started. `slices`: device and bits. `free` is scratch, per cluster."""
+    """What was started, and what else it might have started on. `slices`: device and bits. `free`
+    is scratch, per cluster."""
 
     admits: Ints
     places: Ints
     slices: Ints
     counts: Ints
     free: Ints
+    offers: Ints
+    passed: Ints
 
 
 class State(NamedTuple):
@@ -303,7 +319,7 @@ class State(NamedTuple):
 
 GROUPS: Final = (Hardware, Flavors, Tree, Queues, Work, Log)
 _ONE = {"entries", "heap", "queue", "beyond", "left", "shut", "accepted", "counts", "free"}
-_THREE = {"devices", "wholes", "cuts", "ledgers", "levels"}
+_THREE = {"devices", "wholes", "cuts", "ledgers", "levels", "offers"}
 
 
 def dimensions(name: str) -> int:

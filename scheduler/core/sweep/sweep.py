@@ -66,7 +66,7 @@ class Sweep:
             )
         except OverflowError as error:
             raise Unfit("a number has more than 63 bits") from error
-        self._writer = Writer(state=self._state, board=self._board)
+        self._writer = Writer(state=self._state, board=self._board, clusters=snapshot.clusters)
         admission.draft.count_by(Totals(state=self._state, board=self._board))
         self._admission = admission
         self._shares = shares

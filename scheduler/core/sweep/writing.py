@@ -1,15 +1,17 @@
 """What a sweep has started, as admissions."""
 
+from collections.abc import Sequence
 from functools import cache
 from operator import attrgetter
 from typing import NamedTuple
 
 from scheduler.core.plan import Admit, Place
 from scheduler.core.quick import quick
-from scheduler.core.snapshot import PendingView
+from scheduler.core.snapshot import ClusterView, PendingView
 from scheduler.core.sweep import state as s
 from scheduler.core.sweep.filling import Board
 from scheduler.core.sweep.state import State
+from scheduler.core.sweep.telling import Teller
 from scheduler.core.units import WHOLE_DEVICE, DeviceId, FlavorId, Span
 
 _ADMIT, _PLACE = quick(Admit), quick(Place)
@@ -34,9 +36,11 @@ class _Gets(NamedTuple):
 class Writer:
     """Reads the log, each line once."""
 
-    def __init__(self, *, state: State, board: Board) -> None:
+    def __init__(self, *, state: State, board: Board, clusters: Sequence[ClusterView]) -> None:
+        """`clusters` are all that there are."""
         self._state = state
         self._board = board
+        self._teller = Teller(log=state.log, board=board, clusters=clusters)
         self._told = 0
         self._begin = 0
         self._slices: list[tuple[int, int]] = []
@@ -50,6 +54,7 @@ class Writer:
         if not len(rows):
             return []
         admits = rows.tolist()
+        choices = self._teller.choices(self._told, admits)
         self._told += len(admits)
         self._begin, end = self._begin + len(self._slices), log.counts[s.SLICED]
         self._slices = log.slices[self._begin : end].tolist()
@@ -61,7 +66,8 @@ class Writer:
         started, views = [], board.backlog.views[rows[:, s.OF_WORKLOAD]].tolist()
         for nth, (pending, (_, cluster, _, option)) in enumerate(zip(views, admits, strict=True)):
             of_gang = self._places(pending, option, pods[begins[nth] : begins[nth + 1]])
-            started.append((pending, _ADMIT(pending.id, board.clusters[cluster], of_gang)))
+            where, why = board.clusters[cluster], next(choices)
+            started.append((pending, _ADMIT(pending.id, where, of_gang, why)))
         return started
 
     def _by_option(self) -> list[dict[int, _Gets]]:
