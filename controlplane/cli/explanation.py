@@ -1,6 +1,7 @@
 """Why work waits, or would wait, as lines for a terminal."""
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
 type Json = Any  # JSON values
@@ -18,7 +19,7 @@ def lines(answer: Json) -> Iterator[str]:
         yield f"would start now on {start['cluster']}: {start['pods']} pods on {flavors}"
         if choice := start.get("choice"):  # a server before ADR 0089 tells none
             for one in choice["clusters"]:
-                yield f"  {one['cluster']}  {one['text']}"
+                yield f"  {one['cluster']}  {one['text']}{_per_hour(one, choice)}"
     else:
         yield f"would wait: {answer['reason']['text']}"
     made = answer.get("estimate")
@@ -38,6 +39,13 @@ def lines(answer: Json) -> Iterator[str]:
         yield heading(option["flavors"])
         for check in option["checks"]:
             yield line(check)
+
+
+def _per_hour(offer: Json, choice: Json) -> str:
+    """ "" where all clusters charge the same, and of a server that does not tell."""
+    if offer.get("per_hour") is None:
+        return ""
+    return f" ({Decimal(offer['per_hour']).normalize():f} {choice['currency']} an hour)"
 
 
 def heading(flavors: Sequence[str]) -> str:

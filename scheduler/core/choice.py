@@ -2,16 +2,18 @@
 
 A plan looks at all clusters in each of its cycles: work starts in the first cycle in which any
 cluster that it accepts has room for it, within its quota and in the order of its flavors. Of
-several that have room then it takes the one with least free of what it asks for.
+several that have room for all of it then it takes the one where that is charged least, of those as
+cheap the one with least free of what it asks for.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from scheduler.core.draft import Draft
-from scheduler.core.place import by_free, place_gang
+from scheduler.core.place import free_in, place_gang
 from scheduler.core.plan import Choice, Offer, Passed, PassedFor, Place, Verdict
 from scheduler.core.quick import quick
+from scheduler.core.rates import Hourly
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import ClusterView, PendingView
 from scheduler.core.units import ClusterId, FlavorId
@@ -38,9 +40,10 @@ def choose(
     option: Option,
     spare: Mapping[FlavorId, int],
 ) -> Chosen | None:
-    """Put it into the fullest cluster that takes all of it, else into the one where most of it
-    starts. None leaves the draft as it was."""
-    free = by_free(draft=draft, request=request, option=option)
+    """Put it into the cheapest cluster that takes all of it, of those as cheap the fullest; else
+    into the one where most of it starts. None leaves the draft as it was."""
+    free = free_in(draft=draft, request=request, option=option)
+    hourly = draft.rates.hourly(option.amounts)
     tried: dict[ClusterId, int] = {}
 
     def places_in(cluster: ClusterId) -> tuple[Place, ...] | None:
@@ -54,8 +57,15 @@ def choose(
         )
 
     def chosen(cluster: ClusterId, places: tuple[Place, ...]) -> Chosen:
-        told = offers(clusters=clusters, request=request, free=free, tried=tried, chosen=cluster)
-        return Chosen(cluster, places, told)
+        of_all = offers(
+            clusters=clusters,
+            request=request,
+            free=free,
+            tried=tried,
+            chosen=cluster,
+            hourly=hourly,
+        )
+        return Chosen(cluster, places, of_all)
 
     for cluster in free:
         mark = draft.checkpoint()
@@ -80,9 +90,10 @@ def offers(
     free: Mapping[ClusterId, int],
     tried: Mapping[ClusterId, int],
     chosen: ClusterId,
+    hourly: Hourly,
 ) -> tuple[Offer, ...]:
     """Of all `clusters`, () where there is one: `free` is that of those looked at, in their order;
-    `tried` says how many pods would start in those that were asked."""
+    `tried` says how many pods would start in those that were asked, `hourly` what is charged."""
     if len(clusters) < 2:
         return ()
 
@@ -91,13 +102,16 @@ def offers(
             return Verdict.CHOSEN
         if cluster in tried:
             return Verdict.NO_MORE if tried[cluster] else Verdict.FULL
-        if cluster in free:
-            return Verdict.EMPTIER
+        if cluster in free:  # behind the chosen one
+            if not free[cluster]:
+                return Verdict.FULL
+            as_dear = hourly.get(cluster) == hourly.get(chosen)
+            return Verdict.EMPTIER if as_dear else Verdict.DEARER
         return Verdict.UNUSABLE if request.accepts(cluster) else Verdict.NOT_ACCEPTED
 
     others = sorted(cluster.id for cluster in clusters if cluster.id not in free)
     order = [chosen, *(cluster for cluster in free if cluster != chosen), *others]
-    return tuple([_OFFER(each, verdict(each), free.get(each)) for each in order[:MOST_TOLD]])
+    return tuple([_OFFER(c, verdict(c), free.get(c), hourly.get(c)) for c in order[:MOST_TOLD]])
 
 
 def told(

@@ -14,6 +14,7 @@ from scheduler.core.fit import Holds, Room
 from scheduler.core.index import Index
 from scheduler.core.packed import Packed
 from scheduler.core.plan import Place
+from scheduler.core.rates import Rates
 from scheduler.core.slices import Slices
 from scheduler.core.snapshot import FlavorView, HeldView, HoldingView, NodeView, Snapshot
 from scheduler.core.units import ClusterId, FlavorId, NodeId, ProjectId
@@ -48,7 +49,7 @@ class Draft:
             "_packed",
         ),
         *("_rooms", "_snapshot", "_stale", "_totals"),
-        *("book", "clusters", "flavors", "packs", "slices", "state", "world"),
+        *("book", "clusters", "flavors", "packs", "rates", "slices", "state", "world"),
     )
 
     def __init__(
@@ -77,6 +78,7 @@ class Draft:
             flavors=snapshot.flavors, demand=self._demand, devices=world.cut_on_demand
         )
         self.book = world.book()
+        self.rates = Rates(snapshot.rates)
         self._snapshot = snapshot
         self.packs = packs
         self.world = world

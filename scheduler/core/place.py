@@ -18,6 +18,7 @@ from scheduler.core.gang import Gang, MakeRoom
 from scheduler.core.layouts import Layout, Layouts, Part, by_room
 from scheduler.core.plan import Place
 from scheduler.core.quota import amount_milli
+from scheduler.core.rates import Hourly, dearness
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import PendingView
 from scheduler.core.space import free_milli, free_within_milli
@@ -25,12 +26,13 @@ from scheduler.core.units import ClusterId, FlavorId
 
 
 def clusters_for(*, draft: Draft, request: Request, option: Option) -> list[ClusterId]:
-    """Usable accepted clusters, the one with least free of the asked flavors first."""
+    """Usable accepted clusters: the cheapest first, of those as cheap the one with least free of
+    the asked flavors."""
     found = [cluster for cluster in draft.clusters if request.accepts(cluster)]
-    return found if len(found) < 2 else list(by_free(draft=draft, request=request, option=option))
+    return found if len(found) < 2 else list(free_in(draft=draft, request=request, option=option))
 
 
-def by_free(*, draft: Draft, request: Request, option: Option) -> dict[ClusterId, int]:
+def free_in(*, draft: Draft, request: Request, option: Option) -> dict[ClusterId, int]:
     """`clusters_for`, with what is free of the asked flavors in each."""
     kinds = {flavor.id: flavor for flavor in option.flavors}.values()
     free = {
@@ -38,12 +40,13 @@ def by_free(*, draft: Draft, request: Request, option: Option) -> dict[ClusterId
         for cluster in draft.clusters
         if request.accepts(cluster)
     }
-    return fullest_first(free)
+    return cheapest_first(free, hourly=draft.rates.hourly(option.amounts))
 
 
-def fullest_first(free: Mapping[ClusterId, int]) -> dict[ClusterId, int]:
-    """The clusters in the order in which they are asked."""
-    return dict(sorted(free.items(), key=lambda each: (each[1], each[0])))
+def cheapest_first(free: Mapping[ClusterId, int], *, hourly: Hourly) -> dict[ClusterId, int]:
+    """The clusters in the order of `clusters_for`, by what is free and what is charged in each."""
+    order = sorted(free, key=lambda cluster: (dearness(hourly, cluster), free[cluster], cluster))
+    return {cluster: free[cluster] for cluster in order}
 
 
 def price_of(*, draft: Draft, pending: PendingView, request: Request, option: Option) -> int:

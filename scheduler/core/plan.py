@@ -34,9 +34,10 @@ class Verdict(StrEnum):
     """On one cluster."""
 
     CHOSEN = "chosen"
-    FULL = "full"  # asked before the chosen one: its pods find no place there
+    FULL = "full"  # asked before the chosen one, or nothing is free: no place for its pods
     NO_MORE = "no-more"  # asked before it too: no more of its pods would start there
-    EMPTIER = "emptier"  # not asked: more is free there, and stays together for larger work
+    DEARER = "dearer"  # not asked: it is charged more there, or nobody knows yet what
+    EMPTIER = "emptier"  # not asked: as dear, but more is free, and stays so for larger work
     UNUSABLE = "unusable"  # takes nothing new: degraded, lost or held
     NOT_ACCEPTED = "not-accepted"  # the workload names others
 
@@ -54,11 +55,13 @@ class PassedFor(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Offer:
     """`free_milli`: thousandths of the flavors taken that were free there just before; None of a
-    cluster that was not looked at."""
+    cluster that was not looked at. `nano_per_hour`: what all its pods are charged there, in
+    billionths of the currency; None where nobody knows, and where all clusters charge the same."""
 
     cluster: ClusterId
     verdict: Verdict
     free_milli: int | None = None
+    nano_per_hour: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

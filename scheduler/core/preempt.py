@@ -28,6 +28,7 @@ from scheduler.core.place import clusters_for, layouts, would_place
 from scheduler.core.plan import Place
 from scheduler.core.policy import Policy
 from scheduler.core.quota import Book
+from scheduler.core.rates import dearness
 from scheduler.core.reasons import Reason
 from scheduler.core.request import Option, Request
 from scheduler.core.snapshot import FlavorView, HeldView, HoldingView, PendingView, Snapshot
@@ -140,7 +141,8 @@ class Evictions:
         """What the workload waits for from now on; None when eviction does not help it; why, when
         it would but for a reservation that would lack what it takes.
 
-        The first of `options` that works is taken, in the cluster where it does least harm.
+        The first of `options` that works is taken, in the cluster where it does least harm, of
+        those the cheapest.
         Borrowers are evicted for options with `guarantors` alone. `book` is the usage now.
         """
         reserved: Reason | None = None
@@ -228,7 +230,8 @@ class Evictions:
                 within = self._layouts(pending, request, option, cluster)
                 where += [(cluster, layout) for layout in within]
         soon, floors, windows = self.soon, self._floors, self.windows
-        tried: list[tuple[tuple[int, ...], ClusterId, int]] = []
+        hourly = soon.rates.hourly(option.amounts)
+        tried: list[tuple[tuple[int, ...], tuple[bool, int], ClusterId, int]] = []
         reserved: Reason | None = None
         for nth, (cluster, layout) in enumerate(where):
             mark = soon.checkpoint()
@@ -243,10 +246,11 @@ class Evictions:
                 return wait
             soon.rollback(mark)
             search.forget()
-            tried.append((cost_of(wait.victims) if wait.victims else (), cluster, nth))
+            harm = cost_of(wait.victims) if wait.victims else ()
+            tried.append((harm, dearness(hourly, cluster), cluster, nth))
         if not tried:
             return reserved
-        cluster, layout = where[min(tried)[2]]
+        cluster, layout = where[min(tried)[-1]]
         return Search(
             soon, pending, request, option, cluster, eligible, floors, windows, layout
         ).run()

@@ -1,6 +1,6 @@
 """What a workload asks for, worked out once for all workloads that ask for the same."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from operator import attrgetter
@@ -36,14 +36,15 @@ SHAPE = attrgetter(
 class Option:
     """One accepted flavor for each pod set, and what the least start is charged of each flavor.
 
-    `needs` is in thousandths, ascending by flavor, then by the models of which they count.
-    `rank` is as low as it is preferred: options of one rank are as welcome as each other.
-    `by_memory`: some pod set asks for memory of a device. Belongs to one request: equal to itself
-    alone.
+    `needs` is in thousandths, ascending by flavor, then by the models of which they count;
+    `amounts` is what all its pods take of each flavor. `rank` is as low as it is preferred:
+    options of one rank are as welcome as each other. `by_memory`: some pod set asks for memory of
+    a device. Belongs to one request: equal to itself alone.
     """
 
     flavors: tuple[FlavorView, ...]
     needs: tuple[tuple[FlavorId, int], ...]
+    amounts: tuple[tuple[FlavorId, int], ...]
     rank: tuple[int, ...] = ()
     by_memory: bool = False
 
@@ -135,7 +136,13 @@ class Requests:
         by_memory = any(pod_set.gpu_memory_mib is not None for pod_set in pod_sets)
         combined = islice(product(*accepted), MOST_OPTIONS)
         options = [
-            Option(c, self._needs(pod_sets, c, bound), _rank(pod_sets, c, accepted), by_memory)
+            Option(
+                c,
+                self._needs(pod_sets, c, bound),
+                _amounts(pod_sets, c, attrgetter("count")),
+                _rank(pod_sets, c, accepted),
+                by_memory,
+            )
             for c in combined
             if c
         ]
@@ -174,13 +181,22 @@ class Requests:
         flavors: Sequence[FlavorView],
         bound: frozenset[FlavorId],
     ) -> tuple[tuple[FlavorId, int], ...]:
-        needs: dict[FlavorId, int] = {}
-        for pod_set, flavor in zip(pod_sets, flavors, strict=True):
-            given = as_given(pod_set=pod_set, flavor=flavor)
-            least = pod_set.min_count * amount_milli(pod_set=given)
-            needs[flavor.id] = needs.get(flavor.id, 0) + least
-        of_models = self._parts.needs(bound=bound, needs=needs)
-        return (*sorted(needs.items()), *sorted(of_models.items()))
+        needs = _amounts(pod_sets, flavors, attrgetter("min_count"))
+        of_models = self._parts.needs(bound=bound, needs=dict(needs))
+        return (*needs, *sorted(of_models.items()))
+
+
+def _amounts(
+    pod_sets: Sequence[PodSetView],
+    flavors: Sequence[FlavorView],
+    pods: Callable[[PodSetView], int],
+) -> tuple[tuple[FlavorId, int], ...]:
+    """Of each flavor what so many pods of each set take, in thousandths, ascending by flavor."""
+    found: dict[FlavorId, int] = {}
+    for pod_set, flavor in zip(pod_sets, flavors, strict=True):
+        given = as_given(pod_set=pod_set, flavor=flavor)
+        found[flavor.id] = found.get(flavor.id, 0) + pods(pod_set) * amount_milli(pod_set=given)
+    return tuple(sorted(found.items()))
 
 
 def _why_refused(pod_set: PodSetView, flavor: FlavorView, of_project: Isolation) -> Reason | None:

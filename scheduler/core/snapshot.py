@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from scheduler.core.plan import Landing
+from scheduler.core.rates import RateView
 from scheduler.core.submitted import ArrayView, TurnView
 from scheduler.core.units import (
     NOBODY,
@@ -182,9 +183,7 @@ class PastView:
 @dataclass(frozen=True, slots=True)
 class CapsView:
     """The most that runs at once, in workloads: of a project, of each user in it; None is no cap.
-
-    `user_gpus_milli`: thousandths of devices, of all flavors; slices and shares count as parts.
-    """
+    `user_gpus_milli`: thousandths of devices, of all flavors; slices and shares count as parts."""
 
     running: int | None = None
     user_running: int | None = None
@@ -383,7 +382,7 @@ class BudgetView:
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """`levels` names the levels of the topology, the outermost first. `landings` are those of
-    plans before that are still to come."""
+    plans before that are still to come. `rates` are () where all clusters charge the same."""
 
     at: int
     flavors: tuple[FlavorView, ...]
@@ -397,3 +396,4 @@ class Snapshot:
     levels: tuple[str, ...] = ()
     landings: tuple[Landing, ...] = ()
     budgets: tuple[BudgetView, ...] = ()
+    rates: tuple[RateView, ...] = ()

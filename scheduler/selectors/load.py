@@ -19,7 +19,7 @@ from scheduler.core.units import (
     UserId,
     WorkloadId,
 )
-from scheduler.selectors import asked, budgets, fleet, waiting
+from scheduler.selectors import asked, budgets, fleet, rates, waiting
 from scheduler.selectors.asked import Asked
 from scheduler.selectors.idleness import IS_FRESH
 from scheduler.selectors.landings import landings
@@ -51,11 +51,12 @@ def load_here(*, at: datetime, before: waiting.Read | None = None) -> Loaded:
     waits = waiting.read(before=before or waiting.last(), holding=no_more)
     holding, states = _holding(holders.values())
     asked.keep(waits, holders)
-    [[reserved, landing, budgeted]] = fleet.rows(_THERE)
+    [[reserved, landing, budgeted, rated]] = fleet.rows(_THERE, [at])
+    flavors, clusters = fleet.flavors(), fleet.clusters()
     snapshot = Snapshot(
         at=int(at.timestamp()),
-        flavors=fleet.flavors(),
-        clusters=fleet.clusters(),
+        flavors=flavors,
+        clusters=clusters,
         queues=fleet.queues(past=past.decayed(at=at)),
         reservations=fleet.reservations(at=at) if reserved else (),
         cohorts=fleet.cohorts(),
@@ -64,15 +65,17 @@ def load_here(*, at: datetime, before: waiting.Read | None = None) -> Loaded:
         levels=fleet.levels(),
         landings=landings() if landing else (),
         budgets=budgets.views(at=at) if budgeted else (),
+        rates=rates.rates(flavors=flavors, clusters=clusters, at=at) if rated else (),
     )
     return Loaded(snapshot, waits, states)
 
 
 # What there mostly is nothing of, asked at once.
-_THERE = """
+_THERE = f"""
 SELECT EXISTS (SELECT FROM tenants_reservation WHERE cancelled_at IS NULL),
-       EXISTS (SELECT FROM scheduler_landing), EXISTS (SELECT FROM tenants_budget)
-"""
+       EXISTS (SELECT FROM scheduler_landing), EXISTS (SELECT FROM tenants_budget),
+       {rates.OF_CLUSTERS}
+"""  # noqa: S608  # a constant
 
 # By what is not released rather than by state: capacity is held until the pod is seen gone.
 _HELD = """

@@ -55,6 +55,13 @@ class OfferOut(serializers.Serializer[Any]):  # Any: plain rows
         help_text="Thousandths of what it started on that were free there just before; null: the"
         " cluster was not looked at.",
     )
+    per_hour = serializers.DecimalField(
+        max_digits=24,
+        decimal_places=6,
+        allow_null=True,
+        help_text="What all its pods were charged an hour there, in `currency`; null where nobody"
+        " knew, and where all clusters charged the same.",
+    )
     text = serializers.CharField()
 
 
@@ -70,6 +77,9 @@ class ChoiceOut(serializers.Serializer[Any]):  # Any: plain rows
     """Why it started there, as the plan saw it that started it. A plan looks at all clusters each
     time: work starts as soon as any that it accepts has room for it within its quota."""
 
+    currency = serializers.CharField(
+        allow_null=True, help_text="Null where all clusters charged the same."
+    )
     kept = serializers.BooleanField(
         help_text="Its places were kept for it since an earlier plan; nothing else is told then."
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from functools import cached_property
 from uuid import UUID
 
 from tenants.models import Rate
@@ -27,8 +28,12 @@ class Prices:
 
     def of(self, *, flavor_id: UUID, cluster_id: UUID | None) -> Price | None:
         """The cluster's own price, else the one for any cluster, else None: not charged yet."""
-        found = {row.cluster_id: row for row in self.rows if row.flavor_id == flavor_id}
-        return found.get(cluster_id) or found.get(None)
+        own = self._known.get((flavor_id, cluster_id))
+        return own or self._known.get((flavor_id, None))
+
+    @cached_property
+    def _known(self) -> dict[tuple[UUID, UUID | None], Price]:
+        return {(row.flavor_id, row.cluster_id): row for row in self.rows}
 
     def span(self, *, flavor_id: UUID, clusters: Iterable[UUID]) -> tuple[Price, Price] | None:
         """The lowest and the highest price over those clusters, None when none has one."""
@@ -57,6 +62,5 @@ def _span(found: Iterable[Price]) -> tuple[Price, Price]:
 def at_moment(*, at: datetime) -> Prices:
     """One query. Rates are public within an installation: everybody may see what things cost."""
     rows = Rate.objects.filter(during__contains=at).order_by("id")
-    return Prices(
-        tuple(Price(r.flavor_id, r.cluster_id, r.price_per_hour, r.currency) for r in rows)
-    )
+    columns = "flavor_id", "cluster_id", "price_per_hour", "currency"
+    return Prices(tuple(Price(*row) for row in rows.values_list(*columns)))

@@ -9,6 +9,7 @@ import pytest
 from django.apps import apps
 from rest_framework.test import APIClient
 
+from clusters.models import Cluster, Flavor
 from controlplane.kernel import clock
 from controlplane.kernel.throttle import Throttle
 from scheduler.core.lifecycle import State
@@ -89,6 +90,20 @@ def test_a_dry_run_says_where_it_would_start_and_stores_nothing(api: Api, cast: 
     assert (told["reason"], told["relaxations"], told["estimate"]) == (None, [], None)
     assert check_of(told, "failed") + check_of(told, "not-reached") == []
     assert rows() == before
+
+
+def test_a_dry_run_says_what_is_charged_in_each_cluster_where_that_differs(
+    api: Api, cast: Cast
+) -> None:
+    """Both have room: by what is free it would be the other."""
+    h100, south = Flavor.objects.get(name="h100-80gb"), Cluster.objects.get(name="south")
+    factories.device(south.nodes.get(), 4)
+    factories.rate(h100, "2.50")
+    factories.rate(h100, "2.75", cluster=south)
+    start = api(cast.ben).post(DRY_RUN, asked(cast), format="json").json()["start"]
+    assert (start["cluster"], start["choice"]["currency"]) == ("north", "EUR")
+    found = [(each["verdict"], each["per_hour"]) for each in start["choice"]["clusters"]]
+    assert found == [("chosen", "2.500000"), ("dearer", "2.750000")]
 
 
 def test_a_dry_run_says_why_it_would_wait_and_what_would_help(api: Api, cast: Cast) -> None:

@@ -154,17 +154,32 @@ def test_a_dry_run_says_where_it_would_start_and_submits_nothing(berth: Berth) -
     factories.cluster("south")
     told = berth(*asked, text_in=JOB).output.splitlines()
     assert told[1:3] == [
-        "  north  taken: of those with room for all of it the one with least free, else the one"
-        " where most of it starts",
+        "  north  taken: of those with room for all of it the cheapest, of those as cheap the one"
+        " with least free; else the one where most of it starts",
         "  south  had no room for it",
     ]
     assert not Workload.objects.exists()
 
 
+def test_a_dry_run_tells_what_is_charged_in_each_cluster_where_that_differs(berth: Berth) -> None:
+    h100, south = Flavor.objects.get(), factories.cluster("south")
+    factories.device(factories.node(south, "s1", gpus=0), 0)
+    factories.rate(h100, "2.5")
+    factories.rate(h100, "2.4", cluster=Cluster.objects.get(name="north"))
+    told = berth("submit", "-f", "-", "--project", "detection", "--dry-run", text_in=JOB)
+    north, second = told.output.splitlines()[1:3]
+    assert north.endswith("where most of it starts (38.4 EUR an hour)")
+    assert second == (
+        "  south  not asked: it costs more there, or has no price there yet (40 EUR an hour)"
+    )
+
+
 def test_a_dry_run_of_a_server_that_tells_no_choice_is_told_without() -> None:
-    start = {"cluster": "north", "flavors": ["h100"], "pods": 2}
+    start: dict[str, object] = {"cluster": "north", "flavors": ["h100"], "pods": 2}
     answer = {"start": start, "relaxations": (), "checks": (), "options": ()}
     assert list(explanation.lines(answer)) == ["would start now on north: 2 pods on h100"]
+    start["choice"] = {"clusters": [{"cluster": "north", "text": "taken"}]}  # nor what is charged
+    assert list(explanation.lines(answer))[1] == "  north  taken"
 
 
 def test_a_dry_run_says_why_it_would_wait_and_what_would_help(berth: Berth, cast: Cast) -> None:

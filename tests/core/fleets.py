@@ -48,6 +48,7 @@ from tests.core.foreign import with_foreign
 from tests.core.gated import gated
 from tests.core.growing import growing
 from tests.core.losing import losing
+from tests.core.rated import rated
 from tests.core.reordered import reordered
 from tests.core.together import wishing
 
@@ -104,7 +105,8 @@ def fleet(seed: int, running: int, pending: int) -> Snapshot:
     of = wishing(Random(seed + 88), _standing(Random(seed + 55), of))
     of = closed(Random(seed + 132), accepting(Random(seed + 121), of))
     of = growing(Random(seed + 165), unordered(Random(seed + 143), of))
-    return losing(Random(seed + 176), _budgeted(Random(seed + 22), of))
+    of = losing(Random(seed + 176), _budgeted(Random(seed + 22), of))
+    return rated(Random(seed + 187), of)
 
 
 def _capped(pick: Random, of: Snapshot) -> Snapshot:
@@ -393,4 +395,5 @@ def shuffled(of: Snapshot, seed: int) -> Snapshot:
         pending=mix(of.pending),
         holding=mix(tuple(replace(h, placements=mix(h.placements)) for h in of.holding)),
         budgets=mix(of.budgets),
+        rates=mix(of.rates),
     )

@@ -40,6 +40,7 @@ from tests.core.accepted import accepting, closed
 from tests.core.build import FLAVORS, job, node, pods, queue, runs, snapshot
 from tests.core.corrupt import corrupted
 from tests.core.fleets import shuffled, snapshots
+from tests.core.rated import rated
 from tests.core.reordered import reordered
 
 ALL = Policy(max_admits=10**9)
@@ -47,7 +48,7 @@ ALL = Policy(max_admits=10**9)
 
 def after(of: Snapshot, pick: Random) -> Snapshot:
     """A snapshot that shares most of its objects with `of`, sound or not."""
-    match pick.randrange(7):
+    match pick.randrange(8):
         case 0:
             return running(of, plan(of, ALL))
         case 1:
@@ -60,6 +61,8 @@ def after(of: Snapshot, pick: Random) -> Snapshot:
             return reordered(pick, of)
         case 5:
             return closed(pick, accepting(pick, of))
+        case 6:
+            return rated(pick, of)
         case _:
             return corrupted(of, pick, pick.randint(1, 2))
 

@@ -45,6 +45,7 @@ from tests.core.build import (
 )
 from tests.core.fleets import fleet as random_fleet
 from tests.core.fleets import shuffled, snapshots
+from tests.core.rated import rates
 
 ALL = Policy(max_admits=10**9)
 NEVER = 10**9
@@ -100,9 +101,9 @@ def test_it_plans_a_large_fleet_as_by_hand(seed: int, most: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_it_tells_of_several_clusters_as_by_hand(seed: int) -> None:
-    """One of which takes nothing, of which some work accepts some, and on the flavors of which
-    some would start in part."""
+def test_it_chooses_of_several_clusters_as_by_hand(seed: int) -> None:
+    """One of which takes nothing, and of which some work accepts some; two charge less. Some of it
+    accepts two flavors, or starts in part."""
     pick, of = Random(seed), fleet(pending=600, nodes=40, queues=10, seed=seed)
     [one] = of.clusters
     clusters = tuple(
@@ -119,7 +120,13 @@ def test_it_tells_of_several_clusters_as_by_hand(seed: int) -> None:
         accepted = pick.choice([(), (), (ClusterId("b"),), (ClusterId("a"), ClusterId("c"))])
         return replace(pending, clusters=accepted, pod_sets=(wanted,))
 
-    several = replace(of, clusters=clusters, pending=tuple(map(asks, of.pending)))
+    charged = {"a": 2, "b": 1.5, "c": 2, "d": 1.5}
+    several = replace(
+        of,
+        clusters=clusters,
+        pending=tuple(map(asks, of.pending)),
+        rates=rates(**{c: {str(f.id): rate for f in of.flavors} for c, rate in charged.items()}),
+    )
     choices = [admit.choice for admit in agree(several).admits]
     told = Counter(offer.verdict for choice in choices if choice for offer in choice.offers)
     assert told.keys() == set(Verdict)

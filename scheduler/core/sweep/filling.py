@@ -11,6 +11,7 @@ from scheduler.core.draft import Draft
 from scheduler.core.equivalents import Parts
 from scheduler.core.holders import Holders
 from scheduler.core.quota import amount_milli
+from scheduler.core.rates import Rates, dearness
 from scheduler.core.request import Option, Request
 from scheduler.core.share import Shares
 from scheduler.core.snapshot import FlavorKind, FlavorView, PendingView, Snapshot
@@ -35,7 +36,7 @@ MOST_CLUSTERS = 62
 
 
 class Asked(NamedTuple):
-    """What is asked for `of` some hardware in some clusters, by so many requests."""
+    """What is asked for `of` some hardware in some clusters, by so many requests, at rates."""
 
     work: Work
     options: Sequence[Option]
@@ -83,7 +84,7 @@ def fill(
         raise Unfit("more is used than the shares can tell")
     of_flavors = _flavors(flavors, rows, len(clusters), fleet, draft)
     _note_holders(tree, of_flavors, holders, rows, draft.book.cohorts.number)
-    asked = _asked(backlog, rows, clusters, fleet, free, of_flavors, draft.book.parts)
+    asked = _asked(backlog, rows, clusters, fleet, free, of_flavors, draft)
     waiting = queues(
         snapshot=snapshot,
         cohorts=draft.book.cohorts,
@@ -138,13 +139,15 @@ def _asked(
     fleet: Fleet,
     free: Hardware,
     flavors: Flavors,
-    parts: Parts,
+    draft: Draft,
 ) -> Asked:
-    """As it was the last time, where nobody has asked for anything else since."""
-    kept, of = backlog.asked, (fleet.hardware, tuple(clusters), len(backlog.samples))
+    """As it was the last time, where nobody has asked for anything else since, nor is charged
+    otherwise."""
+    samples, kept = backlog.samples, backlog.asked
+    of = fleet.hardware, tuple(clusters), len(samples), draft.rates.listed
     if isinstance(kept, Asked) and kept.of == of:
         return kept
-    work, options = _work(backlog.samples, rows, clusters, fleet, parts)
+    work, options = _work(samples, rows, clusters, fleet, draft.book.parts, draft.rates)
     _hope(free, flavors, work, fleet)
     made = backlog.asked = Asked(work, options, of)
     return made
@@ -156,6 +159,7 @@ def _work(
     clusters: Sequence[ClusterId],
     fleet: Fleet,
     parts: Parts,
+    rates: Rates,
 ) -> tuple[Work, list[Option]]:
     options: list[Option] = []
     of_requests: list[tuple[int, ...]] = []
@@ -194,8 +198,19 @@ def _work(
         np.array(of_options, np.int64).reshape(len(of_options), s.OPTION_COLUMNS),
         np.array(needs, np.int64).reshape(len(needs), 2),
         np.array(accepted, np.int64),
+        _dearness(rates, options, clusters),
     )
     return made, options
+
+
+def _dearness(rates: Rates, options: Sequence[Option], clusters: Sequence[ClusterId]) -> s.Ints:
+    """Places in the order of what is charged: sums of money may have more than 63 bits."""
+    made = np.zeros((len(options), len(clusters)), np.int64)
+    for row, option in enumerate(options):
+        if hourly := rates.hourly(option.amounts):
+            dear = [dearness(hourly, cluster) for cluster in clusters]
+            made[row] = list(map(sorted(set(dear)).index, dear))
+    return made
 
 
 def _is_elastic(pending: PendingView) -> bool:

@@ -47,13 +47,20 @@ from scheduler.core.sweep.state import (
 
 
 @compiled
-def _cheapest(f: Flavors, w: Work, log: Log, request: int, done: int) -> int:
-    """Of the accepted clusters not in `done`, the one with least free of the flavors, or -1."""
+def _comes_before(w: Work, log: Log, option: int, a: int, b: int) -> bool:
+    """Whether cluster a is asked before b, of a lower number: as `place.cheapest_first`."""
+    dear, than = w.dearness[option, a], w.dearness[option, b]
+    return bool(dear < than or (dear == than and log.free[a] < log.free[b]))
+
+
+@compiled
+def _next(f: Flavors, w: Work, log: Log, request: int, option: int, done: int) -> int:
+    """Of the accepted clusters not in `done`, the one that is asked first, or -1."""
     best = -1
     accepted = w.requests[request, CLUSTERS]
     for cluster in range(f.pool_of.shape[1]):
         left = accepted >> cluster & 1 and not done >> cluster & 1
-        if left and (best < 0 or log.free[cluster] < log.free[best]):
+        if left and (best < 0 or _comes_before(w, log, option, cluster, best)):
             best = cluster
     return best
 
@@ -96,7 +103,7 @@ def _place(
     mark, count = log.counts[PLACED], _measure(h, f, w, log, request, option)
     most, most_at, done = -1, 0, 0
     for _ in range(count):
-        cluster = _cheapest(f, w, log, request, done)
+        cluster = _next(f, w, log, request, option, done)
         done |= 1 << cluster
         fits = placing.gang(h, f, w, log, workload, request, option, cluster)
         placed = log.counts[PLACED] - mark

@@ -245,13 +245,15 @@ OPTION_COLUMNS: Final = 6
 
 
 class Work(NamedTuple):
-    """What is asked for, as in `request`."""
+    """What is asked for, as in `request`. `dearness[option, cluster]`: 0 where it is charged least
+    for all its pods, 1 where that is next, and so on."""
 
     requests: Ints
     sets: Ints
     options: Ints
     needs: Ints
     accepted: Ints
+    dearness: Ints
 
 
 # admits: of which workload, where, its first row of `places`, by which option.

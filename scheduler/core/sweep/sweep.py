@@ -29,6 +29,7 @@ from scheduler.core.sweep.backlog import Backlog
 from scheduler.core.sweep.filling import fill
 from scheduler.core.sweep.hardware import write_room
 from scheduler.core.sweep.state import Unfit
+from scheduler.core.sweep.telling import Teller
 from scheduler.core.sweep.totals import Totals
 from scheduler.core.sweep.writing import Writer
 from scheduler.core.units import WorkloadId
@@ -66,7 +67,13 @@ class Sweep:
             )
         except OverflowError as error:
             raise Unfit("a number has more than 63 bits") from error
-        self._writer = Writer(state=self._state, board=self._board, clusters=snapshot.clusters)
+        teller = Teller(
+            log=self._state.log,
+            board=self._board,
+            clusters=snapshot.clusters,
+            rates=admission.draft.rates,
+        )
+        self._writer = Writer(state=self._state, board=self._board, teller=teller)
         admission.draft.count_by(Totals(state=self._state, board=self._board))
         self._admission = admission
         self._shares = shares

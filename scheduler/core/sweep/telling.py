@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from scheduler.core.choice import offers, told
-from scheduler.core.place import fullest_first
+from scheduler.core.place import cheapest_first
 from scheduler.core.plan import Choice, PassedFor
+from scheduler.core.rates import Rates
 from scheduler.core.request import Request
 from scheduler.core.snapshot import ClusterView
 from scheduler.core.sweep import state as s
@@ -21,10 +22,14 @@ _PASSED = {
 class Teller:
     """Reads what the log has beside its admissions."""
 
-    def __init__(self, *, log: Log, board: Board, clusters: Sequence[ClusterView]) -> None:
+    def __init__(
+        self, *, log: Log, board: Board, clusters: Sequence[ClusterView], rates: Rates
+    ) -> None:
+        """`clusters` are all that there are."""
         self._log = log
         self._board = board
         self._clusters = clusters
+        self._rates = rates
         requests = board.backlog.samples
         self._request_of = [request for request in requests for _ in request.options]
         self._is_idle = len(clusters) < 2 and all(len(r.options) < 2 for r in requests)
@@ -59,15 +64,18 @@ class Teller:
                 if pods != s.UNKNOWN:
                     tried[cluster] = pods
         passed = zip(request.options, why, strict=False) if len(request.options) > 1 else ()
+        option = self._board.options[row]
+        hourly = self._rates.hourly(option.amounts)
         return told(
             request=request,
-            option=self._board.options[row],
+            option=option,
             offers=offers(
                 clusters=self._clusters,
                 request=request,
-                free=fullest_first(free),
+                free=cheapest_first(free, hourly=hourly),
                 tried=tried,
                 chosen=self._board.clusters[chosen],
+                hourly=hourly,
             ),
-            passed={option: _PASSED[code] for option, code in passed if code in _PASSED},
+            passed={each: _PASSED[code] for each, code in passed if code in _PASSED},
         )

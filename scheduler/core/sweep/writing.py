@@ -1,13 +1,12 @@
 """What a sweep has started, as admissions."""
 
-from collections.abc import Sequence
 from functools import cache
 from operator import attrgetter
 from typing import NamedTuple
 
 from scheduler.core.plan import Admit, Place
 from scheduler.core.quick import quick
-from scheduler.core.snapshot import ClusterView, PendingView
+from scheduler.core.snapshot import PendingView
 from scheduler.core.sweep import state as s
 from scheduler.core.sweep.filling import Board
 from scheduler.core.sweep.state import State
@@ -36,11 +35,10 @@ class _Gets(NamedTuple):
 class Writer:
     """Reads the log, each line once."""
 
-    def __init__(self, *, state: State, board: Board, clusters: Sequence[ClusterView]) -> None:
-        """`clusters` are all that there are."""
+    def __init__(self, *, state: State, board: Board, teller: Teller) -> None:
         self._state = state
         self._board = board
-        self._teller = Teller(log=state.log, board=board, clusters=clusters)
+        self._teller = teller
         self._told = 0
         self._begin = 0
         self._slices: list[tuple[int, int]] = []
