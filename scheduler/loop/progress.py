@@ -1,17 +1,28 @@
 """How far an attempt has come, and what follows: a pure judgement over counts of its
 placements."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 from uuid import UUID
 
-from scheduler.core.equivalents import PARTS
+from scheduler.core.equivalents import counts_milli
 from scheduler.core.failures import OWN, FailureClass, Retries, classify, describe, worst
 from scheduler.core.lifecycle import UNDER_WAY, State
 from scheduler.core.losses import gpu_hours, lost_milli_s
+from scheduler.core.snapshot import FlavorKind
+from scheduler.core.units import ONE_MILLI
 from scheduler.models import AttemptOutcome
+
+
+def sevenths_milli(held: Iterable[Sequence[str]]) -> int:
+    """What amounts of flavors count, in thousandths of a seventh of a device: each is the flavor's
+    kind, its model, its profile, and how many thousandths of it."""
+    return sum(
+        int(milli) * counts_milli(kind=FlavorKind(kind), model=model, profile=profile) // ONE_MILLI
+        for kind, model, profile, milli in held
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +33,8 @@ class Progress:
     of their nodes is gone, not ready or about to go, and `spot_lost` the name of a spot one that
     is gone or about to go: one that is not ready has failed, and may come back. `failure` and
     `trouble` are what was first seen to have broken it, if anything.
-    `held_milli` counts devices. What is evicted runs on until `notice_until`, if it was given
-    notice.
+    `sevenths_milli` is what they hold, in thousandths of a seventh of a device. What is evicted
+    runs on until `notice_until`, if it was given notice.
 
     `began_at` is when the least of each pod set had started, None before that.
     """
@@ -49,7 +60,7 @@ class Progress:
     spot_lost: str | None
     began_at: datetime | None
     ended_at: datetime | None
-    held_milli: int
+    sevenths_milli: int
     checkpointed_at: datetime | None
 
     @classmethod
@@ -62,6 +73,7 @@ class Progress:
         told["failure"] = FailureClass(told["failure"]) if told["failure"] else None
         told["reasons"] = tuple(sorted(told["reasons"] or ()))
         told["exit_codes"] = tuple(sorted(told["exit_codes"] or ()))
+        told["sevenths_milli"] = sevenths_milli(told.pop("held"))
         return cls(**told)
 
     def found(self) -> tuple[FailureClass, str]:
@@ -79,7 +91,7 @@ class Progress:
         """Thousandths of devices x seconds of work that its end `at` loses; a gang that never ran
         with its least has none."""
         return lost_milli_s(
-            sevenths_milli=PARTS * self.held_milli,
+            sevenths_milli=self.sevenths_milli,
             started_at=None if self.began_at is None else int(self.began_at.timestamp()),
             checkpointed_at=(
                 None if self.checkpointed_at is None else int(self.checkpointed_at.timestamp())

@@ -16,10 +16,10 @@ from clusters.services.clusters import TRIED_S
 from controlplane.kernel import bulk, hints, statements
 from controlplane.kernel.crash import crash
 from controlplane.kernel.ids import uuid7s
-from scheduler.core.equivalents import PARTS
 from scheduler.core.failures import OWN, FailureClass
 from scheduler.core.lifecycle import HOLDING, State
 from scheduler.core.losses import gpu_hours, lost_milli_s
+from scheduler.loop.progress import sevenths_milli
 from scheduler.models import AttemptOutcome, Leftover, WorkloadEvent
 from scheduler.selectors import checks
 from scheduler.selectors.fleet import rows
@@ -44,9 +44,9 @@ WITH RECURSIVE {CLOSED}
 SELECT a.id, w.id, w.project_id, w.state, c.name, c.seen_at,
        extract(epoch FROM clock_timestamp() - c.seen_at)::float8,
        extract(epoch FROM w.started_at)::bigint, extract(epoch FROM w.checkpointed_at)::bigint,
-       (SELECT coalesce(sum(p.amount_milli), 0)::bigint FROM scheduler_placement p
-        JOIN clusters_flavor f ON f.id = p.flavor_id
-        WHERE p.attempt_id = a.id AND p.released_at IS NULL AND f.kind <> 'cpu')
+       array(SELECT ARRAY[f.kind, f.model, f.profile, sum(p.amount_milli)::text]
+             FROM scheduler_placement p JOIN clusters_flavor f ON f.id = p.flavor_id
+             WHERE p.attempt_id = a.id AND p.released_at IS NULL GROUP BY f.id)
 FROM clusters_cluster c
 JOIN scheduler_attempt a ON a.cluster_id = c.id AND a.ended_at IS NULL
 JOIN scheduler_workload w ON w.id = a.workload_id
@@ -68,7 +68,7 @@ WHERE c.state = 'lost' AND c.failed_at > clock_timestamp() - %(tried_s)s * inter
 @dataclass(frozen=True, slots=True)
 class _Lost:
     """A live attempt whose cluster has been silent for too long. `silent_s` are real seconds;
-    `held_milli` counts devices."""
+    `held` is what of each flavor, as `sevenths_milli` takes it."""
 
     attempt: UUID
     workload: UUID
@@ -79,13 +79,13 @@ class _Lost:
     silent_s: float
     started_at: int | None
     checkpointed_at: int | None
-    held_milli: int
+    held: Sequence[Sequence[str]]
 
     def lost_milli_s(self, *, at: datetime, speed: float) -> int:
         """The work since its last checkpoint, up to when its cluster was last heard."""
         heard_at = at - timedelta(seconds=self.silent_s) * speed
         return lost_milli_s(
-            sevenths_milli=PARTS * self.held_milli,
+            sevenths_milli=sevenths_milli(self.held),
             started_at=self.started_at,
             checkpointed_at=self.checkpointed_at,
             at=int(heard_at.timestamp()),

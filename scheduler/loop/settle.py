@@ -48,6 +48,12 @@ began AS (
     SELECT attempt_id, CASE WHEN bool_and(at IS NOT NULL) THEN max(at) END AS at
     FROM (SELECT attempt_id, (array_agg(started_at ORDER BY started_at))[min_count] AS at
           FROM counted GROUP BY attempt_id, pod_set_id, min_count) least
+    GROUP BY attempt_id),
+held AS (
+    SELECT attempt_id, array_agg(ARRAY[kind, model, profile, milli::text]) AS amounts
+    FROM (SELECT p.attempt_id, f.kind, f.model, f.profile, sum(p.amount_milli) AS milli
+          FROM counted p JOIN clusters_flavor f ON f.id = p.flavor_id
+          GROUP BY p.attempt_id, f.id) of_one
     GROUP BY attempt_id)
 SELECT a.id AS attempt_id, a.workload_id, w.project_id, w.state, w.retry_limit, w.retry_on,
        w.retry_exit_codes, w.failures, w.node_losses, a.failure, a.trouble, w.notice_until,
@@ -61,19 +67,18 @@ SELECT a.id AS attempt_id, a.workload_id, w.project_id, w.state, w.retry_limit, 
        min(n.name) FILTER (WHERE NOT p.succeeded AND n.taken AND n.labels @> ANY(%s::jsonb[]))
            AS spot_lost,
        b.at AS began_at, max(p.ended_at) AS ended_at,
-       coalesce(sum(p.amount_milli) FILTER (WHERE f.kind <> 'cpu'), 0)::bigint AS held_milli,
-       w.checkpointed_at
+       h.amounts AS held, w.checkpointed_at
 FROM scheduler_attempt a
 JOIN scheduler_workload w ON w.id = a.workload_id
 JOIN gangs g ON g.attempt_id = a.id
 JOIN began b ON b.attempt_id = a.id
+JOIN held h ON h.attempt_id = a.id
 JOIN counted p ON p.attempt_id = a.id
 JOIN (SELECT id, name, labels, taken, NOT ready OR taken AS down
       FROM (SELECT *, leaving OR gone_at IS NOT NULL AS taken FROM clusters_node) node) n
      ON n.id = p.node_id
-JOIN clusters_flavor f ON f.id = p.flavor_id
 WHERE a.ended_at IS NULL
-GROUP BY a.id, w.id, g.most, b.at ORDER BY a.workload_id
+GROUP BY a.id, w.id, g.most, b.at, h.amounts ORDER BY a.workload_id
 """
 
 

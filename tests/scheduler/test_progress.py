@@ -34,7 +34,7 @@ def seen(
     exit_codes: tuple[int, ...] = (),
     node_down: bool = False,
     spot_lost: str | None = None,
-    held_milli: int = 0,
+    held: int = 0,
     saved: bool = False,
     noticed: timedelta | None = None,
 ) -> Progress:
@@ -46,7 +46,7 @@ def seen(
         succeeded=ok, failed=failed, reasons=reasons, exit_codes=exit_codes, node_down=node_down,
         spot_lost=spot_lost,
         began_at=STARTED if started == total else None, ended_at=ENDED if ok + failed else None,
-        held_milli=held_milli, checkpointed_at=SAVED if saved else None,
+        sevenths_milli=7000 * held, checkpointed_at=SAVED if saved else None,
         notice_until=None if noticed is None else NOW + noticed,
     )  # fmt: skip
 
@@ -247,7 +247,7 @@ def test_when(progress: Progress, follows: Verdict | None) -> None:
 
 
 def lost(**of: Any) -> tuple[int, str]:  # Any: as `seen`
-    found = verdict(seen(failed=3, held_milli=2000, **of), at=NOW)
+    found = verdict(seen(failed=3, held=2, **of), at=NOW)
     assert found is not None
     return found.lost_milli_s, found.why.rpartition("; ")[2]
 
@@ -263,9 +263,9 @@ def test_the_end_of_unfinished_work_loses_what_ran_since_it_was_saved() -> None:
 
 def test_what_was_done_or_never_ran_or_was_cancelled_loses_nothing() -> None:
     for told in (
-        seen(ok=3, held_milli=2000),
-        seen(State.CANCELLING, failed=3, reasons=("Deleted",), held_milli=2000),
-        seen(State.PREEMPTING, started=2, failed=3, reasons=("Deleted",), held_milli=2000),
+        seen(ok=3, held=2),
+        seen(State.CANCELLING, failed=3, reasons=("Deleted",), held=2),
+        seen(State.PREEMPTING, started=2, failed=3, reasons=("Deleted",), held=2),
     ):
         found = verdict(told, at=NOW)
         assert found is not None
