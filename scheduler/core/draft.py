@@ -33,7 +33,8 @@ class Draft:
     number `state`; `rollback` brings back that of its mark.
 
     What is held on a node or device that the snapshot lacks is charged to its project and takes no
-    room. Clusters and nodes that are not usable keep what they hold and are in no pool.
+    room, but where another device stands in (`fit`). Clusters and nodes that are not usable keep
+    what they hold and are in no pool.
     """
 
     __slots__ = (
