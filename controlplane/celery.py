@@ -56,7 +56,6 @@ app.conf.beat_schedule = {
     "watch starts": _tick("scheduler.check_starts", 30),
     "begin and end grants": _tick("scheduler.begin_and_end_grants", 15),
     "follow quotas": _tick("scheduler.follow_quotas", 15),
-    "watch devices": _tick("scheduler.check_devices", 30),
 }
 
 

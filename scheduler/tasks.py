@@ -25,7 +25,6 @@ from scheduler.loop import (
     recuts,
     requeue,
     run,
-    sick,
     starts,
 )
 from scheduler.loop import dispatch as dispatcher
@@ -336,13 +335,6 @@ def check_starts(**_: Any) -> None:  # Any: as above
     """Take back what does not come to run: of what is not started meanwhile nothing is late."""
     if _is_read():
         starts.give_up_late(at=clock.now(), speed=clock.speed())
-
-
-@shared_task(name="scheduler.check_devices")
-def check_devices(**_: Any) -> None:  # Any: as above
-    """Have what runs on devices that are gone start elsewhere."""
-    if _is_read():
-        sick.evict(at=clock.now(), speed=clock.speed())
 
 
 @shared_task(name="scheduler.check_invariants")

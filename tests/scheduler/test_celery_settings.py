@@ -37,7 +37,6 @@ TASKS = {
     "scheduler.check_starts": "periodic",
     "scheduler.begin_and_end_grants": "periodic",
     "scheduler.follow_quotas": "periodic",
-    "scheduler.check_devices": "periodic",
     "scheduler.check_invariants": "periodic",
     "scheduler.refresh_wishes": "periodic",
 }

@@ -273,7 +273,6 @@ def test_of_what_a_cycle_does_beside_the_plan_nothing_is_done(
         ("ask_for_nodes", "node_asks.plan"),
         ("ask_cluster_for_nodes", "node_asks.carry_on"),
         ("check_starts", "starts.give_up_late"),
-        ("check_devices", "sick.evict"),
     ],
 )
 def test_nor_does_another_task_act_on_what_was_wanted_then(
