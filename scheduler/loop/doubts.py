@@ -7,10 +7,12 @@ ten seconds, as how many are left. Taken in before that it would have failed of 
 import time
 from collections.abc import Sequence, Set
 
+from django.db.models import Exists, OuterRef
+
 from clusters.models import Cluster
 from clusters.port import PodPhase, PodReport
 from scheduler.core.failures import FailureClass, classify
-from scheduler.models import PlacementSpan
+from scheduler.models import Placement, PlacementSpan
 
 DOUBT_S = 15.0
 MOST = 1000
@@ -46,15 +48,17 @@ class Doubts:
         return found
 
     def _on_devices(self, uids: Set[str]) -> list[str]:
-        """Which of them hold a device, or a part of one."""
+        """Which of them are of an attempt that holds a device: one without dies of the connection
+        to one with."""
         if not uids:
             return []
         live = PlacementSpan.objects.filter(
-            placement__pod_uid__in=uids,
-            placement__attempt__cluster=self._cluster,
-            released_at__isnull=True,
+            placement__attempt=OuterRef("attempt"), released_at__isnull=True
         )
-        return sorted(set(live.values_list("placement__pod_uid", flat=True)))
+        pods = Placement.objects.filter(
+            Exists(live), pod_uid__in=uids, attempt__cluster=self._cluster
+        )
+        return sorted(pods.values_list("pod_uid", flat=True))
 
 
 def _has_failed(report: PodReport) -> bool:

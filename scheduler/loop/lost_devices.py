@@ -12,7 +12,8 @@ from scheduler.core.failures import DEVICE_LOST
 from scheduler.selectors.fleet import rows
 
 # Of the whole attempt, for those who were connected to it: but for what went by other hands than
-# ours, which says something of its own device alone. A token that has come back was not lost.
+# ours, which says something of its own device alone. A token that has come back was not lost; a
+# slice that has is another row.
 _LOST = """
 WITH lost AS (
     SELECT o.attempt_id, o.id,
@@ -28,7 +29,10 @@ WITH lost AS (
               SELECT FROM clusters_device x LEFT JOIN clusters_deviceslice c ON c.device_id = x.id
               WHERE x.node_id = d.node_id AND x.uuid = ''
                 AND (x.gone_at >= a.created_at AND x.model = d.model
-                     OR c.gone_at >= a.created_at AND c.profile = f.profile)) END)
+                     OR c.gone_at >= a.created_at AND c.profile = f.profile AND NOT EXISTS (
+                         SELECT FROM clusters_deviceslice l
+                         WHERE l.device_id = x.id AND l.gone_at IS NULL
+                           AND l.profile = c.profile AND l.span = c.span))) END)
 SELECT p.id, min(l.told)
 FROM scheduler_placement p JOIN lost l ON l.attempt_id = p.attempt_id
 WHERE p.id = ANY(%(these)s) AND (p.id = ANY(%(by_itself)s) OR (

@@ -171,8 +171,9 @@ def _end(id: UUID, *, actor: Actor | None, at: datetime) -> bool:
     """False where it is over already. Raises Conflict of what was granted for good, once that has
     begun, and where it begins at this moment."""
     grant = Grant.objects.select_related("request__project", "request__flavor").get(id=id)
-    key = {"project": grant.request.project_id, "flavor": grant.request.flavor_id}
-    quota = Quota.objects.select_for_update().filter(**key).first()  # first, as who begins it does
+    request = grant.request
+    held = Quota.objects.filter(project=request.project, flavor=request.flavor)
+    quota = held.select_for_update().first()  # before the grant, as who begins it does
     grant.refresh_from_db(fields=["begun_at", "ended_at", "until_at", "extra_milli"])
     if grant.is_over:
         return False

@@ -1,5 +1,6 @@
 """What a pod tells whose program has just failed on a device is held back, and nothing else is."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,10 @@ from clusters.port import PodPhase
 from scheduler.loop import doubts
 from scheduler.loop.doubts import Doubts
 from scheduler.models import Placement
+from scheduler.services import workloads
 from tests import factories
+from tests.factories import AT
+from tests.flows.world import spec
 from tests.scheduler.stage import LATER, Stage
 
 FAILED: dict[str, Any] = {"exit_code": 1, "reason": "Error", "finished_at": LATER}
@@ -84,3 +88,23 @@ def test_of_more_than_can_be_held_it_is_taken_in(
     pods = stage.running(count=2).placements.order_by("rank")
     reports = [stage.report(each, PodPhase.FAILED, **FAILED) for each in pods]
     assert len(held.hold(reports, gone=NOBODY)) == 1
+
+
+def test_who_holds_none_beside_those_who_do_is_held_back_with_them(
+    stage: Stage, held: Doubts
+) -> None:
+    """A head without a device dies of the connection to its worker."""
+    flavor = factories.flavor("cpu", FlavorKind.CPU, model="")
+    factories.quota(stage.project, flavor, 8000)
+    stage.hardware_changed()
+    whole = spec(stage.flavor.name)
+    [worker] = whole.pod_sets
+    head = replace(worker, name="head", gpu_count=0, flavors=("cpu",))
+    both = replace(whole, pod_sets=(worker, head))
+    [made] = workloads.submit(actor=stage.actor, project=stage.project, specs=[both], at=AT)
+    stage.cycle()
+    stage.dispatch()
+    pod = made.placements.get(pod_set__name="head")
+    assert not pod.spans.exists()
+    report = stage.report(pod, PodPhase.FAILED, **FAILED)
+    assert held.hold([report], gone=NOBODY) == []

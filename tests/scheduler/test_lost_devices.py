@@ -134,9 +134,12 @@ def test_of_a_device_that_is_told_by_itself_that_very_one_counts(
     assert told.startswith(sentence)
 
 
-@pytest.mark.parametrize(("profile", "excused"), [("1g.10gb", True), ("3g.40gb", False)])
-def test_of_slices_that_are_counted_those_of_its_profile_count(
-    profile: str, excused: bool, stage: Stage
+@pytest.mark.parametrize(
+    ("profile", "back", "excused"),
+    [("1g.10gb", False, True), ("1g.10gb", True, False), ("3g.40gb", False, False)],
+)
+def test_of_slices_that_are_counted_those_of_its_profile_count_that_are_not_back(
+    profile: str, back: bool, excused: bool, stage: Stage
 ) -> None:
     cut = factories.node(stage.cluster, "cut", gpus=1, mode="mig-static")
     [device] = cut.devices.all()
@@ -148,6 +151,8 @@ def test_of_slices_that_are_counted_those_of_its_profile_count(
     stage.hardware_changed()
     workload = stage.running(flavor=flavor.name, gpus=1)
     DeviceSlice.objects.filter(profile=profile).update(gone_at=SICK_AT)
+    if back:
+        factories.device_slice(device, profile, 0, 1)
     exits(stage, on(workload, 0))
     _, failure, _ = ends(stage, workload)
     assert (failure == FailureClass.NODE_LOST) is excused
