@@ -131,7 +131,7 @@ def test_from_there_an_installation_is_set_up_through_the_api(run: Run) -> None:
     post(ada, "members", {"user": "ben", "role": "member", "project": project})
     wish = {"project": project, "flavor": "h100-80gb", "nominal_milli": 8000, "reason": "Work."}
     request = post(ben, "quota-requests", wish)
-    post(pia, f"quota-requests/{request}/grant", {}, 200)
+    post(pia, f"quota-requests/{request}/grant", {"version": 1, "quota_version": 0}, 200)
     assert Quota.objects.get().nominal_milli == 8000
     factories.node(Cluster.objects.get())
     body = factories.submission(Quota.objects.get().project)
