@@ -53,16 +53,22 @@ class Allotment:
             raise Invalid("It has to end after it begins.", pointer="/until_at")
 
 
-def already(project: Project, flavor: Flavor, milli: int) -> str:
-    """That an allotment adds nothing."""
-    units = Decimal(milli).scaleb(-3).normalize()
-    return f"{project.name} has {units:f} of {flavor.name} already, for as long."
-
-
-def lasting_milli(*, project: Project, flavor: Flavor, until_at: datetime | None) -> int:
-    """What of the project's quota is there at least until then, None for good. Two queries."""
-    quota = Quota.objects.filter(project=project, flavor=flavor).first()
-    return _lasting(quota, until_at) if quota else 0
+def check_adds(
+    quota: Quota | None,
+    allotment: Allotment,
+    *,
+    project: Project,
+    flavor: Flavor,
+    pointer: str,
+    instead: str,
+) -> None:
+    """Of one that begins at once, beside the project's quota as it is. Raises Invalid where as
+    much is there for as long, which tells what to do `instead`."""
+    there_milli = _lasting(quota, allotment.until_at) if quota else 0
+    if allotment.nominal_milli <= there_milli:
+        units = Decimal(there_milli).scaleb(-3).normalize()
+        told = f"{project.name} has {units:f} of {flavor.name} already, for as long."
+        raise Invalid(f"{told} {instead}", pointer=pointer, code="out-of-range")
 
 
 def give(
@@ -92,14 +98,14 @@ def give(
         grant.save(force_insert=True)
         return
     quota = quotas.locked(project=project, flavor=flavor, version=version)
-    there_milli = _lasting(quota, allotment.until_at)
-    if allotment.nominal_milli <= there_milli:
-        told = already(project, flavor, there_milli)
-        raise Invalid(
-            f"{told} A grant only adds: deny it, or set the quota itself.",
-            pointer="/granted_milli",
-            code="out-of-range",
-        )
+    check_adds(
+        quota,
+        allotment,
+        project=project,
+        flavor=flavor,
+        pointer="/granted_milli",
+        instead="A grant only adds: deny it, or set the quota itself.",
+    )
     grant.save(force_insert=True)
     _begin(grant, quota, actor=actor, at=at)
     grant.refresh_from_db(fields=["begun_at", "extra_milli"])
@@ -205,13 +211,13 @@ def _recompute(
     lowers it, what is held beyond is taken back from `back_at` on."""
     grants = _for_a_time(quota)
     largest = max(grants, key=lambda each: each.request.granted_milli or 0, default=None)
-    for grant in grants:
-        is_extra = grant is largest
-        most = grant.request.granted_milli or 0
-        extra_milli = max(0, most - for_good_milli) if is_extra else 0
-        Grant.objects.filter(id=grant.id).update(extra_milli=extra_milli)
     most_milli = (largest.request.granted_milli or 0) if largest else 0
     nominal_milli = max(for_good_milli, most_milli)
+    others = [each.id for each in grants if each is not largest]
+    Grant.objects.filter(id__in=others).update(extra_milli=0)
+    if largest:
+        extra_milli = nominal_milli - for_good_milli
+        Grant.objects.filter(id=largest.id).update(extra_milli=extra_milli)
     if nominal_milli == quota.nominal_milli:
         return
     lowered = nominal_milli < quota.nominal_milli and quota.borrowing_limit_milli is not None

@@ -12,7 +12,7 @@ from controlplane.kernel import text
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed
 from tenants import access
 from tenants.access import Action, Actor
-from tenants.models import Decision, Project, QuotaRequest
+from tenants.models import Decision, Project, Quota, QuotaRequest
 from tenants.services import grants, trail
 from tenants.services.grants import Allotment
 from tenants.services.quotas import VersionMismatch
@@ -236,13 +236,14 @@ def _check_allotment(
     allotment: Allotment, *, project: Project, flavor: Flavor, at: datetime
 ) -> None:
     allotment.check(at=at)
-    there_milli = grants.lasting_milli(project=project, flavor=flavor, until_at=allotment.until_at)
-    if allotment.from_at is None and allotment.nominal_milli <= there_milli:
-        told = grants.already(project, flavor, there_milli)
-        raise Invalid(
-            f"{told} Ask for what it should become in all.",
+    if allotment.from_at is None:
+        grants.check_adds(
+            Quota.objects.filter(project=project, flavor=flavor).first(),
+            allotment,
+            project=project,
+            flavor=flavor,
             pointer="/nominal_milli",
-            code="out-of-range",
+            instead="Ask for what it should become in all.",
         )
 
 
