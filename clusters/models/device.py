@@ -57,6 +57,7 @@ class Device(Row):
                 condition=Q(memory_mib__gte=0), name="device_memory_not_negative"
             ),
         ]
+        indexes = [models.Index(fields=["uuid"], name="device_by_uuid", condition=~Q(uuid=""))]
 
     def __str__(self) -> str:
         return f"{self.node_id}/{self.ordinal}"

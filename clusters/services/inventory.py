@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from django.db import transaction
 from django.db.backends.postgresql.psycopg_any import NumericRange
-from django.db.models import F
+from django.db.models import F, Q
 
 from clusters import selectors
 from clusters.models import Cluster, Device, DeviceMode, DeviceSlice, Node
@@ -42,8 +42,8 @@ def sync(
     nodes whose deletion was seen. A node that comes back gets its row back. `held` are devices
     that work is on, and that are no longer told, or told in another way: a count token where a
     driver publishes devices now, or a device with a uuid where none does. Their rows stay what
-    they were, and beside them nothing new starts, for both may be one. Raises ClusterError for
-    more nodes than a cluster can have.
+    they were, and beside them nothing new starts, for both may be one. Those of another cluster
+    that work is on stay there. Raises ClusterError for more nodes than a cluster can have.
     """
     by_name = {report.name: _counted(report, arrange) for report in reports}
     with transaction.atomic():
@@ -64,7 +64,8 @@ def sync(
             _refuse_too_many(cluster)
         if missing:
             changed |= _let_go(cluster, held, at)
-        changed |= _sync_devices(_identified(by_name, rows, held), rows, arrange, at)
+        owned = _owned(cluster, by_name.values(), held, at)
+        changed |= _sync_devices(_identified(by_name, rows, held, owned), rows, arrange, at)
         if changed:
             Cluster.objects.filter(pk=cluster.pk).update(inventory_rev=F("inventory_rev") + 1)
     return changed
@@ -142,18 +143,41 @@ def _let_go(cluster: Cluster, held: Collection[UUID], at: datetime) -> bool:
     return bool(lost.update(gone_at=at, usable=False))
 
 
+STAYS = timedelta(days=1)
+"""For so long after a device went it is its cluster's, and no other that tells of it gets it."""
+
+
+def _owned(
+    cluster: Cluster, reports: Collection[NodeReport], held: Collection[UUID], at: datetime
+) -> dict[str, object]:
+    """By uuid: the node of another cluster whose device it is.
+
+    What a cluster says of its own hardware counts first, or another one that tells of the same
+    uuid while a driver is away would keep the device for itself. A node that its own cluster took
+    away may have been moved.
+    """
+    uuids = {seen.uuid for report in reports for seen in report.devices} - {""}
+    there = Device.objects.filter(uuid__in=uuids).exclude(node__cluster=cluster)
+    stays = Q(node__gone_at__isnull=True) & (Q(gone_at__isnull=True) | Q(gone_at__gt=at - STAYS))
+    return dict(there.filter(stays | Q(pk__in=held)).values_list("uuid", "node_id"))
+
+
 def _identified(
-    reports: Mapping[str, NodeReport], nodes: Mapping[str, Node], held: Collection[UUID]
+    reports: Mapping[str, NodeReport],
+    nodes: Mapping[str, Node],
+    held: Collection[UUID],
+    owned: Mapping[str, object],
 ) -> dict[str, NodeReport]:
     """With the ordinals that devices with a uuid have in their node already; others get one that
-    is free, or that of a device without. One that another node has as well is left out: there it
-    may be in use. Ordinals of what is `held` are not free, and beside those nothing is usable."""
+    is free, or that of a device without. One that another node has as well, or that is `owned` by
+    one, is left out: there it may be in use. Ordinals of what is `held` are not free, and beside
+    those nothing is usable."""
     kept: dict[object, set[int]] = {}
     for node, ordinal in Device.objects.filter(pk__in=held).values_list("node_id", "ordinal"):
         kept.setdefault(node, set()).add(ordinal)
     uuids = {seen.uuid for report in reports.values() for seen in report.devices} - {""}
     rows = Device.objects.filter(uuid__in=uuids, gone_at__isnull=True)
-    homes = dict(rows.values_list("uuid", "node_id"))
+    homes = {**dict(rows.values_list("uuid", "node_id")), **owned}
     ordinals: dict[object, dict[str, int]] = {}
     for node, uuid, ordinal in (
         Device.objects.filter(node_id__in=[nodes[name].pk for name in reports])

@@ -119,17 +119,21 @@ def _held(
     cluster: Cluster, reports: Sequence[NodeReport], gone: Sequence[str] | None
 ) -> set[UUID]:
     """Devices that work is on, and that their node tells no longer, or in another way; of those
-    nodes alone, unless `gone` is None."""
+    nodes alone, unless `gone` is None. And those of other clusters that these nodes tell of."""
     published = [report.name for report in reports if report.device_driver]
-    live = PlacementSpan.objects.filter(
+    live = PlacementSpan.objects.filter(released_at__isnull=True)
+    here = live.filter(
         Q(device__uuid="", device__node__name__in=published)
         | (~Q(device__uuid="") & ~Q(device__node__name__in=published)),
-        released_at__isnull=True,
         device__node__cluster=cluster,
     )
     if gone is not None:
-        live = live.filter(device__node__name__in=[*gone, *(report.name for report in reports)])
-    return set(live.values_list("device_id", flat=True))
+        here = here.filter(device__node__name__in=[*gone, *(report.name for report in reports)])
+    held = set(here.values_list("device_id", flat=True))
+    if uuids := {seen.uuid for report in reports for seen in report.devices} - {""}:
+        elsewhere = live.filter(device__uuid__in=uuids).exclude(device__node__cluster=cluster)
+        held |= set(elsewhere.values_list("device_id", flat=True))
+    return held
 
 
 def arrange(model: str, counts: Mapping[str, int], devices: int) -> inventory.Layout:

@@ -1,8 +1,8 @@
 """Pure: what drivers publish of devices, joined to the nodes that they are in.
 
-A pool is all that one driver publishes of one node, in parts. While some of them are missing, or
-are of an older generation, its devices are known and take nothing new. So do devices that make no
-sense: each of those is told.
+A pool is some of what one driver publishes of one node, mostly all of it, in parts. While some of
+them are missing, or are of an older generation, its devices are known and take nothing new. So do
+devices that make no sense: each of those is told.
 """
 
 import re
@@ -111,13 +111,18 @@ def join(
             pools[each.driver, each.pool].append(each)
     if not pools:
         return node, [node.unused] if node.unused else []
-    (driver, _), *others = sorted(pools)
-    told = [f"the pool {pool} of {name} is not used beside {driver}'s" for name, pool in others]
+    driver, _ = min(pools)
+    used = [parts for (name, _), parts in sorted(pools.items()) if name == driver]
+    told = [
+        f"the pool {pool} of {name} is not used beside {driver}'s"
+        for name, pool in sorted(pools)
+        if name != driver
+    ]
     if node.devices:
         told.append(f"{driver} and a device plugin both offer its devices: take one of them away")
     if node.unused:
         told.append(node.unused)
-    devices, why = _of_pool(pools[min(pools)])
+    devices, why = _of_pools(used)
     if node.devices or node.unused:
         # Both may give the same device away, each without the other's knowledge.
         devices = [replace(each, usable=False) for each in devices]
@@ -133,6 +138,23 @@ def join(
         mig_single=False,
     )
     return joined, [*told, *why]
+
+
+def _of_pools(
+    pools: Sequence[Sequence[ResourceSliceReport]],
+) -> tuple[Sequence[DeviceReport], list[str]]:
+    """Of all of one driver's. What two of them tell of is one device, and takes nothing new."""
+    found: dict[str, DeviceReport] = {}
+    told: list[str] = []
+    for parts in pools:
+        devices, why = _of_pool(parts)
+        told += why
+        for device in devices:
+            if device.uuid in found:
+                told.append(f"{device.uuid} is in two pools, so it takes nothing new")
+                device = replace(found[device.uuid], usable=False)
+            found[device.uuid] = device
+    return tuple(found.values()), told
 
 
 def _of_pool(

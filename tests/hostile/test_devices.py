@@ -10,7 +10,9 @@ from tests.hostile.acts import CHUNKED, MIB, Json, body, chunk, drip, flood, lin
 from tests.hostile.lab import Lab
 from tests.hostile.server import Act
 from tests.hostile.test_lists import NO_JSON, SLOW, pages
-from tests.kube.resource_slices import partitionable, piece, published, whole
+from tests.kube.resource_slices import PATH, partitionable, piece, published, whole
+from tests.kube.resource_slices import uuid as uuid_of
+from tests.kube.waiting import eventually
 
 API = r"GET /apis/resource\.k8s\.io/v1/"
 SLICES, CLAIMS = rf"{API}resourceslices\?limit", rf"{API}resourceclaims\?limit"
@@ -121,6 +123,33 @@ def test_a_device_of_another_cluster_stays_there(lab: Lab) -> None:
         lab.left_out("devices", f"GPU-{NODE}-0 is a device of another node")
         there = Device.objects.filter(uuid=f"GPU-{NODE}-0", gone_at=None)
         assert [each.node_id for each in there] == [north.id]
+        lab.works()
+
+
+def test_nor_does_a_cluster_get_anothers_while_the_driver_there_is_away(lab: Lab) -> None:
+    """It comes back, and is the device's again."""
+    name = "dra-1"
+    mine = published(name, [whole(name, 0)])
+    north = lab.world.simulator
+    room = {"cpu": "64", "memory": "256Gi", "pods": "110"}
+    node = {"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}}
+    north.call(
+        "POST", "/api/v1/nodes", {**node, "status": {"capacity": room, "allocatable": room}}
+    )
+    device = Device.objects.filter(node__cluster=lab.world.cluster, uuid=uuid_of(name, 0))
+    with lab.followed():
+        north.call("POST", PATH, mine)
+        eventually("it is there", lambda: device.filter(gone_at=None).exists())
+        north.call("DELETE", f"{PATH}/{mine['metadata']['name']}")
+        eventually("its driver is away", lambda: device.exclude(gone_at=None).exists())
+        stolen = whole(NODE, 0)
+        stolen["attributes"]["uuid"]["string"] = uuid_of(name, 0)
+        lab.server.behave(SLICES, body(listing([published(NODE, [stolen])])))
+        lab.left_out("devices", f"{uuid_of(name, 0)} is a device of another node")
+        north.call("POST", PATH, mine)
+        eventually("it is back", lambda: device.filter(gone_at=None, usable=True).exists())
+        there = Device.objects.filter(node__cluster=lab.south, uuid=uuid_of(name, 0))
+        assert not there.filter(gone_at=None).exists()
         lab.works()
 
 

@@ -100,6 +100,34 @@ def test_parts_of_an_older_generation_do_not_make_a_pool_whole() -> None:
     assert told == []
 
 
+def in_pool(name: str, body: Json) -> Json:
+    body["metadata"]["name"] = name
+    body["spec"]["pool"]["name"] = name
+    return body
+
+
+def test_all_pools_of_a_driver_are_used_each_as_far_as_it_is_there() -> None:
+    node, told = joined(
+        in_pool("a", made.published("n1", [whole(5)])),
+        in_pool("b", made.published("n1", [whole(0)], parts=2)),
+        in_pool("c", made.published("n1", [whole(1)], generation=7)),
+    )
+    found = {device.uuid: device.usable for device in node.devices}
+    assert found == {"GPU-n1-0": False, "GPU-n1-1": True, "GPU-n1-5": True}
+    assert [device.ordinal for device in node.devices] == [0, 1, 2]
+    assert told == ["of the pool b 1 of 2 parts are there, so its devices take nothing new"]
+
+
+def test_what_is_in_two_pools_is_one_device_and_takes_nothing_new() -> None:
+    node, told = joined(
+        in_pool("a", made.published("n1", [whole(0)])),
+        in_pool("b", made.published("n1", [whole(0), whole(1)])),
+    )
+    found = [(device.uuid, device.usable) for device in node.devices]
+    assert found == [("GPU-n1-0", False), ("GPU-n1-1", True)]
+    assert told == ["GPU-n1-0 is in two pools, so it takes nothing new"]
+
+
 def test_slices_that_are_cut_lie_where_the_driver_says() -> None:
     pieces = [
         made.piece("n1", 0, "3g.40gb", 4, cut=True),
