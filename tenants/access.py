@@ -119,6 +119,10 @@ class Actor:
             yield tenant_id
             tenant_id = self.tenant_parents.get(tenant_id)
 
+    def tenants_below(self, tenant_id: UUID) -> list[UUID]:
+        """The tenant and all those that have it above them."""
+        return [each for each in self.tenant_parents if tenant_id in self.tenants_above(each)]
+
     def roles_at(self, *, tenant_id: UUID, project_id: UUID | None = None) -> frozenset[Role]:
         """The roles held at that place: its own, inherited and fleet-wide."""
         elsewhere = any(m.tenant_id is not None for m in self.memberships)

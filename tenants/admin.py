@@ -1,13 +1,20 @@
 """The back office of people, quota and money. Only users, whom no service makes, are edited."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group
+from django.db import transaction
+from django.forms import ModelForm
+from django.http import HttpRequest, HttpResponse
 
+from controlplane.audit.services import Entry
+from controlplane.kernel import clock
 from controlplane.kernel.admin import ReadOnly
-from tenants import models
+from tenants import access, models
+from tenants.services import trail
 
 if TYPE_CHECKING:
     _UserPage = UserAdmin[models.User]
@@ -15,6 +22,10 @@ else:
     _UserPage = UserAdmin  # generic for the type checker only
 
 admin.site.unregister(Group)  # roles are Member rows: groups and their permissions mean nothing
+
+
+_AUDITED = ("username", "email", "is_active", "is_staff", "is_superuser")
+"""Of an account."""
 
 
 @admin.register(models.User)
@@ -34,6 +45,45 @@ class UserPage(_UserPage):
 
     def has_delete_permission(self, *args: Any, **kwargs: Any) -> bool:  # Any: as Django calls it
         return False  # what they submitted and decided names them: end their access by is_active
+
+    def save_model(
+        self,
+        request: HttpRequest,
+        obj: models.User,
+        form: "ModelForm[models.User]",
+        change: bool,
+    ) -> None:
+        old = models.User.objects.filter(pk=obj.pk).values(*_AUDITED).first() if change else None
+        super().save_model(request, obj, form, change)
+        before, after = old or {}, {name: getattr(obj, name) for name in _AUDITED}
+        if before != after:
+            _record(request, "user.change" if old else "user.create", obj, before, after)
+
+    def user_change_password(
+        self, request: HttpRequest, id: str, form_url: str = ""
+    ) -> HttpResponse:
+        with transaction.atomic():
+            user = self.get_object(request, id)
+            answer = super().user_change_password(request, id, form_url)
+            if user is not None:
+                old = user.password
+                user.refresh_from_db()
+                if user.password != old:
+                    _record(request, "user.password", user, {}, {})
+        return answer
+
+
+def _record(
+    request: HttpRequest,
+    action: str,
+    of: models.User,
+    before: Mapping[str, object],
+    after: Mapping[str, object],
+) -> None:
+    assert isinstance(request.user, models.User)  # noqa: S101  # nobody else gets in
+    entry = Entry(action, "user", of.pk, before=before, after=after)
+    actor = access.actor_for(user=request.user)
+    trail.record(entry, actor=actor, at=clock.now())
 
 
 @admin.register(models.Tenant)

@@ -42,11 +42,10 @@ class OrjsonRenderer(BaseRenderer):
         return b"" if data is None else dumps(data)
 
 
-class YamlRenderer(OrjsonRenderer):
-    """Of a view that answers with YAML, as text; what it refuses is JSON as elsewhere."""
+class TextRenderer(OrjsonRenderer):
+    """Of a view that answers with a text of its media type; what it refuses is JSON as
+    elsewhere."""
 
-    media_type = "application/yaml"  # RFC 9512
-    format = "yaml"
     charset = "utf-8"  # type: ignore[assignment]  # its base says that JSON has none
 
     def render(
@@ -56,6 +55,16 @@ class YamlRenderer(OrjsonRenderer):
         renderer_context: Mapping[str, Any] | None = None,  # Any: DRF's context
     ) -> bytes:
         return data.encode() if isinstance(data, str) else super().render(data)
+
+
+class YamlRenderer(TextRenderer):
+    media_type = "application/yaml"  # RFC 9512
+    format = "yaml"
+
+
+class CsvRenderer(TextRenderer):
+    media_type = "text/csv"  # RFC 4180
+    format = "csv"
 
 
 class Only(BaseContentNegotiation):

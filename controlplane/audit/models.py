@@ -29,6 +29,11 @@ class AuditEvent(Row):
         indexes = [
             models.Index(fields=["target_id"], name="audit_by_target"),
             models.Index(fields=["project_id", "id"], name="audit_by_project"),
+            models.Index(
+                fields=["tenant_id", "id"],
+                name="audit_by_tenant",
+                condition=models.Q(project_id__isnull=True),
+            ),
         ]
 
     def __str__(self) -> str:

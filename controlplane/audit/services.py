@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from controlplane.audit.actions import ACTIONS
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel import bulk
 from controlplane.kernel.ids import uuid7s
@@ -32,8 +33,11 @@ INSERT INTO audit_auditevent (id, at, actor, actor_name, action, target_type, ta
 
 
 def record(*, actor: str, actor_name: str, entries: Iterable[Entry], at: datetime) -> None:
-    """Append one row an entry."""
+    """Append one row an entry. Raises ValueError for an action, or a field of it, that ACTIONS
+    does not have, which is a defect."""
     rows = list(entries)
+    for entry in rows:
+        _check(entry)
     bulk.insert(
         AuditEvent,
         id=uuid7s(len(rows)),
@@ -48,3 +52,12 @@ def record(*, actor: str, actor_name: str, entries: Iterable[Entry], at: datetim
         before=[dict(entry.before) for entry in rows],
         after=[dict(entry.after) for entry in rows],
     )
+
+
+def _check(entry: Entry) -> None:
+    known = ACTIONS.get(entry.action)
+    if known is None:
+        raise ValueError(f"no audited action is called {entry.action}")
+    if not known.issuperset(entry.before) or not known.issuperset(entry.after):
+        others = sorted({*entry.before, *entry.after} - known)
+        raise ValueError(f"{entry.action} does not tell of {', '.join(others)}")

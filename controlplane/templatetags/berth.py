@@ -308,6 +308,7 @@ NAV = (
     ("quota-list", "Quota", "gauge", "u", "Capacity"),
     ("request-list", "Requests", "inbox", "r", "Capacity"),
     ("spend", "Spend", "coins", "s", "Money"),
+    ("audit-list", "Audit", "history", "a", "Records"),
 )
 
 

@@ -4,6 +4,7 @@ from django.urls import path
 
 from tenants.web import (
     api,
+    audit_api,
     budget_api,
     idle_limit_api,
     isolation_api,
@@ -100,6 +101,9 @@ urlpatterns = [
     path(
         "quota-requests/<uuid:id>/deny", request_api.DenyApi.as_view(), name="quota-request-deny"
     ),
+    path("audit-events", audit_api.AuditEventsApi.as_view(), name="audit-events"),
+    path("audit-events.csv", audit_api.AuditCsvApi.as_view(), name="audit-events-csv"),
+    path("audit-events.json", audit_api.AuditJsonApi.as_view(), name="audit-events-json"),
     path("rates", quota_api.RatesApi.as_view(), name="rates"),
     path("usage", quota_api.UsageApi.as_view(), name="usage"),
     path("charges", quota_api.ChargesApi.as_view(), name="charges"),

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from tenants.web import (
+    audit_pages,
     budget_pages,
     lowering_pages,
     pages,
@@ -69,6 +70,7 @@ urlpatterns = [
     path("requests/<uuid:id>/amend", request_pages.request_amend, name="request-amend"),
     path("requests/<uuid:id>/withdraw", request_pages.request_withdraw, name="request-withdraw"),
     path("requests/<uuid:id>/end", request_pages.grant_end, name="grant-end"),
+    path("audit", audit_pages.audit_list, name="audit-list"),
     path("tokens", token_pages.token_list, name="token-list"),
     path("tokens/<uuid:id>/revoke", token_pages.token_revoke, name="token-revoke"),
 ]

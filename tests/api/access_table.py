@@ -78,6 +78,7 @@ def _price(world: World) -> dict[str, Any]:  # Any: JSON values
 
 _EVERYBODY = "200 200 200 200 200 200 200 200 401 401 200 200 200"
 _SPEND = "200 200 200 200 403 200 200 404 401 401 200 404 200"
+_AUDIT = "200 200 200 403 403 200 200 404 401 401 200 404 200"
 _OPEN = "200 200 200 200 200 200 200 200 200 401 200 200 200"
 _OPERATE = "403 403 403 403 403 200 403 403 401 401 403 403 403"
 """What belongs to the fleet: a tenant's operator may not either."""
@@ -194,6 +195,9 @@ API: dict[tuple[str, str], Row] = {
     ("POST", "rates"): Row(_OPERATE_MAKES, body=_price),
     ("GET", "usage"): Row(_SPEND, query=_project),
     ("GET", "charges"): Row(_SPEND, query=_project),
+    ("GET", "audit-events"): Row(_AUDIT, query=_project),
+    ("GET", "audit-events.csv"): Row(_AUDIT, query=_project),
+    ("GET", "audit-events.json"): Row(_AUDIT, query=_project),
     ("GET", "clusters"): Row(_EVERYBODY),
     ("POST", "clusters"): Row(
         _OPERATE_MAKES, body=lambda world: {"name": "new-one", "region": "eu"}

@@ -39,6 +39,7 @@ OTHERS: dict[tuple[str, str], Row] = {
     ("GET", "requests"): Row(_PAGE),
     **REQUEST_PAGES,
     ("GET", "spend"): Row(_PAGE),
+    ("GET", "audit"): Row(_PAGE),
     ("GET", "workloads"): Row(_PAGE),
     ("GET", "workloads/new"): Row(_PAGE),
     ("GET", "workloads/<uuid:id>"): Row(_TENANTS_PAGE, WORKLOAD),

@@ -6,6 +6,7 @@ from django.db.models import Model
 from django.test import Client
 from django.urls import reverse
 
+from controlplane.audit.models import AuditEvent
 from controlplane.kernel.admin import ReadOnly
 from tenants.models import User
 from tests import factories
@@ -67,3 +68,35 @@ def test_a_superuser_makes_a_user_who_may_do_nothing(db: None) -> None:
     made = User.objects.get(username="new")
     assert not made.is_staff
     assert client.get(reverse("admin:tenants_user_change", args=[made.id])).status_code == 200
+
+
+def test_what_is_done_to_an_account_is_audited(db: None) -> None:
+    root = factories.user("root", is_staff=True, is_superuser=True)
+    client = Client()
+    client.force_login(root)
+
+    def told() -> list[tuple[str, dict[str, object], dict[str, object]]]:
+        rows = AuditEvent.objects.filter(actor=f"user:{root.id}", target_type="user")
+        return list(rows.order_by("id").values_list("action", "before", "after"))
+
+    password = {"password1": "long-enough-2026", "password2": "long-enough-2026"}
+    client.post(
+        reverse("admin:tenants_user_add"),
+        {"username": "new", "usable_password": "true", **password},
+    )
+    fresh = {
+        "username": "new", "email": "", "is_active": True, "is_staff": False,
+        "is_superuser": False,
+    }  # fmt: skip
+    assert told() == [("user.create", {}, fresh)]
+    made = User.objects.get(username="new")
+    change = reverse("admin:tenants_user_change", args=[made.id])
+    client.post(change, {"username": "new", "is_staff": "on", "first_name": "Nova"})
+    assert told()[1:] == [("user.change", fresh, fresh | {"is_active": False, "is_staff": True})]
+    client.post(change, {"username": "new", "is_staff": "on", "first_name": "Nia"})
+    assert len(told()) == 2
+    reset = reverse("admin:auth_user_password_change", args=[made.id])
+    client.post(reset, {"usable_password": "true", **password, "set-password": "1"})
+    assert told()[2:] == [("user.password", {}, {})]
+    client.post(reset, {"usable_password": "true", "password1": "one", "password2": "other"})
+    assert len(told()) == 3

@@ -51,6 +51,7 @@ def test_pages_cost_what_is_written() -> None:
         "workload-submit": reverse("workload-submit"),
         "queue": reverse("queue"),
         "spend": reverse("spend"),
+        "audit-list": reverse("audit-list"),
         "cluster-list": reverse("cluster-list"),
         "cluster-detail": reverse("cluster-detail", args=["north"]),
         "quota-list": reverse("quota-list"),
