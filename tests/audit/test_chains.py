@@ -11,7 +11,7 @@ import pytest
 from django.db import connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 
-from controlplane.audit import chains
+from controlplane.audit import chains, services
 from controlplane.audit.chains import Head, Unsound, verify
 from controlplane.audit.models import AuditEvent, AuditLink
 from controlplane.kernel.ids import uuid7
@@ -57,6 +57,13 @@ def test_every_row_is_in_one_chain() -> None:
     assert chain.head.position == 3
 
 
+@pytest.fixture
+def anything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows may hold what no action tells of, as an older Berth's may."""
+    monkeypatch.setattr(services, "_check", lambda entry: None)
+
+
+@pytest.mark.usefixtures("anything")
 def test_rows_are_read_back_to_the_letter_whatever_is_in_them() -> None:
     """What PostgreSQL makes the digest of, Python makes too."""
     record(2, before=AWKWARD, after=dict(reversed(AWKWARD.items())), tenant_id=uuid7())
@@ -65,6 +72,7 @@ def test_rows_are_read_back_to_the_letter_whatever_is_in_them() -> None:
     assert chain.rows == 3
 
 
+@pytest.mark.usefixtures("anything")
 def test_who_has_the_rows_needs_no_database_to_work_their_digests_out() -> None:
     """By what ADR 0099 says."""
     [id] = record(before={"bb": 1, "a": [{"é": None, "z": 1.5, "aaa": "é\n"}]}, tenant_id=uuid7())
