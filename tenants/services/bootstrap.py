@@ -1,6 +1,5 @@
 """The first tenant and the first person of an installation, who makes everybody else."""
 
-import re
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -10,14 +9,13 @@ from django.core.exceptions import ValidationError
 from django.db import connection, transaction
 
 from controlplane.audit import services as audit
-from controlplane.kernel import text
 from controlplane.kernel.errors import Conflict, Invalid
+from tenants import naming
 from tenants.models import Member, Role, Tenant, User
+from tenants.services import places
 
 ACTOR = "system:bootstrap"
 ROLES = (Role.OWNER, Role.OPERATOR, Role.APPROVER)
-MAX_NAME = 100
-_SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 _RULES = (
     rules.MinimumLengthValidator(min_length=12),
     rules.UserAttributeSimilarityValidator(),
@@ -83,13 +81,8 @@ def bootstrap(*, wanted: Beginning, password: str, at: datetime) -> None:
 
 
 def _check(wanted: Beginning) -> None:
-    fault = text.fault(wanted.organisation)
-    if fault or not 1 <= len(wanted.organisation.strip()) <= MAX_NAME:
-        message = fault or f"A name has 1 to {MAX_NAME} characters."
-        code = "bad-character" if fault else "invalid"
-        raise Invalid(message, pointer="/organisation", code=code)
-    if not _SLUG.fullmatch(wanted.slug):
-        raise Invalid("1 to 40 of a-z, 0-9 and - are wanted.", pointer="/slug")
+    naming.checked(wanted.organisation, pointer="/organisation")
+    places.check_slug(wanted.slug)
     try:
         User._meta.get_field("username").clean(wanted.username, None)
     except ValidationError as error:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from uuid import UUID
 
 from django.db import transaction
 
@@ -13,18 +14,28 @@ from tenants.services import trail
 
 
 def say[Row: (Project, Tenant)](
-    of: Row, *, action: str, values: Mapping[str, int | str | None], actor: Actor, at: datetime
+    of: Row,
+    *,
+    action: str,
+    values: Mapping[str, int | str | UUID | None],
+    actor: Actor,
+    at: datetime,
 ) -> Row:
     """Set these columns of the row, which is locked, and audit the action with what they were."""
     with transaction.atomic():
         row = type(of).objects.select_for_update(no_key=True).get(id=of.id)
-        before = {name: getattr(row, name) for name in values}
+        before = {name: _told(getattr(row, name)) for name in values}
         for name, value in values.items():
             setattr(row, name, value)
         row.save(update_fields=values)
-        trail.record(entry(row, action=action, before=before, after=values), actor=actor, at=at)
+        after = {name: _told(value) for name, value in values.items()}
+        trail.record(entry(row, action=action, before=before, after=after), actor=actor, at=at)
         hints.hint(hints.CYCLE)
     return row
+
+
+def _told(value: int | str | UUID | None) -> int | str | None:
+    return str(value) if isinstance(value, UUID) else value
 
 
 def entry(

@@ -1,20 +1,17 @@
-"""Making tenants' projects."""
+"""Making, naming and moving tenants' projects."""
 
-import re
 from datetime import datetime
 
 from django.db import IntegrityError, transaction
 
 from controlplane.audit.services import Entry
-from controlplane.kernel import text
-from controlplane.kernel.errors import Conflict, Invalid
-from tenants import access
-from tenants.access import Actor
+from controlplane.kernel.errors import Conflict
+from tenants import access, naming
+from tenants.access import Action, Actor
 from tenants.models import Project, Tenant
-from tenants.services import trail, weights
+from tenants.services import columns, places, trail, weights
 
 _NAMESPACE_MAX = 63
-_SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 
 
 def create(
@@ -23,22 +20,18 @@ def create(
     """A project of `tenant`, for those who manage its members. Its namespace is server-made.
 
     Raises NotFound when the actor does not see the tenant, NotAllowed when only not this,
-    Invalid for a name or slug that is none, Conflict when the tenant has that slug already.
+    Invalid for a name or slug that is none or reads like a neighbour's, Conflict when the tenant
+    has that slug already.
     """
-    access.authorize_tenant(actor, access.Action.MANAGE_MEMBERS, tenant=tenant)
-    name = name.strip()
-    fault = text.fault(name)
-    if fault or not 1 <= len(name) <= 100:
-        message = fault or "A name has 1 to 100 characters."
-        raise Invalid(message, pointer="/name", code="bad-character" if fault else "invalid")
-    if not _SLUG.fullmatch(slug):
-        raise Invalid("1 to 40 of a-z, 0-9 and - are wanted.", pointer="/slug")
+    access.authorize_tenant(actor, Action.MANAGE_MEMBERS, tenant=tenant)
+    places.check_slug(slug)
     weights.check(weight)
     try:
         with transaction.atomic():
+            places.lock_names()
             project = Project.objects.create(
                 tenant=tenant,
-                name=name,
+                name=naming.checked(name, alike=_beside(tenant)),
                 slug=slug,
                 namespace=_free_namespace(tenant, slug),
                 weight=weight,
@@ -51,7 +44,7 @@ def create(
                     target_id=project.id,
                     tenant_id=tenant.id,
                     project_id=project.id,
-                    after={"name": name, "slug": slug, "namespace": project.namespace},
+                    after={"name": project.name, "slug": slug, "namespace": project.namespace},
                 ),
                 actor=actor,
                 at=at,
@@ -59,6 +52,42 @@ def create(
     except IntegrityError as error:
         raise Conflict(f"{tenant.name} has a project {slug} already.", pointer="/slug") from error
     return project
+
+
+def rename(*, actor: Actor, project: Project, name: str, at: datetime) -> Project:
+    """Its slug and namespace stay. Raises NotFound or NotAllowed for it, Invalid for the name."""
+    access.authorize(actor, Action.MANAGE_MEMBERS, project=project)
+    with transaction.atomic():
+        places.lock_names()
+        values = {"name": naming.checked(name, alike=_beside(project.tenant, but=project))}
+        return columns.say(project, action="project.rename", values=values, actor=actor, at=at)
+
+
+def move(*, actor: Actor, project: Project, tenant: Tenant, at: datetime) -> Project:
+    """To another tenant, with its quotas and all that it ever used: for who owns both.
+
+    Raises NotFound or NotAllowed for either, Invalid for a name that reads like that of one there,
+    Conflict where its slug is taken, and while any of its work waits or runs.
+    """
+    access.authorize_tenant(actor, Action.MANAGE_MEMBERS, tenant=project.tenant)
+    access.authorize_tenant(actor, Action.MANAGE_MEMBERS, tenant=tenant)
+    try:
+        with transaction.atomic(), places.refused_while_busy(project.name):
+            places.lock_names()
+            naming.checked(project.name, alike=_beside(tenant, but=project), pointer="/tenant")
+            values = {"tenant_id": tenant.id}
+            return columns.say(project, action="project.move", values=values, actor=actor, at=at)
+    except IntegrityError as error:
+        message = f"{tenant.name} has a project {project.slug} already."
+        raise Conflict(message, pointer="/tenant") from error
+
+
+def _beside(tenant: Tenant, *, but: Project | None = None) -> list[str]:
+    """Names of its projects."""
+    siblings = Project.objects.filter(tenant=tenant)
+    if but is not None:
+        siblings = siblings.exclude(id=but.id)
+    return list(siblings.values_list("name", flat=True))
 
 
 def _free_namespace(tenant: Tenant, slug: str) -> str:

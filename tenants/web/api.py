@@ -15,7 +15,7 @@ from controlplane.kernel.errors import Invalid
 from tenants import access
 from tenants.models import Role, Scope, User
 from tenants.selectors import idle_limits, people, preferred, run_times
-from tenants.services import members, projects, tokens
+from tenants.services import members, projects, tenants, tokens
 from tenants.web import serializers as s
 
 type Out = dict[str, Any]  # Any: JSON values
@@ -51,6 +51,31 @@ class TenantsApi(ApiView):
             order=["id"],
             shape=many(s.TenantOut),
         )
+
+    @operation(
+        "tenants_create",
+        tag="tenants",
+        summary="Make a department of a tenant you own, or, owning the fleet, an organisation",
+        takes=s.TenantIn,
+        answers={201: s.TenantOut},
+        problems=(404, 409),
+        keyed=True,
+    )
+    def post(self, request: Request) -> Response:
+        def make() -> Out:
+            body = self.body(s.TenantIn)
+            parent = body["parent"]
+            tenant = tenants.create(
+                actor=self.actor,
+                parent=access.tenant_or_404(self.actor, parent) if parent else None,
+                name=body["name"],
+                slug=body["slug"],
+                weight=body["weight"],
+                at=self.at,
+            )
+            return s.TenantOut(tenant).data
+
+        return self.once(make)
 
 
 class TenantApi(ApiView):

@@ -9,6 +9,7 @@ from tenants.web import (
     idle_limit_api,
     isolation_api,
     lowering_api,
+    place_api,
     preferred_api,
     queue_api,
     quota_api,
@@ -23,6 +24,8 @@ urlpatterns = [
     path("me", api.MeApi.as_view(), name="me"),
     path("tenants", api.TenantsApi.as_view(), name="tenants"),
     path("tenants/<uuid:id>", api.TenantApi.as_view(), name="tenant"),
+    path("tenants/<uuid:id>/name", place_api.TenantNameApi.as_view(), name="tenant-name"),
+    path("tenants/<uuid:id>/parent", place_api.TenantParentApi.as_view(), name="tenant-parent"),
     path("tenants/<uuid:id>/queue", queue_api.TenantQueueApi.as_view(), name="tenant-queue"),
     path("tenants/<uuid:id>/weight", weight_api.TenantWeightApi.as_view(), name="tenant-weight"),
     path(
@@ -37,6 +40,8 @@ urlpatterns = [
     ),
     path("projects", api.ProjectsApi.as_view(), name="projects"),
     path("projects/<uuid:id>", api.ProjectApi.as_view(), name="project"),
+    path("projects/<uuid:id>/name", place_api.ProjectNameApi.as_view(), name="project-name"),
+    path("projects/<uuid:id>/tenant", place_api.ProjectTenantApi.as_view(), name="project-tenant"),
     path("projects/<uuid:id>/queue", queue_api.QueueStateApi.as_view(), name="project-queue"),
     path("projects/<uuid:id>/caps", queue_api.CapsApi.as_view(), name="project-caps"),
     path(

@@ -14,6 +14,7 @@ from tenants.models import (
     Role,
     Scope,
 )
+from tenants.naming import MAX_NAME
 from tenants.services.quotas import MAX_MILLI
 from tenants.services.rates import PRICE
 from tenants.services.tokens import MAX_AGE
@@ -102,11 +103,20 @@ class ProjectDetailOut(PreferredFlavorsOut, ProjectOut):
     )
 
 
-class ProjectIn(StrictSerializer):
-    tenant = Id()
-    name = Text(max_length=100)
+class _PlaceIn(StrictSerializer):
+    name = Text(max_length=MAX_NAME)
     slug = serializers.RegexField(r"^[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?$")
     weight = Integer(low=1, high=MAX_WEIGHT, required=False, default=1)
+
+
+class TenantIn(_PlaceIn):
+    parent = Id(  # type: ignore[assignment]  # DRF takes it off the class
+        allow_null=True, help_text="Null makes an organisation."
+    )
+
+
+class ProjectIn(_PlaceIn):
+    tenant = Id()
 
 
 def _cap(counted: str) -> Integer:

@@ -52,7 +52,7 @@ def tenant_queue(request: HttpRequest, id: UUID) -> HttpResponse:
 def _page(
     request: HttpRequest, actor: Actor, tenant: Tenant, form: QueueForm, *, status: int = 200
 ) -> HttpResponse:
-    below = [id for id in actor.tenant_parents if tenant.id in set(actor.tenants_above(id))]
+    below = actor.tenants_below(tenant.id)
     closed = closed_tenants().get(tenant.id, ())
     context = {
         "tenant": tenant,

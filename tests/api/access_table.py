@@ -9,6 +9,7 @@ from typing import Any
 
 from tenants.models import CAPS, Project
 from tests import factories
+from tests.api.place_access import PLACES
 from tests.api.request_access import REQUESTS
 from tests.api.row import TENANTS, Row
 from tests.api.world import World
@@ -190,6 +191,7 @@ API: dict[tuple[str, str], Row] = {
     ("POST", "tenant-quotas"): Row(
         "403 403 403 403 403 200 403 404 401 401 403 403 403", body=_tenant_quota
     ),
+    **PLACES,
     **REQUESTS,
     ("GET", "rates"): Row(_EVERYBODY),
     ("POST", "rates"): Row(_OPERATE_MAKES, body=_price),

@@ -49,7 +49,9 @@ def test_names_that_meet_get_a_number(cast: Cast) -> None:
 def test_a_long_name_is_cut_and_stays_unique(cast: Cast) -> None:
     long = factories.tenant("L", slug="a" * 40)
     factories.member(cast.ada, Role.OWNER, at=long)
-    spaces = [create(cast, "b" * 38 + end, tenant=long).namespace for end in ("1", "2")]
+    spaces = [
+        create(cast, "b" * 38 + end, f"Part {end}", tenant=long).namespace for end in ("1", "2")
+    ]
     assert len(set(spaces)) == 2
     assert all(len(space) <= 63 and not space.endswith("-") for space in spaces)
 

@@ -20,6 +20,7 @@ from tests.constraints.attacks import (
     recuts,
     requests,
     runs,
+    stays,
     strays,
     tenant_quotas,
     tenants,
@@ -48,6 +49,7 @@ ATTACKS = (
     *preferred.ATTACKS,
     *recuts.ATTACKS,
     *requests.ATTACKS,
+    *stays.ATTACKS,
     *strays.ATTACKS,
     *held.ATTACKS,
 )

@@ -1,0 +1,67 @@
+"""Pure: which names of tenants and projects a reader could take for one another.
+
+What looks alike follows Unicode Technical Standard 39: `reading` is its skeleton, over the letters
+of Cyrillic and Greek that look like Latin ones, digits that look like letters, and everything that
+NFKC holds to be the same. It holds two names to be alike more often than the eye does: names that
+stand side by side have to be told apart at a glance.
+"""
+
+import unicodedata
+from collections.abc import Iterable
+
+from controlplane.kernel import text
+from controlplane.kernel.errors import Invalid
+
+MAX_NAME = 100
+_LOOKS_LIKE = str.maketrans(
+    "АВЕКМНОРСТХУІЈЅԚԜаеорсухіјѕһӏԁԛԝ" "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧοανρικυγ" "0|1i",
+    "ABEKMHOPCTXYIJSQWaeopcyxijshldqw" "ABEZHIKMNOPTYXoavpikuy" "olll",
+)  # fmt: skip
+_MIXED = ("LATIN", "CYRILLIC", "GREEK")
+"""Scripts with letters that look alike: no word has those of two."""
+
+
+def checked(name: str, *, alike: Iterable[str] = (), pointer: str = "/name") -> str:
+    """The name as it is stored. Raises Invalid for what is none, for a word of letters of several
+    scripts, and for one that reads like one of `alike`, which stand beside it."""
+    name = " ".join(name.split(" ")).strip()
+    fault = text.fault(name)
+    if fault or not 1 <= len(name) <= MAX_NAME:
+        message = fault or f"A name has 1 to {MAX_NAME} characters."
+        raise Invalid(message, pointer=pointer, code="bad-character" if fault else "invalid")
+    for word in name.split():
+        if len(found := _scripts(word)) > 1:
+            told = " and ".join(each.capitalize() for each in found)
+            message = f"{word!r} has letters of {told}, some of which look alike: write it in one."
+            raise Invalid(message, pointer=pointer, code="looks-alike")
+    for other in alike:
+        if reading(other) == reading(name):
+            message = f"It reads like {other!r}, which stands beside it: take another name."
+            raise Invalid(message, pointer=pointer, code="looks-alike")
+    return name
+
+
+def reading(name: str) -> str:
+    """What a reader sees of it: names of one reading look alike. No name itself."""
+    return _bare(_bare(name).casefold())
+
+
+def _bare(name: str) -> str:
+    """Without accents, spaces and dashes, each letter as the Latin one that it looks like."""
+    kept = (
+        each
+        for each in unicodedata.normalize("NFKD", name)
+        if unicodedata.category(each) not in {"Mn", "Pd", "Pc", "Zs"}
+    )
+    return "".join(kept).translate(_LOOKS_LIKE)
+
+
+def _scripts(word: str) -> list[str]:
+    found = {
+        script
+        for each in word
+        if unicodedata.category(each).startswith("L")
+        for script in _MIXED
+        if unicodedata.name(each, "").startswith(f"{script} ")
+    }
+    return sorted(found)

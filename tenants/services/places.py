@@ -1,0 +1,39 @@
+"""What making, naming and moving tenants and projects have in common."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import IntegrityError, connection
+
+from controlplane.kernel.errors import Conflict, Invalid
+
+_SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
+_STAYS = ("project_with_live_work_stays", "tenant_with_live_work_stays")
+"""Walls of the scheduler's, which knows what work is live."""
+
+
+def check_slug(slug: str) -> None:
+    """Raises Invalid for what is none."""
+    if not _SLUG.fullmatch(slug):
+        raise Invalid("1 to 40 of a-z, 0-9 and - are wanted.", pointer="/slug")
+
+
+def lock_names() -> None:
+    """One name at a time is given until the transaction ends, so that no two are alike."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock('tenants_tenant'::regclass::oid::bigint)")
+
+
+@contextmanager
+def refused_while_busy(name: str) -> Iterator[None]:
+    """Conflict, where the database refuses a move for live work."""
+    try:
+        yield
+    except IntegrityError as error:
+        diagnosis = getattr(error.__cause__, "diag", None)
+        if getattr(diagnosis, "constraint_name", None) not in _STAYS:
+            raise
+        raise Conflict(
+            f"Work of {name} waits or runs, and counts where it is: cancel it or let it end."
+        ) from error

@@ -1,0 +1,111 @@
+"""Making, naming and moving tenants: by who owns the place where they hang."""
+
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+
+from controlplane.kernel.errors import Conflict, Invalid
+from tenants import access, naming
+from tenants.access import Action, Actor
+from tenants.models import Tenant
+from tenants.services import columns, places, trail, weights
+
+MOST_LEVELS = 20
+"""Of the tree: a fleet's cohorts have a few, and each is walked in every plan."""
+
+
+def create(
+    *, actor: Actor, parent: Tenant | None, name: str, slug: str, at: datetime, weight: int = 1
+) -> Tenant:
+    """A department of `parent`, or an organisation, for who owns the fleet.
+
+    Raises NotFound when the actor does not see the parent, NotAllowed when only not this, Invalid
+    for a name or slug that is none or reads like a sibling's, and where the tree gets too deep,
+    Conflict when the slug is taken.
+    """
+    _authorize(actor, parent)
+    places.check_slug(slug)
+    weights.check(weight)
+    _check_levels(actor, parent, below=1)
+    try:
+        with transaction.atomic():
+            places.lock_names()
+            tenant = Tenant.objects.create(
+                parent=parent,
+                name=naming.checked(name, alike=_beside(parent)),
+                slug=slug,
+                weight=weight,
+                created_at=at,
+            )
+            entry = columns.entry(
+                tenant,
+                action="tenant.create",
+                before={},
+                after={"name": tenant.name, "slug": slug, "parent": _id(parent)},
+            )
+            trail.record(entry, actor=actor, at=at)
+    except IntegrityError as error:
+        raise Conflict(f"There is a tenant {slug} already.", pointer="/slug") from error
+    return tenant
+
+
+def rename(*, actor: Actor, tenant: Tenant, name: str, at: datetime) -> Tenant:
+    """Its slug, and the namespaces of its projects, stay. Raises as `create` for it, and for the
+    name."""
+    access.authorize_tenant(actor, Action.MANAGE_MEMBERS, tenant=tenant)
+    with transaction.atomic():
+        places.lock_names()
+        values = {"name": naming.checked(name, alike=_beside(tenant.parent, but=tenant))}
+        return columns.say(tenant, action="tenant.rename", values=values, actor=actor, at=at)
+
+
+def move(*, actor: Actor, tenant: Tenant, parent: Tenant | None, at: datetime) -> Tenant:
+    """Hang it, with all below it, under `parent`, or make it an organisation: for who owns both
+    places.
+
+    Raises NotFound or NotAllowed for either place, Invalid for a parent that is below it, for a
+    name that reads like one of its new siblings', and where the tree gets too deep, Conflict while
+    any work below it waits or runs.
+    """
+    access.authorize_tenant(actor, Action.MANAGE_MEMBERS, tenant=tenant)
+    _authorize(actor, tenant.parent)
+    _authorize(actor, parent)
+    below = actor.tenants_below(tenant.id)
+    if parent is not None and parent.id in below:
+        message = f"{parent.name} is {tenant.name} itself, or below it: that would be a cycle."
+        raise Invalid(message, pointer="/parent", code="cycle")
+    deepest = max(len(list(actor.tenants_above(each))) for each in below)
+    _check_levels(actor, parent, below=1 + deepest - len(list(actor.tenants_above(tenant.id))))
+    with transaction.atomic():
+        places.lock_names()
+        naming.checked(tenant.name, alike=_beside(parent, but=tenant), pointer="/parent")
+        with places.refused_while_busy(tenant.name):
+            values = {"parent_id": _id(parent)}
+            return columns.say(tenant, action="tenant.move", values=values, actor=actor, at=at)
+
+
+def _authorize(actor: Actor, parent: Tenant | None) -> None:
+    """Whether they may say what hangs there; None is the fleet."""
+    if parent is None:
+        access.authorize_fleet(actor, Action.MANAGE_MEMBERS)
+    else:
+        access.authorize_tenant(actor, Action.MANAGE_MEMBERS, tenant=parent)
+
+
+def _check_levels(actor: Actor, parent: Tenant | None, *, below: int) -> None:
+    above = len(list(actor.tenants_above(parent.id))) if parent else 0
+    if above + below > MOST_LEVELS:
+        message = f"The tree would have {above + below} levels; {MOST_LEVELS} are the most."
+        raise Invalid(message, pointer="/parent", code="too-deep")
+
+
+def _beside(parent: Tenant | None, *, but: Tenant | None = None) -> list[str]:
+    """Names of those under it."""
+    siblings = Tenant.objects.filter(parent=parent)
+    if but is not None:
+        siblings = siblings.exclude(id=but.id)
+    return list(siblings.values_list("name", flat=True))
+
+
+def _id(parent: Tenant | None) -> str | None:
+    return str(parent.id) if parent else None

@@ -1,0 +1,72 @@
+"""Names that a reader could take for one another."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controlplane.kernel.errors import Invalid
+from tenants import naming
+
+NAME = st.text(st.characters(codec="utf-8"), min_size=1, max_size=20)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "vision lab",
+        "Visionlab",
+        "Vision-Lab",
+        "Vision_Lab",
+        "V1sion Lab",
+        "Vi\N{LATIN SMALL LETTER LONG S}ion Lab",
+        "Visi\N{LATIN SMALL LETTER O WITH DIAERESIS}n Lab",
+        "\N{FULLWIDTH LATIN CAPITAL LETTER V}ision Lab",
+        "Vlslon Lab",
+        "Vision\N{NO-BREAK SPACE}Lab",
+        "Visi0n Lab",
+    ],
+)
+def test_what_reads_like_a_neighbour_is_refused(other: str) -> None:
+    with pytest.raises(Invalid, match="It reads like 'Vision Lab'") as refused:
+        naming.checked(other, alike=["Speech Lab", "Vision Lab"])
+    assert (refused.value.pointer, refused.value.code) == ("/name", "looks-alike")
+
+
+@pytest.mark.parametrize(
+    ("latin", "other"),
+    [
+        ("cope", "\N{CYRILLIC SMALL LETTER ES}\N{CYRILLIC SMALL LETTER O}"
+                 "\N{CYRILLIC SMALL LETTER ER}\N{CYRILLIC SMALL LETTER IE}"),
+        ("BETA", "\N{GREEK CAPITAL LETTER BETA}\N{GREEK CAPITAL LETTER EPSILON}"
+                 "\N{GREEK CAPITAL LETTER TAU}\N{GREEK CAPITAL LETTER ALPHA}"),
+    ],
+)  # fmt: skip
+def test_a_whole_word_of_another_script_is_seen_through(latin: str, other: str) -> None:
+    assert naming.checked(other) == other
+    with pytest.raises(Invalid, match="reads like"):
+        naming.checked(other, alike=[latin])
+
+
+def test_a_word_is_in_one_script() -> None:
+    mixed = "Visi\N{CYRILLIC SMALL LETTER O}n Lab"
+    with pytest.raises(Invalid, match=r"has letters of Cyrillic and Latin, some of which look"):
+        naming.checked(mixed)
+    assert naming.checked("Лаборатория Vision") == "Лаборатория Vision"
+
+
+@pytest.mark.parametrize("name", ["Speech Lab", "Vision Lab 2", "Vision", "Labor Vision"])
+def test_another_name_is_another(name: str) -> None:
+    assert naming.checked(name, alike=["Vision Lab"]) == name
+
+
+@pytest.mark.parametrize("name", ["", "  ", "x" * 101, "a\nb", "a\N{ZERO WIDTH SPACE}b"])
+def test_what_is_no_name_is_refused(name: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        naming.checked(name)
+    assert refused.value.pointer == "/name"
+
+
+@given(NAME)
+def test_a_reading_reads_like_itself(name: str) -> None:
+    assert naming.reading(name.upper().lower()) == naming.reading(name.lower())
+    assert naming.reading(naming.reading(name)) == naming.reading(name)
