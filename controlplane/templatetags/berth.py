@@ -306,6 +306,7 @@ NAV = (
     ("queue", "Queue", "list-numbers", "q", "Work"),
     ("cluster-list", "Clusters", "server-2", "c", "Capacity"),
     ("quota-list", "Quota", "gauge", "u", "Capacity"),
+    ("tenant-list", "Tenants", "users", "t", "Capacity"),
     ("request-list", "Requests", "inbox", "r", "Capacity"),
     ("spend", "Spend", "coins", "s", "Money"),
     ("audit-list", "Audit", "history", "a", "Records"),
@@ -315,6 +316,8 @@ NAV = (
 _FAMILIES = {
     "array": "workload-list",
     "budget": "quota-list",
+    "member": "tenant-list",
+    "place": "tenant-list",
     "layout": "cluster-list",
     "reservation": "quota-list",
 }

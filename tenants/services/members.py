@@ -5,7 +5,7 @@ from datetime import datetime
 from django.db import transaction
 
 from controlplane.audit.services import Entry
-from controlplane.kernel.errors import Conflict, NotAllowed, NotFound
+from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Member, Project, Role, Tenant, User
@@ -35,6 +35,16 @@ def grant(*, actor: Actor, user: User, role: Role, place: Place, at: datetime) -
         if made:
             _record(actor, "member.grant", member, at)
     return member
+
+
+def named(*, actor: Actor, username: str, role: Role, place: Place) -> User:
+    """Whom to give the role. Raises as `grant` first, for who exists is told to nobody else, then
+    Invalid where nobody of that name may sign in."""
+    authorize(actor, place, role)
+    user = User.objects.filter(username=username, is_active=True).first()
+    if user is None:
+        raise Invalid("There is no such user.", pointer="/user", code="unknown-user")
+    return user
 
 
 def revoke(*, actor: Actor, member: Member, at: datetime) -> None:

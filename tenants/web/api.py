@@ -13,7 +13,7 @@ from controlplane.api.schema import operation
 from controlplane.api.views import ApiView, many
 from controlplane.kernel.errors import Invalid
 from tenants import access
-from tenants.models import Role, Scope, User
+from tenants.models import Role, Scope
 from tenants.selectors import idle_limits, people, preferred, run_times
 from tenants.services import members, projects, tenants, tokens
 from tenants.web import serializers as s
@@ -205,10 +205,7 @@ class MembersApi(ApiView):
             elif body["tenant"] is not None:
                 place = access.tenant_or_404(self.actor, body["tenant"])
             role = Role(body["role"])
-            members.authorize(self.actor, place, role)  # who exists is told to nobody else
-            user = User.objects.filter(username=body["user"], is_active=True).first()
-            if user is None:
-                raise Invalid("There is no such user.", pointer="/user", code="unknown-user")
+            user = members.named(actor=self.actor, username=body["user"], role=role, place=place)
             member = members.grant(actor=self.actor, user=user, role=role, place=place, at=self.at)
             return s.MemberOut(member).data
 

@@ -28,3 +28,50 @@ PLACES = {
         body=lambda world: {"tenant": str(world.tenant.id)},
     ),
 }
+
+_PAGE_OF = "200 200 200 200 200 200 200 404 302 302 302 302 302"
+_OWNS_PAGE = "303 403 403 403 403 403 403 404 302 302 302 302 302"
+_GIVES = "303 403 403 403 403 403 403 404 302 302 302 302 302"
+
+PAGES = {
+    ("GET", "tenants"): Row("200 200 200 200 200 200 200 200 302 302 302 302 302"),
+    ("POST", "tenants"): Row(
+        "303 403 403 403 403 403 403 403 302 302 302 302 302",
+        body=lambda world: {"parent": str(world.tenant.id), "name": "Arms", "slug": "arms"},
+        form=True,
+    ),
+    ("GET", "tenants/<uuid:id>"): Row(_PAGE_OF, _TENANT),
+    ("GET", "projects/<uuid:id>/people"): Row(_PAGE_OF, _PROJECT),
+    ("POST", "tenants/<uuid:id>/name"): Row(
+        _OWNS_PAGE, _TENANT, body=lambda world: {"name": "Visions"}, form=True
+    ),
+    ("POST", "projects/<uuid:id>/name"): Row(
+        _OWNS_PAGE, _PROJECT, body=lambda world: {"name": "Finding"}, form=True
+    ),
+    ("POST", "tenants/<uuid:id>/projects"): Row(
+        _OWNS_PAGE, _TENANT, body=lambda world: {"name": "Arms", "slug": "arms"}, form=True
+    ),
+    ("POST", "tenants/<uuid:id>/members"): Row(
+        _GIVES, _TENANT, body=lambda world: {"user": "cleo", "role": "viewer"}, form=True
+    ),
+    ("POST", "projects/<uuid:id>/members"): Row(
+        _GIVES, _PROJECT, body=lambda world: {"user": "cleo", "role": "viewer"}, form=True
+    ),
+    ("POST", "projects/<uuid:id>/tenant"): Row(
+        # Nobody else is offered a tenant.
+        "303 422 422 422 422 422 422 404 302 302 302 302 302",
+        _PROJECT,
+        body=lambda world: {"tenant": str(world.tenant.id)},
+        form=True,
+    ),
+    ("POST", "tenants/<uuid:id>/parent"): Row(
+        # To the top, which nobody of them owns.
+        "422 422 422 422 422 422 422 404 302 302 302 302 302",
+        _TENANT,
+        body=lambda world: {"parent": ""},
+        form=True,
+    ),
+    ("POST", "members/<uuid:id>/revoke"): Row(
+        "303 403 403 403 403 403 403 404 302 302 302 302 302", {"id": "member"}, form=True
+    ),
+}

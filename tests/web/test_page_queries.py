@@ -52,6 +52,8 @@ def test_pages_cost_what_is_written() -> None:
         "queue": reverse("queue"),
         "spend": reverse("spend"),
         "audit-list": reverse("audit-list"),
+        "tenant-list": reverse("tenant-list"),
+        "project-people": reverse("project-people", args=[shown.projects["Detection"].id]),
         "cluster-list": reverse("cluster-list"),
         "cluster-detail": reverse("cluster-detail", args=["north"]),
         "quota-list": reverse("quota-list"),
