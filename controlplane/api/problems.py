@@ -72,6 +72,9 @@ KINDS: Mapping[str, Kind] = {
         "The same request is being worked on", "Send it again in a moment for its answer.", 409
     ),
     "too-often": Kind("Too many requests", "Wait as long as Retry-After says.", 429),
+    "stale-preview": Kind(
+        "The preview is not of what is there now", "Ask for another, and decide by that.", 409
+    ),
     "version-mismatch": Kind("Somebody changed it meanwhile", "Read it again.", 409),
 }
 

@@ -70,7 +70,7 @@ _TABLE = {
     "rate.set": "id flavor cluster price_per_hour currency from",
     "request.amend": _REQUEST,
     "request.denied": _REQUEST,
-    "request.granted": f"{_REQUEST} granted_until_at take_back",
+    "request.granted": f"{_REQUEST} granted_until_at take_back preview previewed_at",
     "request.open": _REQUEST,
     "request.withdrawn": _REQUEST,
     "recut.called-off": _RECUT,

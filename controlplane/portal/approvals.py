@@ -13,11 +13,23 @@ from django.utils.timezone import localtime
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import AppError, Conflict, Invalid, NotAllowed
-from controlplane.kernel.htmx import go, id_in, minute, page, partial, revision, unchanged
+from controlplane.kernel.htmx import (
+    go,
+    id_in,
+    minute,
+    page,
+    partial,
+    refusal_status,
+    revision,
+    unchanged,
+)
+from controlplane.kernel.throttle import TooOften
+from scheduler.core.estimate import HORIZON_S
 from scheduler.core.reasons import in_units
 from scheduler.selectors import confinements, guarantees
 from scheduler.selectors import gates as of_gates
 from scheduler.selectors.confinements import Lagging
+from scheduler.services import impacts
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import QuotaRequest
@@ -25,7 +37,7 @@ from tenants.selectors import people
 from tenants.selectors import requests as of_requests
 from tenants.selectors.requests import QuotaRequestLine
 from tenants.services import requests
-from tenants.web.request_forms import DecisionForm
+from tenants.web.request_forms import AmountForm, DecisionForm
 
 GATES_SHOWN = 50
 """Of those that wait for the reader, the oldest."""
@@ -91,6 +103,35 @@ def _lagging(decided: Iterable[QuotaRequestLine]) -> dict[UUID, tuple[Lagging, .
     return {id: found.get(project, ()) for (project, _), id in newest.items()}
 
 
+@page("GET", "HEAD")
+def request_impact(request: HttpRequest, id: UUID) -> HttpResponse:
+    """Who would wait longer, and who loses what they borrow, if it were granted, or `?amount=`
+    instead of what is asked. 409 once it is decided, 422 for an amount that is none, 429 when it
+    was asked for too often."""
+    actor = actor_of(request)
+    quota_request = of_requests.request(actor=actor, id=id)
+    form = AmountForm(request.GET)
+    found, refused, status = None, "", 200
+    if form.is_valid():
+        try:
+            found = impacts.preview(
+                actor=actor, request=quota_request, nominal_milli=form.milli, at=clock.now()
+            )
+        except (Conflict, Invalid, TooOften) as error:
+            refused = error.message
+            status = 429 if isinstance(error, TooOften) else refusal_status(error)
+    else:
+        refused, status = form.fault, 422
+    context = {
+        "quota_request": quota_request,
+        "impact": found,
+        "preview": found.previewed.sign() if found else "",
+        "refused": refused,
+        "horizon_s": HORIZON_S,
+    }
+    return partial(request, "portal/request_impact.html", "impact", context, status=status)
+
+
 @page("POST")
 def request_decide(request: HttpRequest, id: UUID) -> HttpResponse:
     """Grant or deny. What is refused is told on the list, with the reason."""
@@ -129,8 +170,9 @@ def _decide(actor: Actor, quota_request: QuotaRequest, form: DecisionForm) -> st
         return f"{name} is denied."
     given = form.given
     requests.grant(
-        actor=actor, request=quota_request, note=note, given=given, seen=form.seen, at=at
-    )
+        actor=actor, request=quota_request, note=note, given=given, seen=form.seen,
+        previewed=form.previewed, at=at,
+    )  # fmt: skip
     held = f"{in_units(given.nominal_milli)} {quota_request.flavor.name}"
     begins = quota_request.grant.begun_at is not None
     when = "from now on" if begins else f"from {localtime(quota_request.grant.from_at):%F %R} on"

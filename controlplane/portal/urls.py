@@ -10,5 +10,6 @@ urlpatterns = [
     path("sign-out", views.SignOut.as_view(), name="logout"),
     path("requests", approvals.request_list, name="request-list"),
     path("requests/<uuid:id>/decision", approvals.request_decide, name="request-decide"),
+    path("requests/<uuid:id>/impact", approvals.request_impact, name="request-impact"),
     path("spend", spend.spend, name="spend"),
 ]

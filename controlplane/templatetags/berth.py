@@ -76,6 +76,15 @@ def _parts(seconds: int, large: tuple[int, str], small: tuple[int, str]) -> str:
 
 
 @register.filter
+def longer(seconds: int) -> str:
+    """6000 -> "+1 h 40 min", 0 -> "0"; what is less than that has a minus sign."""
+    if not seconds:
+        return "0"
+    sign = "+" if seconds > 0 else "\N{MINUS SIGN}"
+    return f"{sign}{duration(abs(seconds))}"
+
+
+@register.filter
 def ago(at: datetime | None, now: datetime | None = None) -> str:
     """How long before `now` (by default the clock's) it was: "just now", "5 min ago", "3 d ago".
 

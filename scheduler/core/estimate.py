@@ -92,12 +92,12 @@ def forecast(
     LEAST_HISTORY are passed over. `passes` beyond MOST_PASSES are not made, nor any but the first
     once the caller says that it is `late`: fewer passes, not none, answer a slow machine.
     """
-    simulation = _Simulation(sound(snapshot, faults(snapshot)), policy, run_times)
-    starts = [simulation.run(_mix(seed, 0))]
+    simulation = Simulation(sound(snapshot, faults(snapshot)), policy, run_times)
+    starts = [simulation.run(seed, 0)]
     for nth in range(1, min(passes, MOST_PASSES)):
         if late():
             break
-        starts.append(simulation.run(_mix(seed, nth)))
+        starts.append(simulation.run(seed, nth))
     return tuple(
         _summary(pending.id, [found.get(pending.id) for found in starts])
         for pending in sorted(snapshot.pending, key=lambda p: p.id)
@@ -105,7 +105,9 @@ def forecast(
 
 
 @dataclass(frozen=True, slots=True)
-class _Start:
+class Start:
+    """In how many seconds, in one pass, and what that rests on."""
+
     in_s: int
     basis: Basis
 
@@ -118,7 +120,7 @@ _ROUNDS_EACH = 12
 """Rounds to the horizon, for each part of the fineness: steps grow as now_s // fineness."""
 
 
-def _summary(workload: WorkloadId, starts: list[_Start | None]) -> Forecast:
+def _summary(workload: WorkloadId, starts: list[Start | None]) -> Forecast:
     found = sorted(start.in_s for start in starts if start is not None)
     p50, p90 = (_quantile(found, len(starts), tenths) for tenths in (5, 9))
     if p50 is None:
@@ -146,8 +148,8 @@ class _Run:
     held: Sequence[Place | HeldView]
 
 
-class _Simulation:
-    """One draft, rolled back after each pass."""
+class Simulation:
+    """One draft, rolled back after each pass. `plan` is the one made now, before all of them."""
 
     def __init__(
         self, snapshot: Snapshot, policy: Policy, run_times: Mapping[ProjectId, tuple[int, ...]]
@@ -158,7 +160,7 @@ class _Simulation:
             for project, times in run_times.items()
             if len(times) >= LEAST_HISTORY
         }
-        made = plan(snapshot, policy)
+        made = self.plan = plan(snapshot, policy)
         admitted = {admit.workload: admit.places for admit in made.admits}
         evicted = {preempt.victim for preempt in made.preempts}
         freed = set(made.frees)  # they do not queue again
@@ -197,7 +199,7 @@ class _Simulation:
             if places:
                 self._running.append(_started(pending, 0, places))
                 self._windows.started(workload=pending, places=places)
-        self._now = {workload: _Start(0, Basis.PLAN) for workload in admitted}
+        self._now = {workload: Start(0, Basis.PLAN) for workload in admitted}
         requests = Requests(flavors=self._draft.flavors, book=self._draft.book)
         self._requests = requests
         self._waiting = self._first(waiting)
@@ -205,12 +207,13 @@ class _Simulation:
         affordable = min(MOST_ROUNDS, MOST_QUESTIONS // max(1, len(classes)))
         self._fineness = next((n for n in (32, 16, 8, 4) if n * _ROUNDS_EACH <= affordable), 2)
 
-    def run(self, seed: int) -> dict[WorkloadId, _Start]:
-        """One pass: when each workload starts, of those that do within the horizon."""
+    def run(self, seed: int, nth: int) -> dict[WorkloadId, Start]:
+        """One pass: when each workload starts, of those that do within the horizon. That of the
+        same number in another simulation draws the same run times."""
         mark = self._draft.checkpoint()
         shares = Shares(book=self._draft.book)
         heads, admission = self._queue(self._waiting, shares)
-        ends = _Ends(self._history, seed)
+        ends = _Ends(self._history, _mix(seed, nth))
         for run in self._running:
             admission.caps.add(workload=run, holds=run.held)
             ends.add(run, 0)
@@ -219,7 +222,7 @@ class _Simulation:
             for pending, admit in self._round(heads, admission):
                 ends.add(_started(pending, now_s, admit.places), now_s)
                 too_early_s = pending.not_before - self._snapshot.at
-                starts[pending.id] = _Start(max(now_s, too_early_s), basis)
+                starts[pending.id] = Start(max(now_s, too_early_s), basis)
             after_s = ends.next_s()
             if after_s is None or len(starts) == len(self._now) + len(self._waiting):
                 break

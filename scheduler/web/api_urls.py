@@ -9,6 +9,7 @@ from scheduler.web import (
     defragment_api,
     explain_api,
     gate_api,
+    impact_api,
     inspection_api,
     losses_api,
     order_api,
@@ -17,6 +18,11 @@ from scheduler.web import (
 )
 
 urlpatterns = [
+    path(
+        "quota-requests/<uuid:id>/impact",
+        impact_api.ImpactApi.as_view(),
+        name="quota-request-impact",
+    ),
     path("workloads", api.WorkloadsApi.as_view(), name="workloads"),
     path("workloads/batch", api.BatchApi.as_view(), name="workloads-batch"),
     path("workloads/dry-run", explain_api.DryRunApi.as_view(), name="workloads-dry-run"),

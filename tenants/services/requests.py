@@ -15,6 +15,7 @@ from tenants.access import Action, Actor
 from tenants.models import Decision, Project, Quota, QuotaRequest
 from tenants.services import grants, trail
 from tenants.services.grants import Allotment
+from tenants.services.previews import Previewed
 from tenants.services.quotas import VersionMismatch
 
 MAX_TEXT = 2000
@@ -129,14 +130,17 @@ def grant(
     note: str = "",
     given: Given | None = None,
     seen: Seen | None = None,
+    previewed: Previewed | None = None,
 ) -> QuotaRequest:
     """Make the project's nominal quota what was asked, or what is `given` instead, from the moment
-    on for which it was asked. What was `seen` has to be what is there; None is anything.
+    on for which it was asked. What was `seen` has to be what is there; None is anything. The audit
+    tells the effect that was `previewed`, or that none was.
 
     Quota, decision, audit rows and the hint are one transaction. Raises NotFound or NotAllowed,
     SelfApproval to the requester, Conflict when it has been decided, VersionMismatch when request
-    or quota are not as `seen`, and Invalid for an allotment that can't be, that adds nothing, or
-    that is less than asked without a note.
+    or quota are not as `seen`, StalePreview when the preview is old or of something else, and
+    Invalid for an allotment that can't be, that adds nothing, or that is less than asked without a
+    note.
     """
     _authorize_answer(actor, request)
     note = _checked(note, pointer="/note", required=False)
@@ -147,7 +151,18 @@ def grant(
         allotment.check(at=at, pointer="/granted_milli")
         if _is_less(given, request) and not note:
             raise Invalid("Say why it is less than asked.", pointer="/note", code="required")
-        _answer(actor, request, Decision.GRANTED, note=note, given=given, at=at)
+        if previewed is not None:
+            quota = Quota.objects.filter(project=request.project, flavor=request.flavor)
+            previewed.check(
+                request=request.id,
+                version=request.version,
+                quota_version=quota.values_list("version", flat=True).first() or 0,
+                nominal_milli=given.nominal_milli,
+                at=at,
+            )
+        _answer(
+            actor, request, Decision.GRANTED, note=note, given=given, previewed=previewed, at=at
+        )
         grants.give(
             actor=actor,
             request=request,
@@ -217,12 +232,13 @@ def _answer(
     at: datetime,
     note: str = "",
     given: Given | None = None,
+    previewed: Previewed | None = None,
 ) -> None:
     """Of one that is locked."""
     request.decision, request.decided_by, request.decided_at = decision, actor.user, at
     request.note, request.granted_milli = note, given.nominal_milli if given else None
     request.save(update_fields=["decision", "decided_by", "decided_at", "note", "granted_milli"])
-    _record(actor, request, f"request.{decision.value}", at, given=given)
+    _record(actor, request, f"request.{decision.value}", at, given=given, previewed=previewed)
 
 
 def authorize_own(actor: Actor, request: QuotaRequest) -> None:
@@ -260,12 +276,22 @@ def _checked(value: str, *, pointer: str, required: bool) -> str:
 
 
 def _record(
-    actor: Actor, request: QuotaRequest, action: str, at: datetime, *, given: Given | None = None
+    actor: Actor,
+    request: QuotaRequest,
+    action: str,
+    at: datetime,
+    *,
+    given: Given | None = None,
+    previewed: Previewed | None = None,
 ) -> None:
-    granted = {}
+    granted: dict[str, object] = {}
     if given is not None:
-        until = given.until_at.isoformat() if given.until_at else None
-        granted = {"granted_until_at": until, "take_back": given.take_back}
+        granted = {
+            "granted_until_at": given.until_at.isoformat() if given.until_at else None,
+            "take_back": given.take_back,
+            "preview": previewed.digest if previewed else None,
+            "previewed_at": previewed.as_of.isoformat() if previewed else None,
+        }
     trail.record(
         Entry(
             action=action,

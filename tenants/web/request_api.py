@@ -13,7 +13,7 @@ from scheduler.selectors import guarantees
 from tenants import access
 from tenants.models import QuotaRequest
 from tenants.selectors import requests as selectors
-from tenants.services import grants, requests
+from tenants.services import grants, previews, requests
 from tenants.services.grants import Allotment
 from tenants.services.requests import Given, Seen
 from tenants.web import request_serializers as s
@@ -178,6 +178,7 @@ class GrantApi(_One):
                 note=body["note"],
                 given=given,
                 seen=Seen(request=body["version"], quota=body["quota_version"]),
+                previewed=previews.read(body["preview"]) if "preview" in body else None,
                 at=self.at,
             )
             warned = list(guarantees.warnings(flavor=asked.flavor, project=asked.project))

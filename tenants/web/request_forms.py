@@ -13,8 +13,9 @@ from controlplane.kernel.forms import Posted, StrictForm, moment
 from scheduler.core.reasons import in_units
 from tenants.models import Project, QuotaRequest
 from tenants.selectors.requests import QuotaRequestLine
-from tenants.services import quotas, requests
+from tenants.services import previews, quotas, requests
 from tenants.services.grants import Allotment
+from tenants.services.previews import Previewed
 from tenants.services.requests import Given, Seen
 
 _MOST = Decimal(quotas.MAX_MILLI) / 1000
@@ -87,12 +88,26 @@ class AmendForm(AllotmentForm):
         super().__init__(data, files, initial=initial)
 
 
+class AmountForm(StrictForm):
+    """What would be granted instead of what was asked."""
+
+    amount = forms.DecimalField(
+        required=False, min_value=Decimal(0), max_value=_MOST, decimal_places=3
+    )
+
+    @property
+    def milli(self) -> int | None:
+        amount: Decimal | None = self.cleaned_data["amount"]
+        return None if amount is None else int(amount * 1000)
+
+
 class DecisionForm(StrictForm):
     """Grant, perhaps another amount or for another time, or deny."""
 
     decision = forms.ChoiceField(choices=[("grant", "Grant"), ("deny", "Deny")])
     version = forms.IntegerField(min_value=1, widget=forms.HiddenInput)
     quota_version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
+    preview = forms.CharField(required=False, max_length=1000, widget=forms.HiddenInput)
     amount = forms.DecimalField(
         required=False, min_value=Decimal(0), max_value=_MOST, decimal_places=3, label="Amount"
     )
@@ -130,6 +145,12 @@ class DecisionForm(StrictForm):
             until_at=self._until(),
             take_back=self.cleaned_data["take_back"],
         )
+
+    @property
+    def previewed(self) -> Previewed | None:
+        """Raises Invalid for what is none."""
+        text: str = self.cleaned_data["preview"]
+        return previews.read(text) if text else None
 
     @property
     def seen(self) -> Seen:

@@ -90,6 +90,12 @@ class GrantIn(StrictSerializer):
         default=False,
         help_text="At its end preempt what is held beyond the quota; else that ends by itself.",
     )
+    preview = Text(
+        max_length=1000,
+        required=False,
+        help_text="`preview` of the impact by which it is decided: stale after ten minutes, or"
+        " once request, quota or amount are others.",
+    )
 
 
 class DenyIn(StrictSerializer):

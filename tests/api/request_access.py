@@ -35,6 +35,11 @@ REQUESTS = {
     ("POST", "quota-requests/<uuid:id>/grant"): Row(
         _DECIDES, _REQUEST, body=lambda world: {"version": 1, "quota_version": 1}
     ),
+    ("GET", "quota-requests/<uuid:id>/impact"): Row(
+        # Only reads: a token of an approver's may look.
+        "403 200 403 403 403 403 200 404 401 401 403 404 403",
+        _REQUEST,
+    ),
     ("POST", "quota-requests/<uuid:id>/deny"): Row(
         _DECIDES, _REQUEST, body=lambda world: {"note": "No.", "version": 1}
     ),
@@ -42,6 +47,9 @@ REQUESTS = {
 }
 
 PAGES = {
+    ("GET", "requests/<uuid:id>/impact"): Row(
+        "403 200 403 403 403 403 200 404 302 302 302 302 302", _REQUEST
+    ),
     ("POST", "requests/<uuid:id>/decision"): Row(
         "403 303 403 403 403 403 303 404 302 302 302 302 302",
         _REQUEST,

@@ -1,0 +1,166 @@
+"""What a grant would do to others, before it is decided: worked out by the core on what waits and
+runs now."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from time import perf_counter
+from uuid import UUID
+
+from clusters.models import Flavor
+from controlplane.kernel.errors import Conflict, Invalid
+from scheduler.core.impact import Effect, Impact, impact
+from scheduler.core.units import FlavorId, ProjectId
+from scheduler.core.whatif import granted
+from scheduler.selectors import history, policy
+from scheduler.selectors.load import load
+from scheduler.services import asking
+from tenants import access
+from tenants.access import Action, Actor
+from tenants.models import Project, Quota, QuotaRequest
+from tenants.services.previews import Previewed
+
+PASSES = 100
+BUDGET_S = 5.0
+"""Real seconds after which no further pass is begun: an approver waits for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The effect on a project by name, or, with "" for one, on `projects_count` that the reader
+    does not see, of which the longest waits are told."""
+
+    project: str
+    tenant: str
+    own: bool
+    projects_count: int
+    waiting_count: int
+    before_s: int
+    after_s: int
+    low_s: int
+    high_s: int
+    starts_count: int
+    evicted_count: int
+    returned_milli: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Of a request at `version`, if `nominal_milli` were granted at once over a quota of
+    `quota_version`. The project's own effect comes first, then who would wait longest."""
+
+    request: UUID
+    version: int
+    quota_version: int
+    nominal_milli: int
+    as_of: datetime
+    passes: int
+    effects: tuple[Told, ...]
+
+    @property
+    def previewed(self) -> Previewed:
+        """What a decision by it is bound to."""
+        return Previewed.of(
+            self,
+            as_of=self.as_of,
+            request=self.request,
+            version=self.version,
+            quota_version=self.quota_version,
+            nominal_milli=self.nominal_milli,
+        )
+
+
+def preview(
+    *, actor: Actor, request: QuotaRequest, nominal_milli: int | None, at: datetime
+) -> Preview:
+    """If the request were granted now, or `nominal_milli` instead of what it asks.
+
+    Raises NotFound or NotAllowed but for who may decide it, Conflict once it is decided, Invalid
+    for an amount that adds nothing, and TooOften.
+    """
+    access.authorize(actor, Action.DECIDE_REQUEST, project=request.project)
+    if request.decision:
+        raise Conflict(f"This request has been decided already: it is {request.decision}.")
+    wanted = request.nominal_milli if nominal_milli is None else nominal_milli
+    quota = Quota.objects.filter(project=request.project, flavor=request.flavor).first()
+    more = wanted - (quota.nominal_milli if quota else 0)
+    if more <= 0:
+        message = "That adds nothing to the quota, so nothing would change."
+        raise Invalid(message, pointer="/nominal_milli", code="adds-nothing")
+    project, flavor = ProjectId(str(request.project_id)), FlavorId(str(request.flavor_id))
+    with asking.turn(actor=actor, at=at):
+        begun = perf_counter()
+        snapshot = load(at=at).snapshot
+        found = impact(
+            before=snapshot,
+            after=granted(snapshot, project, flavor, more),
+            policy=policy.current(),
+            run_times=history.run_times(),
+            passes=PASSES,
+            seed=snapshot.at,
+            late=lambda: perf_counter() - begun > BUDGET_S,
+        )
+    return Preview(
+        request=request.id,
+        version=request.version,
+        quota_version=quota.version if quota else 0,
+        nominal_milli=wanted,
+        as_of=at,
+        passes=found.passes,
+        effects=_told(actor, found, project),
+    )
+
+
+def _told(actor: Actor, found: Impact, own: ProjectId) -> tuple[Told, ...]:
+    """With names for ids, where the actor sees whose they are; all others as one."""
+    seen = access.for_actor(
+        Project.objects.select_related("tenant"), actor=actor, action=Action.DECIDE_REQUEST
+    )
+    projects = {ProjectId(str(row.id)): row for row in seen}
+    flavors = {FlavorId(str(row.id)): row.name for row in Flavor.objects.all()}
+    named = [
+        _one(effect, projects[effect.project], flavors, own=effect.project == own)
+        for effect in found.effects
+        if effect.project in projects
+    ]
+    others = [effect for effect in found.effects if effect.project not in projects]
+    named.sort(key=lambda told: (not told.own, -told.high_s, told.tenant, told.project))
+    return tuple([*named, *([_others(others, flavors)] if others else [])])
+
+
+def _one(effect: Effect, project: Project, flavors: Mapping[FlavorId, str], *, own: bool) -> Told:
+    return Told(
+        project=project.name,
+        tenant=project.tenant.name,
+        own=own,
+        projects_count=1,
+        waiting_count=effect.waiting_count,
+        before_s=effect.before_s,
+        after_s=effect.after_s,
+        low_s=effect.low_s,
+        high_s=effect.high_s,
+        starts_count=effect.starts_count,
+        evicted_count=effect.evicted_count,
+        returned_milli={flavors[id]: milli for id, milli in effect.returned_milli.items()},
+    )
+
+
+def _others(effects: list[Effect], flavors: Mapping[FlavorId, str]) -> Told:
+    returned: dict[str, int] = {}
+    for effect in effects:
+        for id, milli in effect.returned_milli.items():
+            returned[flavors[id]] = returned.get(flavors[id], 0) + milli
+    return Told(
+        project="",
+        tenant="",
+        own=False,
+        projects_count=len(effects),
+        waiting_count=sum(effect.waiting_count for effect in effects),
+        before_s=max(effect.before_s for effect in effects),
+        after_s=max(effect.after_s for effect in effects),
+        low_s=min(effect.low_s for effect in effects),
+        high_s=max(effect.high_s for effect in effects),
+        starts_count=sum(effect.starts_count for effect in effects),
+        evicted_count=sum(effect.evicted_count for effect in effects),
+        returned_milli=returned,
+    )
