@@ -47,8 +47,10 @@ class Told:
 @dataclass(frozen=True, slots=True)
 class Preview:
     """Of a request at `version`, if `nominal_milli` were granted at once over a quota of
-    `quota_version`. The project's own effect comes first, then who would wait longest."""
+    `quota_version`, as that user sees it. The project's own effect comes first, then who would
+    wait longest."""
 
+    shown_to: UUID
     request: UUID
     version: int
     quota_version: int
@@ -62,6 +64,7 @@ class Preview:
         """What a decision by it is bound to."""
         return Previewed.of(
             self,
+            shown_to=self.shown_to,
             as_of=self.as_of,
             request=self.request,
             version=self.version,
@@ -101,6 +104,7 @@ def preview(
             late=lambda: perf_counter() - begun > BUDGET_S,
         )
     return Preview(
+        shown_to=actor.user.id,
         request=request.id,
         version=request.version,
         quota_version=quota.version if quota else 0,

@@ -22,10 +22,11 @@ class StalePreview(Conflict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Previewed:
-    """The SHA-256 of all that was shown, when that was worked out, and of what: a request and a
-    quota at these versions, 0 for none, and what of it would be granted."""
+    """The SHA-256 of all that was shown, to which user, when that was worked out, and of what: a
+    request and a quota at these versions, 0 for none, and what of it would be granted."""
 
     digest: str
+    shown_to: UUID
     as_of: datetime
     request: UUID
     version: int
@@ -37,6 +38,7 @@ class Previewed:
         cls,
         shown: object,
         *,
+        shown_to: UUID,
         as_of: datetime,
         request: UUID,
         version: int,
@@ -47,6 +49,7 @@ class Previewed:
         content = orjson.dumps(shown, option=orjson.OPT_SORT_KEYS | orjson.OPT_UTC_Z)
         return cls(
             digest=sha256(content).hexdigest(),
+            shown_to=shown_to,
             as_of=as_of,
             request=request,
             version=version,
@@ -55,13 +58,27 @@ class Previewed:
         )
 
     def sign(self) -> str:
-        told = asdict(self) | {"as_of": self.as_of.isoformat(), "request": str(self.request)}
+        told = asdict(self) | {
+            "shown_to": str(self.shown_to),
+            "as_of": self.as_of.isoformat(),
+            "request": str(self.request),
+        }
         return signing.dumps(told, salt=_SALT, compress=True)
 
     def check(
-        self, *, request: UUID, version: int, quota_version: int, nominal_milli: int, at: datetime
+        self,
+        *,
+        by: UUID,
+        request: UUID,
+        version: int,
+        quota_version: int,
+        nominal_milli: int,
+        at: datetime,
     ) -> None:
-        """Raises StalePreview where it is older than LIVES, or not of this."""
+        """Before a user decides by it. Raises StalePreview where it was shown to another, is older
+        than LIVES, or not of this."""
+        if self.shown_to != by:
+            raise StalePreview("The preview was shown to somebody else: look at it yourself.")
         if at - self.as_of > LIVES:
             minutes = int(LIVES.total_seconds()) // 60
             raise StalePreview(f"The preview is older than {minutes} minutes: look at it again.")
@@ -81,5 +98,5 @@ def read(text: str, *, pointer: str = "/preview") -> Previewed:
         message = "This is no preview that Berth gave."
         raise Invalid(message, pointer=pointer, code="invalid") from error
     told["as_of"] = datetime.fromisoformat(told["as_of"])
-    told["request"] = UUID(told["request"])
+    told["shown_to"], told["request"] = UUID(told["shown_to"]), UUID(told["request"])
     return Previewed(**told)

@@ -138,9 +138,9 @@ def grant(
 
     Quota, decision, audit rows and the hint are one transaction. Raises NotFound or NotAllowed,
     SelfApproval to the requester, Conflict when it has been decided, VersionMismatch when request
-    or quota are not as `seen`, StalePreview when the preview is old or of something else, and
-    Invalid for an allotment that can't be, that adds nothing, or that is less than asked without a
-    note.
+    or quota are not as `seen`, StalePreview when the preview is old, of something else or was
+    shown to somebody else, and Invalid for an allotment that can't be, that adds nothing, or that
+    is less than asked without a note.
     """
     _authorize_answer(actor, request)
     note = _checked(note, pointer="/note", required=False)
@@ -154,6 +154,7 @@ def grant(
         if previewed is not None:
             quota = Quota.objects.filter(project=request.project, flavor=request.flavor)
             previewed.check(
+                by=actor.user.id,
                 request=request.id,
                 version=request.version,
                 quota_version=quota.values_list("version", flat=True).first() or 0,

@@ -127,6 +127,20 @@ def test_the_digest_is_of_all_that_was_shown(
     assert digest() != first
 
 
+def test_a_preview_that_somebody_else_saw_decides_nothing(
+    api: Api, cast: Cast, asked: QuotaRequest
+) -> None:
+    zoe = factories.user("zoe")
+    factories.member(zoe, Role.APPROVER, at=cast.vision)
+    body = {"version": 1, "quota_version": 1, "preview": told(api, cast.pia, asked)["preview"]}
+    answer = api(zoe).post(url(asked, "grant"), body, format="json")
+    assert (answer.status_code, answer.json()["code"]) == (409, "stale-preview")
+    asked.refresh_from_db()
+    assert asked.decision == ""
+    body["preview"] = told(api, zoe, asked)["preview"]
+    assert api(zoe).post(url(asked, "grant"), body, format="json").status_code == 200
+
+
 @pytest.mark.parametrize("what", ["old", "request", "quota", "amount", "other"])
 def test_a_preview_of_something_else_decides_nothing(
     api: Api,

@@ -67,6 +67,7 @@ def test_an_amount_that_is_none_is_told(
     assert answer.status_code == 422
     assert said in answer.content.decode()
     assert "preview" not in answer.content.decode()
+    assert f'hx-get="{url(asked)}"' in answer.content.decode()  # to try another
 
 
 def test_it_is_a_page_without_javascript(browse: Browse, cast: Cast, asked: QuotaRequest) -> None:
