@@ -39,7 +39,7 @@ from scheduler.core.shrinks import given_up
 from scheduler.core.snapshot import HeldView, HoldingView, PendingView, Snapshot
 from scheduler.core.sound import sound
 from scheduler.core.submitted import ArrayView
-from scheduler.core.units import ProjectId, UserId, WorkloadId
+from scheduler.core.units import FlavorId, ProjectId, UserId, WorkloadId
 from scheduler.core.windows import Windows
 
 HORIZON_S = 14 * 24 * 3600
@@ -206,6 +206,16 @@ class Simulation:
         classes = {(p.project, p.user, p.array, requests.of(p)) for p in self._waiting}
         affordable = min(MOST_ROUNDS, MOST_QUESTIONS // max(1, len(classes)))
         self._fineness = next((n for n in (32, 16, 8, 4) if n * _ROUNDS_EACH <= affordable), 2)
+
+    def borrowed(self) -> dict[tuple[ProjectId, FlavorId], int]:
+        """What projects hold beyond their own nominal once that plan is carried out, in
+        thousandths, without zeros."""
+        book = self._draft.book
+        beyond = {
+            (project, flavor): used - book.nominal(project=project, flavor=flavor)
+            for (project, flavor), used in book.usage().items()
+        }
+        return {key: milli for key, milli in beyond.items() if milli > 0}
 
     def run(self, seed: int, nth: int) -> dict[WorkloadId, Start]:
         """One pass: when each workload starts, of those that do within the horizon. That of the

@@ -14,6 +14,7 @@ As in `estimate`, nothing is evicted after the plan that is made now, in either.
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from scheduler.core.estimate import HORIZON_S, MOST_PASSES, Simulation, Start
 from scheduler.core.faults import faults
@@ -31,7 +32,9 @@ class Effect:
     Waits are seconds until nine tenths of that have started, HORIZON_S for no sooner than that, or
     at all. In nine of ten passes the second was between `low_s` and `high_s` longer than the
     first. `starts_count` is how many more start in the next plan, and of what `evicted_count` more
-    lose in it, `returned_milli` is held of each flavor.
+    lose in it, `returned_milli` is held of each flavor. `borrowed_milli` is what the project holds
+    beyond its own nominal after that plan, in the one fleet and in the other, of flavors where
+    that differs.
     """
 
     project: ProjectId
@@ -43,11 +46,13 @@ class Effect:
     starts_count: int
     evicted_count: int
     returned_milli: Mapping[FlavorId, int]
+    borrowed_milli: Mapping[FlavorId, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """`effects` of all projects that have work which waits, or loses any, by id."""
+    """`effects` of all projects that have work which waits, or loses any, or that borrow another
+    amount, by id."""
 
     effects: tuple[Effect, ...]
     passes: int
@@ -78,11 +83,12 @@ def impact(
         waiting[pending.project].append(pending.id)
     starts = _starts(is_.plan, waiting)
     starts.subtract(_starts(was.plan, waiting))
-    losses = _losses(before, was.plan, is_.plan)
+    at_once = _AtOnce(starts, _losses(before, was.plan, is_.plan), _borrowed(was, is_))
+    projects = waiting.keys() | at_once.losses.keys() | at_once.borrowed.keys()
     return Impact(
         effects=tuple(
-            _effect(project, waiting.get(project, []), found, starts[project], losses)
-            for project in sorted(waiting.keys() | losses.keys())
+            _effect(project, waiting.get(project, []), found, at_once)
+            for project in sorted(projects)
         ),
         passes=len(found),
     )
@@ -90,18 +96,23 @@ def impact(
 
 type _Passes = Sequence[tuple[Mapping[WorkloadId, Start], Mapping[WorkloadId, Start]]]
 type _Losses = Mapping[ProjectId, tuple[int, Mapping[FlavorId, int]]]
+type _Borrowed = Mapping[ProjectId, Mapping[FlavorId, tuple[int, int]]]
+
+
+class _AtOnce(NamedTuple):
+    """What is otherwise in the next plan, by project."""
+
+    starts: Counter[ProjectId]
+    losses: _Losses
+    borrowed: _Borrowed
 
 
 def _effect(
-    project: ProjectId,
-    waiting: Sequence[WorkloadId],
-    passes: _Passes,
-    starts: int,
-    losses: _Losses,
+    project: ProjectId, waiting: Sequence[WorkloadId], passes: _Passes, at_once: _AtOnce
 ) -> Effect:
     waits = [(_wait(waiting, was), _wait(waiting, is_)) for was, is_ in passes]
     longer = sorted(second - first for first, second in waits)
-    evicted, returned = losses.get(project, (0, {}))
+    evicted, returned = at_once.losses.get(project, (0, {}))
     return Effect(
         project=project,
         waiting_count=len(waiting),
@@ -109,9 +120,10 @@ def _effect(
         after_s=_rank(sorted(second for _, second in waits), 50),
         low_s=_rank(longer, 5),
         high_s=_rank(longer, 95),
-        starts_count=starts,
+        starts_count=at_once.starts[project],
         evicted_count=evicted,
         returned_milli=returned,
+        borrowed_milli=at_once.borrowed.get(project, {}),
     )
 
 
@@ -145,6 +157,16 @@ def _losses(before: Snapshot, was: Plan, is_: Plan) -> _Losses:
         if returned:
             count, so_far = found.get(held.project, (0, {}))
             found[held.project] = count + 1, dict(Counter(so_far) + Counter(returned))
+    return found
+
+
+def _borrowed(was: Simulation, is_: Simulation) -> _Borrowed:
+    first, second = was.borrowed(), is_.borrowed()
+    found: dict[ProjectId, dict[FlavorId, tuple[int, int]]] = defaultdict(dict)
+    for project, flavor in sorted(first.keys() | second.keys()):
+        both = first.get((project, flavor), 0), second.get((project, flavor), 0)
+        if both[0] != both[1]:
+            found[project][flavor] = both
     return found
 
 

@@ -1,7 +1,8 @@
 """What a grant would do to others, before it is decided: worked out by the core on what waits and
 runs now."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from time import perf_counter
@@ -10,19 +11,31 @@ from uuid import UUID
 from clusters.models import Flavor
 from controlplane.kernel.errors import Conflict, Invalid
 from scheduler.core.impact import Effect, Impact, impact
+from scheduler.core.quota import Book
 from scheduler.core.units import FlavorId, ProjectId
 from scheduler.core.whatif import granted
-from scheduler.selectors import history, policy
+from scheduler.selectors import capacity, history, policy
 from scheduler.selectors.load import load
 from scheduler.services import asking
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Project, Quota, QuotaRequest
+from tenants.selectors import requests
+from tenants.selectors.requests import Cost
 from tenants.services.previews import Previewed
 
 PASSES = 100
 BUDGET_S = 5.0
 """Real seconds after which no further pass is begun: an approver waits for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Borrowed:
+    """What is held of a flavor beyond nominal after the next plan: as things are, and then."""
+
+    flavor: str
+    before_milli: int
+    after_milli: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +55,16 @@ class Told:
     starts_count: int
     evicted_count: int
     returned_milli: Mapping[str, int]
+    borrowed: tuple[Borrowed, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
     """Of a request at `version`, if `nominal_milli` were granted at once over a quota of
     `quota_version`, as that user sees it. The project's own effect comes first, then who would
-    wait longest."""
+    wait longest. `unpromised_before_milli` and `unpromised_after_milli` are what the fleet has of
+    the flavor beyond all nominal quotas, so what can be borrowed at any time; negative where more
+    is promised than there is. `cost` is None where the flavor has no price."""
 
     shown_to: UUID
     request: UUID
@@ -57,6 +73,9 @@ class Preview:
     nominal_milli: int
     as_of: datetime
     passes: int
+    unpromised_before_milli: int
+    unpromised_after_milli: int
+    cost: Cost | None
     effects: tuple[Told, ...]
 
     @property
@@ -103,6 +122,10 @@ def preview(
             seed=snapshot.at,
             late=lambda: perf_counter() - begun > BUDGET_S,
         )
+    book = Book(cohorts=snapshot.cohorts, queues=snapshot.queues)
+    unpromised_milli = capacity.there_milli(flavor=request.flavor) - book.fleet_nominal(
+        flavor=flavor
+    )
     return Preview(
         shown_to=actor.user.id,
         request=request.id,
@@ -111,6 +134,9 @@ def preview(
         nominal_milli=wanted,
         as_of=at,
         passes=found.passes,
+        unpromised_before_milli=unpromised_milli,
+        unpromised_after_milli=unpromised_milli - more,
+        cost=requests.cost(request=request, nominal_milli=wanted, at=at),
         effects=_told(actor, found, project),
     )
 
@@ -146,6 +172,7 @@ def _one(effect: Effect, project: Project, flavors: Mapping[FlavorId, str], *, o
         starts_count=effect.starts_count,
         evicted_count=effect.evicted_count,
         returned_milli={flavors[id]: milli for id, milli in effect.returned_milli.items()},
+        borrowed=_borrowed([effect], flavors),
     )
 
 
@@ -167,4 +194,15 @@ def _others(effects: list[Effect], flavors: Mapping[FlavorId, str]) -> Told:
         starts_count=sum(effect.starts_count for effect in effects),
         evicted_count=sum(effect.evicted_count for effect in effects),
         returned_milli=returned,
+        borrowed=_borrowed(effects, flavors),
     )
+
+
+def _borrowed(effects: Iterable[Effect], flavors: Mapping[FlavorId, str]) -> tuple[Borrowed, ...]:
+    """Of all of them together, by the name of the flavor."""
+    before, after = Counter[str](), Counter[str]()
+    for effect in effects:
+        for id, (was, is_) in effect.borrowed_milli.items():
+            before[flavors[id]] += was
+            after[flavors[id]] += is_
+    return tuple(Borrowed(name, before[name], after[name]) for name in sorted(before))

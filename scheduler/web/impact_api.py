@@ -20,6 +20,24 @@ type Out = dict[str, Any]  # Any: JSON values
 _WAIT = f"Until nine tenths of it have started; {HORIZON_S} is then, or never."
 
 
+class BorrowedOut(serializers.Serializer[Any]):  # Any: rows
+    """What is held of a flavor beyond nominal after the next plan."""
+
+    flavor = serializers.CharField()
+    before_milli = serializers.IntegerField()
+    after_milli = serializers.IntegerField()
+
+
+class ImpactCostOut(serializers.Serializer[Any]):  # Any: rows
+    """What it costs at most to use all that is added for so many days, where it is cheapest and
+    where it is dearest."""
+
+    low = serializers.DecimalField(max_digits=None, decimal_places=6)
+    high = serializers.DecimalField(max_digits=None, decimal_places=6)
+    currency = serializers.CharField()
+    days = serializers.IntegerField()
+
+
 class EffectOut(serializers.Serializer[Any]):  # Any: rows
     """On a project; `project` is empty for all those together that you do not decide for."""
 
@@ -39,6 +57,7 @@ class EffectOut(serializers.Serializer[Any]):  # Any: rows
     returned_milli = serializers.DictField(
         child=serializers.IntegerField(), help_text="What those give back, by flavor."
     )
+    borrowed = BorrowedOut(many=True, help_text="Of flavors of which it borrows another amount.")
 
 
 class ImpactOut(serializers.Serializer[Any]):  # Any: rows
@@ -50,6 +69,12 @@ class ImpactOut(serializers.Serializer[Any]):  # Any: rows
     nominal_milli = serializers.IntegerField()
     as_of = serializers.DateTimeField()
     passes = serializers.IntegerField(help_text="Of the simulation.")
+    unpromised_before_milli = serializers.IntegerField(
+        help_text="What the fleet has of the flavor beyond all nominal quotas; negative where more"
+        " is promised than there is."
+    )
+    unpromised_after_milli = serializers.IntegerField()
+    cost = ImpactCostOut(allow_null=True, help_text="Null where the flavor has no price.")
     effects = EffectOut(many=True)
     preview = serializers.CharField(help_text="For the answer by which it is decided.")
 
@@ -85,6 +110,9 @@ class ImpactApi(ApiView):
                 "nominal_milli": found.nominal_milli,
                 "as_of": found.as_of,
                 "passes": found.passes,
+                "unpromised_before_milli": found.unpromised_before_milli,
+                "unpromised_after_milli": found.unpromised_after_milli,
+                "cost": found.cost,
                 "effects": found.effects,
                 "preview": found.previewed.sign(),
             }

@@ -126,6 +126,13 @@ def grant(*, actor: Actor, request_id: UUID) -> Grant:
     return found
 
 
+def cost(*, request: QuotaRequest, nominal_milli: int, at: datetime) -> Cost | None:
+    """Of granting so much for the time for which it asks, None where the flavor has no price.
+    Three queries."""
+    found = _costs([request], _current([request]), at=at, nominal_milli=nominal_milli)
+    return found.get(request.id)
+
+
 def open_lines(
     *, actor: Actor, priced_at: datetime | None = None, limit: int = 100
 ) -> tuple[QuotaRequestLine, ...]:
@@ -229,8 +236,9 @@ def _costs(
     quotas: Mapping[tuple[UUID, UUID], QuotaLine],
     *,
     at: datetime,
+    nominal_milli: int | None = None,
 ) -> dict[UUID, Cost]:
-    """By request. Two queries."""
+    """By request: of what it asks, or of `nominal_milli` instead. Two queries."""
     if not requests:
         return {}
     priced = prices.at_moment(at=at)
@@ -250,12 +258,13 @@ def _costs(
         lasting_milli = Grant.lasting_milli(
             there, nominal_milli=quota.nominal_milli if quota else 0, until_at=row.until_at
         )
+        wanted_milli = row.nominal_milli if nominal_milli is None else nominal_milli
         lasts = MONTH
         if row.until_at is not None:
             lasts = max(row.until_at - max(row.from_at or at, at), timedelta(0))
         low, high = (
             pricing.charge(
-                amount_milli=max(0, row.nominal_milli - lasting_milli),
+                amount_milli=max(0, wanted_milli - lasting_milli),
                 held=lasts,
                 price_per_hour=price.per_hour,
             )

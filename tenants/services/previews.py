@@ -45,8 +45,9 @@ class Previewed:
         quota_version: int,
         nominal_milli: int,
     ) -> Self:
-        """Of what is `shown`: dataclasses, and values that JSON has."""
-        content = orjson.dumps(shown, option=orjson.OPT_SORT_KEYS | orjson.OPT_UTC_Z)
+        """Of what is `shown`: dataclasses, and values that JSON has, or decimals."""
+        options = orjson.OPT_SORT_KEYS | orjson.OPT_UTC_Z
+        content = orjson.dumps(shown, default=str, option=options)
         return cls(
             digest=sha256(content).hexdigest(),
             shown_to=shown_to,

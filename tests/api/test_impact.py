@@ -13,6 +13,7 @@ from controlplane.audit.models import AuditEvent
 from controlplane.kernel import clock
 from controlplane.kernel.throttle import Throttle
 from scheduler.core.estimate import HORIZON_S
+from scheduler.core.lifecycle import State
 from scheduler.services import asking
 from tenants.models import Quota, QuotaRequest, Role, User
 from tenants.services import previews
@@ -83,6 +84,39 @@ def test_it_is_of_the_amount_that_would_be_granted(
     assert found["nominal_milli"] == 2000
     own = found["effects"][0]
     assert own["before_s"] == own["after_s"] == HORIZON_S
+
+
+def test_what_it_costs_and_what_is_left_to_borrow_are_of_that_amount(
+    api: Api, cast: Cast, asked: QuotaRequest, h100: Flavor
+) -> None:
+    """Four devices, five are promised: one to Detection, four to Dialogue."""
+    assert told(api, cast.pia, asked)["cost"] is None
+    factories.rate(h100, "2.50")
+    found = told(api, cast.pia, asked)
+    # Three more for the 30 days that stand for good.
+    high = found["cost"].pop("high")
+    assert found["cost"] == {"low": high, "currency": "EUR", "days": 30}
+    assert float(high) == 3 * 30 * 24 * 2.5
+    assert (found["unpromised_before_milli"], found["unpromised_after_milli"]) == (-1000, -4000)
+    less = told(api, cast.pia, asked, nominal_milli=2000)
+    assert float(less["cost"]["high"]) == 30 * 24 * 2.5
+    assert less["unpromised_after_milli"] == -2000
+
+
+def test_borrowing_that_ends_is_told(api: Api, cast: Cast) -> None:
+    """Detection holds two, one of them borrowed of Dialogue, and nothing waits."""
+    h100, node = factories.flavor(), factories.node(factories.cluster(), gpus=4)
+    factories.quota(cast.detection, h100, 1000, borrowing_limit_milli=None)
+    factories.quota(cast.dialogue, h100, 3000)
+    running = factories.workload(
+        cast.detection, cast.ben, [h100], gpus=2, state=State.RUNNING, started_at=AT
+    )
+    placed = factories.place(running, node, h100, started_at=AT, amount_milli=2000)
+    for ordinal in (0, 1):
+        factories.span(placed, node.devices.get(ordinal=ordinal))
+    asked = factories.quota_request(cast.detection, h100, cast.ben, nominal_milli=2000)
+    (own,) = told(api, cast.pia, asked)["effects"]
+    assert own["borrowed"] == [{"flavor": h100.name, "before_milli": 1000, "after_milli": 0}]
 
 
 def test_projects_for_which_the_reader_does_not_decide_have_no_name(

@@ -83,6 +83,8 @@ def test_borrowing_that_ends_is_told_with_what_goes_back() -> None:
     found = by_project(told(before, more(before, "a", 2)))
     assert (found["b"].evicted_count, found["b"].returned_milli) == (1, {H100: 2000})
     assert (found["a"].evicted_count, found["a"].returned_milli) == (0, {})
+    assert found["b"].borrowed_milli == {H100: (2000, 0)}
+    assert found["a"].borrowed_milli == {}  # not yet: what b gives back is seen first
     # Nobody knows when b's work ends; a waits for what b gives back.
     assert found["a"].before_s == HORIZON_S
     assert found["a"].after_s == 0
@@ -98,6 +100,18 @@ def test_work_that_starts_at_once_is_counted() -> None:
     found = by_project(told(before, more(before, "a", 1)))
     assert (found["a"].starts_count, found["b"].starts_count) == (1, 0)
     assert (found["a"].before_s, found["a"].after_s) == (HORIZON_S, HORIZON_S)  # one still waits
+
+
+def test_who_holds_by_a_quota_what_it_borrowed_is_told_though_nothing_waits() -> None:
+    before = snapshot(
+        nodes=[node("n1", gpus=4)],
+        queues=[queue("a", h100=Quota(1, borrow=None)), queue("b", h100=3)],
+        holding=[runs("r", "a", "n1/0", "n1/1", "n1/2", since_s=HOUR)],
+    )
+    (found,) = told(before, more(before, "a", 1)).effects
+    assert (found.project, found.waiting_count) == ("a", 0)
+    assert found.borrowed_milli == {H100: (2000, 1000)}
+    assert (found.before_s, found.after_s, found.evicted_count) == (0, 0, 0)
 
 
 def test_common_random_numbers_leave_a_difference_of_the_change_alone() -> None:
@@ -132,7 +146,7 @@ def test_no_change_has_no_effect(seed: int, running: int, pending: int) -> None:
     for effect in found.effects:
         assert effect.before_s == effect.after_s
         assert (effect.low_s, effect.high_s) == (0, 0)
-        assert (effect.starts_count, effect.evicted_count) == (0, 0)
+        assert (effect.starts_count, effect.evicted_count, effect.borrowed_milli) == (0, 0, {})
     waiting = {pending.project for pending in of.pending}
     assert {effect.project for effect in found.effects} == waiting
 
@@ -146,3 +160,15 @@ def test_the_order_of_what_is_given_does_not_matter(seed: int, running: int, pen
     turned = replace(of, pending=of.pending[::-1], holding=of.holding[::-1])
     changed_too = granted(turned, project, flavor, 2000)
     assert told(of, changed, passes=3) == told(turned, changed_too, passes=3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(SEED, st.integers(0, 10), st.integers(0, 8))
+def test_who_is_granted_more_than_there_is_borrows_nothing_of_it(
+    seed: int, running: int, pending: int
+) -> None:
+    of = fleets.fleet(seed, running, pending)
+    project, flavor = of.queues[0].project, of.flavors[0].id
+    for effect in told(of, granted(of, project, flavor, 10**9), passes=1).effects:
+        if effect.project == project:
+            assert effect.borrowed_milli.get(flavor, (0, 0))[1] == 0

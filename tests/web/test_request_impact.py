@@ -30,6 +30,8 @@ def test_an_approver_is_led_to_it_and_decides_by_what_it_says(
     html = answer.content.decode()
     assert html.strip().startswith('<div class="impact"')
     assert "If 12.5 h100-80gb were granted now" in html
+    assert "€8,100.00" in html  # 4.5 more at 2.50 an hour for 30 days
+    assert "4 now, then \N{MINUS SIGN}0.5" in html  # of 16 devices, 12 of which are promised
     assert f'form="answer-{asked.id}"' in html
     assert answer.context["impact"].nominal_milli == 12_500
     form = {
