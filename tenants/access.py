@@ -96,6 +96,11 @@ class Actor:
         return frozenset({Action.VIEW}).union(*granted)
 
     @property
+    def is_bound(self) -> bool:
+        """Whether it is a token of one project, which sees nothing else."""
+        return self.token is not None and self.token.project_id is not None
+
+    @property
     def for_gates_only(self) -> bool:
         """Whether it is an outside system, which is told of gates and of nothing else."""
         return self.token is not None and self.token.scopes == [Scope.GATE]
@@ -189,8 +194,7 @@ def for_actor[M: Model](
     path = getattr(queryset.model, "access_path", None)
     if path is None:
         raise TypeError(f"{queryset.model.__name__} has no access_path")
-    bound = actor.token is not None and actor.token.project_id is not None
-    if not bound and action in actor.ceiling and actor.permits_everywhere(action):
+    if not actor.is_bound and action in actor.ceiling and actor.permits_everywhere(action):
         return queryset
     projects = Project.objects.filter(visible_projects(actor, action)).values("id")
     return queryset.filter(**{f"{path}__in": projects})
@@ -198,11 +202,10 @@ def for_actor[M: Model](
 
 def tenants_for_actor(actor: Actor) -> QuerySet[Tenant]:
     """Tenants the actor has a role in, and those above a project of theirs."""
-    bound = actor.token is not None and actor.token.project_id is not None
-    if actor.fleet_roles and not bound:
+    if actor.fleet_roles and not actor.is_bound:
         return Tenant.objects.all()
     tenants = Project.objects.filter(visible_projects(actor)).values_list("tenant_id", flat=True)
-    seen = set() if bound else set(actor.visible_tenants())
+    seen = set() if actor.is_bound else set(actor.visible_tenants())
     for tenant in tenants:
         seen.update(actor.tenants_above(tenant))
     return Tenant.objects.filter(id__in=seen)
@@ -229,9 +232,8 @@ def authorize(actor: Actor, action: Action, *, project: Project) -> None:
 
 def authorize_fleet(actor: Actor, action: Action) -> None:
     """For what belongs to no tenant: clusters, flavors, rates. Raises NotAllowed."""
-    bound = actor.token is not None and actor.token.project_id is not None
     if (
-        bound
+        actor.is_bound
         or action not in actor.ceiling
         or not any(action in ROLE_ACTIONS[role] for role in actor.fleet_roles)
     ):
@@ -257,10 +259,9 @@ def get_or_404[M: Model](queryset: QuerySet[M], *, actor: Actor, id: UUID) -> M:
 
 def allowed_for_tenant(actor: Actor, action: Action, *, tenant: Tenant) -> bool:
     """Whether the actor may do this to what belongs to the tenant itself."""
-    bound = actor.token is not None and actor.token.project_id is not None
     roles = actor.roles_at(tenant_id=tenant.id)
     permitted = any(action in ROLE_ACTIONS[role] for role in roles)
-    return permitted and not bound and action in actor.ceiling
+    return permitted and not actor.is_bound and action in actor.ceiling
 
 
 def authorize_tenant(actor: Actor, action: Action, *, tenant: Tenant) -> None:

@@ -24,7 +24,7 @@ _MIXED = ("LATIN", "CYRILLIC", "GREEK")
 def checked(name: str, *, alike: Iterable[str] = (), pointer: str = "/name") -> str:
     """The name as it is stored. Raises Invalid for what is none, for a word of letters of several
     scripts, and for one that reads like one of `alike`, which stand beside it."""
-    name = " ".join(name.split(" ")).strip()
+    name = name.strip()
     fault = text.fault(name)
     if fault or not 1 <= len(name) <= MAX_NAME:
         message = fault or f"A name has 1 to {MAX_NAME} characters."

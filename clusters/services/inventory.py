@@ -143,6 +143,11 @@ def _let_go(cluster: Cluster, held: Collection[UUID], at: datetime) -> bool:
     return bool(lost.update(gone_at=at, usable=False))
 
 
+def uuids(reports: Iterable[NodeReport]) -> set[str]:
+    """Of all devices that they tell of by one."""
+    return {seen.uuid for report in reports for seen in report.devices} - {""}
+
+
 STAYS = timedelta(days=1)
 """For so long after a device went it is its cluster's, and no other that tells of it gets it."""
 
@@ -156,8 +161,7 @@ def _owned(
     uuid while a driver is away would keep the device for itself. A node that its own cluster took
     away may have been moved.
     """
-    uuids = {seen.uuid for report in reports for seen in report.devices} - {""}
-    there = Device.objects.filter(uuid__in=uuids).exclude(node__cluster=cluster)
+    there = Device.objects.filter(uuid__in=uuids(reports)).exclude(node__cluster=cluster)
     stays = Q(node__gone_at__isnull=True) & (Q(gone_at__isnull=True) | Q(gone_at__gt=at - STAYS))
     return dict(there.filter(stays | Q(pk__in=held)).values_list("uuid", "node_id"))
 
@@ -175,8 +179,7 @@ def _identified(
     kept: dict[object, set[int]] = {}
     for node, ordinal in Device.objects.filter(pk__in=held).values_list("node_id", "ordinal"):
         kept.setdefault(node, set()).add(ordinal)
-    uuids = {seen.uuid for report in reports.values() for seen in report.devices} - {""}
-    rows = Device.objects.filter(uuid__in=uuids, gone_at__isnull=True)
+    rows = Device.objects.filter(uuid__in=uuids(reports.values()), gone_at__isnull=True)
     homes = {**dict(rows.values_list("uuid", "node_id")), **owned}
     ordinals: dict[object, dict[str, int]] = {}
     for node, uuid, ordinal in (

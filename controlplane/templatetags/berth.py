@@ -326,7 +326,6 @@ _FAMILIES = {
     "array": "workload-list",
     "budget": "quota-list",
     "member": "tenant-list",
-    "place": "tenant-list",
     "layout": "cluster-list",
     "reservation": "quota-list",
 }

@@ -92,16 +92,26 @@ def forecast(
     LEAST_HISTORY are passed over. `passes` beyond MOST_PASSES are not made, nor any but the first
     once the caller says that it is `late`: fewer passes, not none, answer a slow machine.
     """
-    simulation = Simulation(sound(snapshot, faults(snapshot)), policy, run_times)
-    starts = [simulation.run(seed, 0)]
-    for nth in range(1, min(passes, MOST_PASSES)):
-        if late():
-            break
-        starts.append(simulation.run(seed, nth))
+    simulation = Simulation(snapshot, policy, run_times)
+    starts = [simulation.run(seed, nth) for nth in numbers(passes, late)]
     return tuple(
         _summary(pending.id, [found.get(pending.id) for found in starts])
         for pending in sorted(snapshot.pending, key=lambda p: p.id)
     )
+
+
+def numbers(passes: int, late: Callable[[], bool]) -> Iterator[int]:
+    """Of the passes to make: MOST_PASSES at most; when it is late none begins but the first."""
+    yield 0
+    for nth in range(1, min(passes, MOST_PASSES)):
+        if late():
+            return
+        yield nth
+
+
+def rank(of: int, hundredths: int) -> int:
+    """Where that part of so many ascending values ends, by nearest rank, counted from 0."""
+    return max(0, -(-of * hundredths // 100) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,17 +132,17 @@ _ROUNDS_EACH = 12
 
 def _summary(workload: WorkloadId, starts: list[Start | None]) -> Forecast:
     found = sorted(start.in_s for start in starts if start is not None)
-    p50, p90 = (_quantile(found, len(starts), tenths) for tenths in (5, 9))
+    p50, p90 = (_quantile(found, len(starts), hundredths) for hundredths in (50, 90))
     if p50 is None:
         return Forecast(workload, None, None, Basis.NONE, len(starts))
     weakest = max((start.basis for start in starts if start is not None), key=_weakness)
     return Forecast(workload, p50, p90, weakest, len(starts))
 
 
-def _quantile(ascending: list[int], of: int, tenths: int) -> int | None:
-    """Nearest rank among `of` values, those missing being later than any."""
-    nth = -(-of * tenths // 10) - 1
-    return ascending[nth] if 0 <= nth < len(ascending) else None
+def _quantile(ascending: list[int], of: int, hundredths: int) -> int | None:
+    """Among `of` values, those missing being later than any."""
+    nth = rank(of, hundredths)
+    return ascending[nth] if nth < len(ascending) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +159,13 @@ class _Run:
 
 
 class Simulation:
-    """One draft, rolled back after each pass. `plan` is the one made now, before all of them."""
+    """One draft, rolled back after each pass. `plan` is the one made now, before all of them, over
+    what of the snapshot is no contradiction."""
 
     def __init__(
         self, snapshot: Snapshot, policy: Policy, run_times: Mapping[ProjectId, tuple[int, ...]]
     ) -> None:
+        snapshot = sound(snapshot, faults(snapshot))
         self._snapshot = replace(snapshot, budgets=())  # what they keep waiting is left out
         self._history = {
             project: sorted(times)

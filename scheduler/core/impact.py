@@ -16,12 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from scheduler.core.estimate import HORIZON_S, MOST_PASSES, Simulation, Start
-from scheduler.core.faults import faults
+from scheduler.core.estimate import HORIZON_S, Simulation, Start, numbers, rank
 from scheduler.core.plan import Plan
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import Snapshot
-from scheduler.core.sound import sound
 from scheduler.core.units import FlavorId, ProjectId, WorkloadId
 
 
@@ -70,14 +68,8 @@ def impact(
 ) -> Impact:
     """What differs between two fleets in which the same work waits and runs. The same arguments,
     the same answer. `run_times`, `passes` and `late` are as `estimate.forecast` has them."""
-    was, is_ = (
-        Simulation(sound(each, faults(each)), policy, run_times) for each in (before, after)
-    )
-    found = [(was.run(seed, 0), is_.run(seed, 0))]
-    for nth in range(1, min(passes, MOST_PASSES)):
-        if late():
-            break
-        found.append((was.run(seed, nth), is_.run(seed, nth)))
+    was, is_ = (Simulation(each, policy, run_times) for each in (before, after))
+    found = [(was.run(seed, nth), is_.run(seed, nth)) for nth in numbers(passes, late)]
     waiting: dict[ProjectId, list[WorkloadId]] = defaultdict(list)
     for pending in before.pending:
         waiting[pending.project].append(pending.id)
@@ -116,10 +108,10 @@ def _effect(
     return Effect(
         project=project,
         waiting_count=len(waiting),
-        before_s=_rank(sorted(first for first, _ in waits), 50),
-        after_s=_rank(sorted(second for _, second in waits), 50),
-        low_s=_rank(longer, 5),
-        high_s=_rank(longer, 95),
+        before_s=_nearest(sorted(first for first, _ in waits), 50),
+        after_s=_nearest(sorted(second for _, second in waits), 50),
+        low_s=_nearest(longer, 5),
+        high_s=_nearest(longer, 95),
         starts_count=at_once.starts[project],
         evicted_count=evicted,
         returned_milli=returned,
@@ -130,12 +122,11 @@ def _effect(
 def _wait(waiting: Sequence[WorkloadId], starts: Mapping[WorkloadId, Start]) -> int:
     """Seconds within which nine tenths of those start in that pass; 0 of none."""
     waits = sorted(starts[id].in_s if id in starts else HORIZON_S for id in waiting)
-    return _rank(waits, 90) if waits else 0
+    return _nearest(waits, 90) if waits else 0
 
 
-def _rank(ascending: Sequence[int], hundredths: int) -> int:
-    """Nearest rank."""
-    return ascending[max(0, -(-len(ascending) * hundredths // 100) - 1)]
+def _nearest(ascending: Sequence[int], hundredths: int) -> int:
+    return ascending[rank(len(ascending), hundredths)]
 
 
 def _starts(made: Plan, waiting: Mapping[ProjectId, Sequence[WorkloadId]]) -> Counter[ProjectId]:

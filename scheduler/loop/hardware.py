@@ -130,10 +130,10 @@ def _held(
     if gone is not None:
         here = here.filter(device__node__name__in=[*gone, *(report.name for report in reports)])
     held = set(here.values_list("device_id", flat=True))
-    if uuids := {seen.uuid for report in reports for seen in report.devices} - {""}:
-        elsewhere = live.filter(device__uuid__in=uuids).exclude(device__node__cluster=cluster)
-        held |= set(elsewhere.values_list("device_id", flat=True))
-    return held
+    elsewhere = live.filter(device__uuid__in=inventory.uuids(reports)).exclude(
+        device__node__cluster=cluster
+    )
+    return held.union(elsewhere.values_list("device_id", flat=True))
 
 
 def arrange(model: str, counts: Mapping[str, int], devices: int) -> inventory.Layout:

@@ -171,16 +171,12 @@ def _one(effect: Effect, project: Project, flavors: Mapping[FlavorId, str], *, o
         high_s=effect.high_s,
         starts_count=effect.starts_count,
         evicted_count=effect.evicted_count,
-        returned_milli={flavors[id]: milli for id, milli in effect.returned_milli.items()},
+        returned_milli=_returned([effect], flavors),
         borrowed=_borrowed([effect], flavors),
     )
 
 
 def _others(effects: list[Effect], flavors: Mapping[FlavorId, str]) -> Told:
-    returned: dict[str, int] = {}
-    for effect in effects:
-        for id, milli in effect.returned_milli.items():
-            returned[flavors[id]] = returned.get(flavors[id], 0) + milli
     return Told(
         project="",
         tenant="",
@@ -193,9 +189,18 @@ def _others(effects: list[Effect], flavors: Mapping[FlavorId, str]) -> Told:
         high_s=max(effect.high_s for effect in effects),
         starts_count=sum(effect.starts_count for effect in effects),
         evicted_count=sum(effect.evicted_count for effect in effects),
-        returned_milli=returned,
+        returned_milli=_returned(effects, flavors),
         borrowed=_borrowed(effects, flavors),
     )
+
+
+def _returned(effects: Iterable[Effect], flavors: Mapping[FlavorId, str]) -> dict[str, int]:
+    """As `_borrowed`."""
+    found = Counter[str]()
+    for effect in effects:
+        for id, milli in effect.returned_milli.items():
+            found[flavors[id]] += milli
+    return dict(found)
 
 
 def _borrowed(effects: Iterable[Effect], flavors: Mapping[FlavorId, str]) -> tuple[Borrowed, ...]:

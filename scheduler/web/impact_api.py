@@ -76,7 +76,9 @@ class ImpactOut(serializers.Serializer[Any]):  # Any: rows
     unpromised_after_milli = serializers.IntegerField()
     cost = ImpactCostOut(allow_null=True, help_text="Null where the flavor has no price.")
     effects = EffectOut(many=True)
-    preview = serializers.CharField(help_text="For the answer by which it is decided.")
+    preview = serializers.CharField(
+        source="previewed.sign", help_text="For the answer by which it is decided."
+    )
 
 
 class ImpactQuery(StrictSerializer):
@@ -102,19 +104,4 @@ class ImpactApi(ApiView):
             nominal_milli=asked.get("nominal_milli"),
             at=self.at,
         )
-        shown = ImpactOut(
-            {
-                "request": found.request,
-                "version": found.version,
-                "quota_version": found.quota_version,
-                "nominal_milli": found.nominal_milli,
-                "as_of": found.as_of,
-                "passes": found.passes,
-                "unpromised_before_milli": found.unpromised_before_milli,
-                "unpromised_after_milli": found.unpromised_after_milli,
-                "cost": found.cost,
-                "effects": found.effects,
-                "preview": found.previewed.sign(),
-            }
-        )
-        return Response(shown.data)
+        return Response(ImpactOut(found).data)

@@ -145,8 +145,7 @@ def may_read(actor: Actor) -> bool:
 
 
 def _readable(actor: Actor) -> Q:
-    bound = actor.token is not None and actor.token.project_id is not None
-    if not bound and Action.VIEW_AUDIT in actor.ceiling:
+    if not actor.is_bound and Action.VIEW_AUDIT in actor.ceiling:
         if actor.permits_everywhere(Action.VIEW_AUDIT):
             return Q()
         tenants = actor.visible_tenants(Action.VIEW_AUDIT)

@@ -55,10 +55,16 @@ def members(*, actor: Actor, project: Project) -> QuerySet[Member]:
     Raises NotFound when the actor does not see the project.
     """
     access.authorize(actor, Action.VIEW, project=project)
-    above = list(actor.tenants_above(project.tenant_id))
-    return Member.objects.filter(Q(project=project) | Q(tenant_id__in=above)).select_related(
-        "user", "tenant", "project"
-    )
+    return with_role(actor=actor, place=project)
+
+
+def with_role(*, actor: Actor, place: Project | Tenant) -> QuerySet[Member]:
+    """The same of a project or tenant that the caller sees."""
+    tenant = place.tenant_id if isinstance(place, Project) else place.id
+    at_or_above = Q(tenant_id__in=list(actor.tenants_above(tenant)))
+    if isinstance(place, Project):
+        at_or_above |= Q(project=place)
+    return Member.objects.filter(at_or_above).select_related("user", "tenant", "project")
 
 
 def fleet_members(*, actor: Actor) -> QuerySet[Member]:

@@ -5,12 +5,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.db.models import F, Q, QuerySet, Sum
+from django.db.models import F, QuerySet, Sum
 
 from clusters.models import SEVENTHS
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Member, Project, Quota, Tenant, TenantQuota
+from tenants.selectors.people import with_role
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +91,9 @@ def people(*, actor: Actor, place: Project | Tenant) -> list[Member]:
     The caller sees the place.
     """
     tenant = place.tenant_id if isinstance(place, Project) else place.id
-    above = list(actor.tenants_above(tenant))
-    here = Q(project=place) if isinstance(place, Project) else Q(pk__in=())
-    rows = Member.objects.filter(here | Q(tenant_id__in=above))
-    found = list(rows.select_related("user", "tenant", "project"))
-    far = {id: nth for nth, id in enumerate(above, 1)}
+    far = {id: nth for nth, id in enumerate(actor.tenants_above(tenant), 1)}
     return sorted(
-        found,
+        with_role(actor=actor, place=place),
         key=lambda each: (
             far[each.tenant_id] if each.tenant_id else 0, each.user.username, each.role
         ),

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 
 from controlplane.audit.services import Entry
 from controlplane.kernel.errors import Conflict
@@ -31,7 +32,7 @@ def create(
             places.lock_names()
             project = Project.objects.create(
                 tenant=tenant,
-                name=naming.checked(name, alike=_beside(tenant)),
+                name=naming.checked(name, alike=_names(tenant)),
                 slug=slug,
                 namespace=_free_namespace(tenant, slug),
                 weight=weight,
@@ -59,7 +60,12 @@ def rename(*, actor: Actor, project: Project, name: str, at: datetime) -> Projec
     access.authorize(actor, Action.MANAGE_MEMBERS, project=project)
     with transaction.atomic():
         places.lock_names()
-        values = {"name": naming.checked(name, alike=_beside(project.tenant, but=project))}
+        values = {
+            "name": naming.checked(
+                name,
+                alike=_names(project.tenant).exclude(id=project.id),
+            )
+        }
         return columns.say(project, action="project.rename", values=values, actor=actor, at=at)
 
 
@@ -74,20 +80,16 @@ def move(*, actor: Actor, project: Project, tenant: Tenant, at: datetime) -> Pro
     try:
         with transaction.atomic(), places.refused_while_busy(project.name):
             places.lock_names()
-            naming.checked(project.name, alike=_beside(tenant, but=project), pointer="/tenant")
+            naming.checked(
+                project.name,
+                alike=_names(tenant).exclude(id=project.id),
+                pointer="/tenant",
+            )
             values = {"tenant_id": tenant.id}
             return columns.say(project, action="project.move", values=values, actor=actor, at=at)
     except IntegrityError as error:
         message = f"{tenant.name} has a project {project.slug} already."
         raise Conflict(message, pointer="/tenant") from error
-
-
-def _beside(tenant: Tenant, *, but: Project | None = None) -> list[str]:
-    """Names of its projects."""
-    siblings = Project.objects.filter(tenant=tenant)
-    if but is not None:
-        siblings = siblings.exclude(id=but.id)
-    return list(siblings.values_list("name", flat=True))
 
 
 def _free_namespace(tenant: Tenant, slug: str) -> str:
@@ -108,3 +110,8 @@ def _free_namespace(tenant: Tenant, slug: str) -> str:
         name = base[: _NAMESPACE_MAX - len(end)].rstrip("-") + end
         number += 1
     return name
+
+
+def _names(tenant: Tenant) -> QuerySet[Project, str]:
+    """Of all that hang there."""
+    return Project.objects.filter(tenant=tenant).values_list("name", flat=True)

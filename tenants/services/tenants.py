@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 
 from controlplane.kernel.errors import Conflict, Invalid
 from tenants import access, naming
@@ -32,7 +33,7 @@ def create(
             places.lock_names()
             tenant = Tenant.objects.create(
                 parent=parent,
-                name=naming.checked(name, alike=_beside(parent)),
+                name=naming.checked(name, alike=_names(parent)),
                 slug=slug,
                 weight=weight,
                 created_at=at,
@@ -55,7 +56,12 @@ def rename(*, actor: Actor, tenant: Tenant, name: str, at: datetime) -> Tenant:
     access.authorize_tenant(actor, Action.MANAGE_MEMBERS, tenant=tenant)
     with transaction.atomic():
         places.lock_names()
-        values = {"name": naming.checked(name, alike=_beside(tenant.parent, but=tenant))}
+        values = {
+            "name": naming.checked(
+                name,
+                alike=_names(tenant.parent).exclude(id=tenant.id),
+            )
+        }
         return columns.say(tenant, action="tenant.rename", values=values, actor=actor, at=at)
 
 
@@ -78,7 +84,11 @@ def move(*, actor: Actor, tenant: Tenant, parent: Tenant | None, at: datetime) -
     _check_levels(actor, parent, below=1 + deepest - len(list(actor.tenants_above(tenant.id))))
     with transaction.atomic():
         places.lock_names()
-        naming.checked(tenant.name, alike=_beside(parent, but=tenant), pointer="/parent")
+        naming.checked(
+            tenant.name,
+            alike=_names(parent).exclude(id=tenant.id),
+            pointer="/parent",
+        )
         with places.refused_while_busy(tenant.name):
             values = {"parent_id": _id(parent)}
             return columns.say(tenant, action="tenant.move", values=values, actor=actor, at=at)
@@ -99,13 +109,10 @@ def _check_levels(actor: Actor, parent: Tenant | None, *, below: int) -> None:
         raise Invalid(message, pointer="/parent", code="too-deep")
 
 
-def _beside(parent: Tenant | None, *, but: Tenant | None = None) -> list[str]:
-    """Names of those under it."""
-    siblings = Tenant.objects.filter(parent=parent)
-    if but is not None:
-        siblings = siblings.exclude(id=but.id)
-    return list(siblings.values_list("name", flat=True))
-
-
 def _id(parent: Tenant | None) -> str | None:
     return str(parent.id) if parent else None
+
+
+def _names(parent: Tenant | None) -> QuerySet[Tenant, str]:
+    """Of all that hang there."""
+    return Tenant.objects.filter(parent=parent).values_list("name", flat=True)

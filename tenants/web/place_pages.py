@@ -2,6 +2,7 @@
 place."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import MappingProxyType
 from uuid import UUID
 
@@ -99,29 +100,23 @@ def project_people(request: HttpRequest, id: UUID) -> HttpResponse:
 @page("POST")
 def tenant_rename(request: HttpRequest, id: UUID) -> HttpResponse:
     tenant = access.tenant_or_404(actor_of(request), id)
-    form = NameForm(request.POST, request.FILES)
-
-    def save(by: Actor) -> str:
-        made = tenants.rename(
-            actor=by, tenant=tenant, name=form.cleaned_data["name"], at=clock.now()
-        )
-        return f"It is called {made.name} now."
-
-    return _save(request, tenant, form, "name_form", save)
+    return _rename(request, tenant, partial(tenants.rename, tenant=tenant))
 
 
 @page("POST")
 def project_rename(request: HttpRequest, id: UUID) -> HttpResponse:
     project = people.project(actor=actor_of(request), id=id)
+    return _rename(request, project, partial(projects.rename, project=project))
+
+
+def _rename(request: HttpRequest, place: Place, rename: Callable[..., Place]) -> HttpResponse:
     form = NameForm(request.POST, request.FILES)
 
     def save(by: Actor) -> str:
-        made = projects.rename(
-            actor=by, project=project, name=form.cleaned_data["name"], at=clock.now()
-        )
+        made = rename(actor=by, name=form.cleaned_data["name"], at=clock.now())
         return f"It is called {made.name} now."
 
-    return _save(request, project, form, "name_form", save)
+    return _save(request, place, form, "name_form", save)
 
 
 @page("POST")
