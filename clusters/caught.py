@@ -31,6 +31,8 @@ class CaughtPod:
     how many there are in it, "" and 0 for none. `creator` is who made it, by the API server's
     word. `steered` is the field by which it chooses nodes itself, "" when it leaves that to Berth.
     `behind` names the gates of others at which it stands besides Berth's, "" where there are none.
+    `images` are of all its containers, that of the first, `image`, too. `labels` are those that
+    are not Berth's.
     `claims` is by which names it claims devices, each with the template of that claim, "" for one
     that others may share.
     """
@@ -49,3 +51,5 @@ class CaughtPod:
     steered: str = ""
     behind: str = ""
     claims: tuple[tuple[str, str], ...] = ()
+    images: tuple[str, ...] = ()
+    labels: tuple[tuple[str, str], ...] = ()

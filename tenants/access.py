@@ -29,6 +29,7 @@ class Action(StrEnum):
     EDIT_QUOTA = "edit-quota"
     MANAGE_MEMBERS = "manage-members"
     MANAGE_QUEUE = "manage-queue"  # hold, drain, cap and isolate what of a project runs
+    EDIT_POLICY = "edit-policy"  # what may be submitted, within what holds above
     VIEW_SPEND = "view-spend"
     VIEW_AUDIT = "view-audit"
     OPERATE = "operate"  # clusters, flavors, rates: fleet-wide only
@@ -41,8 +42,8 @@ ROLE_ACTIONS: dict[Role, frozenset[Action]] = {
         {Action.VIEW, Action.DECIDE_REQUEST, Action.VIEW_SPEND, Action.VIEW_AUDIT}
     ),
     Role.OPERATOR: frozenset(
-        {Action.VIEW, Action.CANCEL, Action.EDIT_QUOTA, Action.MANAGE_QUEUE, Action.VIEW_SPEND,
-         Action.VIEW_AUDIT, Action.OPERATE}
+        {Action.VIEW, Action.CANCEL, Action.EDIT_QUOTA, Action.MANAGE_QUEUE, Action.EDIT_POLICY,
+         Action.VIEW_SPEND, Action.VIEW_AUDIT, Action.OPERATE}
     ),
     Role.MEMBER: frozenset(
         {Action.VIEW, Action.SUBMIT, Action.REQUEST_QUOTA, Action.VIEW_SPEND}
@@ -65,7 +66,9 @@ SCOPE_ACTIONS: dict[Scope, frozenset[Action]] = {
     Scope.SUBMIT: frozenset({Action.SUBMIT, Action.CANCEL}),
     Scope.GATE: frozenset({Action.DECIDE_GATE}),
     Scope.QUOTA: frozenset({Action.REQUEST_QUOTA}),
-    Scope.OPERATE: frozenset({Action.OPERATE, Action.EDIT_QUOTA, Action.MANAGE_QUEUE}),
+    Scope.OPERATE: frozenset(
+        {Action.OPERATE, Action.EDIT_QUOTA, Action.MANAGE_QUEUE, Action.EDIT_POLICY}
+    ),
 }
 
 

@@ -20,6 +20,11 @@ _CAPS = (
     " max_submits_a_minute user_max_submits_a_minute"
 )
 _USER = "username email is_active is_staff is_superuser"
+_POLICY = (
+    "max_run_time_s max_gpus_milli max_pods priority_classes images required_labels"
+    " forbidden_fields default_run_time_s default_priority_class default_labels is_from_above"
+    " version"
+)
 _GATE = "name kind owner within_s"
 
 _TABLE = {
@@ -51,6 +56,7 @@ _TABLE = {
     "node-pool.declare": _POOL,
     "node-pool.describe-node": "node_model node_gpus node_cpu_milli node_memory_mib",
     "node-pool.forget": _POOL,
+    "policy.set": _POLICY,
     "project.caps": _CAPS,
     "project.create": "name slug namespace",
     "project.gate-add": _GATE,

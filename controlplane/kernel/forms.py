@@ -62,6 +62,22 @@ class StrictForm(forms.Form):
         field.choices = choices
 
 
+def named_lines(text: str, *, sign: str, like: str = "") -> dict[str, str]:
+    """Name → what is behind the sign, one a line; where it says what a line is `like`, all have
+    the sign. Raises ValidationError that names the line at fault."""
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        name, there, value = line.partition(sign)
+        if like and not there:
+            raise forms.ValidationError(f"Line {number} has no “{sign}”: {like} is wanted.")
+        if name.strip() in found:
+            raise forms.ValidationError(f"Line {number} sets {name.strip()} again.")
+        found[name.strip()] = value
+    return found
+
+
 def moment(label: str, help_text: str, *, required: bool = True) -> forms.DateTimeField:
     """A field for a time of a day, to the minute, in the zone of its reader."""
     widget = forms.DateTimeInput(format="%Y-%m-%dT%H:%M", attrs={"type": "datetime-local"})

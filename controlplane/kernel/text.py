@@ -1,4 +1,5 @@
-"""Which characters a name or a note may hold. Pure: no HTTP, no database."""
+"""Which characters a name or a note may hold, and how input is repeated. Pure: no HTTP, no
+database."""
 
 import unicodedata
 
@@ -33,3 +34,8 @@ def fault(text: str, *, lines: bool = False) -> str | None:
         if kind:
             return f"U+{ord(character):04X} at position {position + 1} is {kind}"
     return None
+
+
+def shown(text: str) -> str:
+    """A piece of input as an error may repeat it: short, and with every odd character escaped."""
+    return ascii(text if len(text) <= 60 else f"{text[:60]}…")

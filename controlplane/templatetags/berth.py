@@ -327,6 +327,7 @@ _FAMILIES = {
     "budget": "quota-list",
     "member": "tenant-list",
     "layout": "cluster-list",
+    "policy": "tenant-list",
     "reservation": "quota-list",
 }
 """Pages of another entry than their names say."""

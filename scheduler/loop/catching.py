@@ -28,10 +28,12 @@ from scheduler.models import AttemptOutcome, Origin, PodSet, Workload
 from scheduler.models import CaughtPod as Row
 from scheduler.selectors.caught import FREE
 from scheduler.selectors.fleet import rows
-from scheduler.services import workloads
+from scheduler.services import policies, workloads
 from scheduler.services.transition import Step, transition
 from tenants.access import Actor
 from tenants.models import Member, Project, Role, User
+from tenants.policy import Said
+from tenants.selectors import policies as policy_of
 
 logger = logging.getLogger(__name__)
 
@@ -166,8 +168,9 @@ def _take_together(cluster: Cluster, group: Group, pods: Sequence[Waiting], at: 
     """Raises Refused and AppError."""
     project = pods[0].row.project
     checked = None
+    chain = policy_of.of_project(project)
     if _live(cluster, project, group.key) is None:
-        spec = grouping.spec(cluster, group, pods)
+        spec = grouping.spec(cluster, group, pods, labels=policies.labels_wanted(chain))
         checked = workloads.check(actor=_actor(project), project=project, specs=[spec], at=at)
     with transaction.atomic():
         _one_at_a_time(cluster)
@@ -176,7 +179,7 @@ def _take_together(cluster: Cluster, group: Group, pods: Sequence[Waiting], at: 
             [made] = workloads.store(checked=checked, at=at)
             origin = _store_origin(cluster, group, pods[0].says, made)
         if origin is not None:  # else it has ended just now: the next time there is another
-            _attach(origin, pods, at)
+            _attach(origin, pods, chain, at)
 
 
 def _live(cluster: Cluster, project: Project, key: str) -> Origin | None:
@@ -221,8 +224,9 @@ def _store_origin(cluster: Cluster, group: Group, said: CaughtPod, workload: Wor
     )
 
 
-def _attach(origin: Origin, pods: Sequence[Waiting], at: datetime) -> None:
-    """Each to its pod set, while there is a place for it and it asks for what the others do."""
+def _attach(origin: Origin, pods: Sequence[Waiting], chain: Sequence[Said], at: datetime) -> None:
+    """Each to its pod set, while there is a place for it and it asks for what the others do, and
+    runs what policies permit: it may have come after they were asked."""
     sets = {each.name: each for each in PodSet.objects.filter(workload_id=origin.workload_id)}
     taken: dict[UUID, int] = dict(
         rows(
@@ -240,7 +244,9 @@ def _attach(origin: Origin, pods: Sequence[Waiting], at: datetime) -> None:
             _refuse([row], f"{origin} has all its {pod_set.count} pods; this is one more.", at)
         elif (pod.asks.cpu_milli, pod.asks.memory_mib) != (pod_set.cpu_milli, pod_set.memory_mib):
             _refuse([row], f"It asks for other cores or memory than the others of {origin}.", at)
-        elif why := _other_devices(pod, pod_set, origin):
+        elif why := (
+            policies.image_problem(chain, pod.says.images) or _other_devices(pod, pod_set, origin)
+        ):
             _refuse([row], why, at)
         else:
             taken[pod_set.id] = taken.get(pod_set.id, 0) + 1

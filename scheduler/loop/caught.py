@@ -106,10 +106,9 @@ def heard(said: dict[str, Any]) -> CaughtPod:  # Any: JSON
     # What an earlier version stored may lack a field.
     kept = {key: said[key] for key in CaughtPod.__dataclass_fields__ if key in said}
     owner = kept.pop("owner")
-    flavors = tuple(kept.pop("flavors"))
-    claims = tuple((name, template) for name, template in kept.pop("claims", ()))
-    of = OwnerRef(**owner) if owner else None
-    return CaughtPod(owner=of, flavors=flavors, claims=claims, **kept)
+    kept |= {key: tuple(kept.get(key, ())) for key in ("flavors", "images")}
+    kept |= {key: tuple(map(tuple, kept.get(key, ()))) for key in ("claims", "labels")}
+    return CaughtPod(owner=OwnerRef(**owner) if owner else None, **kept)
 
 
 def requests_heard(stored: Iterable[dict[str, Any]]) -> tuple[ClaimRequest, ...]:  # Any: JSON

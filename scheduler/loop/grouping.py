@@ -1,7 +1,7 @@
 """Pods of others that start together, and the workload that they ask for. No cluster is asked, and
 nothing is stored."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from typing import Any
@@ -52,8 +52,10 @@ class Waiting:
         return self.offers.devices(asks=self.asks, named=self.says.flavors)
 
 
-def spec(cluster: Cluster, group: Group, pods: Sequence[Waiting]) -> WorkloadSpec:
-    """What they ask for together. Raises Refused."""
+def spec(
+    cluster: Cluster, group: Group, pods: Sequence[Waiting], *, labels: Collection[str]
+) -> WorkloadSpec:
+    """What they ask for together, with those of their labels. Raises Refused."""
     by_part = {pod.says.part: pod for pod in reversed(pods)}
     missing = sorted(group.sizes.keys() - by_part.keys())
     if missing:
@@ -63,27 +65,32 @@ def spec(cluster: Cluster, group: Group, pods: Sequence[Waiting]) -> WorkloadSpe
             f"More than {MAX_PODS} pods, or {MAX_POD_SETS} kinds of them, start together."
         )
     said = pods[0].says
-    priority = said.priority or "normal"
-    if priority not in PRIORITY_CLASSES:
+    if said.priority not in ("", *PRIORITY_CLASSES):
         raise Refused(
-            f"Its label says priority {priority!r}; known: {', '.join(PRIORITY_CLASSES)}."
+            f"Its label says priority {said.priority!r}; known: {', '.join(PRIORITY_CLASSES)}."
         )
     limits = [by_part[part].says.run_time_limit_s for part in group.sizes]
     limit_s = max((each for each in limits if each), default=None) if all(limits) else None
     return WorkloadSpec(
         name=group.name[:100],
-        pod_sets=tuple(_pod_set(part, size, by_part[part]) for part, size in group.sizes.items()),
-        priority_class=priority,
+        pod_sets=tuple(
+            _pod_set(part, size, [by_part[part], *(pod for pod in pods if pod.says.part == part)])
+            for part, size in group.sizes.items()
+        ),
+        priority_class=said.priority,
         run_time_limit_s=None if limit_s is None else min(limit_s, MAX_RUN_TIME_S),
         clusters=(cluster.name,),
+        labels={key: value for key, value in said.labels if key in labels},
         # Its controller makes new pods, or not: of those there will be another workload.
         retries=Retries(limit=0, on=()),
         grace_s=min(max(pod.says.grace_s for pod in pods), MAX_GRACE_S),
+        is_caught=True,
     )
 
 
-def _pod_set(part: str, size: int, pod: Waiting) -> PodSetSpec:
-    of = pod.devices()
+def _pod_set(part: str, size: int, pods: Sequence[Waiting]) -> PodSetSpec:
+    """As the first of the pods is; all are of the part."""
+    pod, of = pods[0], pods[0].devices()
     return PodSetSpec(
         name=set_name(part),
         count=size,
@@ -95,6 +102,7 @@ def _pod_set(part: str, size: int, pod: Waiting) -> PodSetSpec:
         flavors=of.flavors,
         any_order=len(of.flavors) > 1 and not pod.says.flavors,
         image=pod.says.image,
+        images_beside=tuple({image: None for each in pods for image in each.says.images}),
     )
 
 

@@ -15,7 +15,7 @@ from controlplane.kernel import hints
 from controlplane.kernel.errors import Conflict, Invalid
 from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.models import LIVE, Workload, WorkloadArray, WorkloadEvent
-from scheduler.services import workloads
+from scheduler.services import policies, workloads
 from scheduler.services.specs import PRIORITY_CLASSES
 from tenants import access
 from tenants.access import Action, Actor
@@ -69,12 +69,16 @@ def reorder(*, actor: Actor, work: Workload | WorkloadArray, change: Change, at:
     """Give what waits of it another priority, or put it first or last of those of its priority:
     among its submitter's work in the project, or among all if the actor administers that.
 
-    What is so already changes nothing. Raises NotAllowed, Invalid when there is nothing to change
-    or no such priority, VersionMismatch when the workload is no longer at the version that the
-    caller saw, and Conflict when nothing of it waits.
+    What is so already changes nothing. Raises NotAllowed, Invalid when there is nothing to change,
+    no such priority or none that its project's policy permits, VersionMismatch when the workload
+    is no longer at the version that the caller saw, and Conflict when nothing of it waits.
     """
     workloads.authorize(actor, work, "reorder")
     _check(change)
+    if change.priority_class:
+        why = policies.priority_problem(work.project, change.priority_class)
+        if why:
+            raise Invalid(why, pointer="/priority_class", code="policy-priority-classes")
     with transaction.atomic():
         # One at a time in a project: what another one moves has to be seen.
         Project.objects.select_for_update(no_key=True).get(id=work.project_id)

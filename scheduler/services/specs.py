@@ -49,6 +49,7 @@ class PodSetSpec:
     that isolates less than `least_isolation`.
     With a `wish`, `wished` are the names of those that have it, behind the others, and without
     either those that the project prefers: found when the submission is checked.
+    `images_beside` are of its other containers, which only pods that others made have.
     """
 
     name: str
@@ -69,6 +70,7 @@ class PodSetSpec:
     gpu_memory_mib: int | None = None
     least_isolation: Isolation = Isolation.NONE
     any_order: bool = False
+    images_beside: tuple[str, ...] = ()
 
     @property
     def accepted(self) -> tuple[str, ...]:
@@ -129,11 +131,13 @@ class WorkloadSpec:
     those of its project, are open. Its pods have `grace_s` from
     SIGTERM to SIGKILL; evicted, it is told `notice_s` before that. With `move_to_better` it is
     stopped, too, to start again on an earlier of its flavors. It starts elsewhere once its cluster
-    has been silent for `cluster_loss_requeue_s`; None waits for it."""
+    has been silent for `cluster_loss_requeue_s`; None waits for it. Without a word on its
+    `priority_class`, "", it has that of its project's policy. `is_caught`: its pods were made by
+    others."""
 
     name: str
     pod_sets: tuple[PodSetSpec, ...]
-    priority_class: str = "normal"
+    priority_class: str = ""
     preemptible: bool = True
     move_to_better: bool = False
     run_time_limit_s: int | None = None
@@ -146,3 +150,4 @@ class WorkloadSpec:
     grace_s: int = GRACE_S
     notice_s: int = 0
     cluster_loss_requeue_s: int | None = None
+    is_caught: bool = False

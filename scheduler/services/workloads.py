@@ -23,6 +23,7 @@ from scheduler.services import (
     elements,
     gates,
     levels,
+    policies,
     stops,
     storing,
     submit_rate,
@@ -33,6 +34,7 @@ from scheduler.services.transition import Step, transition
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Project
+from tenants.selectors import policies as policy_of
 from tenants.services import trail
 
 
@@ -74,10 +76,13 @@ def check(
     With an `array` there is one spec, of an element.
 
     Raises NotFound or NotAllowed for the project, Invalid (pointers begin with the spec's index)
-    when a flavor, cluster or what it shall wait for is unknown, or it could never start.
+    when a flavor, cluster or what it shall wait for is unknown, a policy refuses it, or it could
+    never start.
     """
     access.authorize(actor, Action.SUBMIT, project=project)
-    specs = wishes.widened(project=project, specs=specs, at=at)
+    said = wishes.widened(project=project, specs=specs, at=at)
+    chain = policy_of.of_project(project)
+    specs = [policies.with_defaults(chain, spec) for spec in said]
     flavors = {flavor.name: flavor for flavor in fleet.flavors()}
     clusters = {cluster.name: cluster for cluster in fleet.clusters()}
     problems = [
@@ -88,6 +93,8 @@ def check(
     problems += wishes.problems(project=project, specs=specs)
     problems += dependencies.problems(actor=actor, specs=specs, array=array)
     problems += gates.problems(project=project, specs=specs)
+    if not problems:
+        problems = policies.problems(chain, said=said, specs=specs, flavors=flavors)
     if not problems:
         problems = admissibility.problems(
             project=project, specs=specs, flavors=flavors, clusters=clusters, at=at

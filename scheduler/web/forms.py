@@ -11,8 +11,7 @@ from typing import Any
 from django import forms
 
 from clusters.models import VENDORS, FlavorKind
-from controlplane.kernel.forms import Posted
-from scheduler.core.snapshot import Isolation
+from controlplane.kernel.forms import Posted, named_lines
 from scheduler.selectors.offers import Offer, by_name
 from scheduler.services import specs
 from scheduler.services.modes import Mode
@@ -43,6 +42,7 @@ _PLACES: Sequence[tuple[str, str]] = (
     (r"/move_to_better", "move_to_better"),
     (r"/run_time_limit_s", "limit"),
     (r"/clusters\b.*", "clusters"),
+    (r"/labels\b.*", "labels"),
     (r"/topology\b.*", "together"),
     (r"/pod_sets/0/topology/group_size", "group_size"),
     (r"/pod_sets/0/topology\b.*", "grouped"),
@@ -137,6 +137,11 @@ class SubmitForm(TermsForm):
         widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false"}),
         help_text="NAME=value, one a line. No secrets: the project's members can read it by API.",
     )  # fmt: skip
+    labels = forms.CharField(
+        required=False, max_length=20_000,
+        widget=forms.Textarea(attrs={"rows": 2, "spellcheck": "false"}),
+        help_text="One a line, such as team: vision. Its project's policy may want some.",
+    )  # fmt: skip
     limit = forms.DecimalField(
         label="Run-time limit", required=False, min_value=Decimal("0.01"),
         max_value=Decimal(129_600), decimal_places=2,
@@ -146,8 +151,11 @@ class SubmitForm(TermsForm):
         label="Unit of the limit", choices=[(unit, unit) for unit in LIMIT_UNITS], initial="hours"
     )
     priority_class = forms.ChoiceField(
-        label="Priority", initial="normal",
-        choices=[(name, name.capitalize()) for name in specs.PRIORITY_CLASSES],
+        label="Priority", required=False,
+        choices=[
+            ("", "as the policy says, else normal"),
+            *((name, name.capitalize()) for name in specs.PRIORITY_CLASSES),
+        ],
     )  # fmt: skip
     mode = forms.ChoiceField(
         label="Mode", initial=Mode.PREEMPTIBLE.value, widget=forms.RadioSelect,
@@ -205,11 +213,8 @@ class SubmitForm(TermsForm):
         self.order_fields([name for name in self.fields if name not in TermsForm.base_fields])
         self.offers, self.preferred = offers, preferred
         names = [(offer.name, offer.name) for offer in offers]
-        projects = list(projects)
-        places = {str(one.id): one.full_name for one in projects}
-        self.accepted = {str(one.id): Isolation(one.least_isolation) for one in projects}
-        self.project_ids = frozenset(places)
-        self.choose("project", list(places.items()))
+        self.projects = {str(one.id): one for one in projects}
+        self.choose("project", [(id, one.full_name) for id, one in self.projects.items()])
         self.choose("flavor", [("", "none by name"), *names])
         self.choose("second", [("", "nothing else"), *names])
         self.choose("third", [("", "nothing else"), *names])
@@ -227,17 +232,11 @@ class SubmitForm(TermsForm):
             raise forms.ValidationError(f"A quote is not closed ({error}).") from error
 
     def clean_env(self) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for number, line in enumerate(self.cleaned_data["env"].splitlines(), start=1):
-            if not line.strip():
-                continue
-            name, equals, value = line.partition("=")
-            if not equals:
-                raise forms.ValidationError(f"Line {number} has no “=”: NAME=value is wanted.")
-            if name.strip() in found:
-                raise forms.ValidationError(f"Line {number} sets {name.strip()} again.")
-            found[name.strip()] = value
-        return found
+        return named_lines(self.cleaned_data["env"], sign="=", like="NAME=value")
+
+    def clean_labels(self) -> dict[str, str]:
+        said = named_lines(self.cleaned_data["labels"], sign=":", like="label: value")
+        return {key: value.strip() for key, value in said.items()}
 
     def clean(self) -> dict[str, Any]:  # Any: cleaned values
         """What the chosen flavor has no use for is not looked at: its fields may be hidden."""
@@ -335,14 +334,18 @@ class SubmitForm(TermsForm):
             pod_set["min_count"] = cleaned["min_count"]
         limit = cleaned["limit"]
         unit_s = LIMIT_UNITS[cleaned["limit_unit"]]
+        of_policy = {} if cleaned["priority_class"] == "" else {
+            "priority_class": cleaned["priority_class"]
+        }  # fmt: skip
         return {
             "name": cleaned["name"],
-            "priority_class": cleaned["priority_class"],
+            **of_policy,
             "preemptible": mode.preemptible,
             "move_to_better": cleaned["move_to_better"],
             "run_time_limit_s": None if limit is None else max(1, int(limit * unit_s)),
             **self.terms(),
             "clusters": cleaned["clusters"],
+            "labels": cleaned["labels"],
             "topology": _topology(cleaned["together"], required=cleaned["together_only"]),
             "pod_sets": [pod_set],
         }

@@ -6,6 +6,7 @@ from typing import Any
 
 from controlplane.api.errors import escape
 from controlplane.api.fields import beyond
+from controlplane.kernel import text
 from controlplane.kernel.errors import Problem, no_such_field
 
 type Json = Any  # a JSON value from outside
@@ -79,7 +80,7 @@ class Faults:
         elif not isinstance(value, str):
             self.add(f"{root}/{key}", "wrong-type", "A string is wanted.")
         elif not pattern.fullmatch(value):
-            self.add(f"{root}/{key}", "invalid", f"{shown(value)} is not {wanted}.")
+            self.add(f"{root}/{key}", "invalid", f"{text.shown(value)} is not {wanted}.")
         else:
             return value
         return ""
@@ -141,8 +142,3 @@ class Faults:
     def once(self, values: tuple[str, ...] | tuple[int, ...], pointer: str) -> None:
         if len(set(values)) != len(values):
             self.add(pointer, "repeated", "Each may stand here once.")
-
-
-def shown(value: str) -> str:
-    """A piece of input as an error may repeat it: short, and with every odd character escaped."""
-    return ascii(value if len(value) <= 60 else f"{value[:60]}…")

@@ -190,7 +190,9 @@ class SpecIn(StrictSerializer):
 
     name = Text(max_length=submission.MAX_NAME)
     priority_class = serializers.ChoiceField(
-        choices=list(specs.PRIORITY_CLASSES), required=False, default="normal"
+        choices=list(specs.PRIORITY_CLASSES),
+        required=False,
+        help_text="Left out: as the project's policy says, normal where it says nothing.",
     )
     preemptible = Boolean(
         required=False,
@@ -205,7 +207,13 @@ class SpecIn(StrictSerializer):
         " flavors is free that nobody waits for, and little work since its last checkpoint is"
         " lost by it.",
     )
-    run_time_limit_s = Integer(low=1, high=specs.MAX_RUN_TIME_S, required=False, allow_null=True)
+    run_time_limit_s = Integer(
+        low=1,
+        high=specs.MAX_RUN_TIME_S,
+        required=False,
+        allow_null=True,
+        help_text="Left out: as the project's policy says, none where it says nothing.",
+    )
     clusters = serializers.ListField(
         child=serializers.CharField(max_length=63),
         required=False,

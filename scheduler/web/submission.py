@@ -7,14 +7,14 @@ serializers describe the same fields for OpenAPI; a test holds the two together.
 import re
 from collections.abc import Mapping
 
-from django.conf import settings
-
 from controlplane.kernel import text
 from controlplane.kernel.errors import Problem
+from controlplane.kernel.text import shown
 from scheduler.services import specs
 from scheduler.services.specs import PodSetSpec, WorkloadSpec
 from scheduler.web import array_input, gate_input, terms, topologies, wishes
-from scheduler.web.reading import MISSING, Faults, Json, shown
+from scheduler.web.reading import MISSING, Faults, Json
+from tenants.labels import label_fault
 
 MAX_NAME = 100
 MAX_CLUSTERS = 32
@@ -27,12 +27,6 @@ POD_SET_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+-]{0,299}")
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-LABEL_KEY = re.compile(
-    r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?", re.ASCII
-)
-LABEL_VALUE = re.compile(r"([A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?)?", re.ASCII)
-RESERVED_DOMAINS = ("kubernetes.io", "k8s.io", "nvidia.com", "amd.com", "gpu.intel.com")
-"""Label prefixes, next to Berth's own, that only Berth and the cluster may set."""
 RENDEZVOUS = frozenset(
     {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "BERTH_MIN_PODS", "BERTH_MAX_PODS"}
 )
@@ -63,8 +57,9 @@ def read(
         return None, faults.found
     faults.unknown(data, WORKLOAD_FIELDS | beside, root)
     name = _name(data, root, faults)
-    priority_class = data.get("priority_class", "normal")
-    if not isinstance(priority_class, str) or priority_class not in specs.PRIORITY_CLASSES:
+    priority_class = data.get("priority_class", "")
+    unsaid = "priority_class" not in data
+    if not unsaid and priority_class not in list(specs.PRIORITY_CLASSES):
         known = ", ".join(specs.PRIORITY_CLASSES)
         faults.add(f"{root}/priority_class", "invalid", f"One of {known} is wanted.")
     preemptible = data.get("preemptible", True)
@@ -83,7 +78,7 @@ def read(
         )
     clusters = faults.items(data, "clusters", root, MAX_CLUSTERS, _plain_fault)
     faults.once(clusters, f"{root}/clusters")
-    labels = faults.mapping(data, "labels", root, MAX_LABELS, _label_fault)
+    labels = faults.mapping(data, "labels", root, MAX_LABELS, label_fault)
     topology = topologies.topology(data, root, faults)
     depends_on = array_input.depends_on(data, root, faults)
     gates = gate_input.gates(data, root, faults)
@@ -220,15 +215,3 @@ def _env_fault(name: str, value: str) -> tuple[str, str] | None:
     if len(value) > MAX_ENV_VALUE:
         return "invalid", f"{len(value)} characters are too many; at most {MAX_ENV_VALUE}."
     return ("invalid", "NUL is not accepted here.") if "\0" in value else None
-
-
-def _label_fault(key: str, value: str) -> tuple[str, str] | None:
-    if len(key) > 316 or not LABEL_KEY.fullmatch(key):
-        return "invalid", f"{shown(key)} is not a label key as Kubernetes knows them."
-    domain = key.rpartition("/")[0]
-    for reserved in (settings.BERTH_PREFIX, *RESERVED_DOMAINS):
-        if domain == reserved or domain.endswith(f".{reserved}"):
-            return "reserved-label", f"Labels of {reserved} are set by Berth and the cluster only."
-    if not LABEL_VALUE.fullmatch(value):
-        return "invalid", f"{shown(value)} is not a label value as Kubernetes knows them."
-    return None

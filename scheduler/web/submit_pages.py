@@ -37,9 +37,10 @@ from scheduler.services import arrays, comparing, explaining, workloads
 from scheduler.services.specs import ArraySpec, WorkloadSpec
 from scheduler.web import comparisons, explanations, serializers
 from scheduler.web.forms import LIMIT_UNITS, SubmitForm, mib_of
+from tenants import policy, policy_words
 from tenants.access import Action, Actor
 from tenants.models import Project, Quota
-from tenants.selectors import people, prices
+from tenants.selectors import people, policies, prices
 from tenants.selectors import preferred as preferring
 
 type Told = dict[str, object]  # more for the template
@@ -237,9 +238,12 @@ def _render(
 ) -> HttpResponse:
     """With what was asked about the form and found, or why it was not."""
     values = query if is_fragment(request) or form.is_bound else _defaults(form)
+    project = form.projects.get(values.get("project", ""))
+    chain = policies.of_project(project) if project else ()
     context = {
         "form": form,
-        "sum": _sum(form, values),
+        "sum": _sum(form, values, limit_s=policy.defaults(chain).run_time_limit_s),
+        "policy": policy_words.told(policy.in_force(chain)),
         "nowhere": [offer for offer in form.offers if not offer.places],
         "choices": [offer for offer in form.offers if offer.places],
         "chosen": form["flavor"].value() or "",
@@ -261,9 +265,11 @@ def _defaults(form: SubmitForm) -> QueryDict:
     return values
 
 
-def _sum(form: SubmitForm, values: QueryDict) -> Sum | None:
-    """None while no flavor is chosen. Fields that are not numbers yet count as their least."""
+def _sum(form: SubmitForm, values: QueryDict, *, limit_s: int | None) -> Sum | None:
+    """None while no flavor is chosen. Fields that are not numbers yet count as their least;
+    `limit_s` is the run-time limit of what says none."""
     project = values.get("project", "")
+    of = form.projects.get(project)
     first, *behind = form.preferred.get(project) or ("",)
     chosen = values.get("flavor", "")
     offer = by_name(form.offers, chosen or first)
@@ -278,14 +284,15 @@ def _sum(form: SubmitForm, values: QueryDict) -> Sum | None:
     per_hour = None if offer.high is None else offer.high * amount_milli / 1000
     limit = _number(values, "limit", Decimal(0))
     unit_s = LIMIT_UNITS.get(values.get("limit_unit", ""), 3600)
+    most_s = limit * unit_s if limit else limit_s
     return Sum(
         offer=offer,
         count=int(count),
         amount_milli=amount_milli,
         per_hour=per_hour,
-        most=per_hour * limit * unit_s / 3600 if per_hour is not None and limit else None,
+        most=per_hour * most_s / 3600 if per_hour is not None and most_s else None,
         quota=_quota(form, offer, project),
-        accepted=form.accepted.get(project, Isolation.NONE),
+        accepted=Isolation(of.least_isolation) if of else Isolation.NONE,
         asked=_asked(values),
         behind=() if chosen else tuple(behind),
     )
@@ -315,6 +322,6 @@ def _number(values: QueryDict, name: str, least: Decimal) -> Decimal:
 
 def _quota(form: SubmitForm, offer: Offer, project: str) -> Quota | None:
     """The quota of a project that the form offers, of that flavor."""
-    if project not in form.project_ids:
+    if project not in form.projects:
         return None
     return Quota.objects.filter(project_id=UUID(project), flavor_id=offer.id).first()

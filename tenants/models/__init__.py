@@ -6,6 +6,7 @@ from tenants.models.grant import Grant
 from tenants.models.ledger import Charge, Rate, UsageInterval
 from tenants.models.member import Member, Role
 from tenants.models.past import PastUse
+from tenants.models.policy import SubmitPolicy
 from tenants.models.preferred import MAX_PREFERRED, PreferredFlavor
 from tenants.models.project import CAPS, MAX_CAP, Project
 from tenants.models.quota import Quota, TenantQuota
@@ -45,6 +46,7 @@ __all__ = [
     "Scope",
     "SignInTally",
     "StandingGate",
+    "SubmitPolicy",
     "Tenant",
     "TenantQuota",
     "Token",

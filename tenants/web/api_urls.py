@@ -10,6 +10,7 @@ from tenants.web import (
     isolation_api,
     lowering_api,
     place_api,
+    policy_api,
     preferred_api,
     queue_api,
     quota_api,
@@ -67,6 +68,12 @@ urlpatterns = [
         preferred_api.ProjectPreferredApi.as_view(),
         name="project-preferred-flavors",
     ),
+    path("policy", policy_api.FleetPolicyApi.as_view(), name="policy"),
+    path("tenants/<uuid:id>/policy", policy_api.TenantPolicyApi.as_view(), name="tenant-policy"),
+    path(
+        "projects/<uuid:id>/policy", policy_api.ProjectPolicyApi.as_view(), name="project-policy"
+    ),
+    path("policies/dry-run", policy_api.PolicyDryRunApi.as_view(), name="policies-dry-run"),
     path("reservations", reservation_api.ReservationsApi.as_view(), name="reservations"),
     path("reservations/<uuid:id>", reservation_api.ReservationApi.as_view(), name="reservation"),
     path("members", api.MembersApi.as_view(), name="members"),

@@ -8,6 +8,7 @@ from tenants.web import (
     lowering_pages,
     pages,
     place_pages,
+    policy_pages,
     project_pages,
     request_pages,
     reservation_pages,
@@ -72,6 +73,9 @@ urlpatterns = [
         project_pages.project_gate_remove,
         name="project-gate-remove",
     ),
+    path("policy", policy_pages.fleet_policy, name="policy"),
+    path("tenants/<uuid:id>/policy", policy_pages.tenant_policy, name="tenant-policy"),
+    path("projects/<uuid:id>/policy", policy_pages.project_policy, name="project-policy"),
     path("reservations", reservation_pages.reservation_list, name="reservation-list"),
     path(
         "reservations/<uuid:id>/cancel",

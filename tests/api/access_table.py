@@ -10,6 +10,7 @@ from typing import Any
 from tenants.models import CAPS, Project
 from tests import factories
 from tests.api.place_access import PLACES
+from tests.api.policy_access import POLICIES
 from tests.api.request_access import REQUESTS
 from tests.api.row import TENANTS, Row
 from tests.api.world import World
@@ -192,6 +193,7 @@ API: dict[tuple[str, str], Row] = {
         "403 403 403 403 403 200 403 404 401 401 403 403 403", body=_tenant_quota
     ),
     **PLACES,
+    **POLICIES,
     **REQUESTS,
     ("GET", "rates"): Row(_EVERYBODY),
     ("POST", "rates"): Row(_OPERATE_MAKES, body=_price),

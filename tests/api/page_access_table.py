@@ -2,6 +2,7 @@
 
 from tests.api.access_table import ARRAY, OF_FLEET, OPENED, WORKLOAD
 from tests.api.place_access import PAGES as PLACE_PAGES
+from tests.api.policy_access import PAGES as POLICY_PAGES
 from tests.api.request_access import PAGES as REQUEST_PAGES
 from tests.api.row import Row
 from tests.clusters.test_hook import pod, review
@@ -39,6 +40,7 @@ OTHERS: dict[tuple[str, str], Row] = {
     ("POST", "sign-out"): Row("302 302 302 302 302 302 302 302 302 302 302 302 302", form=True),
     ("GET", "requests"): Row(_PAGE),
     **PLACE_PAGES,
+    **POLICY_PAGES,
     **REQUEST_PAGES,
     ("GET", "spend"): Row(_PAGE),
     ("GET", "audit"): Row(_PAGE),

@@ -24,8 +24,12 @@ def addresses(shown: Scene) -> list[str]:
         *(f"/workloads/{work.id}" for work in works),
         "/queue", "/spend", "/spend?days=90", "/clusters", "/clusters/north",
         "/clusters/south", "/clusters/east", "/clusters/north?node=north-mig-5", "/quota",
-        *(f"/projects/{shown.projects['Detection'].id}{end}" for end in ("", "/people")),
-        "/reservations", "/requests", "/requests/new", "/tokens", "/tenants", "/audit", NOWHERE,
+        *(
+            f"/projects/{shown.projects['Detection'].id}{end}"
+            for end in ("", "/people", "/policy")
+        ),
+        "/reservations", "/requests", "/requests/new", "/tokens", "/tenants", "/policy",
+        "/audit", NOWHERE,
     ]  # fmt: skip
 
 

@@ -87,7 +87,23 @@ def test_a_caught_pod_says_who_made_it_and_what_it_asks(stage: Stage) -> None:
         flavors=("h100", "a100"),
         creator="ada",
         run_time_limit_s=3600,
+        images=("example.test/train:1",),
     )
+
+
+def test_one_tells_its_labels_and_the_images_of_all_its_containers(stage: Stage) -> None:
+    body = caught(stage)
+    body["metadata"]["labels"]["team"] = "vision"
+    [container] = body["spec"]["containers"]
+    body["spec"]["containers"].append(
+        {**container, "name": "logs", "image": "example.test/logs:1", "resources": {}}
+    )
+    first = {**container, "name": "fetch", "image": "example.test/fetch:1", "resources": {}}
+    body["spec"]["initContainers"] = [first]
+    seen = made(stage, body).caught
+    assert seen is not None
+    assert seen.labels == (("team", "vision"),)
+    assert seen.images == ("example.test/train:1", "example.test/logs:1", "example.test/fetch:1")
 
 
 def test_one_that_waits_at_gates_of_others_too_names_them(stage: Stage) -> None:

@@ -54,6 +54,7 @@ def test_pages_cost_what_is_written() -> None:
         "audit-list": reverse("audit-list"),
         "tenant-list": reverse("tenant-list"),
         "project-people": reverse("project-people", args=[shown.projects["Detection"].id]),
+        "project-policy": reverse("project-policy", args=[shown.projects["Detection"].id]),
         "cluster-list": reverse("cluster-list"),
         "cluster-detail": reverse("cluster-detail", args=["north"]),
         "quota-list": reverse("quota-list"),

@@ -45,6 +45,16 @@ def caught(body: Json, *, labels: dict[str, str], names: Names) -> CaughtPod | N
             (_text(each, "name"), _text(each, "resourceClaimTemplateName"))
             for each in objects(spec, "resourceClaims")
         ),
+        images=tuple(
+            _text(each, "image") for each in (*containers, *objects(spec, "initContainers"))
+        ),
+        labels=tuple(
+            sorted(
+                (key, value)
+                for key, value in labels.items()
+                if not key.startswith(f"{names.prefix}/")
+            )
+        ),
     )
 
 

@@ -1,0 +1,83 @@
+"""What holds of what is submitted to a project, or below a tenant, and whose word that is."""
+
+from uuid import UUID
+
+from tenants import access
+from tenants.access import Action, Actor
+from tenants.models import Project, SubmitPolicy, Tenant
+from tenants.policy import Said
+
+FLEET = "the fleet"
+"""Who says what holds everywhere."""
+
+_CHAIN = """
+WITH RECURSIVE above (id, parent_id, name, height) AS (
+    SELECT id, parent_id, name::text, 0 FROM tenants_tenant WHERE id = %(tenant)s
+  UNION ALL
+    SELECT t.id, t.parent_id, t.name::text, a.height + 1
+    FROM tenants_tenant t JOIN above a ON a.parent_id = t.id)
+SELECT p.*, a.name AS of_tenant
+FROM tenants_submitpolicy p LEFT JOIN above a ON a.id = p.tenant_id
+WHERE p.project_id = %(project)s OR a.id IS NOT NULL
+   OR (p.project_id IS NULL AND p.tenant_id IS NULL)
+ORDER BY p.project_id IS NOT NULL, p.tenant_id IS NOT NULL, a.height DESC
+"""
+
+
+def of_project(project: Project) -> tuple[Said, ...]:
+    """From the fleet down to its own. One query."""
+    return _chain(tenant=project.tenant_id, project=project.id, own=project.name)
+
+
+def of_place(of: Project | Tenant | None) -> tuple[Said, ...]:
+    """As `of_project`; None is the fleet. One query."""
+    if isinstance(of, Project):
+        return of_project(of)
+    return _chain(tenant=of.id if of else None, project=None, own="")
+
+
+def above(of: Project | Tenant | None) -> tuple[Said, ...]:
+    """What holds there without its own word. One query."""
+    if isinstance(of, Project):
+        return _chain(tenant=of.tenant_id, project=None, own="")
+    return _chain(tenant=of.parent_id, project=None, own="") if of else ()
+
+
+def own(of: Project | Tenant | None) -> SubmitPolicy:
+    """What it says itself; of version 0 and not stored where it never said anything. One query."""
+    project, tenant = columns(of)
+    found = SubmitPolicy.objects.filter(project=project, tenant=tenant).first()
+    return found or SubmitPolicy(project=project, tenant=tenant, version=0)
+
+
+def columns(of: Project | Tenant | None) -> tuple[Project | None, Tenant | None]:
+    """Of its row."""
+    return (of if isinstance(of, Project) else None, of if isinstance(of, Tenant) else None)
+
+
+def may_set(actor: Actor, of: Project | Tenant | None) -> bool:
+    """Whether the actor may say something there: by a role there, or above it."""
+    if isinstance(of, Project):
+        return access.allowed(actor, Action.EDIT_POLICY, project=of)
+    if of is not None:
+        return access.allowed_for_tenant(actor, Action.EDIT_POLICY, tenant=of)
+    return (
+        not actor.is_bound
+        and Action.EDIT_POLICY in actor.ceiling
+        and actor.permits_everywhere(Action.EDIT_POLICY)
+    )
+
+
+def may_set_above(actor: Actor, of: Project | Tenant | None) -> bool:
+    """Whether the actor may by a role above it, so that its own people can't undo it."""
+    if isinstance(of, Project):
+        return may_set(actor, of.tenant)
+    return of is not None and may_set(actor, of.parent)
+
+
+def _chain(*, tenant: UUID | None, project: UUID | None, own: str) -> tuple[Said, ...]:
+    rows = SubmitPolicy.objects.raw(_CHAIN, {"tenant": tenant, "project": project})
+    return tuple(
+        Said(own if row.project_id else row.of_tenant or FLEET, row.rules)  # type: ignore[attr-defined]  # of the query
+        for row in rows
+    )

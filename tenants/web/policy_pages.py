@@ -1,0 +1,114 @@
+"""What may be submitted: what holds at a place and whose word it is, and the form that says it."""
+
+from functools import partial as bound
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+
+from controlplane.api.auth import actor_of
+from controlplane.kernel import clock
+from controlplane.kernel.errors import Invalid
+from controlplane.kernel.htmx import focus_fault, go, page, partial, refusal
+from controlplane.kernel.throttle import TooOften
+from scheduler.services import policy_trials
+from tenants import access, policy, policy_words
+from tenants.access import Actor
+from tenants.models import Project, Tenant
+from tenants.selectors import policies as selectors
+from tenants.services import policies
+from tenants.web.policy_forms import PolicyForm
+
+type Place = Project | Tenant | None
+
+
+@page("GET", "HEAD", "POST")
+def fleet_policy(request: HttpRequest) -> HttpResponse:
+    return _policy(request, actor_of(request), None)
+
+
+@page("GET", "HEAD", "POST")
+def tenant_policy(request: HttpRequest, id: UUID) -> HttpResponse:
+    actor = actor_of(request)
+    return _policy(request, actor, access.tenant_or_404(actor, id))
+
+
+@page("GET", "HEAD", "POST")
+def project_policy(request: HttpRequest, id: UUID) -> HttpResponse:
+    actor = actor_of(request)
+    return _policy(request, actor, access.project_or_404(actor, id))
+
+
+def _policy(request: HttpRequest, actor: Actor, of: Place) -> HttpResponse:
+    """What holds there. A POST tells what would have been refused lately, and with `save` it is
+    said: 422 with the form when it can't be so, 409 when somebody said something meanwhile, 403
+    for who may not."""
+    if request.method != "POST":
+        own = selectors.own(of)
+        return _page(request, actor, of, PolicyForm.of(own.rules, version=own.version))
+    policies.authorize(actor, of)
+    form = PolicyForm(request.POST, request.FILES)
+    form.beside = frozenset({"save"})
+    if "save" not in request.POST:
+        return _tried(request, actor, of, form)
+    status = refusal(
+        form,
+        lambda: policies.set_policy(
+            actor=actor,
+            of=of,
+            rules=form.rules,
+            version=form.cleaned_data["version"],
+            at=clock.now(),
+        ),
+    )
+    if status is not None:
+        return _page(request, actor, of, form, status=status)
+    messages.success(request, f"It holds for what is submitted from now on{_below(of)}.")
+    return go(request, request.path)
+
+
+def _tried(request: HttpRequest, actor: Actor, of: Place, form: PolicyForm) -> HttpResponse:
+    show = bound(_page, request, actor, of, form)
+    if form.is_valid():
+        try:
+            found = policy_trials.tried(actor=actor, of=of, rules=form.rules, at=clock.now())
+        except Invalid as error:
+            form.show(error.problems)
+        except TooOften as error:
+            answer = show(status=429, refusal=error.message)
+            answer.headers["Retry-After"] = str(error.wait)
+            return answer
+        else:
+            rules = [(policy_words.RULES[each.rule], each) for each in found.rules]
+            return show(trial=found, tried_rules=rules)
+    focus_fault(form)
+    return show(status=422)
+
+
+def _below(of: Place) -> str:
+    if of is None:
+        return ", anywhere"
+    return f" to {of.name}" if isinstance(of, Project) else f" below {of.name}"
+
+
+def _page(
+    request: HttpRequest,
+    actor: Actor,
+    of: Place,
+    form: PolicyForm,
+    *,
+    status: int = 200,
+    **found: object,
+) -> HttpResponse:
+    own = selectors.own(of)
+    may_set = selectors.may_set(actor, of)
+    kept_above = own.is_from_above and not selectors.may_set_above(actor, of)
+    context = {
+        "of": of,
+        "is_project": isinstance(of, Project),
+        "form": form if may_set and not kept_above else None,
+        "kept_above": may_set and kept_above,
+        "in_force": policy_words.told(policy.in_force(selectors.of_place(of))),
+        **found,
+    }
+    return partial(request, "tenants/policy.html", "form", context, status=status)
