@@ -2,6 +2,7 @@
 the nearest tenant above it that has one, else by the fleet's."""
 
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
@@ -62,9 +63,14 @@ def in_force(*, project: Project) -> IdleLimit:
 
 def inherited(*, project: Project) -> InheritedLimit:
     """One query."""
+    return said(tenant_id=project.tenant_id) or InheritedLimit(of_fleet(), "")
+
+
+def said(*, tenant_id: UUID | None) -> InheritedLimit | None:
+    """What the tenant, or the nearest above it, says; None where none does. One query."""
     with connection.cursor() as cursor:
-        cursor.execute(_OF_TENANT, [project.tenant_id])
+        cursor.execute(_OF_TENANT, [tenant_id])
         timeout_s, warning_s, by = cursor.fetchone() or (None, None, None)
     if timeout_s is None or warning_s is None:
-        return InheritedLimit(of_fleet(), "")
+        return None
     return InheritedLimit(IdleLimit(timeout_s, warning_s), by or "")

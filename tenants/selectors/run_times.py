@@ -2,6 +2,7 @@
 nearest tenant above it that has one, else by the fleet's."""
 
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
@@ -43,7 +44,12 @@ def in_force_s(*, project: Project) -> int:
 
 def inherited(*, project: Project) -> Inherited:
     """One query."""
+    return said(tenant_id=project.tenant_id) or Inherited(fleet_s(), "")
+
+
+def said(*, tenant_id: UUID | None) -> Inherited | None:
+    """What the tenant, or the nearest above it, says; None where none does. One query."""
     with connection.cursor() as cursor:
-        cursor.execute(_OF_TENANT, [project.tenant_id])
+        cursor.execute(_OF_TENANT, [tenant_id])
         seconds, by = cursor.fetchone() or (None, "")
-    return Inherited(fleet_s(), "") if seconds is None else Inherited(seconds, by or "")
+    return None if seconds is None else Inherited(seconds, by or "")

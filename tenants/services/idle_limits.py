@@ -3,13 +3,15 @@ for those who decide about quota, as what lies idle is kept from others.
 """
 
 from datetime import datetime
+from uuid import UUID
 
 from controlplane.kernel.errors import Invalid
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import MAX_IDLE_TIMEOUT_S, Project, Tenant
+from tenants.selectors import idle_limits as selectors
 from tenants.selectors.idle_limits import IdleLimit
-from tenants.services import columns
+from tenants.services import columns, tightening
 
 
 def set_for_project(
@@ -17,10 +19,12 @@ def set_for_project(
 ) -> Project:
     """Of its own; None takes its tenant's. It holds for what runs already too.
 
-    Raises NotFound or NotAllowed for the project, Invalid for a limit that can't be.
+    Raises NotFound or NotAllowed for the project, Invalid for a limit that can't be, or is longer
+    than what a tenant above says.
     """
     access.authorize(actor, Action.EDIT_QUOTA, project=project)
     _check(limit)
+    _check_place(actor, project, limit, above=project.tenant_id)
     return columns.say(
         project, action="project.idle-limit", values=_said(limit), actor=actor, at=at
     )
@@ -31,10 +35,12 @@ def set_for_tenant(
 ) -> Tenant:
     """For all below it that say nothing themselves; None takes what is above it.
 
-    Raises NotFound or NotAllowed for the tenant, Invalid for a limit that can't be.
+    Raises NotFound or NotAllowed for the tenant, Invalid for a limit that can't be, is longer than
+    what a tenant above says, or shorter than what somebody below does.
     """
     access.authorize_tenant(actor, Action.EDIT_QUOTA, tenant=tenant)
     _check(limit)
+    _check_place(actor, tenant, limit, above=tenant.parent_id)
     return columns.say(tenant, action="tenant.idle-limit", values=_said(limit), actor=actor, at=at)
 
 
@@ -60,3 +66,18 @@ def _check(limit: IdleLimit | None) -> None:
             pointer="/idle_warning_s",
             code="out-of-range",
         )
+
+
+def _check_place(
+    actor: Actor, of: Project | Tenant, limit: IdleLimit | None, *, above: UUID | None
+) -> None:
+    said = selectors.said(tenant_id=above)
+    tightening.check(
+        actor=actor,
+        of=of,
+        column="idle_timeout_s",
+        asked=limit.timeout_s if limit else None,
+        above=said.limit.timeout_s if said else None,
+        by=said.by if said else "",
+        zero_is_most=True,
+    )

@@ -2,12 +2,14 @@
 that long, so it is for those who decide about quota, and at most a day."""
 
 from datetime import datetime
+from uuid import UUID
 
 from controlplane.kernel.errors import Invalid
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import MAX_MIN_RUN_TIME_S, Project, Tenant
-from tenants.services import columns
+from tenants.selectors import run_times as selectors
+from tenants.services import columns, tightening
 
 
 def set_for_project(
@@ -15,10 +17,12 @@ def set_for_project(
 ) -> Project:
     """Of its own; None takes its tenant's. It holds for what runs already too.
 
-    Raises NotFound or NotAllowed for the project, Invalid for seconds out of range.
+    Raises NotFound or NotAllowed for the project, Invalid for seconds out of range, or more than
+    what a tenant above says.
     """
     access.authorize(actor, Action.EDIT_QUOTA, project=project)
     _check(seconds)
+    _check_place(actor, project, seconds, above=project.tenant_id)
     return columns.say(
         project, action="project.min-run-time", values=_said(seconds), actor=actor, at=at
     )
@@ -27,10 +31,12 @@ def set_for_project(
 def set_for_tenant(*, actor: Actor, tenant: Tenant, seconds: int | None, at: datetime) -> Tenant:
     """For all below it that say nothing themselves; None takes what is above it.
 
-    Raises NotFound or NotAllowed for the tenant, Invalid for seconds out of range.
+    Raises NotFound or NotAllowed for the tenant, Invalid for seconds out of range, more than what
+    a tenant above says, or less than what somebody below does.
     """
     access.authorize_tenant(actor, Action.EDIT_QUOTA, tenant=tenant)
     _check(seconds)
+    _check_place(actor, tenant, seconds, above=tenant.parent_id)
     return columns.say(
         tenant, action="tenant.min-run-time", values=_said(seconds), actor=actor, at=at
     )
@@ -47,3 +53,18 @@ def _check(seconds: int | None) -> None:
             pointer="/min_run_time_s",
             code="out-of-range",
         )
+
+
+def _check_place(
+    actor: Actor, of: Project | Tenant, seconds: int | None, *, above: UUID | None
+) -> None:
+    said = selectors.said(tenant_id=above)
+    tightening.check(
+        actor=actor,
+        of=of,
+        column="min_run_time_s",
+        asked=seconds,
+        above=said.seconds if said else None,
+        by=said.by if said else "",
+        zero_is_most=False,
+    )

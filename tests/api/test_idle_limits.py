@@ -36,10 +36,14 @@ def test_a_limit_is_set_and_inherited(api: Api, cast: Cast) -> None:
     made = api(cast.oz).post(f"{tenant}/idle-limit", SAID, format="json")
     assert (made.status_code, made.json() | SAID) == (200, made.json())
     assert seen() == (None, 3600, 600)
+    less = {"idle_timeout_s": 60, "idle_warning_s": 0}
+    made = api(cast.oz).post(f"{project}/idle-limit", less, format="json")
+    assert (made.status_code, made.json() | less) == (200, made.json())
+    assert seen() == (60, 60, 0)
     never = {"idle_timeout_s": 0, "idle_warning_s": 0}
-    made = api(cast.oz).post(f"{project}/idle-limit", never, format="json")
-    assert (made.status_code, made.json() | never) == (200, made.json())
-    assert seen() == (0, 0, 0)
+    answer = api(cast.oz).post(f"{project}/idle-limit", never, format="json")
+    assert refused(answer) == [("/idle_timeout_s", "looser")]
+    assert seen() == (60, 60, 0)
     api(cast.oz).post(f"{project}/idle-limit", dict.fromkeys(SAID), format="json")
     assert seen() == (None, 3600, 600)
 

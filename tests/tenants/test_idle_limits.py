@@ -40,13 +40,42 @@ def test_the_nearest_word_holds_the_projects_own_first(cast: Cast, settings: Set
     assert holds() == (IdleLimit(7, 1), InheritedLimit(IdleLimit(7, 1), ""))
     of_tenant(cast.vision, HOUR, cast.oz)
     assert holds() == (HOUR, InheritedLimit(HOUR, "Vision Lab"))
-    never = IdleLimit(0, 0)
-    of_tenant(department, never, cast.oz)
-    assert holds() == (never, InheritedLimit(never, "Robots"))
+    less = IdleLimit(120, 0)
+    of_tenant(department, less, cast.oz)
+    assert holds() == (less, InheritedLimit(less, "Robots"))
     Project.objects.filter(id=arms.id).update(idle_timeout_s=60, idle_warning_s=60)
-    assert holds() == (IdleLimit(60, 60), InheritedLimit(never, "Robots"))
+    assert holds() == (IdleLimit(60, 60), InheritedLimit(less, "Robots"))
     of_tenant(department, None, cast.oz)
     assert holds() == (IdleLimit(60, 60), InheritedLimit(HOUR, "Vision Lab"))
+
+
+def test_nobody_says_longer_than_who_is_above(cast: Cast) -> None:
+    """Never is the longest."""
+    of_tenant(cast.vision, HOUR, cast.oz)
+    department = factories.tenant("Robots", parent=cast.vision)
+    for longer in (IdleLimit(3601, 0), IdleLimit(0, 0)):
+        with pytest.raises(Invalid, match="Vision Lab says 3,600 s, and who is below") as raised:
+            of_project(cast, longer)
+        assert (raised.value.pointer, raised.value.code) == ("/idle_timeout_s", "looser")
+        with pytest.raises(Invalid, match="Vision Lab says 3,600 s"):
+            of_tenant(department, longer, cast.oz)
+    assert of_project(cast, HOUR).idle_timeout_s == 3600
+
+
+def test_where_who_is_above_says_never_anything_is_shorter(cast: Cast) -> None:
+    of_tenant(cast.vision, IdleLimit(0, 0), cast.oz)
+    assert of_project(cast, HOUR).idle_timeout_s == 3600
+    of_tenant(cast.vision, IdleLimit(0, 0), cast.oz)  # and it may say so again
+
+
+@pytest.mark.parametrize("said", [HOUR, IdleLimit(0, 0)])
+def test_nobody_is_told_shorter_than_who_is_below_says(cast: Cast, said: IdleLimit) -> None:
+    of_project(cast, said)
+    with pytest.raises(Invalid, match="Detection, which is below it, says") as raised:
+        of_tenant(cast.vision, IdleLimit(60, 0), cast.oz)
+    assert raised.value.code == "looser-below"
+    of_project(cast, None)
+    assert of_tenant(cast.vision, IdleLimit(60, 0), cast.oz).idle_timeout_s == 60
 
 
 def test_what_is_said_is_written_down(cast: Cast) -> None:

@@ -72,7 +72,30 @@ def test_a_time_out_of_range_changes_nothing(cast: Cast, seconds: int) -> None:
             refused()
         assert (raised.value.pointer, raised.value.code) == ("/min_run_time_s", "out-of-range")
     assert of_project(cast, MAX_MIN_RUN_TIME_S).min_run_time_s == MAX_MIN_RUN_TIME_S
+    of_project(cast, None)
     assert of_tenant(cast.vision, 0, cast.oz).min_run_time_s == 0
+
+
+def test_nobody_says_more_than_who_is_above(cast: Cast) -> None:
+    of_tenant(cast.vision, 60, cast.oz)
+    department = factories.tenant("Robots", parent=cast.vision)
+    for say in (
+        lambda: of_project(cast, 61),
+        lambda: of_tenant(department, 61, cast.oz),
+    ):
+        with pytest.raises(Invalid, match="Vision Lab says 60 s, and who is below it") as raised:
+            say()
+        assert (raised.value.pointer, raised.value.code) == ("/min_run_time_s", "looser")
+    assert of_project(cast, 60).min_run_time_s == 60
+    assert of_tenant(department, 0, cast.oz).min_run_time_s == 0
+
+
+def test_nobody_is_told_less_than_who_is_below_says(cast: Cast) -> None:
+    of_project(cast, 60)
+    with pytest.raises(Invalid, match="Detection, which is below it, says 60 s") as raised:
+        of_tenant(cast.vision, 59, cast.oz)
+    assert (raised.value.pointer, raised.value.code) == ("/min_run_time_s", "looser-below")
+    assert of_tenant(cast.vision, 60, cast.oz).min_run_time_s == 60
 
 
 def test_it_is_for_those_who_decide_about_quota(cast: Cast) -> None:
