@@ -133,14 +133,20 @@ class Actor:
 
     def roles_at(self, *, tenant_id: UUID, project_id: UUID | None = None) -> frozenset[Role]:
         """The roles held at that place: its own, inherited and fleet-wide."""
+        held = self.memberships_at(tenant_id=tenant_id, project_id=project_id)
+        return frozenset(Role(m.role) for m in held)
+
+    def memberships_at(self, *, tenant_id: UUID, project_id: UUID | None = None) -> list[Member]:
+        """Those by which the roles at that place are held."""
         elsewhere = any(m.tenant_id is not None for m in self.memberships)
         above = set(self.tenants_above(tenant_id)) if elsewhere else set()
-        return self.fleet_roles | {
-            Role(m.role)
+        return [
+            m
             for m in self.memberships
-            if (m.tenant_id is not None and m.tenant_id in above)
+            if (m.tenant_id is None and m.project_id is None)
+            or (m.tenant_id is not None and m.tenant_id in above)
             or (m.project_id is not None and m.project_id == project_id)
-        }
+        ]
 
     def visible_tenants(self, action: Action = Action.VIEW) -> frozenset[UUID]:
         """Tenants at or below a membership that permits `action`. Unused for fleet-wide roles."""
@@ -214,15 +220,20 @@ def tenants_for_actor(actor: Actor) -> QuerySet[Tenant]:
     return Tenant.objects.filter(id__in=seen)
 
 
-def allowed(actor: Actor, action: Action, *, project: Project) -> bool:
-    """Whether the actor may do this in that project."""
+def allowed(
+    actor: Actor, action: Action, *, project: Project, apart_from: UUID | None = None
+) -> bool:
+    """Whether the actor may do this in that project, also without the roles that came about
+    through the user `apart_from`."""
     if action not in actor.ceiling:
         return False
     token = actor.token
     if token is not None and token.project_id not in (None, project.id):
         return False
-    roles = actor.roles_at(tenant_id=project.tenant_id, project_id=project.id)
-    return any(action in ROLE_ACTIONS[role] for role in roles)
+    held = actor.memberships_at(tenant_id=project.tenant_id, project_id=project.id)
+    return any(
+        action in ROLE_ACTIONS[Role(m.role)] for m in held if not m.came_through(apart_from)
+    )
 
 
 def authorize(actor: Actor, action: Action, *, project: Project) -> None:

@@ -116,8 +116,8 @@ class PreferredFlavorPage(ReadOnly):
 
 @admin.register(models.Member)
 class MemberPage(ReadOnly):
-    list_display = ("user", "role", "tenant", "project")
-    list_select_related = ("user", "tenant", "project")
+    list_display = ("user", "role", "tenant", "project", "granted_by", "granted_at")
+    list_select_related = ("user", "tenant", "project", "granted_by")
     list_filter = ("role",)
     search_fields = ("user__username",)
 

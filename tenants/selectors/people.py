@@ -64,7 +64,9 @@ def with_role(*, actor: Actor, place: Project | Tenant) -> QuerySet[Member]:
     at_or_above = Q(tenant_id__in=list(actor.tenants_above(tenant)))
     if isinstance(place, Project):
         at_or_above |= Q(project=place)
-    return Member.objects.filter(at_or_above).select_related("user", "tenant", "project")
+    return Member.objects.filter(at_or_above).select_related(
+        "user", "granted_by", "tenant", "project"
+    )
 
 
 def fleet_members(*, actor: Actor) -> QuerySet[Member]:
@@ -73,7 +75,7 @@ def fleet_members(*, actor: Actor) -> QuerySet[Member]:
     Raises NotAllowed for who has none there.
     """
     access.authorize_fleet(actor, Action.VIEW)
-    return Member.objects.filter(project=None, tenant=None).select_related("user")
+    return Member.objects.filter(project=None, tenant=None).select_related("user", "granted_by")
 
 
 def member(*, actor: Actor, id: UUID) -> Member:

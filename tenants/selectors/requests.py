@@ -13,10 +13,12 @@ from controlplane.kernel.errors import NotFound
 from tenants import access, pricing
 from tenants.access import Action, Actor
 from tenants.models import Grant, Quota, QuotaRequest
-from tenants.selectors import prices, tree
+from tenants.selectors import deciders, prices, tree
 from tenants.selectors.quotas import narrowed
 from tenants.selectors.tree import QuotaLine
 
+MOST_OPEN = 100
+"""Open requests that are looked at, the oldest."""
 MONTH = timedelta(days=30)
 """For which the cost of what is asked for good is told."""
 
@@ -134,7 +136,7 @@ def cost(*, request: QuotaRequest, nominal_milli: int, at: datetime) -> Cost | N
 
 
 def open_lines(
-    *, actor: Actor, priced_at: datetime | None = None, limit: int = 100
+    *, actor: Actor, priced_at: datetime | None = None, limit: int = MOST_OPEN
 ) -> tuple[QuotaRequestLine, ...]:
     """What waits for an answer, oldest first, and what it would cost at the prices of a moment,
     None for no costs. Two queries, four with costs, one where nothing waits."""
@@ -160,9 +162,11 @@ def decided_lines(
 
 
 def to_decide_count(*, actor: Actor) -> int:
-    """Open requests of others that the actor may decide. One query."""
-    rows = QuotaRequest.objects.filter(decision="").exclude(requested_by=actor.user)
-    return access.for_actor(rows, actor=actor, action=Action.DECIDE_REQUEST).count()
+    """Of the oldest hundred open requests, those that the actor may decide. One query."""
+    open_ones = QuotaRequest.objects.filter(decision="").order_by("id")
+    rows = access.for_actor(open_ones, actor=actor, action=Action.DECIDE_REQUEST)
+    found = rows.select_related("project", "requested_by")[:MOST_OPEN]
+    return sum(deciders.may_decide(actor=actor, request=row) for row in found)
 
 
 def _related(rows: QuerySet[QuotaRequest]) -> list[QuotaRequest]:
@@ -200,9 +204,7 @@ def _line(
         quota=quota,
         cost=cost,
         grant=_grant_line(row, actor=actor),
-        may_decide=not row.decision
-        and row.requested_by_id != actor.user.id
-        and access.allowed(actor, Action.DECIDE_REQUEST, project=row.project),
+        may_decide=not row.decision and deciders.may_decide(actor=actor, request=row),
     )
 
 

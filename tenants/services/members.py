@@ -1,6 +1,7 @@
 """Granting and taking roles, as `access.ROLE_GRANTS` says. Nobody makes themself stronger."""
 
 from datetime import datetime
+from uuid import UUID
 
 from django.db import transaction
 
@@ -21,16 +22,24 @@ def grant(*, actor: Actor, user: User, role: Role, place: Place, at: datetime) -
     Raises NotFound when the actor does not see the place, NotAllowed when they may not give that
     role there, or would give themself what they may not do yet.
     """
-    authorize(actor, place, role)
+    through = authorize(actor, place, role)
     if user == actor.user:
-        held = (access.ROLE_ACTIONS[own] for own in _roles(actor, place))
+        held = (access.ROLE_ACTIONS[Role(own.role)] for own in _memberships(actor, place))
         missing = access.ROLE_ACTIONS[role].difference(*held)
         if missing:
             names = ", ".join(sorted(missing))
             raise NotAllowed(f"Somebody else has to make you {role}: it would add {names}.")
     with transaction.atomic():
         member, made = Member.objects.get_or_create(
-            user=user, role=role, tenant=_tenant(place), project=_project(place)
+            user=user,
+            role=role,
+            tenant=_tenant(place),
+            project=_project(place),
+            defaults={
+                "granted_by": actor.user,
+                "granted_at": at,
+                "givers": _givers(actor, through),
+            },
         )
         if made:
             _record(actor, "member.grant", member, at)
@@ -77,8 +86,9 @@ def _never_vacant(place: Place) -> frozenset[Role]:
             return frozenset({Role.OWNER, Role.OPERATOR})
 
 
-def authorize(actor: Actor, place: Place, role: Role) -> None:
-    """Whether they may give or take the role there. Raises as `grant`, but for oneself."""
+def authorize(actor: Actor, place: Place, role: Role) -> Member:
+    """By which membership they may give or take the role there: of several, the one that came
+    about through the fewest. Raises as `grant`, but for oneself."""
     match place:
         case Project():
             access.authorize(actor, Action.MANAGE_MEMBERS, project=place)
@@ -86,19 +96,28 @@ def authorize(actor: Actor, place: Place, role: Role) -> None:
             access.authorize_tenant(actor, Action.MANAGE_MEMBERS, tenant=place)
         case None:
             access.authorize_fleet(actor, Action.MANAGE_MEMBERS)
-    if not any(role in access.ROLE_GRANTS[own] for own in _roles(actor, place)):
+    held = _memberships(actor, place)
+    able = [own for own in held if role in access.ROLE_GRANTS[Role(own.role)]]
+    if not able:
         raise NotAllowed(f"Your role there does not permit to give or take: {role}.")
+    return min(able, key=lambda own: (len(own.givers), own.id))
 
 
-def _roles(actor: Actor, place: Place) -> frozenset[Role]:
+def _givers(actor: Actor, through: Member) -> list[UUID]:
+    """Through whom a role comes about that the actor gives by that membership."""
+    before = [giver for giver in through.givers if giver != actor.user.id]
+    return [actor.user.id, *before]
+
+
+def _memberships(actor: Actor, place: Place) -> list[Member]:
     """The actor's at `place`: its own, inherited and fleet-wide."""
     match place:
         case Project():
-            return actor.roles_at(tenant_id=place.tenant_id, project_id=place.id)
+            return actor.memberships_at(tenant_id=place.tenant_id, project_id=place.id)
         case Tenant():
-            return actor.roles_at(tenant_id=place.id)
+            return actor.memberships_at(tenant_id=place.id)
         case None:
-            return actor.fleet_roles
+            return [m for m in actor.memberships if m.tenant_id is None and m.project_id is None]
 
 
 def _tenant(place: Place) -> Tenant | None:

@@ -13,6 +13,7 @@ from controlplane.kernel.errors import Conflict, Invalid, NotAllowed
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Decision, Project, Quota, QuotaRequest
+from tenants.selectors import deciders
 from tenants.services import grants, trail
 from tenants.services.grants import Allotment
 from tenants.services.previews import Previewed
@@ -137,10 +138,10 @@ def grant(
     tells the effect that was `previewed`, or that none was.
 
     Quota, decision, audit rows and the hint are one transaction. Raises NotFound or NotAllowed,
-    SelfApproval to the requester, Conflict when it has been decided, VersionMismatch when request
-    or quota are not as `seen`, StalePreview when the preview is old, of something else or was
-    shown to somebody else, and Invalid for an allotment that can't be, that adds nothing, or that
-    is less than asked without a note.
+    SelfApproval to the requester and to whom they made an approver, Conflict when it has been
+    decided, VersionMismatch when request or quota are not as `seen`, StalePreview when the preview
+    is old, of something else or was shown to somebody else, and Invalid for an allotment that
+    can't be, that adds nothing, or that is less than asked without a note.
     """
     _authorize_answer(actor, request)
     note = _checked(note, pointer="/note", required=False)
@@ -207,10 +208,11 @@ def deny(
 
 
 def _authorize_answer(actor: Actor, request: QuotaRequest) -> None:
-    """Raises NotFound or NotAllowed, SelfApproval to the requester (a CHECK holds that too)."""
+    """Raises NotFound or NotAllowed, SelfApproval to the requester (a CHECK holds that too) and
+    to who decides by a role that came through them."""
     access.authorize(actor, Action.DECIDE_REQUEST, project=request.project)
-    if request.requested_by_id == actor.user.id:
-        raise SelfApproval("Somebody else has to decide your own request.")
+    if refusal := deciders.refusal(actor=actor, request=request):
+        raise SelfApproval(refusal)
 
 
 def _lock(request: QuotaRequest, *, version: int | None = None) -> None:

@@ -159,6 +159,13 @@ class MemberOut(serializers.Serializer[Rows]):
     role = serializers.ChoiceField(choices=ROLES)
     tenant = serializers.UUIDField(allow_null=True, source="tenant_id")
     project = serializers.UUIDField(allow_null=True, source="project_id")
+    granted_by = serializers.CharField(
+        source="granted_by.username",
+        allow_null=True,
+        default=None,
+        help_text="Null where the installation began, or nobody wrote it down.",
+    )
+    granted_at = serializers.DateTimeField(allow_null=True)
 
 
 class MemberIn(StrictSerializer):

@@ -76,8 +76,6 @@ def test_an_approver_whom_an_owner_made_decides_no_request_of_their_own(cast: Ca
     own = factories.quota_request(cast.detection, flavor, cast.ben)
     with pytest.raises(requests.SelfApproval):
         requests.grant(actor=actor(cast.ben), request=own, at=factories.AT)
-    others = factories.quota_request(cast.detection, flavor, cast.ada)
-    requests.grant(actor=actor(cast.ben), request=others, at=factories.AT)
 
 
 def test_each_role_says_whom_it_makes(cast: Cast) -> None:

@@ -90,6 +90,20 @@ def _second_person() -> object:
     return make(User).pk
 
 
+def _given() -> Member:
+    """A role that somebody gave."""
+    giver = make(User)
+    return make(Member, granted_by=giver, granted_at=NOON, givers=[giver.pk])
+
+
+def _given_never() -> Statement:
+    return update(_given(), granted_at=None)
+
+
+def _given_by_nobody() -> Statement:
+    return update(_given(), granted_by_id=None, granted_at=None, givers=[])
+
+
 def _closed(model: type[Project | Tenant], **columns: object) -> Statement:
     """A queue that is held, with one thing wrong."""
     held = {
@@ -174,8 +188,42 @@ PEOPLE = (
         "member_of_one_scope",
         "a role is in a tenant and a project at once",
         change(Member, {"project": lambda: make(Project)}, tenant_id=lambda: make(Tenant).pk),
+        behind=("member_giver_stays",),
     ),
-    Attack("member_role_known", "a role is of nobody's making", change(Member, role="god")),
+    Attack(
+        "member_role_known",
+        "a role is of nobody's making",
+        change(Member, role="god"),
+        behind=("member_giver_stays",),
+    ),
+    Attack(
+        "member_givers_whole",
+        "who gave it is in no list of givers",
+        change(Member, granted_by_id=_second_person, granted_at=NOON),
+        behind=("member_giver_stays",),
+    ),
+    Attack(
+        "member_givers_whole",
+        "it came through somebody, and nobody gave it",
+        change(Member, givers=lambda: [_second_person()]),
+        behind=("member_giver_stays",),
+    ),
+    Attack(
+        "member_givers_whole",
+        "it came through others than who gave it",
+        change(
+            Member,
+            granted_by_id=_second_person,
+            granted_at=NOON,
+            givers=lambda: [_second_person()],
+        ),
+        behind=("member_giver_stays",),
+    ),
+    Attack(
+        "member_givers_whole", "it was given never", _given_never, behind=("member_giver_stays",)
+    ),
+    Attack("member_giver_stays", "nobody gave it after all", _given_by_nobody),
+    Attack("member_giver_stays", "it is another's", change(Member, user_id=_second_person)),
     Attack("member_role_once", "a fleet-wide role is held twice", copy(Member)),
     Attack(
         "member_role_once",
