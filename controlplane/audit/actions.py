@@ -10,6 +10,8 @@ _LEFT_IDLE = "idle_timeout_s idle_warning_s"
 _QUOTA = "flavor nominal_milli borrowing_limit_milli lending_limit_milli enforce_at version"
 _GRANT = "flavor granted_milli until_at take_back"
 _REQUEST = "flavor nominal_milli from_at until_at version granted_milli decision note"
+_AGREED = "granted_until_at take_back preview previewed_at"
+_APPROVAL_RULE = "level from_milli"
 _BUDGET = "period limit_h mode starts_on ends_on version"
 _RESERVATION = "flavor amount_milli starts_at ends_at zone last_ends_at note"
 _RECUT = "recut mode wanted before trouble"
@@ -30,6 +32,8 @@ _GATE = "name kind owner within_s"
 _TABLE = {
     "admission.resume": "violations accepted",
     "admission.stop": "violations accepted",
+    "approval-rule.remove": _APPROVAL_RULE,
+    "approval-rule.set": _APPROVAL_RULE,
     "array.gate": _GATED,
     "array.release": "released_count",
     "array.reorder": _PRIORITY,
@@ -74,9 +78,10 @@ _TABLE = {
     "quota.kept": "enforce_at",
     "quota.set": _QUOTA,
     "rate.set": "id flavor cluster price_per_hour currency from",
+    "request.agreed": f"{_REQUEST} {_AGREED} level position",
     "request.amend": _REQUEST,
     "request.denied": _REQUEST,
-    "request.granted": f"{_REQUEST} granted_until_at take_back preview previewed_at",
+    "request.granted": f"{_REQUEST} {_AGREED}",
     "request.open": _REQUEST,
     "request.withdrawn": _REQUEST,
     "recut.called-off": _RECUT,

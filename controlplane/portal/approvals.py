@@ -32,7 +32,7 @@ from scheduler.selectors.confinements import Lagging
 from scheduler.services import impacts
 from tenants import access
 from tenants.access import Action, Actor
-from tenants.models import QuotaRequest
+from tenants.models import Decision, QuotaRequest
 from tenants.selectors import people
 from tenants.selectors import requests as of_requests
 from tenants.selectors.requests import QuotaRequestLine
@@ -58,7 +58,10 @@ def _list(
     refusal: AppError | None = None,
     status: int = 200,
 ) -> HttpResponse:
-    waiting = of_requests.open_lines(actor=actor, priced_at=minute(clock.now()))
+    waiting = sorted(
+        of_requests.open_lines(actor=actor, priced_at=minute(clock.now())),
+        key=lambda line: (not line.may_decide, not line.is_coming),
+    )
     decided, older = of_requests.decided_lines(actor=actor, before=id_in(request.GET, "before"))
     lagging = _lagging(decided)
     gates = list(of_gates.to_decide(actor=actor).order_by("id")[:GATES_SHOWN])
@@ -82,6 +85,7 @@ def _list(
         "before": request.GET.get("before", ""),
         "may_request": people.projects(actor=actor, action=Action.REQUEST_QUOTA).exists(),
         "to_decide": sum(1 for quota_request in waiting if quota_request.may_decide),
+        "coming": sum(1 for quota_request in waiting if quota_request.is_coming),
         "refusal": refusal.message if refusal else "",
         "at_fault": at_fault,
         "rev": rev,
@@ -152,7 +156,7 @@ def request_decide(request: HttpRequest, id: UUID) -> HttpResponse:
     except Conflict as error:
         return _list(request, actor, refusal=error, status=409)
     messages.success(request, told)
-    if form.cleaned_data["decision"] == "grant":
+    if quota_request.decision == Decision.GRANTED:
         of, flavor = quota_request.project, quota_request.flavor
         for warning in guarantees.warnings(flavor=flavor, project=of):
             messages.warning(request, warning)
@@ -165,14 +169,17 @@ def _decide(actor: Actor, quota_request: QuotaRequest, form: DecisionForm) -> st
     name = f"{quota_request.project.name}'s request for {quota_request.flavor.name}"
     if form.cleaned_data["decision"] == "deny":
         requests.deny(
-            actor=actor, request=quota_request, note=note, version=form.seen.request, at=at
-        )
+            actor=actor, request=quota_request, note=note, version=form.seen.request,
+            step=form.seen.step, at=at,
+        )  # fmt: skip
         return f"{name} is denied."
     given = form.given
     requests.grant(
         actor=actor, request=quota_request, note=note, given=given, seen=form.seen,
         previewed=form.previewed, at=at,
     )  # fmt: skip
+    if not quota_request.decision:
+        return f"You agreed to {name}; somebody else decides the next step."
     held = f"{in_units(given.nominal_milli)} {quota_request.flavor.name}"
     begins = quota_request.grant.begun_at is not None
     when = "from now on" if begins else f"from {localtime(quota_request.grant.from_at):%F %R} on"

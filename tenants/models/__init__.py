@@ -1,5 +1,6 @@
 """Who may use how much, and who pays: one aggregate a file."""
 
+from tenants.models.approval import ApprovalRule, Outcome, RequestStep
 from tenants.models.budget import MAX_BUDGET_H, Budget, BudgetMode, Period
 from tenants.models.gate import GateKind, StandingGate
 from tenants.models.grant import Grant
@@ -27,6 +28,7 @@ __all__ = [
     "MAX_PREFERRED",
     "NEVER",
     "WEEK",
+    "ApprovalRule",
     "Budget",
     "BudgetMode",
     "Charge",
@@ -34,6 +36,7 @@ __all__ = [
     "GateKind",
     "Grant",
     "Member",
+    "Outcome",
     "PastUse",
     "Period",
     "PreferredFlavor",
@@ -41,6 +44,7 @@ __all__ = [
     "Quota",
     "QuotaRequest",
     "Rate",
+    "RequestStep",
     "Reservation",
     "Role",
     "Scope",

@@ -1,14 +1,33 @@
-"""Who may decide a request for quota: nobody who asks, and nobody by who asks (ADR 0109)."""
+"""Who may decide a request for quota: nobody who asks, nobody by who asks (ADR 0109), and each
+step by another person whose role is of its level (ADR 0110)."""
+
+from collections.abc import Iterable, Sequence
 
 from tenants import access
-from tenants.access import Action, Actor
-from tenants.models import QuotaRequest
+from tenants.access import ROLE_ACTIONS, Action, Actor
+from tenants.approval import Level, Step
+from tenants.models import Member, QuotaRequest, Role
+from tenants.selectors.chains import Chain
+
+DECIDING = [role for role in Role if Action.DECIDE_REQUEST in ROLE_ACTIONS[role]]
 
 
-def may_decide(*, actor: Actor, request: QuotaRequest) -> bool:
-    """Whether the actor's answer to an open request would count."""
+def may_decide(*, actor: Actor, request: QuotaRequest, chain: Chain) -> bool:
+    """Whether the actor's answer to an open request would count now."""
     permitted = access.allowed(actor, Action.DECIDE_REQUEST, project=request.project)
-    return permitted and not refusal(actor=actor, request=request)
+    return permitted and not (
+        refusal(actor=actor, request=request)
+        or turn_refusal(actor=actor, request=request, chain=chain)
+    )
+
+
+def is_coming(*, actor: Actor, request: QuotaRequest, chain: Chain) -> bool:
+    """Whether it is not the actor's to decide now, but a later step would be."""
+    if actor.user.id in {request.requested_by_id, *chain.deciders}:
+        return False
+    if Action.DECIDE_REQUEST not in actor.ceiling or _covers(actor, request, chain.due):
+        return False
+    return any(_covers(actor, request, step) for step in chain.later)
 
 
 def refusal(*, actor: Actor, request: QuotaRequest) -> str:
@@ -28,3 +47,68 @@ def refusal(*, actor: Actor, request: QuotaRequest) -> str:
         f"You may decide here only through a role that {asker}, who asks, gave to you or to who"
         f" gave it to you: somebody has to decide whose role does not come from {asker}."
     )
+
+
+def turn_refusal(*, actor: Actor, request: QuotaRequest, chain: Chain) -> str:
+    """Why somebody independent can't take the step that is due; "" where they can."""
+    if actor.user.id in chain.deciders:
+        return "You have agreed to it already: somebody else has to take the next step."
+    if not _covers(actor, request, chain.due):
+        turn = of_level(chain.due.level)
+        return f"It is the turn of {turn}, and your role is not of that level."
+    return ""
+
+
+def of_level(level: Level) -> str:
+    """Who that is, in words."""
+    match level:
+        case Level.PROJECT:
+            return "an approver of the project or above"
+        case Level.TENANT:
+            return "an approver of a tenant above the project"
+        case Level.FLEET:
+            return "an approver of the whole fleet"
+
+
+def _covers(actor: Actor, request: QuotaRequest, step: Step) -> bool:
+    return any(_counts(m, actor, request, step) for m in actor.memberships)
+
+
+def who(
+    *, actor: Actor, members: Iterable[Member], request: QuotaRequest, step: Step, chain: Chain
+) -> list[str]:
+    """The names of those of `members`, of whom all roles that decide are read, who may take that
+    step. `actor` knows the tree."""
+    out = {request.requested_by_id, *chain.deciders}
+    return sorted(
+        {
+            member.user.get_username()
+            for member in members
+            if member.user_id not in out and _counts(member, actor, request, step)
+        }
+    )
+
+
+def members() -> Sequence[Member]:
+    """Who holds a role that decides anywhere, and can sign in. One query."""
+    rows = Member.objects.filter(role__in=DECIDING, user__is_active=True)
+    return list(rows.select_related("user"))
+
+
+def _counts(member: Member, tree: Actor, request: QuotaRequest, step: Step) -> bool:
+    """Whether it is a role to decide by, of that step's level, that did not come through who
+    asked."""
+    if Role(member.role) not in DECIDING or member.came_through(request.requested_by_id):
+        return False
+    if member.tenant_id is None and member.project_id is None:
+        return True
+    project = request.project
+    match step.level:
+        case Level.PROJECT:
+            return member.project_id == project.id or member.tenant_id in set(
+                tree.tenants_above(project.tenant_id)
+            )
+        case Level.TENANT:
+            return member.tenant_id in set(tree.tenants_above(step.tenant))
+        case Level.FLEET:
+            return False

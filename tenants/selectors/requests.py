@@ -13,8 +13,10 @@ from controlplane.kernel.errors import NotFound
 from tenants import access, pricing
 from tenants.access import Action, Actor
 from tenants.models import Grant, Quota, QuotaRequest
-from tenants.selectors import deciders, prices, tree
+from tenants.selectors import chains, deciders, prices, tree
+from tenants.selectors.chains import Chain
 from tenants.selectors.quotas import narrowed
+from tenants.selectors.step_lines import StepLine, step_lines
 from tenants.selectors.tree import QuotaLine
 
 MOST_OPEN = 100
@@ -73,6 +75,31 @@ class QuotaRequestLine:
     cost: Cost | None
     grant: GrantLine | None
     may_decide: bool
+    is_coming: bool
+    steps: tuple[StepLine, ...]
+
+    @property
+    def step(self) -> int:
+        """Which one is due, from 1."""
+        return 1 + sum(step.decided_by != "" for step in self.steps)
+
+    @property
+    def is_last_step(self) -> bool:
+        """Whether who agrees now grants."""
+        return self.step >= len(self.steps)
+
+    @property
+    def most_milli(self) -> int:
+        """To how much all agreed so far, or what was asked."""
+        agreed = [step.granted_milli for step in self.steps if step.granted_milli is not None]
+        return min(agreed, default=self.nominal_milli)
+
+    @property
+    def most_until_at(self) -> datetime | None:
+        """The same of until when; None is for good."""
+        agreed = [step for step in self.steps if step.granted_milli is not None]
+        ends = [step.until_at for step in agreed if step.until_at is not None]
+        return min(ends, default=None if agreed else self.until_at)
 
     @property
     def state(self) -> str:
@@ -139,13 +166,22 @@ def open_lines(
     *, actor: Actor, priced_at: datetime | None = None, limit: int = MOST_OPEN
 ) -> tuple[QuotaRequestLine, ...]:
     """What waits for an answer, oldest first, and what it would cost at the prices of a moment,
-    None for no costs. Two queries, four with costs, one where nothing waits."""
+    None for no costs. Seven queries, nine with costs, one where nothing waits."""
     rows = access.for_actor(QuotaRequest.objects.filter(decision=""), actor=actor)
     found = _related(rows.order_by("id")[:limit])
     quotas = _current(found)
     costs = {} if priced_at is None else _costs(found, quotas, at=priced_at)
+    of = chains.chains(actor=actor, requests=found)
+    steps = step_lines(actor=actor, requests=found, chains=of)
     return tuple(
-        _line(row, actor=actor, quota=quotas.get(_key(row)), cost=costs.get(row.id))
+        _line(
+            row,
+            actor=actor,
+            quota=quotas.get(_key(row)),
+            cost=costs.get(row.id),
+            chain=of[row.id],
+            steps=steps[row.id],
+        )
         for row in found
     )
 
@@ -162,11 +198,13 @@ def decided_lines(
 
 
 def to_decide_count(*, actor: Actor) -> int:
-    """Of the oldest hundred open requests, those that the actor may decide. One query."""
+    """Of the oldest hundred open requests, those that the actor may decide. Three queries, one
+    where they may none."""
     open_ones = QuotaRequest.objects.filter(decision="").order_by("id")
     rows = access.for_actor(open_ones, actor=actor, action=Action.DECIDE_REQUEST)
-    found = rows.select_related("project", "requested_by")[:MOST_OPEN]
-    return sum(deciders.may_decide(actor=actor, request=row) for row in found)
+    found = list(rows.select_related("project", "flavor", "requested_by")[:MOST_OPEN])
+    of = chains.chains(actor=actor, requests=found)
+    return sum(deciders.may_decide(actor=actor, request=row, chain=of[row.id]) for row in found)
 
 
 def _related(rows: QuerySet[QuotaRequest]) -> list[QuotaRequest]:
@@ -180,8 +218,15 @@ def _key(row: QuotaRequest) -> tuple[UUID, UUID]:
 
 
 def _line(
-    row: QuotaRequest, *, actor: Actor, quota: QuotaLine | None = None, cost: Cost | None = None
+    row: QuotaRequest,
+    *,
+    actor: Actor,
+    quota: QuotaLine | None = None,
+    cost: Cost | None = None,
+    chain: Chain | None = None,
+    steps: tuple[StepLine, ...] = (),
 ) -> QuotaRequestLine:
+    """`chain` and `steps` are of one that is open."""
     return QuotaRequestLine(
         id=row.id,
         project=row.project.name,
@@ -204,7 +249,10 @@ def _line(
         quota=quota,
         cost=cost,
         grant=_grant_line(row, actor=actor),
-        may_decide=not row.decision and deciders.may_decide(actor=actor, request=row),
+        may_decide=chain is not None
+        and deciders.may_decide(actor=actor, request=row, chain=chain),
+        is_coming=chain is not None and deciders.is_coming(actor=actor, request=row, chain=chain),
+        steps=steps,
     )
 
 

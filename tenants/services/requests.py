@@ -12,9 +12,10 @@ from controlplane.kernel import text
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed
 from tenants import access
 from tenants.access import Action, Actor
-from tenants.models import Decision, Project, Quota, QuotaRequest
+from tenants.models import Decision, Outcome, Project, Quota, QuotaRequest
 from tenants.selectors import deciders
-from tenants.services import grants, trail
+from tenants.selectors.chains import Chain
+from tenants.services import grants, quotas, steps, trail
 from tenants.services.grants import Allotment
 from tenants.services.previews import Previewed
 from tenants.services.quotas import VersionMismatch
@@ -30,10 +31,12 @@ class SelfApproval(NotAllowed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """Which versions of a request, and of its quota, 0 for none, the answer is to."""
+    """Which versions of a request, and of its quota, 0 for none, the answer is to, and which of
+    its steps, from 1."""
 
     request: int
     quota: int
+    step: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,24 +136,33 @@ def grant(
     seen: Seen | None = None,
     previewed: Previewed | None = None,
 ) -> QuotaRequest:
-    """Make the project's nominal quota what was asked, or what is `given` instead, from the moment
-    on for which it was asked. What was `seen` has to be what is there; None is anything. The audit
-    tells the effect that was `previewed`, or that none was.
+    """Agree that the project's nominal quota become what was asked, or what is `given` instead,
+    from the moment on for which it was asked. Whose step is the last makes it so; until then it
+    waits for the next (ADR 0110). None `given` is what was agreed so far. What was `seen` has to
+    be what is there; None is anything. The audit tells the effect that was `previewed`, or that
+    none was.
 
     Quota, decision, audit rows and the hint are one transaction. Raises NotFound or NotAllowed,
-    SelfApproval to the requester and to whom they made an approver, Conflict when it has been
-    decided, VersionMismatch when request or quota are not as `seen`, StalePreview when the preview
-    is old, of something else or was shown to somebody else, and Invalid for an allotment that
-    can't be, that adds nothing, or that is less than asked without a note.
+    also when it is the turn of somebody else, SelfApproval to the requester and to whom they made
+    an approver, Conflict when it has been decided, VersionMismatch when request, step or quota are
+    not as `seen`, StalePreview when the preview is old, of something else or was shown to somebody
+    else, and Invalid for an allotment that can't be, that adds nothing, that is more than was
+    agreed before, or that is less without a note.
     """
     _authorize_answer(actor, request)
     note = _checked(note, pointer="/note", required=False)
     with transaction.atomic():
         _lock(request, version=seen.request if seen else None)
-        given = given or Given(nominal_milli=request.nominal_milli, until_at=request.until_at)
+        chain = steps.turn(actor=actor, request=request, seen=seen.step if seen else None)
+        agreed = Given(
+            nominal_milli=chain.most_milli(request.nominal_milli),
+            until_at=chain.until(request.until_at),
+        )
+        given = given or agreed
         allotment = _allotment(request, given, at=at)
         allotment.check(at=at, pointer="/granted_milli")
-        if _is_less(given, request) and not note:
+        steps.check_no_more(chain, nominal_milli=given.nominal_milli, until_at=given.until_at)
+        if _is_less(given, agreed) and not note:
             raise Invalid("Say why it is less than asked.", pointer="/note", code="required")
         if previewed is not None:
             quota = Quota.objects.filter(project=request.project, flavor=request.flavor)
@@ -162,6 +174,25 @@ def grant(
                 nominal_milli=given.nominal_milli,
                 at=at,
             )
+        is_last = steps.take(
+            actor=actor,
+            request=request,
+            chain=chain,
+            outcome=Outcome.AGREED,
+            note=note,
+            nominal_milli=given.nominal_milli,
+            until_at=given.until_at,
+            preview=previewed.digest if previewed else "",
+            at=at,
+        )
+        if not is_last:
+            if seen is not None:
+                quotas.check_version(
+                    owner=request.project, flavor=request.flavor, version=seen.quota
+                )
+            _record(actor, request, "request.agreed", at, given=given, previewed=previewed,
+                    note=note, chain=chain)  # fmt: skip
+            return request
         _answer(
             actor, request, Decision.GRANTED, note=note, given=given, previewed=previewed, at=at
         )
@@ -182,11 +213,11 @@ def _allotment(request: QuotaRequest, given: Given, *, at: datetime) -> Allotmen
     return Allotment(nominal_milli=given.nominal_milli, from_at=later, until_at=given.until_at)
 
 
-def _is_less(given: Given, request: QuotaRequest) -> bool:
+def _is_less(given: Given, agreed: Given) -> bool:
     shorter = given.until_at is not None and (
-        request.until_at is None or given.until_at < request.until_at
+        agreed.until_at is None or given.until_at < agreed.until_at
     )
-    return shorter or given.nominal_milli < request.nominal_milli
+    return shorter or given.nominal_milli < agreed.nominal_milli
 
 
 def deny(
@@ -196,13 +227,18 @@ def deny(
     note: str,
     at: datetime,
     version: int | None = None,
+    step: int | None = None,
 ) -> QuotaRequest:
-    """Say no to that version, None for any, with a note that says why. Raises as `grant`, and
-    Invalid without a note."""
+    """Say no to that version at that step, None for any, with a note that says why; no other step
+    follows. Raises as `grant`, and Invalid without a note."""
     _authorize_answer(actor, request)
     note = _checked(note, pointer="/note", required=True)
     with transaction.atomic():
         _lock(request, version=version)
+        chain = steps.turn(actor=actor, request=request, seen=step)
+        steps.take(
+            actor=actor, request=request, chain=chain, outcome=Outcome.DENIED, note=note, at=at
+        )
         _answer(actor, request, Decision.DENIED, note=note, at=at)
     return request
 
@@ -286,7 +322,10 @@ def _record(
     *,
     given: Given | None = None,
     previewed: Previewed | None = None,
+    note: str = "",
+    chain: Chain | None = None,
 ) -> None:
+    """`chain` is as it was before somebody agreed with that note, who is not the last."""
     granted: dict[str, object] = {}
     if given is not None:
         granted = {
@@ -294,6 +333,13 @@ def _record(
             "take_back": given.take_back,
             "preview": previewed.digest if previewed else None,
             "previewed_at": previewed.as_of.isoformat() if previewed else None,
+        }
+    if given is not None and chain is not None:
+        granted |= {
+            "granted_milli": given.nominal_milli,
+            "note": note,
+            "level": chain.due.level,
+            "position": chain.position,
         }
     trail.record(
         Entry(

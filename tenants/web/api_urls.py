@@ -4,6 +4,7 @@ from django.urls import path
 
 from tenants.web import (
     api,
+    approval_api,
     audit_api,
     budget_api,
     idle_limit_api,
@@ -90,6 +91,8 @@ urlpatterns = [
     path("budgets", budget_api.BudgetsApi.as_view(), name="budgets"),
     path("budgets/<uuid:id>", budget_api.BudgetApi.as_view(), name="budget"),
     path("tenant-quotas", tenant_quotas.TenantQuotasApi.as_view(), name="tenant-quotas"),
+    path("approval-rules", approval_api.ApprovalRulesApi.as_view(), name="approval-rules"),
+    path("approval-rules/<uuid:id>", approval_api.ApprovalRuleApi.as_view(), name="approval-rule"),
     path("quota-requests", request_api.QuotaRequestsApi.as_view(), name="quota-requests"),
     path("quota-requests/<uuid:id>", request_api.QuotaRequestApi.as_view(), name="quota-request"),
     path(

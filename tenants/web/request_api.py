@@ -1,5 +1,7 @@
 """Endpoints of requests for quota: asking, changing one's mind, and the answer."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -8,11 +10,14 @@ from rest_framework.response import Response
 
 from controlplane.api.pagination import Keyset
 from controlplane.api.schema import operation
-from controlplane.api.views import ApiView, many
+from controlplane.api.views import ApiView
 from scheduler.selectors import guarantees
 from tenants import access
+from tenants.access import Actor
 from tenants.models import QuotaRequest
+from tenants.selectors import chains
 from tenants.selectors import requests as selectors
+from tenants.selectors.step_lines import step_lines
 from tenants.services import grants, previews, requests
 from tenants.services.grants import Allotment
 from tenants.services.requests import Given, Seen
@@ -26,6 +31,13 @@ def _allotment(body: Out) -> Allotment:
     return Allotment(
         nominal_milli=body["nominal_milli"], from_at=body["from_at"], until_at=body["until_at"]
     )
+
+
+def _told(actor: Actor, rows: Sequence[QuotaRequest]) -> list[Out]:
+    """With their steps."""
+    of = chains.chains(actor=actor, requests=rows)
+    steps = step_lines(actor=actor, requests=rows, chains=of)
+    return list(s.QuotaRequestOut(rows, many=True, context={"steps": steps}).data)
 
 
 class QuotaRequestsApi(ApiView):
@@ -51,7 +63,7 @@ class QuotaRequestsApi(ApiView):
                 decisions=decisions,
             ),
             order=["-id"],
-            shape=many(s.QuotaRequestOut),
+            shape=partial(_told, self.actor),
         )
 
     @operation(
@@ -79,7 +91,7 @@ class QuotaRequestsApi(ApiView):
         return self.once(make)
 
     def _out(self, row: QuotaRequest) -> Out:
-        return s.QuotaRequestOut(selectors.request(actor=self.actor, id=row.id)).data
+        return _told(self.actor, [selectors.request(actor=self.actor, id=row.id)])[0]
 
 
 class _One(ApiView):
@@ -89,7 +101,7 @@ class _One(ApiView):
         return selectors.request(actor=self.actor, id=id)
 
     def out(self, id: UUID) -> Out:
-        return s.QuotaRequestOut(self.found(id)).data
+        return _told(self.actor, [self.found(id)])[0]
 
 
 class QuotaRequestApi(_One):
@@ -156,7 +168,7 @@ class GrantApi(_One):
     @operation(
         "quota_requests_grant",
         tag="quota requests",
-        summary="Grant a request, or part of it, or for a time (approvers, session only)",
+        summary="Grant a request, or agree to it for the next step (approvers, session only)",
         takes=s.GrantIn,
         answers={200: s.QuotaRequestGrantedOut},
         problems=(404, 409),
@@ -167,9 +179,10 @@ class GrantApi(_One):
             body = self.body(s.GrantIn)
             asked = self.found(id)
             milli = body.get("granted_milli")
+            so_far = chains.chain(actor=self.actor, request=asked)
             given = Given(
-                nominal_milli=asked.nominal_milli if milli is None else milli,
-                until_at=body.get("until_at", asked.until_at),
+                nominal_milli=so_far.most_milli(asked.nominal_milli) if milli is None else milli,
+                until_at=body.get("until_at", so_far.until(asked.until_at)),
                 take_back=body["take_back"],
             )
             requests.grant(
@@ -177,7 +190,7 @@ class GrantApi(_One):
                 request=asked,
                 note=body["note"],
                 given=given,
-                seen=Seen(request=body["version"], quota=body["quota_version"]),
+                seen=Seen(request=body["version"], quota=body["quota_version"], step=body["step"]),
                 previewed=previews.read(body["preview"]) if "preview" in body else None,
                 at=self.at,
             )
@@ -207,6 +220,7 @@ class DenyApi(_One):
                 request=self.found(id),
                 note=body["note"],
                 version=body["version"],
+                step=body["step"],
                 at=self.at,
             )
             return self.out(id)

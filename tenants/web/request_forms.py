@@ -107,6 +107,7 @@ class DecisionForm(StrictForm):
     decision = forms.ChoiceField(choices=[("grant", "Grant"), ("deny", "Deny")])
     version = forms.IntegerField(min_value=1, widget=forms.HiddenInput)
     quota_version = forms.IntegerField(min_value=0, widget=forms.HiddenInput)
+    step = forms.IntegerField(min_value=1, required=False, widget=forms.HiddenInput)
     preview = forms.CharField(required=False, max_length=1000, widget=forms.HiddenInput)
     amount = forms.DecimalField(
         required=False, min_value=Decimal(0), max_value=_MOST, decimal_places=3, label="Amount"
@@ -129,13 +130,14 @@ class DecisionForm(StrictForm):
     ) -> None:
         super().__init__(data, files, auto_id=f"%s-{asked.id}")
         self._asked_milli, self._until_at = asked.nominal_milli, asked.until_at
-        self.initial = {
-            "amount": in_units(asked.nominal_milli),
-            "until_at": asked.until_at,
-            "version": asked.version,
-        }
+        self.initial = {"version": asked.version}
         if isinstance(asked, QuotaRequestLine):
-            self.initial["quota_version"] = asked.quota_version
+            self.initial |= {
+                "amount": in_units(asked.most_milli),
+                "until_at": asked.most_until_at,
+                "quota_version": asked.quota_version,
+                "step": asked.step,
+            }
 
     @property
     def given(self) -> Given:
@@ -154,7 +156,11 @@ class DecisionForm(StrictForm):
 
     @property
     def seen(self) -> Seen:
-        return Seen(request=self.cleaned_data["version"], quota=self.cleaned_data["quota_version"])
+        return Seen(
+            request=self.cleaned_data["version"],
+            quota=self.cleaned_data["quota_version"],
+            step=self.cleaned_data["step"] or 1,
+        )
 
     def _until(self) -> datetime | None:
         """As it was asked, to the second, where it still says the minute."""

@@ -5,7 +5,9 @@ from typing import Any
 from rest_framework import serializers
 
 from controlplane.api.fields import Id, Integer, Moment, StrictSerializer, Text, Words
-from tenants.models import Decision
+from tenants.approval import Level
+from tenants.models import Decision, QuotaRequest
+from tenants.selectors.step_lines import StepLine
 from tenants.services.quotas import MAX_MILLI
 from tenants.services.requests import MAX_TEXT
 from tenants.web.serializers import QuotasQuery
@@ -13,6 +15,7 @@ from tenants.web.serializers import QuotasQuery
 type Rows = Any  # plain rows
 
 _VERSION = "The one that you have seen; at another one nothing is done."
+_STEP = "Which of its steps you have seen to be due, from 1; at another one nothing is done."
 
 
 class RequestGrantOut(serializers.Serializer[Rows]):
@@ -26,6 +29,20 @@ class RequestGrantOut(serializers.Serializer[Rows]):
     )
     begun_at = serializers.DateTimeField(allow_null=True)
     ended_at = serializers.DateTimeField(allow_null=True)
+
+
+class RequestStepOut(serializers.Serializer[Rows]):
+    """One of those who have to agree, or did; `who` are those that may, while nobody has."""
+
+    level = serializers.ChoiceField(choices=[level.value for level in Level])
+    place = serializers.CharField(help_text="The tenant's name, or what else it is of.")
+    state = serializers.ChoiceField(choices=["agreed", "denied", "due", "later"])
+    who = serializers.ListField(child=serializers.CharField())
+    decided_by = serializers.CharField(allow_blank=True)
+    decided_at = serializers.DateTimeField(allow_null=True)
+    granted_milli = serializers.IntegerField(allow_null=True, help_text="At most.")
+    until_at = serializers.DateTimeField(allow_null=True)
+    note = serializers.CharField(allow_blank=True)
 
 
 class QuotaRequestOut(serializers.Serializer[Rows]):
@@ -53,6 +70,17 @@ class QuotaRequestOut(serializers.Serializer[Rows]):
     granted_milli = serializers.IntegerField(allow_null=True)
     grant = RequestGrantOut(allow_null=True, default=None)
 
+    step = serializers.IntegerField(default=1, help_text="Which of the steps is due, from 1.")
+    steps = RequestStepOut(many=True, default=())
+
+    def to_representation(self, instance: QuotaRequest) -> dict[str, Any]:  # Any: JSON values
+        lines: tuple[StepLine, ...] = self.context["steps"][instance.id]
+        return {
+            **super().to_representation(instance),
+            "step": 1 + sum(line.decided_by != "" for line in lines),
+            "steps": RequestStepOut(lines, many=True).data,
+        }
+
 
 class QuotaRequestGrantedOut(QuotaRequestOut):
     warnings = serializers.ListField(
@@ -79,6 +107,7 @@ class AmendIn(_AllotmentIn):
 class GrantIn(StrictSerializer):
     version = Integer(low=1, help_text=_VERSION)
     quota_version = Integer(help_text="Of the quota that you have seen; 0 for none.")
+    step = Integer(low=1, required=False, default=1, help_text=_STEP)
     note = Text(max_length=MAX_TEXT, lines=True, required=False, default="", allow_blank=True)
     granted_milli = Integer(
         high=MAX_MILLI, required=False, allow_null=True, help_text="Instead of what was asked."
@@ -100,6 +129,7 @@ class GrantIn(StrictSerializer):
 
 class DenyIn(StrictSerializer):
     version = Integer(low=1, help_text=_VERSION)
+    step = Integer(low=1, required=False, default=1, help_text=_STEP)
     note = Text(max_length=MAX_TEXT, lines=True)
 
 

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from tenants.web import (
+    approval_pages,
     audit_pages,
     budget_pages,
     lowering_pages,
@@ -86,6 +87,12 @@ urlpatterns = [
     path("requests/<uuid:id>/amend", request_pages.request_amend, name="request-amend"),
     path("requests/<uuid:id>/withdraw", request_pages.request_withdraw, name="request-withdraw"),
     path("requests/<uuid:id>/end", request_pages.grant_end, name="grant-end"),
+    path("approval-rules", approval_pages.approval_rule_list, name="approval-rule-list"),
+    path(
+        "approval-rules/<uuid:id>/remove",
+        approval_pages.approval_rule_remove,
+        name="approval-rule-remove",
+    ),
     path("audit", audit_pages.audit_list, name="audit-list"),
     path("tokens", token_pages.token_list, name="token-list"),
     path("tokens/<uuid:id>/revoke", token_pages.token_revoke, name="token-revoke"),

@@ -46,7 +46,33 @@ REQUESTS = {
     ("POST", "quota-requests/<uuid:id>/end"): Row(_DECIDES, _GIVEN),
 }
 
+_RULES = {"id": "approval rule"}
+
+
+def _rule(world: World) -> dict[str, Any]:  # Any: JSON values
+    return {"tenant": str(world.tenant.id), "level": "tenant", "from_milli": 10**12}
+
+
+REQUESTS |= {
+    ("GET", "approval-rules"): Row("200 200 200 200 200 200 200 200 401 401 200 200 200"),
+    ("POST", "approval-rules"): Row(
+        "200 403 403 403 403 403 403 404 401 401 403 403 403", body=_rule
+    ),
+    ("DELETE", "approval-rules/<uuid:id>"): Row(
+        "204 403 403 403 403 403 403 404 401 401 403 403 403", _RULES
+    ),
+}
+
 PAGES = {
+    ("GET", "approval-rules"): Row("200 200 200 200 200 200 200 200 302 302 302 302 302"),
+    ("POST", "approval-rules"): Row(
+        "303 403 403 403 403 422 403 403 302 302 302 302 302",
+        body=lambda world: {"place": str(world.tenant.id), "level": "tenant", "from_gpus": "8"},
+        form=True,
+    ),
+    ("POST", "approval-rules/<uuid:id>/remove"): Row(
+        "303 403 403 403 403 403 403 404 302 302 302 302 302", _RULES, form=True
+    ),
     ("GET", "requests/<uuid:id>/impact"): Row(
         "403 200 403 403 403 403 200 404 302 302 302 302 302", _REQUEST
     ),

@@ -10,7 +10,16 @@ from rest_framework.test import APIClient
 
 from clusters.models import Flavor
 from scheduler.core.lifecycle import State
-from tenants.models import Decision, Grant, Project, QuotaRequest, Role, Scope, Tenant
+from tenants.models import (
+    ApprovalRule,
+    Decision,
+    Grant,
+    Project,
+    QuotaRequest,
+    Role,
+    Scope,
+    Tenant,
+)
 from tests import factories
 from tests.conftest import Cast
 from tests.declared import declared_pool
@@ -70,6 +79,7 @@ def build(cast: Cast) -> World:
     probe = factories.probe(cluster)
     pool = factories.node_pool(cluster)
     declared = declared_pool(cluster)
+    rule = ApprovalRule.objects.create(tenant=cast.vision, level="tenant", from_milli=10**12)
     recut = factories.recut(factories.node(west, "w1", gpus=1))
     return World(
         tenant=cast.vision,
@@ -86,6 +96,7 @@ def build(cast: Cast) -> World:
             "reservation": reservation.id,
             "budget": budget.id,
             "member": member.id,
+            "approval rule": rule.id,
             "fleet member": cast.oz.memberships.get().id,
             "token": token.id,
             "cluster": cluster.id,

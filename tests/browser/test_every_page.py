@@ -28,7 +28,8 @@ def addresses(shown: Scene) -> list[str]:
             f"/projects/{shown.projects['Detection'].id}{end}"
             for end in ("", "/people", "/policy")
         ),
-        "/reservations", "/requests", "/requests/new", "/tokens", "/tenants", "/policy",
+        "/reservations", "/requests", "/requests/new", "/approval-rules",
+        "/tokens", "/tenants", "/policy",
         "/audit", NOWHERE,
     ]  # fmt: skip
 

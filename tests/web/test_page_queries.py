@@ -63,6 +63,7 @@ def test_pages_cost_what_is_written() -> None:
         "reservation-list": reverse("reservation-list"),
         "request-new": reverse("request-new"),
         "request-list": reverse("request-list"),
+        "approval-rule-list": reverse("approval-rule-list"),
         "token-list": reverse("token-list"),
     }
     operators = {

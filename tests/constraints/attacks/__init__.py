@@ -1,6 +1,7 @@
 """The table of attacks: for each wall, at least one statement it has to refuse."""
 
 from tests.constraints.attacks import (
+    approvals,
     arrays,
     budgets,
     caught,
@@ -51,6 +52,7 @@ ATTACKS = (
     *preferred.ATTACKS,
     *recuts.ATTACKS,
     *requests.ATTACKS,
+    *approvals.ATTACKS,
     *stays.ATTACKS,
     *strays.ATTACKS,
     *held.ATTACKS,

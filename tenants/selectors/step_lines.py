@@ -1,0 +1,77 @@
+"""The steps of requests for quota as pages and API show them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from tenants.access import Actor
+from tenants.approval import Level, Step
+from tenants.models import Member, QuotaRequest, Tenant
+from tenants.selectors import deciders
+from tenants.selectors.chains import Chain
+
+_PLACES = {Level.PROJECT: "the project", Level.FLEET: "the whole fleet"}
+
+
+@dataclass(frozen=True, slots=True)
+class StepLine:
+    """Whom a request needs the agreement of, and what was said: `who` may say it, where nobody
+    has. `state` is agreed, denied, due or later."""
+
+    level: Level
+    place: str
+    state: str
+    who: tuple[str, ...] = ()
+    decided_by: str = ""
+    decided_at: datetime | None = None
+    granted_milli: int | None = None
+    until_at: datetime | None = None
+    note: str = ""
+
+
+def step_lines(
+    *, actor: Actor, requests: Sequence[QuotaRequest], chains: Mapping[UUID, Chain]
+) -> dict[UUID, tuple[StepLine, ...]]:
+    """The steps of requests, by their chains. Two queries, none without requests."""
+    if not requests:
+        return {}
+    able = deciders.members()
+    names = {tenant.id: tenant.name for tenant in Tenant.objects.all()}
+    return {
+        row.id: tuple(_step_lines(row, chains[row.id], actor=actor, able=able, names=names))
+        for row in requests
+    }
+
+
+def _step_lines(
+    row: QuotaRequest,
+    chain: Chain,
+    *,
+    actor: Actor,
+    able: Sequence[Member],
+    names: Mapping[UUID, str],
+) -> Iterator[StepLine]:
+    def place(step: Step) -> str:
+        return names[step.tenant] if step.tenant else _PLACES[step.level]
+
+    for said in chain.taken:
+        yield StepLine(
+            level=Level(said.level),
+            place=place(Step(Level(said.level), said.tenant_id)),
+            state=said.outcome,
+            decided_by=said.decided_by.get_username(),
+            decided_at=said.decided_at,
+            granted_milli=said.granted_milli,
+            until_at=said.until_at,
+            note=said.note,
+        )
+    for step in () if row.decision else (chain.due, *chain.later):
+        yield StepLine(
+            level=step.level,
+            place=place(step),
+            state="due" if step == chain.due else "later",
+            who=tuple(
+                deciders.who(actor=actor, members=able, request=row, step=step, chain=chain)
+            ),
+        )

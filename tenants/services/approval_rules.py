@@ -1,0 +1,92 @@
+"""From which size on a request for quota takes more than one agreement: operators say it for
+everywhere, a tenant's owners for what is below it. A rule only adds a step (ADR 0110)."""
+
+from datetime import datetime
+
+from django.db import transaction
+
+from controlplane.audit.services import Entry
+from controlplane.kernel.errors import Invalid, NotFound
+from tenants import access
+from tenants.access import Action, Actor
+from tenants.approval import Level
+from tenants.models import ApprovalRule, Tenant
+from tenants.services import quotas, trail
+
+
+def set_rule(
+    *, actor: Actor, tenant: Tenant | None, level: Level, from_milli: int, at: datetime
+) -> ApprovalRule:
+    """From that size on, in thousandths of a device that a project would have in all, somebody of
+    that level agrees too. `tenant` None is everywhere.
+
+    Raises NotFound or NotAllowed, and Invalid for a size out of range or another level than its
+    own for a tenant.
+    """
+    authorize(actor, tenant)
+    if level is Level.PROJECT or (tenant is not None and level is not Level.TENANT):
+        raise Invalid(
+            "A tenant's rule is of level tenant; one for everywhere of level tenant or fleet.",
+            pointer="/level",
+            code="invalid-choice",
+        )
+    if not 0 <= from_milli <= quotas.MAX_MILLI:
+        raise Invalid(
+            f"{from_milli} is not between 0 and {quotas.MAX_MILLI}.",
+            pointer="/from_milli",
+            code="out-of-range",
+        )
+    with transaction.atomic():
+        kept = ApprovalRule.objects.select_for_update()
+        before = kept.filter(tenant=tenant, level=level).first()
+        rule, _ = ApprovalRule.objects.update_or_create(
+            tenant=tenant, level=level, defaults={"from_milli": from_milli}
+        )
+        _record(actor, "approval-rule.set", rule, at, before=before)
+    return rule
+
+
+def remove(*, actor: Actor, rule: ApprovalRule, at: datetime) -> None:
+    """No such step any more, of open requests neither. Raises as `set_rule`, and NotFound where it
+    is gone."""
+    authorize(actor, rule.tenant)
+    with transaction.atomic():
+        deleted, _ = ApprovalRule.objects.filter(id=rule.id).delete()
+        if not deleted:
+            raise NotFound("There is no such rule.")
+        _record(actor, "approval-rule.remove", rule, at)
+
+
+def authorize(actor: Actor, tenant: Tenant | None) -> None:
+    """Raises NotFound or NotAllowed to all but operators, or owners of the tenant."""
+    if tenant is None:
+        access.authorize_fleet(actor, Action.OPERATE)
+    else:
+        access.authorize_tenant(actor, Action.MANAGE_MEMBERS, tenant=tenant)
+
+
+def _record(
+    actor: Actor,
+    action: str,
+    rule: ApprovalRule,
+    at: datetime,
+    *,
+    before: ApprovalRule | None = None,
+) -> None:
+    removed = action == "approval-rule.remove"
+    trail.record(
+        Entry(
+            action=action,
+            target_type="approval-rule",
+            target_id=rule.id,
+            tenant_id=rule.tenant_id,
+            before=_told(rule if removed else before),
+            after=_told(None if removed else rule),
+        ),
+        actor=actor,
+        at=at,
+    )
+
+
+def _told(rule: ApprovalRule | None) -> dict[str, object]:
+    return {"level": rule.level, "from_milli": rule.from_milli} if rule else {}
