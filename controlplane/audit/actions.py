@@ -9,9 +9,10 @@ _GATED = "gate state note"
 _LEFT_IDLE = "idle_timeout_s idle_warning_s"
 _QUOTA = "flavor nominal_milli borrowing_limit_milli lending_limit_milli enforce_at version"
 _GRANT = "flavor granted_milli until_at take_back"
-_REQUEST = "flavor nominal_milli from_at until_at version granted_milli decision note"
+_REQUEST = "flavor nominal_milli from_at until_at version granted_milli decision note on_behalf_of"
 _AGREED = "granted_until_at take_back preview previewed_at"
 _APPROVAL_RULE = "level from_milli"
+_DELEGATION = "delegate from_at until_at"
 _BUDGET = "period limit_h mode starts_on ends_on version"
 _RESERVATION = "flavor amount_milli starts_at ends_at zone last_ends_at note"
 _RECUT = "recut mode wanted before trouble"
@@ -47,6 +48,8 @@ _TABLE = {
     "cluster.register": "name region server",
     "cluster.repair-drift": "repair_drift",
     "confinement.repair": "cluster drift",
+    "delegation.make": _DELEGATION,
+    "delegation.withdraw": _DELEGATION,
     "defragmentation.called-off": _DEFRAGMENTATION,
     "defragmentation.carried-out": "moved left_out lost_s free_nodes slices planned_by",
     "defragmentation.failed": "failed planned_by",

@@ -59,7 +59,7 @@ def _list(
     status: int = 200,
 ) -> HttpResponse:
     waiting = sorted(
-        of_requests.open_lines(actor=actor, priced_at=minute(clock.now())),
+        of_requests.open_lines(actor=actor, at=minute(clock.now()), detailed=True),
         key=lambda line: (not line.may_decide, not line.is_coming),
     )
     decided, older = of_requests.decided_lines(actor=actor, before=id_in(request.GET, "before"))

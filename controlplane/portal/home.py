@@ -74,7 +74,7 @@ def home(request: HttpRequest) -> HttpResponse:
 def _board(actor: Actor, at: datetime) -> Board:
     counts = workloads.states(actor=actor)
     active, waiting = listing.running_and_waiting(actor=actor, limit=SHOWN)
-    open_requests = of_requests.open_lines(actor=actor)
+    open_requests = of_requests.open_lines(actor=actor, at=at)
     running = counts.get(State.RUNNING, 0)
     return Board(
         running_count=running,

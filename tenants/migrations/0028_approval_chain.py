@@ -9,8 +9,8 @@ from django.db import migrations, models
 
 # Of the version there is, while nobody has decided, by somebody else than who asked, and no more
 # than who agreed before. The request's row is locked by whoever decides; this takes the lock too.
-OF_ITS_REQUEST = """
-CREATE FUNCTION berth_step_of_its_request() RETURNS trigger LANGUAGE plpgsql AS $$
+LAW = """
+CREATE OR REPLACE FUNCTION berth_step_of_its_request() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     asked tenants_quotarequest;
     refused text;
@@ -34,6 +34,8 @@ BEGIN
     END IF;
     RETURN NEW;
 END $$;
+"""
+TRIGGERS = """
 CREATE TRIGGER step_of_its_request BEFORE INSERT ON tenants_requeststep
     FOR EACH ROW EXECUTE FUNCTION berth_step_of_its_request();
 CREATE TRIGGER step_append_only BEFORE UPDATE OR DELETE ON tenants_requeststep
@@ -86,5 +88,5 @@ class Migration(migrations.Migration):
                 'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('level', tenants.approval.Level['TENANT']), ('tenant__isnull', False)), models.Q(('level__in', [tenants.approval.Level['PROJECT'], tenants.approval.Level['FLEET']]), ('tenant__isnull', True)), _connector='OR'), name='step_level_has_its_tenant'), models.CheckConstraint(condition=models.Q(models.Q(('granted_milli__gte', 0), ('granted_milli__isnull', False), ('granted_milli__lte', 1000000000000), ('outcome', 'agreed')), models.Q(('granted_milli__isnull', True), ('outcome', 'denied'), models.Q(('note', ''), _negated=True)), _connector='OR'), name='step_outcome_whole'), models.UniqueConstraint(fields=('request', 'version', 'position'), name='step_taken_once'), models.UniqueConstraint(fields=('request', 'version', 'decided_by'), name='step_by_another_each')],
             },
         ),
-        migrations.RunSQL(OF_ITS_REQUEST, UNDO),
+        migrations.RunSQL(LAW + TRIGGERS, UNDO),
     ]

@@ -2,6 +2,7 @@
 
 from tenants.models.approval import ApprovalRule, Outcome, RequestStep
 from tenants.models.budget import MAX_BUDGET_H, Budget, BudgetMode, Period
+from tenants.models.delegation import LONGEST_DELEGATION, Delegation
 from tenants.models.gate import GateKind, StandingGate
 from tenants.models.grant import Grant
 from tenants.models.ledger import Charge, Rate, UsageInterval
@@ -20,6 +21,7 @@ from tenants.models.user import User
 
 __all__ = [
     "CAPS",
+    "LONGEST_DELEGATION",
     "LONGEST_WEEKLY",
     "MAX_BUDGET_H",
     "MAX_CAP",
@@ -33,6 +35,7 @@ __all__ = [
     "BudgetMode",
     "Charge",
     "Decision",
+    "Delegation",
     "GateKind",
     "Grant",
     "Member",

@@ -50,7 +50,7 @@ class RequestStep(Row):
     `level` and `tenant` (`tenants.approval.Step`).
 
     Who agrees says to how much at most, until when at most, None for good, and by which preview
-    they went. It is written once.
+    they went. A delegate says it `on_behalf_of` an approver. It is written once.
     """
 
     request = models.ForeignKey(QuotaRequest, on_delete=models.PROTECT, related_name="taken_steps")
@@ -63,6 +63,13 @@ class RequestStep(Row):
     outcome = models.CharField(max_length=6, choices=Outcome)
     decided_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="request_steps"
+    )
+    on_behalf_of = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="request_steps_by_others",
     )
     decided_at = models.DateTimeField()
     note = models.TextField(max_length=2000, blank=True)

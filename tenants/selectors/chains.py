@@ -55,8 +55,11 @@ class Chain:
 
     @property
     def deciders(self) -> frozenset[UUID]:
-        """Who has said something to it already."""
-        return frozenset(each.decided_by_id for each in self.taken)
+        """Who has said something to it already, themself or by a delegate, or as one."""
+        said = {each.decided_by_id for each in self.taken}
+        return frozenset(
+            said | {each.on_behalf_of_id for each in self.taken if each.on_behalf_of_id}
+        )
 
     @property
     def _done(self) -> list[Step]:
@@ -87,7 +90,9 @@ def chains(
         Rule(row.tenant_id, Level(row.level), row.from_milli) for row in ApprovalRule.objects.all()
     ]
     said: dict[UUID, list[RequestStep]] = {request.id: [] for request in requests}
-    rows = RequestStep.objects.filter(request__in=said).select_related("decided_by", "tenant")
+    rows = RequestStep.objects.filter(request__in=said).select_related(
+        "decided_by", "on_behalf_of", "tenant"
+    )
     versions = {request.id: request.version for request in requests}
     for row in rows.order_by("position"):
         if row.version == versions[row.request_id]:

@@ -2,23 +2,67 @@
 step by another person whose role is of its level (ADR 0110)."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from tenants import access
 from tenants.access import ROLE_ACTIONS, Action, Actor
 from tenants.approval import Level, Step
-from tenants.models import Member, QuotaRequest, Role
+from tenants.models import Delegation, Member, QuotaRequest, Role, User
 from tenants.selectors.chains import Chain
 
+_SPOKEN = "You have agreed to it already: somebody else has to take the next step."
 DECIDING = [role for role in Role if Action.DECIDE_REQUEST in ROLE_ACTIONS[role]]
 
 
-def may_decide(*, actor: Actor, request: QuotaRequest, chain: Chain) -> bool:
-    """Whether the actor's answer to an open request would count now."""
-    permitted = access.allowed(actor, Action.DECIDE_REQUEST, project=request.project)
-    return permitted and not (
-        refusal(actor=actor, request=request)
-        or turn_refusal(actor=actor, request=request, chain=chain)
-    )
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """In whose place somebody may take the step that is due: None is their own. Where they may
+    not, `refused` says why; `is_own` whether for a lack of independence."""
+
+    on_behalf_of: User | None = None
+    refused: str = ""
+    is_own: bool = False
+
+
+def standing(
+    *, actor: Actor, request: QuotaRequest, chain: Chain, delegations: Sequence[Delegation]
+) -> Standing:
+    """Of somebody who sees the request. Their own role goes before those that they stand in for,
+    `delegations` of theirs that hold now."""
+    if Action.DECIDE_REQUEST not in actor.ceiling:
+        return Standing(refused="A token decides nothing.")
+    asker = request.requested_by
+    if asker == actor.user:
+        return Standing(refused=refusal(actor=actor, request=request), is_own=True)
+    if actor.user.id in chain.deciders:
+        return Standing(refused=_SPOKEN)
+    if access.allowed(actor, Action.DECIDE_REQUEST, project=request.project):
+        refused = refusal(actor=actor, request=request)
+        own = Standing(
+            refused=refused or turn_refusal(actor=actor, request=request, chain=chain),
+            is_own=refused != "",
+        )
+    else:
+        own = Standing(refused="Your role does not permit to decide it.")
+    if not own.refused:
+        return own
+    for each in delegations:
+        if each.approver_id in chain.deciders:
+            whom = each.approver.get_username()
+            own = Standing(refused=f"{whom}, for whom you stand in, has agreed to it already.")
+        elif each.approver_id != asker.id and would_stand_in(each, actor, request, chain):
+            return Standing(on_behalf_of=each.approver)
+    if any(each.approver_id == asker.id for each in delegations):
+        return Standing(refused=f"You stand in for {asker.get_username()}, who asks.", is_own=True)
+    return own
+
+
+def would_stand_in(
+    delegation: Delegation, actor: Actor, request: QuotaRequest, chain: Chain
+) -> bool:
+    """Whether its approver may take the step that is due."""
+    roles = delegation.approver.memberships.all()
+    return any(_counts(m, actor, request, chain.due) for m in roles)
 
 
 def is_coming(*, actor: Actor, request: QuotaRequest, chain: Chain) -> bool:
@@ -52,7 +96,7 @@ def refusal(*, actor: Actor, request: QuotaRequest) -> str:
 def turn_refusal(*, actor: Actor, request: QuotaRequest, chain: Chain) -> str:
     """Why somebody independent can't take the step that is due; "" where they can."""
     if actor.user.id in chain.deciders:
-        return "You have agreed to it already: somebody else has to take the next step."
+        return _SPOKEN
     if not _covers(actor, request, chain.due):
         turn = of_level(chain.due.level)
         return f"It is the turn of {turn}, and your role is not of that level."
@@ -75,18 +119,28 @@ def _covers(actor: Actor, request: QuotaRequest, step: Step) -> bool:
 
 
 def who(
-    *, actor: Actor, members: Iterable[Member], request: QuotaRequest, step: Step, chain: Chain
+    *,
+    actor: Actor,
+    members: Iterable[Member],
+    delegations: Iterable[Delegation],
+    request: QuotaRequest,
+    step: Step,
+    chain: Chain,
 ) -> list[str]:
     """The names of those of `members`, of whom all roles that decide are read, who may take that
-    step. `actor` knows the tree."""
+    step, and of who stands in for them. `actor` knows the tree."""
     out = {request.requested_by_id, *chain.deciders}
-    return sorted(
-        {
-            member.user.get_username()
-            for member in members
-            if member.user_id not in out and _counts(member, actor, request, step)
-        }
-    )
+    able = {
+        member.user_id: member.user.get_username()
+        for member in members
+        if member.user_id not in out and _counts(member, actor, request, step)
+    }
+    others = {
+        f"{each.delegate.get_username()} for {able[each.approver_id]}"
+        for each in delegations
+        if each.approver_id in able and each.delegate_id not in out | able.keys()
+    }
+    return sorted({*able.values(), *others})
 
 
 def members() -> Sequence[Member]:

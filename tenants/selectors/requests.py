@@ -12,8 +12,8 @@ from django.db.models.functions import Coalesce
 from controlplane.kernel.errors import NotFound
 from tenants import access, pricing
 from tenants.access import Action, Actor
-from tenants.models import Grant, Quota, QuotaRequest
-from tenants.selectors import chains, deciders, prices, tree
+from tenants.models import Delegation, Grant, Quota, QuotaRequest
+from tenants.selectors import chains, deciders, delegations, prices, tree
 from tenants.selectors.chains import Chain
 from tenants.selectors.quotas import narrowed
 from tenants.selectors.step_lines import StepLine, step_lines
@@ -75,6 +75,7 @@ class QuotaRequestLine:
     cost: Cost | None
     grant: GrantLine | None
     may_decide: bool
+    for_whom: str
     is_coming: bool
     steps: tuple[StepLine, ...]
 
@@ -163,16 +164,18 @@ def cost(*, request: QuotaRequest, nominal_milli: int, at: datetime) -> Cost | N
 
 
 def open_lines(
-    *, actor: Actor, priced_at: datetime | None = None, limit: int = MOST_OPEN
+    *, actor: Actor, at: datetime, detailed: bool = False, limit: int = MOST_OPEN
 ) -> tuple[QuotaRequestLine, ...]:
-    """What waits for an answer, oldest first, and what it would cost at the prices of a moment,
-    None for no costs. Seven queries, nine with costs, one where nothing waits."""
+    """What waits for an answer, oldest first; `detailed` with its steps and what it would cost.
+    Five queries, or ten, one where nothing waits; two more where the actor stands in."""
     rows = access.for_actor(QuotaRequest.objects.filter(decision=""), actor=actor)
     found = _related(rows.order_by("id")[:limit])
     quotas = _current(found)
-    costs = {} if priced_at is None else _costs(found, quotas, at=priced_at)
+    costs = _costs(found, quotas, at=at) if detailed else {}
     of = chains.chains(actor=actor, requests=found)
-    steps = step_lines(actor=actor, requests=found, chains=of)
+    shown = found if detailed else []
+    steps = step_lines(actor=actor, requests=shown, chains=of, at=at)
+    mine = delegations.live(at=at, delegate=actor.user)
     return tuple(
         _line(
             row,
@@ -180,7 +183,8 @@ def open_lines(
             quota=quotas.get(_key(row)),
             cost=costs.get(row.id),
             chain=of[row.id],
-            steps=steps[row.id],
+            steps=steps.get(row.id, ()),
+            mine=mine,
         )
         for row in found
     )
@@ -197,14 +201,19 @@ def decided_lines(
     return tuple(found[:limit]), found[limit - 1].id if len(found) > limit else None
 
 
-def to_decide_count(*, actor: Actor) -> int:
-    """Of the oldest hundred open requests, those that the actor may decide. Three queries, one
-    where they may none."""
+def to_decide_count(*, actor: Actor, at: datetime) -> int:
+    """Of the oldest hundred open requests, those that the actor may decide then. Four queries, two
+    where they may none, two more where they stand in for somebody."""
+    mine = delegations.live(at=at, delegate=actor.user)
+    action = Action.VIEW if mine else Action.DECIDE_REQUEST
     open_ones = QuotaRequest.objects.filter(decision="").order_by("id")
-    rows = access.for_actor(open_ones, actor=actor, action=Action.DECIDE_REQUEST)
+    rows = access.for_actor(open_ones, actor=actor, action=action)
     found = list(rows.select_related("project", "flavor", "requested_by")[:MOST_OPEN])
     of = chains.chains(actor=actor, requests=found)
-    return sum(deciders.may_decide(actor=actor, request=row, chain=of[row.id]) for row in found)
+    return sum(
+        not deciders.standing(actor=actor, request=row, chain=of[row.id], delegations=mine).refused
+        for row in found
+    )
 
 
 def _related(rows: QuerySet[QuotaRequest]) -> list[QuotaRequest]:
@@ -225,8 +234,13 @@ def _line(
     cost: Cost | None = None,
     chain: Chain | None = None,
     steps: tuple[StepLine, ...] = (),
+    mine: Sequence[Delegation] = (),
 ) -> QuotaRequestLine:
-    """`chain` and `steps` are of one that is open."""
+    """`chain` and `steps` are of one that is open, `mine` those by which the actor stands in."""
+    standing = None
+    if chain is not None:
+        standing = deciders.standing(actor=actor, request=row, chain=chain, delegations=mine)
+    for_whom = standing.on_behalf_of if standing else None
     return QuotaRequestLine(
         id=row.id,
         project=row.project.name,
@@ -249,8 +263,8 @@ def _line(
         quota=quota,
         cost=cost,
         grant=_grant_line(row, actor=actor),
-        may_decide=chain is not None
-        and deciders.may_decide(actor=actor, request=row, chain=chain),
+        may_decide=standing is not None and not standing.refused,
+        for_whom=for_whom.get_username() if for_whom else "",
         is_coming=chain is not None and deciders.is_coming(actor=actor, request=row, chain=chain),
         steps=steps,
     )

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from tenants.access import Actor
 from tenants.approval import Level, Step
-from tenants.models import Member, QuotaRequest, Tenant
-from tenants.selectors import deciders
+from tenants.models import Delegation, Member, QuotaRequest, Tenant
+from tenants.selectors import deciders, delegations
 from tenants.selectors.chains import Chain
 
 _PLACES = {Level.PROJECT: "the project", Level.FLEET: "the whole fleet"}
@@ -24,6 +24,7 @@ class StepLine:
     state: str
     who: tuple[str, ...] = ()
     decided_by: str = ""
+    on_behalf_of: str = ""
     decided_at: datetime | None = None
     granted_milli: int | None = None
     until_at: datetime | None = None
@@ -31,15 +32,24 @@ class StepLine:
 
 
 def step_lines(
-    *, actor: Actor, requests: Sequence[QuotaRequest], chains: Mapping[UUID, Chain]
+    *,
+    actor: Actor,
+    requests: Sequence[QuotaRequest],
+    chains: Mapping[UUID, Chain],
+    at: datetime,
 ) -> dict[UUID, tuple[StepLine, ...]]:
-    """The steps of requests, by their chains. Two queries, none without requests."""
+    """The steps of requests, by their chains, and who may take them then. Three queries,
+    five where somebody stands in, none without requests."""
     if not requests:
         return {}
-    able = deciders.members()
+    able, for_others = deciders.members(), delegations.live(at=at)
     names = {tenant.id: tenant.name for tenant in Tenant.objects.all()}
     return {
-        row.id: tuple(_step_lines(row, chains[row.id], actor=actor, able=able, names=names))
+        row.id: tuple(
+            _step_lines(
+                row, chains[row.id], actor=actor, able=able, for_others=for_others, names=names
+            )
+        )
         for row in requests
     }
 
@@ -50,6 +60,7 @@ def _step_lines(
     *,
     actor: Actor,
     able: Sequence[Member],
+    for_others: Sequence[Delegation],
     names: Mapping[UUID, str],
 ) -> Iterator[StepLine]:
     def place(step: Step) -> str:
@@ -61,6 +72,7 @@ def _step_lines(
             place=place(Step(Level(said.level), said.tenant_id)),
             state=said.outcome,
             decided_by=said.decided_by.get_username(),
+            on_behalf_of=said.on_behalf_of.get_username() if said.on_behalf_of else "",
             decided_at=said.decided_at,
             granted_milli=said.granted_milli,
             until_at=said.until_at,
@@ -72,6 +84,13 @@ def _step_lines(
             place=place(step),
             state="due" if step == chain.due else "later",
             who=tuple(
-                deciders.who(actor=actor, members=able, request=row, step=step, chain=chain)
+                deciders.who(
+                    actor=actor,
+                    members=able,
+                    delegations=for_others,
+                    request=row,
+                    step=step,
+                    chain=chain,
+                )
             ),
         )

@@ -12,8 +12,7 @@ from controlplane.kernel import text
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed
 from tenants import access
 from tenants.access import Action, Actor
-from tenants.models import Decision, Outcome, Project, Quota, QuotaRequest
-from tenants.selectors import deciders
+from tenants.models import Decision, Outcome, Project, Quota, QuotaRequest, User
 from tenants.selectors.chains import Chain
 from tenants.services import grants, quotas, steps, trail
 from tenants.services.grants import Allotment
@@ -23,10 +22,6 @@ from tenants.services.quotas import VersionMismatch
 MAX_TEXT = 2000
 MAX_OPEN = 50
 """Undecided requests a project may have."""
-
-
-class SelfApproval(NotAllowed):
-    default_code = "self-approval"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,11 +144,13 @@ def grant(
     else, and Invalid for an allotment that can't be, that adds nothing, that is more than was
     agreed before, or that is less without a note.
     """
-    _authorize_answer(actor, request)
+    access.authorize(actor, Action.VIEW, project=request.project)
     note = _checked(note, pointer="/note", required=False)
     with transaction.atomic():
         _lock(request, version=seen.request if seen else None)
-        chain = steps.turn(actor=actor, request=request, seen=seen.step if seen else None)
+        chain, for_whom = steps.turn(
+            actor=actor, request=request, seen=seen.step if seen else None, at=at
+        )
         agreed = Given(
             nominal_milli=chain.most_milli(request.nominal_milli),
             until_at=chain.until(request.until_at),
@@ -178,6 +175,7 @@ def grant(
             actor=actor,
             request=request,
             chain=chain,
+            on_behalf_of=for_whom,
             outcome=Outcome.AGREED,
             note=note,
             nominal_milli=given.nominal_milli,
@@ -191,11 +189,12 @@ def grant(
                     owner=request.project, flavor=request.flavor, version=seen.quota
                 )
             _record(actor, request, "request.agreed", at, given=given, previewed=previewed,
-                    note=note, chain=chain)  # fmt: skip
+                    note=note, chain=chain, for_whom=for_whom)  # fmt: skip
             return request
         _answer(
-            actor, request, Decision.GRANTED, note=note, given=given, previewed=previewed, at=at
-        )
+            actor, request, Decision.GRANTED, note=note, given=given, previewed=previewed,
+            for_whom=for_whom, at=at,
+        )  # fmt: skip
         grants.give(
             actor=actor,
             request=request,
@@ -231,24 +230,17 @@ def deny(
 ) -> QuotaRequest:
     """Say no to that version at that step, None for any, with a note that says why; no other step
     follows. Raises as `grant`, and Invalid without a note."""
-    _authorize_answer(actor, request)
+    access.authorize(actor, Action.VIEW, project=request.project)
     note = _checked(note, pointer="/note", required=True)
     with transaction.atomic():
         _lock(request, version=version)
-        chain = steps.turn(actor=actor, request=request, seen=step)
+        chain, for_whom = steps.turn(actor=actor, request=request, seen=step, at=at)
         steps.take(
-            actor=actor, request=request, chain=chain, outcome=Outcome.DENIED, note=note, at=at
-        )
-        _answer(actor, request, Decision.DENIED, note=note, at=at)
+            actor=actor, request=request, chain=chain, on_behalf_of=for_whom,
+            outcome=Outcome.DENIED, note=note, at=at,
+        )  # fmt: skip
+        _answer(actor, request, Decision.DENIED, note=note, for_whom=for_whom, at=at)
     return request
-
-
-def _authorize_answer(actor: Actor, request: QuotaRequest) -> None:
-    """Raises NotFound or NotAllowed, SelfApproval to the requester (a CHECK holds that too) and
-    to who decides by a role that came through them."""
-    access.authorize(actor, Action.DECIDE_REQUEST, project=request.project)
-    if refusal := deciders.refusal(actor=actor, request=request):
-        raise SelfApproval(refusal)
 
 
 def _lock(request: QuotaRequest, *, version: int | None = None) -> None:
@@ -272,12 +264,14 @@ def _answer(
     note: str = "",
     given: Given | None = None,
     previewed: Previewed | None = None,
+    for_whom: User | None = None,
 ) -> None:
     """Of one that is locked."""
     request.decision, request.decided_by, request.decided_at = decision, actor.user, at
     request.note, request.granted_milli = note, given.nominal_milli if given else None
     request.save(update_fields=["decision", "decided_by", "decided_at", "note", "granted_milli"])
-    _record(actor, request, f"request.{decision.value}", at, given=given, previewed=previewed)
+    _record(actor, request, f"request.{decision.value}", at, given=given, previewed=previewed,
+            for_whom=for_whom)  # fmt: skip
 
 
 def authorize_own(actor: Actor, request: QuotaRequest) -> None:
@@ -324,6 +318,7 @@ def _record(
     previewed: Previewed | None = None,
     note: str = "",
     chain: Chain | None = None,
+    for_whom: User | None = None,
 ) -> None:
     """`chain` is as it was before somebody agreed with that note, who is not the last."""
     granted: dict[str, object] = {}
@@ -334,6 +329,8 @@ def _record(
             "preview": previewed.digest if previewed else None,
             "previewed_at": previewed.as_of.isoformat() if previewed else None,
         }
+    if for_whom is not None:
+        granted["on_behalf_of"] = str(for_whom.id)
     if given is not None and chain is not None:
         granted |= {
             "granted_milli": given.nominal_milli,

@@ -4,26 +4,65 @@ from datetime import datetime
 from decimal import Decimal
 
 from controlplane.kernel.errors import Invalid, NotAllowed
-from tenants.access import Actor
-from tenants.models import Outcome, QuotaRequest, RequestStep
-from tenants.selectors import chains, deciders
+from tenants import access
+from tenants.access import Action, Actor
+from tenants.models import Delegation, Outcome, QuotaRequest, RequestStep, User
+from tenants.selectors import chains, deciders, delegations
 from tenants.selectors.chains import Chain
 from tenants.services.quotas import VersionMismatch
 
 
-def turn(*, actor: Actor, request: QuotaRequest, seen: int | None) -> Chain:
-    """The chain of a request that is locked, for whoever takes the step that they have seen; None
-    is any. Raises VersionMismatch where that was taken meanwhile, and NotAllowed where it is not
-    theirs."""
+class SelfApproval(NotAllowed):
+    default_code = "self-approval"
+
+
+def turn(
+    *, actor: Actor, request: QuotaRequest, seen: int | None, at: datetime
+) -> tuple[Chain, User | None]:
+    """The chain of a request that is locked, for whoever takes the step that they have seen, None
+    is any, and in whose place they do, None for their own. Raises VersionMismatch where that was
+    taken meanwhile, and as `authorize`."""
     chain = chains.chain(actor=actor, request=request)
     if seen is not None and seen != chain.position:
         raise VersionMismatch(
             f"The request is at step {chain.position} by now, not {seen}: look at it again."
         )
-    refused = deciders.turn_refusal(actor=actor, request=request, chain=chain)
-    if refused:
-        raise NotAllowed(refused)
-    return chain
+    return chain, authorize(actor=actor, request=request, chain=chain, at=at)
+
+
+def authorize(*, actor: Actor, request: QuotaRequest, chain: Chain, at: datetime) -> User | None:
+    """In whose place the actor may take the step that is due, None for their own. Raises NotFound
+    to who does not see the request, SelfApproval to who is not independent of who asked, and
+    NotAllowed where it is not theirs, which tells of a delegation that is over."""
+    project = request.project
+    access.authorize(actor, Action.VIEW, project=project)
+    mine = delegations.live(at=at, delegate=actor.user)
+    found = deciders.standing(actor=actor, request=request, chain=chain, delegations=mine)
+    if not found.refused:
+        return found.on_behalf_of
+    if request.requested_by_id != actor.user.id and not access.allowed(
+        actor, Action.DECIDE_REQUEST, project=project
+    ):
+        for each in delegations.over(delegate=actor.user):
+            if each not in mine and deciders.would_stand_in(each, actor, request, chain):
+                raise NotAllowed(_what_is_over(each, at))
+    if not mine or request.requested_by_id == actor.user.id:
+        access.authorize(actor, Action.DECIDE_REQUEST, project=project)
+    if found.is_own:
+        raise SelfApproval(found.refused)
+    raise NotAllowed(found.refused)
+
+
+def _what_is_over(delegation: Delegation, at: datetime) -> str:
+    whom = delegation.approver.get_username()
+    match delegation.state(at=at):
+        case "withdrawn":
+            return f"You stand in for {whom} no more: they withdrew it."
+        case "later":
+            return f"You stand in for {whom} only from {delegation.from_at:%F %R} UTC on."
+        case "ended":
+            return f"You stood in for {whom} until {delegation.until_at:%F %R} UTC."
+    return f"{whom}, for whom you stand in, can't sign in any more."
 
 
 def check_no_more(chain: Chain, *, nominal_milli: int, until_at: datetime | None) -> None:
@@ -52,6 +91,7 @@ def take(
     chain: Chain,
     outcome: Outcome,
     at: datetime,
+    on_behalf_of: User | None = None,
     note: str = "",
     nominal_milli: int | None = None,
     until_at: datetime | None = None,
@@ -68,6 +108,7 @@ def take(
         tenant_id=due.tenant,
         outcome=outcome,
         decided_by=actor.user,
+        on_behalf_of=on_behalf_of,
         decided_at=at,
         note=note,
         granted_milli=nominal_milli,

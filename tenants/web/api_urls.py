@@ -7,6 +7,7 @@ from tenants.web import (
     approval_api,
     audit_api,
     budget_api,
+    delegation_api,
     idle_limit_api,
     isolation_api,
     lowering_api,
@@ -93,6 +94,12 @@ urlpatterns = [
     path("tenant-quotas", tenant_quotas.TenantQuotasApi.as_view(), name="tenant-quotas"),
     path("approval-rules", approval_api.ApprovalRulesApi.as_view(), name="approval-rules"),
     path("approval-rules/<uuid:id>", approval_api.ApprovalRuleApi.as_view(), name="approval-rule"),
+    path("delegations", delegation_api.DelegationsApi.as_view(), name="delegations"),
+    path(
+        "delegations/<uuid:id>/withdraw",
+        delegation_api.WithdrawDelegationApi.as_view(),
+        name="delegation-withdraw",
+    ),
     path("quota-requests", request_api.QuotaRequestsApi.as_view(), name="quota-requests"),
     path("quota-requests/<uuid:id>", request_api.QuotaRequestApi.as_view(), name="quota-request"),
     path(

@@ -1,6 +1,7 @@
 """Endpoints of requests for quota: asking, changing one's mind, and the answer."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -33,10 +34,10 @@ def _allotment(body: Out) -> Allotment:
     )
 
 
-def _told(actor: Actor, rows: Sequence[QuotaRequest]) -> list[Out]:
+def _told(actor: Actor, at: datetime, rows: Sequence[QuotaRequest]) -> list[Out]:
     """With their steps."""
     of = chains.chains(actor=actor, requests=rows)
-    steps = step_lines(actor=actor, requests=rows, chains=of)
+    steps = step_lines(actor=actor, requests=rows, chains=of, at=at)
     return list(s.QuotaRequestOut(rows, many=True, context={"steps": steps}).data)
 
 
@@ -63,7 +64,7 @@ class QuotaRequestsApi(ApiView):
                 decisions=decisions,
             ),
             order=["-id"],
-            shape=partial(_told, self.actor),
+            shape=partial(_told, self.actor, self.at),
         )
 
     @operation(
@@ -91,7 +92,7 @@ class QuotaRequestsApi(ApiView):
         return self.once(make)
 
     def _out(self, row: QuotaRequest) -> Out:
-        return _told(self.actor, [selectors.request(actor=self.actor, id=row.id)])[0]
+        return _told(self.actor, self.at, [selectors.request(actor=self.actor, id=row.id)])[0]
 
 
 class _One(ApiView):
@@ -101,7 +102,7 @@ class _One(ApiView):
         return selectors.request(actor=self.actor, id=id)
 
     def out(self, id: UUID) -> Out:
-        return _told(self.actor, [self.found(id)])[0]
+        return _told(self.actor, self.at, [self.found(id)])[0]
 
 
 class QuotaRequestApi(_One):

@@ -39,6 +39,9 @@ class RequestStepOut(serializers.Serializer[Rows]):
     state = serializers.ChoiceField(choices=["agreed", "denied", "due", "later"])
     who = serializers.ListField(child=serializers.CharField())
     decided_by = serializers.CharField(allow_blank=True)
+    on_behalf_of = serializers.CharField(
+        allow_blank=True, help_text="The approver for whom a delegate said it."
+    )
     decided_at = serializers.DateTimeField(allow_null=True)
     granted_milli = serializers.IntegerField(allow_null=True, help_text="At most.")
     until_at = serializers.DateTimeField(allow_null=True)

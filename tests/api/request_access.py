@@ -1,5 +1,6 @@
 """The rows of requests for quota, of the API and of pages."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.api.row import TENANTS, Row
@@ -63,7 +64,34 @@ REQUESTS |= {
     ),
 }
 
+_DELEGATION = {"id": "delegation"}
+
+
+def _until() -> str:
+    return f"{datetime.now(UTC) + timedelta(days=1):%FT%R}"
+
+
+REQUESTS |= {
+    ("GET", "delegations"): Row("200 200 200 200 200 200 200 200 401 401 200 200 200"),
+    ("POST", "delegations"): Row(
+        "403 201 403 403 403 403 400 403 401 401 403 403 403",
+        body=lambda world: {"delegate": "vik", "until_at": _until() + "Z"},
+    ),
+    ("POST", "delegations/<uuid:id>/withdraw"): Row(
+        "404 404 404 404 404 404 200 404 401 401 403 403 403", _DELEGATION
+    ),
+}
+
 PAGES = {
+    ("GET", "delegations"): Row("200 200 200 200 200 200 200 200 302 302 302 302 302"),
+    ("POST", "delegations"): Row(
+        "403 303 403 403 403 403 422 403 302 302 302 302 302",
+        body=lambda world: {"delegate": "vik", "until_at": _until()},
+        form=True,
+    ),
+    ("POST", "delegations/<uuid:id>/withdraw"): Row(
+        "404 404 404 404 404 404 303 404 302 302 302 302 302", _DELEGATION, form=True
+    ),
     ("GET", "approval-rules"): Row("200 200 200 200 200 200 200 200 302 302 302 302 302"),
     ("POST", "approval-rules"): Row(
         "303 403 403 403 403 422 403 403 302 302 302 302 302",

@@ -29,6 +29,8 @@ _WHO = {
     "POST /api/v1/quota-requests/<uuid:id>/deny": "fleet approver",
     "POST /api/v1/quota-requests/<uuid:id>/end": "fleet approver",
     "GET /api/v1/quota-requests/<uuid:id>/impact": "fleet approver",
+    "POST /api/v1/delegations": "approver",
+    "POST /api/v1/delegations/<uuid:id>/withdraw": "fleet approver",
     "POST /api/v1/quota-requests/<uuid:id>/amend": "member",
     "POST /api/v1/quota-requests/<uuid:id>/withdraw": "member",
     "POST /api/v1/quotas": "fleet operator",

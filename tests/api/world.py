@@ -13,6 +13,7 @@ from scheduler.core.lifecycle import State
 from tenants.models import (
     ApprovalRule,
     Decision,
+    Delegation,
     Grant,
     Project,
     QuotaRequest,
@@ -79,6 +80,10 @@ def build(cast: Cast) -> World:
     probe = factories.probe(cluster)
     pool = factories.node_pool(cluster)
     declared = declared_pool(cluster)
+    later = datetime.now(UTC) + timedelta(days=1)
+    delegation = Delegation.objects.create(
+        approver=cast.pia, delegate=cast.oz, from_at=later, until_at=later + timedelta(days=1)
+    )
     rule = ApprovalRule.objects.create(tenant=cast.vision, level="tenant", from_milli=10**12)
     recut = factories.recut(factories.node(west, "w1", gpus=1))
     return World(
@@ -96,6 +101,7 @@ def build(cast: Cast) -> World:
             "reservation": reservation.id,
             "budget": budget.id,
             "member": member.id,
+            "delegation": delegation.id,
             "approval rule": rule.id,
             "fleet member": cast.oz.memberships.get().id,
             "token": token.id,

@@ -28,7 +28,7 @@ def addresses(shown: Scene) -> list[str]:
             f"/projects/{shown.projects['Detection'].id}{end}"
             for end in ("", "/people", "/policy")
         ),
-        "/reservations", "/requests", "/requests/new", "/approval-rules",
+        "/reservations", "/requests", "/requests/new", "/approval-rules", "/delegations",
         "/tokens", "/tenants", "/policy",
         "/audit", NOWHERE,
     ]  # fmt: skip

@@ -22,7 +22,7 @@ from tenants.models import (
     User,
 )
 from tenants.selectors import requests as selectors
-from tenants.services import approval_rules, requests
+from tenants.services import approval_rules, requests, steps
 from tenants.services.grants import Allotment
 from tenants.services.quotas import VersionMismatch
 from tenants.services.requests import Given, Seen
@@ -172,7 +172,7 @@ def test_nobody_takes_two(cast: Cast, h100: Flavor) -> None:
 def test_who_asked_takes_none_and_neither_do_theirs(cast: Cast, h100: Flavor) -> None:
     asked = ask(cast, h100, 32_000)
     factories.member(cast.ben, Role.APPROVER, at=cast.vision)
-    with nothing_said(asked), pytest.raises(requests.SelfApproval):
+    with nothing_said(asked), pytest.raises(steps.SelfApproval):
         agree(cast.ben, asked)
 
 
@@ -269,9 +269,9 @@ def test_the_inbox_says_whose_turn_it_is(
     agree(people["lea"], asked)
     told = {}
     for name, user in (people | {"ben": cast.ben}).items():
-        (line,) = selectors.open_lines(actor=actor(user))
+        (line,) = selectors.open_lines(actor=actor(user), at=AT, detailed=True)
         told[name] = (line.may_decide, line.is_coming)
-        assert selectors.to_decide_count(actor=actor(user)) == line.may_decide
+        assert selectors.to_decide_count(actor=actor(user), at=AT) == line.may_decide
     assert told == {
         "lea": (False, False), "dep": (True, False), "pia": (True, False), "ben": (False, False),
     }  # fmt: skip
@@ -289,5 +289,5 @@ def test_what_comes_to_an_approver_later_is_told_apart(
 ) -> None:
     asked = ask(cast, h100, 16_000)
     agree(people["dep"], asked)
-    (line,) = selectors.open_lines(actor=actor(people["lea"]))
+    (line,) = selectors.open_lines(actor=actor(people["lea"]), at=AT, detailed=True)
     assert (line.may_decide, line.is_coming) == (False, False)

@@ -11,7 +11,7 @@ from controlplane.kernel.errors import NotAllowed
 from tenants.access import Actor, actor_for
 from tenants.models import Member, Project, QuotaRequest, Role, Tenant, User
 from tenants.selectors import requests as selectors
-from tenants.services import members, requests
+from tenants.services import members, requests, steps
 from tests import factories
 from tests.conftest import Cast
 from tests.tenants.test_quota_requests import ask
@@ -51,9 +51,9 @@ def decide(by: User, asked: QuotaRequest) -> None:
 
 def refused(by: User, asked: QuotaRequest) -> str:
     """Grant and denial are, with the same words; the request stays open."""
-    with pytest.raises(requests.SelfApproval) as granting:
+    with pytest.raises(steps.SelfApproval) as granting:
         decide(by, asked)
-    with pytest.raises(requests.SelfApproval) as denying:
+    with pytest.raises(steps.SelfApproval) as denying:
         requests.deny(actor=actor(by), request=asked, note="No.", at=factories.AT)
     asked.refresh_from_db()
     assert asked.decision == ""
@@ -157,8 +157,12 @@ def test_the_inbox_tells_of_nothing_that_would_be_refused(cast: Cast, h100: Flav
     ask(cast, h100, by=cast.ada)
     own = ask(cast, h100, by=cast.ben)
     by = actor(cast.cleo)
-    assert selectors.to_decide_count(actor=by) == 1
-    assert [line.id for line in selectors.open_lines(actor=by) if line.may_decide] == [own.id]
+    assert selectors.to_decide_count(actor=by, at=factories.AT) == 1
+    assert [
+        line.id
+        for line in selectors.open_lines(actor=by, at=factories.AT, detailed=True)
+        if line.may_decide
+    ] == [own.id]
 
 
 def test_page_and_api_refuse_it_in_words(cast: Cast, h100: Flavor, client: Client) -> None:

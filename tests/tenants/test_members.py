@@ -7,7 +7,7 @@ from controlplane.kernel.errors import Conflict, NotAllowed, NotFound
 from tenants import access
 from tenants.access import Action, Actor, actor_for
 from tenants.models import Member, Role, User
-from tenants.services import members, requests
+from tenants.services import members, requests, steps
 from tests import factories
 from tests.conftest import Cast
 
@@ -74,7 +74,7 @@ def test_an_approver_whom_an_owner_made_decides_no_request_of_their_own(cast: Ca
     )  # fmt: skip
     flavor = factories.flavor()
     own = factories.quota_request(cast.detection, flavor, cast.ben)
-    with pytest.raises(requests.SelfApproval):
+    with pytest.raises(steps.SelfApproval):
         requests.grant(actor=actor(cast.ben), request=own, at=factories.AT)
 
 

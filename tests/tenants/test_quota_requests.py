@@ -13,7 +13,7 @@ from controlplane.kernel import hints
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound
 from tenants.access import Actor, actor_for
 from tenants.models import Decision, Quota, QuotaRequest, Role, Scope, User
-from tenants.services import quotas, requests
+from tenants.services import quotas, requests, steps
 from tenants.services.grants import Allotment
 from tenants.services.requests import Given
 from tests import factories
@@ -116,7 +116,7 @@ def test_it_is_decided_once(cast: Cast, h100: Flavor) -> None:
 def test_nobody_decides_their_own(cast: Cast, h100: Flavor) -> None:
     factories.member(cast.ben, Role.APPROVER, at=cast.vision)
     asked = ask(cast, h100)
-    with pytest.raises(requests.SelfApproval) as refused:
+    with pytest.raises(steps.SelfApproval) as refused:
         requests.grant(actor=actor(cast.ben), request=asked, at=factories.AT)
     assert refused.value.code == "self-approval"
     with pytest.raises(IntegrityError), transaction.atomic():

@@ -64,6 +64,7 @@ def test_pages_cost_what_is_written() -> None:
         "request-new": reverse("request-new"),
         "request-list": reverse("request-list"),
         "approval-rule-list": reverse("approval-rule-list"),
+        "delegation-list": reverse("delegation-list"),
         "token-list": reverse("token-list"),
     }
     operators = {

@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from tenants.models import ApprovalRule, QuotaRequest, RequestStep, Tenant, User
+from tenants.models import ApprovalRule, Delegation, QuotaRequest, RequestStep, Tenant, User
 from tests.constraints.attack import Attack
-from tests.constraints.moves import Statement, change, copy, insert_like, update
+from tests.constraints.moves import Sql, Statement, change, copy, insert_like, remove, update
 from tests.constraints.rows import HOUR, NOON, make
 
 _RULE = {"level": "fleet"}
@@ -56,7 +56,92 @@ def _forgotten() -> Statement:
 
 _STAYS = ("step_append_only",)
 
+
+def _by_nobodys_word() -> Statement:
+    return _next(on_behalf_of_id=_person)
+
+
+def _for_who_asked() -> Statement:
+    step = _step()
+    return _next(step, on_behalf_of_id=step.request.requested_by_id)
+
+
+def _for_who_spoke() -> Statement:
+    step = _step()
+    return _next(step, on_behalf_of_id=step.decided_by_id)
+
+
+def _delegated(**columns: object) -> Statement:
+    """A delegation is over, or not yet, when it is used."""
+    delegation = make(
+        Delegation,
+        approver=make(User),
+        delegate=make(User),
+        **{"until_at": NOON + HOUR, "from_at": NOON} | columns,
+    )
+    said = {"decided_by_id": delegation.delegate_id, "on_behalf_of_id": delegation.approver_id}
+    return _next(**said, decided_at=NOON + HOUR / 2)
+
+
+_WEEK = {
+    "approver": lambda: make(User),
+    "delegate": lambda: make(User),
+    "from_at": NOON,
+    "until_at": NOON + 168 * HOUR,
+}
+_ENDS = ("delegation_only_ends",)
+
 ATTACKS = (
+    Attack("step_of_its_request", "somebody speaks for who gave them no word", _by_nobodys_word),
+    Attack("step_of_its_request", "a delegate speaks for who asked", _for_who_asked),
+    Attack("step_of_its_request", "one speaks, and then their delegate", _for_who_spoke),
+    Attack(
+        "step_of_its_request",
+        "a delegate speaks before it",
+        lambda: _delegated(from_at=NOON + HOUR * 3 / 4),
+    ),
+    Attack(
+        "step_of_its_request",
+        "a delegate speaks after it",
+        lambda: _delegated(until_at=NOON + HOUR / 4),
+    ),
+    Attack(
+        "step_of_its_request",
+        "a delegate speaks once it is withdrawn",
+        lambda: _delegated(withdrawn_at=NOON),
+    ),
+    Attack(
+        "delegation_to_somebody_else",
+        "one is one's own delegate",
+        change(Delegation, _WEEK, delegate_id=Sql("approver_id")),
+        behind=_ENDS,
+    ),
+    Attack(
+        "delegation_is_bounded",
+        "it is for no time",
+        change(Delegation, _WEEK, until_at=NOON),
+        behind=_ENDS,
+    ),
+    Attack(
+        "delegation_is_bounded",
+        "it is for ever",
+        change(Delegation, _WEEK, until_at=NOON + 2161 * HOUR),
+        behind=_ENDS,
+    ),
+    Attack(
+        "delegation_only_ends",
+        "it lasts longer than it was given for",
+        change(Delegation, _WEEK, until_at=NOON + 169 * HOUR),
+    ),
+    Attack(
+        "delegation_only_ends", "it is another's", change(Delegation, _WEEK, delegate_id=_person)
+    ),
+    Attack(
+        "delegation_only_ends",
+        "it holds again",
+        change(Delegation, _WEEK | {"withdrawn_at": NOON}, withdrawn_at=None),
+    ),
+    Attack("delegation_is_kept", "nobody gave it", remove(Delegation, _WEEK)),
     Attack(
         "approval_rule_level_known",
         "a tenant asks for the fleet's",
