@@ -55,6 +55,7 @@ app.conf.beat_schedule = {
     "watch inspections": _tick("scheduler.check_inspections", 15),
     "watch starts": _tick("scheduler.check_starts", 30),
     "begin and end grants": _tick("scheduler.begin_and_end_grants", 15),
+    "escalate requests": _tick("scheduler.escalate_requests", 60),
     "follow quotas": _tick("scheduler.follow_quotas", 15),
 }
 

@@ -33,7 +33,7 @@ from scheduler.loop import measure as measuring
 from scheduler.loop import meter as metering
 from scheduler.models import Attempt, Confinement, Operation
 from scheduler.services import inspections, wishes
-from tenants.services import grants
+from tenants.services import grants, steps
 
 logger = logging.getLogger(__name__)
 
@@ -347,6 +347,12 @@ def check_invariants(**_: Any) -> None:  # Any: as above
 def begin_and_end_grants(**_: Any) -> None:  # Any: as above
     """Begin and end what was granted from a moment on, and for a time."""
     grants.begin_and_end_due(at=clock.now())
+
+
+@shared_task(name="scheduler.escalate_requests")
+def escalate_requests(**_: Any) -> None:  # Any: as above
+    """Have requests for quota that nobody answered in time go up."""
+    steps.escalate_due(at=clock.now())
 
 
 @shared_task(name="scheduler.follow_quotas")

@@ -19,11 +19,13 @@ class Level(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Rule:
     """From a size of `from_milli` on somebody of that level agrees too. Of `tenant` and below it;
-    None is everywhere, where Level.TENANT is the tenant that owns the project."""
+    None is everywhere, where Level.TENANT is the tenant that owns the project. A step below that
+    waits for `after_days` goes up to it, None never."""
 
     tenant: UUID | None
     level: Level
     from_milli: int
+    after_days: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +36,45 @@ class Step:
     tenant: UUID | None = None
 
 
-def steps(*, size_milli: int, tenants: Sequence[UUID], rules: Iterable[Rule]) -> tuple[Step, ...]:
+def steps(
+    *,
+    size_milli: int,
+    tenants: Sequence[UUID],
+    rules: Iterable[Rule],
+    lapsed: Iterable[Step] = (),
+) -> tuple[Step, ...]:
     """Those that a request of that size takes, from its project up. `tenants` are the one that
-    owns the project and those above it, up to the root. More rules never make fewer steps."""
-    needed = {
-        Step(rule.level, rule.tenant or (tenants[0] if rule.level is Level.TENANT else None))
+    owns the project and those above it, up to the root. More rules never make fewer steps. What
+    nobody answered, `lapsed`, goes up to the next level that a rule has for it."""
+    kept = list(rules)
+    ups = (goes_up(step, tenants=tenants, rules=kept) for step in lapsed)
+    needed = {_of(rule, tenants) for rule in kept if size_milli >= rule.from_milli} | {*ups}
+    return tuple(step for step in _order(tenants) if step in needed or step.level is Level.PROJECT)
+
+
+def goes_up(
+    step: Step, *, tenants: Sequence[UUID], rules: Iterable[Rule], waited_days: int | None = None
+) -> Step | None:
+    """Where a step goes that has waited so long, None for long enough: the lowest level above it
+    whose rule takes it then."""
+    order = _order(tenants)
+    above = order[order.index(step) + 1 :] if step in order else ()
+    takes = {
+        _of(rule, tenants)
         for rule in rules
-        if size_milli >= rule.from_milli
+        if rule.after_days is not None and (waited_days is None or waited_days >= rule.after_days)
     }
-    above = [Step(Level.TENANT, tenant) for tenant in tenants]
-    ordered = [*above, Step(Level.FLEET)]
-    return (Step(Level.PROJECT), *(step for step in ordered if step in needed))
+    return next((each for each in above if each in takes), None)
+
+
+def _order(tenants: Sequence[UUID]) -> tuple[Step, ...]:
+    above = (Step(Level.TENANT, tenant) for tenant in tenants)
+    return (Step(Level.PROJECT), *above, Step(Level.FLEET))
+
+
+def _of(rule: Rule, tenants: Sequence[UUID]) -> Step:
+    own = tenants[0] if rule.level is Level.TENANT else None
+    return Step(rule.level, rule.tenant or own)
 
 
 def left(steps: Sequence[Step], taken: Iterable[Step]) -> tuple[Step, ...]:

@@ -11,7 +11,7 @@ _QUOTA = "flavor nominal_milli borrowing_limit_milli lending_limit_milli enforce
 _GRANT = "flavor granted_milli until_at take_back"
 _REQUEST = "flavor nominal_milli from_at until_at version granted_milli decision note on_behalf_of"
 _AGREED = "granted_until_at take_back preview previewed_at"
-_APPROVAL_RULE = "level from_milli"
+_APPROVAL_RULE = "level from_milli after_days"
 _DELEGATION = "delegate from_at until_at"
 _BUDGET = "period limit_h mode starts_on ends_on version"
 _RESERVATION = "flavor amount_milli starts_at ends_at zone last_ends_at note"
@@ -85,6 +85,7 @@ _TABLE = {
     "request.amend": _REQUEST,
     "request.denied": _REQUEST,
     "request.granted": f"{_REQUEST} {_AGREED}",
+    "request.lapsed": "version level position",
     "request.open": _REQUEST,
     "request.withdrawn": _REQUEST,
     "recut.called-off": _RECUT,

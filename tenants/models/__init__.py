@@ -1,6 +1,6 @@
 """Who may use how much, and who pays: one aggregate a file."""
 
-from tenants.models.approval import ApprovalRule, Outcome, RequestStep
+from tenants.models.approval import MAX_AFTER_DAYS, ApprovalRule, Outcome, RequestStep
 from tenants.models.budget import MAX_BUDGET_H, Budget, BudgetMode, Period
 from tenants.models.delegation import LONGEST_DELEGATION, Delegation
 from tenants.models.gate import GateKind, StandingGate
@@ -23,6 +23,7 @@ __all__ = [
     "CAPS",
     "LONGEST_DELEGATION",
     "LONGEST_WEEKLY",
+    "MAX_AFTER_DAYS",
     "MAX_BUDGET_H",
     "MAX_CAP",
     "MAX_IDLE_TIMEOUT_S",

@@ -11,10 +11,13 @@ from tenants.models.tenant import Tenant
 
 _LEVELS = [(level.value, level.value.capitalize()) for level in Level]
 
+MAX_AFTER_DAYS = 365
+
 
 class Outcome(models.TextChoices):
     AGREED = "agreed"
     DENIED = "denied"
+    LAPSED = "lapsed"  # nobody answered in time
 
 
 class ApprovalRule(Row):
@@ -25,6 +28,7 @@ class ApprovalRule(Row):
     )
     level = models.CharField(max_length=7, choices=_LEVELS)
     from_milli = models.BigIntegerField()
+    after_days = models.PositiveSmallIntegerField(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -35,6 +39,11 @@ class ApprovalRule(Row):
             models.CheckConstraint(
                 condition=Q(from_milli__gte=0, from_milli__lte=10**12),
                 name="approval_rule_size_in_range",
+            ),
+            models.CheckConstraint(
+                condition=Q(after_days__isnull=True)
+                | Q(after_days__gte=1, after_days__lte=MAX_AFTER_DAYS),
+                name="approval_rule_waits_in_range",
             ),
             models.UniqueConstraint(
                 fields=["tenant", "level"], nulls_distinct=False, name="approval_rule_once"
@@ -50,7 +59,8 @@ class RequestStep(Row):
     `level` and `tenant` (`tenants.approval.Step`).
 
     Who agrees says to how much at most, until when at most, None for good, and by which preview
-    they went. A delegate says it `on_behalf_of` an approver. It is written once.
+    they went. A delegate says it `on_behalf_of` an approver. Nobody says that a step
+    lapsed. It is written once.
     """
 
     request = models.ForeignKey(QuotaRequest, on_delete=models.PROTECT, related_name="taken_steps")
@@ -62,7 +72,11 @@ class RequestStep(Row):
     )
     outcome = models.CharField(max_length=6, choices=Outcome)
     decided_by = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="request_steps"
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="request_steps",
     )
     on_behalf_of = models.ForeignKey(
         settings.AUTH_USER_MODEL,
@@ -86,12 +100,23 @@ class RequestStep(Row):
             ),
             models.CheckConstraint(
                 condition=Q(
+                    outcome=Outcome.LAPSED, decided_by__isnull=True, granted_milli__isnull=True
+                )
+                | Q(
+                    decided_by__isnull=False,
                     outcome=Outcome.AGREED,
                     granted_milli__isnull=False,
                     granted_milli__gte=0,
                     granted_milli__lte=10**12,
                 )
-                | (Q(outcome=Outcome.DENIED, granted_milli__isnull=True) & ~Q(note="")),
+                | (
+                    Q(
+                        outcome=Outcome.DENIED,
+                        decided_by__isnull=False,
+                        granted_milli__isnull=True,
+                    )
+                    & ~Q(note="")
+                ),
                 name="step_outcome_whole",
             ),
             models.UniqueConstraint(

@@ -1,8 +1,8 @@
 """The steps of requests for quota: which each takes, what was said, and whose turn it is."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from clusters.models import Flavor
@@ -11,15 +11,18 @@ from scheduler.core.snapshot import FlavorKind
 from tenants import approval
 from tenants.access import Actor
 from tenants.approval import Level, Rule, Step
-from tenants.models import ApprovalRule, QuotaRequest, RequestStep
+from tenants.models import ApprovalRule, Outcome, QuotaRequest, RequestStep, Tenant
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """`steps` are all that the request takes as it is, `taken` what was said to this version."""
+    """`steps` are all that the request takes as it is, `taken` what was said to this version.
+    `tenants` and `rules` are by what."""
 
     steps: tuple[Step, ...]
     taken: tuple[RequestStep, ...]
+    tenants: tuple[UUID, ...]
+    rules: tuple[Rule, ...]
 
     @property
     def position(self) -> int:
@@ -46,20 +49,41 @@ class Chain:
 
     def most_milli(self, asked_milli: int) -> int:
         """To how much all agreed so far; what was asked where nobody has."""
-        return min((each.granted_milli or 0 for each in self.taken), default=asked_milli)
+        agreed = (each.granted_milli for each in self._agreed)
+        return min((milli or 0 for milli in agreed), default=asked_milli)
 
     def until(self, asked: datetime | None) -> datetime | None:
         """Until when all agreed so far, None for good; as it was asked where nobody has."""
-        ends = [each.until_at for each in self.taken if each.until_at is not None]
-        return min(ends, default=None if self.taken else asked)
+        ends = [each.until_at for each in self._agreed if each.until_at is not None]
+        return min(ends, default=None if self._agreed else asked)
 
     @property
     def deciders(self) -> frozenset[UUID]:
         """Who has said something to it already, themself or by a delegate, or as one."""
-        said = {each.decided_by_id for each in self.taken}
+        said = {each.decided_by_id for each in self.taken if each.decided_by_id}
         return frozenset(
             said | {each.on_behalf_of_id for each in self.taken if each.on_behalf_of_id}
         )
+
+    def goes_up(self, request: QuotaRequest, *, at: datetime) -> Step | None:
+        """Where the step that is due goes then, for nobody has answered; None is nowhere."""
+        days = self._waited(request, at) // timedelta(days=1)
+        return approval.goes_up(self.due, tenants=self.tenants, rules=self.rules, waited_days=days)
+
+    def is_overdue(self, request: QuotaRequest, *, at: datetime) -> bool:
+        """Whether it has gone up as far as it can, and waits as long again as a rule lets any."""
+        limits = [rule.after_days for rule in self.rules if rule.after_days is not None]
+        if approval.goes_up(self.due, tenants=self.tenants, rules=self.rules) or not limits:
+            return False
+        return self._waited(request, at) >= timedelta(days=max(limits))
+
+    def _waited(self, request: QuotaRequest, at: datetime) -> timedelta:
+        since = self.taken[-1].decided_at if self.taken else request.requested_at
+        return at - since
+
+    @property
+    def _agreed(self) -> list[RequestStep]:
+        return [each for each in self.taken if each.outcome == Outcome.AGREED]
 
     @property
     def _done(self) -> list[Step]:
@@ -74,46 +98,73 @@ def size_milli(*, flavor: Flavor, nominal_milli: int) -> int:
     return -(-nominal_milli * each // equivalents.DEVICE_MILLI)
 
 
-def chain(*, actor: Actor, request: QuotaRequest, nominal_milli: int | None = None) -> Chain:
+def chain(
+    *, actor: Actor | None, request: QuotaRequest, nominal_milli: int | None = None
+) -> Chain:
     """That of one, as it is or were `nominal_milli` asked. Two queries."""
     return chains(actor=actor, requests=[request], nominal_milli=nominal_milli)[request.id]
 
 
 def chains(
-    *, actor: Actor, requests: Sequence[QuotaRequest], nominal_milli: int | None = None
+    *, actor: Actor | None, requests: Sequence[QuotaRequest], nominal_milli: int | None = None
 ) -> Mapping[UUID, Chain]:
     """By request, of those whose project and flavor are read. Two queries, and the actor's own of
-    the tree."""
+    the tree; None is nobody, who reads it too."""
     if not requests:
         return {}
-    rules = [
-        Rule(row.tenant_id, Level(row.level), row.from_milli) for row in ApprovalRule.objects.all()
+    above = actor.tenants_above if actor else _tree()
+    rows = RequestStep.objects.filter(request__in=requests).order_by("position")
+    said: dict[tuple[UUID, int], list[RequestStep]] = {}
+    for row in rows.select_related("decided_by", "on_behalf_of", "tenant"):
+        said.setdefault((row.request_id, row.version), []).append(row)
+    kept = [
+        Rule(row.tenant_id, Level(row.level), row.from_milli, row.after_days)
+        for row in ApprovalRule.objects.all()
     ]
-    said: dict[UUID, list[RequestStep]] = {request.id: [] for request in requests}
-    rows = RequestStep.objects.filter(request__in=said).select_related(
-        "decided_by", "on_behalf_of", "tenant"
-    )
-    versions = {request.id: request.version for request in requests}
-    for row in rows.order_by("position"):
-        if row.version == versions[row.request_id]:
-            said[row.request_id].append(row)
     return {
-        request.id: Chain(
-            approval.steps(
-                size_milli=size_milli(
-                    flavor=request.flavor,
-                    nominal_milli=_most(request, said[request.id], nominal_milli),
-                ),
-                tenants=list(actor.tenants_above(request.project.tenant_id)),
-                rules=rules,
-            ),
-            tuple(said[request.id]),
+        request.id: _chain(
+            request,
+            said.get((request.id, request.version), []),
+            tenants=tuple(above(request.project.tenant_id)),
+            rules=kept,
+            nominal_milli=nominal_milli,
         )
         for request in requests
     }
 
 
-def _most(request: QuotaRequest, taken: Iterable[RequestStep], nominal_milli: int | None) -> int:
-    """What was asked, or more where somebody agreed to more, or would."""
+def _chain(
+    request: QuotaRequest,
+    taken: list[RequestStep],
+    *,
+    tenants: tuple[UUID, ...],
+    rules: Sequence[Rule],
+    nominal_milli: int | None,
+) -> Chain:
+    """Of what was asked, or of more where somebody agreed to more, or would."""
     agreed = (each.granted_milli or 0 for each in taken)
-    return max(request.nominal_milli, nominal_milli or 0, *agreed)
+    most_milli = max(request.nominal_milli, nominal_milli or 0, *agreed)
+    here = tuple(rule for rule in rules if rule.tenant is None or rule.tenant in tenants)
+    steps = approval.steps(
+        size_milli=size_milli(flavor=request.flavor, nominal_milli=most_milli),
+        tenants=tenants,
+        rules=here,
+        lapsed=[
+            Step(Level(each.level), each.tenant_id)
+            for each in taken
+            if each.outcome == Outcome.LAPSED
+        ],
+    )
+    return Chain(steps, tuple(taken), tenants, here)
+
+
+def _tree() -> Callable[[UUID | None], Iterator[UUID]]:
+    """As `Actor.tenants_above`. One query."""
+    parents = dict(Tenant.objects.values_list("id", "parent_id"))
+
+    def above(tenant: UUID | None) -> Iterator[UUID]:
+        while tenant is not None:
+            yield tenant
+            tenant = parents.get(tenant)
+
+    return above

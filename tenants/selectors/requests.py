@@ -82,7 +82,7 @@ class QuotaRequestLine:
     @property
     def step(self) -> int:
         """Which one is due, from 1."""
-        return 1 + sum(step.decided_by != "" for step in self.steps)
+        return 1 + sum(step.decided_at is not None for step in self.steps)
 
     @property
     def is_last_step(self) -> bool:

@@ -17,7 +17,7 @@ _PLACES = {Level.PROJECT: "the project", Level.FLEET: "the whole fleet"}
 @dataclass(frozen=True, slots=True)
 class StepLine:
     """Whom a request needs the agreement of, and what was said: `who` may say it, where nobody
-    has. `state` is agreed, denied, due or later."""
+    has. `state` is agreed, denied, lapsed, overdue, due or later."""
 
     level: Level
     place: str
@@ -47,7 +47,13 @@ def step_lines(
     return {
         row.id: tuple(
             _step_lines(
-                row, chains[row.id], actor=actor, able=able, for_others=for_others, names=names
+                row,
+                chains[row.id],
+                actor=actor,
+                able=able,
+                for_others=for_others,
+                names=names,
+                at=at,
             )
         )
         for row in requests
@@ -62,6 +68,7 @@ def _step_lines(
     able: Sequence[Member],
     for_others: Sequence[Delegation],
     names: Mapping[UUID, str],
+    at: datetime,
 ) -> Iterator[StepLine]:
     def place(step: Step) -> str:
         return names[step.tenant] if step.tenant else _PLACES[step.level]
@@ -71,18 +78,19 @@ def _step_lines(
             level=Level(said.level),
             place=place(Step(Level(said.level), said.tenant_id)),
             state=said.outcome,
-            decided_by=said.decided_by.get_username(),
+            decided_by=said.decided_by.get_username() if said.decided_by else "",
             on_behalf_of=said.on_behalf_of.get_username() if said.on_behalf_of else "",
             decided_at=said.decided_at,
             granted_milli=said.granted_milli,
             until_at=said.until_at,
             note=said.note,
         )
+    turn = "overdue" if chain.is_overdue(row, at=at) else "due"
     for step in () if row.decision else (chain.due, *chain.later):
         yield StepLine(
             level=step.level,
             place=place(step),
-            state="due" if step == chain.due else "later",
+            state=turn if step == chain.due else "later",
             who=tuple(
                 deciders.who(
                     actor=actor,

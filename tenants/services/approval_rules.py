@@ -10,15 +10,22 @@ from controlplane.kernel.errors import Invalid, NotFound
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.approval import Level
-from tenants.models import ApprovalRule, Tenant
+from tenants.models import MAX_AFTER_DAYS, ApprovalRule, Tenant
 from tenants.services import quotas, trail
 
 
 def set_rule(
-    *, actor: Actor, tenant: Tenant | None, level: Level, from_milli: int, at: datetime
+    *,
+    actor: Actor,
+    tenant: Tenant | None,
+    level: Level,
+    from_milli: int,
+    after_days: int | None = None,
+    at: datetime,
 ) -> ApprovalRule:
     """From that size on, in thousandths of a device that a project would have in all, somebody of
-    that level agrees too. `tenant` None is everywhere.
+    that level agrees too; and a step below that waits for `after_days` goes up to them, None
+    never. `tenant` None is everywhere.
 
     Raises NotFound or NotAllowed, and Invalid for a size out of range or another level than its
     own for a tenant.
@@ -36,11 +43,19 @@ def set_rule(
             pointer="/from_milli",
             code="out-of-range",
         )
+    if after_days is not None and not 1 <= after_days <= MAX_AFTER_DAYS:
+        raise Invalid(
+            f"{after_days} is not between 1 and {MAX_AFTER_DAYS}.",
+            pointer="/after_days",
+            code="out-of-range",
+        )
     with transaction.atomic():
         kept = ApprovalRule.objects.select_for_update()
         before = kept.filter(tenant=tenant, level=level).first()
         rule, _ = ApprovalRule.objects.update_or_create(
-            tenant=tenant, level=level, defaults={"from_milli": from_milli}
+            tenant=tenant,
+            level=level,
+            defaults={"from_milli": from_milli, "after_days": after_days},
         )
         _record(actor, "approval-rule.set", rule, at, before=before)
     return rule
@@ -89,4 +104,5 @@ def _record(
 
 
 def _told(rule: ApprovalRule | None) -> dict[str, object]:
-    return {"level": rule.level, "from_milli": rule.from_milli} if rule else {}
+    names = ("level", "from_milli", "after_days")
+    return {name: getattr(rule, name) for name in names} if rule else {}

@@ -3,12 +3,16 @@
 from datetime import datetime
 from decimal import Decimal
 
+from django.db import transaction
+
+from controlplane.audit.services import Entry
 from controlplane.kernel.errors import Invalid, NotAllowed
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Delegation, Outcome, QuotaRequest, RequestStep, User
 from tenants.selectors import chains, deciders, delegations
 from tenants.selectors.chains import Chain
+from tenants.services import trail
 from tenants.services.quotas import VersionMismatch
 
 
@@ -116,3 +120,45 @@ def take(
         preview=preview,
     )
     return chains.chain(actor=actor, request=request, nominal_milli=nominal_milli).is_done
+
+
+def escalate_due(*, at: datetime) -> int:
+    """Have what nobody answered in time go up, each in a transaction of its own; how many. What a
+    rule of those above has no time-out for stays, and what is at the top."""
+    open_ones = QuotaRequest.objects.filter(decision="").order_by("id")
+    found = list(open_ones.select_related("project", "flavor"))
+    of = chains.chains(actor=None, requests=found)
+    late = [row for row in found if of[row.id].goes_up(row, at=at)]
+    return sum(_escalate(row, at=at) for row in late)
+
+
+@transaction.atomic
+def _escalate(request: QuotaRequest, *, at: datetime) -> bool:
+    """False where somebody answered or changed it meanwhile."""
+    request.refresh_from_db(from_queryset=QuotaRequest.objects.select_for_update())
+    chain = chains.chain(actor=None, request=request)
+    if request.decision or chain.goes_up(request, at=at) is None:
+        return False
+    due, position = chain.due, chain.position
+    RequestStep.objects.create(
+        request=request,
+        version=request.version,
+        position=position,
+        level=due.level,
+        tenant_id=due.tenant,
+        outcome=Outcome.LAPSED,
+        decided_at=at,
+    )
+    trail.record(
+        Entry(
+            action="request.lapsed",
+            target_type="quota-request",
+            target_id=request.id,
+            tenant_id=request.project.tenant_id,
+            project_id=request.project_id,
+            after={"version": request.version, "level": due.level, "position": position},
+        ),
+        actor=None,
+        at=at,
+    )
+    return True

@@ -13,6 +13,7 @@ from controlplane.api.schema import operation
 from controlplane.api.views import ApiView, many
 from tenants import access
 from tenants.approval import Level
+from tenants.models import MAX_AFTER_DAYS
 from tenants.selectors import approval_rules as selectors
 from tenants.services import approval_rules
 from tenants.services.quotas import MAX_MILLI
@@ -21,6 +22,7 @@ type Out = dict[str, Any]  # Any: JSON values
 
 _LEVELS = [Level.TENANT.value, Level.FLEET.value]
 _SIZE = "In thousandths of a device: what the project would have of the flavor in all."
+_WAITS = "A step below that nobody answers for so many days goes up to them; null never."
 
 
 class ApprovalRuleOut(serializers.Serializer[Any]):  # Any: rows
@@ -36,6 +38,7 @@ class ApprovalRuleOut(serializers.Serializer[Any]):  # Any: rows
         " whole fleet.",
     )
     from_milli = serializers.IntegerField(help_text=_SIZE)
+    after_days = serializers.IntegerField(allow_null=True, help_text=_WAITS)
 
 
 class ApprovalRuleIn(StrictSerializer):
@@ -44,6 +47,9 @@ class ApprovalRuleIn(StrictSerializer):
     tenant = Id(allow_null=True, help_text="Null is everywhere.")
     level = serializers.ChoiceField(choices=_LEVELS)
     from_milli = Integer(high=MAX_MILLI, help_text=_SIZE)
+    after_days = Integer(
+        low=1, high=MAX_AFTER_DAYS, required=False, default=None, allow_null=True, help_text=_WAITS
+    )
 
 
 class ApprovalRulesApi(ApiView):
@@ -79,6 +85,7 @@ class ApprovalRulesApi(ApiView):
                 tenant=access.tenant_or_404(self.actor, tenant) if tenant else None,
                 level=Level(body["level"]),
                 from_milli=body["from_milli"],
+                after_days=body["after_days"],
                 at=self.at,
             )
             return ApprovalRuleOut(rule).data

@@ -15,7 +15,7 @@ from controlplane.kernel.forms import Posted, StrictForm, no_fields
 from controlplane.kernel.htmx import go, page, partial, refusal
 from tenants.access import Actor
 from tenants.approval import Level
-from tenants.models import Tenant
+from tenants.models import MAX_AFTER_DAYS, Tenant
 from tenants.selectors import approval_rules as selectors
 from tenants.services import approval_rules, quotas
 
@@ -39,6 +39,11 @@ class RuleForm(StrictForm):
         label="From", min_value=Decimal(0), max_value=Decimal(quotas.MAX_MILLI) / 1000,
         decimal_places=3,
         help_text="GPUs of one flavor that the project would have in all; slices count as parts.",
+    )  # fmt: skip
+
+    after_days = forms.IntegerField(
+        label="Or after days", required=False, min_value=1, max_value=MAX_AFTER_DAYS,
+        help_text="A step below that nobody answers for so long goes up to them. Empty: never.",
     )  # fmt: skip
 
     def __init__(
@@ -67,6 +72,7 @@ def approval_rule_list(request: HttpRequest) -> HttpResponse:
             tenant=next((each for each in tenants if str(each.id) == place), None),
             level=Level(form.cleaned_data["level"]),
             from_milli=int(form.cleaned_data["from_gpus"] * 1000),
+            after_days=form.cleaned_data["after_days"],
             at=clock.now(),
         )
 

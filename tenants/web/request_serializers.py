@@ -15,6 +15,7 @@ from tenants.web.serializers import QuotasQuery
 type Rows = Any  # plain rows
 
 _VERSION = "The one that you have seen; at another one nothing is done."
+_STATES = ["agreed", "denied", "lapsed", "overdue", "due", "later"]
 _STEP = "Which of its steps you have seen to be due, from 1; at another one nothing is done."
 
 
@@ -36,7 +37,9 @@ class RequestStepOut(serializers.Serializer[Rows]):
 
     level = serializers.ChoiceField(choices=[level.value for level in Level])
     place = serializers.CharField(help_text="The tenant's name, or what else it is of.")
-    state = serializers.ChoiceField(choices=["agreed", "denied", "due", "later"])
+    state = serializers.ChoiceField(
+        choices=["agreed", "denied", "lapsed", "overdue", "due", "later"]
+    )
     who = serializers.ListField(child=serializers.CharField())
     decided_by = serializers.CharField(allow_blank=True)
     on_behalf_of = serializers.CharField(
@@ -80,7 +83,7 @@ class QuotaRequestOut(serializers.Serializer[Rows]):
         lines: tuple[StepLine, ...] = self.context["steps"][instance.id]
         return {
             **super().to_representation(instance),
-            "step": 1 + sum(line.decided_by != "" for line in lines),
+            "step": 1 + sum(line.decided_at is not None for line in lines),
             "steps": RequestStepOut(lines, many=True).data,
         }
 

@@ -36,6 +36,7 @@ TASKS = {
     "scheduler.check_clusters": "periodic",
     "scheduler.check_starts": "periodic",
     "scheduler.begin_and_end_grants": "periodic",
+    "scheduler.escalate_requests": "periodic",
     "scheduler.follow_quotas": "periodic",
     "scheduler.check_invariants": "periodic",
     "scheduler.refresh_wishes": "periodic",

@@ -291,3 +291,58 @@ def test_what_comes_to_an_approver_later_is_told_apart(
     agree(people["dep"], asked)
     (line,) = selectors.open_lines(actor=actor(people["lea"]), at=AT, detailed=True)
     assert (line.may_decide, line.is_coming) == (False, False)
+
+
+def late(by: User, tenant: Tenant | None, level: Level, after_days: int) -> None:
+    approval_rules.set_rule(
+        actor=actor(by), tenant=tenant, level=level, from_milli=10**12, after_days=after_days,
+        at=AT,
+    )  # fmt: skip
+
+
+def states(asked: QuotaRequest, who: User, days: float) -> list[tuple[str, str]]:
+    at = AT + timedelta(days=days)
+    (line,) = selectors.open_lines(actor=actor(who), at=at, detailed=True)
+    return [(step.state, step.place) for step in line.steps]
+
+
+def test_what_nobody_answers_goes_up_and_is_overdue_at_the_top(
+    cast: Cast, h100: Flavor, people: dict[str, User]
+) -> None:
+    late(cast.oz, None, Level.TENANT, 3)
+    late(cast.oz, None, Level.FLEET, 5)
+    asked = ask(cast, h100)
+    told = []
+    for days in (2.9, 3, 3, 7.9, 8, 20):
+        count = steps.escalate_due(at=AT + timedelta(days=days))
+        told.append((count, states(asked, cast.ben, days)[-1]))
+    assert told == [
+        (0, ("due", "the project")),
+        (1, ("due", "Vision Lab")),
+        (0, ("due", "Vision Lab")),
+        (0, ("due", "Vision Lab")),
+        (1, ("due", "the whole fleet")),
+        (0, ("overdue", "the whole fleet")),
+    ]
+    events = AuditEvent.objects.filter(action="request.lapsed").order_by("id")
+    assert [(e.actor_name, e.after["level"]) for e in events] == [
+        ("time", "project"), ("time", "tenant"),
+    ]  # fmt: skip
+    with nothing_said(asked), pytest.raises(NotAllowed, match="of the whole fleet"):
+        agree(people["dep"], asked)
+    assert agree(people["pia"], asked).granted_milli == 16_000
+
+
+def test_an_answer_begins_the_time_of_the_next_and_without_a_time_nothing_goes_up(
+    cast: Cast, h100: Flavor, people: dict[str, User]
+) -> None:
+    rule(cast.oz, Level.TENANT, 8)
+    asked = ask(cast, h100)
+    assert steps.escalate_due(at=AT + timedelta(days=300)) == 0
+    late(cast.oz, None, Level.FLEET, 5)
+    requests.grant(actor=actor(people["lea"]), request=asked, at=AT + timedelta(days=4))
+    assert steps.escalate_due(at=AT + timedelta(days=8)) == 0
+    assert steps.escalate_due(at=AT + timedelta(days=9)) == 1
+    assert states(asked, cast.ben, 9) == [
+        ("agreed", "the project"), ("lapsed", "Vision Lab"), ("due", "the whole fleet"),
+    ]  # fmt: skip

@@ -162,6 +162,35 @@ ATTACKS = (
         "from more than adds up on",
         change(ApprovalRule, _RULE, from_milli=10**12 + 1),
     ),
+    *(
+        Attack(
+            "approval_rule_waits_in_range",
+            f"it goes up after {days} days",
+            change(ApprovalRule, _RULE, after_days=days),
+        )
+        for days in (0, 366)
+    ),
+    Attack(
+        "tenants_approvalrule_after_days_check",
+        "it goes up before it is asked",
+        change(ApprovalRule, _RULE, after_days=-1),
+        behind=("approval_rule_waits_in_range",),
+    ),
+    Attack(
+        "step_outcome_whole",
+        "somebody let it lapse",
+        lambda: _wrong(outcome="lapsed", granted_milli=None),
+        behind=_STAYS,
+    ),
+    Attack(
+        "step_outcome_whole",
+        "what lapsed agrees",
+        lambda: _wrong(outcome="lapsed", decided_by_id=None),
+        behind=_STAYS,
+    ),
+    Attack(
+        "step_outcome_whole", "nobody agreed", lambda: _wrong(decided_by_id=None), behind=_STAYS
+    ),
     Attack("approval_rule_once", "two rules hold everywhere", copy(ApprovalRule, _RULE)),
     Attack(
         "step_level_has_its_tenant",

@@ -97,4 +97,31 @@ class Migration(migrations.Migration):
         ),
         migrations.RunSQL(STAYS, DROP),
         migrations.RunSQL(LAW, BEFORE),
+        migrations.RemoveConstraint(
+            model_name='requeststep',
+            name='step_outcome_whole',
+        ),
+        migrations.AddField(
+            model_name='approvalrule',
+            name='after_days',
+            field=models.PositiveSmallIntegerField(blank=True, null=True),
+        ),
+        migrations.AlterField(
+            model_name='requeststep',
+            name='decided_by',
+            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='request_steps', to=settings.AUTH_USER_MODEL),
+        ),
+        migrations.AlterField(
+            model_name='requeststep',
+            name='outcome',
+            field=models.CharField(choices=[('agreed', 'Agreed'), ('denied', 'Denied'), ('lapsed', 'Lapsed')], max_length=6),
+        ),
+        migrations.AddConstraint(
+            model_name='approvalrule',
+            constraint=models.CheckConstraint(condition=models.Q(('after_days__isnull', True), models.Q(('after_days__gte', 1), ('after_days__lte', 365)), _connector='OR'), name='approval_rule_waits_in_range'),
+        ),
+        migrations.AddConstraint(
+            model_name='requeststep',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('decided_by__isnull', True), ('granted_milli__isnull', True), ('outcome', 'lapsed')), models.Q(('decided_by__isnull', False), ('granted_milli__gte', 0), ('granted_milli__isnull', False), ('granted_milli__lte', 1000000000000), ('outcome', 'agreed')), models.Q(('decided_by__isnull', False), ('granted_milli__isnull', True), ('outcome', 'denied'), models.Q(('note', ''), _negated=True)), _connector='OR'), name='step_outcome_whole'),
+        ),
     ]
