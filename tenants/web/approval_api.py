@@ -20,7 +20,7 @@ from tenants.services.quotas import MAX_MILLI
 
 type Out = dict[str, Any]  # Any: JSON values
 
-_LEVELS = [Level.TENANT.value, Level.FLEET.value]
+LEVELS = [Level.TENANT.value, Level.FLEET.value]
 _SIZE = "In thousandths of a device: what the project would have of the flavor in all."
 _WAITS = "A step below that nobody answers for so many days goes up to them; null never."
 
@@ -33,7 +33,7 @@ class ApprovalRuleOut(serializers.Serializer[Any]):  # Any: rows
         source="tenant_id", allow_null=True, help_text="It and what is below; null is everywhere."
     )
     level = serializers.ChoiceField(
-        choices=_LEVELS,
+        choices=LEVELS,
         help_text="An approver of the tenant or above, everywhere the project's own; or of the"
         " whole fleet.",
     )
@@ -45,7 +45,7 @@ class ApprovalRuleIn(StrictSerializer):
     """The one of that tenant and level, which is made or changed."""
 
     tenant = Id(allow_null=True, help_text="Null is everywhere.")
-    level = serializers.ChoiceField(choices=_LEVELS)
+    level = serializers.ChoiceField(choices=LEVELS)
     from_milli = Integer(high=MAX_MILLI, help_text=_SIZE)
     after_days = Integer(
         low=1, high=MAX_AFTER_DAYS, required=False, default=None, allow_null=True, help_text=_WAITS

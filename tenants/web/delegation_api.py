@@ -17,6 +17,7 @@ from tenants.selectors import delegations as selectors
 from tenants.services import delegations
 
 type Out = dict[str, Any]  # Any: JSON values
+STATES = ["later", "live", "ended", "withdrawn"]
 
 
 class DelegationOut(serializers.Serializer[Any]):  # Any: rows
@@ -26,7 +27,7 @@ class DelegationOut(serializers.Serializer[Any]):  # Any: rows
     from_at = serializers.DateTimeField()
     until_at = serializers.DateTimeField()
     withdrawn_at = serializers.DateTimeField(allow_null=True)
-    state = serializers.ChoiceField(choices=["later", "live", "ended", "withdrawn"])
+    state = serializers.ChoiceField(choices=STATES)
 
 
 class DelegationIn(StrictSerializer):

@@ -15,7 +15,8 @@ from tenants.web.serializers import QuotasQuery
 type Rows = Any  # plain rows
 
 _VERSION = "The one that you have seen; at another one nothing is done."
-_STATES = ["agreed", "denied", "lapsed", "overdue", "due", "later"]
+LEVELS = [level.value for level in Level]
+STATES = ["agreed", "denied", "lapsed", "overdue", "due", "later"]
 _STEP = "Which of its steps you have seen to be due, from 1; at another one nothing is done."
 
 
@@ -35,7 +36,7 @@ class RequestGrantOut(serializers.Serializer[Rows]):
 class RequestStepOut(serializers.Serializer[Rows]):
     """One of those who have to agree, or did; `who` are those that may, while nobody has."""
 
-    level = serializers.ChoiceField(choices=[level.value for level in Level])
+    level = serializers.ChoiceField(choices=LEVELS)
     place = serializers.CharField(help_text="The tenant's name, or what else it is of.")
     state = serializers.ChoiceField(
         choices=["agreed", "denied", "lapsed", "overdue", "due", "later"]
