@@ -28,7 +28,7 @@ CREATE TRIGGER member_giver_stays
 class Migration(migrations.Migration):
     dependencies = [
         ("audit", "0006_by_tenant"),
-        ("tenants", "0024_grants_end_with_the_code"),
+        ("tenants", "0025_submit_policies"),
     ]
     operations = [
         migrations.AddField(
