@@ -12,7 +12,7 @@ from controlplane.audit import services as audit
 from controlplane.kernel.errors import Conflict, Invalid
 from tenants import naming
 from tenants.models import Member, Role, Tenant, User
-from tenants.services import places
+from tenants.services import places, users
 
 ACTOR = "system:bootstrap"
 ROLES = (Role.OWNER, Role.OPERATOR, Role.APPROVER)
@@ -66,8 +66,7 @@ def bootstrap(*, wanted: Beginning, password: str, at: datetime) -> None:
             return
         if Tenant.objects.filter(slug=wanted.slug).exists():
             raise Conflict(f"There is a tenant {wanted.slug!r} already.", pointer="/slug")
-        if User.objects.filter(username=wanted.username).exists():
-            raise Conflict(f"There is a user {wanted.username!r} already.", pointer="/username")
+        users.check_unlike(wanted.username)
         tenant = Tenant.objects.create(name=wanted.organisation, slug=wanted.slug, created_at=at)
         user = _user(wanted.username, password)
         made = [("tenant.create", "tenant", tenant.id, {"name": tenant.name, "slug": tenant.slug})]
@@ -83,10 +82,7 @@ def bootstrap(*, wanted: Beginning, password: str, at: datetime) -> None:
 def _check(wanted: Beginning) -> None:
     naming.checked(wanted.organisation, pointer="/organisation")
     places.check_slug(wanted.slug)
-    try:
-        User._meta.get_field("username").clean(wanted.username, None)
-    except ValidationError as error:
-        raise Invalid(" ".join(error.messages), pointer="/username") from error
+    users.check_name(wanted.username)
 
 
 def _user(username: str, password: str) -> User:

@@ -239,7 +239,29 @@ PEOPLE = (
         change(Token, expires_at=Sql("created_at")),
     ),
     Attack("tenants_token_digest_key", "one secret opens two tokens", copy(Token)),
-    Attack("tenants_user_username_key", "two people share a name", copy(User)),
+    Attack(
+        "tenants_user_username_key",
+        "two people share a name",
+        copy(User),
+        behind=("user_name_reads_once",),
+    ),
+    *(
+        Attack("user_name_ascii", f"a username has {what}", change(User, username=name))
+        for what, name in (
+            ("a Cyrillic letter", "b\u0435n"),
+            ("a space", "b en"),
+            ("a line break", Sql("E'ben\\n'")),
+            ("nothing in it", ""),
+        )
+    ),
+    *(
+        Attack(
+            "user_name_reads_once",
+            f"{name} and {other} are two people",
+            copy(User, {"username": name}, username=other),
+        )
+        for name, other in (("ben", "Ben"), ("olli", "0l1I"), ("ben-2", "be_n2"))
+    ),
     Attack(
         "tenants_user_groups_user_id_group_id_ef9ea837_uniq",
         "a person is in a group twice",

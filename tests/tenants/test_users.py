@@ -1,0 +1,65 @@
+"""What a username may be, and which of them read alike."""
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.django import TestCase
+
+from controlplane.kernel.errors import Conflict, Invalid
+from tenants import naming
+from tenants.models import User
+from tenants.services import users
+from tests import factories
+from tests.conftest import Cast
+
+ALLOWED = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789@.+-_"
+
+
+class Reading(TestCase):
+    @given(st.text(ALLOWED, min_size=1, max_size=12))
+    def test_the_database_reads_a_name_as_people_do(self, name: str) -> None:
+        factories.user(name)
+        read = User.objects.values_list(User.READING, flat=True).get(username=name)
+        assert read == naming.reading(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "b en", "bеn", "ben\n", "ｂｅｎ", "a:b", "x" * 151, "be\u200bn"]
+)
+def test_what_is_no_username_is_refused(name: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        users.check_name(name)
+    assert refused.value.pointer == "/username"
+
+
+@pytest.mark.parametrize("name", ["ben", "ada.l@example.org", "A-b_c+1"])
+def test_what_is_one_goes(db: None, name: str) -> None:
+    users.check_name(name)
+    users.check_unlike(name)
+
+
+@pytest.mark.parametrize("other", ["Ben", "BEN", "b-e-n", "be_n"])
+def test_a_name_that_reads_like_anothers_is_refused(cast: Cast, other: str) -> None:
+    with pytest.raises(Conflict, match="'ben', which reads like it"):
+        users.check_unlike(other)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("bеn", "Enter a valid username"),
+        ("B3n", ""),
+        ("b-e-n", "reads like"),
+        ("ben", "of that name"),
+    ],
+)
+def test_the_back_office_says_so_too(cast: Cast, name: str, told: str) -> None:
+    client = Client()
+    client.force_login(factories.user("root", is_superuser=True, is_staff=True))
+    sent = {"username": name, "password1": "correct horse", "password2": "correct horse"}
+    answer = client.post(reverse("admin:tenants_user_add"), sent | {"usable_password": "true"})
+    assert (answer.status_code == 302) == (told == "")
+    assert told in answer.content.decode()
+    assert User.objects.filter(username=name).exists() == (told == "" or name == "ben")
