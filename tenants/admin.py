@@ -14,7 +14,7 @@ from controlplane.audit.services import Entry
 from controlplane.kernel import clock
 from controlplane.kernel.admin import ReadOnly
 from tenants import access, models
-from tenants.services import trail
+from tenants.services import sessions, trail
 
 if TYPE_CHECKING:
     _UserPage = UserAdmin[models.User]
@@ -58,6 +58,8 @@ class UserPage(_UserPage):
         before, after = old or {}, {name: getattr(obj, name) for name in _AUDITED}
         if before != after:
             _record(request, "user.change" if old else "user.create", obj, before, after)
+        if not obj.is_active:
+            sessions.end_of(user=obj, actor=_actor(request), at=clock.now())
 
     def user_change_password(
         self, request: HttpRequest, id: str, form_url: str = ""
@@ -80,10 +82,13 @@ def _record(
     before: Mapping[str, object],
     after: Mapping[str, object],
 ) -> None:
-    assert isinstance(request.user, models.User)  # noqa: S101  # nobody else gets in
     entry = Entry(action, "user", of.pk, before=before, after=after)
-    actor = access.actor_for(user=request.user)
-    trail.record(entry, actor=actor, at=clock.now())
+    trail.record(entry, actor=_actor(request), at=clock.now())
+
+
+def _actor(request: HttpRequest) -> access.Actor:
+    assert isinstance(request.user, models.User)  # noqa: S101  # nobody else gets in
+    return access.actor_for(user=request.user)
 
 
 @admin.register(models.Tenant)
@@ -127,6 +132,13 @@ class TokenPage(ReadOnly):
     list_display = ("name", "user", "scopes", "expires_at", "last_used_at", "revoked_at")
     list_select_related = ("user",)
     exclude = ("digest",)
+
+
+@admin.register(models.UserSession)
+class UserSessionPage(ReadOnly):
+    list_display = ("user", "began_at", "seen_at", "address")
+    list_select_related = ("user",)
+    exclude = ("session",)
 
 
 @admin.register(models.Quota)

@@ -100,6 +100,7 @@ _TABLE = {
     "recut.rolling-back": _RECUT,
     "reservation.cancel": _RESERVATION,
     "reservation.make": _RESERVATION,
+    "session.end": "user",
     "tenant-quota.kept": "enforce_at",
     "tenant-quota.set": _QUOTA,
     "tenant.create": "name slug parent",

@@ -14,6 +14,7 @@ from tenants.models.project import CAPS, MAX_CAP, Project
 from tenants.models.quota import Quota, TenantQuota
 from tenants.models.request import Decision, QuotaRequest
 from tenants.models.reservation import LONGEST_WEEKLY, NEVER, WEEK, Reservation
+from tenants.models.session import MAX_AGENT, UserSession
 from tenants.models.sign_in import SignInTally
 from tenants.models.tenant import MAX_IDLE_TIMEOUT_S, MAX_MIN_RUN_TIME_S, Tenant
 from tenants.models.token import Scope, Token
@@ -24,6 +25,7 @@ __all__ = [
     "LONGEST_DELEGATION",
     "LONGEST_WEEKLY",
     "MAX_AFTER_DAYS",
+    "MAX_AGENT",
     "MAX_BUDGET_H",
     "MAX_CAP",
     "MAX_IDLE_TIMEOUT_S",
@@ -60,4 +62,5 @@ __all__ = [
     "Token",
     "UsageInterval",
     "User",
+    "UserSession",
 ]

@@ -21,7 +21,7 @@ from scheduler.core.reasons import in_units
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Project, Role, Tenant
-from tenants.selectors import people, places
+from tenants.selectors import people, places, sessions
 from tenants.services import members, projects, tenants
 from tenants.web.place_forms import (
     MemberForm,
@@ -83,7 +83,11 @@ def tenant_list(request: HttpRequest) -> HttpResponse:
         )
         for line in places.tenant_lines(actor=actor)
     ]
-    context = {"lines": lines, "form": form if form.may_choose else None}
+    context = {
+        "lines": lines,
+        "form": form if form.may_choose else None,
+        "may_see_accounts": sessions.may_see_accounts(actor),
+    }
     return render(request, "tenants/tenant_list.html", context, status=status)
 
 

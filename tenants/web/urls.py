@@ -4,6 +4,7 @@ from django.urls import path
 
 from tenants.web import (
     approval_pages,
+    account_pages,
     audit_pages,
     budget_pages,
     delegation_pages,
@@ -14,6 +15,7 @@ from tenants.web import (
     project_pages,
     request_pages,
     reservation_pages,
+    session_pages,
     tenant_pages,
     token_pages,
     weight_pages,
@@ -101,6 +103,13 @@ urlpatterns = [
         name="delegation-withdraw",
     ),
     path("audit", audit_pages.audit_list, name="audit-list"),
+    path("sessions", session_pages.session_list, name="session-list"),
+    path("sessions/others/end", session_pages.session_end_others, name="session-end-others"),
+    path("sessions/<uuid:id>/end", session_pages.session_end, name="session-end"),
+    path("accounts", account_pages.account_list, name="account-list"),
+    path(
+        "accounts/<uuid:id>/end-sessions", account_pages.account_sign_out, name="account-sign-out"
+    ),
     path("tokens", token_pages.token_list, name="token-list"),
     path("tokens/<uuid:id>/revoke", token_pages.token_revoke, name="token-revoke"),
 ]

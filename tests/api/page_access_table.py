@@ -38,6 +38,15 @@ OTHERS: dict[tuple[str, str], Row] = {
         form=True,
     ),
     ("POST", "sign-out"): Row("302 302 302 302 302 302 302 302 302 302 302 302 302", form=True),
+    ("GET", "sessions"): Row(_PAGE),
+    ("POST", "sessions/others/end"): Row(_PAGE.replace("200", "303"), form=True),
+    ("POST", "sessions/<uuid:id>/end"): Row(
+        "303 404 404 404 404 404 404 404 302 302 302 302 302", {"id": "session"}, form=True
+    ),
+    ("GET", "accounts"): Row(_OPERATE_PAGE),
+    ("POST", "accounts/<uuid:id>/end-sessions"): Row(
+        _OPERATE_PAGE.replace("200", "303"), {"id": "user"}, form=True
+    ),
     ("GET", "requests"): Row(_PAGE),
     **PLACE_PAGES,
     **POLICY_PAGES,

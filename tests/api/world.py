@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.contrib.sessions.models import Session
 from django.test import Client
 from rest_framework.test import APIClient
 
@@ -20,6 +21,7 @@ from tenants.models import (
     Role,
     Scope,
     Tenant,
+    UserSession,
 )
 from tests import factories
 from tests.conftest import Cast
@@ -105,6 +107,8 @@ def build(cast: Cast) -> World:
             "approval rule": rule.id,
             "fleet member": cast.oz.memberships.get().id,
             "token": token.id,
+            "user": cast.ben.id,
+            "session": _session(cast).id,
             "cluster": cluster.id,
             "flavor": flavor.id,
             "probe": probe.id,
@@ -117,6 +121,13 @@ def build(cast: Cast) -> World:
         },
         clients=_clients(cast),
     )
+
+
+def _session(cast: Cast) -> UserSession:
+    """The owner's, on another device."""
+    at = datetime.now(UTC)
+    opened = Session.objects.create(session_key="elsewhere", expire_date=at + timedelta(hours=1))
+    return UserSession.objects.create(user=cast.ada, session=opened, began_at=at, seen_at=at)
 
 
 def _granted(cast: Cast, flavor: Flavor) -> QuotaRequest:

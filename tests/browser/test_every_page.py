@@ -14,6 +14,7 @@ NOWHERE = "/no-such-page"
 OF_OPERATORS = (
     "/register-cluster", "/clusters/north/manifest", "/clusters/north/credential",
     "/clusters/north/connection", "/clusters/east/connection",
+    "/accounts",
 )  # fmt: skip
 
 
@@ -29,7 +30,7 @@ def addresses(shown: Scene) -> list[str]:
             for end in ("", "/people", "/policy")
         ),
         "/reservations", "/requests", "/requests/new", "/approval-rules", "/delegations",
-        "/tokens", "/tenants", "/policy",
+        "/tokens", "/sessions", "/tenants", "/policy",
         "/audit", NOWHERE,
     ]  # fmt: skip
 

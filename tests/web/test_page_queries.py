@@ -5,6 +5,7 @@ After a change that is meant: BERTH_WRITE_QUERY_COUNTS=1 pytest tests/web/test_p
 
 import json
 import os
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from django.urls import reverse
 
 from clusters.models import Flavor
 from controlplane.kernel import clock
+from controlplane.portal import signed_in
 from tests import factories
 from tests.browser import scene
 from tests.web.conftest import HTMX
@@ -34,7 +36,8 @@ def counted(client: Client, url: str, **headers: str) -> int:
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("one_moment")
-def test_pages_cost_what_is_written() -> None:
+def test_pages_cost_what_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signed_in, "_EVERY", timedelta(days=1))  # told as seen by the first page
     shown = scene.build(at=clock.now())
     detection, ben = shown.projects["Detection"], shown.people["ben"]
     array = factories.array(detection, ben, [Flavor.objects.get(name="h100-80gb")], 40)
@@ -66,8 +69,10 @@ def test_pages_cost_what_is_written() -> None:
         "approval-rule-list": reverse("approval-rule-list"),
         "delegation-list": reverse("delegation-list"),
         "token-list": reverse("token-list"),
+        "session-list": reverse("session-list"),
     }
     operators = {
+        "account-list": reverse("account-list"),
         "cluster-list": urls["cluster-list"],
         "cluster-detail": urls["cluster-detail"],
         "cluster-register": reverse("cluster-register"),

@@ -13,6 +13,7 @@ from tenants.models import (
     Tenant,
     Token,
     User,
+    UserSession,
 )
 from tests.constraints.attack import Attack, negative
 from tests.constraints.moves import (
@@ -237,6 +238,12 @@ PEOPLE = (
         "token_expires_later",
         "a token ends before it begins",
         change(Token, expires_at=Sql("created_at")),
+    ),
+    Attack("tenants_usersession_session_id_key", "a session is two people's", copy(UserSession)),
+    Attack(
+        "user_session_seen_since_it_began",
+        "a session was seen before it began",
+        change(UserSession, seen_at=Sql("began_at - interval '1 second'")),
     ),
     Attack("tenants_token_digest_key", "one secret opens two tokens", copy(Token)),
     Attack(
