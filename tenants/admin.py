@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from allauth.account.models import EmailAddress
+from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group
@@ -22,6 +24,10 @@ else:
     _UserPage = UserAdmin  # generic for the type checker only
 
 admin.site.unregister(Group)  # roles are Member rows: groups and their permissions mean nothing
+# What allauth keeps is for it alone: providers come from the environment, and secrets of second
+# factors are nobody's to read.
+for model in (EmailAddress, SocialApp, SocialAccount, SocialToken):
+    admin.site.unregister(model)
 
 
 _AUDITED = ("username", "email", "is_active", "is_staff", "is_superuser")
@@ -54,12 +60,15 @@ class UserPage(_UserPage):
         change: bool,
     ) -> None:
         old = models.User.objects.filter(pk=obj.pk).values(*_AUDITED).first() if change else None
+        if obj.is_active:
+            obj.left_at = None
         super().save_model(request, obj, form, change)
         before, after = old or {}, {name: getattr(obj, name) for name in _AUDITED}
         if before != after:
             _record(request, "user.change" if old else "user.create", obj, before, after)
         if not obj.is_active:
-            sessions.end_of(user=obj, actor=_actor(request), at=clock.now())
+            actor = _actor(request)
+            sessions.end_of(user=obj, by=actor.label, name=actor.name, at=clock.now())
 
     def user_change_password(
         self, request: HttpRequest, id: str, form_url: str = ""
@@ -125,6 +134,13 @@ class MemberPage(ReadOnly):
     list_select_related = ("user", "tenant", "project", "granted_by")
     list_filter = ("role",)
     search_fields = ("user__username",)
+
+
+@admin.register(models.GroupRole)
+class GroupRolePage(ReadOnly):
+    list_display = ("provider", "group", "role", "tenant", "project", "made_by")
+    list_select_related = ("tenant", "project", "made_by")
+    list_filter = ("provider", "role")
 
 
 @admin.register(models.Token)

@@ -38,6 +38,7 @@ FOLDERS = {
     "tests/constraints/": DATABASE,
     "tests/web/": WEB,
     "tests/api/": WEB,
+    "tests/oidc/": WEB,
     "tests/contract/": SIMULATOR,
     "tests/kube/": KUBERNETES,
     "tests/browser/": BROWSER,

@@ -28,6 +28,7 @@ _POLICY = (
     " forbidden_fields default_run_time_s default_priority_class default_labels is_from_above"
     " version"
 )
+_GROUP_ROLE = "provider group role"
 _GATE = "name kind owner within_s"
 
 _TABLE = {
@@ -58,6 +59,8 @@ _TABLE = {
     "flavor.place": "placing",
     "grant.begin": _GRANT,
     "grant.end": _GRANT,
+    "group-role.add": _GROUP_ROLE,
+    "group-role.remove": _GROUP_ROLE,
     "member.grant": "user role",
     "member.revoke": "user role",
     "node-pool.declare": _POOL,
@@ -112,7 +115,9 @@ _TABLE = {
     "token.issue": "name scopes",
     "token.revoke": "name scopes",
     "user.change": _USER,
-    "user.create": _USER,
+    "user.create": f"{_USER} provider",
+    "user.leave": "provider",
+    "user.return": "provider",
     "user.password": "",
     "workload.checkpoint": "checkpointed_at",
     "workload.gate": _GATED,

@@ -8,8 +8,8 @@ from controlplane.kernel.models import Row
 
 
 class AuditEvent(Row):
-    """`actor` is `user:<id>`, `token:<id>` or `system:<part>`; before and after hold allow-listed
-    fields.
+    """`actor` is `user:<id>`, `token:<id>`, `provider:<name>` or `system:<part>`; before and after
+    hold allow-listed fields.
 
     tenant_id and project_id scope who may read it; both null is an installation-wide event.
     """

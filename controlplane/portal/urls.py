@@ -7,6 +7,8 @@ from controlplane.portal import approvals, home, spend, views
 urlpatterns = [
     path("", home.home, name="home"),
     path("sign-in", views.SignIn.as_view(), name="login"),
+    path("sign-in/<slug:provider>", views.provider_sign_in, name="provider-sign-in"),
+    path("sign-in/<slug:provider>/back", views.provider_back, name="provider-back"),
     path("sign-out", views.SignOut.as_view(), name="logout"),
     path("requests", approvals.request_list, name="request-list"),
     path("requests/<uuid:id>/decision", approvals.request_decide, name="request-decide"),

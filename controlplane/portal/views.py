@@ -1,22 +1,32 @@
-"""Signing in and out: Django's own views with Berth's page and its limit of tries."""
+"""Signing in, by a password or by a provider, and out: Django's own views and allauth's flow, with
+Berth's page and its limit of tries."""
 
 import logging
 import math
 from datetime import timedelta
 from typing import Any
 
+import requests
+from allauth.socialaccount.models import SocialApp
+from allauth.socialaccount.providers.base import AuthProcess
+from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from allauth.socialaccount.providers.oauth2.views import OAuth2CallbackView
 from django.conf import settings
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView, redirect_to_login
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.decorators import method_decorator
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from controlplane.demo import logins
 from controlplane.kernel import clock
 from controlplane.kernel.forms import StrictForm, no_fields
+from controlplane.portal import providers
 from tenants.services import sign_in
 
 logger = logging.getLogger(__name__)
@@ -77,12 +87,54 @@ class SignIn(LoginView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:  # Any: as Django has it
         context = super().get_context_data(**kwargs)
+        context["providers"] = list(settings.BERTH_OIDC.values())
         if settings.BERTH_DEMO:
             context["demo_logins"] = [
                 {"username": one.username, "password": logins.PASSWORD, "note": one.title}
                 for one in logins.LOGINS
             ]
         return context
+
+
+@require_safe
+@never_cache
+def provider_sign_in(request: HttpRequest, provider: str) -> HttpResponse:
+    """To the provider, and by its answer back. A link: a form that leads on to another host is
+    what the content policy forbids."""
+    if request.user.is_authenticated:
+        return redirect(settings.LOGIN_REDIRECT_URL)
+    at = _at(request, provider)
+    there = request.GET.get("next", "")
+    here = {request.get_host()}
+    safe = url_has_allowed_host_and_scheme(there, here, require_https=request.is_secure())
+    try:
+        answer: HttpResponse = at.redirect(
+            request, AuthProcess.LOGIN, next_url=there if safe else None
+        )
+    except (requests.RequestException, OAuth2Error) as error:
+        return providers.failed(request, at.app, error)
+    return answer
+
+
+@require_safe
+@never_cache
+def provider_back(request: HttpRequest, provider: str) -> HttpResponse:
+    """Where a provider sends people who asked it to sign them in."""
+    at = _at(request, provider)
+    view = OAuth2CallbackView.adapter_view(providers.Exchange(request, provider))
+    try:
+        providers.check_sender(request, at)
+        answer: HttpResponse = view(request)
+    except (requests.RequestException, OAuth2Error) as error:
+        return providers.failed(request, at.app, error)
+    return answer
+
+
+def _at(request: HttpRequest, provider: str) -> providers.AtProvider:
+    try:
+        return providers.Providers(request).get_provider(request, provider)
+    except SocialApp.DoesNotExist:
+        raise Http404("There is no such provider.") from None
 
 
 class SignOut(LogoutView):

@@ -24,6 +24,7 @@ from controlplane.settings.env import (
     reachable,
     words,
 )
+from controlplane.settings.oidc import providers
 
 BASE_DIR = Path(__file__).resolve().parents[2]
 
@@ -38,6 +39,10 @@ AUTH_USER_MODEL = "tenants.User"
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
+BERTH_OIDC = providers("BERTH_OIDC")  # whom people sign in by, besides a password
+ACCOUNT_EMAIL_VERIFICATION = "none"
+ACCOUNT_UNIQUE_EMAIL = False  # an address says nothing of who somebody is
+SOCIALACCOUNT_ADAPTER = "controlplane.portal.providers.Providers"
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_AGE = integer("BERTH_SESSION_S", 12 * 3600)
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024  # reliability 4.6: bodies up to 1 MiB
@@ -53,6 +58,9 @@ INSTALLED_APPS = [
     "django.contrib.messages",
     "django.contrib.staticfiles",
     "django.contrib.postgres",
+    "allauth",
+    "allauth.account",
+    "allauth.socialaccount",
     "django_htmx",
     "rest_framework",
     "drf_spectacular",
@@ -75,6 +83,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "controlplane.portal.signed_in.listed",
 ]
 TEMPLATES = [

@@ -5,8 +5,9 @@ from tenants.models.budget import MAX_BUDGET_H, Budget, BudgetMode, Period
 from tenants.models.delegation import LONGEST_DELEGATION, Delegation
 from tenants.models.gate import GateKind, StandingGate
 from tenants.models.grant import Grant
+from tenants.models.group_role import MAX_GROUP, GroupRole, Role
 from tenants.models.ledger import Charge, Rate, UsageInterval
-from tenants.models.member import Member, Role
+from tenants.models.member import Member
 from tenants.models.past import PastUse
 from tenants.models.policy import SubmitPolicy
 from tenants.models.preferred import MAX_PREFERRED, PreferredFlavor
@@ -28,6 +29,7 @@ __all__ = [
     "MAX_AGENT",
     "MAX_BUDGET_H",
     "MAX_CAP",
+    "MAX_GROUP",
     "MAX_IDLE_TIMEOUT_S",
     "MAX_MIN_RUN_TIME_S",
     "MAX_PREFERRED",
@@ -41,6 +43,7 @@ __all__ = [
     "Delegation",
     "GateKind",
     "Grant",
+    "GroupRole",
     "Member",
     "Outcome",
     "PastUse",

@@ -8,16 +8,9 @@ from django.db import models
 from django.db.models import F, Q
 
 from controlplane.kernel.models import Row
+from tenants.models.group_role import GroupRole, Role
 from tenants.models.project import Project
 from tenants.models.tenant import Tenant
-
-
-class Role(models.TextChoices):
-    OWNER = "owner"
-    APPROVER = "approver"
-    OPERATOR = "operator"
-    MEMBER = "member"
-    VIEWER = "viewer"
 
 
 class Member(Row):
@@ -26,7 +19,7 @@ class Member(Row):
 
     `givers` says through whom it came about: who gave it, who had given them the role by which
     they could, and so on, up to one whom nobody of these made. It is empty where the installation
-    began.
+    began. `group_role` says by which group it came, and is null where somebody gave it.
     """
 
     user = models.ForeignKey(
@@ -48,6 +41,9 @@ class Member(Row):
     )
     granted_at = models.DateTimeField(null=True, blank=True)
     givers = ArrayField(models.UUIDField(), default=list, db_default=[], blank=True)
+    group_role = models.ForeignKey(
+        GroupRole, null=True, blank=True, on_delete=models.CASCADE, related_name="members"
+    )
 
     class Meta:
         constraints = [
@@ -57,7 +53,7 @@ class Member(Row):
             ),
             models.CheckConstraint(condition=Q(role__in=Role.values), name="member_role_known"),
             models.UniqueConstraint(
-                fields=["user", "tenant", "project", "role"],
+                fields=["user", "tenant", "project", "role", "group_role"],
                 nulls_distinct=False,
                 name="member_role_once",
             ),

@@ -30,8 +30,16 @@ class User(AbstractUser):
         error_messages={"unique": "There is a user of that name already."},
     )
 
+    left_at = models.DateTimeField(null=True, blank=True, editable=False)
+    """Since when the groups of their provider give them nothing: what closed the account, which
+    their return opens again. Null where nothing or somebody closed it."""
+
     class Meta(AbstractUser.Meta):
         constraints = [
+            models.CheckConstraint(
+                condition=Q(left_at__isnull=True) | Q(is_active=False),
+                name="user_who_left_is_not_active",
+            ),
             models.CheckConstraint(
                 condition=Q(username__regex=r"^[A-Za-z0-9_.@+:-]+$"),
                 name="user_name_ascii",

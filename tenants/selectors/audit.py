@@ -54,6 +54,9 @@ class Change:
         return _text(self.after)
 
 
+_BY = {"token": "by a token", "provider": "as somebody signed in"}
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """An event in a list. `tenant` and `project` are names, "" for what is of none."""
@@ -65,9 +68,10 @@ class Line:
 
     @property
     def by(self) -> str:
-        """How it was done: by whom at the portal, by a token, by a part of Berth."""
+        """How it was done: by whom at the portal, by a token, by what a sign-in provider told, by
+        a part of Berth."""
         kind, _, part = self.event.actor.partition(":")
-        return f"Berth, {part}" if kind == "system" else {"token": "by a token"}.get(kind, "")
+        return f"Berth, {part}" if kind == "system" else _BY.get(kind, "")
 
 
 @dataclass(frozen=True, slots=True)

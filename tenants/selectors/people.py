@@ -65,7 +65,7 @@ def with_role(*, actor: Actor, place: Project | Tenant) -> QuerySet[Member]:
     if isinstance(place, Project):
         at_or_above |= Q(project=place)
     return Member.objects.filter(at_or_above).select_related(
-        "user", "granted_by", "tenant", "project"
+        "user", "granted_by", "tenant", "project", "group_role"
     )
 
 
@@ -75,7 +75,9 @@ def fleet_members(*, actor: Actor) -> QuerySet[Member]:
     Raises NotAllowed for who has none there.
     """
     access.authorize_fleet(actor, Action.VIEW)
-    return Member.objects.filter(project=None, tenant=None).select_related("user", "granted_by")
+    return Member.objects.filter(project=None, tenant=None).select_related(
+        "user", "granted_by", "group_role"
+    )
 
 
 def member(*, actor: Actor, id: UUID) -> Member:
@@ -84,7 +86,7 @@ def member(*, actor: Actor, id: UUID) -> Member:
     places = Q(project_id__in=seen) | Q(tenant__in=access.tenants_for_actor(actor).values("id"))
     if actor.fleet_roles:
         places |= Q(project__isnull=True, tenant__isnull=True)
-    rows = Member.objects.select_related("user", "tenant", "project")
+    rows = Member.objects.select_related("user", "tenant", "project", "group_role")
     found = rows.filter(places, id=id).first()
     if found is None:
         raise NotFound("There is no such member.")

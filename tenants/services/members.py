@@ -35,6 +35,7 @@ def grant(*, actor: Actor, user: User, role: Role, place: Place, at: datetime) -
             role=role,
             tenant=_tenant(place),
             project=_project(place),
+            group_role=None,
             defaults={
                 "granted_by": actor.user,
                 "granted_at": at,
@@ -57,15 +58,24 @@ def named(*, actor: Actor, username: str, role: Role, place: Place) -> User:
 
 
 def revoke(*, actor: Actor, member: Member, at: datetime) -> None:
-    """Take a role back. Raises as `grant`, and Conflict for the last owner of a tenant or the
-    fleet and the last operator of the fleet, not counting who can't sign in any more."""
+    """Take a role back. Raises as `grant`, and Conflict for one that came by a group, and for the
+    last owner of a tenant or the fleet and the last operator of the fleet, not counting who can't
+    sign in any more and who is one by a group, as a provider may take that back any time."""
     place: Place = member.project or member.tenant
     role = Role(member.role)
     authorize(actor, place, role)
+    if (of := member.group_role) is not None:
+        raise Conflict(
+            f"It came by the group {of.group!r} of {of.provider}: take the role from the group."
+        )
     with transaction.atomic():
         if role in _never_vacant(place):
             holders = Member.objects.select_for_update(of=("self",)).filter(
-                role=role, tenant=_tenant(place), project=_project(place), user__is_active=True
+                role=role,
+                tenant=_tenant(place),
+                project=_project(place),
+                user__is_active=True,
+                group_role=None,
             )
             if {holder.id for holder in holders} <= {member.id}:
                 raise Conflict(f"The last {role} can't leave; make somebody else an {role} first.")
@@ -128,16 +138,17 @@ def _project(place: Place) -> Project | None:
     return place if isinstance(place, Project) else None
 
 
-def _record(actor: Actor, action: str, member: Member, at: datetime) -> None:
-    trail.record(
-        Entry(
-            action=action,
-            target_type="member",
-            target_id=member.id,
-            tenant_id=member.project.tenant_id if member.project else member.tenant_id,
-            project_id=member.project_id,
-            after={"user": str(member.user_id), "role": member.role},
-        ),
-        actor=actor,
-        at=at,
+def entry(action: str, member: Member) -> Entry:
+    """What the audit is told of a role that was given or taken."""
+    return Entry(
+        action=action,
+        target_type="member",
+        target_id=member.id,
+        tenant_id=member.project.tenant_id if member.project else member.tenant_id,
+        project_id=member.project_id,
+        after={"user": str(member.user_id), "role": member.role},
     )
+
+
+def _record(actor: Actor, action: str, member: Member, at: datetime) -> None:
+    trail.record(entry(action, member), actor=actor, at=at)

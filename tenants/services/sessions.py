@@ -6,13 +6,13 @@ from datetime import datetime
 from django.contrib.sessions.models import Session
 from django.db import connection, transaction
 
+from controlplane.audit import services as audit
 from controlplane.audit.services import Entry
 from controlplane.kernel.errors import NotAllowed
 from controlplane.kernel.ids import uuid7
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import MAX_AGENT, User, UserSession
-from tenants.services import trail
 
 _SEEN = """
 INSERT INTO tenants_usersession AS known
@@ -42,14 +42,14 @@ def seen(*, user: User, key: str, address: str, agent: str, at: datetime) -> Non
 def end(*, actor: Actor, session: UserSession, at: datetime) -> None:
     """End one of the actor's own. Raises NotAllowed for a token."""
     _of_a_person(actor)
-    _end([session], of=actor.user, actor=actor, at=at)
+    _end([session], of=actor.user, by=actor.label, name=actor.name, at=at)
 
 
 def end_others(*, actor: Actor, key: str, at: datetime) -> int:
     """End all of the actor's own but the one of that key; how many. Raises as `end`."""
     _of_a_person(actor)
     others = UserSession.objects.filter(user=actor.user).exclude(session_id=key)
-    return _end(list(others), of=actor.user, actor=actor, at=at)
+    return _end(list(others), of=actor.user, by=actor.label, name=actor.name, at=at)
 
 
 def end_all(*, actor: Actor, user: User, at: datetime) -> int:
@@ -60,12 +60,13 @@ def end_all(*, actor: Actor, user: User, at: datetime) -> int:
     _of_a_person(actor)
     if not actor.permits_everywhere(Action.MANAGE_MEMBERS):
         access.authorize_fleet(actor, Action.OPERATE)
-    return end_of(user=user, actor=actor, at=at)
+    return end_of(user=user, by=actor.label, name=actor.name, at=at)
 
 
-def end_of(*, user: User, actor: Actor | None, at: datetime) -> int:
-    """End all of somebody whose access the caller ends; how many."""
-    return _end(list(UserSession.objects.filter(user=user)), of=user, actor=actor, at=at)
+def end_of(*, user: User, by: str, name: str, at: datetime) -> int:
+    """End all of somebody whose access the caller ends; how many. `by` and `name` are how the
+    audit calls what ended them."""
+    return _end(list(UserSession.objects.filter(user=user)), of=user, by=by, name=name, at=at)
 
 
 def _of_a_person(actor: Actor) -> None:
@@ -73,7 +74,7 @@ def _of_a_person(actor: Actor) -> None:
         raise NotAllowed("A token ends no sessions; sign in on the portal.")
 
 
-def _end(sessions: list[UserSession], *, of: User, actor: Actor | None, at: datetime) -> int:
+def _end(sessions: list[UserSession], *, of: User, by: str, name: str, at: datetime) -> int:
     with transaction.atomic():
         keys = [session.session_id for session in sessions]
         _, by_model = Session.objects.filter(session_key__in=keys).delete()
@@ -81,5 +82,5 @@ def _end(sessions: list[UserSession], *, of: User, actor: Actor | None, at: date
             Entry("session.end", "session", session.id, after={"user": str(of.id)})
             for session in sessions
         ]
-        trail.record(*entries, actor=actor, at=at)
+        audit.record(actor=by, actor_name=name, entries=entries, at=at)
     return by_model.get("sessions.Session", 0)

@@ -7,11 +7,12 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
+from controlplane.audit import services as audit
 from controlplane.audit.services import Entry
 from controlplane.kernel import text
 from controlplane.kernel.errors import Invalid, NotAllowed, NotFound
 from tenants.access import Actor
-from tenants.models import Project, Scope, Token
+from tenants.models import Project, Scope, Token, User
 from tenants.services import trail
 
 PREFIX = "berth_"
@@ -87,21 +88,31 @@ def revoke(*, actor: Actor, token: Token, at: datetime) -> None:
             _record(actor, token, "token.revoke", at)
 
 
+def revoke_of(*, user: User, by: str, name: str, at: datetime) -> int:
+    """End all live ones of somebody whose access ends, in the caller's transaction; how many. `by`
+    and `name` are how the audit calls what ended it."""
+    live = list(Token.objects.filter(user=user, revoked_at=None).select_related("project"))
+    Token.objects.filter(id__in=[token.id for token in live]).update(revoked_at=at)
+    entries = [_entry(token, "token.revoke") for token in live]
+    audit.record(actor=by, actor_name=name, entries=entries, at=at)
+    return len(live)
+
+
 def digest_of(secret: str) -> str:
     """As it is stored. The secret has 256 random bits, so one round of SHA-256 is enough."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def _record(actor: Actor, token: Token, action: str, at: datetime) -> None:
-    trail.record(
-        Entry(
-            action=action,
-            target_type="token",
-            target_id=token.id,
-            tenant_id=token.project.tenant_id if token.project else None,
-            project_id=token.project_id,
-            after={"name": token.name, "scopes": token.scopes},
-        ),
-        actor=actor,
-        at=at,
+def _entry(token: Token, action: str) -> Entry:
+    return Entry(
+        action=action,
+        target_type="token",
+        target_id=token.id,
+        tenant_id=token.project.tenant_id if token.project else None,
+        project_id=token.project_id,
+        after={"name": token.name, "scopes": token.scopes},
     )
+
+
+def _record(actor: Actor, token: Token, action: str, at: datetime) -> None:
+    trail.record(_entry(token, action), actor=actor, at=at)

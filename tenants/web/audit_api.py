@@ -34,7 +34,9 @@ class AuditEventOut(serializers.Serializer[Any]):  # Any: rows
 
     id = serializers.UUIDField()
     at = serializers.DateTimeField()
-    actor = serializers.CharField(help_text="user:<id>, token:<id> or system:<part>.")
+    actor = serializers.CharField(
+        help_text="user:<id>, token:<id>, provider:<name> or system:<part>."
+    )
     actor_name = serializers.CharField()
     action = serializers.CharField()
     target_type = serializers.CharField()

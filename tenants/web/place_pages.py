@@ -22,7 +22,7 @@ from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Project, Role, Tenant
 from tenants.selectors import people, places, sessions
-from tenants.services import members, projects, tenants
+from tenants.services import group_roles, members, projects, tenants
 from tenants.web.place_forms import (
     MemberForm,
     NameForm,
@@ -86,6 +86,7 @@ def tenant_list(request: HttpRequest) -> HttpResponse:
     context = {
         "lines": lines,
         "form": form if form.may_choose else None,
+        "may_see_groups": form.may_choose and bool(group_roles.providers_with_groups()),
         "may_see_accounts": sessions.may_see_accounts(actor),
     }
     return render(request, "tenants/tenant_list.html", context, status=status)

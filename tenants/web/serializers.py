@@ -166,6 +166,9 @@ class MemberOut(serializers.Serializer[Rows]):
         help_text="Null where the installation began, or nobody wrote it down.",
     )
     granted_at = serializers.DateTimeField(allow_null=True)
+    group = serializers.CharField(
+        allow_null=True, source="group_role.group", default=None, help_text="By which it came."
+    )
 
 
 class MemberIn(StrictSerializer):

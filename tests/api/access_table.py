@@ -163,6 +163,20 @@ API: dict[tuple[str, str], Row] = {
     ("DELETE", "reservations/<uuid:id>"): Row(
         _SETS_QUOTA.replace("200", "204"), {"id": "reservation"}
     ),
+    ("GET", "group-roles"): Row("200 200 200 200 200 200 200 200 401 401 403 403 403"),
+    ("POST", "group-roles"): Row(
+        # The owner is told that no provider is called so.
+        "400 403 403 403 403 403 403 404 401 401 403 403 403",
+        body=lambda world: {
+            "provider": "acme",
+            "group": "g",
+            "role": "viewer",
+            "project": str(world.project.id),
+        },
+    ),
+    ("DELETE", "group-roles/<uuid:id>"): Row(
+        "204 404 404 404 404 404 404 404 401 401 403 403 403", {"id": "group role"}
+    ),
     ("GET", "members"): Row(TENANTS, query=_project),
     ("POST", "members"): Row("201 403 403 403 403 403 403 404 401 401 403 404 403", body=_member),
     ("DELETE", "members/<uuid:id>"): Row(

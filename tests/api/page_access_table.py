@@ -38,6 +38,17 @@ OTHERS: dict[tuple[str, str], Row] = {
         form=True,
     ),
     ("POST", "sign-out"): Row("302 302 302 302 302 302 302 302 302 302 302 302 302", form=True),
+    ("GET", "group-roles"): Row(_PAGE),
+    ("POST", "group-roles"): Row(_EMPTY_FORM, form=True),
+    ("POST", "group-roles/<uuid:id>/remove"): Row(
+        "303 404 404 404 404 404 404 404 302 302 302 302 302", {"id": "group role"}, form=True
+    ),
+    ("GET", "sign-in/<slug:provider>"): Row(
+        "302 302 302 302 302 302 302 302 404 404 404 404 404", {"provider": "=nobody"}
+    ),
+    ("GET", "sign-in/<slug:provider>/back"): Row(
+        "404 404 404 404 404 404 404 404 404 404 404 404 404", {"provider": "=nobody"}
+    ),
     ("GET", "sessions"): Row(_PAGE),
     ("POST", "sessions/others/end"): Row(_PAGE.replace("200", "303"), form=True),
     ("POST", "sessions/<uuid:id>/end"): Row(

@@ -16,6 +16,7 @@ from tenants.models import (
     Decision,
     Delegation,
     Grant,
+    GroupRole,
     Project,
     QuotaRequest,
     Role,
@@ -108,6 +109,7 @@ def build(cast: Cast) -> World:
             "fleet member": cast.oz.memberships.get().id,
             "token": token.id,
             "user": cast.ben.id,
+            "group role": _group_role(cast).id,
             "session": _session(cast).id,
             "cluster": cluster.id,
             "flavor": flavor.id,
@@ -120,6 +122,17 @@ def build(cast: Cast) -> World:
             "declared pool": declared.id,
         },
         clients=_clients(cast),
+    )
+
+
+def _group_role(cast: Cast) -> GroupRole:
+    return GroupRole.objects.create(
+        provider="acme",
+        group="vision",
+        role=Role.VIEWER,
+        project=cast.detection,
+        made_by=cast.ada,
+        made_at=datetime.now(UTC),
     )
 
 

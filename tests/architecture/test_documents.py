@@ -17,6 +17,7 @@ _READERS = {
     "namespaced",
     "networks",
     "database",
+    "providers",
 }
 _NAME = re.compile(r"^[^,]+/$|^[^\s]+\.[a-z]+$|/…$")
 _PLAIN = {"dev", "Makefile", "LICENSE"}

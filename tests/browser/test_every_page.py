@@ -30,7 +30,7 @@ def addresses(shown: Scene) -> list[str]:
             for end in ("", "/people", "/policy")
         ),
         "/reservations", "/requests", "/requests/new", "/approval-rules", "/delegations",
-        "/tokens", "/sessions", "/tenants", "/policy",
+        "/tokens", "/sessions", "/tenants", "/policy", "/group-roles",
         "/audit", NOWHERE,
     ]  # fmt: skip
 

@@ -70,6 +70,7 @@ def test_pages_cost_what_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
         "delegation-list": reverse("delegation-list"),
         "token-list": reverse("token-list"),
         "session-list": reverse("session-list"),
+        "group-role-list": reverse("group-role-list"),
     }
     operators = {
         "account-list": reverse("account-list"),

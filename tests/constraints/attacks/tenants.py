@@ -239,6 +239,11 @@ PEOPLE = (
         "a token ends before it begins",
         change(Token, expires_at=Sql("created_at")),
     ),
+    Attack(
+        "user_who_left_is_not_active",
+        "somebody who left signs in",
+        change(User, left_at=NOON),
+    ),
     Attack("tenants_usersession_session_id_key", "a session is two people's", copy(UserSession)),
     Attack(
         "user_session_seen_since_it_began",

@@ -1,0 +1,167 @@
+"""A real OpenID Connect provider in a process of its own, and a browser's way through it.
+
+`provider/` has its lock file; it is installed once a version, below the user's cache.
+"""
+
+import fcntl
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from hashlib import sha256
+from http.client import HTTPResponse
+from http.cookiejar import CookieJar
+from pathlib import Path
+from typing import IO, Any
+from urllib.error import HTTPError
+from urllib.parse import urlencode, urljoin
+from urllib.request import HTTPCookieProcessor, HTTPRedirectHandler, build_opener
+
+from django.http import HttpResponse
+from django.test import Client
+from django.urls import reverse
+
+from controlplane.demo import ports
+from controlplane.settings.oidc import Provider
+from tests.parts import WEB, missing
+
+_SOURCES = Path(__file__).parent / "provider"
+_CLIENT, _SECRET = "berth", "only-for-tests-0123456789"
+HERE = "http://testserver"
+"""Where Django's test client says that it is."""
+
+type Claims = Mapping[str, Any]  # Any: JSON values
+
+
+@dataclass
+class RunningProvider:
+    """`people` are by what they sign in with; what is told of them may change at any time."""
+
+    name: str
+    port: int
+    file: Path
+    by_user_info: bool
+    people: dict[str, Claims] = field(default_factory=dict)
+
+    @property
+    def told(self) -> Provider:
+        """As BERTH_OIDC would have it."""
+        return Provider(
+            name=self.name,
+            label=self.name.capitalize(),
+            issuer=f"http://127.0.0.1:{self.port}",
+            client_id=_CLIENT,
+            client_secret=_SECRET,
+            groups_claim="groups",
+            scopes="openid profile email groups",
+        )
+
+    def knows(self, login: str, **claims: Any) -> None:  # Any: JSON values
+        """Somebody is there from now on, or is told of otherwise."""
+        self.people[login] = claims
+        self._write()
+
+    def forgets(self, login: str) -> None:
+        del self.people[login]
+        self._write()
+
+    def _write(self) -> None:
+        back = [f"{HERE}/sign-in/{self.name}/back"]
+        client = {"client_id": _CLIENT, "client_secret": _SECRET, "redirect_uris": back}
+        told = {"clients": [client], "people": self.people, "by_user_info": self.by_user_info}
+        new = self.file.with_suffix(".new")
+        new.write_text(json.dumps(told))
+        new.replace(self.file)
+
+
+@contextmanager
+def running(name: str, folder: Path, *, by_user_info: bool = True) -> Iterator[RunningProvider]:
+    """One that answers; `by_user_info` tells claims at its own endpoint, else in the ID token."""
+    node = _installed()
+    port = ports.free()
+    made = RunningProvider(name, port, folder / f"{name}.json", by_user_info)
+    made._write()
+    command = ["node", "serve.js", str(port), str(made.file)]
+    with subprocess.Popen(
+        command, cwd=node, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        try:
+            assert _line(process.stdout) == "answers\n"
+            yield made
+        finally:
+            process.kill()
+
+
+def _line(out: IO[str] | None) -> str:
+    assert out is not None
+    return out.readline()
+
+
+def _installed() -> Path:
+    """The folder with the provider's program and its packages."""
+    if shutil.which("node") is None or shutil.which("npm") is None:
+        missing(WEB, "Node 20 or later with npm (Debian: apt install nodejs npm)")
+    files = ("package.json", "package-lock.json", "serve.js")
+    key = sha256(b"".join((_SOURCES / file).read_bytes() for file in files)).hexdigest()[:16]
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    folder = Path(cache) / "berth" / "oidc" / key
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "whole").exists():
+            for file in files:
+                shutil.copy(_SOURCES / file, folder)
+            subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=folder, check=True)
+            (folder / "whole").touch()
+    return folder
+
+
+class _Stay(HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:  # Any: as urllib has it
+        return None
+
+
+class AtProvider:
+    """What somebody's browser does at a provider; its cookies stay there."""
+
+    def __init__(self) -> None:
+        self._open = build_opener(_Stay, HTTPCookieProcessor(CookieJar())).open
+
+    def signs_in(self, url: str, login: str) -> str:
+        """From where Berth sent them to where the provider sends them back."""
+        while not url.startswith(HERE):
+            answer = self._ask(url)
+            if location := answer.headers["Location"]:
+                url = urljoin(url, location)
+                continue
+            [action] = re.findall(r'<form[^>]* action="([^"]+)"', answer.read().decode())
+            form = urlencode({"prompt": "login", "login": login, "password": "any"}).encode()
+            url = urljoin(url, self._ask(urljoin(url, action), form).headers["Location"])
+        return url
+
+    def _ask(self, url: str, form: bytes | None = None) -> HTTPResponse | HTTPError:
+        try:
+            answer: HTTPResponse | HTTPError = self._open(url, form)
+        except HTTPError as error:
+            answer = error
+        assert (answer.status or 500) < 400, answer.read()
+        return answer
+
+
+def asked(client: Client, provider: str, then: str = "") -> str:
+    """Where Berth sends somebody who wants to sign in."""
+    url = reverse("provider-sign-in", args=[provider])
+    answer = client.get(url, {"next": then} if then else {})
+    assert answer.status_code == 302, answer.content
+    return answer.headers["Location"]
+
+
+def signs_in(client: Client, provider: str, login: str, then: str = "") -> HttpResponse:
+    """The whole way there and back; Berth's last answer."""
+    back = AtProvider().signs_in(asked(client, provider, then), login)
+    answer: HttpResponse = client.get(back.removeprefix(HERE))  # type: ignore[assignment]  # a subclass at run time
+    return answer
