@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
 from allauth.socialaccount.models import SocialAccount, SocialApp, SocialToken
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
@@ -26,7 +27,7 @@ else:
 admin.site.unregister(Group)  # roles are Member rows: groups and their permissions mean nothing
 # What allauth keeps is for it alone: providers come from the environment, and secrets of second
 # factors are nobody's to read.
-for model in (EmailAddress, SocialApp, SocialAccount, SocialToken):
+for model in (Authenticator, EmailAddress, SocialApp, SocialAccount, SocialToken):
     admin.site.unregister(model)
 
 

@@ -144,6 +144,10 @@ class AtProvider(OpenIDConnectProvider):
         asked: dict[str, Any] = super().get_pkce_params()
         return {**asked, "nonce": _nonce(asked["code_verifier"])}
 
+    def serialize(self) -> dict[str, Any]:  # Any: as allauth has it
+        """While somebody is asked for a second factor: by name, as two may have one client id."""
+        return {"id": self.app.provider_id}
+
 
 class Providers(DefaultSocialAccountAdapter):
     """Those of BERTH_OIDC and no others: rows that allauth keeps would hold their secrets."""

@@ -7,6 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 import requests
+from allauth.account.internal.flows.login import perform_password_login
+from allauth.account.models import Login
 from allauth.socialaccount.models import SocialApp
 from allauth.socialaccount.providers.base import AuthProcess
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
@@ -27,7 +29,8 @@ from controlplane.demo import logins
 from controlplane.kernel import clock
 from controlplane.kernel.forms import StrictForm, no_fields
 from controlplane.portal import providers
-from tenants.services import sign_in
+from tenants.models import User
+from tenants.services import break_glass, sign_in
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +44,11 @@ class Credentials(StrictForm, AuthenticationForm):
         "invalid_login": "That name and password do not belong together. Both tell capital from "
         "small letters.",
     }
+
+    def confirm_login_allowed(self, user: User) -> None:
+        super().confirm_login_allowed(user)
+        if not (settings.BERTH_PASSWORDS or user.is_break_glass):
+            raise self.get_invalid_login_error()
 
 
 # Django's form views take a PUT for a POST.
@@ -77,8 +85,15 @@ class SignIn(LoginView):
         return answer
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        """In, or first to the second factor."""
         sign_in.give_back(**self.who)
-        return super().form_valid(form)
+        user = form.get_user()
+        assert isinstance(user, User)  # noqa: S101  # AUTH_USER_MODEL
+        if user.is_break_glass:
+            break_glass.used(user=user, address=self.who["address"], at=clock.now())
+        login = Login(user=user, redirect_url=self.get_success_url())
+        answer: HttpResponse = perform_password_login(self.request, form.cleaned_data, login)
+        return answer
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
         answer = super().form_invalid(form)
@@ -87,6 +102,7 @@ class SignIn(LoginView):
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:  # Any: as Django has it
         context = super().get_context_data(**kwargs)
+        context["passwords"] = settings.BERTH_PASSWORDS
         context["providers"] = list(settings.BERTH_OIDC.values())
         if settings.BERTH_DEMO:
             context["demo_logins"] = [

@@ -42,6 +42,14 @@ LOGOUT_REDIRECT_URL = "login"
 BERTH_OIDC = providers("BERTH_OIDC")  # whom people sign in by, besides a password
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_UNIQUE_EMAIL = False  # an address says nothing of who somebody is
+ACCOUNT_LOGIN_METHODS = {"username"}
+BERTH_PASSWORDS = flag("BERTH_PASSWORDS", default=True)  # else the break-glass user's alone
+# Roles whose people set up a second factor before anything else; others may.
+BERTH_MFA_ROLES = frozenset(words("BERTH_MFA_ROLES", ""))
+MFA_ADAPTER = "controlplane.portal.second_factor.Factors"
+MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_TOTP_ISSUER = "Berth"
+MFA_TOTP_TOLERANCE = 1  # codes of the half minute before and after: clocks differ
 SOCIALACCOUNT_ADAPTER = "controlplane.portal.providers.Providers"
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_AGE = integer("BERTH_SESSION_S", 12 * 3600)
@@ -61,6 +69,7 @@ INSTALLED_APPS = [
     "allauth",
     "allauth.account",
     "allauth.socialaccount",
+    "allauth.mfa",
     "django_htmx",
     "rest_framework",
     "drf_spectacular",
@@ -85,6 +94,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "controlplane.portal.signed_in.listed",
+    "controlplane.portal.second_factor.required",
 ]
 TEMPLATES = [
     {
@@ -118,6 +128,14 @@ SECURE_REFERRER_POLICY = "same-origin"
 
 # --- data ---
 DATABASES = {"default": database("DATABASE_URL", "postgresql:///berth")}
+# Codes that were used and how often one was tried, for all processes alike.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "berth_cache",
+        "OPTIONS": {"MAX_ENTRIES": 100_000},  # above it some that still count would go
+    }
+}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = os.environ.get("REDIS_URL", "redis://127.0.0.1:6379/0")
 STATIC_URL = "static/"

@@ -34,8 +34,16 @@ class User(AbstractUser):
     """Since when the groups of their provider give them nothing: what closed the account, which
     their return opens again. Null where nothing or somebody closed it."""
 
+    is_break_glass = models.BooleanField(default=False, db_default=False, editable=False)
+    """Of one at most: who signs in by a password whatever the policy is."""
+
     class Meta(AbstractUser.Meta):
         constraints = [
+            models.UniqueConstraint(
+                fields=["is_break_glass"],
+                condition=Q(is_break_glass=True),
+                name="user_one_break_glass",
+            ),
             models.CheckConstraint(
                 condition=Q(left_at__isnull=True) | Q(is_active=False),
                 name="user_who_left_is_not_active",

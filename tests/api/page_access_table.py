@@ -43,6 +43,14 @@ OTHERS: dict[tuple[str, str], Row] = {
     ("POST", "group-roles/<uuid:id>/remove"): Row(
         "303 404 404 404 404 404 404 404 302 302 302 302 302", {"id": "group role"}, form=True
     ),
+    ("GET", "sign-in/second-factor"): Row("302 302 302 302 302 302 302 302 302 302 302 302 302"),
+    ("POST", "sign-in/second-factor"): Row(
+        "302 302 302 302 302 302 302 302 302 302 302 302 302", form=True
+    ),
+    ("GET", "second-factor"): Row(_PAGE),
+    ("POST", "second-factor"): Row(_EMPTY_FORM, form=True),
+    ("POST", "second-factor/codes"): Row(_EMPTY_FORM, form=True),
+    ("POST", "second-factor/remove"): Row(_EMPTY_FORM, form=True),
     ("GET", "sign-in/<slug:provider>"): Row(
         "302 302 302 302 302 302 302 302 404 404 404 404 404", {"provider": "=nobody"}
     ),

@@ -31,7 +31,7 @@ def addresses(shown: Scene) -> list[str]:
         ),
         "/reservations", "/requests", "/requests/new", "/approval-rules", "/delegations",
         "/tokens", "/sessions", "/tenants", "/policy", "/group-roles",
-        "/audit", NOWHERE,
+        "/second-factor", "/audit", NOWHERE,
     ]  # fmt: skip
 
 

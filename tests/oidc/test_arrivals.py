@@ -16,6 +16,7 @@ from tenants.services.members import Place
 from tests import factories
 from tests.conftest import Cast, Unchanged
 from tests.oidc.running import RunningProvider, signs_in
+from tests.web.test_second_factor import set_up
 
 HOME = reverse("home")
 QUEUE = reverse("queue")
@@ -296,3 +297,20 @@ def test_no_token_of_a_provider_and_no_claim_is_kept(
     assert not SocialToken.objects.exists()
     kept = repr([session.get_decoded() for session in Session.objects.all()])
     assert "token" not in kept.lower()
+
+
+def test_a_second_factor_is_asked_for_behind_a_provider_too(
+    acme: RunningProvider, cast: Cast, fay: User
+) -> None:
+    give(fay, "vision", Role.MEMBER, cast.detection)
+    acme.knows("dot", preferred_username="dot", groups=["vision"])
+    first = Client()
+    signs_in(first, "acme", "dot")
+    _, codes = set_up(first)
+    client = Client()
+    answer = signs_in(client, "acme", "dot", then=QUEUE)
+    assert (answer.headers["Location"], is_in(client)) == (reverse("mfa_authenticate"), False)
+    kept = repr([session.get_decoded() for session in Session.objects.all()])
+    assert "access_token" not in kept
+    entered = client.post(reverse("mfa_authenticate"), {"code": codes[0]})
+    assert (entered.headers["Location"], is_in(client)) == (QUEUE, True)

@@ -69,6 +69,7 @@ def test_pages_cost_what_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
         "approval-rule-list": reverse("approval-rule-list"),
         "delegation-list": reverse("delegation-list"),
         "token-list": reverse("token-list"),
+        "second-factor": reverse("second-factor"),
         "session-list": reverse("session-list"),
         "group-role-list": reverse("group-role-list"),
     }

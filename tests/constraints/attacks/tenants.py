@@ -240,6 +240,11 @@ PEOPLE = (
         change(Token, expires_at=Sql("created_at")),
     ),
     Attack(
+        "user_one_break_glass",
+        "there are two break-glass accounts",
+        copy(User, {"username": "first", "is_break_glass": True}, username="second"),
+    ),
+    Attack(
         "user_who_left_is_not_active",
         "somebody who left signs in",
         change(User, left_at=NOON),
