@@ -14,11 +14,15 @@ from controlplane.kernel.errors import Invalid
 
 MAX_NAME = 100
 _LOOKS_LIKE = str.maketrans(
-    "АВЕКМНОРСТХУІЈЅԚԜаеорсухіјѕһӏԁԛԝ" "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧοανρικυγ" "0|1i",
-    "ABEKMHOPCTXYIJSQWaeopcyxijshldqw" "ABEZHIKMNOPTYXoavpikuy" "olll",
+    "АВЕКМНОРСТХУІЈЅԚԜаеорсухіјѕһӏԁԛԝ" "ΑΒΕΖΗΙΚΜΝΟΡΤΥΧοανρικυγ" "\u0131\u0251\u0261\u01c0" "0|1i",
+    "ABEKMHOPCTXYIJSQWaeopcyxijshldqw" "ABEZHIKMNOPTYXoavpikuy" "lagl" "olll",
 )  # fmt: skip
-_MIXED = ("LATIN", "CYRILLIC", "GREEK")
-"""Scripts with letters that look alike: no word has those of two."""
+_ALONE = frozenset({"LATIN", "CYRILLIC", "GREEK"})
+"""Scripts with letters that look alike: no word has those of two, or of one and another script."""
+_BESIDE_LATIN = frozenset({"CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO"})
+"""What is written in one word with Latin letters, and looks like none of them (UTS 39, 5.2)."""
+_BLANK = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters and signs that show nothing."""
 
 
 def checked(name: str, *, alike: Iterable[str] = (), pointer: str = "/name") -> str:
@@ -29,8 +33,12 @@ def checked(name: str, *, alike: Iterable[str] = (), pointer: str = "/name") -> 
     if fault or not 1 <= len(name) <= MAX_NAME:
         message = fault or f"A name has 1 to {MAX_NAME} characters."
         raise Invalid(message, pointer=pointer, code="bad-character" if fault else "invalid")
+    if blank := sorted(_BLANK.intersection(name)):
+        message = f"U+{ord(blank[0]):04X} shows nothing: not accepted in a name."
+        raise Invalid(message, pointer=pointer, code="bad-character")
     for word in name.split():
-        if len(found := _scripts(word)) > 1:
+        found = _scripts(word)
+        if len(found) > 1 and not _ALONE.isdisjoint(found):
             told = " and ".join(each.capitalize() for each in found)
             message = f"{word!r} has letters of {told}, some of which look alike: write it in one."
             raise Invalid(message, pointer=pointer, code="looks-alike")
@@ -51,17 +59,16 @@ def _bare(name: str) -> str:
     kept = (
         each
         for each in unicodedata.normalize("NFKD", name)
-        if unicodedata.category(each) not in {"Mn", "Pd", "Pc", "Zs"}
+        if unicodedata.category(each) not in {"Mn", "Me", "Pd", "Pc", "Zs"}
     )
-    return "".join(kept).translate(_LOOKS_LIKE)
+    return "".join(kept).translate(_LOOKS_LIKE).replace("rn", "m")
 
 
 def _scripts(word: str) -> list[str]:
+    """Of its letters; those that go with Latin ones are left out beside them."""
     found = {
-        script
-        for each in word
+        unicodedata.name(each, "?").partition(" ")[0]
+        for each in unicodedata.normalize("NFKC", word)
         if unicodedata.category(each).startswith("L")
-        for script in _MIXED
-        if unicodedata.name(each, "").startswith(f"{script} ")
     }
-    return sorted(found)
+    return sorted(found - _BESIDE_LATIN if "LATIN" in found else found)

@@ -293,19 +293,24 @@ def _default_class(chain: Sequence[Said]) -> tuple[str, str]:
 
 
 def _default_labels(chain: Iterable[Said]) -> dict[str, tuple[str, str]]:
-    """Key → its value, and whose word that is."""
+    """Key → its value, and whose word that is: of those that all permit."""
+    permitted = [rules.required_labels for _, rules in _each(chain)]
     return {
         key: (value, by)
         for by, rules in _each(chain)
         for key, value in rules.default_labels.items()
+        if all(value in (each.get(key) or (value,)) for each in permitted)
     }
 
 
 def _covers(pattern: str, image: str) -> bool:
     """Whether the pattern permits the image, or all that another pattern permits."""
-    if pattern.endswith("*"):
-        return image.startswith(pattern.removesuffix("*"))
-    return image == pattern
+    if not pattern.endswith("*"):
+        return image == pattern
+    begins = pattern.removesuffix("*")
+    # A tag or digest has no /: what looks like one is a registry's port.
+    rest = image.removeprefix(begins)
+    return image.startswith(begins) and (begins.endswith("/") or "/" not in rest)
 
 
 def _label_fault(by: str, key: str, values: Sequence[str], value: str | None) -> str:

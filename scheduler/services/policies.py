@@ -14,7 +14,7 @@ from tenants.models import Project
 from tenants.policy import Asked, Refusal, Said
 from tenants.selectors import policies as selectors
 
-_BERTHS_OWN = frozenset({"any_order", "clusters", "grace_s", "retries"})
+_BERTHS_OWN = frozenset({"any_order", "clusters", "retries"})
 """What nobody said of work whose pods others made."""
 _UNSAID = {
     each.name: each.default_factory() if callable(each.default_factory) else each.default
@@ -44,11 +44,7 @@ def problems(
     """What the policies refuse; `specs` are as `said`, with the defaults. Names of flavors have
     been checked. Pointers begin with the spec's index."""
     return [
-        Problem(
-            pointer=f"/{index}{found.pointer}",
-            code=f"policy-{found.rule.replace('_', '-')}",
-            message=found.message,
-        )
+        _problem(found, root=f"/{index}")
         for index, (own, spec) in enumerate(zip(said, specs, strict=True))
         for found in refusals(chain, own, spec, flavors)
     ]
@@ -64,15 +60,26 @@ def refusals(
     return policy.refusals(chain, _asked(said, spec, flavors))
 
 
-def priority_problem(project: Project, priority_class: str) -> str:
-    """Why work that waits may not have that priority, "" where it may. One query."""
-    asked = replace(_NOTHING, priority_class=priority_class)
-    return _first(selectors.of_project(project), asked, "priority_classes")
+def _problem(found: Refusal, *, root: str = "") -> Problem:
+    code = f"policy-{found.rule.replace('_', '-')}"
+    return Problem(pointer=f"{root}{found.pointer}", code=code, message=found.message)
+
+
+def priority_problem(project: Project, priority_class: str) -> Problem | None:
+    """Why nobody may give work that waits that priority; None where they may. One query."""
+    given = {"priority_class": "/priority_class"}
+    asked = replace(_NOTHING, priority_class=priority_class, given=given)
+    for found in policy.refusals(selectors.of_project(project), asked):
+        if found.pointer == "/priority_class":
+            return _problem(found)
+    return None
 
 
 def image_problem(chain: Sequence[Said], images: Sequence[str]) -> str:
     """Why a pod may not run one of them, "" where it may run all."""
-    return _first(chain, replace(_NOTHING, images=[("", image) for image in images]), "images")
+    asked = replace(_NOTHING, images=[("", image) for image in images])
+    found = policy.refusals(chain, asked)
+    return next((each.message for each in found if each.rule == "images"), "")
 
 
 def labels_wanted(chain: Sequence[Said]) -> frozenset[str]:
@@ -81,11 +88,6 @@ def labels_wanted(chain: Sequence[Said]) -> frozenset[str]:
 
 
 _NOTHING = Asked(None, "", {}, 0, 0, (), {})
-
-
-def _first(chain: Sequence[Said], asked: Asked, rule: str) -> str:
-    found = policy.refusals(chain, asked)
-    return next((each.message for each in found if each.rule == rule), "")
 
 
 def _asked(said: WorkloadSpec, spec: WorkloadSpec, flavors: Mapping[str, FlavorView]) -> Asked:

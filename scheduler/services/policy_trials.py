@@ -12,7 +12,7 @@ from scheduler.core.snapshot import FlavorView, Isolation, SetTopologyView, Topo
 from scheduler.models import PodSet, PodSetFlavor, Workload
 from scheduler.selectors import fleet
 from scheduler.services import asking
-from scheduler.services.policies import refusals
+from scheduler.services.policies import refusals, with_defaults
 from scheduler.services.specs import PodSetSpec, WishSpec, WorkloadSpec
 from tenants.access import Actor
 from tenants.models import Project, Tenant
@@ -81,7 +81,8 @@ def _submitted(actor: Actor, of: Project | Tenant | None, since: datetime) -> Qu
     pod_sets = PodSet.objects.order_by("position").prefetch_related(
         Prefetch("accepted", PodSetFlavor.objects.select_related("flavor").order_by("position"))
     )
-    return rows.order_by("-id").prefetch_related(Prefetch("pod_sets", pod_sets), "clusters")
+    rows = rows.order_by("-id").select_related("origin")
+    return rows.prefetch_related(Prefetch("pod_sets", pod_sets), "clusters")
 
 
 def _count(
@@ -92,8 +93,9 @@ def _count(
     projects: dict[str, set[UUID]] = defaultdict(set)
     refused = 0
     for work in works:
-        spec = _spec(work)
-        by_rule = {each.rule: each for each in refusals(chain, spec, spec, flavors)}
+        said = _spec(work)
+        spec = with_defaults(chain, said)
+        by_rule = {each.rule: each for each in refusals(chain, said, spec, flavors)}
         refused += bool(by_rule)
         for rule, refusal in by_rule.items():
             tried = found.setdefault(rule, TriedRule(rule, refusal.message))
@@ -104,11 +106,12 @@ def _count(
 
 
 def _spec(work: Workload) -> WorkloadSpec:
-    """As it was submitted, with the defaults that it got."""
+    """As it was submitted, with the defaults that it got; a normal priority counts as not said."""
     return WorkloadSpec(
         name=work.name,
         pod_sets=tuple(_pod_set(each) for each in work.pod_sets.all()),
-        priority_class=work.priority_class,
+        # Nobody knows any more whether it was said.
+        priority_class="" if work.priority_class == "normal" else work.priority_class,
         preemptible=work.preemptible,
         move_to_better=work.move_to_better,
         run_time_limit_s=work.run_time_limit_s,
@@ -121,6 +124,7 @@ def _spec(work: Workload) -> WorkloadSpec:
         grace_s=work.grace_s,
         notice_s=work.notice_s,
         cluster_loss_requeue_s=work.cluster_loss_requeue_s,
+        is_caught=hasattr(work, "origin"),
     )
 
 

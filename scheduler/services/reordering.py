@@ -76,9 +76,9 @@ def reorder(*, actor: Actor, work: Workload | WorkloadArray, change: Change, at:
     workloads.authorize(actor, work, "reorder")
     _check(change)
     if change.priority_class:
-        why = policies.priority_problem(work.project, change.priority_class)
-        if why:
-            raise Invalid(why, pointer="/priority_class", code="policy-priority-classes")
+        problem = policies.priority_problem(work.project, change.priority_class)
+        if problem:
+            raise Invalid(problem.message, code=problem.code, problems=(problem,))
     with transaction.atomic():
         # One at a time in a project: what another one moves has to be seen.
         Project.objects.select_for_update(no_key=True).get(id=work.project_id)

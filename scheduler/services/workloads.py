@@ -110,11 +110,13 @@ def store(*, checked: Checked, at: datetime, array: WorkloadArray | None = None)
 
     Raises QueueFull when too many wait in the project, of all or of its submitter, RateReached
     when too many were submitted in the last minute, and Conflict when the clock of what it shall
-    wait for goes before this one's.
+    wait for goes before this one's, or its project is another tenant's by now.
     """
     actor, project = checked.actor, checked.project
     with transaction.atomic():
         [project] = statements.read(Project, "id = %s FOR NO KEY UPDATE", [project.id])
+        if project.tenant_id != checked.project.tenant_id:
+            raise Conflict(f"{project.name} was moved meanwhile, to other rules: submit it again.")
         submit_rate.check(project=project, actor=actor, count=len(checked.specs), at=at)
         _check_room(actor, project, len(checked.specs) if array is None else array.size)
         if array is not None:

@@ -40,8 +40,11 @@ CREATE TRIGGER step_of_its_request BEFORE INSERT ON tenants_requeststep
     FOR EACH ROW EXECUTE FUNCTION berth_step_of_its_request();
 CREATE TRIGGER step_append_only BEFORE UPDATE OR DELETE ON tenants_requeststep
     FOR EACH ROW EXECUTE FUNCTION berth_refuse_change();
+CREATE TRIGGER step_never_emptied BEFORE TRUNCATE ON tenants_requeststep
+    FOR EACH STATEMENT EXECUTE FUNCTION berth_refuse_truncate();
 """
 UNDO = """
+DROP TRIGGER step_never_emptied ON tenants_requeststep;
 DROP TRIGGER step_of_its_request ON tenants_requeststep;
 DROP TRIGGER step_append_only ON tenants_requeststep;
 DROP FUNCTION berth_step_of_its_request();

@@ -61,8 +61,11 @@ CREATE TRIGGER delegation_only_ends BEFORE UPDATE ON tenants_delegation
     ) EXECUTE FUNCTION berth_refuse('it is withdrawn, once, and nothing else');
 CREATE TRIGGER delegation_is_kept BEFORE DELETE ON tenants_delegation
     FOR EACH ROW EXECUTE FUNCTION berth_refuse('what was decided by it refers to it');
+CREATE TRIGGER delegation_never_emptied BEFORE TRUNCATE ON tenants_delegation
+    FOR EACH STATEMENT EXECUTE FUNCTION berth_refuse_truncate();
 """
 DROP = """
+DROP TRIGGER delegation_never_emptied ON tenants_delegation;
 DROP TRIGGER delegation_only_ends ON tenants_delegation;
 DROP TRIGGER delegation_is_kept ON tenants_delegation;
 """

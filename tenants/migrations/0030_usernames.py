@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('tenants', '0024_grants_end_with_the_code'),
+        ('tenants', '0029_delegates_and_time_outs'),
     ]
 
     operations = [

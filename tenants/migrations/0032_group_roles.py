@@ -1,4 +1,5 @@
 import controlplane.kernel.ids
+import django.contrib.postgres.fields
 import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
@@ -46,6 +47,7 @@ class Migration(migrations.Migration):
                 ('group', models.CharField(max_length=255)),
                 ('role', models.CharField(choices=[('owner', 'Owner'), ('approver', 'Approver'), ('operator', 'Operator'), ('member', 'Member'), ('viewer', 'Viewer')], max_length=10)),
                 ('made_at', models.DateTimeField()),
+                ('givers', django.contrib.postgres.fields.ArrayField(base_field=models.UUIDField(), blank=True, db_default=[], default=list, size=None)),
             ],
         ),
         migrations.RemoveConstraint(

@@ -1,6 +1,7 @@
 """Which groups of a sign-in provider have which roles."""
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import Q
 
@@ -21,7 +22,8 @@ class Role(models.TextChoices):
 
 class GroupRole(Row):
     """Whom `provider` tells to be in `group` has the role at one scope and below it, from their
-    next sign-in on; `made_by` themself has nothing of it. Neither tenant nor project: the whole
+    next sign-in on; `made_by` themself has nothing of it. `givers` are through whom
+    they could make it, as `Member` says of a role. Neither tenant nor project: the whole
     fleet. A row never changes."""
 
     provider = models.CharField(max_length=20)
@@ -37,6 +39,7 @@ class GroupRole(Row):
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
     )
     made_at = models.DateTimeField()
+    givers = ArrayField(models.UUIDField(), default=list, db_default=[], blank=True)
 
     class Meta:
         constraints = [

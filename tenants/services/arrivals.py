@@ -148,6 +148,9 @@ def _replace(
             tenant_id=rule.tenant_id,
             project_id=rule.project_id,
             group_role=rule,
+            granted_by_id=rule.made_by_id,
+            granted_at=at,
+            givers=[rule.made_by_id, *rule.givers],
         )
         for rule in wanted
         if rule.id not in kept

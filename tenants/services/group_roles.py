@@ -23,7 +23,7 @@ def add(
     Raises NotFound and NotAllowed as `members.grant`, Invalid for a provider that tells no groups
     and for what no group can be called.
     """
-    members.authorize(actor, place, role)
+    through = members.authorize(actor, place, role)
     if provider not in providers_with_groups():
         raise Invalid("No such provider tells groups.", pointer="/provider", code="unknown")
     fault = text.fault(group)
@@ -38,7 +38,11 @@ def add(
             role=role,
             tenant=place if isinstance(place, Tenant) else None,
             project=place if isinstance(place, Project) else None,
-            defaults={"made_by": actor.user, "made_at": at},
+            defaults={
+                "made_by": actor.user,
+                "made_at": at,
+                "givers": members.givers(actor, through)[1:],
+            },
         )
         if is_new:
             trail.record(_entry("group-role.add", made), actor=actor, at=at)

@@ -39,7 +39,7 @@ def grant(*, actor: Actor, user: User, role: Role, place: Place, at: datetime) -
             defaults={
                 "granted_by": actor.user,
                 "granted_at": at,
-                "givers": _givers(actor, through),
+                "givers": givers(actor, through),
             },
         )
         if made:
@@ -113,7 +113,7 @@ def authorize(actor: Actor, place: Place, role: Role) -> Member:
     return min(able, key=lambda own: (len(own.givers), own.id))
 
 
-def _givers(actor: Actor, through: Member) -> list[UUID]:
+def givers(actor: Actor, through: Member) -> list[UUID]:
     """Through whom a role comes about that the actor gives by that membership."""
     before = [giver for giver in through.givers if giver != actor.user.id]
     return [actor.user.id, *before]

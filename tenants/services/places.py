@@ -27,13 +27,21 @@ def lock_names() -> None:
 
 @contextmanager
 def refused_while_busy(name: str) -> Iterator[None]:
-    """Conflict, where the database refuses a move for live work."""
+    """Conflict, where the database refuses a move for live work, or for one that was made
+    meanwhile."""
     try:
         yield
     except IntegrityError as error:
-        diagnosis = getattr(error.__cause__, "diag", None)
-        if getattr(diagnosis, "constraint_name", None) not in _STAYS:
+        wall = _wall(error)
+        if wall == "tenant_no_cycle":
+            raise Conflict(f"Somebody moved what {name} would be below: look again.") from error
+        if wall not in _STAYS:
             raise
         raise Conflict(
             f"Work of {name} waits or runs, and counts where it is: cancel it or let it end."
         ) from error
+
+
+def _wall(error: IntegrityError) -> str:
+    diagnosis = getattr(error.__cause__, "diag", None)
+    return getattr(diagnosis, "constraint_name", None) or ""

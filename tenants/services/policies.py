@@ -85,7 +85,8 @@ def set_policy(
     authorize(actor, of)
     check(of=of, rules=rules)
     is_above = selectors.may_set_above(actor, of)
-    said: dict[str, object] = {**asdict(rules), "is_from_above": is_above}
+    # Who takes all back from above keeps nobody from saying something.
+    said: dict[str, object] = {**asdict(rules), "is_from_above": is_above and rules != Rules()}
     project, tenant = selectors.columns(of)
     with transaction.atomic():
         policy, made = SubmitPolicy.objects.select_for_update().get_or_create(

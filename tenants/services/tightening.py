@@ -22,8 +22,7 @@ def check(
     place would say more than that, or another below it says more than the place would."""
     if asked is None:
         return
-    never = float("inf") if zero_is_most else 0
-    if above is not None and (asked or never) > (above or never):
+    if above is not None and _rank(asked, zero_is_most) > _rank(above, zero_is_most):
         raise Invalid(
             f"{by} says {_told(above, zero_is_most)}, and who is below it may say no more.",
             pointer=f"/{column}",
@@ -44,6 +43,11 @@ def check(
             pointer=f"/{column}",
             code="looser-below",
         )
+
+
+def _rank(seconds: int, zero_is_most: bool) -> tuple[bool, int]:
+    """Larger for what is more."""
+    return (zero_is_most and not seconds, seconds)
 
 
 def _told(seconds: int, zero_is_most: bool) -> str:

@@ -25,7 +25,7 @@ COLUMNS = (
     "id", "at", "actor", "actor_name", "action", "target_type", "target_id", "tenant_id",
     "project_id", "before", "after",
 )  # fmt: skip
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 """How a cell begins that a spreadsheet may take for a formula."""
 
 

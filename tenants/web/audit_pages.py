@@ -38,6 +38,12 @@ class AuditForm(StrictForm):
         self.choose("project", [("", "All"), *((str(p.id), p.full_name) for p in projects)])
         self.choose("action", [("", "Anything"), *((name, name) for name in sorted(ACTIONS))])
 
+    def clean_until(self) -> date | None:
+        until: date | None = self.cleaned_data["until"]
+        if until == date.max:
+            raise forms.ValidationError("There is no day after this one.")
+        return until
+
     @property
     def asked(self) -> Asked:
         found = self.cleaned_data

@@ -14,6 +14,7 @@ from tenants.policy import (
     PRIORITY_CLASSES,
     UNITS,
     Rules,
+    in_gpus,
     span,
 )
 
@@ -95,7 +96,7 @@ class PolicyForm(StrictForm):
             initial={
                 "max_run_time_s": rules.max_run_time_s,
                 "default_run_time_s": rules.default_run_time_s,
-                "max_gpus": None if gpus is None else f"{gpus / ONE_MILLI:g}",
+                "max_gpus": None if gpus is None else in_gpus(gpus).replace(",", ""),
                 "max_pods": rules.max_pods,
                 "priority_classes": list(rules.priority_classes),
                 "default_priority_class": rules.default_priority_class,

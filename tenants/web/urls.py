@@ -3,8 +3,8 @@
 from django.urls import path
 
 from tenants.web import (
-    approval_pages,
     account_pages,
+    approval_pages,
     audit_pages,
     budget_pages,
     delegation_pages,

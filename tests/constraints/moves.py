@@ -76,11 +76,11 @@ def remove(model: type[models.Model], given: Values | None = None, /) -> Move:
     return prepare
 
 
-def empty(model: type[models.Model]) -> Move:
+def empty(model: type[models.Model], given: Values | None = None, /) -> Move:
     """TRUNCATE of the table, and of all that refer to it, with one row made before."""
 
     def prepare() -> Statement:
-        make(model)
+        make(model, **given or {})
         return f'TRUNCATE "{model._meta.db_table}" CASCADE', []
 
     return prepare

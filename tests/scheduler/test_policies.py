@@ -7,7 +7,7 @@ import pytest
 
 from clusters.caught import OwnerRef
 from clusters.models import FlavorKind
-from controlplane.kernel.errors import Invalid, Problem
+from controlplane.kernel.errors import Conflict, Invalid, Problem
 from scheduler.models import Workload
 from scheduler.services import arrays, explaining, reordering, workloads
 from scheduler.services.reordering import Change
@@ -190,6 +190,23 @@ def test_nobody_gives_work_that_waits_a_priority_that_its_policy_does_not_permit
     assert work.priority_class == "low"
 
 
+def test_who_may_say_no_priority_gives_none_later_either(stage: Stage) -> None:
+    work = stage.submit(priority_class="")
+    say(stage, forbidden_fields=("priority_class",))
+    with pytest.raises(Invalid, match="priority_class is left to Berth") as error:
+        reorder(stage, work, "low")
+    assert error.value.problems[0].code == "policy-forbidden-fields"
+
+
+def test_what_was_checked_under_other_rules_is_not_stored(stage: Stage) -> None:
+    checked = workloads.check(actor=stage.actor, project=stage.project, specs=[asked()], at=AT)
+    elsewhere = factories.tenant("Elsewhere")
+    type(stage.project).objects.filter(id=stage.project.id).update(tenant=elsewhere)
+    with pytest.raises(Conflict, match="was moved meanwhile, to other rules: submit it again"):
+        workloads.store(checked=checked, at=AT)
+    assert not Workload.objects.exists()
+
+
 def test_what_others_made_in_a_cluster_is_refused_and_told_as_submissions_are(
     stage: Stage,
 ) -> None:
@@ -210,7 +227,7 @@ def test_what_others_made_in_a_cluster_is_refused_and_told_as_submissions_are(
 def test_what_others_made_is_not_refused_for_what_berth_says_of_it(stage: Stage) -> None:
     say(
         stage,
-        forbidden_fields=("any_order", "clusters", "grace_s", "retries"),
+        forbidden_fields=("any_order", "clusters", "retries"),
         required_labels={"team": ()},
         default_run_time_s=60,
         default_priority_class="high",

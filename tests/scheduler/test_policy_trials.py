@@ -16,6 +16,7 @@ from tenants.policy import Rules
 from tests import factories
 from tests.factories import AT
 from tests.flows.world import spec
+from tests.scheduler.caught_pods import gang
 from tests.scheduler.stage import LATER, Stage
 
 
@@ -39,6 +40,26 @@ def test_submissions_are_counted_by_rule_once_each_and_nothing_is_said(stage: St
     assert (found.looked_at, found.refused, found.all_looked_at) == (3, 2, True)
     assert found.rules[0].example.startswith("3 pods are more than the 1")
     assert not SubmitPolicy.objects.exists()
+
+
+def test_what_gets_the_policys_defaults_is_not_refused_for_lack_of_them(stage: Stage) -> None:
+    stage.submit("one", run_time_limit_s=60)
+    found = tried(
+        stage,
+        of=stage.project,
+        required_labels={"team": ("a",)},
+        default_labels={"team": "a"},
+        forbidden_fields=("priority_class", "clusters"),
+    )
+    assert (found.looked_at, found.refused) == (1, 0)
+    forbidden = tried(stage, of=stage.project, forbidden_fields=("run_time_limit_s",))
+    assert told(forbidden) == {"forbidden_fields": (1, 1)}
+
+
+def test_what_others_made_is_not_refused_for_what_berth_says_of_it(stage: Stage) -> None:
+    gang(stage, "a")
+    found = tried(stage, of=stage.project, forbidden_fields=("clusters", "retries"))
+    assert (found.looked_at, found.refused) == (1, 0)
 
 
 def test_an_array_is_one_submission(stage: Stage) -> None:

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 import pytest
 from django.test import Client
 from django.urls import reverse
+from pytest_django import Settings
 
 from clusters.models import Flavor
 from controlplane.kernel.errors import NotAllowed
+from controlplane.settings.oidc import Provider
 from tenants.access import Actor, actor_for
 from tenants.models import Member, Project, QuotaRequest, Role, Tenant, User
 from tenants.selectors import requests as selectors
-from tenants.services import members, requests, steps
+from tenants.services import arrivals, group_roles, members, requests, steps
 from tests import factories
 from tests.conftest import Cast
 from tests.tenants.test_quota_requests import ask
@@ -185,3 +187,27 @@ def test_page_and_api_refuse_it_in_words(cast: Cast, h100: Flavor, client: Clien
 def test_who_may_not_decide_at_all_is_told_that(cast: Cast, h100: Flavor) -> None:
     with pytest.raises(NotAllowed, match="does not permit: decide-request"):
         decide(cast.ada, ask(cast, h100, by=cast.ada))
+
+
+def test_a_role_by_a_group_came_through_who_said_it_of_the_group(
+    cast: Cast, h100: Flavor, settings: Settings
+) -> None:
+    """Else an owner would make the group of a friend approvers."""
+    settings.BERTH_OIDC = {
+        "acme": Provider(
+            name="acme", label="Acme", issuer="https://id.example", client_id="b",
+            client_secret="s", groups_claim="groups",
+        )
+    }  # fmt: skip
+    given(Giving(cast.ada, cast.ben, Role.OWNER, cast.vision))
+    group_roles.add(
+        actor=actor(cast.ben), provider="acme", group="friends", role=Role.APPROVER,
+        place=cast.vision, at=factories.AT,
+    )  # fmt: skip
+    arrival = arrivals.Arrival(
+        provider="acme", subject="1", names=("fay",), groups=frozenset({"friends"})
+    )
+    friend = arrivals.arrive(arrival, at=factories.AT)
+    assert friend.memberships.get().givers == [cast.ben.id, cast.ada.id]
+    for asker in (cast.ada, cast.ben):
+        assert "ben" in refused(friend, ask(cast, h100, by=asker))

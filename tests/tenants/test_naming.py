@@ -70,3 +70,35 @@ def test_what_is_no_name_is_refused(name: str) -> None:
 def test_a_reading_reads_like_itself(name: str) -> None:
     assert naming.reading(name.upper().lower()) == naming.reading(name.lower())
     assert naming.reading(naming.reading(name)) == naming.reading(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Visi\N{ARMENIAN SMALL LETTER OH}n",
+        "L\N{CHEROKEE LETTER GO}b",
+        "Lab\N{HANGUL FILLER}",
+        "Lab\N{BRAILLE PATTERN BLANK}",
+    ],
+)
+def test_a_letter_of_any_other_script_and_what_shows_nothing_is_refused(name: str) -> None:
+    with pytest.raises(Invalid, match="some of which look alike|shows nothing"):
+        naming.checked(name)
+
+
+def test_latin_letters_stand_beside_those_that_look_like_none() -> None:
+    for name in ("AI\N{KATAKANA LETTER RA}\N{KATAKANA LETTER BO}", "3D\N{HANGUL SYLLABLE GA}"):
+        assert naming.checked(name) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [
+        ("modem", "modern"),
+        ("Team", "Team\N{COMBINING ENCLOSING CIRCLE}"),
+        ("Lab", "L\N{LATIN SMALL LETTER ALPHA}b"),
+        ("lib", "l\N{LATIN SMALL LETTER DOTLESS I}b"),
+    ],
+)
+def test_what_only_few_tell_apart_reads_alike(name: str, other: str) -> None:
+    assert naming.reading(name) == naming.reading(other)

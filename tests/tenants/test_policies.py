@@ -102,7 +102,9 @@ def test_what_was_said_from_above_its_own_people_do_not_change(cast: Cast) -> No
     assert put(cast.oz, cast.vision, max_pods=9).is_from_above
     with pytest.raises(NotAllowed, match="said by who is above it"):
         put(cast.ada, cast.vision, 1)
-    assert put(cast.ada, cast.detection, 2).version == 3
+    # What is taken back from above is anybody's to say again.
+    assert not put(cast.ada, cast.detection, 2).is_from_above
+    assert put(owner, cast.detection, 3, max_pods=8).version == 4
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,26 @@ def test_the_nearest_default_holds_within_the_limits() -> None:
     )
 
 
+def test_a_default_label_that_somebody_does_not_permit_is_none() -> None:
+    said = chain(
+        fleet=Rules(required_labels={"team": ("a",)}, default_labels={"team": "a"}),
+        vision=Rules(default_labels={"team": "b", "site": "x"}),
+    )
+    assert defaults(said).labels == {"team": "a", "site": "x"}
+
+
+def test_an_image_of_a_registry_on_a_port_is_no_tag() -> None:
+    for image, found in (
+        ("python:3.13", 0),
+        ("python:5000/evil/miner", 1),
+        ("registry.example/train@sha256:ab", 0),
+        ("registry.example/train@x/evil", 1),
+    ):
+        asked = replace(ASKED, images=[("/pod_sets/0/image", image)])
+        rules = Rules(images=("python:*", "registry.example/train@*"))
+        assert len(why(asked, fleet=rules)) == found, image
+
+
 def test_without_a_default_the_limit_of_the_run_time_is_it() -> None:
     assert defaults(chain(fleet=Rules(max_run_time_s=60))).run_time_limit_s == 60
     assert defaults(()).run_time_limit_s is None

@@ -4,7 +4,16 @@ from functools import partial
 
 from tenants.models import ApprovalRule, Delegation, QuotaRequest, RequestStep, Tenant, User
 from tests.constraints.attack import Attack
-from tests.constraints.moves import Sql, Statement, change, copy, insert_like, remove, update
+from tests.constraints.moves import (
+    Sql,
+    Statement,
+    change,
+    copy,
+    empty,
+    insert_like,
+    remove,
+    update,
+)
 from tests.constraints.rows import HOUR, NOON, make
 
 _RULE = {"level": "fleet"}
@@ -14,16 +23,19 @@ def _person() -> object:
     return make(User).pk
 
 
+_AGREED = {
+    "request": lambda: make(QuotaRequest),
+    "decided_by": lambda: make(User),
+    "position": 1,
+    "outcome": "agreed",
+    "granted_milli": 1000,
+}
+_NAMED = {"approver": lambda: make(User), "delegate": lambda: make(User)}
+
+
 def _step(**columns: object) -> RequestStep:
     """Somebody else agrees, as the first."""
-    said = {
-        "request": make(QuotaRequest),
-        "decided_by": make(User),
-        "position": 1,
-        "outcome": "agreed",
-        "granted_milli": 1000,
-    }
-    return make(RequestStep, **said | columns)
+    return make(RequestStep, **_AGREED | columns)
 
 
 def _next(before: RequestStep | None = None, /, **columns: object) -> Statement:
@@ -75,9 +87,7 @@ def _delegated(**columns: object) -> Statement:
     """A delegation is over, or not yet, when it is used."""
     delegation = make(
         Delegation,
-        approver=make(User),
-        delegate=make(User),
-        **{"until_at": NOON + HOUR, "from_at": NOON} | columns,
+        **_NAMED | {"until_at": NOON + HOUR, "from_at": NOON} | columns,
     )
     said = {"decided_by_id": delegation.delegate_id, "on_behalf_of_id": delegation.approver_id}
     return _next(**said, decided_at=NOON + HOUR / 2)
@@ -92,6 +102,8 @@ _WEEK = {
 _ENDS = ("delegation_only_ends",)
 
 ATTACKS = (
+    Attack("step_never_emptied", "nobody agreed to anything", empty(RequestStep, _AGREED)),
+    Attack("delegation_never_emptied", "nobody was named by anybody", empty(Delegation, _NAMED)),
     Attack("step_of_its_request", "somebody speaks for who gave them no word", _by_nobodys_word),
     Attack("step_of_its_request", "a delegate speaks for who asked", _for_who_asked),
     Attack("step_of_its_request", "one speaks, and then their delegate", _for_who_spoke),

@@ -54,16 +54,19 @@ ATTACKS = (
         "member_as_its_group_role",
         "a group of viewers has an approver",
         partial(_came_by_it, role="approver"),
+        behind=("member_giver_stays",),
     ),
     Attack(
         "member_as_its_group_role",
         "a group's role holds elsewhere",
         partial(_came_by_it, project_id=lambda: make(Project).pk),
+        behind=("member_giver_stays",),
     ),
     Attack(
         "member_as_its_group_role",
         "a project's group has a role of the fleet",
         partial(_came_by_it, project_id=None),
+        behind=("member_giver_stays",),
     ),
     Attack("member_as_its_group_role", "somebody gives themself a group's role", _of_who_made_it),
 )
