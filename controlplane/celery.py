@@ -29,6 +29,7 @@ app.conf.task_routes = {
     hints.PROBE_EXPOSURE: {"queue": "dispatch"},
     hints.RECUT_CLUSTER: {"queue": "dispatch"},  # as above
     hints.NODES_CLUSTER: {"queue": "dispatch"},  # as above
+    hints.NOTICES: {"queue": "dispatch"},  # as above
     "scheduler.*": {"queue": "periodic"},
 }
 # reliability 4.5: one visibility time-out, longer than the hard limit, in both places.
@@ -57,6 +58,7 @@ app.conf.beat_schedule = {
     "begin and end grants": _tick("scheduler.begin_and_end_grants", 15),
     "escalate requests": _tick("scheduler.escalate_requests", 60),
     "follow quotas": _tick("scheduler.follow_quotas", 15),
+    "send notices": _tick(hints.NOTICES, 10),
 }
 
 

@@ -33,7 +33,7 @@ from scheduler.loop import measure as measuring
 from scheduler.loop import meter as metering
 from scheduler.models import Attempt, Confinement, Operation
 from scheduler.services import inspections, wishes
-from tenants.services import grants, steps
+from tenants.services import deliveries, grants, notices, steps
 
 logger = logging.getLogger(__name__)
 
@@ -345,8 +345,24 @@ def check_invariants(**_: Any) -> None:  # Any: as above
 
 @shared_task(name="scheduler.begin_and_end_grants")
 def begin_and_end_grants(**_: Any) -> None:  # Any: as above
-    """Begin and end what was granted from a moment on, and for a time."""
+    """Begin and end what was granted from a moment on, and for a time, and tell of what ends
+    soon."""
     grants.begin_and_end_due(at=clock.now())
+    notices.remind(at=clock.now())
+
+
+@shared_task(name=hints.NOTICES)
+def send_notices(**_: Any) -> None:  # Any: as above
+    """Send what people are to be told, in one process at a time: who does not answer holds that
+    alone."""
+    hints.taken(hints.NOTICES)
+    if not hints.begin(hints.NOTICES, for_s=_HARD_S):
+        return
+    ends = monotonic() + TURN_S
+    try:
+        deliveries.send_due(at=clock.now, goes_on=lambda: monotonic() < ends)
+    finally:
+        hints.end(hints.NOTICES)
 
 
 @shared_task(name="scheduler.escalate_requests")

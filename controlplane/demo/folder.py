@@ -24,6 +24,7 @@ class Folder:
         self.path = path
         self.logs = path / "logs"
         self.static = path / "static"
+        self.mail = path / "mail"
         self.tokens = path / "tokens.json"
         self.beat = path / "beat"
         self._secret = path / "secret"
@@ -59,10 +60,10 @@ class Folder:
     def reset(self) -> None:
         """Forget everything a demo wrote; what else lies in the folder stays."""
         with plainly(self.path):
-            for tree in (self.postgres, self.logs, self.static):
+            for tree in (self.postgres, self.logs, self.static, self.mail):
                 if tree.exists():
                     shutil.rmtree(tree)
-            for tree in (self.logs, self.static):
+            for tree in (self.logs, self.static, self.mail):
                 private(tree)
             for file in (*self.path.glob("*.json*"), *self.path.glob("beat*"), self._secret):
                 file.unlink(missing_ok=True)

@@ -134,6 +134,7 @@ class Demo:
             "BERTH_DEMO": "1",
             "BERTH_SECRET_KEY": self.folder.secret(),
             "BERTH_STATIC_ROOT": str(self.folder.static),
+            "BERTH_EMAIL_URL": f"file://{self.folder.mail}",
             "BERTH_CLUSTER_NETWORKS": "127.0.0.1/32",  # the simulated clusters'
             "BERTH_SEAL_KEY": self.place.key.public.text,
             "BERTH_DEMO_TOKENS": str(self.folder.tokens),

@@ -2,7 +2,7 @@
 
 The names are those of the fault programme: A submit, B plan, D dispatch, O observe, E evict,
 G grow and shrink, M meter, X cancel, C collect, R recut, L requeue of what is lost, N ask for
-nodes, W what a cluster can, as a probe sees.
+nodes, W what a cluster can, as a probe sees, T tell people.
 BERTH_CRASH="D3" kills this process (SIGKILL, no clean-up) at its first pass; "D3:4" at its fourth.
 """
 

@@ -19,8 +19,10 @@ from controlplane.settings.env import (
     integer,
     keys,
     levels,
+    mailers,
     namespaced,
     networks,
+    origin,
     reachable,
     words,
 )
@@ -203,6 +205,10 @@ BERTH_CLUSTER_NETWORKS = networks("BERTH_CLUSTER_NETWORKS")  # where clusters ar
 BERTH_EGRESS_NETWORKS = reachable(networks("BERTH_EGRESS_NETWORKS"))  # by projects' pods
 # Where Berth's own parts are: no cluster is there, unless that list has just their addresses.
 OWN_HOSTS = hosts(DATABASES["default"]["HOST"], REDIS_URL, CELERY_BROKER_URL)
+# What people are told: from whom, by which mail server, and where Berth is for who reads it.
+MAILERS = mailers("BERTH_EMAIL_URL")  # none: nobody gets mail
+DEFAULT_FROM_EMAIL = os.environ.get("BERTH_EMAIL_FROM", "berth@localhost")
+BERTH_PUBLIC_URL = origin("BERTH_PUBLIC_URL")
 BERTH_CURRENCY = os.environ.get("BERTH_CURRENCY", "EUR")
 BERTH_CYCLE_S = integer("BERTH_CYCLE_S", 2)  # the periodic scheduling cycle, in seconds
 BERTH_LEASE_S = integer("BERTH_LEASE_S", 15)

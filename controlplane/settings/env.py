@@ -105,6 +105,46 @@ def hosts(database: str, *urls: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(host for host in found if host))
 
 
+def mailers(name: str) -> dict[str, Any]:  # Any: Django's settings shape
+    """Django's MAILERS for one URL: `smtp://user:password@host:587` (STARTTLS), `smtps://…:465`
+    (TLS from the beginning), `smtp+plain://…:25` for a relay on one's own machine, `file:///dir`,
+    a file a message, or `console:`. None without one."""
+    text = os.environ.get(name, "")
+    url = urlsplit(text)
+    backend = "django.core.mail.backends."
+    if not text:
+        return {}
+    if url.scheme == "console":
+        return {"default": {"BACKEND": f"{backend}console.EmailBackend"}}
+    if url.scheme == "file" and url.path:
+        into = {"file_path": unquote(url.path)}
+        return {"default": {"BACKEND": f"{backend}filebased.EmailBackend", "OPTIONS": into}}
+    if url.scheme not in {"smtp", "smtps", "smtp+plain"} or not url.hostname:
+        raise ImproperlyConfigured(  # without its value, which may hold a password
+            f"{name} has to be smtp://, smtps:// or smtp+plain:// with a host, file:/// with a"
+            " folder, or console:."
+        )
+    options = {
+        "host": url.hostname,
+        "port": url.port or {"smtp": 587, "smtps": 465}.get(url.scheme, 25),
+        "username": unquote(url.username or ""),
+        "password": unquote(url.password or ""),
+        "use_tls": url.scheme == "smtp",
+        "use_ssl": url.scheme == "smtps",
+        "timeout": 5,
+    }
+    return {"default": {"BACKEND": f"{backend}smtp.EmailBackend", "OPTIONS": options}}
+
+
+def origin(name: str) -> str:
+    """Where a web server is, as `https://berth.example`, with nothing behind; "" without one."""
+    text = os.environ.get(name, "").rstrip("/")
+    url = urlsplit(text)
+    if text and (url.scheme not in {"http", "https"} or url.netloc != text.partition("://")[2]):
+        raise ImproperlyConfigured(f"{name} has to be as https://berth.example, not {text!r}.")
+    return text
+
+
 def choice(name: str, default: str, *others: str) -> str:
     """One of these words."""
     word = os.environ.get(name, default)

@@ -8,6 +8,7 @@ from tenants.models.grant import Grant
 from tenants.models.group_role import MAX_GROUP, GroupRole, Role
 from tenants.models.ledger import Charge, Rate, UsageInterval
 from tenants.models.member import Member
+from tenants.models.notice import Delivery, Event, Notice
 from tenants.models.past import PastUse
 from tenants.models.policy import SubmitPolicy
 from tenants.models.preferred import MAX_PREFERRED, PreferredFlavor
@@ -41,11 +42,14 @@ __all__ = [
     "Charge",
     "Decision",
     "Delegation",
+    "Delivery",
+    "Event",
     "GateKind",
     "Grant",
     "GroupRole",
     "Member",
     "Outcome",
+    "Notice",
     "PastUse",
     "Period",
     "PreferredFlavor",

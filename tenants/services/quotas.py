@@ -15,7 +15,7 @@ from controlplane.kernel.errors import Conflict, Invalid
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Grant, Project, Quota, Tenant, TenantQuota
-from tenants.services import trail, usage
+from tenants.services import notices, trail, usage
 
 MAX_MILLI = usage.MAX_MILLI
 
@@ -245,6 +245,8 @@ def record_of_grant(grant: Grant, action: str, *, actor: Actor | None, at: datet
         actor=actor,
         at=at,
     )
+    if action == "grant.end":
+        notices.grant_ended(grant, at=at)
 
 
 def _fields(quota: Quota | TenantQuota) -> dict[str, object]:

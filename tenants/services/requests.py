@@ -14,7 +14,7 @@ from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Decision, Outcome, Project, Quota, QuotaRequest, User
 from tenants.selectors.chains import Chain
-from tenants.services import grants, quotas, steps, trail
+from tenants.services import grants, notices, quotas, steps, trail
 from tenants.services.grants import Allotment
 from tenants.services.previews import Previewed
 from tenants.services.quotas import VersionMismatch
@@ -76,6 +76,7 @@ def open(  # a verb read through its module: requests.open
             until_at=allotment.until_at,
         )
         _record(actor, request, "request.open", at)
+        notices.request_opened(request, at=at)
     return request
 
 
@@ -272,6 +273,7 @@ def _answer(
     request.save(update_fields=["decision", "decided_by", "decided_at", "note", "granted_milli"])
     _record(actor, request, f"request.{decision.value}", at, given=given, previewed=previewed,
             for_whom=for_whom)  # fmt: skip
+    notices.request_answered(request, at=at)
 
 
 def authorize_own(actor: Actor, request: QuotaRequest) -> None:

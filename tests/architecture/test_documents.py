@@ -14,8 +14,10 @@ _READERS = {
     "flag",
     "keys",
     "levels",
+    "mailers",
     "namespaced",
     "networks",
+    "origin",
     "database",
     "providers",
 }

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from django.conf import settings
 from rest_framework.test import APIClient
 
 from clusters import registry
@@ -34,6 +35,7 @@ from scheduler.management.commands import watch_clusters
 from scheduler.services import workloads
 from tenants import access
 from tenants.models import Project, User
+from tenants.services import deliveries
 from tests.flows.world import spec
 
 CLUSTER = "north"
@@ -129,6 +131,13 @@ def probe(*, probe_id: str) -> None:
     tasks.probe_cluster(probe_id=probe_id)
 
 
+def send_notices(*, at: str, folder: str) -> None:
+    """Each mail becomes a file."""
+    backend = "django.core.mail.backends.filebased.EmailBackend"
+    settings.MAILERS = {"default": {"BACKEND": backend, "OPTIONS": {"file_path": folder}}}
+    deliveries.send_due(at=lambda: datetime.fromisoformat(at), goes_on=lambda: True)
+
+
 def watch() -> None:
     """Until it is killed, as the command does it: a watch that breaks begins anew."""
     parent = os.getppid()
@@ -203,6 +212,7 @@ STEPS: dict[str, Callable[..., None]] = {
         ask_for_nodes,
         meter,
         probe,
+        send_notices,
         watch,
         follow,
         worker,

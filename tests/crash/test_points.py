@@ -23,6 +23,7 @@ from tests.crash.conftest import Scene
 from tests.crash.test_cluster_loss import LOSING
 from tests.crash.test_meter import METERING
 from tests.crash.test_node_asks import POINTS as ASKING
+from tests.crash.test_notices import TELLING
 from tests.crash.test_probes import PROBING
 from tests.crash.test_recuts import POINTS as RECUTTING
 from tests.flows.world import spec
@@ -251,7 +252,10 @@ def test_dying_while_what_ended_is_collected(scene: Scene) -> None:
 def test_every_crash_point_of_the_tree_has_a_scenario() -> None:
     """C1's is above."""
     here = {point.crash.partition(":")[0] for point in (*POINTS, *RESIZING)}
-    others = (SUBMITTING, RECUTTING, ASKING, LOSING, METERING, PROBING, {NARROWING, "C1"})
+    others = (
+        *(SUBMITTING, RECUTTING, ASKING, LOSING, METERING, PROBING, TELLING),
+        {NARROWING, "C1"},
+    )
     assert points.of_the_code() == here.union(*others)
 
 

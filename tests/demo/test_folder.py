@@ -73,7 +73,7 @@ def test_a_reset_forgets_what_a_demo_wrote_and_nothing_else(folder: Folder) -> N
     (folder.path / "notes.txt").write_text("mine")
     folder.reset()
     left = sorted(path.name for path in folder.path.iterdir())
-    assert left == ["lock", "logs", "notes.txt", "static"]
+    assert left == ["lock", "logs", "mail", "notes.txt", "static"]
     assert folder.secret() != secret
 
 

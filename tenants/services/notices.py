@@ -1,0 +1,120 @@
+"""What is told to whom, written down in the transaction of what it tells. Sending is for
+`deliveries`: nothing here waits for anybody.
+"""
+
+from collections.abc import Collection, Iterable
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Value
+from django.db.models.fields import CharField
+from django.db.models.functions import Cast, Concat
+
+from controlplane.kernel import bulk
+from controlplane.kernel.ids import uuid7s
+from tenants.models import Delivery, Event, Grant, Notice, QuotaRequest, User
+from tenants.selectors import recipients
+
+REMINDED_DAYS = (3, 14)
+"""So long before its end is told of a grant, the shortest first."""
+
+
+def request_opened(request: QuotaRequest, *, at: datetime) -> None:
+    """To all who may decide it. In the caller's transaction."""
+    others = recipients.deciders(request.project).exclude(id=request.requested_by_id)
+    _tell(Event.REQUEST_OPENED, f"request:{request.id}:opened", request, others, at=at)
+
+
+def request_answered(request: QuotaRequest, *, at: datetime) -> None:
+    """To who asked, granted or denied; who withdrew it knows. In the caller's transaction."""
+    events = {"granted": Event.REQUEST_GRANTED, "denied": Event.REQUEST_DENIED}
+    if event := events.get(request.decision):
+        cause = f"request:{request.id}:{request.decision}"
+        _tell(event, cause, request, [request.requested_by], at=at)
+
+
+def grant_ended(grant: Grant, *, at: datetime) -> None:
+    """To who asked and the project's owners, however it ended. In the caller's transaction."""
+    cause = f"grant:{grant.id}:ended"
+    _tell(Event.GRANT_ENDED, cause, grant.request, _concerned(grant), until_at=grant.until_at,
+          at=at)  # fmt: skip
+
+
+def remind(*, at: datetime) -> int:
+    """Tell of grants that end so many days from now or sooner, each once for each of
+    REMINDED_DAYS; how many.
+
+    A grant that began later than so long before its end is not told of then: whoever asked has
+    just been told until when it is. Where two are due, as after a standstill, the later is told.
+    """
+    count = 0
+    for index, days in enumerate(REMINDED_DAYS):
+        sooner = REMINDED_DAYS[:index]
+        over_at = at + timedelta(days=max(sooner, default=0))
+        cause = _cause_of_reminder(days)
+        due = Grant.objects.filter(
+            Grant.for_a_time(),
+            ~Exists(Notice.objects.filter(cause=cause)),
+            until_at__gt=over_at,
+            until_at__lte=at + timedelta(days=days),
+        ).select_related("request__project", "request__flavor", "request__requested_by")
+        for grant in due.order_by("until_at", "id"):
+            if grant.until_at and grant.from_at <= grant.until_at - timedelta(days=days):
+                count += _remind(grant, days, at=at)
+    return count
+
+
+def _cause_of_reminder(days: int) -> Concat:
+    return Concat(Value("grant:"), Cast(OuterRef("id"), CharField()), Value(f":{days}"))
+
+
+@transaction.atomic
+def _remind(grant: Grant, days: int, *, at: datetime) -> bool:
+    """False where it ended meanwhile, or somebody else told."""
+    fresh = Grant.objects.select_for_update(no_key=True).filter(id=grant.id, ended_at=None)
+    if not fresh.exists():
+        return False
+    cause = f"grant:{grant.id}:{days}"
+    return _tell(Event.GRANT_ENDING, cause, grant.request, _concerned(grant), days=days,
+                 until_at=grant.until_at, at=at)  # fmt: skip
+
+
+def _concerned(grant: Grant) -> Collection[User]:
+    request = grant.request
+    owners = recipients.owners(request.project)
+    return {user.id: user for user in (request.requested_by, *owners)}.values()
+
+
+def _tell(
+    event: Event,
+    cause: str,
+    request: QuotaRequest,
+    people: Iterable[User],
+    *,
+    at: datetime,
+    until_at: datetime | None = None,
+    days: int | None = None,
+) -> bool:
+    """Write it down for those of them who can be reached; False where it was before."""
+    until_at = until_at or request.until_at
+    body = {
+        "request": str(request.id),
+        "project": request.project.name,
+        "flavor": request.flavor.name,
+        "nominal_milli": request.nominal_milli,
+        "granted_milli": request.granted_milli,
+        "until_at": until_at.isoformat() if until_at else None,
+        "requested_by": request.requested_by.get_username(),
+        **({"days": days} if days else {}),
+    }
+    notice, made = Notice.objects.get_or_create(
+        cause=cause,
+        defaults={"event": event, "project": request.project, "body": body, "at": at},
+    )
+    if made and settings.MAILERS:
+        reached = [user.id for user in people if user.is_active and user.email]
+        bulk.insert(
+            Delivery, id=uuid7s(len(reached)), notice_id=notice.id, user_id=reached, due_at=at
+        )
+    return made
