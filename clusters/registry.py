@@ -14,7 +14,6 @@ from django.http.request import split_domain_port, validate_host
 
 from clusters import credential
 from clusters.adapters.kubernetes import access
-from clusters.adapters.kubernetes.addresses import Allowed
 from clusters.adapters.kubernetes.hook import Hook, NotAReview, answer
 from clusters.adapters.kubernetes.names import Names
 from clusters.credential import BadCredential, Credential
@@ -23,6 +22,7 @@ from clusters.parts import Part
 from clusters.port import ClusterPort
 from clusters.sealing import PrivateKey, Unopened, open_sealed
 from clusters.use import UsePort
+from controlplane.kernel.addresses import Allowed
 from controlplane.kernel.errors import Invalid, Unavailable
 
 TOKEN_H = 720

@@ -30,6 +30,7 @@ class Action(StrEnum):
     MANAGE_MEMBERS = "manage-members"
     MANAGE_QUEUE = "manage-queue"  # hold, drain, cap and isolate what of a project runs
     EDIT_POLICY = "edit-policy"  # what may be submitted, within what holds above
+    MANAGE_CHANNELS = "manage-channels"  # say which other systems are told what happens
     VIEW_SPEND = "view-spend"
     VIEW_AUDIT = "view-audit"
     OPERATE = "operate"  # clusters, flavors, rates: fleet-wide only
@@ -43,7 +44,7 @@ ROLE_ACTIONS: dict[Role, frozenset[Action]] = {
     ),
     Role.OPERATOR: frozenset(
         {Action.VIEW, Action.CANCEL, Action.EDIT_QUOTA, Action.MANAGE_QUEUE, Action.EDIT_POLICY,
-         Action.VIEW_SPEND, Action.VIEW_AUDIT, Action.OPERATE}
+         Action.MANAGE_CHANNELS, Action.VIEW_SPEND, Action.VIEW_AUDIT, Action.OPERATE}
     ),
     Role.MEMBER: frozenset(
         {Action.VIEW, Action.SUBMIT, Action.REQUEST_QUOTA, Action.VIEW_SPEND}
@@ -60,7 +61,7 @@ ROLE_GRANTS: dict[Role, frozenset[Role]] = {
     Role.VIEWER: frozenset(),
 }
 # What a token may do at most, by scope, next to VIEW. DECIDE_REQUEST and MANAGE_MEMBERS are in
-# none: a token never grants.
+# none: a token never grants. Nor is MANAGE_CHANNELS: none that leaked has others told for good.
 SCOPE_ACTIONS: dict[Scope, frozenset[Action]] = {
     Scope.READ: frozenset({Action.VIEW_SPEND, Action.VIEW_AUDIT}),
     Scope.SUBMIT: frozenset({Action.SUBMIT, Action.CANCEL}),

@@ -2,6 +2,6 @@
 
 from ipaddress import ip_network
 
-from clusters.adapters.kubernetes.addresses import Allowed
+from controlplane.kernel.addresses import Allowed
 
 LOOPBACK = Allowed((ip_network("127.0.0.0/8"), ip_network("::1/128")))

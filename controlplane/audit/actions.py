@@ -29,6 +29,7 @@ _POLICY = (
     " version"
 )
 _GROUP_ROLE = "provider group role"
+_CHANNEL = "name kind host events"
 _GATE = "name kind owner within_s"
 
 _TABLE = {
@@ -43,6 +44,9 @@ _TABLE = {
     "break-glass.use": "username",
     "budget.remove": _BUDGET,
     "budget.set": _BUDGET,
+    "channel.make": _CHANNEL,
+    "channel.remove": _CHANNEL,
+    "channel.test": _CHANNEL,
     "cluster.ask-for-nodes": "asks_for_nodes",
     "cluster.credential": "host key_id version metrics_server expires_at",
     "cluster.exposure": "verdict node saw",

@@ -209,6 +209,9 @@ OWN_HOSTS = hosts(DATABASES["default"]["HOST"], REDIS_URL, CELERY_BROKER_URL)
 MAILERS = mailers("BERTH_EMAIL_URL")  # none: nobody gets mail
 DEFAULT_FROM_EMAIL = os.environ.get("BERTH_EMAIL_FROM", "berth@localhost")
 BERTH_PUBLIC_URL = origin("BERTH_PUBLIC_URL")
+# Where webhooks may lead besides public addresses, and whether without TLS, for a try.
+BERTH_WEBHOOK_NETWORKS = networks("BERTH_WEBHOOK_NETWORKS")
+BERTH_WEBHOOK_HTTP = flag("BERTH_WEBHOOK_HTTP", default=False)
 BERTH_CURRENCY = os.environ.get("BERTH_CURRENCY", "EUR")
 BERTH_CYCLE_S = integer("BERTH_CYCLE_S", 2)  # the periodic scheduling cycle, in seconds
 BERTH_LEASE_S = integer("BERTH_LEASE_S", 15)

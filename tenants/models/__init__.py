@@ -3,6 +3,7 @@
 from tenants.models.approval import MAX_AFTER_DAYS, ApprovalRule, Outcome, RequestStep
 from tenants.models.budget import MAX_BUDGET_H, Budget, BudgetMode, Period
 from tenants.models.delegation import LONGEST_DELEGATION, Delegation
+from tenants.models.channel import TOLD, Channel, ChannelKind
 from tenants.models.gate import GateKind, StandingGate
 from tenants.models.grant import Grant
 from tenants.models.group_role import MAX_GROUP, GroupRole, Role
@@ -35,10 +36,13 @@ __all__ = [
     "MAX_MIN_RUN_TIME_S",
     "MAX_PREFERRED",
     "NEVER",
+    "TOLD",
     "WEEK",
     "ApprovalRule",
     "Budget",
     "BudgetMode",
+    "Channel",
+    "ChannelKind",
     "Charge",
     "Decision",
     "Delegation",

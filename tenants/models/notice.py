@@ -14,18 +14,22 @@ class Event(models.TextChoices):
     REQUEST_DENIED = "request.denied"
     GRANT_ENDING = "grant.ending"
     GRANT_ENDED = "grant.ended"
+    TEST = "channel.test"
 
 
 class Notice(Row):
     """One thing that came to pass, written down in the transaction in which it did.
 
-    `cause` says which: what has been told once is never told again. `body` is all that is told of
-    it, as JSON; its id goes with it wherever it is sent, so that who gets it twice can drop one.
+    Of a channel's test there is no project, where the channel is none's. `cause` says which: what
+    has been told once is never told again. `body` is all that is told of it, as JSON; its id goes
+    with it wherever it is sent, so that who gets it twice can drop one.
     """
 
     event = models.CharField(max_length=20, choices=Event)
     cause = models.CharField(max_length=80, unique=True)
-    project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="notices")
+    project = models.ForeignKey(
+        Project, null=True, blank=True, on_delete=models.PROTECT, related_name="notices"
+    )
     body = models.JSONField()
     at = models.DateTimeField()
 
@@ -36,12 +40,24 @@ class Notice(Row):
 
 
 class Delivery(Row):
-    """A notice on its way to one receiver. It is due at `due_at`, or, while somebody sends it,
-    taken over then; `tries` is how often that was begun. Sent or given up, it is over."""
+    """A notice on its way to one receiver, by mail or by a channel. It is due at `due_at`, or,
+    while somebody sends it, taken over then; `tries` is how often that was begun. Sent or given
+    up, it is over."""
 
     notice = models.ForeignKey(Notice, on_delete=models.CASCADE, related_name="deliveries")
     user = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="deliveries"
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="deliveries",
+    )
+    channel = models.ForeignKey(
+        "tenants.Channel",
+        null=True,
+        blank=True,
+        on_delete=models.CASCADE,
+        related_name="deliveries",
     )
     due_at = models.DateTimeField()
     tries = models.PositiveSmallIntegerField(default=0, db_default=0)
@@ -53,6 +69,12 @@ class Delivery(Row):
         verbose_name_plural = "deliveries"
         constraints = [
             models.UniqueConstraint(fields=["notice", "user"], name="delivery_once_a_user"),
+            models.UniqueConstraint(fields=["notice", "channel"], name="delivery_once_a_channel"),
+            models.CheckConstraint(
+                condition=Q(user__isnull=False, channel__isnull=True)
+                | Q(user__isnull=True, channel__isnull=False),
+                name="delivery_to_one",
+            ),
             models.CheckConstraint(
                 condition=Q(sent_at__isnull=True) | Q(failed_at__isnull=True),
                 name="delivery_sent_or_failed",
@@ -71,4 +93,4 @@ class Delivery(Row):
         return Q(sent_at__isnull=True, failed_at__isnull=True)
 
     def __str__(self) -> str:
-        return f"{self.notice_id} to {self.user_id}"
+        return f"{self.notice_id} to {self.user_id or self.channel_id}"

@@ -1,44 +1,53 @@
-"""Who is told of what happens in a project: people with an address, by their roles."""
+"""Who is told of what happens in a project: people by their roles, and channels."""
 
 from collections.abc import Iterable
+from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
+from controlplane.kernel import statements
 from tenants.access import ROLE_ACTIONS, Action
-from tenants.models import Project, Role, User
+from tenants.models import Channel, Event, Project, Role, User
 
-_WITH_ROLES = """
+_ABOVE = """
 WITH RECURSIVE above (id, parent_id) AS (
-    SELECT id, parent_id FROM tenants_tenant WHERE id = %(tenant)s
+    SELECT id, parent_id FROM tenants_tenant WHERE id = %s
   UNION ALL
     SELECT t.id, t.parent_id FROM tenants_tenant t JOIN above a ON a.parent_id = t.id)
-SELECT m.user_id AS id FROM tenants_member m
-WHERE m.role = ANY(%(roles)s)
-  AND (m.project_id = %(project)s OR m.tenant_id IN (SELECT id FROM above)
-       OR (%(fleet)s AND m.project_id IS NULL AND m.tenant_id IS NULL))
+SELECT id FROM above
 """
 
 
 def deciders(project: Project) -> QuerySet[User]:
     """Who may decide what is asked for there, by a role at it or anywhere above."""
     roles = [role for role, actions in ROLE_ACTIONS.items() if Action.DECIDE_REQUEST in actions]
-    return _told(project, roles, fleet=True)
+    return _with_roles(roles, _at(project, "memberships__") | _of_fleet("memberships__"))
 
 
 def owners(project: Project) -> QuerySet[User]:
     """Its owners and those of the tenants above it. Those of the whole fleet own all of it, and
     would be told of everything."""
-    return _told(project, [Role.OWNER], fleet=False)
+    return _with_roles([Role.OWNER], _at(project, "memberships__"))
 
 
-def _told(project: Project, roles: Iterable[Role], *, fleet: bool) -> QuerySet[User]:
-    found = User.objects.raw(
-        _WITH_ROLES,
-        {
-            "tenant": project.tenant_id,
-            "project": project.id,
-            "roles": [role.value for role in roles],
-            "fleet": fleet,
-        },
-    )
-    return User.objects.filter(id__in={user.id for user in found}).order_by("id")
+def channels(project: Project, event: Event) -> list[UUID]:
+    """Those of it, of the tenants above it and of the fleet that are for such an event."""
+    found = Channel.objects.filter(_at(project) | _of_fleet(), events__contains=[event])
+    return list(found.order_by("id").values_list("id", flat=True))
+
+
+def _with_roles(roles: Iterable[Role], where: Q) -> QuerySet[User]:
+    found = User.objects.filter(where, memberships__role__in=list(roles))
+    return found.order_by("id").distinct()
+
+
+def _at(project: Project, way: str = "") -> Q:
+    with statements.cursor() as cursor:
+        cursor.execute(_ABOVE, [project.tenant_id])
+        above = [id for (id,) in cursor.fetchall()]
+    return Q(**{f"{way}project": project}) | Q(**{f"{way}tenant__in": above})
+
+
+def _of_fleet(way: str = "") -> Q:
+    """`way` leads to the row that has the place."""
+    return Q(**{f"{way}project": None, f"{way}tenant": None})

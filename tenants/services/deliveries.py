@@ -7,13 +7,16 @@ import smtplib
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+import orjson
 from django.conf import settings
 from django.core.mail import EmailMessage
 from django.db import transaction
 
+from clusters.sealing import Unopened
 from controlplane.kernel.crash import crash
-from tenants.models import Delivery
-from tenants.services import notice_words
+from tenants.models import Channel, ChannelKind, Delivery, User
+from tenants.services import channels, notice_words, webhooks
+from tenants.services.webhooks import Unsent
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +44,8 @@ def send_due(*, at: Callable[[], datetime], goes_on: Callable[[], bool]) -> int:
 def _take(at: datetime) -> Delivery | None:
     """The next one that nobody is at, which is the caller's for as long as LEASE."""
     due = Delivery.objects.filter(Delivery.under_way(), due_at__lte=at)
-    found = due.select_for_update(skip_locked=True, of=("self",)).select_related("notice", "user")
+    found = due.select_for_update(skip_locked=True, of=("self",))
+    found = found.select_related("notice", "user", "channel")
     delivery = found.order_by("due_at", "id").first()
     if delivery is None:
         return None
@@ -57,7 +61,10 @@ def _carry_out(delivery: Delivery, at: Callable[[], datetime]) -> None:
         if delivery.tries > MOST_TRIES:  # whoever tried died of it, or was killed
             raise Undelivered("No try came to an end.")
         crash("T1")
-        _mail(delivery)
+        if delivery.channel is not None:
+            _post(delivery, delivery.channel, at=at())
+        elif delivery.user is not None:
+            _mail(delivery, delivery.user)
         crash("T2")
     except Undelivered as failure:
         error = str(failure)
@@ -76,14 +83,26 @@ def _note(delivery: Delivery, error: str, *, at: datetime) -> None:
         ours.update(due_at=at + _FIRST_WAIT * 2 ** (delivery.tries - 1), error=error[:300])
 
 
-def _mail(delivery: Delivery) -> None:
+def _post(delivery: Delivery, channel: Channel, *, at: datetime) -> None:
+    """Raises Undelivered, of which what was answered is no part."""
+    notice = delivery.notice
+    body = orjson.dumps(notice_words.message(notice, ChannelKind(channel.kind)))
+    headers = {"Berth-Event": notice.event, "Berth-Notice": str(notice.id)}
+    try:
+        target = channels.target(channel)
+        webhooks.post(target, body, headers=headers, at_s=int(at.timestamp()))
+    except (Unopened, Unsent) as error:
+        raise Undelivered(str(error)) from error
+
+
+def _mail(delivery: Delivery, user: User) -> None:
     """Raises Undelivered, of which the server's own words are no part."""
     subject, text = notice_words.mail(delivery.notice)
     domain = settings.DEFAULT_FROM_EMAIL.rpartition("@")[2].rstrip(">")
     message = EmailMessage(
         subject,
         text,
-        to=[delivery.user.email],
+        to=[user.email],
         headers={
             "Message-ID": f"<{delivery.id}@{domain}>",
             "X-Berth-Notice": str(delivery.notice_id),

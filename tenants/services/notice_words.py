@@ -8,7 +8,7 @@ from decimal import Decimal
 from django.conf import settings
 from django.urls import reverse
 
-from tenants.models import Event, Notice
+from tenants.models import ChannelKind, Event, Notice
 
 _TOLD = {
     Event.REQUEST_OPENED: "{requested_by} asks for {asked} in {project}{until}.",
@@ -28,6 +28,8 @@ _FURTHER = {
 def told(notice: Notice) -> str:
     """What it says, in one sentence."""
     body = notice.body
+    if notice.event == Event.TEST:
+        return f"This is a test of the channel {body['channel']}."
     end = datetime.fromisoformat(body["until_at"]) if body["until_at"] else None
     return _TOLD[Event(notice.event)].format(
         requested_by=body["requested_by"],
@@ -44,6 +46,23 @@ def mail(notice: Notice) -> tuple[str, str]:
     """Subject and text."""
     parts = (told(notice), _FURTHER.get(Event(notice.event), ""), link())
     return f"Berth: {told(notice)}", "\n\n".join(part for part in parts if part) + "\n"
+
+
+def message(notice: Notice, kind: ChannelKind) -> dict[str, object]:
+    """What a channel of that kind is sent, as JSON."""
+    if kind == ChannelKind.SLACK:
+        text = told(notice)
+        for sign, name in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):  # or they would be links
+            text = text.replace(sign, name)
+        return {"text": f"{text} <{link()}|Look>" if link() else text}
+    return {
+        "id": str(notice.id),
+        "event": notice.event,
+        "at": notice.at.isoformat(),
+        "text": told(notice),
+        "url": link(),
+        "body": notice.body,
+    }
 
 
 def link() -> str:

@@ -4,6 +4,7 @@
 
 from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -96,7 +97,8 @@ def _tell(
     until_at: datetime | None = None,
     days: int | None = None,
 ) -> bool:
-    """Write it down for those of them who can be reached; False where it was before."""
+    """Write it down for those of them who can be reached and the channels that are for it; False
+    where it was before."""
     until_at = until_at or request.until_at
     body = {
         "request": str(request.id),
@@ -112,9 +114,18 @@ def _tell(
         cause=cause,
         defaults={"event": event, "project": request.project, "body": body, "at": at},
     )
-    if made and settings.MAILERS:
-        reached = [user.id for user in people if user.is_active and user.email]
-        bulk.insert(
-            Delivery, id=uuid7s(len(reached)), notice_id=notice.id, user_id=reached, due_at=at
-        )
-    return made
+    if not made:
+        return False
+    reached: list[UUID | None] = []
+    if settings.MAILERS:
+        reached += [user.id for user in people if user.is_active and user.email]
+    channels: list[UUID | None] = list(recipients.channels(request.project, event))
+    bulk.insert(
+        Delivery,
+        id=uuid7s(len(reached) + len(channels)),
+        notice_id=notice.id,
+        user_id=reached + [None] * len(channels),
+        channel_id=[None] * len(reached) + channels,
+        due_at=at,
+    )
+    return True

@@ -9,9 +9,9 @@ import orjson
 import pytest
 
 from clusters.adapters.kubernetes import client as client_module
-from clusters.adapters.kubernetes import deadlines
 from clusters.adapters.kubernetes.client import Client
 from clusters.port import ClusterError, Fault
+from controlplane.kernel import deadlines
 from tests.clusters.scripted import Act, Scripted, answer, raw, scripted
 from tests.kube.waiting import eventually
 from tests.networks import LOOPBACK

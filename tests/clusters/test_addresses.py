@@ -16,10 +16,10 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from pytest_django import Settings
 
-from clusters.adapters.kubernetes.addresses import AddressNotAllowed, Allowed
 from clusters.adapters.kubernetes.client import Client
 from clusters.port import ClusterError, Fault
 from clusters.registry import connect, connect_use
+from controlplane.kernel.addresses import AddressNotAllowed, Allowed
 from controlplane.settings.env import hosts, networks
 from tests import factories
 from tests.clusters.scripted import answer, scripted

@@ -9,9 +9,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from clusters import credential, kubeconfig
-from clusters.adapters.kubernetes.addresses import Allowed
 from clusters.adapters.kubernetes.client import Client
 from clusters.credential import BadCredential, ClientCertificate
+from controlplane.kernel.addresses import Allowed
 
 TOKEN = "canary-token-0123456789"
 K3S = kubeconfig.parse((Path(__file__).parent / "kubeconfigs/accepted/k3s.yaml").read_text())

@@ -18,19 +18,19 @@ from kubernetes.client.rest import RESTClientObject
 from urllib3.connection import HTTPConnection
 from urllib3.util import parse_url
 
-from clusters.adapters.kubernetes.addresses import AddressNotAllowed, Allowed
 from clusters.adapters.kubernetes.certificates import presenting
 from clusters.adapters.kubernetes.checks import Json, Malformed, document
-from clusters.adapters.kubernetes.deadlines import (
-    GuardedConnection,
-    GuardedTlsConnection,
-    Watchdog,
-)
 from clusters.adapters.kubernetes.exchange import Answer, TooLarge, exchange, follow
 from clusters.adapters.kubernetes.failures import failure, printable, refuse_told_failure
 from clusters.adapters.kubernetes.transport import named
 from clusters.credential import ClientCertificate
 from clusters.port import ClusterError, Fault
+from controlplane.kernel.addresses import AddressNotAllowed, Allowed
+from controlplane.kernel.deadlines import (
+    GuardedConnection,
+    GuardedTlsConnection,
+    Watchdog,
+)
 
 type Query = Mapping[str, str | int]
 

@@ -5,6 +5,7 @@ from tests.constraints.attacks import (
     arrays,
     budgets,
     caught,
+    channels,
     clusters,
     coming,
     confined,
@@ -35,6 +36,7 @@ from tests.constraints.attacks import (
 ATTACKS = (
     *house.ATTACKS,
     *caught.ATTACKS,
+    *channels.ATTACKS,
     *clusters.ATTACKS,
     *tenants.ATTACKS,
     *people.ATTACKS,

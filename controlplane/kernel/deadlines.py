@@ -17,7 +17,7 @@ from typing import Any
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
 
-from clusters.adapters.kubernetes.addresses import Allowed
+from controlplane.kernel.addresses import Allowed
 
 _IDLE_S = 60.0
 

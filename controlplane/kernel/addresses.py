@@ -1,8 +1,9 @@
 """Which addresses a client may connect to, decided on the address that is connected to.
 
 A name is looked up once for each connection; what it led to is checked, then connected to. A
-look-up before would be worth nothing, as the next may answer otherwise (DNS rebinding). What must
-not live here: what is sent, and where the operator's list comes from.
+look-up before would be worth nothing, as the next may answer otherwise (DNS rebinding). Clusters
+and webhooks are held to the same rule. What must not live here: what is sent, and where the
+operator's list comes from.
 """
 
 import socket
@@ -23,7 +24,7 @@ from controlplane.kernel.networks import LINKS_AND_METADATA, Network
 type Address = IPv4Address | IPv6Address
 type _Found = tuple[int, int, int, str, tuple[str, int]]  # as getaddrinfo has it
 
-# No cluster is ever there, whatever the operator's list says.
+# Nobody is ever there, whatever the operator's list says.
 _NEVER = (
     *LINKS_AND_METADATA,
     *(
@@ -46,9 +47,9 @@ _TRANSLATED = (ip_network("64:ff9b::/96"), ip_network("64:ff9b:1::/48"), ip_netw
 class AddressNotAllowed(HTTPError):
     """Berth may not connect there. Of no address is said what is behind it."""
 
-    def __init__(self, host: str) -> None:
+    def __init__(self, host: str, setting: str) -> None:
         super().__init__(
-            f"The address of {host} is not allowed. BERTH_CLUSTER_NETWORKS has to list its "
+            f"The address of {host} is not allowed. {setting} has to list its "
             "network, or an address of Berth's own by itself; those of a link or of a cloud's "
             "metadata are never allowed."
         )
@@ -56,7 +57,8 @@ class AddressNotAllowed(HTTPError):
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """Where clusters may be: in one of `networks`, or anywhere when there are none.
+    """Where somebody may be: in one of `networks`, or anywhere when there are none; `public_too`
+    is in one of them or on the public internet. `setting` has the list.
 
     Loopback counts only where a network of the list lies in it, as 0.0.0.0/0 does not. `own_hosts`
     run Berth's own parts, such as its database: their addresses, and this machine's, count only
@@ -66,6 +68,8 @@ class Allowed:
 
     networks: tuple[Network, ...] = ()
     own_hosts: tuple[str, ...] = ()
+    public_too: bool = False
+    setting: str = "BERTH_CLUSTER_NETWORKS"
 
     def connect(
         self,
@@ -84,7 +88,7 @@ class Allowed:
         found = _found(host, port)
         own = self._own() if found else set()
         if not all(self._allows(ip_address(where[4][0]), own) for where in found):
-            raise AddressNotAllowed(host)
+            raise AddressNotAllowed(host, self.setting)
         failure = OSError(f"{host} has no address")
         ends_at = None if timeout_s is None else time.monotonic() + timeout_s
         for index, where in enumerate(found):
@@ -113,8 +117,12 @@ class Allowed:
     def _allows(self, address: Address, own: set[Address]) -> bool:
         """All that the address stands for has to be allowed; where packets go, to be listed."""
         stands_for = list(_forms(address))
-        if self.networks and not _is_in(stands_for[0], self.networks):
-            return False
+        if not _is_in(stands_for[0], self.networks):
+            if self.public_too:
+                if not all(form.is_global for form in stands_for):
+                    return False
+            elif self.networks:
+                return False
         return not any(self._is_denied(form, own) for form in stands_for)
 
     def _is_denied(self, address: Address, own: set[Address]) -> bool:
