@@ -280,6 +280,7 @@ SPECTACULAR_SETTINGS = {
         "FailureClass": "scheduler.web.terms.CLASSES",
         "RetriedClass": "scheduler.web.terms.RETRIED",
         "BudgetMode": "tenants.web.budget_api.MODES",
+        "ChannelKind": "tenants.web.channel_api.KINDS",
         "PriorityClass": "tenants.policy.PRIORITY_CLASSES",
         "QueueState": "tenants.web.serializers.QUEUE_STATES",
         "Role": "tenants.web.serializers.ROLES",

@@ -9,6 +9,7 @@ from tenants.web import (
     budget_api,
     delegation_api,
     group_role_api,
+    channel_api,
     idle_limit_api,
     isolation_api,
     lowering_api,
@@ -25,6 +26,19 @@ from tenants.web import (
 )
 
 urlpatterns = [
+    path("channels", channel_api.FleetChannelsApi.as_view(), name="channels"),
+    path("channels/<uuid:id>", channel_api.ChannelApi.as_view(), name="channel"),
+    path("channels/<uuid:id>/test", channel_api.ChannelTestApi.as_view(), name="channel-test"),
+    path(
+        "tenants/<uuid:id>/channels",
+        channel_api.TenantChannelsApi.as_view(),
+        name="tenant-channels",
+    ),
+    path(
+        "projects/<uuid:id>/channels",
+        channel_api.ProjectChannelsApi.as_view(),
+        name="project-channels",
+    ),
     path("me", api.MeApi.as_view(), name="me"),
     path("tenants", api.TenantsApi.as_view(), name="tenants"),
     path("tenants/<uuid:id>", api.TenantApi.as_view(), name="tenant"),

@@ -9,6 +9,7 @@ from typing import Any
 
 from tenants.models import CAPS, Project
 from tests import factories
+from tests.api.channel_access import CHANNELS
 from tests.api.place_access import PLACES
 from tests.api.policy_access import POLICIES
 from tests.api.request_access import REQUESTS
@@ -206,6 +207,7 @@ API: dict[tuple[str, str], Row] = {
     ("POST", "tenant-quotas"): Row(
         "403 403 403 403 403 200 403 404 401 401 403 403 403", body=_tenant_quota
     ),
+    **CHANNELS,
     **PLACES,
     **POLICIES,
     **REQUESTS,

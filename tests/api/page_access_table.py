@@ -1,6 +1,7 @@
 """Who may do what, page by page, and at what belongs to no app: as access_table.py has it."""
 
 from tests.api.access_table import ARRAY, OF_FLEET, OPENED, WORKLOAD
+from tests.api.channel_access import PAGES as CHANNEL_PAGES
 from tests.api.place_access import PAGES as PLACE_PAGES
 from tests.api.policy_access import PAGES as POLICY_PAGES
 from tests.api.request_access import PAGES as REQUEST_PAGES
@@ -67,6 +68,7 @@ OTHERS: dict[tuple[str, str], Row] = {
         _OPERATE_PAGE.replace("200", "303"), {"id": "user"}, form=True
     ),
     ("GET", "requests"): Row(_PAGE),
+    **CHANNEL_PAGES,
     **PLACE_PAGES,
     **POLICY_PAGES,
     **REQUEST_PAGES,

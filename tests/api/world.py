@@ -11,8 +11,11 @@ from rest_framework.test import APIClient
 
 from clusters.models import Flavor
 from scheduler.core.lifecycle import State
+from tenants.access import actor_for
 from tenants.models import (
     ApprovalRule,
+    Channel,
+    ChannelKind,
     Decision,
     Delegation,
     Grant,
@@ -24,6 +27,7 @@ from tenants.models import (
     Tenant,
     UserSession,
 )
+from tenants.services import channels
 from tests import factories
 from tests.conftest import Cast
 from tests.declared import declared_pool
@@ -78,6 +82,7 @@ def build(cast: Cast) -> World:
     granted = _granted(cast, flavor)
     reservation = factories.reservation(cast.detection, flavor, cast.oz)
     budget = factories.budget(cast.detection)
+    channel = _channel(cast)
     token = factories.token(cast.ada)
     factories.defragmentation(west)
     probe = factories.probe(cluster)
@@ -103,6 +108,7 @@ def build(cast: Cast) -> World:
             "granted request": granted.id,
             "reservation": reservation.id,
             "budget": budget.id,
+            "channel": channel.id,
             "member": member.id,
             "delegation": delegation.id,
             "approval rule": rule.id,
@@ -141,6 +147,19 @@ def _session(cast: Cast) -> UserSession:
     at = datetime.now(UTC)
     opened = Session.objects.create(session_key="elsewhere", expire_date=at + timedelta(hours=1))
     return UserSession.objects.create(user=cast.ada, session=opened, began_at=at, seen_at=at)
+
+
+def _channel(cast: Cast) -> Channel:
+    made, _ = channels.make(
+        actor=actor_for(user=cast.ada),
+        of=cast.detection,
+        name="Chat",
+        kind=ChannelKind.JSON,
+        url="https://hooks.example/x",
+        events=["grant.ended"],
+        at=datetime.now(UTC),
+    )
+    return made
 
 
 def _granted(cast: Cast, flavor: Flavor) -> QuotaRequest:

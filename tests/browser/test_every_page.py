@@ -14,7 +14,7 @@ NOWHERE = "/no-such-page"
 OF_OPERATORS = (
     "/register-cluster", "/clusters/north/manifest", "/clusters/north/credential",
     "/clusters/north/connection", "/clusters/east/connection",
-    "/accounts",
+    "/accounts", "/channels",
 )  # fmt: skip
 
 

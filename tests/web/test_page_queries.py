@@ -81,6 +81,8 @@ def test_pages_cost_what_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
         "cluster-manifest": reverse("cluster-manifest-page", args=["north"]),
         "cluster-credential": reverse("cluster-credential-page", args=["north"]),
         "cluster-connection": reverse("cluster-connection", args=["north"]),
+        "channels": reverse("channels"),
+        "project-channels": reverse("project-channels", args=[shown.projects["Detection"].id]),
     }
     found = {}
     for who, pages in (("ben", urls), ("pia", urls), ("oz", operators)):
