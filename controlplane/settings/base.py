@@ -207,6 +207,7 @@ BERTH_EGRESS_NETWORKS = reachable(networks("BERTH_EGRESS_NETWORKS"))  # by proje
 OWN_HOSTS = hosts(DATABASES["default"]["HOST"], REDIS_URL, CELERY_BROKER_URL)
 # What people are told: from whom, by which mail server, and where Berth is for who reads it.
 MAILERS = mailers("BERTH_EMAIL_URL")  # none: nobody gets mail
+SILENCED_SYSTEM_CHECKS = ["mail.W001"]  # that there is none
 DEFAULT_FROM_EMAIL = os.environ.get("BERTH_EMAIL_FROM", "berth@localhost")
 BERTH_PUBLIC_URL = origin("BERTH_PUBLIC_URL")
 # Where webhooks may lead besides public addresses, and whether without TLS, for a try.

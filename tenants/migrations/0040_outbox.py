@@ -9,7 +9,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('tenants', '0025_submit_policies'),
+        ('tenants', '0034_break_glass'),
     ]
 
     operations = [

@@ -2,8 +2,8 @@
 
 from tenants.models.approval import MAX_AFTER_DAYS, ApprovalRule, Outcome, RequestStep
 from tenants.models.budget import MAX_BUDGET_H, Budget, BudgetMode, Period
-from tenants.models.delegation import LONGEST_DELEGATION, Delegation
 from tenants.models.channel import TOLD, Channel, ChannelKind
+from tenants.models.delegation import LONGEST_DELEGATION, Delegation
 from tenants.models.gate import GateKind, StandingGate
 from tenants.models.grant import Grant
 from tenants.models.group_role import MAX_GROUP, GroupRole, Role
@@ -52,8 +52,8 @@ __all__ = [
     "Grant",
     "GroupRole",
     "Member",
-    "Outcome",
     "Notice",
+    "Outcome",
     "PastUse",
     "Period",
     "PreferredFlavor",

@@ -82,7 +82,7 @@ def test_a_reading_reads_like_itself(name: str) -> None:
     ],
 )
 def test_a_letter_of_any_other_script_and_what_shows_nothing_is_refused(name: str) -> None:
-    with pytest.raises(Invalid, match="some of which look alike|shows nothing"):
+    with pytest.raises(Invalid, match=r"some of which look alike|shows nothing"):
         naming.checked(name)
 
 
