@@ -13,8 +13,9 @@ from django.utils.functional import Promise
 
 from controlplane import health, urls
 from tenants import access
-from tenants.models import Role, Scope
+from tenants.models import Role, Scope, User
 from tenants.web.request_api import GrantApi
+from tests import factories
 from tests.api.access_table import API
 from tests.api.page_access_table import OTHERS
 from tests.api.row import Row
@@ -178,7 +179,7 @@ def test_it_notices_a_missing_check(world: World, monkeypatch: pytest.MonkeyPatc
 
 
 def test_it_notices_a_token_that_decides(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(access.ROLE_ACTIONS, Role.OWNER, frozenset(access.Action))
+    factories.member(User.objects.get(username="ada"), Role.APPROVER, at=world.tenant)
     monkeypatch.setitem(access.SCOPE_ACTIONS, Scope.QUOTA, frozenset(access.Action))
     monkeypatch.setattr(GrantApi, "session_only", False)
     found = differences("POST", f"{API_ROOT}quota-requests/<uuid:id>/grant", world)

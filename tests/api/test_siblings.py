@@ -18,6 +18,9 @@ OF_TENANT = {
     ("GET", f"{API_ROOT}tenant-quotas"),
     ("POST", f"{API_ROOT}tenant-quotas"),
     ("POST", f"{API_ROOT}tenant-quotas/dry-run"),
+    ("POST", f"{API_ROOT}approval-rules"),
+    ("DELETE", f"{API_ROOT}approval-rules/<uuid:id>"),
+    ("POST", "approval-rules/<uuid:id>/remove"),
 }
 """Whose input names the tenant, which both see: besides those whose address does."""
 

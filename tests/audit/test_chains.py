@@ -244,6 +244,12 @@ def _migrate(to: str) -> None:
     executor.migrate([("audit", to)])
 
 
+def _migrate_on() -> None:
+    """To the newest of all: what came to need the audit's went back with them."""
+    executor = MigrationExecutor(connection)
+    executor.migrate(executor.loader.graph.leaf_nodes())
+
+
 def test_rows_from_before_there_were_chains_get_one_and_lose_it_again() -> None:
     newest = "0005_old_rows_in_a_chain"
     _migrate("0003_never_emptied")
@@ -253,11 +259,11 @@ def test_rows_from_before_there_were_chains_get_one_and_lose_it_again() -> None:
         record(2)
         _migrate(newest)
     finally:
-        _migrate(newest)
+        _migrate_on()
     assert sum(chain.rows for chain in verify()) == 2003
     assert 3 <= len(places()[0]) <= 4
     _migrate("0004_chain")
-    _migrate(newest)
+    _migrate_on()
     assert sum(chain.rows for chain in verify()) == 2003, "nothing is linked twice"
 
 

@@ -152,9 +152,7 @@ LEGAL: dict[str, Move] = {
     "node_share_isolation_known: memory": change(Node, share_isolation=Isolation.MEMORY),
     "tenant_no_cycle: a department moves": _department_moves,
     "member_role_once: one person is two things": copy(Member, role="viewer"),
-    "member_of_one_scope: a role in a project": change(
-        Member, project_id=lambda: make(Project).pk
-    ),
+    "member_of_one_scope: a role in a project": copy(Member, project_id=lambda: make(Project).pk),
     "quota_within_limits_on_update: a project borrows what is lent": _borrows_what_is_lent,
     "quota_within_limits_on_update: what is not lent, after a cut elsewhere": (
         _uses_its_own_after_a_cut_elsewhere
