@@ -111,5 +111,5 @@ def _form(actor: Actor, request: HttpRequest | None = None) -> GroupRoleForm:
 
 def _page(request: HttpRequest, actor: Actor, form: GroupRoleForm, *, status: int) -> HttpResponse:
     rows = selectors.group_roles(actor=actor).order_by("provider", "group", "role", "id")
-    context = {"group_roles": rows, "form": form if form.may_add else None}
+    context = {"group_roles": rows, "form": form if form.may_add or form.errors else None}
     return render(request, "tenants/group_role_list.html", context, status=status)

@@ -26,7 +26,7 @@ def test_it_shows_what_would_move_and_what_is_gained(
 ) -> None:
     rows = scenes.halves(cast.detection, cast.ben)
     client = browse(cast.oz)
-    with django_assert_max_num_queries(30):
+    with django_assert_max_num_queries(32):
         page = client.get(URL).content.decode()
     assert sum(f">{row.name}<" in page for row in rows) == 1
     assert "<td>n1</td>" in page
