@@ -6,7 +6,7 @@ to a project name the way there in `access_path` ("project", "workload__project"
 itself).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -17,6 +17,9 @@ from django.db.models import Model, Q, QuerySet
 from controlplane.kernel import statements
 from controlplane.kernel.errors import NotAllowed, NotFound
 from tenants.models import Member, Project, Role, Scope, Tenant, Token, User
+
+type Place = Project | Tenant | None
+"""Where somebody has a role, or something is said of; None is the whole fleet."""
 
 
 class Action(StrEnum):
@@ -117,16 +120,12 @@ class Actor:
 
     @cached_property
     def tenant_parents(self) -> dict[UUID, UUID | None]:
-        """The whole tenant tree, child → parent: a few hundred rows, one query an actor."""
-        with statements.cursor() as cursor:
-            cursor.execute("SELECT id, parent_id FROM tenants_tenant")
-            return dict(cursor.fetchall())
+        """As `tenant_tree`, one query an actor."""
+        return tenant_tree()
 
     def tenants_above(self, tenant_id: UUID | None) -> Iterable[UUID]:
-        """The tenant and all its ancestors."""
-        while tenant_id is not None:
-            yield tenant_id
-            tenant_id = self.tenant_parents.get(tenant_id)
+        """The tenant and all its ancestors. Without one, nothing is read."""
+        return () if tenant_id is None else ancestors(tenant_id, parents=self.tenant_parents)
 
     def tenants_below(self, tenant_id: UUID) -> list[UUID]:
         """The tenant and all those that have it above them."""
@@ -167,6 +166,20 @@ class Actor:
     def permits_everywhere(self, action: Action) -> bool:
         """Whether a fleet-wide role permits `action`."""
         return any(action in ROLE_ACTIONS[role] for role in self.fleet_roles)
+
+
+def tenant_tree() -> dict[UUID, UUID | None]:
+    """All tenants, child → parent: a few hundred rows, one query."""
+    with statements.cursor() as cursor:
+        cursor.execute("SELECT id, parent_id FROM tenants_tenant")
+        return dict(cursor.fetchall())
+
+
+def ancestors(tenant_id: UUID | None, *, parents: Mapping[UUID, UUID | None]) -> Iterator[UUID]:
+    """The tenant and all above it, from below."""
+    while tenant_id is not None:
+        yield tenant_id
+        tenant_id = parents.get(tenant_id)
 
 
 def actor_for(*, user: User, token: Token | None = None) -> Actor:
@@ -247,11 +260,7 @@ def authorize(actor: Actor, action: Action, *, project: Project) -> None:
 
 def authorize_fleet(actor: Actor, action: Action) -> None:
     """For what belongs to no tenant: clusters, flavors, rates. Raises NotAllowed."""
-    if (
-        actor.is_bound
-        or action not in actor.ceiling
-        or not any(action in ROLE_ACTIONS[role] for role in actor.fleet_roles)
-    ):
+    if not allowed_at(actor, action, place=None):
         raise NotAllowed(f"This needs a fleet-wide role that permits: {action.value}.")
 
 
@@ -296,3 +305,31 @@ def tenant_or_404(actor: Actor, tenant_id: UUID) -> Tenant:
     if tenant is None:
         raise NotFound("There is no such tenant.")
     return tenant
+
+
+def allowed_at(actor: Actor, action: Action, *, place: Place) -> bool:
+    """Whether the actor may do this to what belongs to the place itself."""
+    if isinstance(place, Project):
+        return allowed(actor, action, project=place)
+    if place is not None:
+        return allowed_for_tenant(actor, action, tenant=place)
+    may = action in actor.ceiling and actor.permits_everywhere(action)
+    return may and not actor.is_bound
+
+
+def authorize_at(actor: Actor, action: Action, *, place: Place) -> None:
+    """Raises NotFound when the actor can't even see the place, NotAllowed when only not this."""
+    if isinstance(place, Project):
+        authorize(actor, action, project=place)
+    elif place is not None:
+        authorize_tenant(actor, action, tenant=place)
+    else:
+        authorize_fleet(actor, action)
+
+
+def project_and_tenant(place: Place) -> tuple[Project | None, Tenant | None]:
+    """As rows name it that are of one place: both None is the fleet."""
+    return (
+        place if isinstance(place, Project) else None,
+        place if isinstance(place, Tenant) else None,
+    )

@@ -11,7 +11,7 @@ from scheduler.services.admissibility import pod_milli
 from scheduler.services.specs import PodSetSpec, WorkloadSpec
 from tenants import policy
 from tenants.models import Project
-from tenants.policy import Asked, Refusal, Said
+from tenants.policy import Asked, Defaults, Refusal, Said
 from tenants.selectors import policies as selectors
 
 _BERTHS_OWN = frozenset({"any_order", "clusters", "retries"})
@@ -23,9 +23,8 @@ _UNSAID = {
 } | {"gpu_milli": ONE_MILLI}
 
 
-def with_defaults(chain: Sequence[Said], spec: WorkloadSpec) -> WorkloadSpec:
+def with_defaults(told: Defaults, spec: WorkloadSpec) -> WorkloadSpec:
     """What it does not say is as the policies have it."""
-    told = policy.defaults(chain)
     return replace(
         spec,
         run_time_limit_s=spec.run_time_limit_s or told.run_time_limit_s,

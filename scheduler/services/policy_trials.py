@@ -14,8 +14,9 @@ from scheduler.selectors import fleet
 from scheduler.services import asking
 from scheduler.services.policies import refusals, with_defaults
 from scheduler.services.specs import PodSetSpec, WishSpec, WorkloadSpec
-from tenants.access import Actor
-from tenants.models import Project, Tenant
+from tenants import access, policy
+from tenants.access import Action, Actor, Place
+from tenants.models import Project
 from tenants.policy import Rules, Said
 from tenants.selectors import policies as policy_of
 from tenants.services import policies
@@ -46,14 +47,14 @@ class Trial:
     rules: list[TriedRule]
 
 
-def tried(*, actor: Actor, of: Project | Tenant | None, rules: Rules, at: datetime) -> Trial:
+def tried(*, actor: Actor, of: Place, rules: Rules, at: datetime) -> Trial:
     """On what was submitted there in the last BACK, as it was stored, an array being one; by these
     rules alone, as those above held already.
 
     What it waited for and its gates are not looked at. Raises NotFound or NotAllowed for who may
     not set them, Invalid for rules that can't be, and TooOften.
     """
-    policies.authorize(actor, of)
+    access.authorize_at(actor, Action.EDIT_POLICY, place=of)
     policies.check(of=of, rules=rules)
     with asking.turn(actor=actor, at=at):
         since = at - BACK
@@ -70,7 +71,7 @@ def tried(*, actor: Actor, of: Project | Tenant | None, rules: Rules, at: dateti
     )
 
 
-def _submitted(actor: Actor, of: Project | Tenant | None, since: datetime) -> QuerySet[Workload]:
+def _submitted(actor: Actor, of: Place, since: datetime) -> QuerySet[Workload]:
     """The latest first. Of an array, its first element."""
     rows = Workload.objects.filter(submitted_at__gte=since)
     rows = rows.filter(Q(array__isnull=True) | Q(array_index=0))
@@ -91,10 +92,10 @@ def _count(
     """By rule, that of which most is refused first; and how many are refused at all."""
     found: dict[str, TriedRule] = {}
     projects: dict[str, set[UUID]] = defaultdict(set)
-    refused = 0
+    refused, told = 0, policy.defaults(chain)
     for work in works:
         said = _spec(work)
-        spec = with_defaults(chain, said)
+        spec = with_defaults(told, said)
         by_rule = {each.rule: each for each in refusals(chain, said, spec, flavors)}
         refused += bool(by_rule)
         for rule, refusal in by_rule.items():

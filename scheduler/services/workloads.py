@@ -31,7 +31,7 @@ from scheduler.services import (
 )
 from scheduler.services.specs import MAX_PENDING, ArraySpec, PodSetSpec, WorkloadSpec
 from scheduler.services.transition import Step, transition
-from tenants import access
+from tenants import access, policy
 from tenants.access import Action, Actor
 from tenants.models import Project
 from tenants.selectors import policies as policy_of
@@ -82,7 +82,8 @@ def check(
     access.authorize(actor, Action.SUBMIT, project=project)
     said = wishes.widened(project=project, specs=specs, at=at)
     chain = policy_of.of_project(project)
-    specs = [policies.with_defaults(chain, spec) for spec in said]
+    told = policy.defaults(chain)
+    specs = [policies.with_defaults(told, spec) for spec in said]
     flavors = {flavor.name: flavor for flavor in fleet.flavors()}
     clusters = {cluster.name: cluster for cluster in fleet.clusters()}
     problems = [

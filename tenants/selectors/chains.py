@@ -1,6 +1,6 @@
 """The steps of requests for quota: which each takes, what was said, and whose turn it is."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -8,10 +8,10 @@ from uuid import UUID
 from clusters.models import Flavor
 from scheduler.core import equivalents
 from scheduler.core.snapshot import FlavorKind
-from tenants import approval
+from tenants import access, approval
 from tenants.access import Actor
 from tenants.approval import Level, Rule, Step
-from tenants.models import ApprovalRule, Outcome, QuotaRequest, RequestStep, Tenant
+from tenants.models import ApprovalRule, Outcome, QuotaRequest, RequestStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def chains(
     the tree; None is nobody, who reads it too."""
     if not requests:
         return {}
-    above = actor.tenants_above if actor else _tree()
+    parents = actor.tenant_parents if actor else access.tenant_tree()
     rows = RequestStep.objects.filter(request__in=requests).order_by("position")
     said: dict[tuple[UUID, int], list[RequestStep]] = {}
     for row in rows.select_related("decided_by", "on_behalf_of", "tenant"):
@@ -125,7 +125,7 @@ def chains(
         request.id: _chain(
             request,
             said.get((request.id, request.version), []),
-            tenants=tuple(above(request.project.tenant_id)),
+            tenants=tuple(access.ancestors(request.project.tenant_id, parents=parents)),
             rules=kept,
             nominal_milli=nominal_milli,
         )
@@ -156,15 +156,3 @@ def _chain(
         ],
     )
     return Chain(steps, tuple(taken), tenants, here)
-
-
-def _tree() -> Callable[[UUID | None], Iterator[UUID]]:
-    """As `Actor.tenants_above`. One query."""
-    parents = dict(Tenant.objects.values_list("id", "parent_id"))
-
-    def above(tenant: UUID | None) -> Iterator[UUID]:
-        while tenant is not None:
-            yield tenant
-            tenant = parents.get(tenant)
-
-    return above

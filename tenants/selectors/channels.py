@@ -27,19 +27,6 @@ def one(*, id: UUID, actor: Actor) -> Channel:
     return channel
 
 
-def may_manage(actor: Actor, of: Project | Tenant | None) -> bool:
-    """Whether the actor may make channels there."""
-    if isinstance(of, Project):
-        return access.allowed(actor, Action.MANAGE_CHANNELS, project=of)
-    if of is not None:
-        return access.allowed_for_tenant(actor, Action.MANAGE_CHANNELS, tenant=of)
-    return (
-        not actor.is_bound
-        and Action.MANAGE_CHANNELS in actor.ceiling
-        and actor.permits_everywhere(Action.MANAGE_CHANNELS)
-    )
-
-
 def _sees(actor: Actor, channel: Channel) -> bool:
     if channel.project is not None:
         return access.allowed(actor, Action.VIEW, project=channel.project)

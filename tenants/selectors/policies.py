@@ -3,8 +3,8 @@
 from uuid import UUID
 
 from tenants import access
-from tenants.access import Action, Actor
-from tenants.models import Project, SubmitPolicy, Tenant
+from tenants.access import Action, Actor, Place
+from tenants.models import Project, SubmitPolicy
 from tenants.policy import Said
 
 FLEET = "the fleet"
@@ -29,50 +29,34 @@ def of_project(project: Project) -> tuple[Said, ...]:
     return _chain(tenant=project.tenant_id, project=project.id, own=project.name)
 
 
-def of_place(of: Project | Tenant | None) -> tuple[Said, ...]:
+def of_place(of: Place) -> tuple[Said, ...]:
     """As `of_project`; None is the fleet. One query."""
     if isinstance(of, Project):
         return of_project(of)
     return _chain(tenant=of.id if of else None, project=None, own="")
 
 
-def above(of: Project | Tenant | None) -> tuple[Said, ...]:
+def above(of: Place) -> tuple[Said, ...]:
     """What holds there without its own word. One query."""
     if isinstance(of, Project):
         return _chain(tenant=of.tenant_id, project=None, own="")
     return _chain(tenant=of.parent_id, project=None, own="") if of else ()
 
 
-def own(of: Project | Tenant | None) -> SubmitPolicy:
+def own(of: Place) -> SubmitPolicy:
     """What it says itself; of version 0 and not stored where it never said anything. One query."""
-    project, tenant = columns(of)
+    project, tenant = access.project_and_tenant(of)
     found = SubmitPolicy.objects.filter(project=project, tenant=tenant).first()
     return found or SubmitPolicy(project=project, tenant=tenant, version=0)
 
 
-def columns(of: Project | Tenant | None) -> tuple[Project | None, Tenant | None]:
-    """Of its row."""
-    return (of if isinstance(of, Project) else None, of if isinstance(of, Tenant) else None)
-
-
-def may_set(actor: Actor, of: Project | Tenant | None) -> bool:
-    """Whether the actor may say something there: by a role there, or above it."""
-    if isinstance(of, Project):
-        return access.allowed(actor, Action.EDIT_POLICY, project=of)
-    if of is not None:
-        return access.allowed_for_tenant(actor, Action.EDIT_POLICY, tenant=of)
-    return (
-        not actor.is_bound
-        and Action.EDIT_POLICY in actor.ceiling
-        and actor.permits_everywhere(Action.EDIT_POLICY)
-    )
-
-
-def may_set_above(actor: Actor, of: Project | Tenant | None) -> bool:
-    """Whether the actor may by a role above it, so that its own people can't undo it."""
-    if isinstance(of, Project):
-        return may_set(actor, of.tenant)
-    return of is not None and may_set(actor, of.parent)
+def may_set_above(actor: Actor, of: Place) -> bool:
+    """Whether the actor may say it by a role above the place, so that its own people can't undo
+    it."""
+    if of is None:
+        return False
+    above = of.tenant if isinstance(of, Project) else of.parent
+    return access.allowed_at(actor, Action.EDIT_POLICY, place=above)
 
 
 def _chain(*, tenant: UUID | None, project: UUID | None, own: str) -> tuple[Said, ...]:

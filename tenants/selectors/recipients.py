@@ -5,17 +5,9 @@ from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
-from controlplane.kernel import statements
+from tenants import access
 from tenants.access import ROLE_ACTIONS, Action
 from tenants.models import Channel, Event, Project, Role, User
-
-_ABOVE = """
-WITH RECURSIVE above (id, parent_id) AS (
-    SELECT id, parent_id FROM tenants_tenant WHERE id = %s
-  UNION ALL
-    SELECT t.id, t.parent_id FROM tenants_tenant t JOIN above a ON a.parent_id = t.id)
-SELECT id FROM above
-"""
 
 
 def deciders(project: Project) -> QuerySet[User]:
@@ -42,9 +34,7 @@ def _with_roles(roles: Iterable[Role], where: Q) -> QuerySet[User]:
 
 
 def _at(project: Project, way: str = "") -> Q:
-    with statements.cursor() as cursor:
-        cursor.execute(_ABOVE, [project.tenant_id])
-        above = [id for (id,) in cursor.fetchall()]
+    above = list(access.ancestors(project.tenant_id, parents=access.tenant_tree()))
     return Q(**{f"{way}project": project}) | Q(**{f"{way}tenant__in": above})
 
 

@@ -14,28 +14,15 @@ from controlplane.audit.services import Entry
 from controlplane.kernel import text
 from controlplane.kernel.errors import Conflict, Invalid, Unavailable
 from tenants import access
-from tenants.access import Action, Actor
-from tenants.models import TOLD, Channel, ChannelKind, Delivery, Event, Notice, Project, Tenant
+from tenants.access import Action, Actor, Place
+from tenants.models import TOLD, Channel, ChannelKind, Delivery, Event, Notice, Project
 from tenants.services import trail, webhooks
 from tenants.services.webhooks import Target
-
-type Place = Project | Tenant | None
 
 MAX_CHANNELS = 20
 """At one place."""
 PREFIX = "berth_hook_"
 """Of a secret that signs: secret scanners find it by this."""
-
-
-def authorize(actor: Actor, of: Place) -> None:
-    """Whether the actor may have others told there; None is the fleet. Raises NotFound or
-    NotAllowed."""
-    if isinstance(of, Project):
-        access.authorize(actor, Action.MANAGE_CHANNELS, project=of)
-    elif of is not None:
-        access.authorize_tenant(actor, Action.MANAGE_CHANNELS, tenant=of)
-    else:
-        access.authorize_fleet(actor, Action.MANAGE_CHANNELS)
 
 
 def make(
@@ -54,11 +41,11 @@ def make(
     Raises NotFound or NotAllowed, Invalid for a name, address or events that are none, Conflict
     for a name that is there, and Unavailable without BERTH_SEAL_KEY.
     """
-    authorize(actor, of)
+    access.authorize_at(actor, Action.MANAGE_CHANNELS, place=of)
     name, url = name.strip(), url.strip()
     _check(name=name, url=url, events=events)
     secret = PREFIX + secrets.token_hex(32) if kind == ChannelKind.JSON else ""
-    project, tenant = _columns(of)
+    project, tenant = access.project_and_tenant(of)
     channel = Channel(
         project=project,
         tenant=tenant,
@@ -83,7 +70,7 @@ def make(
 
 def remove(*, actor: Actor, channel: Channel, at: datetime) -> None:
     """Nothing is sent there any more, not even what waits. Raises NotFound or NotAllowed."""
-    authorize(actor, place_of(channel))
+    access.authorize_at(actor, Action.MANAGE_CHANNELS, place=place_of(channel))
     with transaction.atomic():
         _record(actor, channel, "channel.remove", at)
         channel.delete()
@@ -91,7 +78,7 @@ def remove(*, actor: Actor, channel: Channel, at: datetime) -> None:
 
 def try_out(*, actor: Actor, channel: Channel, at: datetime) -> None:
     """Have a message sent there that says it is a test. Raises NotFound or NotAllowed."""
-    authorize(actor, place_of(channel))
+    access.authorize_at(actor, Action.MANAGE_CHANNELS, place=place_of(channel))
     with transaction.atomic():
         notice = Notice(event=Event.TEST, project=channel.project, at=at)
         notice.cause, notice.body = f"test:{notice.id}", {"channel": channel.name}
@@ -151,10 +138,6 @@ def _seal_key() -> PublicKey:
     if not settings.BERTH_SEAL_KEY:
         raise Unavailable("Nothing can be sealed here: BERTH_SEAL_KEY is not set.")
     return PublicKey(settings.BERTH_SEAL_KEY)
-
-
-def _columns(of: Place) -> tuple[Project | None, Tenant | None]:
-    return (of if isinstance(of, Project) else None, of if isinstance(of, Tenant) else None)
 
 
 def _record(actor: Actor, channel: Channel, action: str, at: datetime) -> None:

@@ -8,10 +8,10 @@ from django.db import transaction
 from controlplane.audit.services import Entry
 from controlplane.kernel import text
 from controlplane.kernel.errors import Invalid, NotFound
-from tenants.access import Actor
-from tenants.models import MAX_GROUP, GroupRole, Member, Project, Role, Tenant
+from tenants import access
+from tenants.access import Actor, Place
+from tenants.models import MAX_GROUP, GroupRole, Member, Role
 from tenants.services import members, trail
-from tenants.services.members import Place
 
 
 def add(
@@ -31,13 +31,14 @@ def add(
         message = f"{fault}." if fault else f"A group's name has 1 to {MAX_GROUP} characters."
         code = "bad-character" if fault else "invalid"
         raise Invalid(message, pointer="/group", code=code)
+    project, tenant = access.project_and_tenant(place)
     with transaction.atomic():
         made, is_new = GroupRole.objects.get_or_create(
             provider=provider,
             group=group,
             role=role,
-            tenant=place if isinstance(place, Tenant) else None,
-            project=place if isinstance(place, Project) else None,
+            tenant=tenant,
+            project=project,
             defaults={
                 "made_by": actor.user,
                 "made_at": at,

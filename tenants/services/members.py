@@ -8,11 +8,10 @@ from django.db import transaction
 from controlplane.audit.services import Entry
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound
 from tenants import access
-from tenants.access import Action, Actor
+from tenants.access import Action, Actor, Place
 from tenants.models import Member, Project, Role, Tenant, User
 from tenants.services import trail
 
-type Place = Project | Tenant | None
 """Where a role is held; None is the whole fleet."""
 
 
@@ -29,12 +28,13 @@ def grant(*, actor: Actor, user: User, role: Role, place: Place, at: datetime) -
         if missing:
             names = ", ".join(sorted(missing))
             raise NotAllowed(f"Somebody else has to make you {role}: it would add {names}.")
+    project, tenant = access.project_and_tenant(place)
     with transaction.atomic():
         member, made = Member.objects.get_or_create(
             user=user,
             role=role,
-            tenant=_tenant(place),
-            project=_project(place),
+            tenant=tenant,
+            project=project,
             group_role=None,
             defaults={
                 "granted_by": actor.user,
@@ -68,12 +68,13 @@ def revoke(*, actor: Actor, member: Member, at: datetime) -> None:
         raise Conflict(
             f"It came by the group {of.group!r} of {of.provider}: take the role from the group."
         )
+    project, tenant = access.project_and_tenant(place)
     with transaction.atomic():
         if role in _never_vacant(place):
             holders = Member.objects.select_for_update(of=("self",)).filter(
                 role=role,
-                tenant=_tenant(place),
-                project=_project(place),
+                tenant=tenant,
+                project=project,
                 user__is_active=True,
                 group_role=None,
             )
@@ -99,13 +100,7 @@ def _never_vacant(place: Place) -> frozenset[Role]:
 def authorize(actor: Actor, place: Place, role: Role) -> Member:
     """By which membership they may give or take the role there: of several, the one that came
     about through the fewest. Raises as `grant`, but for oneself."""
-    match place:
-        case Project():
-            access.authorize(actor, Action.MANAGE_MEMBERS, project=place)
-        case Tenant():
-            access.authorize_tenant(actor, Action.MANAGE_MEMBERS, tenant=place)
-        case None:
-            access.authorize_fleet(actor, Action.MANAGE_MEMBERS)
+    access.authorize_at(actor, Action.MANAGE_MEMBERS, place=place)
     held = _memberships(actor, place)
     able = [own for own in held if role in access.ROLE_GRANTS[Role(own.role)]]
     if not able:
@@ -128,14 +123,6 @@ def _memberships(actor: Actor, place: Place) -> list[Member]:
             return actor.memberships_at(tenant_id=place.id)
         case None:
             return [m for m in actor.memberships if m.tenant_id is None and m.project_id is None]
-
-
-def _tenant(place: Place) -> Tenant | None:
-    return place if isinstance(place, Tenant) else None
-
-
-def _project(place: Place) -> Project | None:
-    return place if isinstance(place, Project) else None
 
 
 def entry(action: str, member: Member) -> Entry:

@@ -12,9 +12,9 @@ from controlplane.audit.services import Entry
 from controlplane.kernel.errors import Invalid, NotAllowed, Problem
 from controlplane.kernel.text import shown
 from tenants import access
-from tenants.access import Action, Actor
+from tenants.access import Action, Actor, Place
 from tenants.labels import label_fault
-from tenants.models import Project, SubmitPolicy, Tenant
+from tenants.models import Project, SubmitPolicy
 from tenants.policy import (
     FIELDS,
     MAX_GPUS_MILLI,
@@ -43,18 +43,7 @@ _NUMBERS = (
 )
 
 
-def authorize(actor: Actor, of: Project | Tenant | None) -> None:
-    """Whether the actor may say something there; None is the fleet. Raises NotFound or
-    NotAllowed."""
-    if isinstance(of, Project):
-        access.authorize(actor, Action.EDIT_POLICY, project=of)
-    elif of is not None:
-        access.authorize_tenant(actor, Action.EDIT_POLICY, tenant=of)
-    else:
-        access.authorize_fleet(actor, Action.EDIT_POLICY)
-
-
-def check(*, of: Project | Tenant | None, rules: Rules) -> None:
+def check(*, of: Place, rules: Rules) -> None:
     """Raises Invalid, with all that is wrong: numbers out of range, words that are none, what
     would permit more than those above do, which could only be said in vain, and defaults that the
     limits do not permit."""
@@ -70,7 +59,7 @@ def check(*, of: Project | Tenant | None, rules: Rules) -> None:
 def set_policy(
     *,
     actor: Actor,
-    of: Project | Tenant | None,
+    of: Place,
     rules: Rules,
     version: int,
     at: datetime,
@@ -82,12 +71,12 @@ def set_policy(
     was said yet. Raises NotFound or NotAllowed, Invalid as `check`, VersionMismatch when somebody
     said something meanwhile.
     """
-    authorize(actor, of)
+    access.authorize_at(actor, Action.EDIT_POLICY, place=of)
     check(of=of, rules=rules)
     is_above = selectors.may_set_above(actor, of)
     # Who takes all back from above keeps nobody from saying something.
     said: dict[str, object] = {**asdict(rules), "is_from_above": is_above and rules != Rules()}
-    project, tenant = selectors.columns(of)
+    project, tenant = access.project_and_tenant(of)
     with transaction.atomic():
         policy, made = SubmitPolicy.objects.select_for_update().get_or_create(
             project=project, tenant=tenant, defaults=said

@@ -13,6 +13,7 @@ from controlplane.api.schema import operation
 from controlplane.api.views import ApiView, many
 from controlplane.kernel.errors import Invalid
 from tenants import access
+from tenants.access import Place
 from tenants.models import Role, Scope
 from tenants.selectors import idle_limits, people, preferred, run_times
 from tenants.services import members, projects, tenants, tokens
@@ -199,7 +200,7 @@ class MembersApi(ApiView):
     def post(self, request: Request) -> Response:
         def make() -> Out:
             body = self.body(s.MemberIn)
-            place: members.Place = None
+            place: Place = None
             if "project" in body:
                 place = access.project_or_404(self.actor, body["project"])
             elif body["tenant"] is not None:

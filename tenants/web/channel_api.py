@@ -12,10 +12,10 @@ from controlplane.api.fields import StrictSerializer
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView
 from tenants import access
+from tenants.access import Action, Place
 from tenants.models import TOLD, ChannelKind
 from tenants.selectors import channels as selectors
 from tenants.services import channels
-from tenants.services.channels import Place
 
 KINDS = [kind.value for kind in ChannelKind]
 
@@ -163,7 +163,7 @@ class ChannelTestApi(ApiView):
 
 
 def _list(view: ApiView, of: Place) -> Response:
-    channels.authorize(view.actor, of)
+    access.authorize_at(view.actor, Action.MANAGE_CHANNELS, place=of)
     return Response(ChannelsOut({"items": selectors.at_place(of)}).data)
 
 

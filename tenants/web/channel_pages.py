@@ -13,10 +13,10 @@ from controlplane.kernel.errors import Conflict, Invalid
 from controlplane.kernel.forms import StrictForm, no_fields
 from controlplane.kernel.htmx import focus_fault, go, page, partial
 from tenants import access
+from tenants.access import Action, Place
 from tenants.models import TOLD, ChannelKind, Project
 from tenants.selectors import channels as selectors
 from tenants.services import channels, webhooks
-from tenants.services.channels import Place
 
 _EVENTS = {
     "request.opened": "somebody asks for quota",
@@ -91,7 +91,7 @@ def _channels(request: HttpRequest, of: Place) -> HttpResponse:
     201, is the one place that ever shows the secret; 422 with the form when there can't be such a
     channel."""
     actor = actor_of(request)
-    channels.authorize(actor, of)
+    access.authorize_at(actor, Action.MANAGE_CHANNELS, place=of)
     if request.method != "POST":
         return _page(request, of, ChannelForm())
     form = ChannelForm(request.POST, request.FILES)

@@ -12,10 +12,10 @@ from controlplane.api.pagination import Keyset
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView, many
 from tenants import access
+from tenants.access import Place
 from tenants.models import MAX_GROUP, Role
 from tenants.selectors import group_roles as selectors
 from tenants.services import group_roles
-from tenants.services.members import Place
 from tenants.web.serializers import ROLES, Rows
 
 type Out = dict[str, Any]  # Any: JSON values

@@ -14,12 +14,11 @@ from controlplane.kernel import clock
 from controlplane.kernel.forms import Posted, StrictForm, no_fields
 from controlplane.kernel.htmx import go, page, refusal
 from tenants import access
-from tenants.access import Action, Actor
+from tenants.access import Action, Actor, Place
 from tenants.models import MAX_GROUP, Project, Role, Tenant
 from tenants.selectors import group_roles as selectors
 from tenants.selectors import people, places
 from tenants.services import group_roles
-from tenants.services.members import Place
 
 _FLEET = "fleet"
 

@@ -21,7 +21,7 @@ from scheduler.core.reasons import in_units
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Project, Role, Tenant
-from tenants.selectors import channels, people, places, sessions
+from tenants.selectors import people, places, sessions
 from tenants.services import group_roles, members, projects, tenants
 from tenants.web.place_forms import (
     MemberForm,
@@ -88,7 +88,7 @@ def tenant_list(request: HttpRequest) -> HttpResponse:
         "form": form if form.may_choose else None,
         "may_see_groups": form.may_choose and bool(group_roles.providers_with_groups()),
         "may_see_accounts": sessions.may_see_accounts(actor),
-        "may_manage_channels": channels.may_manage(actor_of(request), None),
+        "may_manage_channels": access.allowed_at(actor, Action.MANAGE_CHANNELS, place=None),
     }
     return render(request, "tenants/tenant_list.html", context, status=status)
 
@@ -267,7 +267,8 @@ def _page(
         "above": place.tenant if isinstance(place, Project) else place.parent,
         "people": places.people(actor=actor, place=place),
         "may_manage": may_manage,
-        "may_manage_channels": not is_project and channels.may_manage(actor, place),
+        "may_manage_channels": not is_project
+        and access.allowed_at(actor, Action.MANAGE_CHANNELS, place=place),
         "refused": refused,
         "name_form": NameForm(initial={"name": place.name}),
         "place_form": _place_form(request, place),

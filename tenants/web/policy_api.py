@@ -15,14 +15,12 @@ from controlplane.api.views import ApiView
 from controlplane.kernel.errors import Invalid
 from scheduler.services import policy_trials
 from tenants import access, policy
-from tenants.access import Actor
-from tenants.models import Project, Tenant
+from tenants.access import Action, Actor, Place
 from tenants.policy import Rules
 from tenants.selectors import policies as selectors
 from tenants.services import policies
 
 type Out = dict[str, Any]  # Any: JSON values
-type Place = Project | Tenant | None
 
 
 class RulesIn(StrictSerializer):
@@ -263,7 +261,7 @@ def _shaped(actor: Actor, of: Place) -> Out:
         "rules": own.rules,
         "is_from_above": own.is_from_above,
         "version": own.version,
-        "may_set": selectors.may_set(actor, of),
+        "may_set": access.allowed_at(actor, Action.EDIT_POLICY, place=of),
         "in_force": policy.in_force(selectors.of_place(of)),
     }
     return PolicyOut(told).data

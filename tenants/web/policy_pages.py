@@ -13,13 +13,11 @@ from controlplane.kernel.htmx import focus_fault, go, page, partial, refusal
 from controlplane.kernel.throttle import TooOften
 from scheduler.services import policy_trials
 from tenants import access, policy, policy_words
-from tenants.access import Actor
-from tenants.models import Project, Tenant
+from tenants.access import Action, Actor, Place
+from tenants.models import Project
 from tenants.selectors import policies as selectors
 from tenants.services import policies
 from tenants.web.policy_forms import PolicyForm
-
-type Place = Project | Tenant | None
 
 
 @page("GET", "HEAD", "POST")
@@ -46,7 +44,7 @@ def _policy(request: HttpRequest, actor: Actor, of: Place) -> HttpResponse:
     if request.method != "POST":
         own = selectors.own(of)
         return _page(request, actor, of, PolicyForm.of(own.rules, version=own.version))
-    policies.authorize(actor, of)
+    access.authorize_at(actor, Action.EDIT_POLICY, place=of)
     form = PolicyForm(request.POST, request.FILES)
     form.beside = frozenset({"save"})
     if "save" not in request.POST:
@@ -101,7 +99,7 @@ def _page(
     **found: object,
 ) -> HttpResponse:
     own = selectors.own(of)
-    may_set = selectors.may_set(actor, of)
+    may_set = access.allowed_at(actor, Action.EDIT_POLICY, place=of)
     kept_above = own.is_from_above and not selectors.may_set_above(actor, of)
     context = {
         "of": of,

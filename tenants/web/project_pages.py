@@ -22,8 +22,8 @@ from scheduler.selectors import queues as selectors
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Project
-from tenants.selectors import channels, people
 from tenants.selectors import idle_limits as limits_in_force
+from tenants.selectors import people
 from tenants.selectors import preferred as preferring
 from tenants.selectors.gates import of_project
 from tenants.selectors.queues import closed_tenants
@@ -217,7 +217,9 @@ def _page(
         "may_manage_tenant": access.allowed_for_tenant(
             actor_of(request), Action.MANAGE_QUEUE, tenant=project.tenant
         ),
-        "may_manage_channels": channels.may_manage(actor_of(request), project),
+        "may_manage_channels": access.allowed_at(
+            actor_of(request), Action.MANAGE_CHANNELS, place=project
+        ),
         "may_grant": access.allowed(actor_of(request), Action.EDIT_QUOTA, project=project),
         "inherited": inherited(project=project),
         "queue_form": QueueForm(),

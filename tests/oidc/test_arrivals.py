@@ -9,10 +9,9 @@ from rest_framework.test import APIClient
 
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel import clock
-from tenants.access import actor_for
+from tenants.access import Place, actor_for
 from tenants.models import Member, Project, Role, Tenant, Token, User
 from tenants.services import group_roles, members
-from tenants.services.members import Place
 from tests import factories
 from tests.conftest import Cast, Unchanged
 from tests.oidc.running import RunningProvider, signs_in

@@ -8,10 +8,9 @@ from pytest_django import Settings
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound
 from controlplane.settings.oidc import Provider
-from tenants.access import Actor, actor_for
+from tenants.access import Actor, Place, actor_for
 from tenants.models import GroupRole, Member, Role, User
 from tenants.services import group_roles, members
-from tenants.services.members import Place
 from tests import factories
 from tests.conftest import Cast, Unchanged
 

@@ -24,7 +24,7 @@ from pytest_django import Settings
 
 from controlplane.kernel.deadlines import Watchdog
 from controlplane.kernel.errors import Invalid
-from tenants.access import actor_for
+from tenants.access import Place, actor_for
 from tenants.models import TOLD, Channel, ChannelKind, Delivery, Notice, Role, User
 from tenants.services import channels, deliveries, requests, webhooks
 from tenants.services.grants import Allotment
@@ -117,7 +117,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Names:
     return name
 
 
-def make(user: User, of: channels.Place, url: str, **fields: Any) -> tuple[Channel, str]:
+def make(user: User, of: Place, url: str, **fields: Any) -> tuple[Channel, str]:
     """Any: of a channel."""
     asked: dict[str, Any] = {"name": "Chat", "kind": ChannelKind.JSON, "events": TOLD, "at": AT}
     return channels.make(actor=actor_for(user=user), of=of, url=url, **asked | fields)
