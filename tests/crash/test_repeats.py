@@ -13,6 +13,7 @@ from tests.crash.rounds import Rounds, over_and_over, specs
 from tests.crash.test_cluster_loss import LOSING
 from tests.crash.test_meter import METERING
 from tests.crash.test_node_asks import POINTS as ASKING
+from tests.crash.test_notices import TELLING
 from tests.crash.test_probes import PROBING
 from tests.crash.test_recuts import FAILING, SUCCEEDING
 from tests.crash.test_repeats_gangs import EVICTING, RESIZING
@@ -133,7 +134,7 @@ def test_every_crash_point_of_the_tree_is_died_at_over_and_over() -> None:
     is died at beside a real API server."""
     ways = {point for way in WAYS for point in way}
     others = (
-        *(EVICTING, RESIZING, LOSING, METERING, ASKING, SUCCEEDING, FAILING, PROBING),
+        *(EVICTING, RESIZING, LOSING, METERING, ASKING, SUCCEEDING, FAILING, PROBING, TELLING),
         {NARROWING},
     )
     assert points.of_the_code() == ways.union(*others)

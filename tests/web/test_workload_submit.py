@@ -351,7 +351,7 @@ def test_a_post_without_the_token_of_the_form_is_refused(cast: Cast, shop: Shop)
         ("/0/pod_sets/0/topology/group_size", "group_size"),
         ("/0/pod_sets/0/topology/level", "grouped"),
         ("/0/pod_sets", None),
-        ("/labels/x", None),
+        ("/labels/x", "labels"),
     ],
 )
 def test_pointers_lead_to_fields(pointer: str, field: str | None) -> None:
