@@ -10,7 +10,7 @@ from scheduler.core.isolation import is_enough
 from scheduler.core.plan import Admit, Hold
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import Isolation, PendingView, QueueView, QuotaView, Snapshot
-from scheduler.core.units import BudgetId, FlavorId, ProjectId
+from scheduler.core.units import BudgetId, CohortId, FlavorId, ProjectId
 
 MOST_PLANS = 32
 """In all, for one workload."""
@@ -77,6 +77,21 @@ def granted(snapshot: Snapshot, project: ProjectId, flavor: FlavorId, milli: int
         for queue in snapshot.queues
     )
     return replace(snapshot, queues=tuple(queues))
+
+
+def weighted(snapshot: Snapshot, of: ProjectId | CohortId, weight: int) -> Snapshot:
+    """The same fleet when that project or cohort has another weight among its siblings."""
+    return replace(
+        snapshot,
+        queues=tuple(
+            replace(queue, weight=weight) if queue.project == of else queue
+            for queue in snapshot.queues
+        ),
+        cohorts=tuple(
+            replace(cohort, weight=weight) if cohort.id == of else cohort
+            for cohort in snapshot.cohorts
+        ),
+    )
 
 
 def funded(snapshot: Snapshot, id: BudgetId, milli_s: int) -> Snapshot:

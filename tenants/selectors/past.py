@@ -47,6 +47,12 @@ def _weights(today: date, half_life: int) -> tuple[bulk.Array, bulk.Array]:
     return days, bulk.array(round(_UNIT * 2 ** (-age / half_life)) for age in ages)
 
 
+def kept_each_day() -> int:
+    """Of 2**30 parts of what is remembered, those that a day leaves; 0 when it is switched off."""
+    half_life = settings.BERTH_HALF_LIFE_DAYS
+    return round(_UNIT * 2 ** (-1 / half_life)) if half_life else 0
+
+
 def window_s() -> int:
     """Seconds of steady use that the memory holds: all its weights over days, summed up.
 

@@ -18,6 +18,7 @@ from tenants.web import (
     preferred_api,
     queue_api,
     quota_api,
+    replay_api,
     request_api,
     reservation_api,
     run_time_api,
@@ -45,6 +46,7 @@ urlpatterns = [
     path("tenants/<uuid:id>/name", place_api.TenantNameApi.as_view(), name="tenant-name"),
     path("tenants/<uuid:id>/parent", place_api.TenantParentApi.as_view(), name="tenant-parent"),
     path("tenants/<uuid:id>/queue", queue_api.TenantQueueApi.as_view(), name="tenant-queue"),
+    path("replays", replay_api.ReplaysApi.as_view(), name="replays"),
     path("tenants/<uuid:id>/weight", weight_api.TenantWeightApi.as_view(), name="tenant-weight"),
     path(
         "tenants/<uuid:id>/min-run-time",

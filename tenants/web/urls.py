@@ -15,6 +15,7 @@ from tenants.web import (
     place_pages,
     policy_pages,
     project_pages,
+    replay_pages,
     request_pages,
     reservation_pages,
     session_pages,
@@ -49,6 +50,8 @@ urlpatterns = [
     path("projects/<uuid:id>/caps", project_pages.project_caps, name="project-caps"),
     path("projects/<uuid:id>/weight", project_pages.project_weight, name="project-weight-set"),
     path("tenants/<uuid:id>/queue", tenant_pages.tenant_queue, name="tenant-queue-page"),
+    path("projects/<uuid:id>/replay", replay_pages.project_replay, name="project-replay"),
+    path("tenants/<uuid:id>/replay", replay_pages.tenant_replay, name="tenant-replay"),
     path("tenants/<uuid:id>/weight", weight_pages.tenant_weight, name="tenant-weight-set"),
     path(
         "projects/<uuid:id>/min-run-time",

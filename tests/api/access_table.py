@@ -45,6 +45,10 @@ def _tenant_quota(world: World) -> dict[str, Any]:  # Any: JSON values
     }
 
 
+def _weighed(world: World) -> dict[str, Any]:  # Any: JSON values
+    return {"project": str(world.project.id), "weight": 2}
+
+
 def _budget(world: World) -> dict[str, Any]:  # Any: JSON values
     return {
         "project": str(world.project.id),
@@ -151,6 +155,7 @@ API: dict[tuple[str, str], Row] = {
         {"id": "tenant"},
         body=lambda world: {"weight": 2},
     ),
+    ("POST", "replays"): Row(_EDIT_QUOTA, body=_weighed),
     ("POST", "projects/<uuid:id>/min-run-time"): Row(
         _EDIT_QUOTA, {"id": "project"}, body=lambda world: {"min_run_time_s": 60}
     ),

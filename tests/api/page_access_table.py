@@ -162,6 +162,14 @@ OTHERS: dict[tuple[str, str], Row] = {
     ("POST", "tenants/<uuid:id>/weight"): Row(
         _SET_TENANT_PAGE.replace("200", "422"), {"id": "tenant"}, form=True
     ),
+    ("GET", "projects/<uuid:id>/replay"): Row(_SET_QUOTA_PAGE, {"id": "project"}),
+    ("POST", "projects/<uuid:id>/replay"): Row(
+        _SET_QUOTA_PAGE.replace("200", "422"), {"id": "project"}, form=True
+    ),
+    ("GET", "tenants/<uuid:id>/replay"): Row(_SET_TENANT_PAGE, {"id": "tenant"}),
+    ("POST", "tenants/<uuid:id>/replay"): Row(
+        _SET_TENANT_PAGE.replace("200", "422"), {"id": "tenant"}, form=True
+    ),
     ("POST", "projects/<uuid:id>/min-run-time"): Row(
         "403 403 303 403 403 303 403 404 302 302 302 302 302", {"id": "project"}, form=True
     ),

@@ -5,6 +5,7 @@ from dataclasses import replace
 from random import Random
 
 from scheduler.core import mig
+from scheduler.core.elastic import asks
 from scheduler.core.plan import Landing, Plan
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.snapshot import (
@@ -30,7 +31,6 @@ from tests.core.build import (
     runs,
     snapshot,
 )
-from tests.core.rounds import waiting_again
 
 SLICES = ("1g", "1g", "2g", "3g")
 
@@ -97,7 +97,7 @@ def after(
     for held in of.holding:
         leaves = held.releasing or held.id in victims
         if leaves and pick.random() < gone:
-            again.append(replace(waiting_again(held), clusters=held.clusters))
+            again.append(asks(held))
         else:
             holding.append(replace(held, releasing=leaves))
     for admit in made.admits:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.core.carried import resized
 from scheduler.core.cycle import plan
 from scheduler.core.elastic import asks, gives_back, staying, surplus
 from scheduler.core.elastic_law import elastic
@@ -29,7 +30,7 @@ from tests.core.build import (
     runs,
     snapshot,
 )
-from tests.core.elastic import grows, resized, shrinks
+from tests.core.elastic import grows, shrinks
 from tests.core.fleets import fleet, shuffled
 from tests.core.scenarios.scenario import FREE, gpus, nodes
 from tests.core.test_sweep import agree

@@ -75,6 +75,7 @@ def test_pages_cost_what_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     operators = {
         "account-list": reverse("account-list"),
+        "project-replay": reverse("project-replay", args=[shown.projects["Detection"].id]),
         "cluster-list": urls["cluster-list"],
         "cluster-detail": urls["cluster-detail"],
         "cluster-register": reverse("cluster-register"),

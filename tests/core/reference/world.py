@@ -11,6 +11,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from scheduler.core.carried import resized
 from scheduler.core.plan import Landing, Place, Plan
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import PreemptRule
@@ -26,7 +27,6 @@ from scheduler.core.snapshot import (
 )
 from scheduler.core.units import WorkloadId
 from tests.core.build import H100, T4, Quota, holds
-from tests.core.elastic import resized
 from tests.core.reference.tried import Case
 
 FLEET = "fleet"

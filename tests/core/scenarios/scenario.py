@@ -7,13 +7,14 @@ and why everybody else waits. What it leaves out must not happen.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from scheduler.core.carried import resized
 from scheduler.core.cycle import plan
 from scheduler.core.invariants import violations
 from scheduler.core.policy import Policy
 from scheduler.core.reasons import ReasonCode
 from scheduler.core.snapshot import HoldingView, NodeView, PendingView, Snapshot
 from tests.core.build import Outcome, Quota, holds, job, node, runs
-from tests.core.elastic import grows, resized, shrinks
+from tests.core.elastic import grows, shrinks
 from tests.core.fleets import shuffled
 from tests.core.test_sweep import agree
 

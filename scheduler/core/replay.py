@@ -1,0 +1,217 @@
+"""How long the work of some days would have waited, had one thing been otherwise: a weight or a
+quota.
+
+What was submitted then comes again, at the same times, to the fleet as it is now: twice, as it is
+and otherwise. At each step the planner itself plans, and its plan is carried out, with evictions,
+with gangs that grow and shrink, and with what fair share remembers of use. Each run takes as long
+as it took then; what was evicted runs anew. So what differs is of the change alone.
+
+It is not the past: nobody submits otherwise for it, nothing waits for others' ends or words or for
+nodes, no reservation and no budget binds, and nothing is moved to make room. A start is told as
+the step's time, in both alike. Where nothing came and nothing ended since a plan that changed
+nothing, the next is made after AGAIN_S, for what goes by time alone.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from scheduler.core.carried import carried_out
+from scheduler.core.cycle import plan
+from scheduler.core.policy import Policy
+from scheduler.core.snapshot import HoldingView, PastView, PendingView, QueueView, Snapshot
+from scheduler.core.units import FlavorId, ProjectId, WorkloadId
+
+MOST_STEPS = 1008
+"""Of a week, one each ten minutes."""
+LEAST_STEP_S = 10
+AGAIN_S = 3600
+MOST_PLANS = 3
+"""In a step: what evicts, what starts in the place of that, and what that leaves."""
+DAY_S = 86_400
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """Work that came when `pending` was submitted, and how long it runs once it starts."""
+
+    pending: PendingView
+    run_s: int
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What fair share keeps of past use from one day (UTC) to the next: `kept` of `of`. Of 0 it
+    keeps none at all, not of the same day either."""
+
+    kept: int
+    of: int = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Seconds until work first started, on average and of nine tenths of it; what did not start
+    counts as if it did at the end. `evictions_count` is of stops before the end of a run."""
+
+    mean_s: int
+    p90_s: int
+    waiting_count: int
+    evictions_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What became of a project's work, `arrivals_count` of it, in the one fleet and the other."""
+
+    project: ProjectId
+    arrivals_count: int
+    before: Waits
+    after: Waits
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """`projects` by id, of those whose work came until `until`: before the end where it was late.
+    What came is looked at each `step_s`."""
+
+    projects: tuple[Played, ...]
+    until: int
+    step_s: int
+
+
+def replay(
+    *,
+    before: Snapshot,
+    after: Snapshot,
+    arrivals: Iterable[Arrival],
+    policy: Policy,
+    memory: Memory,
+    until: int,
+    late: Callable[[], bool] = lambda: False,
+) -> Replay:
+    """From `before.at` on, in two idle fleets, both of that time. The same arguments, the same
+    answer, but for where it ends once the caller says that it is `late`.
+
+    What came earlier comes then, and waits from then on.
+    """
+    begin = before.at
+    ordered = sorted(arrivals, key=lambda each: (each.pending.submitted_at, each.pending.id))
+    run_s = {each.pending.id: each.run_s for each in ordered}
+    policy = replace(policy, consolidation_budget_milli_s=0)
+    plays = [_Play(each, policy, memory, run_s) for each in (before, after)]
+    step_s = max(LEAST_STEP_S, -(-(until - begin) // MOST_STEPS))
+    at, came = begin, 0
+    while True:
+        arrived = _until(at, ordered[came:])
+        came += len(arrived)
+        for play in plays:
+            play.step(at, arrived)
+        if at >= until or late():
+            break
+        at = min(until, at + step_s)
+    of_project: dict[ProjectId, list[PendingView]] = defaultdict(list)
+    for each in ordered[:came]:
+        of_project[each.pending.project].append(each.pending)
+    was, is_ = plays
+    played = (
+        Played(project, len(works), was.waits(works, begin, at), is_.waits(works, begin, at))
+        for project, works in sorted(of_project.items())
+    )
+    return Replay(tuple(played), at, step_s)
+
+
+def _until(at: int, ordered: Sequence[Arrival]) -> list[PendingView]:
+    found = []
+    for each in ordered:
+        if each.pending.submitted_at > at:
+            break
+        found.append(each.pending)
+    return found
+
+
+class _Play:
+    """One fleet on its way through time."""
+
+    def __init__(
+        self, fleet: Snapshot, policy: Policy, memory: Memory, run_s: Mapping[WorkloadId, int]
+    ) -> None:
+        self._policy, self._memory, self._run_s = policy, memory, run_s
+        self._past = {
+            (queue.project, past.flavor): past.milli_s
+            for queue in fleet.queues
+            for past in queue.past
+        }
+        open_queues = tuple(replace(queue, held_by=()) for queue in fleet.queues)
+        self._of = replace(
+            fleet,
+            queues=open_queues,
+            pending=(),
+            holding=(),
+            reservations=(),
+            landings=(),
+            budgets=(),
+        )
+        self._planned_at = self._of.at
+        self._rests = False
+        self._starts: dict[WorkloadId, int] = {}
+        self._evictions = Counter[WorkloadId]()
+
+    def step(self, at: int, arrived: Sequence[PendingView]) -> None:
+        """To that time, with what came until then."""
+        self._remember(at)
+        of = self._of
+        runs = tuple(held for held in of.holding if self._end(held) > at)
+        news = bool(arrived) or len(runs) < len(of.holding)
+        self._of = replace(of, at=at, pending=(*of.pending, *arrived), holding=runs)
+        if news or not self._rests or at - self._planned_at >= AGAIN_S:
+            self._plan()
+
+    def waits(self, works: Sequence[PendingView], begin: int, until: int) -> Waits:
+        ascending = sorted(
+            self._starts.get(each.id, until) - max(begin, each.submitted_at) for each in works
+        )
+        return Waits(
+            mean_s=sum(ascending) // len(ascending),
+            p90_s=ascending[-(-len(ascending) * 9 // 10) - 1],
+            waiting_count=sum(each.id not in self._starts for each in works),
+            evictions_count=sum(self._evictions[each.id] for each in works),
+        )
+
+    def _plan(self) -> None:
+        self._planned_at = self._of.at
+        for _ in range(MOST_PLANS):
+            if not self._of.pending and not any(held.releasing for held in self._of.holding):
+                self._rests = True
+                return
+            made = plan(replace(self._of, queues=self._queues()), self._policy)
+            self._evictions.update(preempt.victim for preempt in made.preempts)
+            for admit in made.admits:
+                self._starts.setdefault(admit.workload, self._of.at)
+            self._of, changed = carried_out(self._of, made)
+            self._rests = not changed
+            if not changed:
+                return
+
+    def _end(self, held: HoldingView) -> int:
+        return held.admitted_at + max(1, self._run_s[held.id])
+
+    def _remember(self, at: int) -> None:
+        """What is held is used until then, or until it ends; a new day keeps a part of it."""
+        if not self._memory.kept:
+            return
+        for held in self._of.holding:
+            used_s = max(0, min(at, self._end(held)) - self._of.at)
+            for place in held.placements:
+                key = held.project, place.flavor
+                self._past[key] = self._past.get(key, 0) + place.amount_milli * used_s
+        for _ in range(at // DAY_S - self._of.at // DAY_S):
+            self._past = {
+                key: milli_s * self._memory.kept // self._memory.of
+                for key, milli_s in self._past.items()
+            }
+
+    def _queues(self) -> tuple[QueueView, ...]:
+        past: dict[ProjectId, list[PastView]] = defaultdict(list)
+        for (project, flavor), milli_s in sorted(self._past.items()):
+            past[project].append(PastView(FlavorId(flavor), milli_s))
+        return tuple(replace(queue, past=tuple(past[queue.project])) for queue in self._of.queues)

@@ -1,0 +1,157 @@
+"""Who would have waited longer in the last days under another weight or quota: their work played
+again by the core. Nothing is stored."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from time import perf_counter
+
+from clusters.models import Flavor
+from scheduler.core.replay import Memory, Played, Waits, replay
+from scheduler.core.snapshot import PastView, Snapshot
+from scheduler.core.units import CohortId, FlavorId, ProjectId
+from scheduler.core.whatif import granted, weighted
+from scheduler.selectors import arrivals, policy
+from scheduler.selectors.load import load
+from scheduler.services import asking
+from tenants import access
+from tenants.access import Action, Actor
+from tenants.models import Project, Quota, Tenant
+from tenants.selectors import past
+from tenants.services import quotas, weights
+
+BACK = timedelta(days=7)
+BUDGET_S = 10.0
+"""Real seconds after which a replay tells how far it came: somebody waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A project by name, or, with "" for one, all `projects_count` of those that the reader has no
+    say in: the longest waits of any, and counts of all together."""
+
+    project: str
+    tenant: str
+    projects_count: int
+    arrivals_count: int
+    before: Waits
+    after: Waits
+
+    @property
+    def longer_s(self) -> int:
+        """By how much work waits longer on average; negative for who gains."""
+        return self.after.mean_s - self.before.mean_s
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Of what came from `since` on, or ran then, until `until`. `complete` is whether that is all
+    of BACK: not where so much came that only its end was played, or where it took too long."""
+
+    since: datetime
+    until: datetime
+    complete: bool
+    step_s: int
+    projects: tuple[Told, ...]
+
+
+def of_weight(*, actor: Actor, of: Project | Tenant, weight: int, at: datetime) -> Replayed:
+    """With another weight of a project or a tenant.
+
+    Raises NotFound or NotAllowed for who may not set it, Invalid for one out of range, TooOften.
+    """
+    if isinstance(of, Project):
+        access.authorize(actor, Action.EDIT_QUOTA, project=of)
+    else:
+        access.authorize_fleet(actor, Action.EDIT_QUOTA)
+    weights.check(weight)
+    id = ProjectId(str(of.id)) if isinstance(of, Project) else CohortId(str(of.id))
+    return _replayed(actor, lambda fleet: weighted(fleet, id, weight), at)
+
+
+def of_quota(
+    *, actor: Actor, project: Project, flavor: Flavor, nominal_milli: int, at: datetime
+) -> Replayed:
+    """With another nominal quota of a project. Raises as `of_weight`."""
+    access.authorize(actor, Action.EDIT_QUOTA, project=project)
+    quotas.check(quotas.Amounts(nominal_milli=nominal_milli))
+    quota = Quota.objects.filter(project=project, flavor=flavor).first()
+    more = nominal_milli - (quota.nominal_milli if quota else 0)
+    ids = ProjectId(str(project.id)), FlavorId(str(flavor.id))
+    return _replayed(actor, lambda fleet: granted(fleet, *ids, more), at)
+
+
+def _replayed(actor: Actor, change: Callable[[Snapshot], Snapshot], at: datetime) -> Replayed:
+    with asking.turn(actor=actor, at=at):
+        begun = perf_counter()
+        since = at - BACK
+        came, all_there = arrivals.arrivals(since=since, at=at)
+        if not all_there:
+            first = min(each.pending.submitted_at for each in came)
+            since = max(since, datetime.fromtimestamp(first, UTC))
+        fleet = _idle(load(at=at).snapshot, since)
+        found = replay(
+            before=fleet,
+            after=change(fleet),
+            arrivals=came,
+            policy=policy.current(),
+            memory=Memory(past.kept_each_day()),
+            until=int(at.timestamp()),
+            late=lambda: perf_counter() - begun > BUDGET_S,
+        )
+    return Replayed(
+        since=since,
+        until=datetime.fromtimestamp(found.until, UTC),
+        complete=all_there and found.until >= int(at.timestamp()),
+        step_s=found.step_s,
+        projects=_told(actor, found.projects),
+    )
+
+
+def _idle(fleet: Snapshot, since: datetime) -> Snapshot:
+    """As it is now, at that time, and with what fair share remembered then."""
+    used: dict[str, list[PastView]] = {}
+    for (project, flavor), milli_s in past.decayed(at=since).items():
+        used.setdefault(project, []).append(PastView(FlavorId(flavor), milli_s))
+    queues = tuple(
+        replace(queue, past=tuple(used.get(queue.project, ()))) for queue in fleet.queues
+    )
+    return replace(fleet, at=int(since.timestamp()), queues=queues)
+
+
+def _told(actor: Actor, played: Sequence[Played]) -> tuple[Told, ...]:
+    """Who would wait longer first; those whom the reader does not set quotas of as one."""
+    seen = access.for_actor(
+        Project.objects.select_related("tenant"), actor=actor, action=Action.EDIT_QUOTA
+    )
+    projects = {ProjectId(str(row.id)): row for row in seen}
+    named = [_one(each, projects) for each in played if each.project in projects]
+    named.sort(key=lambda told: (-told.longer_s, told.tenant, told.project))
+    others = [each for each in played if each.project not in projects]
+    return tuple([*named, *([_others(others)] if others else [])])
+
+
+def _one(each: Played, projects: Mapping[ProjectId, Project]) -> Told:
+    project = projects[each.project]
+    return Told(project.name, project.tenant.name, 1, each.arrivals_count, each.before, each.after)
+
+
+def _others(played: Sequence[Played]) -> Told:
+    return Told(
+        project="",
+        tenant="",
+        projects_count=len(played),
+        arrivals_count=sum(each.arrivals_count for each in played),
+        before=_all(each.before for each in played),
+        after=_all(each.after for each in played),
+    )
+
+
+def _all(waits: Iterable[Waits]) -> Waits:
+    each = list(waits)
+    return Waits(
+        mean_s=max(one.mean_s for one in each),
+        p90_s=max(one.p90_s for one in each),
+        waiting_count=sum(one.waiting_count for one in each),
+        evictions_count=sum(one.evictions_count for one in each),
+    )

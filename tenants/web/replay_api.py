@@ -1,0 +1,103 @@
+"""The endpoint of what the last days would have been under another weight or quota."""
+
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from controlplane.api.fields import Integer, StrictSerializer
+from controlplane.api.schema import operation
+from controlplane.api.views import ApiView
+from controlplane.kernel.errors import Invalid
+from scheduler.services import replays
+from scheduler.services.replays import Replayed
+from tenants import access
+from tenants.models import Project, Tenant
+from tenants.services.quotas import MAX_MILLI
+from tenants.services.weights import MAX_WEIGHT
+from tenants.web.quota_api import flavor_named
+
+type Out = dict[str, Any]  # Any: JSON values
+
+
+class ReplayIn(StrictSerializer):
+    """One change: a weight, of a project or a tenant; or a project's nominal quota of a flavor."""
+
+    project = serializers.UUIDField(required=False)
+    tenant = serializers.UUIDField(required=False)
+    weight = Integer(low=1, high=MAX_WEIGHT, required=False)
+    flavor = serializers.CharField(max_length=63, required=False)
+    nominal_milli = Integer(low=0, high=MAX_MILLI, required=False)
+
+
+class WaitsOut(serializers.Serializer[Any]):  # Any: rows
+    mean_s = serializers.IntegerField(help_text="Until work first started, on average.")
+    p90_s = serializers.IntegerField(help_text="Of nine tenths of it.")
+    waiting_count = serializers.IntegerField(
+        help_text="What had not started by the end, and counts as if it did then."
+    )
+    evictions_count = serializers.IntegerField(help_text="Stops before the end of a run.")
+
+
+class ReplayedProjectOut(serializers.Serializer[Any]):  # Any: rows
+    """`project` is empty for all those together whose quotas you do not set."""
+
+    project = serializers.CharField(allow_blank=True)
+    tenant = serializers.CharField(allow_blank=True)
+    projects_count = serializers.IntegerField()
+    arrivals_count = serializers.IntegerField()
+    before = WaitsOut(help_text="As it is now.")
+    after = WaitsOut(help_text="With the change.")
+    longer_s = serializers.IntegerField(help_text="Of the mean; negative for who gains.")
+
+
+class ReplayedOut(serializers.Serializer[Any]):  # Any: rows
+    """What came in the last days, played again on the fleet as it is, twice."""
+
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField()
+    complete = serializers.BooleanField(
+        help_text="Whether that is all of the last 7 days; not where more came than is played, or"
+        " where it took too long."
+    )
+    step_s = serializers.IntegerField(help_text="What comes and ends is looked at each so often.")
+    projects = ReplayedProjectOut(many=True)
+
+
+class ReplaysApi(ApiView):
+    @operation(
+        "replays",
+        tag="quotas",
+        summary="Who would have waited longer in the last 7 days under another weight or quota"
+        " (who may set it); nothing is stored",
+        takes=ReplayIn,
+        answers={200: ReplayedOut},
+        problems=(404, 429),
+    )
+    def post(self, request: Request) -> Response:
+        return Response(ReplayedOut(self._replayed(self.body(ReplayIn))).data)
+
+    def _replayed(self, body: Out) -> Replayed:
+        match sorted(body):
+            case ["project", "weight"]:
+                of = access.project_or_404(self.actor, body["project"])
+                return self._of_weight(of, body)
+            case ["tenant", "weight"]:
+                return self._of_weight(access.tenant_or_404(self.actor, body["tenant"]), body)
+            case ["flavor", "nominal_milli", "project"]:
+                return replays.of_quota(
+                    actor=self.actor,
+                    project=access.project_or_404(self.actor, body["project"]),
+                    flavor=flavor_named(body["flavor"]),
+                    nominal_milli=body["nominal_milli"],
+                    at=self.at,
+                )
+        raise Invalid(
+            "Name one change: project or tenant with weight, or project with flavor and"
+            " nominal_milli.",
+            pointer="",
+        )
+
+    def _of_weight(self, of: Project | Tenant, body: Out) -> Replayed:
+        return replays.of_weight(actor=self.actor, of=of, weight=body["weight"], at=self.at)

@@ -1,0 +1,196 @@
+"""Days that are played again: what a change does, and that nothing impossible is played."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from scheduler.core import replay as replays
+from scheduler.core.cycle import plan
+from scheduler.core.faults import faults
+from scheduler.core.plan import Plan
+from scheduler.core.policy import Policy
+from scheduler.core.replay import DAY_S, Arrival, Memory, Played, Replay, Waits, replay
+from scheduler.core.snapshot import PastView, Snapshot
+from scheduler.core.units import CohortId, FlavorId, ProjectId
+from scheduler.core.whatif import granted, weighted
+from tests.core.build import AT, Quota, cohort, job, node, pods, queue, snapshot
+
+HOUR = 3600
+A, B = ProjectId("a"), ProjectId("b")
+NO_MEMORY = Memory(kept=0)
+
+
+def fleet(*, gpus: int = 4, quota: int = 0, at: int = AT) -> Snapshot:
+    """Two projects that borrow all or most of one node."""
+    queues = [queue(p, h100=Quota(quota, borrow=None)) for p in "ab"]
+    spare = queue("c", h100=Quota(gpus - 2 * quota, lend=None))
+    return replace(snapshot(nodes=[node("n1", gpus=gpus)], queues=[*queues, spare]), at=at)
+
+
+def comes(
+    name: str, project: str, *, after_s: int = 0, run_s: int = HOUR, gpus: int = 1
+) -> Arrival:
+    return Arrival(job(name, project, pods(gpus), submitted_at=AT + after_s), run_s)
+
+
+def crowd(seed: int, count: int = 120) -> list[Arrival]:
+    """More than the fleet takes."""
+    pick = Random(seed)
+    return [
+        comes(
+            f"w{nth}",
+            pick.choice("ab"),
+            after_s=pick.randrange(12 * HOUR),
+            run_s=pick.randrange(60, 2 * HOUR),
+            gpus=pick.choice([1, 1, 2]),
+        )
+        for nth in range(count)
+    ]
+
+
+def play(
+    before: Snapshot,
+    after: Snapshot,
+    arrivals: list[Arrival],
+    *,
+    hours: int = 24,
+    memory: Memory = NO_MEMORY,
+) -> Replay:
+    return replay(
+        before=before,
+        after=after,
+        arrivals=arrivals,
+        policy=Policy(),
+        memory=memory,
+        until=before.at + hours * HOUR,
+    )
+
+
+def of(found: Replay, project: ProjectId) -> Played:
+    return next(each for each in found.projects if each.project == project)
+
+
+def test_work_waits_for_what_runs_and_no_longer() -> None:
+    arrivals = [comes(f"w{n}", "a", gpus=4, run_s=HOUR) for n in range(3)]
+    found = play(fleet(), fleet(), arrivals, hours=12)
+    assert found.step_s == 43  # 12 hours in at most 1008
+    waits = of(found, A).after
+    assert waits.waiting_count == 0
+    assert HOUR <= waits.mean_s <= HOUR + 2 * found.step_s
+    assert 2 * HOUR <= waits.p90_s <= 2 * HOUR + 2 * found.step_s
+
+
+def test_without_a_change_nothing_differs_and_it_is_told_the_same_again() -> None:
+    found = play(fleet(), fleet(), crowd(1))
+    assert [each.before for each in found.projects] == [each.after for each in found.projects]
+    assert found == play(fleet(), fleet(), list(reversed(crowd(1))))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_weight_moves_waits_from_one_to_the_other(seed: int) -> None:
+    before = fleet()
+    found = play(before, weighted(before, A, 8), crowd(seed))
+    gains, loses = of(found, A), of(found, B)
+    assert gains.after.mean_s < gains.before.mean_s
+    assert loses.after.mean_s > loses.before.mean_s
+    assert gains.arrivals_count + loses.arrivals_count == 120
+
+
+def test_a_tenants_weight_is_one_among_its_siblings() -> None:
+    queues = [queue(p, tenant=f"of-{p}", h100=Quota(0, borrow=None)) for p in "ab"]
+    spare = queue("c", h100=Quota(4, lend=None))
+    before = snapshot(
+        nodes=[node("n1", gpus=4)],
+        queues=[*queues, spare],
+        cohorts=[cohort("of-a"), cohort("of-b")],
+    )
+    found = play(before, weighted(before, CohortId("of-a"), 8), crowd(2))
+    assert of(found, A).after.mean_s < of(found, A).before.mean_s
+
+
+def test_a_quota_lets_its_own_stop_what_is_borrowed() -> None:
+    """Two hours of a's work hold all of it when b's comes; with a quota, b's evicts."""
+    before = fleet()
+    after = granted(before, B, FlavorId("h100"), 2000)
+    after = granted(after, ProjectId("c"), FlavorId("h100"), -2000)
+    arrivals = [comes(f"a{n}", "a", run_s=4 * HOUR) for n in range(4)]
+    arrivals += [comes(f"b{n}", "b", after_s=HOUR) for n in range(2)]
+    found = play(before, after, arrivals)
+    assert of(found, B).before.mean_s >= 3 * HOUR
+    assert of(found, B).after.mean_s <= 2 * found.step_s
+    assert of(found, A).before.evictions_count == 0
+    assert of(found, A).after.evictions_count == 2
+    assert of(found, A).after.waiting_count == 0  # they started, and start anew
+
+
+def test_what_was_used_counts_until_it_is_forgotten() -> None:
+    """Two days a runs alone; then both want all of it."""
+    arrivals = [comes("long", "a", gpus=4, run_s=2 * DAY_S)]
+    arrivals += [
+        comes(f"{p}{n}", p, after_s=2 * DAY_S - HOUR, gpus=4) for n in range(3) for p in "ab"
+    ]
+    forgets = play(fleet(), fleet(), arrivals, hours=72)
+    remembers = play(fleet(), fleet(), arrivals, hours=72, memory=Memory(kept=2**29))
+    assert of(remembers, B).after.mean_s < of(forgets, B).after.mean_s
+    assert of(remembers, B).after.p90_s < of(forgets, B).after.p90_s
+
+
+def test_what_was_used_before_counts_too() -> None:
+    used = PastView(FlavorId("h100"), 4000 * DAY_S)
+    before = fleet()
+    queues = (replace(before.queues[0], past=(used,)), *before.queues[1:])
+    arrivals = [comes(f"{p}{n}", p, gpus=4) for n in range(3) for p in "ab"]
+    memory = Memory(kept=2**29)
+    found = play(before, replace(before, queues=queues), arrivals, memory=memory)
+    assert of(found, B).after.mean_s < of(found, B).before.mean_s
+
+
+def test_what_never_starts_waits_until_the_end() -> None:
+    found = play(fleet(), fleet(), [comes("huge", "a", gpus=8, after_s=HOUR)], hours=5)
+    assert of(found, A).after == Waits(4 * HOUR, 4 * HOUR, 1, 0)
+
+
+def test_what_came_before_the_first_day_waits_from_then_on() -> None:
+    found = play(fleet(), fleet(), [comes("old", "a", after_s=-DAY_S)])
+    assert of(found, A).after == Waits(0, 0, 0, 0)
+
+
+def test_held_queues_are_open() -> None:
+    before = fleet()
+    held = replace(
+        before, queues=tuple(replace(each, held_by=(each.project,)) for each in before.queues)
+    )
+    found = play(held, before, [comes("w", "a")])
+    assert of(found, A).before == of(found, A).after == Waits(0, 0, 0, 0)
+
+
+def test_who_is_late_tells_how_far_it_came() -> None:
+    asked = iter([False, False, True])
+    arrivals = [comes("now", "a"), comes("then", "b", after_s=20 * HOUR)]
+    found = replay(
+        before=fleet(),
+        after=fleet(),
+        arrivals=arrivals,
+        policy=Policy(),
+        memory=NO_MEMORY,
+        until=AT + 24 * HOUR,
+        late=lambda: next(asked),
+    )
+    assert found.until == AT + 2 * found.step_s
+    assert [each.project for each in found.projects] == [A]
+
+
+def test_no_plan_is_of_a_fleet_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = 0
+
+    def seen(fleet: Snapshot, policy: Policy) -> Plan:
+        nonlocal plans
+        plans += 1
+        assert faults(fleet) == ()
+        return plan(fleet, policy)
+
+    monkeypatch.setattr(replays, "plan", seen)
+    before = fleet(quota=1)
+    play(before, weighted(before, A, 3), crowd(7))
+    assert plans > 200
