@@ -18,6 +18,9 @@ from tenants.selectors.queues import ClosedTenant, closed_tenants
 
 SHOWN = 20
 """Workloads listed of each project; the rest is counted."""
+MOST_QUEUES = 25
+"""Projects whose queues are listed, and as many that have nothing that waits; the rest is
+counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +66,20 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Queues:
-    """`elsewhere` sums up what the actor does not see, without names."""
+    """By name: of more than MOST_QUEUES with work that waits those where most does, `beyond_count`
+    being how many more there are, and likewise of those where nothing waits. `elsewhere` sums up
+    what the actor does not see, without names."""
 
     queues: tuple[Queue, ...]
+    beyond_count: int
+    quiet_beyond_count: int
     elsewhere_waiting: Load
     elsewhere_active: Load
 
 
 def queues(*, actor: Actor, at: datetime, project: UUID | None = None) -> Queues:
-    """Every project the actor sees that has live work, or just that one. Fourteen queries."""
+    """The projects that the actor sees and that have live work, or just that one. Fourteen
+    queries."""
     waiting, active = _loads()
     seen = {
         p.id: p
@@ -80,7 +88,10 @@ def queues(*, actor: Actor, at: datetime, project: UUID | None = None) -> Queues
     wanted = [
         p for p in seen.values() if (p.id in waiting or p.id in active) and project in (None, p.id)
     ]
-    wanted.sort(key=lambda p: (p.tenant.name, p.name, str(p.id)))
+    wait, quiet = ([p for p in wanted if (p.id in waiting) == waits] for waits in (True, False))
+    wait.sort(key=lambda p: (-waiting[p.id].count, _by_name(p)))
+    quiet.sort(key=_by_name)
+    wanted = sorted([*wait[:MOST_QUEUES], *quiet[:MOST_QUEUES]], key=_by_name)
     lines = _first_lines([p.id for p in wanted if p.id in waiting])
     closed = closed_tenants()
     stand = standing.standings(projects=wanted, at=at)
@@ -100,9 +111,15 @@ def queues(*, actor: Actor, at: datetime, project: UUID | None = None) -> Queues
             )
             for p in wanted
         ),
+        beyond_count=max(0, len(wait) - MOST_QUEUES),
+        quiet_beyond_count=max(0, len(quiet) - MOST_QUEUES),
         elsewhere_waiting=sum((v for k, v in waiting.items() if k not in seen), NOTHING),
         elsewhere_active=sum((v for k, v in active.items() if k not in seen), NOTHING),
     )
+
+
+def _by_name(project: Project) -> tuple[str, str, str]:
+    return project.tenant.name, project.name, str(project.id)
 
 
 # Who asks for memory of a device counts what its pods hold of one, or would of the first flavor

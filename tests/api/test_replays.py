@@ -42,7 +42,7 @@ def test_a_weight_and_a_quota_are_played(cast: Cast) -> None:
         ({"weight": 3}, "Name one change"),
         ({"project": "<project>", "tenant": "<project>", "weight": 3}, "Name one change"),
         ({"project": "<project>", "flavor": "h100"}, "Name one change"),
-        ({"project": "<project>", "flavor": "none", "nominal_milli": 1}, "none"),
+        ({"project": "<project>", "flavor": "none", "nominal_milli": 1}, "no such flavor"),
         ({"project": "<project>", "weight": 1001}, "1000"),
         ({"project": "<project>", "weight": 3, "wait": 1}, "wait"),
     ],

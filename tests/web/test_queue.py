@@ -2,10 +2,12 @@
 
 from uuid import uuid4
 
+import pytest
 from django.urls import reverse
 from pytest_django import Settings
 
 from controlplane.kernel import clock
+from scheduler.core.lifecycle import State
 from scheduler.selectors import lines
 from tenants.models import PastUse, Quota
 from tenants.selectors import past
@@ -48,6 +50,25 @@ def test_one_project_can_be_chosen(browse: Browse, cast: Cast, shop: Shop) -> No
     assert answer.context["waiting"] == []
     for nowhere in ("x", str(uuid4())):
         assert browse(cast.oz).get(URL, {"project": nowhere}).status_code == 404
+
+
+def test_of_many_queues_the_longest_are_listed_by_name(
+    browse: Browse, cast: Cast, shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "MOST_QUEUES", 2)
+    many = [factories.project(cast.vision, name) for name in ("Zeta", "Eta", "Alpha", "Beta")]
+    for project, count in zip(many, (3, 2, 1, 1), strict=True):
+        for _ in range(count):
+            factories.workload(project, cast.ben, [shop.h100])
+    for name in ("Quiet", "Calm", "Still"):
+        idle = factories.project(cast.vision, name)
+        factories.workload(idle, cast.ben, [shop.h100], state=State.RUNNING)
+    answer = browse(cast.oz).get(URL)
+    assert [queue.project for queue in answer.context["waiting"]] == ["Eta", "Zeta"]
+    page = " ".join(answer.content.decode().split())
+    assert "3 more projects have work that waits" in page  # two, and Detection
+    assert "Calm (1 starting or running), Vision Lab / Quiet (1 starting or running)" in page
+    assert "and in 1 more project." in page
 
 
 def test_a_long_queue_is_cut_and_counted(browse: Browse, cast: Cast, shop: Shop) -> None:
