@@ -1,7 +1,7 @@
 """Requests for quota: everybody's own, and the answer by those who may give one. Beside them, the
 gates of work that wait for the reader, which are decided on its page."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from uuid import UUID
 
@@ -36,8 +36,9 @@ from tenants.models import Decision, QuotaRequest
 from tenants.selectors import people
 from tenants.selectors import requests as of_requests
 from tenants.selectors.requests import QuotaRequestLine
-from tenants.services import requests
-from tenants.web.request_forms import AmountForm, DecisionForm
+from tenants.services import answers, requests
+from tenants.services.answers import Answer
+from tenants.web.request_forms import AmountForm, AnswersForm, DecisionForm
 
 GATES_SHOWN = 50
 """Of those that wait for the reader, the oldest."""
@@ -55,6 +56,7 @@ def _list(
     *,
     at_fault: UUID | None = None,
     form: DecisionForm | None = None,
+    answers: AnswersForm | None = None,
     refusal: AppError | None = None,
     status: int = 200,
 ) -> HttpResponse:
@@ -86,6 +88,8 @@ def _list(
         "may_request": people.projects(actor=actor, action=Action.REQUEST_QUOTA).exists(),
         "to_decide": sum(1 for quota_request in waiting if quota_request.may_decide),
         "coming": sum(1 for quota_request in waiting if quota_request.is_coming),
+        "answers": answers,
+        "chosen": request.POST.getlist("chosen"),
         "refusal": refusal.message if refusal else "",
         "at_fault": at_fault,
         "rev": rev,
@@ -157,10 +161,58 @@ def request_decide(request: HttpRequest, id: UUID) -> HttpResponse:
         return _list(request, actor, refusal=error, status=409)
     messages.success(request, told)
     if quota_request.decision == Decision.GRANTED:
-        of, flavor = quota_request.project, quota_request.flavor
-        for warning in guarantees.warnings(flavor=flavor, project=of):
-            messages.warning(request, warning)
+        _warn(request, [quota_request])
     return go(request, reverse("request-list"))
+
+
+@page("POST")
+def requests_decide(request: HttpRequest) -> HttpResponse:
+    """Grant as asked, or deny, all that are chosen. What came of each is told on the list."""
+    actor = actor_of(request)
+    form = AnswersForm(request.POST, request.FILES)
+    if not form.is_valid():
+        return _list(request, actor, answers=form, status=422)
+    say = answers.deny if form.cleaned_data["decision"] == "deny" else answers.grant
+    try:
+        found = say(
+            actor=actor,
+            chosen=form.cleaned_data["chosen"],
+            note=form.cleaned_data["note"],
+            at=clock.now(),
+        )
+    except Invalid as error:
+        form.show(error.problems)
+        return _list(request, actor, answers=form, status=422)
+    _tell(request, found)
+    granted = (each.request for each in found if each.outcome == Decision.GRANTED)
+    _warn(request, [quota_request for quota_request in granted if quota_request])
+    return go(request, reverse("request-list"))
+
+
+_OUTCOMES = {
+    "granted": "Granted",
+    "agreed": "Agreed, and somebody else decides the next step",
+    "denied": "Denied",
+}
+
+
+def _tell(request: HttpRequest, found: Iterable[Answer]) -> None:
+    by_outcome: dict[str, list[str]] = {}
+    for answer in found:
+        of = answer.request
+        name = f"{of.project.name}, {of.flavor.name}" if of else f"request {answer.id}"
+        if answer.refusal is not None:
+            messages.warning(request, f"Not decided: {name}. {answer.refusal.message}")
+        else:
+            by_outcome.setdefault(answer.outcome, []).append(name)
+    for outcome, names in by_outcome.items():
+        messages.success(request, f"{_OUTCOMES[outcome]}: {'; '.join(names)}.")
+
+
+def _warn(request: HttpRequest, granted: Collection[QuotaRequest]) -> None:
+    """Where more is guaranteed than there is since then."""
+    for warning in guarantees.warnings_of_all([(of.flavor, of.project) for of in granted]):
+        messages.warning(request, warning)
 
 
 def _decide(actor: Actor, quota_request: QuotaRequest, form: DecisionForm) -> str:

@@ -17,6 +17,7 @@ urlpatterns = [
     path("sign-in/<slug:provider>/back", views.provider_back, name="provider-back"),
     path("sign-out", views.SignOut.as_view(), name="logout"),
     path("requests", approvals.request_list, name="request-list"),
+    path("requests/decisions", approvals.requests_decide, name="requests-decide"),
     path("requests/<uuid:id>/decision", approvals.request_decide, name="request-decide"),
     path("requests/<uuid:id>/impact", approvals.request_impact, name="request-impact"),
     path("spend", spend.spend, name="spend"),

@@ -49,21 +49,24 @@ function switchTheme() {
 let afterG = 0;
 
 function typing(target) {
-  return target.closest?.("input, textarea, select, [contenteditable], dialog[open]");
+  return target.closest?.(
+    "input:not([type=checkbox]), textarea, select, [contenteditable], dialog[open]",
+  );
 }
 
+// Rows, each with what gets its focus: itself where it can have it, else its first link.
 function rows() {
-  return [...document.querySelectorAll("[data-rows] > tr, [data-rows] > li")].filter(
-    (row) => row.querySelector("a[href]"),
-  );
+  return [...document.querySelectorAll("[data-rows] > *")]
+    .map((row) => [row, row.matches("[tabindex]") ? row : row.querySelector("a[href]")])
+    .filter(([, focusable]) => focusable);
 }
 
 function moveRow(step) {
   const all = rows();
   if (!all.length) return;
-  const at = all.indexOf(document.activeElement?.closest("tr, li"));
+  const at = all.findIndex(([row]) => row.contains(document.activeElement));
   const next = at < 0 ? (step > 0 ? 0 : all.length - 1) : at + step;
-  all[Math.min(Math.max(next, 0), all.length - 1)].querySelector("a[href]").focus();
+  all[Math.min(Math.max(next, 0), all.length - 1)][1].focus();
 }
 
 function onKey(event) {
@@ -79,7 +82,8 @@ function onKey(event) {
     }
     return;
   }
-  if (key === "g") afterG = Date.now();
+  if (takenByPage(event) || takenByRow(event)) event.preventDefault();
+  else if (key === "g") afterG = Date.now();
   else if (key === "j") moveRow(1);
   else if (key === "k") moveRow(-1);
   else if (key === "?") byId("keys")?.showModal();
@@ -89,6 +93,20 @@ function onKey(event) {
     event.preventDefault();
     filter.focus();
   }
+}
+
+// A page's own script prevents the default of what it takes.
+function takenByPage(event) {
+  const asked = { bubbles: true, cancelable: true, detail: event.key };
+  return !event.target.dispatchEvent(new CustomEvent("berth:key", asked));
+}
+
+// Arrows move only from a row that has the focus itself; elsewhere they scroll.
+function takenByRow(event) {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!step || !event.target.matches("[data-rows] > [tabindex]")) return false;
+  moveRow(step);
+  return true;
 }
 
 // Polling: slower in a hidden tab, back-off after failures, age shown when the data is old.

@@ -1,6 +1,8 @@
 """Quota that promises more than there is: told to whoever sets it, and not refused, as hardware
 may be on its way."""
 
+from collections.abc import Collection
+
 from clusters.models import Flavor
 from scheduler.core.quota import Book
 from scheduler.core.reasons import in_units
@@ -17,6 +19,15 @@ def warnings(*, flavor: Flavor, project: Project | None = None) -> tuple[str, ..
     more than those beside it lend and the tenants above it let in. Seven queries.
     """
     return told(Book(cohorts=fleet.cohorts(), queues=fleet.queues()), flavor, project)
+
+
+def warnings_of_all(quotas: Collection[tuple[Flavor, Project]]) -> tuple[str, ...]:
+    """The same of several quotas of projects, each sentence once."""
+    if not quotas:
+        return ()
+    book = Book(cohorts=fleet.cohorts(), queues=fleet.queues())
+    found = (told(book, flavor, project) for flavor, project in quotas)
+    return tuple(dict.fromkeys(sentence for each in found for sentence in each))
 
 
 def told(book: Book, flavor: Flavor, project: Project | None) -> tuple[str, ...]:

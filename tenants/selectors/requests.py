@@ -115,6 +115,11 @@ class QuotaRequestLine:
     def quota_version(self) -> int:
         return self.quota.version if self.quota else 0
 
+    @property
+    def seen(self) -> str:
+        """Which versions and step the reader is shown, for an answer to several."""
+        return f"{self.id} {self.version} {self.quota_version} {self.step}"
+
 
 def requests(
     *,

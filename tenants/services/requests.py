@@ -146,7 +146,7 @@ def grant(
     agreed before, or that is less without a note.
     """
     access.authorize(actor, Action.VIEW, project=request.project)
-    note = _checked(note, pointer="/note", required=False)
+    note = check_note(note)
     with transaction.atomic():
         _lock(request, version=seen.request if seen else None)
         chain, for_whom = steps.turn(
@@ -232,7 +232,7 @@ def deny(
     """Say no to that version at that step, None for any, with a note that says why; no other step
     follows. Raises as `grant`, and Invalid without a note."""
     access.authorize(actor, Action.VIEW, project=request.project)
-    note = _checked(note, pointer="/note", required=True)
+    note = check_note(note, required=True)
     with transaction.atomic():
         _lock(request, version=version)
         chain, for_whom = steps.turn(actor=actor, request=request, seen=step, at=at)
@@ -296,6 +296,12 @@ def _check_allotment(
             pointer="/nominal_milli",
             instead="Ask for what it should become in all.",
         )
+
+
+def check_note(note: str, *, required: bool = False) -> str:
+    """It, without blanks around. Raises Invalid for one that is too long, holds control
+    characters, or is empty where one is required."""
+    return _checked(note, pointer="/note", required=required)
 
 
 def _checked(value: str, *, pointer: str, required: bool) -> str:

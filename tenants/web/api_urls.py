@@ -3,6 +3,7 @@
 from django.urls import path
 
 from tenants.web import (
+    answer_api,
     api,
     approval_api,
     audit_api,
@@ -120,6 +121,7 @@ urlpatterns = [
         name="delegation-withdraw",
     ),
     path("quota-requests", request_api.QuotaRequestsApi.as_view(), name="quota-requests"),
+    path("quota-requests/decide", answer_api.DecideApi.as_view(), name="quota-requests-decide"),
     path("quota-requests/<uuid:id>", request_api.QuotaRequestApi.as_view(), name="quota-request"),
     path(
         "quota-requests/<uuid:id>/amend",

@@ -1,10 +1,12 @@
 """The forms of requests for quota, asked and answered. The services check what they say; these
 convert. Amounts are in whole units of the flavor, moments in the reader's own time zone."""
 
+import re
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from django import forms
 
@@ -14,11 +16,13 @@ from scheduler.core.reasons import in_units
 from tenants.models import Project, QuotaRequest
 from tenants.selectors.requests import QuotaRequestLine
 from tenants.services import previews, quotas, requests
+from tenants.services.answers import Chosen
 from tenants.services.grants import Allotment
 from tenants.services.previews import Previewed
 from tenants.services.requests import Given, Seen
 
 _MOST = Decimal(quotas.MAX_MILLI) / 1000
+_SEEN = re.compile(r"([0-9a-f-]{36}) ([1-9]\d{0,8}) (\d{1,9}) ([1-9]\d{0,8})", re.ASCII)
 
 
 class AllotmentForm(StrictForm):
@@ -174,4 +178,42 @@ class DecisionForm(StrictForm):
         denied = cleaned.get("decision") == "deny"
         if denied and not cleaned.get("note") and "note" not in self.errors:
             self.add_error("note", "Say why it is denied.")
+        return cleaned
+
+
+class ChosenField(forms.Field):
+    """Requests, each as `QuotaRequestLine.seen`."""
+
+    widget = forms.MultipleHiddenInput
+    default_error_messages = {"required": "Choose one or more requests first."}
+
+    def to_python(self, value: Sequence[str] | None) -> tuple[Chosen, ...]:
+        try:
+            return tuple(_chosen(text) for text in value or ())
+        except ValueError as error:
+            raise forms.ValidationError("Choose requests of this page.", "invalid") from error
+
+
+def _chosen(text: str) -> Chosen:
+    """Raises ValueError for what is none."""
+    said = _SEEN.fullmatch(text)
+    if said is None:
+        raise ValueError(text)
+    seen = Seen(request=int(said[2]), quota=int(said[3]), step=int(said[4]))
+    return Chosen(UUID(said[1]), seen)
+
+
+class AnswersForm(StrictForm):
+    """One answer to all requests that are chosen."""
+
+    pointers = {"/requests": "chosen"}
+
+    decision = forms.ChoiceField(choices=[("grant", "Grant"), ("deny", "Deny")])
+    chosen = ChosenField()
+    note = forms.CharField(required=False, max_length=requests.MAX_TEXT)
+
+    def clean(self) -> dict[str, Any]:  # Any: cleaned values
+        cleaned = super().clean()
+        if cleaned.get("decision") == "deny" and not cleaned.get("note") and not self.errors:
+            self.add_error("note", "Say why they are denied.")
         return cleaned

@@ -45,6 +45,14 @@ REQUESTS = {
         _DECIDES, _REQUEST, body=lambda world: {"note": "No.", "version": 1}
     ),
     ("POST", "quota-requests/<uuid:id>/end"): Row(_DECIDES, _GIVEN),
+    ("POST", "quota-requests/decide"): Row(
+        # Each request is answered for itself, in the body.
+        "200 200 200 200 200 200 200 200 401 401 403 403 403",
+        body=lambda world: {
+            "answer": "grant",
+            "requests": [{"id": str(world.ids["request"]), "version": 1, "quota_version": 1}],
+        },
+    ),
 }
 
 _RULES = {"id": "approval rule"}
@@ -113,6 +121,11 @@ PAGES = {
             "version": 1,
             "quota_version": 1,
         },
+        form=True,
+    ),
+    ("POST", "requests/decisions"): Row(
+        "303 303 303 303 303 303 303 303 302 302 302 302 302",
+        body=lambda world: {"decision": "grant", "chosen": [f"{world.ids['request']} 1 1 1"]},
         form=True,
     ),
     ("GET", "requests/<uuid:id>/amend"): Row(
