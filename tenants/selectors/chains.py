@@ -17,7 +17,7 @@ from tenants.models import ApprovalRule, Outcome, QuotaRequest, RequestStep
 @dataclass(frozen=True, slots=True)
 class Chain:
     """`steps` are all that the request takes as it is, `taken` what was said to this version.
-    `tenants` and `rules` are by what."""
+    `tenants`, the project's and those above it from below, and `rules` are by what."""
 
     steps: tuple[Step, ...]
     taken: tuple[RequestStep, ...]
@@ -64,6 +64,11 @@ class Chain:
         return frozenset(
             said | {each.on_behalf_of_id for each in self.taken if each.on_behalf_of_id}
         )
+
+    def tenants_above(self, tenant: UUID | None) -> tuple[UUID, ...]:
+        """That one and those above it; none where the project is not below it."""
+        at = self.tenants.index(tenant) if tenant in self.tenants else len(self.tenants)
+        return self.tenants[at:]
 
     def goes_up(self, request: QuotaRequest, *, at: datetime) -> Step | None:
         """Where the step that is due goes then, for nobody has answered; None is nowhere."""

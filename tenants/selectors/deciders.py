@@ -3,6 +3,7 @@ step by another person whose role is of its level (ADR 0110)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from tenants import access
 from tenants.access import ROLE_ACTIONS, Action, Actor
@@ -50,28 +51,27 @@ def standing(
         if each.approver_id in chain.deciders:
             whom = each.approver.get_username()
             own = Standing(refused=f"{whom}, for whom you stand in, has agreed to it already.")
-        elif each.approver_id != asker.id and would_stand_in(each, actor, request, chain):
+        elif each.approver_id != asker.id and would_stand_in(each, request, chain):
             return Standing(on_behalf_of=each.approver)
     if any(each.approver_id == asker.id for each in delegations):
         return Standing(refused=f"You stand in for {asker.get_username()}, who asks.", is_own=True)
     return own
 
 
-def would_stand_in(
-    delegation: Delegation, actor: Actor, request: QuotaRequest, chain: Chain
-) -> bool:
+def would_stand_in(delegation: Delegation, request: QuotaRequest, chain: Chain) -> bool:
     """Whether its approver may take the step that is due."""
-    roles = delegation.approver.memberships.all()
-    return any(_counts(m, actor, request, chain.due) for m in roles)
+    return _covers(delegation.approver.memberships.all(), request, chain.due, chain)
 
 
 def is_coming(*, actor: Actor, request: QuotaRequest, chain: Chain) -> bool:
     """Whether it is not the actor's to decide now, but a later step would be."""
     if actor.user.id in {request.requested_by_id, *chain.deciders}:
         return False
-    if Action.DECIDE_REQUEST not in actor.ceiling or _covers(actor, request, chain.due):
+    if Action.DECIDE_REQUEST not in actor.ceiling or _covers(
+        actor.memberships, request, chain.due, chain
+    ):
         return False
-    return any(_covers(actor, request, step) for step in chain.later)
+    return any(_covers(actor.memberships, request, step, chain) for step in chain.later)
 
 
 def refusal(*, actor: Actor, request: QuotaRequest) -> str:
@@ -97,7 +97,7 @@ def turn_refusal(*, actor: Actor, request: QuotaRequest, chain: Chain) -> str:
     """Why somebody independent can't take the step that is due; "" where they can."""
     if actor.user.id in chain.deciders:
         return _SPOKEN
-    if not _covers(actor, request, chain.due):
+    if not _covers(actor.memberships, request, chain.due, chain):
         turn = of_level(chain.due.level)
         return f"It is the turn of {turn}, and your role is not of that level."
     return ""
@@ -114,33 +114,40 @@ def of_level(level: Level) -> str:
             return "an approver of the whole fleet"
 
 
-def _covers(actor: Actor, request: QuotaRequest, step: Step) -> bool:
-    return any(_counts(m, actor, request, step) for m in actor.memberships)
+def _covers(roles: Iterable[Member], request: QuotaRequest, step: Step, chain: Chain) -> bool:
+    return any(_counts(role, request, step, chain) for role in roles)
 
 
-def who(
+def able(
     *,
-    actor: Actor,
     members: Iterable[Member],
     delegations: Iterable[Delegation],
     request: QuotaRequest,
     step: Step,
     chain: Chain,
-) -> list[str]:
-    """The names of those of `members`, of whom all roles that decide are read, who may take that
-    step, and of who stands in for them. `actor` knows the tree."""
+) -> tuple[dict[UUID, User], list[Delegation]]:
+    """Those of `members`, of whom all roles that decide are read, who may take that step, by id,
+    and by which of `delegations` others stand in for them."""
     out = {request.requested_by_id, *chain.deciders}
-    able = {
-        member.user_id: member.user.get_username()
+    own = {
+        member.user_id: member.user
         for member in members
-        if member.user_id not in out and _counts(member, actor, request, step)
+        if member.user_id not in out and _counts(member, request, step, chain)
     }
-    others = {
-        f"{each.delegate.get_username()} for {able[each.approver_id]}"
+    others = [
+        each
         for each in delegations
-        if each.approver_id in able and each.delegate_id not in out | able.keys()
+        if each.approver_id in own and each.delegate_id not in out | own.keys()
+    ]
+    return own, others
+
+
+def names(own: dict[UUID, User], others: Iterable[Delegation]) -> list[str]:
+    """What `able` found, as it is told."""
+    stand_in = {
+        f"{each.delegate.get_username()} for {each.approver.get_username()}" for each in others
     }
-    return sorted({*able.values(), *others})
+    return sorted({user.get_username() for user in own.values()} | stand_in)
 
 
 def members() -> Sequence[Member]:
@@ -149,20 +156,17 @@ def members() -> Sequence[Member]:
     return list(rows.select_related("user"))
 
 
-def _counts(member: Member, tree: Actor, request: QuotaRequest, step: Step) -> bool:
+def _counts(member: Member, request: QuotaRequest, step: Step, chain: Chain) -> bool:
     """Whether it is a role to decide by, of that step's level, that did not come through who
     asked."""
     if Role(member.role) not in DECIDING or member.came_through(request.requested_by_id):
         return False
     if member.tenant_id is None and member.project_id is None:
         return True
-    project = request.project
     match step.level:
         case Level.PROJECT:
-            return member.project_id == project.id or member.tenant_id in set(
-                tree.tenants_above(project.tenant_id)
-            )
+            return member.project_id == request.project_id or member.tenant_id in chain.tenants
         case Level.TENANT:
-            return member.tenant_id in set(tree.tenants_above(step.tenant))
+            return member.tenant_id in chain.tenants_above(step.tenant)
         case Level.FLEET:
             return False

@@ -1,19 +1,38 @@
 """Who is told of what happens in a project: people by their roles, and channels."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
 
 from tenants import access
-from tenants.access import ROLE_ACTIONS, Action
-from tenants.models import Channel, Event, Project, Role, User
+from tenants.access import Action
+from tenants.models import Channel, Event, Project, QuotaRequest, Role, User
+from tenants.selectors import deciders as of_steps
+from tenants.selectors import delegations
+from tenants.selectors.chains import Chain
 
 
-def deciders(project: Project) -> QuerySet[User]:
-    """Who may decide what is asked for there, by a role at it or anywhere above."""
-    roles = [role for role, actions in ROLE_ACTIONS.items() if Action.DECIDE_REQUEST in actions]
-    return _with_roles(roles, _at(project, "memberships__") | _of_fleet("memberships__"))
+def deciders(request: QuotaRequest, chain: Chain, *, at: datetime) -> list[User]:
+    """Who may take the step that is due then, by a role of their own or for somebody: of these
+    only who sees the project still. Three queries, and one each for who stands in."""
+    own, others = of_steps.able(
+        members=of_steps.members(),
+        delegations=delegations.live(at=at),
+        request=request,
+        step=chain.due,
+        chain=chain,
+    )
+    delegates = {each.delegate_id: each.delegate for each in others}.values()
+    return [
+        *own.values(),
+        *(
+            user
+            for user in delegates
+            if access.allowed(access.actor_for(user=user), Action.VIEW, project=request.project)
+        ),
+    ]
 
 
 def owners(project: Project) -> QuerySet[User]:

@@ -179,7 +179,7 @@ def open_lines(
     costs = _costs(found, quotas, at=at) if detailed else {}
     of = chains.chains(actor=actor, requests=found)
     shown = found if detailed else []
-    steps = step_lines(actor=actor, requests=shown, chains=of, at=at)
+    steps = step_lines(requests=shown, chains=of, at=at)
     mine = delegations.live(at=at, delegate=actor.user)
     return tuple(
         _line(

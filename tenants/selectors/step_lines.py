@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from tenants.access import Actor
 from tenants.approval import Level, Step
 from tenants.models import Delegation, Member, QuotaRequest, Tenant
 from tenants.selectors import deciders, delegations
@@ -33,7 +32,6 @@ class StepLine:
 
 def step_lines(
     *,
-    actor: Actor,
     requests: Sequence[QuotaRequest],
     chains: Mapping[UUID, Chain],
     at: datetime,
@@ -49,7 +47,6 @@ def step_lines(
             _step_lines(
                 row,
                 chains[row.id],
-                actor=actor,
                 able=able,
                 for_others=for_others,
                 names=names,
@@ -64,7 +61,6 @@ def _step_lines(
     row: QuotaRequest,
     chain: Chain,
     *,
-    actor: Actor,
     able: Sequence[Member],
     for_others: Sequence[Delegation],
     names: Mapping[UUID, str],
@@ -92,13 +88,14 @@ def _step_lines(
             place=place(step),
             state=turn if step == chain.due else "later",
             who=tuple(
-                deciders.who(
-                    actor=actor,
-                    members=able,
-                    delegations=for_others,
-                    request=row,
-                    step=step,
-                    chain=chain,
+                deciders.names(
+                    *deciders.able(
+                        members=able,
+                        delegations=for_others,
+                        request=row,
+                        step=step,
+                        chain=chain,
+                    )
                 )
             ),
         )

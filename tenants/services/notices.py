@@ -16,15 +16,19 @@ from controlplane.kernel import bulk
 from controlplane.kernel.ids import uuid7s
 from tenants.models import Delivery, Event, Grant, Notice, QuotaRequest, User
 from tenants.selectors import recipients
+from tenants.selectors.chains import Chain
 
 REMINDED_DAYS = (3, 14)
 """So long before its end is told of a grant, the shortest first."""
 
 
-def request_opened(request: QuotaRequest, *, at: datetime) -> None:
-    """To all who may decide it. In the caller's transaction."""
-    others = recipients.deciders(request.project).exclude(id=request.requested_by_id)
-    _tell(Event.REQUEST_OPENED, f"request:{request.id}:opened", request, others, at=at)
+def request_waits(request: QuotaRequest, chain: Chain, *, at: datetime) -> None:
+    """To those who may take the step that is due; to channels once, as it is asked for. In the
+    caller's transaction."""
+    is_new = request.version == 1 and not chain.taken
+    cause = f"request:{request.id}:{request.version}:{chain.position}"
+    _tell(Event.REQUEST_OPENED, cause, request, recipients.deciders(request, chain, at=at),
+          to_channels=is_new, at=at)  # fmt: skip
 
 
 def request_answered(request: QuotaRequest, *, at: datetime) -> None:
@@ -96,6 +100,7 @@ def _tell(
     at: datetime,
     until_at: datetime | None = None,
     days: int | None = None,
+    to_channels: bool = True,
 ) -> bool:
     """Write it down for those of them who can be reached and the channels that are for it; False
     where it was before."""
@@ -119,7 +124,9 @@ def _tell(
     reached: list[UUID | None] = []
     if settings.MAILERS:
         reached += [user.id for user in people if user.is_active and user.email]
-    channels: list[UUID | None] = list(recipients.channels(request.project, event))
+    channels: list[UUID | None] = []
+    if to_channels:
+        channels += recipients.channels(request.project, event)
     bulk.insert(
         Delivery,
         id=uuid7s(len(reached) + len(channels)),

@@ -13,6 +13,7 @@ from controlplane.kernel.errors import Conflict, Invalid, NotAllowed
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Decision, Outcome, Project, Quota, QuotaRequest, User
+from tenants.selectors import chains
 from tenants.selectors.chains import Chain
 from tenants.services import grants, notices, quotas, steps, trail
 from tenants.services.grants import Allotment
@@ -76,7 +77,7 @@ def open(  # a verb read through its module: requests.open
             until_at=allotment.until_at,
         )
         _record(actor, request, "request.open", at)
-        notices.request_opened(request, at=at)
+        notices.request_waits(request, chains.chain(actor=actor, request=request), at=at)
     return request
 
 
@@ -100,6 +101,7 @@ def amend(
     _check_allotment(allotment, project=request.project, flavor=request.flavor, at=at)
     with transaction.atomic():
         _lock(request, version=version)
+        was_agreed_to = bool(chains.chain(actor=actor, request=request).taken)
         QuotaRequest.objects.filter(id=request.id).update(
             version=F("version") + 1,
             reason=reason,
@@ -109,6 +111,8 @@ def amend(
         )
         request.refresh_from_db()
         _record(actor, request, "request.amend", at)
+        if was_agreed_to:  # all begins anew; who has not answered yet sees it where it waits
+            notices.request_waits(request, chains.chain(actor=actor, request=request), at=at)
     return request
 
 
@@ -191,6 +195,8 @@ def grant(
                 )
             _record(actor, request, "request.agreed", at, given=given, previewed=previewed,
                     note=note, chain=chain, for_whom=for_whom)  # fmt: skip
+            turn = chains.chain(actor=actor, request=request)
+            notices.request_waits(request, turn, at=at)
             return request
         _answer(
             actor, request, Decision.GRANTED, note=note, given=given, previewed=previewed,

@@ -12,7 +12,7 @@ from tenants.access import Action, Actor
 from tenants.models import Delegation, Outcome, QuotaRequest, RequestStep, User
 from tenants.selectors import chains, deciders, delegations
 from tenants.selectors.chains import Chain
-from tenants.services import trail
+from tenants.services import notices, trail
 from tenants.services.quotas import VersionMismatch
 
 
@@ -48,7 +48,7 @@ def authorize(*, actor: Actor, request: QuotaRequest, chain: Chain, at: datetime
         actor, Action.DECIDE_REQUEST, project=project
     ):
         for each in delegations.over(delegate=actor.user):
-            if each not in mine and deciders.would_stand_in(each, actor, request, chain):
+            if each not in mine and deciders.would_stand_in(each, request, chain):
                 raise NotAllowed(_what_is_over(each, at))
     if not mine or request.requested_by_id == actor.user.id:
         access.authorize(actor, Action.DECIDE_REQUEST, project=project)
@@ -161,4 +161,5 @@ def _escalate(request: QuotaRequest, *, at: datetime) -> bool:
         actor=None,
         at=at,
     )
+    notices.request_waits(request, chains.chain(actor=None, request=request), at=at)
     return True

@@ -37,7 +37,7 @@ def _allotment(body: Out) -> Allotment:
 def _told(actor: Actor, at: datetime, rows: Sequence[QuotaRequest]) -> list[Out]:
     """With their steps."""
     of = chains.chains(actor=actor, requests=rows)
-    steps = step_lines(actor=actor, requests=rows, chains=of, at=at)
+    steps = step_lines(requests=rows, chains=of, at=at)
     return list(s.QuotaRequestOut(rows, many=True, context={"steps": steps}).data)
 
 
