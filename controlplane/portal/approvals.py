@@ -119,15 +119,16 @@ def request_impact(request: HttpRequest, id: UUID) -> HttpResponse:
     actor = actor_of(request)
     quota_request = of_requests.request(actor=actor, id=id)
     form = AmountForm(request.GET)
-    found, refused, status = None, "", 200
+    found, refused, status, wait_s = None, "", 200, 0
     if form.is_valid():
         try:
             found = impacts.preview(
                 actor=actor, request=quota_request, nominal_milli=form.milli, at=clock.now()
             )
-        except (Conflict, Invalid, TooOften) as error:
-            refused = error.message
-            status = 429 if isinstance(error, TooOften) else refusal_status(error)
+        except TooOften as error:
+            refused, status, wait_s = error.message, 429, error.wait
+        except (Conflict, Invalid) as error:
+            refused, status = error.message, refusal_status(error)
     else:
         refused, status = form.fault, 422
     context = {
@@ -137,7 +138,10 @@ def request_impact(request: HttpRequest, id: UUID) -> HttpResponse:
         "refused": refused,
         "horizon_s": HORIZON_S,
     }
-    return partial(request, "portal/request_impact.html", "impact", context, status=status)
+    answer = partial(request, "portal/request_impact.html", "impact", context, status=status)
+    if wait_s:
+        answer.headers["Retry-After"] = str(wait_s)
+    return answer
 
 
 @page("POST")

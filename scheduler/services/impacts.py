@@ -8,6 +8,8 @@ from datetime import datetime
 from time import perf_counter
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from clusters.models import Flavor
 from controlplane.kernel.errors import Conflict, Invalid
 from scheduler.core.impact import Effect, Impact, impact
@@ -19,9 +21,10 @@ from scheduler.selectors.load import load
 from scheduler.services import asking
 from tenants import access
 from tenants.access import Action, Actor
-from tenants.models import Project, Quota, QuotaRequest
-from tenants.selectors import requests
+from tenants.models import Project, Quota, QuotaRequest, User
+from tenants.selectors import chains, requests
 from tenants.selectors.requests import Cost
+from tenants.services import steps
 from tenants.services.previews import Previewed
 
 PASSES = 100
@@ -97,12 +100,14 @@ def preview(
 ) -> Preview:
     """If the request were granted now, or `nominal_milli` instead of what it asks.
 
-    Raises NotFound or NotAllowed but for who may decide it, Conflict once it is decided, Invalid
-    for an amount that adds nothing, and TooOften.
+    Raises NotFound or NotAllowed but for who may take the step that is due, themself or for
+    somebody, Conflict once it is decided, Invalid for an amount that adds nothing, and TooOften.
     """
-    access.authorize(actor, Action.DECIDE_REQUEST, project=request.project)
+    access.authorize(actor, Action.VIEW, project=request.project)
     if request.decision:
         raise Conflict(f"This request has been decided already: it is {request.decision}.")
+    chain = chains.chain(actor=actor, request=request)
+    for_whom = steps.authorize(actor=actor, request=request, chain=chain, at=at)
     wanted = request.nominal_milli if nominal_milli is None else nominal_milli
     quota = Quota.objects.filter(project=request.project, flavor=request.flavor).first()
     more = wanted - (quota.nominal_milli if quota else 0)
@@ -137,15 +142,23 @@ def preview(
         unpromised_before_milli=unpromised_milli,
         unpromised_after_milli=unpromised_milli - more,
         cost=requests.cost(request=request, nominal_milli=wanted, at=at),
-        effects=_told(actor, found, project),
+        effects=_told(_seen(actor, for_whom), found, project),
     )
 
 
-def _told(actor: Actor, found: Impact, own: ProjectId) -> tuple[Told, ...]:
-    """With names for ids, where the actor sees whose they are; all others as one."""
-    seen = access.for_actor(
-        Project.objects.select_related("tenant"), actor=actor, action=Action.DECIDE_REQUEST
-    )
+def _seen(actor: Actor, for_whom: User | None) -> QuerySet[Project]:
+    """Those that are named to the actor: where they decide, or who they stand in for does. That
+    shows them none that they don't see."""
+    rows = Project.objects.select_related("tenant")
+    if for_whom is None:
+        return access.for_actor(rows, actor=actor, action=Action.DECIDE_REQUEST)
+    approver = access.actor_for(user=for_whom)
+    decided = access.for_actor(rows, actor=approver, action=Action.DECIDE_REQUEST)
+    return access.for_actor(decided, actor=actor)
+
+
+def _told(seen: Iterable[Project], found: Impact, own: ProjectId) -> tuple[Told, ...]:
+    """With names for ids of those that are seen; all others as one."""
     projects = {ProjectId(str(row.id)): row for row in seen}
     flavors = {FlavorId(str(row.id)): row.name for row in Flavor.objects.all()}
     named = [

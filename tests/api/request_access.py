@@ -37,7 +37,7 @@ REQUESTS = {
         _DECIDES, _REQUEST, body=lambda world: {"version": 1, "quota_version": 1}
     ),
     ("GET", "quota-requests/<uuid:id>/impact"): Row(
-        # Only reads: a token of an approver's may look.
+        # Whose turn it is, who is no token.
         "403 200 403 403 403 403 200 404 401 401 403 404 403",
         _REQUEST,
     ),
