@@ -1,9 +1,12 @@
 """/quota: the tree of own projects with bars."""
 
+from datetime import timedelta
+
 from django.urls import reverse
 
 from clusters.models import FlavorKind
-from tenants.models import Quota, TenantQuota
+from controlplane.kernel import clock
+from tenants.models import Grant, Quota, TenantQuota
 from tests import factories
 from tests.conftest import Cast
 from tests.web.conftest import HTMX, Browse, Shop
@@ -56,6 +59,35 @@ def test_it_tells_the_unit_of_a_quota_over_a_model(browse: Browse, cast: Cast, s
     page = browse(cast.ada).get(URL).content.decode()
     assert told in page
     assert "h100-80gb.sevenths" in page
+
+
+def test_it_tells_until_when_a_part_is_there_and_what_stays_then(
+    browse: Browse, cast: Cast, shop: Shop
+) -> None:
+    """By the next end that takes something away: 12 until then, 10 after it, and 8 for good."""
+    client, at = browse(cast.ben), clock.now()
+    assert "granted for a time" not in client.get(URL).content.decode()
+    ends = [at + timedelta(days=days) for days in (3, 5, 9)]
+    for nominal_milli, until_at in zip((9000, 12_000, 10_000), ends, strict=True):
+        request = factories.quota_request(
+            cast.detection, shop.h100, cast.ben, nominal_milli=nominal_milli, until_at=until_at,
+            decision="granted", decided_by=cast.pia, decided_at=at, granted_milli=nominal_milli,
+        )  # fmt: skip
+        extra_milli = 4000 if nominal_milli == 12_000 else 0
+        Grant.objects.create(
+            request=request, from_at=at, until_at=until_at, begun_at=at, extra_milli=extra_milli
+        )
+    Quota.objects.filter(project=cast.detection, flavor=shop.h100).update(nominal_milli=12_000)
+    page = client.get(URL).content.decode()
+    assert f'<time datetime="{ends[1]:%Y-%m-%dT%H:%M:%S}' in page
+    assert "then 10 h100-80gb instead of 12: the rest was granted for a time." in page
+    assert page.count("granted for a time") == 1
+    Grant.objects.filter(until_at=ends[1]).update(ended_at=at)
+    Quota.objects.filter(project=cast.detection, flavor=shop.h100).update(nominal_milli=10_000)
+    Grant.objects.filter(until_at=ends[2]).update(extra_milli=2000)
+    page = client.get(URL).content.decode()
+    assert "then 8 h100-80gb instead of 10" in page
+    assert f'<time datetime="{ends[2]:%Y-%m-%dT%H:%M:%S}' in page
 
 
 def test_departments_stand_below_their_organisation(
