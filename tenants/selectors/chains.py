@@ -127,7 +127,7 @@ def chains(
         for row in ApprovalRule.objects.all()
     ]
     return {
-        request.id: _chain(
+        request.id: of(
             request,
             said.get((request.id, request.version), []),
             tenants=tuple(access.ancestors(request.project.tenant_id, parents=parents)),
@@ -138,15 +138,16 @@ def chains(
     }
 
 
-def _chain(
+def of(
     request: QuotaRequest,
     taken: list[RequestStep],
     *,
     tenants: tuple[UUID, ...],
     rules: Sequence[Rule],
-    nominal_milli: int | None,
+    nominal_milli: int | None = None,
 ) -> Chain:
-    """Of what was asked, or of more where somebody agreed to more, or would."""
+    """That of what was asked, or of more where somebody agreed to more, or would. `taken` were to
+    its version, in order; `tenants` as Chain has them, `rules` are all."""
     agreed = (each.granted_milli or 0 for each in taken)
     most_milli = max(request.nominal_milli, nominal_milli or 0, *agreed)
     here = tuple(rule for rule in rules if rule.tenant is None or rule.tenant in tenants)

@@ -303,6 +303,7 @@ def late(by: User, tenant: Tenant | None, level: Level, after_days: int) -> None
 def states(asked: QuotaRequest, who: User, days: float) -> list[tuple[str, str]]:
     at = AT + timedelta(days=days)
     (line,) = selectors.open_lines(actor=actor(who), at=at, detailed=True)
+    assert selectors.to_decide_count(actor=actor(who), at=at) == line.may_decide
     return [(step.state, step.place) for step in line.steps]
 
 
@@ -315,7 +316,7 @@ def test_what_nobody_answers_goes_up_and_is_overdue_at_the_top(
     told = []
     for days in (2.9, 3, 3, 7.9, 8, 20):
         count = steps.escalate_due(at=AT + timedelta(days=days))
-        told.append((count, states(asked, cast.ben, days)[-1]))
+        told.append((count, states(asked, people["dep"], days)[-1]))
     assert told == [
         (0, ("due", "the project")),
         (1, ("due", "Vision Lab")),
