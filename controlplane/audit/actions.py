@@ -44,6 +44,7 @@ _TABLE = {
     "break-glass.use": "username",
     "budget.remove": _BUDGET,
     "budget.set": _BUDGET,
+    "budget.used-up": "used_up_at",
     "channel.make": _CHANNEL,
     "channel.remove": _CHANNEL,
     "channel.test": _CHANNEL,

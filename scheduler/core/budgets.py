@@ -1,10 +1,10 @@
 """Budgets of devices' time: what a project, or a cohort above it, may still use until a day.
 
-Under a budget that is used up nothing starts that asks for devices; what runs goes on. A budget in
-safe mode, as Slurm's "safe" beside GrpTRESMins, covers what starts to its end: the run-time limit
-times what it holds, as far as that lies before the budget's end, beside what runs by the same
-measure. Slices count as the part of a device that they take from others. Where there are none,
-budgets cost a look-up.
+Under a budget that is used up nothing starts that asks for devices; what runs goes on, unless it
+is in hard mode (`used_up`). A budget in safe mode, as Slurm's "safe" beside GrpTRESMins, covers
+what starts to its end: the run-time limit times what it holds, as far as that lies before the
+budget's end, beside what runs by the same measure. Slices count as the part of a device that they
+take from others. Where there are none, budgets cost a look-up.
 """
 
 from collections import Counter
@@ -172,6 +172,8 @@ class Budgets:
             return because(ReasonCode.RUN_TIME_UNKNOWN, **told)
         told["limit_milli"] = budget.limit_milli_s // HOUR_S
         told["used_milli"] = budget.used_milli_s // HOUR_S
+        if budget.hard and budget.used_milli_s >= budget.limit_milli_s:
+            told["mode"] = "hard"
         if budget.used_milli_s < budget.limit_milli_s:
             told["asked_milli"] = -(-self._asked(budget, workload, rate) // _HOUR)
             told["coming_milli"] = -(-self._coming[budget] // _HOUR)

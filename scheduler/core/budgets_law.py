@@ -31,8 +31,8 @@ def budgets(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     for budget in snapshot.budgets:
         if budget.ends_at <= snapshot.at:
             continue
-        below = _below(snapshot, budget)
-        new = [(of, holds) for of, holds in begun if of.project in below]
+        under = below(snapshot, budget)
+        new = [(of, holds) for of, holds in begun if of.project in under]
         added = sum((_milli_s(snapshot.at, budget, parts, *each) for each in new), Fraction(0))
         if not added:
             continue
@@ -44,7 +44,7 @@ def budgets(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
         for of, holds in new:
             if of.run_time_limit_s is None and _milli_s(snapshot.at, budget, parts, of, holds):
                 yield f"{of.id} starts under the budget {budget.id} and declares no run time"
-        held = [(h, h.placements) for h in snapshot.holding if h.project in below]
+        held = [(h, h.placements) for h in snapshot.holding if h.project in under]
         total = added + sum(
             (_milli_s(snapshot.at, budget, parts, *each) for each in held), Fraction(0)
         )
@@ -52,7 +52,7 @@ def budgets(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
             yield f"the budget {budget.id} has {left} left, and {float(total)} may be used"
 
 
-def _below(snapshot: Snapshot, budget: BudgetView) -> set[str]:
+def below(snapshot: Snapshot, budget: BudgetView) -> set[str]:
     """The projects that it is over."""
     cohorts = {budget.cohort} - {None}
     for _ in snapshot.cohorts:

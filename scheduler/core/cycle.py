@@ -59,6 +59,7 @@ from scheduler.core.shrinks import given_up, gives_way, less_evicted
 from scheduler.core.snapshot import PendingView, Snapshot
 from scheduler.core.sound import refused, sound
 from scheduler.core.units import NodeId, WorkloadId
+from scheduler.core.used_up import stop
 from scheduler.core.windows import Windows
 
 if TYPE_CHECKING:
@@ -92,10 +93,11 @@ def planned(
         memory = memory or Memory()
         found = memory.look(snapshot)
         rest, freed = freeing(sound(snapshot, found) if found else snapshot, policy)
+        rest, stopped = stop(rest)
         rest, cuts = enforce(rest)
         cycle = Cycle(rest, policy, Memory() if found else memory)
         found += cycle.overdrawn()
-        made = replace(cuts.before(cycle.run()), frees=freed)
+        made = replace(stopped.before(cuts.before(cycle.run())), frees=freed)
     if not found:
         return made, cycle
     invalid = (

@@ -13,9 +13,11 @@ from scheduler.core.tree_law import Law, add_models
 from scheduler.core.units import FlavorId, ProjectId
 
 
-def obeyed(snapshot: Snapshot, plan: Plan) -> tuple[Snapshot, Plan]:
-    """Once those have been told to go: the snapshot then, and the rest of the plan."""
-    whole, pods = _gone(plan)
+def obeyed(
+    snapshot: Snapshot, plan: Plan, rule: PreemptRule = PreemptRule.QUOTA
+) -> tuple[Snapshot, Plan]:
+    """Once those have been told to go by the rule: the snapshot then, and the rest of the plan."""
+    whole, pods = gone(plan, rule)
     holding = (
         replace(
             held,
@@ -28,8 +30,8 @@ def obeyed(snapshot: Snapshot, plan: Plan) -> tuple[Snapshot, Plan]:
     )
     rest = replace(
         plan,
-        preempts=tuple(p for p in plan.preempts if p.rule is not PreemptRule.QUOTA),
-        shrinks=tuple(s for s in plan.shrinks if s.rule is not PreemptRule.QUOTA),
+        preempts=tuple(p for p in plan.preempts if p.rule is not rule),
+        shrinks=tuple(s for s in plan.shrinks if s.rule is not rule),
     )
     return replace(snapshot, holding=tuple(holding)), rest
 
@@ -37,7 +39,7 @@ def obeyed(snapshot: Snapshot, plan: Plan) -> tuple[Snapshot, Plan]:
 def enforced(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     """Who goes may, and has to: were any one of them left out, an enforced quota would be passed
     by more. None is passed as long as anything that may go would help."""
-    whole, pods = _gone(plan)
+    whole, pods = gone(plan, PreemptRule.QUOTA)
     cohorts = Cohorts(cohorts=snapshot.cohorts, queues=snapshot.queues)
     due = [
         (number, flavor)
@@ -65,9 +67,10 @@ def enforced(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
                 yield f"{left.id} stays, and a quota that is enforced is passed"
 
 
-def _gone(plan: Plan) -> tuple[set[str], set[str]]:
-    whole = {p.victim for p in plan.preempts if p.rule is PreemptRule.QUOTA}
-    of = (s.placements for s in plan.shrinks if s.rule is PreemptRule.QUOTA)
+def gone(plan: Plan, rule: PreemptRule) -> tuple[set[str], set[str]]:
+    """The workloads that go by the rule, and the pods that go by themselves."""
+    whole = {p.victim for p in plan.preempts if p.rule is rule}
+    of = (s.placements for s in plan.shrinks if s.rule is rule)
     return set(whole), {pod for pods in of for pod in pods}
 
 

@@ -23,6 +23,7 @@ from heapq import heappop, heappush
 from zlib import crc32
 
 from scheduler.core.admission import Admission
+from scheduler.core.budgets import Budgets
 from scheduler.core.caps import Caps
 from scheduler.core.cycle import plan
 from scheduler.core.draft import Draft
@@ -166,6 +167,7 @@ class Simulation:
         self, snapshot: Snapshot, policy: Policy, run_times: Mapping[ProjectId, tuple[int, ...]]
     ) -> None:
         snapshot = sound(snapshot, faults(snapshot))
+        covers = Budgets(snapshot)
         self._snapshot = replace(snapshot, budgets=())  # what they keep waiting is left out
         self._history = {
             project: sorted(times)
@@ -185,7 +187,8 @@ class Simulation:
         ]
         grown = {grow.workload: grow.places for grow in made.grows}
         waiting = [p for p in snapshot.pending if p.id not in admitted]
-        waiting += [asks(held) for held in leaving if held.pod_sets]
+        leaving = [h for h in leaving if h.pod_sets and covers.reached(asks(h)) is None]
+        waiting += [asks(held) for held in leaving]
         closed = {queue.project for queue in snapshot.queues if queue.held}
         kept = {id for id, reason in made.reasons().items() if reason.code in _KEPT}
         waiting = [

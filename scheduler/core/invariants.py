@@ -39,6 +39,7 @@ from scheduler.core.units import (
     FlavorId,
     Span,
 )
+from scheduler.core.used_up_law import used_up
 
 
 def violations(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
@@ -49,6 +50,8 @@ def violations(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
     """
     found = {*freed(snapshot, plan)}
     snapshot = going(snapshot, plan)
+    found |= {*used_up(snapshot, plan)}
+    snapshot, plan = obeyed(snapshot, plan, PreemptRule.BUDGET)
     found |= {*enforced(snapshot, plan)}
     snapshot, plan = obeyed(snapshot, plan)
     found |= {

@@ -96,7 +96,8 @@ class Admit:
 @dataclass(frozen=True, slots=True)
 class Preempt:
     """Take back all placements of `victim`; `preemptor` is planned once their release is seen. Who
-    moves to better flavors is its own. By the rule QUOTA it is for nobody, NO_WORKLOAD."""
+    moves to better flavors is its own. By the rules QUOTA and BUDGET it is for nobody,
+    NO_WORKLOAD."""
 
     victim: WorkloadId
     preemptor: WorkloadId

@@ -98,6 +98,7 @@ class PreemptRule(StrEnum):
     CONSOLIDATE = "consolidate"  # it starts again elsewhere at once, so that the preemptor fits
     BETTER = "better"  # it starts again on an earlier of its flavors; it is its own preemptor
     QUOTA = "quota"  # its quota was lowered below what is held, and is enforced; for nobody
+    BUDGET = "budget"  # a budget in hard mode over it is used up; for nobody
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +112,8 @@ class Reason:
     `pod_set` by name, of which `groups_count` groups of `pods_count` have to be, and of which
     `most_groups_count` would fit with no other pods.
     Of a budget they are in thousandths of a device for an hour: used, its limit and, in safe mode,
-    what is asked, what others that run may still use (`coming`) and what is left beside them.
+    what is asked, what others that run may still use (`coming`) and what is left beside them. Of
+    one in hard mode, which is used up, `mode` is "hard".
     `given` and `least` are isolations: the flavor's, and that below which BY_PROJECT or BY_REQUEST
     nothing is accepted. A pod set that asks for memory of a device asks `gpu_memory_mib`, and one
     of the flavor has `largest_gpu_memory_mib`.
@@ -182,7 +184,7 @@ _SENTENCES: dict[ReasonCode, str] = {
     ReasonCode.CAP_REACHED: "{used} workloads of the project run; at most {limit} may at once.",
     ReasonCode.BUDGET_USED: (
         "The budget of {budget} is used up: {used} of {limit} GPU-hours. Nothing new starts on"
-        " GPUs before it ends on {until}, or is raised; what runs goes on."
+        " GPUs before it ends on {until}, or is raised; what {runs}."
     ),
     ReasonCode.RUN_TIME_UNKNOWN: (
         "The budget of {budget} covers only work that says how long it runs: it starts with a"
@@ -291,6 +293,7 @@ def describe(reason: Reason) -> str:
         sentence = _IN_VAIN
     if "ends_at" in milli:
         words["until"] = datetime.fromtimestamp(milli["ends_at"], UTC).strftime("%-d %b %Y (UTC)")
+        words["runs"] = "ran under it was stopped" if "mode" in words else "runs goes on"
     if reason.code is ReasonCode.GATE:
         sentence += _tell_gate(words, milli)
     if reason.code is ReasonCode.BUDGET_USED and "asked" in words:

@@ -28,7 +28,7 @@ from scheduler.core.units import (
 )
 from scheduler.core.waits import GateView, GatheringView, StraysView, UnmetView
 
-SCHEMA = 15
+SCHEMA = 16
 """Raised with every change of these types, so that a stored snapshot says how to be read."""
 
 
@@ -365,8 +365,8 @@ class BudgetView:
     """What a project, or a cohort with all below it, may use of devices before `ends_at`, and has
     used by now: thousandths of a device times seconds.
 
-    One of `project` and `cohort` is set; `name` is what people call it. `safe`: work starts only
-    where what is left covers it to the end that it declares.
+    One of `project` and `cohort` is set; `name` is what people call it. `safe`: what starts is
+    covered to the end that it declares. `hard`: once it is used up, what holds devices is stopped.
     """
 
     id: BudgetId
@@ -377,6 +377,7 @@ class BudgetView:
     project: ProjectId | None = None
     cohort: CohortId | None = None
     safe: bool = False
+    hard: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from scheduler.core.lifecycle import State
 from scheduler.core.plan import Admit, Grow, Landing, Plan
 from scheduler.core.reasons import PreemptRule
 from scheduler.core.units import FlavorId, WorkloadId
-from scheduler.loop import arrays, holds, landings
+from scheduler.loop import arrays, holds, landings, used_up
 from scheduler.loop.lease import Lease, fence
 from scheduler.models import (
     Attempt,
@@ -297,6 +297,7 @@ def _preempt(
         return frozenset()
     projects = {w.id: UUID(w.project) for w in loaded.snapshot.holding}
     rules = {UUID(preempt.victim): preempt for preempt in preempts}
+    by_budget = used_up.why(loaded.snapshot, preempts)
     with transaction.atomic():
         fence(lease)
         moved = transition(
@@ -306,7 +307,7 @@ def _preempt(
                     projects[preempt.victim],
                     loaded.states[preempt.victim],
                     State.PREEMPTING,
-                    f"preempted {RULES[preempt.rule]}",
+                    f"preempted {by_budget.get(preempt.victim) or RULES[preempt.rule]}",
                 )
                 for workload_id, preempt in rules.items()
             ],
@@ -315,6 +316,8 @@ def _preempt(
             at=at,
         )
         victims = sorted(moved)
+        stopped = [rules[id].victim for id in victims if rules[id].victim in by_budget]
+        used_up.mark(snapshot=loaded.snapshot, stopped=stopped, at=at)
         bulk.insert(
             WorkloadEvent,
             id=uuid7s(len(victims)),

@@ -39,7 +39,7 @@ from scheduler.loop import lease as leases
 from scheduler.loop.apply import Outcome, apply
 from scheduler.loop.pace import Pace
 from scheduler.models import CycleRecord
-from scheduler.selectors import checks, due
+from scheduler.selectors import budgets, checks, due
 from scheduler.selectors import policy as policies
 from scheduler.selectors.load import load
 
@@ -63,7 +63,7 @@ def run_cycle(
 ) -> CycleRecord | None:
     """Plan and apply once. None when another worker holds the lease, or nothing waits, nor runs
     with fewer pods than it asks for, nor on a later flavor than it asks to be moved to, nor is
-    idle for too long, and no quota is to be enforced.
+    idle for too long, and no quota is to be enforced, nor anything to be stopped for a budget.
 
     `now` tells the moment of the plan once it is loaded for: what starts may follow what was
     released since `at` on the same device.
@@ -83,7 +83,7 @@ def run_cycle(
     if todo.defragment:
         defrag.carry_out(shard=SHARD, at=at, speed=speed)
     may_free = todo.idle and idle.warn(at=at) and not checks.admission_stopped()
-    if not (todo.plan or may_free):
+    if not (todo.plan or may_free or (todo.hard and budgets.any_to_stop(at=at))):
         if todo.kept:  # for nobody any more
             kept.count(keeps=(), at=at, speed=speed)
         return None  # an idle installation pays for one query a tick

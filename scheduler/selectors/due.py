@@ -13,7 +13,8 @@ class Due(NamedTuple):
     """Whether anything is to be planned: it waits, runs with fewer pods than it asks for, may move
     to a flavor that it prefers, or is held beyond a quota that is enforced by now. Then whether a
     queue drains, a planned defragmentation has begun, anything was seen idle, anything waits for
-    another's end, a gate is past its deadline, and anything stood idle because it is kept."""
+    another's end, a gate is past its deadline, anything stood idle because it is kept, and there
+    are budgets that stop what runs."""
 
     plan: bool
     drain: bool
@@ -22,6 +23,7 @@ class Due(NamedTuple):
     follow: bool
     expire: bool
     kept: bool
+    hard: bool
 
 
 # PostgreSQL asks no further once one of those between OR is so.
@@ -49,7 +51,8 @@ SELECT EXISTS (SELECT FROM scheduler_workload WHERE ended_at IS NULL AND state =
   EXISTS (SELECT FROM scheduler_dependency WHERE settled_at IS NULL AND unmet_at IS NULL),
   EXISTS (SELECT FROM scheduler_gate g
           WHERE g.state = 'waiting' AND g.deadline_at <= %(at)s AND {OF_WAITING}),
-  EXISTS (SELECT FROM scheduler_keptroom WHERE idle_milli > 0)
+  EXISTS (SELECT FROM scheduler_keptroom WHERE idle_milli > 0),
+  EXISTS (SELECT FROM tenants_budget WHERE mode = 'hard')
 """  # noqa: S608  # constants
 
 

@@ -1,6 +1,7 @@
 """Who would have to go if a quota were lowered: worked out by the core on what there is now, and
 stored nowhere."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -24,8 +25,8 @@ from tenants.services import quotas
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A workload that would be preempted, or `pods_count` pods of it where it is not `whole`, and
-    the work lost by that, in thousandths of devices x seconds."""
+    """A workload that would be stopped, or `pods_count` pods of it where it is not `whole`, and
+    the work lost by that, in thousandths of devices x seconds. `preemptible`: for others, too."""
 
     workload: WorkloadId
     name: str
@@ -33,6 +34,7 @@ class Loss:
     whole: bool
     pods_count: int
     lost_milli_s: int
+    preemptible: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +88,11 @@ def preview(
         after = lowered(snapshot, id, quota)
         book = Book(cohorts=after.cohorts, queues=after.queues)
         warned = guarantees.told(book, flavor, owner if isinstance(owner, Project) else None)
-    return Preview(_losses(found.victims), found.over_milli, found.stays_milli, warned)
+    return Preview(losses(found.victims), found.over_milli, found.stays_milli, warned)
 
 
-def _losses(victims: tuple[Victim, ...]) -> tuple[Loss, ...]:
+def losses(victims: Iterable[Victim]) -> tuple[Loss, ...]:
+    """Of each workload, in the order of its first victim."""
     of: dict[WorkloadId, list[Victim]] = {}
     for victim in victims:
         of.setdefault(victim.held.holding.id, []).append(victim)
@@ -102,6 +105,7 @@ def _losses(victims: tuple[Victim, ...]) -> tuple[Loss, ...]:
             whole=each[0].held.is_whole,
             pods_count=sum(len(victim.held.placements) for victim in each),
             lost_milli_s=sum(victim.cost[2] for victim in each),
+            preemptible=each[0].held.holding.preemptible,
         )
         for workload, each in of.items()
     )

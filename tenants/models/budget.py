@@ -25,6 +25,7 @@ class BudgetMode(models.TextChoices):
     WARN = "warn"  # nothing is kept from starting
     SOFT = "soft"  # once it is used up nothing new starts; what runs goes on
     SAFE = "safe"  # as soft, and what starts is covered to the end of its run-time limit
+    HARD = "hard"  # as soft, and what runs on devices is stopped
 
 
 class Window(NamedTuple):
@@ -38,7 +39,9 @@ class Budget(Row):
     """`limit_h` device-hours in each period, of the project or the tenant: one of them is set.
 
     `starts_on` is the first day of a budget for once, and `ends_on` the day after its last; others
-    have neither. `version` counts edits, as that of a quota does.
+    have neither. `version` counts edits, as that of a quota does. `used_up_at`: when work was last
+    stopped for it; to the end of that period it is used up, whatever is counted anew, unless it is
+    raised.
     """
 
     project = models.ForeignKey(
@@ -53,6 +56,7 @@ class Budget(Row):
     starts_on = models.DateField(null=True, blank=True)
     ends_on = models.DateField(null=True, blank=True)
     version = models.PositiveIntegerField(default=1)
+    used_up_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [
@@ -73,6 +77,10 @@ class Budget(Row):
             ),
             models.CheckConstraint(
                 condition=Q(mode__in=BudgetMode.values), name="budget_mode_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(used_up_at__isnull=True) | Q(mode=BudgetMode.HARD),
+                name="budget_used_up_where_hard",
             ),
             models.CheckConstraint(
                 condition=Q(period=Period.ONCE, starts_on__lt=models.F("ends_on"))

@@ -1,13 +1,16 @@
 """Setting how many hours of devices a project, or a tenant with all below it, may use, and taking
 such a budget away."""
 
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F
 
+from controlplane.audit import services as audit
 from controlplane.audit.services import Entry
 from controlplane.kernel import hints
 from controlplane.kernel.errors import Invalid, NotFound
@@ -15,6 +18,7 @@ from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import MAX_BUDGET_H, Budget, BudgetMode, Period, Project, Tenant
 from tenants.services import trail
+from tenants.services.enforcement import ACTOR, NAME
 from tenants.services.quotas import VersionMismatch
 
 
@@ -35,6 +39,32 @@ def authorize(actor: Actor, of: Project | Tenant) -> None:
         access.authorize(actor, Action.EDIT_QUOTA, project=of)
     else:
         access.authorize_fleet(actor, Action.EDIT_QUOTA)
+
+
+def as_set(
+    *, actor: Actor, of: Project | Tenant, period: Period, terms: Terms, version: int | None
+) -> Budget:
+    """What `set_budget` would make of it, as a row that is not stored. Raises what that does."""
+    authorize(actor, of)
+    _check(period, terms)
+    project, tenant = access.project_and_tenant(of)
+    there = Budget.objects.filter(project=project, tenant=tenant, period=period).first()
+    _check_version(there.version if there else 0, version)
+    used_up_at = _still_used_up(there, terms) if there else None
+    return Budget(
+        project=project, tenant=tenant, period=period, **asdict(terms), used_up_at=used_up_at
+    )
+
+
+def _check_version(there: int, seen: int | None) -> None:
+    if seen is not None and seen != there:
+        raise VersionMismatch(f"The budget is at version {there} by now, not {seen}.")
+
+
+def _still_used_up(budget: Budget, terms: Terms) -> datetime | None:
+    """Since when work was stopped for it; None where that is over, as it is raised."""
+    stays = terms.mode == BudgetMode.HARD and terms.limit_h <= budget.limit_h
+    return budget.used_up_at if stays else None
 
 
 def _check(period: Period, terms: Terms) -> None:
@@ -73,21 +103,20 @@ def set_budget(
     quotas.
 
     It holds for what was used in its period before, too. What runs goes on, whatever it is
-    lowered to. `version` is the one the caller saw, 0 for none yet; None overwrites whatever is
+    lowered to, unless it is to be hard: then the next cycle stops what runs under it on devices,
+    if it is used up. Once that was done it takes more hours for anything to start in its period.
+    `version` is the one the caller saw, 0 for none yet; None overwrites whatever is
     there. Raises NotFound or NotAllowed for the project, NotAllowed for a tenant, Invalid for a
     number out of range or days that are none, VersionMismatch when somebody edited it meanwhile.
     """
-    project = of if isinstance(of, Project) else None
-    tenant = of if isinstance(of, Tenant) else None
     authorize(actor, of)
     _check(period, terms)
+    project, tenant = access.project_and_tenant(of)
     with transaction.atomic():
         budget, made = Budget.objects.select_for_update().get_or_create(
             project=project, tenant=tenant, period=period, defaults=asdict(terms)
         )
-        seen = 0 if made else budget.version
-        if version is not None and version != seen:
-            raise VersionMismatch(f"The budget is at version {seen} by now, not {version}.")
+        _check_version(0 if made else budget.version, version)
         before = None if made else copy(budget)
         if before:
             Budget.objects.filter(id=budget.id).update(
@@ -96,6 +125,7 @@ def set_budget(
                 mode=terms.mode,
                 starts_on=terms.starts_on,
                 ends_on=terms.ends_on,
+                used_up_at=_still_used_up(budget, terms),
             )
             budget.refresh_from_db()
         entry = _entry("budget.set", budget, before=before, after=budget)
@@ -118,6 +148,33 @@ def remove(*, actor: Actor, budget: Budget, at: datetime) -> None:
         row.delete()
         trail.record(entry, actor=actor, at=at)
         hints.hint(hints.CYCLE)
+
+
+def mark_used_up(*, limits_h: Mapping[UUID, int], at: datetime) -> int:
+    """Work is stopped for these budgets from now on; how many. One that has another limit by now,
+    or stops nothing any more, is left as it is: the next plan looks at it anew. In the caller's
+    transaction."""
+    rows = Budget.objects.select_for_update(of=["self"]).select_related("project")
+    found = [
+        row
+        for row in rows.filter(id__in=limits_h, mode=BudgetMode.HARD).order_by("id")
+        if row.limit_h == limits_h[row.id]
+    ]
+    Budget.objects.filter(id__in=[row.id for row in found]).update(used_up_at=at)
+    entries = [
+        Entry(
+            action="budget.used-up",
+            target_type="budget",
+            target_id=row.id,
+            tenant_id=row.project.tenant_id if row.project else row.tenant_id,
+            project_id=row.project_id,
+            before={"used_up_at": row.used_up_at and row.used_up_at.isoformat()},
+            after={"used_up_at": at.isoformat()},
+        )
+        for row in found
+    ]
+    audit.record(actor=ACTOR, actor_name=NAME, at=at, entries=entries)
+    return len(found)
 
 
 def _entry(action: str, of: Budget, *, before: Budget | None, after: Budget | None) -> Entry:

@@ -110,6 +110,7 @@ urlpatterns = [
     ),
     path("quotas", quota_api.QuotasApi.as_view(), name="quotas"),
     path("budgets", budget_api.BudgetsApi.as_view(), name="budgets"),
+    path("budgets/dry-run", budget_api.BudgetDryRunApi.as_view(), name="budgets-dry-run"),
     path("budgets/<uuid:id>", budget_api.BudgetApi.as_view(), name="budget"),
     path("tenant-quotas", tenant_quotas.TenantQuotasApi.as_view(), name="tenant-quotas"),
     path("approval-rules", approval_api.ApprovalRulesApi.as_view(), name="approval-rules"),

@@ -14,10 +14,13 @@ from controlplane.api.schema import operation
 from controlplane.api.views import ApiView
 from controlplane.kernel.errors import Invalid
 from scheduler.selectors.budgets import standings
+from scheduler.services import stopping
 from tenants import access
+from tenants.access import Actor
 from tenants.models import MAX_BUDGET_H, Budget, BudgetMode, Period, Project, Tenant
 from tenants.selectors import budgets as selectors
 from tenants.services import budgets
+from tenants.web.lowering_api import VictimOut, seconds, victims_shown
 
 type Out = dict[str, Any]  # Any: JSON values
 
@@ -25,7 +28,9 @@ PERIODS = Period.values
 MODES = BudgetMode.values
 _MODES = (
     "warn keeps nothing from starting; soft all that is new, once it is used up; safe also what"
-    " would pass it by its run-time limit times what it asks for."
+    " would pass it by its run-time limit times what it asks for; hard as soft, and what runs on"
+    " devices is stopped, with its notice and grace, also what may not be preempted. It waits for"
+    " the next period, or for more hours."
 )
 
 
@@ -60,6 +65,9 @@ class BudgetStandingOut(serializers.Serializer[Any]):  # Any: plain values
     )
     state = serializers.ChoiceField(choices=["ok", "warned", "used"])
     lasts_until = serializers.DateTimeField(allow_null=True)
+    stopped_at = serializers.DateTimeField(
+        allow_null=True, help_text="When work was last stopped for it; it is used up since."
+    )
 
 
 class BudgetUseOut(BudgetOut):
@@ -81,6 +89,14 @@ class BudgetIn(StrictSerializer):
     version = Integer(
         high=2**31 - 1, help_text="The version you saw, 0 where there is no such budget yet."
     )
+
+
+class StopsOut(serializers.Serializer[Any]):  # Any: plain values
+    """Were it so from now on. It is worked out anew when it is."""
+
+    standing = BudgetStandingOut(allow_null=True)
+    lost_s = serializers.IntegerField(help_text="In all, as of each.")
+    victims = VictimOut(many=True, help_text="In the order in which they would go.")
 
 
 class BudgetsQuery(StrictSerializer):
@@ -120,32 +136,11 @@ class BudgetsApi(ApiView):
     )
     def post(self, request: Request) -> Response:
         def make() -> Out:
-            body = self.body(BudgetIn)
-            made = budgets.set_budget(
-                actor=self.actor,
-                of=self._owner(body),
-                period=Period(body["period"]),
-                terms=budgets.Terms(
-                    limit_h=body["limit_h"],
-                    mode=BudgetMode(body["mode"]),
-                    starts_on=body["starts_on"],
-                    ends_on=body["ends_on"],
-                ),
-                version=body["version"],
-                at=self.at,
-            )
+            asked = _asked(self.actor, self.body(BudgetIn))
+            made = budgets.set_budget(actor=self.actor, at=self.at, **asked)
             return BudgetOut(made).data
 
         return self.once(make, status=200)
-
-    def _owner(self, body: Out) -> Project | Tenant:
-        project, tenant = body["project"], body["tenant"]
-        if (project is None) == (tenant is None):
-            raise Invalid("A budget is of one project or of one tenant: name one of them.",
-                          pointer="/project", code="required")  # fmt: skip
-        if project is not None:
-            return access.project_or_404(self.actor, project)
-        return access.tenant_or_404(self.actor, tenant)
 
     def _shaped(self, rows: list[Budget]) -> Sequence[Mapping[str, Any]]:  # Any: JSON values
         known = {each.budget.id: each for each in standings(budgets=rows, at=self.at)}
@@ -156,6 +151,22 @@ class BudgetsApi(ApiView):
             }
             for row in rows
         ]
+
+
+class BudgetDryRunApi(ApiView):
+    @operation(
+        "budgets_dry_run",
+        tag="budgets",
+        summary="Who would be stopped at once if a budget became this (whoever sets its quotas);"
+        " nothing is stored",
+        takes=BudgetIn,
+        answers={200: StopsOut},
+        problems=(404, 409, 429),
+    )
+    def post(self, request: Request) -> Response:
+        asked = _asked(self.actor, self.body(BudgetIn))
+        found = stopping.preview(actor=self.actor, at=self.at, **asked)
+        return Response(StopsOut(stops_shown(found)).data)
 
 
 class BudgetApi(ApiView):
@@ -171,3 +182,34 @@ class BudgetApi(ApiView):
             actor=self.actor, budget=selectors.budget(actor=self.actor, id=id), at=self.at
         )
         return Response(status=204)
+
+
+def stops_shown(found: stopping.Stops) -> Out:
+    """As StopsOut has them."""
+    return {
+        "standing": found.standing,
+        "lost_s": seconds(found.lost_milli_s),
+        "victims": victims_shown(found.losses),
+    }
+
+
+def _asked(actor: Actor, body: Out) -> Out:
+    """Of which owner, and for what, as the services take it. Raises NotFound, and Invalid where it
+    is of none or of two."""
+    project, tenant = body["project"], body["tenant"]
+    if (project is None) == (tenant is None):
+        raise Invalid("A budget is of one project or of one tenant: name one of them.",
+                      pointer="/project", code="required")  # fmt: skip
+    of: Project | Tenant
+    if project is not None:
+        of = access.project_or_404(actor, project)
+    else:
+        of = access.tenant_or_404(actor, tenant)
+    terms = budgets.Terms(
+        limit_h=body["limit_h"],
+        mode=BudgetMode(body["mode"]),
+        starts_on=body["starts_on"],
+        ends_on=body["ends_on"],
+    )
+    period, version = Period(body["period"]), body["version"]
+    return {"of": of, "period": period, "terms": terms, "version": version}

@@ -17,6 +17,7 @@ _MODES = (
     (BudgetMode.WARN, "Say so, and let everything start"),
     (BudgetMode.SOFT, "Start nothing new; what runs goes on"),
     (BudgetMode.SAFE, "Start only what is covered to the end of its run-time limit"),
+    (BudgetMode.HARD, "Stop what runs on GPUs, and start nothing new"),
 )
 
 
@@ -26,7 +27,10 @@ def _day(label: str, help_text: str) -> forms.DateField:
 
 
 class _Terms(StrictForm):
-    """Whole GPU-hours; days are of UTC."""
+    """Whole GPU-hours; days are of UTC. `seen` is what was `asked` when it was shown who would be
+    stopped at once."""
+
+    beside = frozenset({"seen"})
 
     limit_h = forms.IntegerField(
         label="GPU-hours", min_value=0, max_value=MAX_BUDGET_H,
@@ -34,10 +38,17 @@ class _Terms(StrictForm):
     )  # fmt: skip
     mode = forms.ChoiceField(
         label="When it is used up", choices=_MODES, initial=BudgetMode.SOFT,
-        help_text="What was used since its period began counts already.",
+        help_text="What was used since its period began counts already. What is stopped has its"
+        " notice and grace, and waits for the next period or for more hours; work that may not be"
+        " preempted is stopped too.",
     )  # fmt: skip
     starts_on = _day("First day", "Of a budget for once, in UTC.")
     ends_on = _day("Ends on", "The day after its last, in UTC.")
+
+    def asked(self) -> str:
+        """What a valid form asks for, as one text to compare."""
+        asked = {name: str(self.cleaned_data.get(name)) for name in self.fields}
+        return " ".join(f"{name}={value}" for name, value in sorted(asked.items()))
 
     @property
     def terms(self) -> Terms:
@@ -68,6 +79,10 @@ class BudgetForm(_Terms):
     @property
     def owner(self) -> Project | Tenant:
         return self._owners[self.cleaned_data["of"]]
+
+    @property
+    def its_period(self) -> Period:
+        return Period(self.cleaned_data["period"])
 
 
 class TermsForm(_Terms):

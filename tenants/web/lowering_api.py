@@ -1,7 +1,7 @@
 """Endpoints that say who would be preempted if a quota were enforced: nothing is stored."""
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
 from rest_framework import serializers
 from rest_framework.request import Request
@@ -28,6 +28,7 @@ class VictimOut(serializers.Serializer[Loss]):
     lost_s = serializers.IntegerField(
         help_text="Of its work, in seconds of a GPU: a slice counts as the part that it is of one."
     )
+    preemptible = serializers.BooleanField(help_text="Whether it may be stopped for others, too.")
 
 
 class LoweringOut(serializers.Serializer[dict[str, object]]):
@@ -97,12 +98,20 @@ class TenantQuotaDryRunApi(ApiView):
 
 
 def shown(found: Preview, *, enforce_at: datetime | None) -> Out:
-    """Seconds are rounded up."""
+    """As LoweringOut has it."""
+    return {
+        "over_milli": found.over_milli,
+        "stays_milli": found.stays_milli,
+        "lost_s": seconds(found.lost_milli_s),
+        "victims": victims_shown(found.losses),
+        "enforce_at": enforce_at,
+        "warnings": list(found.warnings),
+    }
 
-    def seconds(milli_s: int) -> int:
-        return -(-milli_s // ONE_MILLI)
 
-    victims: list[dict[str, Any]] = [  # Any: JSON values
+def victims_shown(losses: Iterable[Loss]) -> list[Out]:
+    """As VictimOut has them."""
+    return [
         {
             "workload": loss.workload,
             "name": loss.name,
@@ -110,14 +119,12 @@ def shown(found: Preview, *, enforce_at: datetime | None) -> Out:
             "whole": loss.whole,
             "pods_count": loss.pods_count,
             "lost_s": seconds(loss.lost_milli_s),
+            "preemptible": loss.preemptible,
         }
-        for loss in found.losses
+        for loss in losses
     ]
-    return {
-        "over_milli": found.over_milli,
-        "stays_milli": found.stays_milli,
-        "lost_s": seconds(found.lost_milli_s),
-        "victims": victims,
-        "enforce_at": enforce_at,
-        "warnings": list(found.warnings),
-    }
+
+
+def seconds(milli_s: int) -> int:
+    """Rounded up."""
+    return -(-milli_s // ONE_MILLI)

@@ -203,6 +203,7 @@ API: dict[tuple[str, str], Row] = {
     ("POST", "tenant-quotas/dry-run"): Row(_EDIT_TENANTS, body=_tenant_quota),
     ("GET", "budgets"): Row(TENANTS, query=_project),
     ("POST", "budgets"): Row(_SETS_QUOTA, body=_budget),
+    ("POST", "budgets/dry-run"): Row(_SETS_QUOTA, body=_budget),
     ("DELETE", "budgets/<uuid:id>"): Row(_SETS_QUOTA.replace("200", "204"), {"id": "budget"}),
     ("GET", "tenant-quotas"): Row(
         # A token of a project sees the tenants above it.

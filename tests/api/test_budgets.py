@@ -9,8 +9,9 @@ from rest_framework.test import APIClient
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel import clock
 from scheduler.core.lifecycle import State
+from scheduler.models import Workload
 from tenants.models import Budget, PastUse, User
-from tests import factories
+from tests import factories, scenes
 from tests.conftest import Cast
 
 type Api = Callable[[User | None], APIClient]
@@ -81,7 +82,7 @@ def test_one_is_removed_once_by_whoever_may_set_it(api: Api, cast: Cast) -> None
     [
         ({"limit_h": -1}, "/limit_h"),
         ({"limit_h": 1.5}, "/limit_h"),
-        ({"mode": "hard"}, "/mode"),
+        ({"mode": "loud"}, "/mode"),
         ({"period": "week"}, "/period"),
         ({"period": "once"}, "/starts_on"),
         ({"starts_on": "soon"}, "/starts_on"),
@@ -109,6 +110,22 @@ def test_the_metrics_tell_used_and_limit_by_id_only(api: Api, cast: Cast) -> Non
     assert f"berth_budget_used_device_seconds{labels} 5.0" in text
     assert f"berth_budget_limit_device_seconds{labels} 360000.0" in text
     assert "Detection" not in text
+
+
+@pytest.mark.usefixtures("one_moment")
+def test_who_would_be_stopped_at_once_is_told_and_nothing_is_stored(api: Api, cast: Cast) -> None:
+    scenes.halves(cast.detection, cast.ben)
+    Workload.objects.filter(name="b").update(preemptible=False)
+    url = f"{URL}/dry-run"
+    told = api(cast.oz).post(url, asked(cast, mode="hard", limit_h=0), format="json").json()
+    assert {(each["project"], each["whole"]) for each in told["victims"]} == {("Detection", True)}
+    assert len(told["victims"]) == 2
+    assert told["lost_s"] == sum(each["lost_s"] for each in told["victims"])
+    assert told["standing"]["state"] == "used"
+    for none in (asked(cast, limit_h=0), asked(cast, mode="hard", limit_h=10**6)):
+        assert api(cast.oz).post(url, none, format="json").json()["victims"] == []
+    assert api(cast.oz).post(url, asked(cast, version=3), format="json").status_code == 409
+    assert not Budget.objects.exists()
 
 
 @pytest.mark.usefixtures("one_moment")

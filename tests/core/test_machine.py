@@ -160,10 +160,11 @@ class Promising(Changing):
         member=st.sampled_from(MEMBERS),
         hours=st.sampled_from([0, 0.5, 2, 10]),
         in_s=st.sampled_from([600, 3600]),
-        safe=st.sampled_from([True, True, False]),
+        mode=st.sampled_from(["safe", "safe", "soft", "hard"]),
     )
-    def a_budget_is_made(self, member: str, hours: float, in_s: int, safe: bool) -> None:
-        """In the place of the one that was. It covers what runs already."""
+    def a_budget_is_made(self, member: str, hours: float, in_s: int, mode: str) -> None:
+        """In the place of the one that was. It covers what runs already, unless that is
+        stopped for it."""
         is_project = member in PROJECTS
         made = BudgetView(
             BudgetId(member),
@@ -173,9 +174,11 @@ class Promising(Changing):
             ends_at=self.world.at + in_s,
             project=ProjectId(member) if is_project else None,
             cohort=None if is_project else CohortId(member),
-            safe=safe,
+            safe=mode == "safe",
+            hard=mode == "hard",
         )
-        limit = budgets.coming_milli_s(self.world, member, made) + milli(3600 * hours)
+        coming = budgets.coming_milli_s(self.world, member, made)
+        limit = milli(3600 * hours) + (0 if made.hard else coming)
         self.world.budgets[member] = replace(made, limit_milli_s=ceil(limit))
         self.world.used[member] = Fraction(0)
         self.world.is_as_planned = False

@@ -49,7 +49,7 @@ def test_it_shows_what_is_used_what_is_left_and_until_when(
     [
         ({"limit_h": "-1"}, "limit_h"),
         ({"limit_h": "many"}, "limit_h"),
-        ({"mode": "hard"}, "mode"),
+        ({"mode": "loud"}, "mode"),
         ({"period": "once"}, "starts_on"),
         ({"starts_on": "2100-01-01"}, "starts_on"),
         ({"period": "once", "starts_on": "2100-01-02", "ends_on": "2100-01-01"}, "ends_on"),

@@ -44,7 +44,12 @@ ATTACKS = (
         change(Budget, OF_PROJECT, limit_h=10**9 + 1),
     ),
     Attack(
-        "budget_mode_known", "nobody knows what it does", change(Budget, OF_PROJECT, mode="hard")
+        "budget_mode_known", "nobody knows what it does", change(Budget, OF_PROJECT, mode="loud")
+    ),
+    Attack(
+        "budget_used_up_where_hard",
+        "work was stopped for a budget that stops nothing",
+        change(Budget, {**OF_PROJECT, "mode": "soft"}, used_up_at=Sql("now()")),
     ),
     Attack(
         "tenants_budget_version_check",

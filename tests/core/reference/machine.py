@@ -195,7 +195,8 @@ class Fleet(RuleBasedStateMachine):
             assert made == plan(shuffled(of, world.at), world.policy), "by its order, or a memory"
         laws.check(world, made)
         world.tried[Case.UNPREEMPTED] += not preemption and bool(made.holds)
-        assert preemption or world.enforced or not made.preempts, "preempted without preemption"
+        for_nobody = world.enforced or any(each.hard for each in world.budgets.values())
+        assert preemption or for_nobody or not made.preempts, "preempted without preemption"
         world.carry_out(made)
 
     @precondition(lambda self: self.world.holding)

@@ -9,8 +9,8 @@ from math import ceil
 from scheduler.core.defragment import defragment
 from scheduler.core.policy import Policy
 from scheduler.core.snapshot import BudgetView, Isolation, PodSetView, ReservationView
-from scheduler.core.units import BudgetId, ClusterId, FlavorId, ProjectId, WorkloadId
-from tests.core.build import Quota, job, milli, pods
+from scheduler.core.units import BudgetId, ClusterId, CohortId, FlavorId, ProjectId, WorkloadId
+from tests.core.build import Quota, cpu_pods, job, milli, pods
 from tests.core.reference import budgets, defragmentations, windows
 from tests.core.reference.machine import MEMBERS, Fleet, Opening
 from tests.core.reference.moves import RESTS_S
@@ -144,12 +144,15 @@ def _lie_idle(fleet: Fleet, *, told_after_s: int) -> None:
     Case.COVERED_GROWTH,
     Case.GROWS,
     Case.BUDGET_TOLD,
+    Case.BUDGET,
+    Case.BUDGET_ON,
+    Case.FIRM_STOPPED,
     Case.PART,
 )
 def promising(fleet: Fleet) -> None:
     """An elastic gang runs with one of three pods under a budget that covers one more; then of
     four that are free by then two are reserved. Later all are held but one, which is
-    reserved: who takes back what is its own leaves that."""
+    reserved: who takes back what is its own leaves that. Last, hours are used up."""
     world = fleet.world
     _own(fleet, a=6, b=6)
     first = _ask(fleet, "b", pods(5))
@@ -197,6 +200,28 @@ def promising(fleet: Fleet) -> None:
     _ask(fleet, "b", pods(2))
     fleet.plan()
     _leave(fleet)
+    _use_up(fleet)
+
+
+def _use_up(fleet: Fleet) -> None:
+    """A tenant's hours last for one plan and not for the next one, while its work runs."""
+    world = fleet.world
+    for id in [*world.holding]:
+        world.end(id)
+    _own(fleet, a=6)
+    world.quotas["a", "cpu"] = Quota(6, None)
+    for of in (pods(), cpu_pods()):
+        _ask(fleet, "a", of, preemptible=False)
+    fleet.plan()
+    world.budgets["lab"] = BudgetView(
+        BudgetId("lab"), "lab", milli(90), 0, world.at + 3600, cohort=CohortId("lab"), hard=True
+    )
+    world.used["lab"] = Fraction(0)
+    world.is_as_planned = False
+    fleet.plan()
+    fleet.plan()
+    _leave(fleet)
+    world.budgets.clear()
 
 
 @opening(

@@ -1,4 +1,5 @@
-"""What a plan takes back for nobody: what lies idle, and what passes an enforced quota."""
+"""What a plan takes back for nobody: what lies idle, what a budget stops that is used up, and what
+passes an enforced quota."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,22 +13,23 @@ from tests.core.reference.moves import lost_milli_s
 from tests.core.reference.quotas import most, usage, used
 from tests.core.reference.starts import surplus
 from tests.core.reference.tried import Case
-from tests.core.reference.world import World, path
+from tests.core.reference.world import World, devices_milli, path
+
+FOR_NOBODY = {PreemptRule.QUOTA, PreemptRule.BUDGET}
 
 
 def obeyed(world: World, made: Plan) -> tuple[World, Plan]:
     """When all these have been told to go: the world then, and the plan made for it."""
-    quota = PreemptRule.QUOTA
     stops = Plan(
         frees=made.frees,
-        preempts=tuple(p for p in made.preempts if p.rule is quota),
-        shrinks=tuple(s for s in made.shrinks if s.rule is quota),
+        preempts=tuple(p for p in made.preempts if p.rule in FOR_NOBODY),
+        shrinks=tuple(s for s in made.shrinks if s.rule in FOR_NOBODY),
     )
     rest = replace(
         made,
         frees=(),
-        preempts=tuple(p for p in made.preempts if p.rule is not quota),
-        shrinks=tuple(s for s in made.shrinks if s.rule is not quota),
+        preempts=tuple(p for p in made.preempts if p.rule not in FOR_NOBODY),
+        shrinks=tuple(s for s in made.shrinks if s.rule not in FOR_NOBODY),
     )
     return world.after(stops), rest
 
@@ -37,7 +39,30 @@ def check(world: World, made: Plan) -> None:
     assert len(freed) == len(made.frees), "freed twice"
     assert freed == set(_idle(world)), "freed is who was idle for too long, and was told"
     idle_gone = world.after(Plan(frees=made.frees))
-    _check_enforced(idle_gone, obeyed(world, made)[0])
+    by_budget = [p for p in made.preempts if p.rule is PreemptRule.BUDGET]
+    stopped = [p.victim for p in by_budget]
+    assert sorted(stopped) == sorted(_used_up(idle_gone)), "stopped is what a budget stops"
+    assert not [s for s in made.shrinks if s.rule is PreemptRule.BUDGET], "stopped in part"
+    then = world.after(Plan(frees=made.frees, preempts=tuple(by_budget)))
+    _check_enforced(then, obeyed(world, made)[0])
+
+
+def _used_up(world: World) -> Iterator[WorkloadId]:
+    """Who holds devices under a budget in hard mode of which nothing is left."""
+    over = {
+        member
+        for member, budget in world.budgets.items()
+        if budget.hard and budget.ends_at > world.at
+        if world.used[member] >= budget.limit_milli_s
+    }
+    for held, pods in world.stays():
+        if over.isdisjoint(path(held.project)):
+            continue
+        if devices_milli(pods):
+            world.tried[Case.FIRM_STOPPED] += not held.preemptible
+            yield held.id
+        else:
+            world.tried[Case.BUDGET_ON] += 1
 
 
 def _idle(world: World) -> Iterator[WorkloadId]:

@@ -30,10 +30,10 @@ class Scenario:
     Names of workloads, nodes, flavors stand in one string, separated by blanks. `starts` are those
     admitted, in that order, `frees` those whose devices lie idle, ascending. `preempts`,
     `reclaims` and `moves` have the victims of each preemptor, which then waits, `gives` those who
-    go for a quota that is enforced, `better` those that move to better flavors, `shrinks` the pods
-    ("e-3" is number 3 of e); `grows` has the nodes of the pods that come, `waits` all others that
-    wait. Of `on`, `pods`, `flavors`, `spans` and `numbers` only what is given is compared;
-    `numbers` may be a part of a reason's.
+    go for a quota that is enforced, `stops` those that a budget stops, `better` those that move to
+    better flavors, `shrinks` the pods ("e-3" is number 3 of e); `grows` has the nodes of the pods
+    that come, `waits` all others that wait. Of `on`, `pods`, `flavors`, `spans` and `numbers` only
+    what is given is compared; `numbers` may be a part of a reason's.
 
     With `ends`, plans follow each other, victims ask again as `again` says, and those hold in the
     end, ascending.
@@ -49,6 +49,7 @@ class Scenario:
     moves: Mapping[str, str] = field(default_factory=dict)
     better: str = ""
     gives: str = ""
+    stops: str = ""
     shrinks: Mapping[str, str] = field(default_factory=dict)
     grows: Mapping[str, str] = field(default_factory=dict)
     waits: Mapping[str, ReasonCode] = field(default_factory=dict)
@@ -77,6 +78,7 @@ def check(case: Scenario) -> None:
     victims = [each for rule, of in evicts.items() for each in _of(rule, of)]
     victims += ((id, id, "better") for id in case.better.split())
     victims += _of("quota", {"": case.gives})
+    victims += _of("budget", {"": case.stops})
     assert made.victims() == sorted(victims)
     asked = ((pod, by) for by, of in case.shrinks.items() for pod in of.split())
     assert [(pod, by) for pod, by, _ in shrinks(made.plan)] == sorted(asked)

@@ -127,6 +127,27 @@ CASES = (
         starts="w",
     ),
     Scenario(
+        "in hard mode what runs is stopped once the budget is used up, and waits",
+        SLURM,
+        of(
+            snapshot(
+                nodes=nodes(8),
+                queues=QUEUES,
+                holding=[
+                    runs("firm", "a", "n1/0", preemptible=False),
+                    runs("low", "a", "n1/1", priority=-1),
+                    runs("other", "b", "n1/2"),
+                ],
+                pending=[job("w", "a", priority=9), job("x", "b")],
+            ),
+            replace(budget(50, 50), hard=True),
+        ),
+        starts="x",
+        stops="low firm",
+        waits={"w": Code.BUDGET_USED},
+        numbers={"w": {"mode": "hard"}},
+    ),
+    Scenario(
         "nobody is evicted for work that its budget does not cover",
         KUEUE,
         of(
