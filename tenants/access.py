@@ -76,6 +76,16 @@ SCOPE_ACTIONS: dict[Scope, frozenset[Action]] = {
 }
 
 
+# What no service account does, whatever its role: who makes its tokens would ask by it for what
+# they then grant themselves.
+_OF_PEOPLE = frozenset(
+    {Action.REQUEST_QUOTA, Action.DECIDE_REQUEST, Action.DECIDE_GATE, Action.MANAGE_MEMBERS}
+)
+SERVICE_ROLES = (Role.MEMBER, Role.VIEWER)
+"""Those that a service account may have. They permit nothing that the owners of its place, who
+make its tokens, may not do themselves."""
+
+
 @dataclass(frozen=True)
 class Actor:
     """Who acts: a user, perhaps through a token. Roles are read once an actor, so once a
@@ -100,7 +110,8 @@ class Actor:
         if self.token is None:
             return _ALL
         granted = (SCOPE_ACTIONS[Scope(scope)] for scope in self.token.scopes)
-        return frozenset({Action.VIEW}).union(*granted)
+        kept_back = _OF_PEOPLE if self.user.is_service else frozenset()
+        return frozenset({Action.VIEW}).union(*granted) - kept_back
 
     @property
     def is_bound(self) -> bool:

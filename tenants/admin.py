@@ -10,6 +10,7 @@ from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.contrib.auth.models import Group
 from django.db import transaction
+from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 
@@ -49,6 +50,11 @@ class UserPage(_UserPage):
     list_display = ("username", "email", "is_active", "is_staff")
     list_filter = ("is_active", "is_staff")
     filter_horizontal = ()
+
+    def get_queryset(self, request: HttpRequest) -> "QuerySet[models.User]":
+        """Service accounts belong to who owns their place."""
+        people = super().get_queryset(request)
+        return people.filter(service_tenant=None, service_project=None)
 
     def has_delete_permission(self, *args: Any, **kwargs: Any) -> bool:  # Any: as Django calls it
         return False  # what they submitted and decided names them: end their access by is_active

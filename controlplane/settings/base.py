@@ -38,6 +38,7 @@ CSRF_TRUSTED_ORIGINS = words("BERTH_TRUSTED_ORIGINS", "")
 ROOT_URLCONF = "controlplane.urls"
 ASGI_APPLICATION = "controlplane.asgi.application"
 AUTH_USER_MODEL = "tenants.User"
+AUTHENTICATION_BACKENDS = ["controlplane.portal.people.People"]
 LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"

@@ -21,7 +21,7 @@ from tenants.models.session import MAX_AGENT, UserSession
 from tenants.models.sign_in import SignInTally
 from tenants.models.tenant import MAX_IDLE_TIMEOUT_S, MAX_MIN_RUN_TIME_S, Tenant
 from tenants.models.token import Scope, Token
-from tenants.models.user import User
+from tenants.models.user import SERVICE, User
 
 __all__ = [
     "CAPS",
@@ -36,6 +36,7 @@ __all__ = [
     "MAX_MIN_RUN_TIME_S",
     "MAX_PREFERRED",
     "NEVER",
+    "SERVICE",
     "TOLD",
     "WEEK",
     "ApprovalRule",

@@ -20,7 +20,8 @@ class Scope(models.TextChoices):
 class Token(Row):
     """A key of one user, never stronger than that user, narrowed by scopes and perhaps a project.
 
-    `digest` is the SHA-256 of the secret part, in hex.
+    `digest` is the SHA-256 of the secret part, in hex. `made_by` made it for a service account,
+    and is null where its user did.
     """
 
     user = models.ForeignKey(
@@ -32,6 +33,13 @@ class Token(Row):
     name = models.CharField(max_length=100)
     digest = models.CharField(max_length=64, unique=True)
     scopes = ArrayField(models.CharField(max_length=10, choices=Scope))
+    made_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="tokens_made",
+    )
     created_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True, blank=True)

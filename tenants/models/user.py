@@ -1,5 +1,9 @@
-"""A person who signs in. What they may do comes from Member rows, never from flags here."""
+"""A person who signs in, or a service account, which is no person and never does. What they may do
+comes from Member rows, never from flags here."""
 
+from typing import TYPE_CHECKING
+
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.contrib.auth.models import AbstractUser
 from django.contrib.auth.validators import ASCIIUsernameValidator
 from django.db import models
@@ -8,7 +12,15 @@ from django.db.models.functions import Lower
 
 from controlplane.kernel.ids import uuid7
 
+if TYPE_CHECKING:
+    from tenants.models.project import Project
+    from tenants.models.tenant import Tenant
+
+SERVICE = "service:"
+"""How the name of every service account begins, and of nobody else."""
 _READING = Func(Lower(F("username")), Value("01i_-"), Value("oll"), function="translate")
+
+_IS_PERSON = Q(service_tenant__isnull=True, service_project__isnull=True)
 
 
 class User(AbstractUser):
@@ -37,8 +49,48 @@ class User(AbstractUser):
     is_break_glass = models.BooleanField(default=False, db_default=False, editable=False)
     """Of one at most: who signs in by a password whatever the policy is."""
 
+    service_tenant = models.ForeignKey(
+        "tenants.Tenant", null=True, blank=True, editable=False, on_delete=models.PROTECT,
+        related_name="service_accounts",
+    )  # fmt: skip
+    service_project = models.ForeignKey(
+        "tenants.Project", null=True, blank=True, editable=False, on_delete=models.PROTECT,
+        related_name="service_accounts",
+    )  # fmt: skip
+    """Of which place it is a service account, one of the two; both null is a person, or Berth's
+    own."""
+
+    @property
+    def is_service(self) -> bool:
+        return self.service_tenant_id is not None or self.service_project_id is not None
+
+    @property
+    def service_place(self) -> "Project | Tenant | None":
+        return self.service_project or self.service_tenant
+
     class Meta(AbstractUser.Meta):
         constraints = [
+            models.CheckConstraint(
+                condition=Q(service_tenant__isnull=True) | Q(service_project__isnull=True),
+                name="user_serves_one_place",
+            ),
+            models.CheckConstraint(
+                condition=Q(_IS_PERSON, ~Q(username__startswith=SERVICE))
+                | Q(~_IS_PERSON, username__startswith=SERVICE),
+                name="user_called_what_it_is",
+                violation_error_message="Only service accounts are called so.",
+            ),
+            models.CheckConstraint(
+                condition=_IS_PERSON
+                | Q(
+                    password__startswith=UNUSABLE_PASSWORD_PREFIX,
+                    email="",
+                    is_staff=False,
+                    is_superuser=False,
+                    is_break_glass=False,
+                ),
+                name="user_who_serves_never_signs_in",
+            ),
             models.UniqueConstraint(
                 fields=["is_break_glass"],
                 condition=Q(is_break_glass=True),

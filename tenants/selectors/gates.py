@@ -18,9 +18,10 @@ def of_project(project: Project) -> QuerySet[StandingGate]:
 
 
 def owner(*, username: str, project: Project) -> User | None:
-    """Who is called so, if they see the project: nobody decides about what they may not see."""
+    """Who is called so, if they see the project: nobody decides about what they may not see, and
+    no service account decides."""
     user = User.objects.filter(username=username, is_active=True).first()
-    if user is None:
+    if user is None or user.is_service:
         return None
     sees = access.allowed(access.actor_for(user=user), Action.VIEW, project=project)
     return user if sees else None

@@ -98,24 +98,35 @@ def tokens(*, actor: Actor) -> QuerySet[Token]:
     return Token.objects.filter(user=actor.user).select_related("project")
 
 
-def tokens_by_end(*, actor: Actor, at: datetime, ended: int) -> tuple[list[Token], list[Token]]:
-    """The actor's own that live, and as many of the others; the newest first. Two queries."""
-    rows = tokens(actor=actor).order_by("-id")
+def tokens_by_end(
+    rows: QuerySet[Token], *, at: datetime, ended: int
+) -> tuple[list[Token], list[Token]]:
+    """Those of `rows` that live, and as many of the others; the newest first. Two queries."""
+    rows = rows.order_by("-id")
     live = Q(revoked_at=None, expires_at__gt=at)
     return list(rows.filter(live)), list(rows.exclude(live)[:ended])
 
 
 def token(*, actor: Actor, id: UUID) -> Token:
-    """One of the actor's own. Raises NotFound."""
-    found = tokens(actor=actor).filter(id=id).first()
-    if found is None:
-        raise NotFound("There is no such token.")
-    return found
+    """One of the actor's own, or of a service account whose place they own. Raises NotFound."""
+    rows = Token.objects.select_related(
+        "project", "user__service_tenant", "user__service_project__tenant"
+    )
+    found = rows.filter(id=id).first()
+    if found is not None:
+        place = found.user.service_place
+        owns = place is not None and access.allowed_at(actor, Action.MANAGE_MEMBERS, place=place)
+        if found.user_id == actor.user.id or owns:
+            return found
+    raise NotFound("There is no such token.")
 
 
 def offered_scopes(*, actor: Actor) -> list[Scope]:
     """Those that permit a token of the actor anything: to read, and to decide gates that are its
-    own, always, the others by roles."""
+    own, always, the others by roles. A service account, which does less, owns no gates."""
+    if actor.user.is_service:
+        submits = any(m.role == Role.MEMBER for m in actor.memberships)
+        return [Scope.READ, Scope.SUBMIT] if submits else [Scope.READ]
     always = {Scope.READ, Scope.GATE}
     own = frozenset[Action]().union(*(ROLE_ACTIONS[Role(m.role)] for m in actor.memberships))
     return [scope for scope in Scope if scope in always or SCOPE_ACTIONS[scope] & own]

@@ -30,7 +30,7 @@ def make(
     if Action.DECIDE_REQUEST not in actor.ceiling or not deciding:
         raise NotAllowed("Only who decides requests by a role of their own names a delegate.")
     user = User.objects.filter(username=delegate, is_active=True).first()
-    if user is None or user == actor.user:
+    if user is None or user == actor.user or user.is_service:
         raise Invalid(
             "Name somebody else who may sign in.", pointer="/delegate", code="unknown-user"
         )

@@ -19,9 +19,12 @@ def grant(*, actor: Actor, user: User, role: Role, place: Place, at: datetime) -
     """Give `user` a role at `place`; an existing one is left as it is.
 
     Raises NotFound when the actor does not see the place, NotAllowed when they may not give that
-    role there, or would give themself what they may not do yet.
+    role there, or would give themself what they may not do yet, Invalid for a service account of
+    another place, and for a role that none has.
     """
     through = authorize(actor, place, role)
+    if user.is_service:
+        _check_serves(user, role, place)
     if user == actor.user:
         held = (access.ROLE_ACTIONS[Role(own.role)] for own in _memberships(actor, place))
         missing = access.ROLE_ACTIONS[role].difference(*held)
@@ -49,10 +52,10 @@ def grant(*, actor: Actor, user: User, role: Role, place: Place, at: datetime) -
 
 def named(*, actor: Actor, username: str, role: Role, place: Place) -> User:
     """Whom to give the role. Raises as `grant` first, for who exists is told to nobody else, then
-    Invalid where nobody of that name may sign in."""
+    Invalid where nobody of that name may sign in, and it is no service account of the place."""
     authorize(actor, place, role)
     user = User.objects.filter(username=username, is_active=True).first()
-    if user is None:
+    if user is None or (user.is_service and user.service_place != place):
         raise Invalid("There is no such user.", pointer="/user", code="unknown-user")
     return user
 
@@ -84,6 +87,15 @@ def revoke(*, actor: Actor, member: Member, at: datetime) -> None:
         if not deleted:
             raise NotFound("There is no such member.")
         _record(actor, "member.revoke", member, at)
+
+
+def _check_serves(account: User, role: Role, place: Place) -> None:
+    if account.service_place != place:
+        raise Invalid("A service account has roles at its own place alone.", pointer="/user")
+    if role not in access.SERVICE_ROLES:
+        able = " or ".join(access.SERVICE_ROLES)
+        raise Invalid(f"A service account is {able}: it gives and decides nothing.",
+                      pointer="/role", code="invalid-choice")  # fmt: skip
 
 
 def _never_vacant(place: Place) -> frozenset[Role]:

@@ -11,13 +11,16 @@ from controlplane.audit import services as audit
 from controlplane.audit.services import Entry
 from controlplane.kernel import text
 from controlplane.kernel.errors import Invalid, NotAllowed, NotFound
-from tenants.access import Actor
+from tenants import access
+from tenants.access import Action, Actor
 from tenants.models import Project, Scope, Token, User
 from tenants.services import trail
 
 PREFIX = "berth_"
 """Secret scanners find it by this."""
 SECRET_BYTES = 32
+SERVICE_SCOPES = (Scope.READ, Scope.SUBMIT)
+"""What tokens of service accounts may be for."""
 MAX_AGE = timedelta(days=90)
 MAX_LIVE = 50
 """Live tokens a user may have."""
@@ -31,15 +34,22 @@ def issue(
     at: datetime,
     project: Project | None = None,
     lifetime: timedelta = MAX_AGE,
+    account: User | None = None,
 ) -> tuple[Token, str]:
-    """A new token of the actor and its text, which can't be had again.
+    """A new token of the actor, or of a service account of theirs, and its text, which can't be
+    had again.
 
     It may never do more than its user, and only what `scopes` name; `project`, which the caller
     has checked the actor sees, narrows it to that one. Raises NotAllowed for an actor who is a
-    token themselves, Invalid for a name, scope or lifetime that is none.
+    token themselves, NotFound and NotAllowed for an account of a place that they do not own,
+    Invalid for a name, scope or lifetime that is none, and of an account for one that is closed,
+    a scope that none has, or a project that is not its own.
     """
     if actor.token is not None:
         raise NotAllowed("A token can't issue tokens; sign in on the portal.")
+    if account is not None:
+        _check_account(actor, account, scopes, project)
+    user = account or actor.user
     name = name.strip()
     fault = text.fault(name)
     if fault or not 1 <= len(name) <= 100:
@@ -56,16 +66,15 @@ def issue(
             pointer="/expires_in_s",
             code="out-of-range",
         )
-    if (
-        Token.objects.filter(user=actor.user, revoked_at=None, expires_at__gt=at).count()
-        >= MAX_LIVE
-    ):
-        raise Invalid(f"You have {MAX_LIVE} live tokens; revoke one first.")
+    if Token.objects.filter(user=user, revoked_at=None, expires_at__gt=at).count() >= MAX_LIVE:
+        has = "It has" if account else "You have"
+        raise Invalid(f"{has} {MAX_LIVE} live tokens; revoke one first.")
     secret = secrets.token_hex(SECRET_BYTES)
     with transaction.atomic():
         token = Token.objects.create(
-            user=actor.user,
+            user=user,
             project=project,
+            made_by=actor.user if account else None,
             name=name,
             digest=digest_of(secret),
             scopes=sorted({Scope(scope).value for scope in scopes}),
@@ -76,10 +85,30 @@ def issue(
     return token, f"{PREFIX}{token.id.hex}_{secret}"
 
 
+def _check_account(
+    actor: Actor, account: User, scopes: Collection[Scope], project: Project | None
+) -> None:
+    access.authorize_at(actor, Action.MANAGE_MEMBERS, place=account.service_place)
+    if not account.is_active:
+        raise Invalid("The account is closed: it gets no tokens any more.")
+    if others := sorted(set(scopes) - set(SERVICE_SCOPES)):
+        raise Invalid(
+            f"{others[0]!r} is for people: a service account reads and submits.",
+            pointer="/scopes",
+            code="invalid-choice",
+        )
+    by_itself = access.actor_for(user=account)
+    if project is not None and not access.allowed(by_itself, Action.VIEW, project=project):
+        raise NotFound("There is no such project.")
+
+
 def revoke(*, actor: Actor, token: Token, at: datetime) -> None:
-    """End it at once; ending it twice changes nothing. Raises NotFound for somebody else's token,
-    NotAllowed for an actor who is a token themselves."""
-    if token.user_id != actor.user.id:
+    """End it at once; ending it twice changes nothing. Raises NotFound for somebody else's token
+    but that of a service account whose place the actor owns, NotAllowed for an actor who is a
+    token themselves."""
+    place = token.user.service_place
+    owns = place is not None and access.allowed_at(actor, Action.MANAGE_MEMBERS, place=place)
+    if token.user_id != actor.user.id and not owns:
         raise NotFound("There is no such token.")
     if actor.token is not None:
         raise NotAllowed("A token can't revoke tokens; sign in on the portal.")
@@ -91,7 +120,7 @@ def revoke(*, actor: Actor, token: Token, at: datetime) -> None:
 def revoke_of(*, user: User, by: str, name: str, at: datetime) -> int:
     """End all live ones of somebody whose access ends, in the caller's transaction; how many. `by`
     and `name` are how the audit calls what ended it."""
-    live = list(Token.objects.filter(user=user, revoked_at=None).select_related("project"))
+    live = list(Token.objects.filter(user=user, revoked_at=None).select_related("project", "user"))
     Token.objects.filter(id__in=[token.id for token in live]).update(revoked_at=at)
     entries = [_entry(token, "token.revoke") for token in live]
     audit.record(actor=by, actor_name=name, entries=entries, at=at)
@@ -104,13 +133,15 @@ def digest_of(secret: str) -> str:
 
 
 def _entry(token: Token, action: str) -> Entry:
+    """Where it is told: in the project that it is narrowed to, else where its account belongs."""
+    of = token.project or token.user.service_place
     return Entry(
         action=action,
         target_type="token",
         target_id=token.id,
-        tenant_id=token.project.tenant_id if token.project else None,
-        project_id=token.project_id,
-        after={"name": token.name, "scopes": token.scopes},
+        tenant_id=of.tenant_id if isinstance(of, Project) else of.id if of else None,
+        project_id=of.id if isinstance(of, Project) else None,
+        after={"name": token.name, "scopes": token.scopes, "user": str(token.user_id)},
     )
 
 

@@ -23,6 +23,7 @@ from tenants.web import (
     request_api,
     reservation_api,
     run_time_api,
+    service_account_api,
     tenant_quotas,
     weight_api,
 )
@@ -100,6 +101,21 @@ urlpatterns = [
     path("group-roles/<uuid:id>", group_role_api.GroupRoleApi.as_view(), name="group-role"),
     path("members", api.MembersApi.as_view(), name="members"),
     path("members/<uuid:id>", api.MemberApi.as_view(), name="member"),
+    path(
+        "service-accounts",
+        service_account_api.ServiceAccountsApi.as_view(),
+        name="service-accounts",
+    ),
+    path(
+        "service-accounts/<uuid:id>",
+        service_account_api.ServiceAccountApi.as_view(),
+        name="service-account",
+    ),
+    path(
+        "service-accounts/<uuid:id>/tokens",
+        service_account_api.ServiceAccountTokensApi.as_view(),
+        name="service-account-tokens",
+    ),
     path("tokens", api.TokensApi.as_view(), name="tokens"),
     path("tokens/<uuid:id>", api.TokenApi.as_view(), name="token"),
     path("quotas/dry-run", lowering_api.QuotaDryRunApi.as_view(), name="quotas-dry-run"),

@@ -21,7 +21,8 @@ LIFETIMES = {"1": "in a day", "7": "in a week", "30": "in 30 days", "90": "in 90
 
 
 class TokenForm(StrictForm):
-    """A new token of the one who asks, in all projects that they see or in one of them."""
+    """A new token of the one who asks, or of a service account, in all projects that they see or
+    in one of them; `everywhere` says the former."""
 
     name = forms.CharField(max_length=100, help_text="What it is for: a machine, a pipeline.")
     scopes = forms.MultipleChoiceField(
@@ -38,12 +39,13 @@ class TokenForm(StrictForm):
         *,
         scopes: Sequence[Scope],
         projects: Sequence[Project],
+        everywhere: str = "In all projects that you see",
     ) -> None:
         usual = [scope for scope in (Scope.READ, Scope.SUBMIT) if scope in scopes]
         super().__init__(data, files, initial={"scopes": usual})
         self.choose("scopes", [(scope, SCOPES[scope]) for scope in scopes])
         names = [(str(p.id), p.full_name) for p in projects]
-        self.choose("project", [("", "In all projects that you see"), *names])
+        self.choose("project", [("", everywhere), *names])
 
     @property
     def lifetime(self) -> timedelta:

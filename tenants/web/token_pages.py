@@ -62,17 +62,20 @@ def _page(
     status: int = 200,
 ) -> HttpResponse:
     """`made` is the name of a new token and its text."""
-    live, ended = people.tokens_by_end(actor=actor, at=clock.now(), ended=ENDED_SHOWN)
+    own = people.tokens(actor=actor)
+    live, ended = people.tokens_by_end(own, at=clock.now(), ended=ENDED_SHOWN)
     context = {"form": form, "made": made, "live": live, "ended": ended}
     return partial(request, "tenants/token_list.html", "tokens", context, status=status)
 
 
 @page("POST")
 def token_revoke(request: HttpRequest, id: UUID) -> HttpResponse:
-    """End it at once."""
+    """End it at once, and back to whose it was."""
     actor = actor_of(request)
     token = people.token(actor=actor, id=id)
     no_fields(request)
     tokens.revoke(actor=actor, token=token, at=clock.now())
     messages.success(request, f"{token.name} is revoked: nobody gets in by it any more.")
+    if token.user.is_service:
+        return go(request, reverse("service-account", args=[token.user_id]))
     return go(request, reverse("token-list"))

@@ -18,6 +18,7 @@ from tenants.web import (
     replay_pages,
     request_pages,
     reservation_pages,
+    service_account_pages,
     session_pages,
     tenant_pages,
     token_pages,
@@ -125,6 +126,24 @@ urlpatterns = [
     path("accounts", account_pages.account_list, name="account-list"),
     path(
         "accounts/<uuid:id>/end-sessions", account_pages.account_sign_out, name="account-sign-out"
+    ),
+    path(
+        "tenants/<uuid:id>/service-accounts",
+        service_account_pages.tenant_accounts,
+        name="tenant-service-accounts",
+    ),
+    path(
+        "projects/<uuid:id>/service-accounts",
+        service_account_pages.project_accounts,
+        name="project-service-accounts",
+    ),
+    path(
+        "service-accounts/<uuid:id>", service_account_pages.account_detail, name="service-account"
+    ),
+    path(
+        "service-accounts/<uuid:id>/close",
+        service_account_pages.account_close,
+        name="service-account-close",
     ),
     path("tokens", token_pages.token_list, name="token-list"),
     path("tokens/<uuid:id>/revoke", token_pages.token_revoke, name="token-revoke"),

@@ -14,6 +14,7 @@ from tests.api.place_access import PLACES
 from tests.api.policy_access import POLICIES
 from tests.api.request_access import REQUESTS
 from tests.api.row import TENANTS, Row
+from tests.api.token_access import TOKENS
 from tests.api.world import World
 
 _RECUT = {"node": "n1", "devices": [{"count": 1, "slices": {"1g.10gb": 7}}]}
@@ -217,6 +218,7 @@ API: dict[tuple[str, str], Row] = {
     **PLACES,
     **POLICIES,
     **REQUESTS,
+    **TOKENS,
     ("GET", "rates"): Row(_EVERYBODY),
     ("POST", "rates"): Row(_OPERATE_MAKES, body=_price),
     ("GET", "usage"): Row(_SPEND, query=_project),

@@ -6,6 +6,7 @@ from tests.api.place_access import PAGES as PLACE_PAGES
 from tests.api.policy_access import PAGES as POLICY_PAGES
 from tests.api.request_access import PAGES as REQUEST_PAGES
 from tests.api.row import Row
+from tests.api.token_access import PAGES as TOKEN_PAGES
 from tests.clusters.test_hook import pod, review
 
 REVIEW = review(pod({"name": "main"}))
@@ -72,6 +73,7 @@ OTHERS: dict[tuple[str, str], Row] = {
     **PLACE_PAGES,
     **POLICY_PAGES,
     **REQUEST_PAGES,
+    **TOKEN_PAGES,
     ("GET", "spend"): Row(_PAGE),
     ("GET", "audit"): Row(_PAGE),
     ("GET", "workloads"): Row(_PAGE),

@@ -25,9 +25,10 @@ from tenants.models import (
     Role,
     Scope,
     Tenant,
+    User,
     UserSession,
 )
-from tenants.services import channels
+from tenants.services import channels, service_accounts
 from tests import factories
 from tests.conftest import Cast
 from tests.declared import declared_pool
@@ -77,7 +78,7 @@ def build(cast: Cast) -> World:
     factories.inspection(placement)
     factories.charge(factories.usage(placement), rate)
     factories.estimate(running)
-    member = cast.detection.members.get()
+    member = cast.detection.members.get()  # before there is a service account's
     asked = factories.quota_request(cast.detection, flavor, cast.ben)
     granted = _granted(cast, flavor)
     reservation = factories.reservation(cast.detection, flavor, cast.oz)
@@ -114,6 +115,7 @@ def build(cast: Cast) -> World:
             "approval rule": rule.id,
             "fleet member": cast.oz.memberships.get().id,
             "token": token.id,
+            "service account": _service_account(cast).id,
             "user": cast.ben.id,
             "group role": _group_role(cast).id,
             "session": _session(cast).id,
@@ -139,6 +141,16 @@ def _group_role(cast: Cast) -> GroupRole:
         project=cast.detection,
         made_by=cast.ada,
         made_at=datetime.now(UTC),
+    )
+
+
+def _service_account(cast: Cast) -> User:
+    return service_accounts.make(
+        actor=actor_for(user=cast.ada),
+        place=cast.detection,
+        name="ci",
+        role=Role.MEMBER,
+        at=datetime.now(UTC),
     )
 
 

@@ -4,8 +4,10 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from scheduler.models import Workload
+from tests import factories
 from tests.browser.conftest import SignIn
 from tests.browser.scene import Scene
+from tests.service_accounts import service_account
 
 NARROW = {"width": 390, "height": 844}
 WIDE = {"width": 1440, "height": 900}
@@ -35,6 +37,13 @@ def addresses(shown: Scene) -> list[str]:
     ]  # fmt: skip
 
 
+def of_owners(shown: Scene) -> list[str]:
+    place = f"/projects/{shown.projects['Detection'].id}"
+    account = service_account(shown.projects["Detection"])
+    factories.token(account, "read", "submit", made_by=shown.people["ada"])
+    return [f"{place}/people", f"{place}/service-accounts", f"/service-accounts/{account.id}"]
+
+
 def overflow(page: Page) -> int:
     """By how many pixels the page is wider than its window."""
     width: int = page.evaluate(
@@ -45,12 +54,13 @@ def overflow(page: Page) -> int:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("window", [NARROW, WIDE], ids=["narrow", "wide"])
-@pytest.mark.parametrize("who", ["ben", "pia", "oz"])
+@pytest.mark.parametrize("who", ["ben", "pia", "oz", "ada"])
 def test_pages_fit_and_keep_to_the_policy(
     sign_in: SignIn, shown: Scene, theme: str, window: dict[str, int], who: str
 ) -> None:
     page = sign_in(who, viewport=window, color_scheme=theme)
-    for address in [*addresses(shown), *(OF_OPERATORS if who == "oz" else ())]:
+    seen = of_owners(shown) if who == "ada" else addresses(shown)
+    for address in [*seen, *(OF_OPERATORS if who == "oz" else ())]:
         page.goto(address)
         assert overflow(page) <= 0, address
         assert page.locator("html").get_attribute("data-bs-theme") == theme

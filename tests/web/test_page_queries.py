@@ -20,6 +20,7 @@ from controlplane.kernel import clock
 from controlplane.portal import signed_in
 from tests import factories
 from tests.browser import scene
+from tests.service_accounts import service_account
 from tests.web.conftest import HTMX
 
 FILE = Path(__file__).with_name("query_counts.json")
@@ -85,8 +86,17 @@ def test_pages_cost_what_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
         "channels": reverse("channels"),
         "project-channels": reverse("project-channels", args=[shown.projects["Detection"].id]),
     }
+    account = service_account(detection)
+    for _ in range(3):
+        factories.token(account, made_by=shown.people["ada"])
+        service_account(detection)
+    owners = {
+        "project-service-accounts": reverse("project-service-accounts", args=[detection.id]),
+        "service-account": reverse("service-account", args=[account.id]),
+    }
     found = {}
-    for who, pages in (("ben", urls), ("pia", urls), ("oz", operators)):
+    by_whom = (("ben", urls), ("pia", urls), ("oz", operators), ("ada", owners))
+    for who, pages in by_whom:
         client = Client()
         client.force_login(shown.people[who])
         for name, url in pages.items():
