@@ -21,7 +21,7 @@ class Token(Row):
     """A key of one user, never stronger than that user, narrowed by scopes and perhaps a project.
 
     `digest` is the SHA-256 of the secret part, in hex. `made_by` made it for a service account,
-    and is null where its user did.
+    and is null where its user did. `revoked_by` is who ended it, as the audit calls them.
     """
 
     user = models.ForeignKey(
@@ -44,6 +44,7 @@ class Token(Row):
     expires_at = models.DateTimeField()
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+    revoked_by = models.CharField(max_length=150, blank=True, default="", db_default="")
 
     class Meta:
         constraints = [
@@ -53,6 +54,10 @@ class Token(Row):
             ),
             models.CheckConstraint(
                 condition=Q(expires_at__gt=models.F("created_at")), name="token_expires_later"
+            ),
+            models.CheckConstraint(
+                condition=Q(revoked_at__isnull=False) | Q(revoked_by=""),
+                name="token_revoked_if_by_somebody",
             ),
         ]
 

@@ -12,8 +12,9 @@ from controlplane.audit.services import Entry
 from controlplane.kernel import text
 from controlplane.kernel.errors import Invalid, NotAllowed, NotFound
 from tenants import access
-from tenants.access import Action, Actor
+from tenants.access import Action, Actor, Place
 from tenants.models import Project, Scope, Token, User
+from tenants.selectors import reach
 from tenants.services import trail
 
 PREFIX = "berth_"
@@ -81,7 +82,7 @@ def issue(
             created_at=at,
             expires_at=at + lifetime,
         )
-        _record(actor, token, "token.issue", at)
+        trail.record(_entry(token, "token.issue"), actor=actor, at=at)
     return token, f"{PREFIX}{token.id.hex}_{secret}"
 
 
@@ -112,16 +113,32 @@ def revoke(*, actor: Actor, token: Token, at: datetime) -> None:
         raise NotFound("There is no such token.")
     if actor.token is not None:
         raise NotAllowed("A token can't revoke tokens; sign in on the portal.")
+    _end(actor, token, at)
+
+
+def revoke_in(*, actor: Actor, token: Token, place: Place, at: datetime) -> None:
+    """End at once one that reaches into a place whose owner the actor is, whoever it is of; it is
+    ended elsewhere too, and whose it is sees by whom. Raises NotFound for one that does not reach
+    there, NotFound and NotAllowed for the place, NotAllowed for an actor who is a token."""
+    if actor.token is not None:
+        raise NotAllowed("A token can't revoke tokens; sign in on the portal.")
+    _end(actor, reach.token(actor=actor, place=place, id=token.id, at=at), at, place)
+
+
+def _end(actor: Actor, token: Token, at: datetime, place: Place = None) -> None:
     with transaction.atomic():
-        if Token.objects.filter(id=token.id, revoked_at=None).update(revoked_at=at):
-            _record(actor, token, "token.revoke", at)
+        live = Token.objects.filter(id=token.id, revoked_at=None)
+        if live.update(revoked_at=at, revoked_by=actor.name):
+            trail.record(_entry(token, "token.revoke", place), actor=actor, at=at)
 
 
 def revoke_of(*, user: User, by: str, name: str, at: datetime) -> int:
     """End all live ones of somebody whose access ends, in the caller's transaction; how many. `by`
     and `name` are how the audit calls what ended it."""
     live = list(Token.objects.filter(user=user, revoked_at=None).select_related("project", "user"))
-    Token.objects.filter(id__in=[token.id for token in live]).update(revoked_at=at)
+    Token.objects.filter(id__in=[token.id for token in live]).update(
+        revoked_at=at, revoked_by=name
+    )
     entries = [_entry(token, "token.revoke") for token in live]
     audit.record(actor=by, actor_name=name, entries=entries, at=at)
     return len(live)
@@ -132,9 +149,10 @@ def digest_of(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def _entry(token: Token, action: str) -> Entry:
-    """Where it is told: in the project that it is narrowed to, else where its account belongs."""
-    of = token.project or token.user.service_place
+def _entry(token: Token, action: str, place: Place = None) -> Entry:
+    """Where it is told: in the project that it is narrowed to, else where its account belongs,
+    else at the place whose owner did it."""
+    of = token.project or token.user.service_place or place
     return Entry(
         action=action,
         target_type="token",
@@ -143,7 +161,3 @@ def _entry(token: Token, action: str) -> Entry:
         project_id=of.id if isinstance(of, Project) else None,
         after={"name": token.name, "scopes": token.scopes, "user": str(token.user_id)},
     )
-
-
-def _record(actor: Actor, token: Token, action: str, at: datetime) -> None:
-    trail.record(_entry(token, action), actor=actor, at=at)

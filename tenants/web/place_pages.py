@@ -87,6 +87,7 @@ def tenant_list(request: HttpRequest) -> HttpResponse:
         "lines": lines,
         "form": form if form.may_choose else None,
         "may_see_groups": form.may_choose and bool(group_roles.providers_with_groups()),
+        "may_see_tokens": may_top,
         "may_see_accounts": sessions.may_see_accounts(actor),
         "may_manage_channels": access.allowed_at(actor, Action.MANAGE_CHANNELS, place=None),
     }

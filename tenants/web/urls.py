@@ -15,6 +15,7 @@ from tenants.web import (
     place_pages,
     policy_pages,
     project_pages,
+    reach_pages,
     replay_pages,
     request_pages,
     reservation_pages,
@@ -145,6 +146,9 @@ urlpatterns = [
         service_account_pages.account_close,
         name="service-account-close",
     ),
+    path("fleet-tokens", reach_pages.fleet_tokens, name="fleet-tokens"),
+    path("tenants/<uuid:id>/tokens", reach_pages.tenant_tokens, name="tenant-tokens"),
+    path("projects/<uuid:id>/tokens", reach_pages.project_tokens, name="project-tokens"),
     path("tokens", token_pages.token_list, name="token-list"),
     path("tokens/<uuid:id>/revoke", token_pages.token_revoke, name="token-revoke"),
 ]

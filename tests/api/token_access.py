@@ -1,4 +1,4 @@
-"""The rows of service accounts."""
+"""The rows of service accounts, and of tokens of others."""
 
 from tests.api.row import Row
 from tests.api.world import World
@@ -29,6 +29,13 @@ TOKENS = {
     ),
 }
 
+TOKENS |= {
+    ("GET", "reaching-tokens"): Row(_OWNS, query=_of_project),
+    ("DELETE", "reaching-tokens/<uuid:id>"): Row(
+        _OWNS.replace("200", "204"), {"id": "token"}, query=_of_project
+    ),
+}
+
 _NEW = {"name": "new", "role": "viewer"}
 
 PAGES = {
@@ -50,4 +57,24 @@ PAGES = {
     ("POST", "service-accounts/<uuid:id>/close"): Row(
         _PAGE.replace("200", "303"), _ACCOUNT, form=True
     ),
+}
+
+_OWNS_FLEET = "403 403 403 403 403 403 403 403 302 302 302 302 302"
+
+
+def _token(world: World) -> dict[str, str]:
+    return {"token": str(world.ids["token"])}
+
+
+PAGES |= {
+    ("GET", "tenants/<uuid:id>/tokens"): Row(_PAGE, _TENANT),
+    ("POST", "tenants/<uuid:id>/tokens"): Row(
+        _PAGE.replace("200", "303"), _TENANT, body=_token, form=True
+    ),
+    ("GET", "projects/<uuid:id>/tokens"): Row(_PAGE, _PROJECT),
+    ("POST", "projects/<uuid:id>/tokens"): Row(
+        _PAGE.replace("200", "303"), _PROJECT, body=_token, form=True
+    ),
+    ("GET", "fleet-tokens"): Row(_OWNS_FLEET),
+    ("POST", "fleet-tokens"): Row(_OWNS_FLEET, body=_token, form=True),
 }

@@ -41,7 +41,8 @@ def of_owners(shown: Scene) -> list[str]:
     place = f"/projects/{shown.projects['Detection'].id}"
     account = service_account(shown.projects["Detection"])
     factories.token(account, "read", "submit", made_by=shown.people["ada"])
-    return [f"{place}/people", f"{place}/service-accounts", f"/service-accounts/{account.id}"]
+    ends = ("people", "service-accounts", "tokens")
+    return [*(f"{place}/{end}" for end in ends), f"/service-accounts/{account.id}"]
 
 
 def overflow(page: Page) -> int:

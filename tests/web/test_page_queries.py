@@ -93,6 +93,7 @@ def test_pages_cost_what_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     owners = {
         "project-service-accounts": reverse("project-service-accounts", args=[detection.id]),
         "service-account": reverse("service-account", args=[account.id]),
+        "project-tokens": reverse("project-tokens", args=[detection.id]),
     }
     found = {}
     by_whom = (("ben", urls), ("pia", urls), ("oz", operators), ("ada", owners))

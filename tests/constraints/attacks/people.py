@@ -80,6 +80,11 @@ ATTACKS = (
         change(Token, expires_at=Sql("created_at")),
     ),
     Attack(
+        "token_revoked_if_by_somebody",
+        "somebody revoked what lives",
+        change(Token, revoked_by="ben"),
+    ),
+    Attack(
         "user_one_break_glass",
         "there are two break-glass accounts",
         copy(User, {"username": "first", "is_break_glass": True}, username="second"),
