@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ('tenants', '0041_channels'),
+        ('tenants', '0043_token_revoked_by'),
     ]
 
     operations = [
