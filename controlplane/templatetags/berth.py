@@ -47,9 +47,17 @@ def money(amount: Decimal | None, currency: str | None = None) -> str:
     return sign + _priced(value.quantize(CENT, ROUND_HALF_UP), code)
 
 
-def _priced(value: Decimal, code: str) -> str:
+@register.filter
+def price(amount: Decimal, currency: str) -> str:
+    """Decimal("3.250001") -> "€3.250001": with all decimals that it has, two at least."""
+    places = max(2, -int(amount.normalize().as_tuple().exponent))
+    return _priced(amount, currency, places)
+
+
+def _priced(value: Decimal, code: str, places: int = 2) -> str:
     symbol = SYMBOLS.get(code)
-    return f"{symbol}{value:,.2f}" if symbol else f"{value:,.2f}\N{NO-BREAK SPACE}{code}"
+    told = f"{value:,.{places}f}"
+    return f"{symbol}{told}" if symbol else f"{told}\N{NO-BREAK SPACE}{code}"
 
 
 @register.filter

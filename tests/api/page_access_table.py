@@ -164,6 +164,8 @@ OTHERS: dict[tuple[str, str], Row] = {
     ("POST", "tenants/<uuid:id>/weight"): Row(
         _SET_TENANT_PAGE.replace("200", "422"), {"id": "tenant"}, form=True
     ),
+    ("GET", "rates"): Row("200 200 200 200 200 200 200 200 302 302 302 302 302"),
+    ("POST", "rates"): Row("403 403 403 403 403 422 403 403 302 302 302 302 302", form=True),
     ("GET", "projects/<uuid:id>/replay"): Row(_SET_QUOTA_PAGE, {"id": "project"}),
     ("POST", "projects/<uuid:id>/replay"): Row(
         _SET_QUOTA_PAGE.replace("200", "422"), {"id": "project"}, form=True

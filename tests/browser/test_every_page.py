@@ -31,7 +31,7 @@ def addresses(shown: Scene) -> list[str]:
             f"/projects/{shown.projects['Detection'].id}{end}"
             for end in ("", "/people", "/policy")
         ),
-        "/reservations", "/requests", "/requests/new", "/approval-rules", "/delegations",
+        "/reservations", "/rates", "/requests", "/requests/new", "/approval-rules", "/delegations",
         "/tokens", "/sessions", "/tenants", "/policy", "/group-roles",
         "/second-factor", "/audit", NOWHERE,
     ]  # fmt: skip

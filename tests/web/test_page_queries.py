@@ -65,6 +65,7 @@ def test_pages_cost_what_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
         "project-detail": reverse("project-detail", args=[shown.projects["Detection"].id]),
         "budget-list": reverse("budget-list"),
         "reservation-list": reverse("reservation-list"),
+        "rate-list": reverse("rate-list"),
         "request-new": reverse("request-new"),
         "request-list": reverse("request-list"),
         "approval-rule-list": reverse("approval-rule-list"),

@@ -34,6 +34,14 @@ def test_money(amount: Decimal | None, currency: str, text: str) -> None:
     assert berth.money(amount, currency) == text
 
 
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [("3.250000", "€3.25"), ("3.250001", "€3.250001"), ("10", "€10.00"), ("0.5", "€0.50")],
+)
+def test_a_price_has_all_its_decimals(amount: str, text: str) -> None:
+    assert berth.price(Decimal(amount), "EUR") == text
+
+
 @override_settings(BERTH_CURRENCY="GBP")
 def test_money_is_the_installations_by_default() -> None:
     assert berth.money(Decimal(1)) == "£1.00"
