@@ -4,13 +4,13 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import messages
+from django.core.exceptions import BadRequest
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
-from controlplane.kernel.errors import Invalid
 from controlplane.kernel.forms import StrictForm
 from controlplane.kernel.htmx import go, page
 from tenants import access
@@ -48,7 +48,7 @@ def _tokens(request: HttpRequest, place: Place) -> HttpResponse:
     if request.method == "POST":
         form = _RevokeForm(request.POST, request.FILES)
         if not form.is_valid():
-            raise Invalid(form.fault)
+            raise BadRequest(form.fault)
         found = reach.token(actor=actor, place=place, id=form.cleaned_data["token"], at=at)
         tokens.revoke_in(actor=actor, token=found, place=place, at=at)
         told = f"{found.name} of {found.user.username} is revoked: nobody gets in by it any more."

@@ -151,7 +151,8 @@ def _other(value: object) -> str:
 
 
 def _id(url: str) -> bytes:
-    return next(part for part in url.split("/") if len(part) == 36).encode()
+    path = url.partition("?")[0]
+    return next(part for part in path.split("/") if len(part) == 36).encode()
 
 
 def test_the_back_office_is_closed_to_everybody_here(world: World) -> None:

@@ -15,6 +15,7 @@ OF_TENANT = {
     ("POST", "tenants"),
     ("POST", f"{API_ROOT}tenants"),
     ("POST", f"{API_ROOT}projects"),
+    ("POST", f"{API_ROOT}service-accounts"),
     ("GET", f"{API_ROOT}tenant-quotas"),
     ("POST", f"{API_ROOT}tenant-quotas"),
     ("POST", f"{API_ROOT}tenant-quotas/dry-run"),

@@ -49,7 +49,13 @@ OF_ALLAUTH = {
     "sign-in/second-factor", "second-factor", "second-factor/codes", "second-factor/remove",
 }  # fmt: skip
 """Whose forms are its own: they read one code, and nothing of what else is posted."""
-POSTS = [route for (_, route), row in OTHERS.items() if row.form and route not in OF_ALLAUTH]
+OF_FLEET_OWNERS = {"fleet-tokens"}
+"""Which nobody of the world may post to; what a tenant's tokens take is what the fleet's do."""
+POSTS = [
+    route
+    for (_, route), row in OTHERS.items()
+    if row.form and route not in OF_ALLAUTH | OF_FLEET_OWNERS
+]
 
 
 @pytest.mark.usefixtures("one_moment")
