@@ -7,7 +7,7 @@ run times protect from others, not from this. It comes before all else in a plan
 is made as if the victims had been told to go.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -41,9 +41,13 @@ class Enforced:
 def enforce(snapshot: Snapshot) -> tuple[Snapshot, "Cuts"]:
     """The snapshot with those on their way back who go now, and who they are; `snapshot` itself
     when nobody does."""
-    preempts, shrinks = gives_way(
-        preemptor=NO_WORKLOAD, victims=islice(found(snapshot).victims, MOST_VICTIMS)
-    )
+    return sent_off(snapshot, found(snapshot).victims)
+
+
+def sent_off(snapshot: Snapshot, victims: Iterable[Victim]) -> tuple[Snapshot, "Cuts"]:
+    """The snapshot with the first MOST_VICTIMS of these on their way back, for nobody, and who
+    they are; `snapshot` itself where there are none."""
+    preempts, shrinks = gives_way(preemptor=NO_WORKLOAD, victims=islice(victims, MOST_VICTIMS))
     cuts = Cuts(tuple(preempts), tuple(shrinks))
     if not preempts and not shrinks:
         return snapshot, cuts
@@ -60,7 +64,7 @@ def enforce(snapshot: Snapshot) -> tuple[Snapshot, "Cuts"]:
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """Who goes so that quotas are kept, as a plan tells it."""
+    """Who goes for nobody, as a plan tells it."""
 
     preempts: tuple[Preempt, ...]
     shrinks: tuple[Shrink, ...]

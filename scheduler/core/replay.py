@@ -12,6 +12,7 @@ the step's time, in both alike. Where nothing came and nothing ended since a pla
 nothing, the next is made after AGAIN_S, for what goes by time alone.
 """
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -100,10 +101,11 @@ def replay(
     policy = replace(policy, consolidation_budget_milli_s=0)
     plays = [_Play(each, policy, memory, run_s) for each in (before, after)]
     step_s = max(LEAST_STEP_S, -(-(until - begin) // MOST_STEPS))
+    times = [each.pending.submitted_at for each in ordered]
     at, came = begin, 0
     while True:
-        arrived = _until(at, ordered[came:])
-        came += len(arrived)
+        before_step, came = came, bisect_right(times, at)
+        arrived = [each.pending for each in ordered[before_step:came]]
         for play in plays:
             play.step(at, arrived)
         if at >= until or late():
@@ -118,15 +120,6 @@ def replay(
         for project, works in sorted(of_project.items())
     )
     return Replay(tuple(played), at, step_s)
-
-
-def _until(at: int, ordered: Sequence[Arrival]) -> list[PendingView]:
-    found = []
-    for each in ordered:
-        if each.pending.submitted_at > at:
-            break
-        found.append(each.pending)
-    return found
 
 
 class _Play:

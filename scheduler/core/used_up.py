@@ -8,32 +8,22 @@ used up (`budgets`), none of them comes back for more.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from scheduler.core.budgets import bound
 from scheduler.core.devices import Devices
 from scheduler.core.elastic import staying
-from scheduler.core.enforce import MOST_VICTIMS, Cuts
+from scheduler.core.enforce import Cuts, sent_off
 from scheduler.core.equivalents import Parts
 from scheduler.core.reasons import PreemptRule
-from scheduler.core.shrinks import gives_way
 from scheduler.core.snapshot import BudgetView, Snapshot
-from scheduler.core.units import NO_WORKLOAD, ProjectId
+from scheduler.core.units import ProjectId
 from scheduler.core.victims import Held, Victim
 
 
 def stop(snapshot: Snapshot) -> tuple[Snapshot, Cuts]:
     """The snapshot with those on their way back who are stopped now, and who they are; `snapshot`
     itself when nobody is."""
-    preempts, _ = gives_way(preemptor=NO_WORKLOAD, victims=found(snapshot)[:MOST_VICTIMS])
-    cuts = Cuts(tuple(preempts), ())
-    if not preempts:
-        return snapshot, cuts
-    gone = {preempt.victim for preempt in preempts}
-    holding = (
-        replace(held, releasing=True) if held.id in gone else held for held in snapshot.holding
-    )
-    return replace(snapshot, holding=tuple(holding)), cuts
+    return sent_off(snapshot, found(snapshot))
 
 
 def found(snapshot: Snapshot) -> tuple[Victim, ...]:

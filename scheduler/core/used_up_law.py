@@ -17,10 +17,9 @@ def used_up(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     parts = {flavor.id: part(flavor) for flavor in snapshot.flavors}
     under: set[str] = set()
     for budget in snapshot.budgets:
-        if budget.hard and budget.ends_at > snapshot.at:
-            under |= (
-                below(snapshot, budget) if budget.limit_milli_s <= budget.used_milli_s else set()
-            )
+        is_over = budget.used_milli_s >= budget.limit_milli_s
+        if budget.hard and is_over and budget.ends_at > snapshot.at:
+            under |= below(snapshot, budget)
     wanted = {
         held.id
         for held in snapshot.holding

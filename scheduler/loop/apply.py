@@ -7,7 +7,7 @@ by halving, and left for the next cycle.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from time import perf_counter
@@ -20,8 +20,9 @@ from controlplane.kernel.crash import crash
 from controlplane.kernel.ids import uuid7s
 from scheduler.core.fit import Room, let_in
 from scheduler.core.lifecycle import State
-from scheduler.core.plan import Admit, Grow, Landing, Plan
+from scheduler.core.plan import Admit, Grow, Landing, Plan, Preempt
 from scheduler.core.reasons import PreemptRule
+from scheduler.core.snapshot import BudgetView
 from scheduler.core.units import FlavorId, WorkloadId
 from scheduler.loop import arrays, holds, landings, used_up
 from scheduler.loop.lease import Lease, fence
@@ -282,6 +283,12 @@ MOVES = {PreemptRule.CONSOLIDATE, PreemptRule.BETTER}
 """Who is stopped by these starts again at once."""
 
 
+def _why(preempt: Preempt, by_budget: Mapping[WorkloadId, Sequence[BudgetView]]) -> str:
+    if preempt.victim in by_budget:
+        return used_up.why(by_budget[preempt.victim][0])
+    return RULES[preempt.rule]
+
+
 def _preempt(
     lease: Lease,
     loaded: Loaded,
@@ -297,7 +304,7 @@ def _preempt(
         return frozenset()
     projects = {w.id: UUID(w.project) for w in loaded.snapshot.holding}
     rules = {UUID(preempt.victim): preempt for preempt in preempts}
-    by_budget = used_up.why(loaded.snapshot, preempts)
+    by_budget = used_up.by_victim(loaded.snapshot, preempts)
     with transaction.atomic():
         fence(lease)
         moved = transition(
@@ -307,7 +314,7 @@ def _preempt(
                     projects[preempt.victim],
                     loaded.states[preempt.victim],
                     State.PREEMPTING,
-                    f"preempted {by_budget.get(preempt.victim) or RULES[preempt.rule]}",
+                    f"preempted {_why(preempt, by_budget)}",
                 )
                 for workload_id, preempt in rules.items()
             ],
@@ -316,8 +323,8 @@ def _preempt(
             at=at,
         )
         victims = sorted(moved)
-        stopped = [rules[id].victim for id in victims if rules[id].victim in by_budget]
-        used_up.mark(snapshot=loaded.snapshot, stopped=stopped, at=at)
+        over = (budget for id in victims for budget in by_budget.get(rules[id].victim, ()))
+        used_up.mark(over, at=at)
         bulk.insert(
             WorkloadEvent,
             id=uuid7s(len(victims)),

@@ -11,33 +11,31 @@ from uuid import UUID
 from scheduler.core.budgets import HOUR_S
 from scheduler.core.plan import Preempt
 from scheduler.core.reasons import PreemptRule
-from scheduler.core.snapshot import Snapshot
+from scheduler.core.snapshot import BudgetView, Snapshot
 from scheduler.core.units import ONE_MILLI, WorkloadId
 from scheduler.core.used_up import stopping
 from tenants.services import budgets
 
 
-def why(snapshot: Snapshot, preempts: Iterable[Preempt]) -> dict[WorkloadId, str]:
-    """For each that is stopped for a budget: which one that is."""
-    over, projects = stopping(snapshot), {held.id: held.project for held in snapshot.holding}
-    return {
-        each.victim: (
-            f"because the budget of {over[projects[each.victim]][0].name} is used up, and stops"
-            " what runs on GPUs"
-        )
-        for each in preempts
-        if each.rule is PreemptRule.BUDGET
-    }
+def by_victim(
+    snapshot: Snapshot, preempts: Iterable[Preempt]
+) -> dict[WorkloadId, tuple[BudgetView, ...]]:
+    """For each that is stopped for a budget: those over it that are used up, the nearest first."""
+    victims = {each.victim for each in preempts if each.rule is PreemptRule.BUDGET}
+    if not victims:
+        return {}
+    over = stopping(snapshot)
+    return {held.id: over[held.project] for held in snapshot.holding if held.id in victims}
 
 
-def mark(*, snapshot: Snapshot, stopped: Iterable[WorkloadId], at: datetime) -> None:
-    """These are told to go: their budgets are used up to the end of their period, or until they
+def why(budget: BudgetView) -> str:
+    """As who is stopped for it is told."""
+    return f"because the budget of {budget.name} is used up, and stops what runs on GPUs"
+
+
+def mark(over: Iterable[BudgetView], *, at: datetime) -> None:
+    """Work was told to go for these: they are used up to the end of their period, or until they
     are raised, whatever is counted anew. In the caller's transaction."""
-    over, projects = stopping(snapshot), {held.id: held.project for held in snapshot.holding}
-    limits_h = {
-        UUID(budget.id): budget.limit_milli_s // (HOUR_S * ONE_MILLI)
-        for workload in stopped
-        for budget in over[projects[workload]]
-    }
+    limits_h = {UUID(budget.id): budget.limit_milli_s // (HOUR_S * ONE_MILLI) for budget in over}
     if limits_h:
         budgets.mark_used_up(limits_h=limits_h, at=at)

@@ -12,23 +12,19 @@ from scheduler.selectors import asked, fleet, history
 
 MOST = 5_000
 """Workloads, the last that came."""
-UNKNOWN_RUN_S = 3600
-"""How long work is taken to run of which nobody knows: it has not ended, and none of its project
-has."""
 
 # What ended without a start is left out: nobody knows how long it would have run.
-_ROWS = """
+_ROWS = f"""
 SELECT w.id::text, w.project_id::text, w.priority, w.preemptible,
        extract(epoch FROM w.submitted_at)::bigint, w.run_time_limit_s,
-       CASE WHEN t.user_max_running IS NULL AND t.user_max_gpus_milli IS NULL THEN ''
-            ELSE w.submitted_by_id::text END,
+       {fleet.SUBMITTER},
        w.asks_version, extract(epoch FROM w.ended_at - w.started_at)::bigint,
        extract(epoch FROM %s - w.started_at)::bigint
 FROM scheduler_workload w JOIN tenants_project t ON t.id = w.project_id
 WHERE w.submitted_at <= %s AND (w.ended_at > %s OR w.ended_at IS NULL)
       AND (w.started_at IS NOT NULL OR w.ended_at IS NULL)
 ORDER BY w.submitted_at DESC, w.id DESC LIMIT %s
-"""
+"""  # noqa: S608  # a constant
 
 
 class Arrivals(NamedTuple):
@@ -65,6 +61,6 @@ def _arrival(row: fleet.Row, ask: asked.Asked, usual: Mapping[ProjectId, int]) -
         array=ask.array,
     )
     if ran_s is None:
-        ran_s = max(so_far_s or 0, usual.get(pending.project, UNKNOWN_RUN_S))
+        ran_s = max(so_far_s or 0, usual.get(pending.project, history.UNKNOWN_RUN_S))
         ran_s = min(ran_s, limit_s or ran_s)
     return Arrival(pending, max(1, ran_s))

@@ -49,6 +49,10 @@ from tenants.selectors.past import Past
 
 type Row = tuple[Any, ...]  # Any: a database row of mixed columns
 
+SUBMITTER = """CASE WHEN t.user_max_running IS NULL AND t.user_max_gpus_milli IS NULL THEN ''
+            ELSE w.submitted_by_id::text END"""
+"""Of a workload w in a project t: whose it is, where the project has caps of users."""
+
 
 def rows(
     sql: str,

@@ -6,6 +6,9 @@ from scheduler.selectors import fleet
 HISTORY = 200
 """Finished workloads of a project that its run times are drawn from, newest first."""
 
+UNKNOWN_RUN_S = 3600
+"""How long work is taken to run of which nobody knows: it has not ended, and none like it has."""
+
 _RUN_TIMES = """
 SELECT project_id::text, array_agg(greatest(run_s, 1)) FROM (
     SELECT project_id, extract(epoch FROM ended_at - started_at)::bigint AS run_s,

@@ -11,12 +11,11 @@ from clusters import stock
 from scheduler.core import mig
 from scheduler.core.advice import Advice, Arrival, advise
 from scheduler.selectors.fleet import rows
+from scheduler.selectors.history import UNKNOWN_RUN_S
 
 LOOKS_BACK = timedelta(days=30)
 MOST_ARRIVALS = 3000
 """Slices of a model that layouts are played against, the last ones asked for."""
-UNKNOWN_RUN_S = 3600
-"""How long a slice is taken to be held where none of its profile has been held yet."""
 
 
 class Pool(NamedTuple):

@@ -89,23 +89,19 @@ FROM scheduler_placementspan s WHERE s.released_at IS NULL
 """
 # An attempt that ended unseen holds by itself, under its own id: its workload waits, or holds more
 # elsewhere. Nothing is asked of it but to go, once its cluster is heard.
-_HOLDING = (
-    """
+_HOLDING = f"""
 SELECT w.id::text, w.project_id::text, a.cluster_id::text, w.priority, w.preemptible,
        extract(epoch FROM coalesce(w.admitted_at, a.created_at))::bigint,
        extract(epoch FROM w.started_at)::bigint, w.run_time_limit_s, w.state,
        EXISTS (SELECT 1 FROM scheduler_operation o
                WHERE o.attempt_id = a.id AND o.kind = 'stop'),
-       CASE WHEN t.user_max_running IS NULL AND t.user_max_gpus_milli IS NULL THEN ''
-            ELSE w.submitted_by_id::text END,
+       {fleet.SUBMITTER},
        extract(epoch FROM w.checkpointed_at)::bigint, extract(epoch FROM w.moved_at)::bigint,
        extract(epoch FROM i.since)::bigint, extract(epoch FROM i.warned_at)::bigint,
        w.move_to_better, w.asks_version, a.id::text
 FROM scheduler_workload w JOIN scheduler_attempt a ON a.workload_id = w.id
 JOIN tenants_project t ON t.id = w.project_id JOIN clusters_cluster c ON c.id = a.cluster_id
-LEFT JOIN scheduler_idleness i ON i.attempt_id = a.id AND w.state = 'RUNNING' AND """  # noqa: S608  # constants
-    + IS_FRESH
-    + """
+LEFT JOIN scheduler_idleness i ON i.attempt_id = a.id AND w.state = 'RUNNING' AND {IS_FRESH}
 WHERE a.ended_at IS NULL
 UNION ALL
 SELECT a.id::text, w.project_id::text, a.cluster_id::text, w.priority, false,
@@ -113,14 +109,12 @@ SELECT a.id::text, w.project_id::text, a.cluster_id::text, w.priority, false,
        (SELECT extract(epoch FROM max(p.started_at))::bigint FROM scheduler_placement p
         WHERE p.attempt_id = a.id AND p.released_at IS NULL),
        w.run_time_limit_s, NULL, c.state = 'active',
-       CASE WHEN t.user_max_running IS NULL AND t.user_max_gpus_milli IS NULL THEN ''
-            ELSE w.submitted_by_id::text END,
+       {fleet.SUBMITTER},
        NULL, NULL, NULL, NULL, false, NULL, a.id::text
 FROM scheduler_attempt a JOIN scheduler_workload w ON w.id = a.workload_id
 JOIN tenants_project t ON t.id = w.project_id JOIN clusters_cluster c ON c.id = a.cluster_id
 WHERE a.unseen_since IS NOT NULL ORDER BY 1
-"""
-)
+"""  # noqa: S608  # constants
 
 
 def _held(condition: str = "", parameters: Sequence[object] = ()) -> dict[str, list[fleet.Row]]:

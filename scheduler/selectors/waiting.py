@@ -69,12 +69,11 @@ SELECT CASE WHEN pg_current_xact_id_if_assigned() IS NULL
              WHERE user_max_running IS NOT NULL OR user_max_gpus_milli IS NOT NULL ORDER BY id)
 FROM scheduler_workload w WHERE w.ended_at IS NULL AND w.state = 'PENDING'
 """
-_ROWS = """
+_ROWS = f"""
 SELECT w.id::text, w.project_id::text, w.priority, w.preemptible,
        extract(epoch FROM w.submitted_at)::bigint, w.run_time_limit_s,
        coalesce(extract(epoch FROM w.not_before)::bigint, 0),
-       CASE WHEN t.user_max_running IS NULL AND t.user_max_gpus_milli IS NULL THEN ''
-            ELSE w.submitted_by_id::text END, w.asks_version,
+       {fleet.SUBMITTER}, w.asks_version,
        extract(epoch FROM w.turn_at)::bigint, w.turn_of::text,
        w.version, greatest(w.attempts_seen,
            CASE WHEN w.version = 1 THEN 0  -- it never moved, so nothing tried it
@@ -83,7 +82,7 @@ SELECT w.id::text, w.project_id::text, w.priority, w.preemptible,
        coalesce(w.reason->>'code', ''), extract(epoch FROM w.reason_at)::float8, w.array_id
 FROM scheduler_workload w JOIN tenants_project t ON t.id = w.project_id
 WHERE w.ended_at IS NULL AND w.state = 'PENDING'
-"""
+"""  # noqa: S608  # a constant
 _THESE = " AND w.id = ANY(%s::uuid[])"
 _IDS = "SELECT id::text FROM scheduler_workload WHERE ended_at IS NULL AND state = 'PENDING'"
 # By who waits: a workload or an array.

@@ -11,7 +11,7 @@ from scheduler.core.lifecycle import State
 from scheduler.core.units import WorkloadId
 from scheduler.models import Workload
 from scheduler.selectors import arrivals
-from scheduler.selectors.arrivals import UNKNOWN_RUN_S
+from scheduler.selectors.history import UNKNOWN_RUN_S
 from scheduler.services import replays
 from scheduler.services.replays import BACK, Replayed, Told
 from tenants.access import actor_for
