@@ -338,6 +338,13 @@ def authorize_at(actor: Actor, action: Action, *, place: Place) -> None:
         authorize_fleet(actor, action)
 
 
+def ids_at(place: Place) -> tuple[UUID | None, UUID | None]:
+    """The tenant of the place and its project, as the audit names where something was done."""
+    if isinstance(place, Project):
+        return place.tenant_id, place.id
+    return (place.id if place else None), None
+
+
 def project_and_tenant(place: Place) -> tuple[Project | None, Tenant | None]:
     """As rows name it that are of one place: both None is the fleet."""
     return (

@@ -25,6 +25,7 @@ from django_htmx.http import HttpResponseClientRedirect
 
 from controlplane.kernel.errors import AppError, Conflict, Invalid, NotAllowed, NotFound
 from controlplane.kernel.forms import StrictForm
+from controlplane.kernel.throttle import TooOften
 
 ZONE_COOKIE = "berth_tz"
 """Set by app.js: the browser's IANA time zone."""
@@ -155,6 +156,12 @@ def refusal_status(error: AppError) -> int:
     if isinstance(error, Conflict):
         return 409
     return 403 if isinstance(error, NotAllowed) else 422
+
+
+def later(answer: HttpResponse, error: TooOften) -> HttpResponse:
+    """It with when to ask again."""
+    answer.headers["Retry-After"] = str(error.wait)
+    return answer
 
 
 def go(request: HttpRequest, url: str) -> HttpResponse:

@@ -16,6 +16,7 @@ from controlplane.kernel.errors import AppError, Conflict, Invalid, NotAllowed
 from controlplane.kernel.htmx import (
     go,
     id_in,
+    later,
     minute,
     page,
     partial,
@@ -119,14 +120,14 @@ def request_impact(request: HttpRequest, id: UUID) -> HttpResponse:
     actor = actor_of(request)
     quota_request = of_requests.request(actor=actor, id=id)
     form = AmountForm(request.GET)
-    found, refused, status, wait_s = None, "", 200, 0
+    found, refused, status, often = None, "", 200, None
     if form.is_valid():
         try:
             found = impacts.preview(
                 actor=actor, request=quota_request, nominal_milli=form.milli, at=clock.now()
             )
         except TooOften as error:
-            refused, status, wait_s = error.message, 429, error.wait
+            refused, status, often = error.message, 429, error
         except (Conflict, Invalid) as error:
             refused, status = error.message, refusal_status(error)
     else:
@@ -139,9 +140,7 @@ def request_impact(request: HttpRequest, id: UUID) -> HttpResponse:
         "horizon_s": HORIZON_S,
     }
     answer = partial(request, "portal/request_impact.html", "impact", context, status=status)
-    if wait_s:
-        answer.headers["Retry-After"] = str(wait_s)
-    return answer
+    return later(answer, often) if often else answer
 
 
 @page("POST")
@@ -188,8 +187,7 @@ def requests_decide(request: HttpRequest) -> HttpResponse:
         form.show(error.problems)
         return _list(request, actor, answers=form, status=422)
     _tell(request, found)
-    granted = (each.request for each in found if each.outcome == Decision.GRANTED)
-    _warn(request, [quota_request for quota_request in granted if quota_request])
+    _warn(request, answers.granted(found))
     return go(request, reverse("request-list"))
 
 

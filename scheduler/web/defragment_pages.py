@@ -11,7 +11,7 @@ from controlplane.api.auth import operator_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import AppError, Conflict
 from controlplane.kernel.forms import no_fields
-from controlplane.kernel.htmx import focus_fault, go, page
+from controlplane.kernel.htmx import focus_fault, go, later, page
 from controlplane.kernel.throttle import TooOften
 from scheduler.services import asking, defragmentations
 from scheduler.web.defragment_api import shown
@@ -90,6 +90,5 @@ def _page(
     except TooOften as error:
         context["refusal"] = error.message
         answer = render(request, "scheduler/defragmentation.html", context, status=429)
-        answer.headers["Retry-After"] = str(error.wait)
-        return answer
+        return later(answer, error)
     return render(request, "scheduler/defragmentation.html", context | shown(made), status=status)

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Conflict
-from controlplane.kernel.htmx import page, partial
+from controlplane.kernel.htmx import later, page, partial
 from controlplane.kernel.throttle import TooOften
 from scheduler.selectors import workloads
 from scheduler.services import explaining
@@ -19,17 +19,15 @@ def workload_explanation(request: HttpRequest, id: UUID) -> HttpResponse:
     """Of what waits no more only that is said. 429 when it was asked for too often."""
     actor = actor_of(request)
     workload = workloads.seen(actor=actor, id=id)
-    explained, refusal, status, wait = None, "", 200, None
+    explained, refusal, status, often = None, "", 200, None
     try:
         found = explaining.of_workload(actor=actor, workload=workload, at=clock.now())
         explained = explanations.explanation(found)
     except Conflict as error:
         refusal = error.message
     except TooOften as error:
-        refusal, status, wait = error.message, 429, str(error.wait)
+        refusal, status, often = error.message, 429, error
     context = {"workload": workload, "explained": explained, "refusal": refusal}
     template = "scheduler/workload_explanation.html"
     answer = partial(request, template, "explanation", context, status=status)
-    if wait is not None:
-        answer.headers["Retry-After"] = wait
-    return answer
+    return later(answer, often) if often else answer

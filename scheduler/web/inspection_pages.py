@@ -10,7 +10,7 @@ from django.urls import reverse
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.forms import no_fields
-from controlplane.kernel.htmx import go, minute, page, partial, revision, unchanged
+from controlplane.kernel.htmx import go, later, minute, page, partial, revision, unchanged
 from controlplane.kernel.throttle import TooOften
 from scheduler.models import Inspection, Placement
 from scheduler.selectors import inspections as selectors
@@ -51,8 +51,7 @@ def pod_inspect(request: HttpRequest, id: UUID, placement: UUID) -> HttpResponse
     except TooOften as error:
         answer = _page(request, row, refusal=error.message)
         answer.status_code = 429
-        answer.headers["Retry-After"] = str(error.wait)
-        return answer
+        return later(answer, error)
     return go(request, reverse("pod-inspection", args=[id, placement]))
 
 

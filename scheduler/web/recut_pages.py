@@ -15,7 +15,7 @@ from controlplane.kernel import clock
 from controlplane.kernel import device_map as maps
 from controlplane.kernel.errors import AppError
 from controlplane.kernel.forms import no_fields
-from controlplane.kernel.htmx import focus_fault, go, page
+from controlplane.kernel.htmx import focus_fault, go, later, page
 from controlplane.kernel.throttle import TooOften
 from scheduler.core import mig
 from scheduler.core.ways import Way, ways_of
@@ -115,9 +115,7 @@ def _page(
     except TooOften as error:
         context |= {"refusal": error.message, "form": form or RecutForm()}
         context["asked"] = asked or NodeForm(auto_id="shown_%s")
-        answer = render(request, "scheduler/recuts.html", context, status=429)
-        answer.headers["Retry-After"] = str(error.wait)
-        return answer
+        return later(render(request, "scheduler/recuts.html", context, status=429), error)
     if form is None:
         form = RecutForm(initial={**first, "starts_at": at, "ends_at": until})
     context |= {"form": form, "asked": asked or NodeForm(initial=first, auto_id="shown_%s")}

@@ -18,6 +18,7 @@ from controlplane.kernel.htmx import (
     focus_fault,
     go,
     is_fragment,
+    later,
     page,
     partial,
     revision,
@@ -118,7 +119,7 @@ def workload_submit(request: HttpRequest) -> HttpResponse:
             form.show(error.problems)
         except TooOften as error:
             form.add_error(None, error.message)
-            return _later(_render(request, form, request.POST, status=429, focus_top=True), error)
+            return later(_render(request, form, request.POST, status=429, focus_top=True), error)
         else:
             messages.success(request, f"Submitted {made.name}.")
             page_of = "workload-detail" if isinstance(made, Workload) else "array-detail"
@@ -176,15 +177,10 @@ def _answered(
             form.show(error.problems)
         except TooOften as error:
             told = {"refusal": error.message}
-            return _later(_render(request, form, request.POST, status=429, told=told), error)
+            return later(_render(request, form, request.POST, status=429, told=told), error)
         else:
             return _render(request, form, request.POST, told=told)
     return _render(request, form, request.POST, status=422, focus_top=not focus_fault(form))
-
-
-def _later(answer: HttpResponse, error: TooOften) -> HttpResponse:
-    answer.headers["Retry-After"] = str(error.wait)
-    return answer
 
 
 def _form(

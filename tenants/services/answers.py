@@ -1,14 +1,14 @@
 """One answer to several requests for quota, each for itself: what can't be said to one of them
 stops none of the others (ADR 0108)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from controlplane.kernel.errors import AppError, Conflict, Invalid, NotAllowed, NotFound
 from tenants.access import Actor
-from tenants.models import QuotaRequest
+from tenants.models import Decision, QuotaRequest
 from tenants.selectors import requests as selectors
 from tenants.services import requests
 from tenants.services.requests import Seen
@@ -40,6 +40,15 @@ class Answer:
         if self.refusal is not None or self.request is None:
             return "refused"
         return self.request.decision or "agreed"
+
+
+def granted(found: Iterable[Answer]) -> list[QuotaRequest]:
+    """Those of them whose quota is larger now."""
+    return [
+        answer.request
+        for answer in found
+        if answer.request is not None and answer.outcome == Decision.GRANTED
+    ]
 
 
 def grant(

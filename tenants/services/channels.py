@@ -15,7 +15,7 @@ from controlplane.kernel import text
 from controlplane.kernel.errors import Conflict, Invalid, Unavailable
 from tenants import access
 from tenants.access import Action, Actor, Place
-from tenants.models import TOLD, Channel, ChannelKind, Delivery, Event, Notice, Project
+from tenants.models import TOLD, Channel, ChannelKind, Delivery, Event, Notice
 from tenants.services import trail, webhooks
 from tenants.services.webhooks import Target
 
@@ -141,13 +141,13 @@ def _seal_key() -> PublicKey:
 
 
 def _record(actor: Actor, channel: Channel, action: str, at: datetime) -> None:
-    of = place_of(channel)
+    tenant_id, project_id = access.ids_at(place_of(channel))
     entry = Entry(
         action=action,
         target_type="channel",
         target_id=channel.id,
-        tenant_id=of.tenant_id if isinstance(of, Project) else of.id if of else None,
-        project_id=channel.project_id,
+        tenant_id=tenant_id,
+        project_id=project_id,
         after={
             "name": channel.name,
             "kind": str(channel.kind),

@@ -8,6 +8,7 @@ from django.db import transaction
 
 from controlplane.audit.services import Entry
 from controlplane.kernel import hints
+from tenants import access
 from tenants.access import Actor
 from tenants.models import Project, Tenant
 from tenants.services import trail
@@ -42,13 +43,13 @@ def entry(
     of: Project | Tenant, *, action: str, before: Mapping[str, object], after: Mapping[str, object]
 ) -> Entry:
     """What is audited of an act on it."""
-    is_project = isinstance(of, Project)
+    tenant_id, project_id = access.ids_at(of)
     return Entry(
         action=action,
-        target_type="project" if is_project else "tenant",
+        target_type="project" if project_id else "tenant",
         target_id=of.id,
-        tenant_id=of.tenant_id if isinstance(of, Project) else of.id,
-        project_id=of.id if is_project else None,
+        tenant_id=tenant_id,
+        project_id=project_id,
         before=before,
         after=dict(after),
     )

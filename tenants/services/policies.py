@@ -14,7 +14,7 @@ from controlplane.kernel.text import shown
 from tenants import access
 from tenants.access import Action, Actor, Place
 from tenants.labels import label_fault
-from tenants.models import Project, SubmitPolicy
+from tenants.models import SubmitPolicy
 from tenants.policy import (
     FIELDS,
     MAX_GPUS_MILLI,
@@ -92,12 +92,13 @@ def set_policy(
                 setattr(policy, name, value)
             policy.version += 1
             policy.save(update_fields=[*said, "version"])
+        tenant_id, project_id = access.ids_at(of)
         entry = Entry(
             action="policy.set",
             target_type="policy",
             target_id=policy.id,
-            tenant_id=of.tenant_id if isinstance(of, Project) else of.id if of else None,
-            project_id=of.id if isinstance(of, Project) else None,
+            tenant_id=tenant_id,
+            project_id=project_id,
             before=before,
             after=_told(policy),
         )

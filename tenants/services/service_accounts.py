@@ -69,13 +69,13 @@ def _path(place: Project | Tenant) -> str:
 
 
 def _record(actor: Actor, action: str, account: User, at: datetime) -> None:
-    of = account.service_place
+    tenant_id, project_id = access.ids_at(account.service_place)
     entry = Entry(
         action,
         "user",
         account.id,
-        tenant_id=of.tenant_id if isinstance(of, Project) else of.id if of else None,
-        project_id=of.id if isinstance(of, Project) else None,
+        tenant_id=tenant_id,
+        project_id=project_id,
         after={"username": account.username},
     )
     trail.record(entry, actor=actor, at=at)

@@ -153,11 +153,12 @@ def _entry(token: Token, action: str, place: Place = None) -> Entry:
     """Where it is told: in the project that it is narrowed to, else where its account belongs,
     else at the place whose owner did it."""
     of = token.project or token.user.service_place or place
+    tenant_id, project_id = access.ids_at(of)
     return Entry(
         action=action,
         target_type="token",
         target_id=token.id,
-        tenant_id=of.tenant_id if isinstance(of, Project) else of.id if of else None,
-        project_id=of.id if isinstance(of, Project) else None,
+        tenant_id=tenant_id,
+        project_id=project_id,
         after={"name": token.name, "scopes": token.scopes, "user": str(token.user_id)},
     )

@@ -10,7 +10,6 @@ from controlplane.api.fields import Id, Integer, StrictSerializer, Text
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView
 from scheduler.selectors import guarantees
-from tenants.models import Decision
 from tenants.services import answers
 from tenants.services.answers import Chosen
 from tenants.services.requests import MAX_TEXT, Seen
@@ -74,10 +73,6 @@ class DecideApi(ApiView):
         ]
         say = answers.deny if body["answer"] == "deny" else answers.grant
         found = say(actor=self.actor, chosen=chosen, note=body["note"], at=self.at)
-        granted = [
-            (answer.request.flavor, answer.request.project)
-            for answer in found
-            if answer.request and answer.outcome == Decision.GRANTED
-        ]
-        warned = guarantees.warnings_of_all(granted)
+        granted = answers.granted(found)
+        warned = guarantees.warnings_of_all([(of.flavor, of.project) for of in granted])
         return Response(AnswersOut({"items": found, "warnings": warned}).data)

@@ -14,7 +14,7 @@ from controlplane.api.views import ApiView, many
 from controlplane.kernel.errors import Invalid
 from tenants import access
 from tenants.access import Place
-from tenants.models import Role, Scope
+from tenants.models import Role, Scope, User
 from tenants.selectors import idle_limits, people, preferred, run_times
 from tenants.services import members, projects, tenants, tokens
 from tenants.web import serializers as s
@@ -253,22 +253,30 @@ class TokensApi(ApiView):
         problems=(404,),
     )
     def post(self, request: Request) -> Response:
-        if HEADER in request.headers:
-            # The kept answer would hold the secret.
-            raise Invalid(
-                "A token's secret is shown once, so it can't be kept.", pointer=f"#{HEADER}"
-            )
-        body = self.body(s.TokenIn)
-        wanted = body.get("project")
-        token, text = tokens.issue(
-            actor=self.actor,
-            name=body["name"],
-            scopes={Scope(scope) for scope in body["scopes"]},
-            project=access.project_or_404(self.actor, wanted) if wanted else None,
-            lifetime=timedelta(seconds=body["expires_in_s"]),
-            at=self.at,
-        )
-        return Response({**s.TokenOut(token).data, "token": text}, status=201)
+        not_kept(request)
+        return issued(self)
+
+
+def not_kept(request: Request) -> None:
+    """Raises Invalid for a key by which the answer, and the secret in it, would be kept."""
+    if HEADER in request.headers:
+        raise Invalid("A token's secret is shown once, so it can't be kept.", pointer=f"#{HEADER}")
+
+
+def issued(view: ApiView, *, account: User | None = None) -> Response:
+    """A new token of the one who asks, or of a service account of theirs, with its text."""
+    body = view.body(s.TokenIn)
+    wanted = body.get("project")
+    token, text = tokens.issue(
+        actor=view.actor,
+        account=account,
+        name=body["name"],
+        scopes={Scope(scope) for scope in body["scopes"]},
+        project=access.project_or_404(view.actor, wanted) if wanted else None,
+        lifetime=timedelta(seconds=body["expires_in_s"]),
+        at=view.at,
+    )
+    return Response({**s.TokenOut(token).data, "token": text}, status=201)
 
 
 class TokenApi(ApiView):

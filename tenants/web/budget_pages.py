@@ -15,7 +15,7 @@ from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Invalid, NotAllowed
 from controlplane.kernel.forms import no_fields
-from controlplane.kernel.htmx import focus_fault, go, page
+from controlplane.kernel.htmx import focus_fault, go, later, page
 from controlplane.kernel.throttle import TooOften
 from scheduler.selectors.budgets import standings
 from scheduler.services import stopping
@@ -103,9 +103,7 @@ def _set(
                 form.add_error("period", f"{of.name} has such a budget already: change that one.")
         except TooOften as error:
             form.add_error(None, error.message)
-            told = answer(status=429)
-            told.headers["Retry-After"] = str(error.wait)
-            return told
+            return later(answer(status=429), error)
         else:
             return _done(request, f"The budget of {of.name} holds from the next cycle on.")
     focus_fault(form)

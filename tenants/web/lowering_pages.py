@@ -10,7 +10,7 @@ from clusters.models import Flavor
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Conflict, Invalid, NotFound
-from controlplane.kernel.htmx import focus_fault, go, page, partial
+from controlplane.kernel.htmx import focus_fault, go, later, page, partial
 from controlplane.kernel.throttle import TooOften
 from scheduler.selectors import guarantees
 from scheduler.services import lowering
@@ -78,8 +78,7 @@ def _quota(
             _set(actor, owner, flavor, amounts, version)
         except TooOften as error:
             answer = _page(request, form, context | {"refusal": error.message}, status=429)
-            answer.headers["Retry-After"] = str(error.wait)
-            return answer
+            return later(answer, error)
         except Invalid as error:
             form.show(error.problems)
         except Conflict as error:

@@ -9,7 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Invalid
-from controlplane.kernel.htmx import focus_fault, go, page, partial, refusal
+from controlplane.kernel.htmx import focus_fault, go, later, page, partial, refusal
 from controlplane.kernel.throttle import TooOften
 from scheduler.services import policy_trials
 from tenants import access, policy, policy_words
@@ -73,9 +73,7 @@ def _tried(request: HttpRequest, actor: Actor, of: Place, form: PolicyForm) -> H
         except Invalid as error:
             form.show(error.problems)
         except TooOften as error:
-            answer = show(status=429, refusal=error.message)
-            answer.headers["Retry-After"] = str(error.wait)
-            return answer
+            return later(show(status=429, refusal=error.message), error)
         else:
             rules = [(policy_words.RULES[each.rule], each) for each in found.rules]
             return show(trial=found, tried_rules=rules)

@@ -8,7 +8,7 @@ from django.urls import reverse
 from controlplane.api.auth import actor_of
 from controlplane.kernel import clock
 from controlplane.kernel.errors import Invalid
-from controlplane.kernel.htmx import focus_fault, page, partial
+from controlplane.kernel.htmx import focus_fault, later, page, partial
 from controlplane.kernel.throttle import TooOften
 from scheduler.services import replays
 from tenants import access
@@ -46,9 +46,7 @@ def _replay(request: HttpRequest, actor: Actor, of: Project | Tenant) -> HttpRes
         except Invalid as error:
             form.show(error.problems)
         except TooOften as error:
-            answer = _page(request, of, form, status=429, refused=error.message)
-            answer.headers["Retry-After"] = str(error.wait)
-            return answer
+            return later(_page(request, of, form, status=429, refused=error.message), error)
         else:
             return _page(request, of, form, replay=found)
     focus_fault(form)

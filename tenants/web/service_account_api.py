@@ -1,6 +1,5 @@
 """Endpoints about service accounts of a tenant or a project, for who owns it."""
 
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -9,15 +8,15 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from controlplane.api.fields import Id, StrictSerializer, Text
-from controlplane.api.idempotency import HEADER
 from controlplane.api.pagination import Keyset
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView, many
 from controlplane.kernel.errors import Invalid
 from tenants import access
-from tenants.models import Project, Role, Scope, Tenant
+from tenants.models import Project, Role, Tenant
 from tenants.selectors import service_accounts as selectors
-from tenants.services import service_accounts, tokens
+from tenants.services import service_accounts
+from tenants.web.api import issued, not_kept
 from tenants.web.serializers import Rows, TokenIn, TokenIssuedOut, TokenOut
 
 type Out = dict[str, Any]  # Any: JSON values
@@ -150,24 +149,8 @@ class ServiceAccountTokensApi(ApiView):
         problems=(404,),
     )
     def post(self, request: Request, id: UUID) -> Response:
-        if HEADER in request.headers:
-            # The kept answer would hold the secret.
-            raise Invalid(
-                "A token's secret is shown once, so it can't be kept.", pointer=f"#{HEADER}"
-            )
-        account = selectors.one(actor=self.actor, id=id)
-        body = self.body(TokenIn)
-        wanted = body.get("project")
-        token, text = tokens.issue(
-            actor=self.actor,
-            account=account,
-            name=body["name"],
-            scopes={Scope(scope) for scope in body["scopes"]},
-            project=access.project_or_404(self.actor, wanted) if wanted else None,
-            lifetime=timedelta(seconds=body["expires_in_s"]),
-            at=self.at,
-        )
-        return Response({**TokenOut(token).data, "token": text}, status=201)
+        not_kept(request)
+        return issued(self, account=selectors.one(actor=self.actor, id=id))
 
 
 def _place(view: ApiView, named: dict[str, Any]) -> Project | Tenant:  # Any: validated input

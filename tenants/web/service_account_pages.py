@@ -10,17 +10,15 @@ from django.urls import reverse
 
 from controlplane.api.auth import actor_of, named_project
 from controlplane.kernel import clock
-from controlplane.kernel.errors import Invalid
 from controlplane.kernel.forms import StrictForm, no_fields
-from controlplane.kernel.htmx import focus_fault, go, page, partial, refusal
+from controlplane.kernel.htmx import go, page, partial, refusal
 from tenants import access
 from tenants.models import Project, Role, Tenant, User
 from tenants.selectors import people
 from tenants.selectors import service_accounts as selectors
-from tenants.services import service_accounts, tokens
+from tenants.services import service_accounts
 from tenants.web.forms import TokenForm
-
-ENDED_SHOWN = 10
+from tenants.web.token_pages import ENDED_SHOWN, issued
 
 
 class AccountForm(StrictForm):
@@ -82,23 +80,8 @@ def account_detail(request: HttpRequest, id: UUID) -> HttpResponse:
         return _page(request, account, _form(account))
     project = named_project(request)
     form = _form(account, request)
-    if form.is_valid():
-        try:
-            token, text = tokens.issue(
-                actor=actor,
-                account=account,
-                name=form.cleaned_data["name"],
-                scopes=form.cleaned_data["scopes"],
-                project=project,
-                lifetime=form.lifetime,
-                at=clock.now(),
-            )
-        except Invalid as error:
-            form.show(error.problems)
-        else:
-            made = (token.name, text)
-            return _page(request, account, _form(account), made=made, status=201)
-    focus_fault(form)
+    if made := issued(actor, form, project=project, account=account):
+        return _page(request, account, _form(account), made=made, status=201)
     return _page(request, account, form, status=422)
 
 

@@ -12,6 +12,7 @@ from controlplane.kernel.errors import Invalid
 from controlplane.kernel.forms import no_fields
 from controlplane.kernel.htmx import focus_fault, go, page, partial
 from tenants.access import Actor
+from tenants.models import Project, User
 from tenants.selectors import people
 from tenants.services import tokens
 from tenants.web.forms import TokenForm
@@ -28,10 +29,21 @@ def token_list(request: HttpRequest) -> HttpResponse:
         return _page(request, actor, _form(actor))
     project = named_project(request)
     form = _form(actor, request)
+    if made := issued(actor, form, project=project):
+        return _page(request, actor, _form(actor), made=made, status=201)
+    return _page(request, actor, form, status=422)
+
+
+def issued(
+    actor: Actor, form: TokenForm, *, project: Project | None, account: User | None = None
+) -> tuple[str, str] | None:
+    """The name of a new token and its text; None where there can't be such a one, which the form
+    tells then."""
     if form.is_valid():
         try:
             token, text = tokens.issue(
                 actor=actor,
+                account=account,
                 name=form.cleaned_data["name"],
                 scopes=form.cleaned_data["scopes"],
                 project=project,
@@ -41,9 +53,9 @@ def token_list(request: HttpRequest) -> HttpResponse:
         except Invalid as error:
             form.show(error.problems)
         else:
-            return _page(request, actor, _form(actor), made=(token.name, text), status=201)
+            return token.name, text
     focus_fault(form)
-    return _page(request, actor, form, status=422)
+    return None
 
 
 def _form(actor: Actor, request: HttpRequest | None = None) -> TokenForm:
