@@ -235,6 +235,7 @@ BERTH_RECUT = choice("BERTH_RECUT", "propose", "off", "auto")  # of nodes, for s
 # Work that one cycle may lose by moving work to make room, in seconds of a GPU; 0: none is moved.
 BERTH_CONSOLIDATION_BUDGET_S = integer("BERTH_CONSOLIDATION_BUDGET_S", 3600, low=0)
 BERTH_FORECAST_S = integer("BERTH_FORECAST_S", 60)  # how often wait estimates are made
+BERTH_STANDING_S = integer("BERTH_STANDING_S", 2, low=0)  # how long a process keeps shares
 BERTH_INVARIANTS_S = integer("BERTH_INVARIANTS_S", 300)  # how often the promises are checked
 # Inputs of cycles, kept to be planned again: how much of them, 0 is none, and how often at most.
 BERTH_INPUTS_MIB = integer("BERTH_INPUTS_MIB", 512, low=0)

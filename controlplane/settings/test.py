@@ -16,3 +16,4 @@ DATABASES["default"]["OPTIONS"].pop("pool")  # one connection a test, rolled bac
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 WHITENOISE_AUTOREFRESH = True  # no collected files in tests
 BERTH_CLUSTER_NETWORKS = networks("BERTH_CLUSTER_NETWORKS", "127.0.0.1 ::1")  # the simulator's
+BERTH_STANDING_S = 0  # a test that changes who uses what sees it at once

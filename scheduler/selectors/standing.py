@@ -5,8 +5,10 @@ What must not live here: how they are compared (`core.order`) and reckoned (`cor
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
+
+from django.conf import settings
 
 from scheduler.core.lifecycle import State
 from scheduler.core.quota import Book
@@ -44,12 +46,13 @@ class Standing:
 
 def standings(*, projects: Iterable[Project], at: datetime) -> dict[UUID, tuple[Standing, ...]]:
     """Of each project, which the caller may see: those above it from the top, then its own. Five
-    queries."""
+    queries, or one while the shares that were read last are kept."""
+    wanted = list(projects)
     tenants = {t.id: t for t in Tenant.objects.only("name", "parent_id")}
-    shares = Shares(book=_book(at))
+    shares = _shares(wanted, at=at)
     window_s = past.window_s()
     found = {}
-    for project in projects:
+    for project in wanted:
         id = ProjectId(str(project.id))
         names = [project.name]
         above: UUID | None = project.tenant_id
@@ -73,6 +76,24 @@ def of_waiting(*, workload: Workload, at: datetime) -> tuple[Standing, ...]:
     if workload.state != State.PENDING:
         return ()
     return standings(projects=[workload.project], at=at)[workload.project_id]
+
+
+# With when they were read. Each is made of all quotas and all that was used for months: most of
+# what it costs to show one workload of a large fleet.
+_kept: tuple[datetime, Shares] | None = None
+
+
+def _shares(projects: Iterable[Project], *, at: datetime) -> Shares:
+    """As they are, or were within the last BERTH_STANDING_S and have all these projects."""
+    global _kept  # one a process
+    if _kept is not None:
+        read_at, shares = _kept
+        is_young = timedelta() <= at - read_at < timedelta(seconds=settings.BERTH_STANDING_S)
+        if is_young and all(shares.of(project=ProjectId(str(each.id))) for each in projects):
+            return shares
+    shares = Shares(book=_book(at))
+    _kept = at, shares
+    return shares
 
 
 def _book(at: datetime) -> Book:

@@ -154,13 +154,14 @@ def _ask(figures: Figures, member: User, projects: Sequence[Project], *, seconds
 
 @contextmanager
 def _web() -> Iterator[None]:
-    """The web server as docker/web runs it."""
+    """The web server as docker/web runs it: with a pool of connections, which tests have not."""
+    environ = {**os.environ, "DJANGO_SETTINGS_MODULE": "controlplane.settings.dev"}
     command = [
         sys.executable, "-m", "uvicorn", "controlplane.asgi:application", "--port", str(PORT),
         "--workers", str(WEB_WORKERS), "--lifespan", "off", "--no-access-log",
         "--log-level", "warning",
     ]  # fmt: skip
-    with subprocess.Popen(command, cwd=ROOT, env=os.environ) as server:  # our own
+    with subprocess.Popen(command, cwd=ROOT, env=environ) as server:  # our own
         try:
             eventually("it answers", _answers, within_s=WITHIN_S)
             yield
