@@ -331,12 +331,13 @@ NAV = (
 
 
 _FAMILIES = {
+    **dict.fromkeys(("budget", "reservation"), "quota-list"),
+    **dict.fromkeys(("account", "channels", "fleet", "group", "member"), "tenant-list"),
+    **dict.fromkeys(("policy", "project", "service"), "tenant-list"),
+    **dict.fromkeys(("approval", "delegation", "grant"), "request-list"),
     "array": "workload-list",
-    "budget": "quota-list",
-    "member": "tenant-list",
     "layout": "cluster-list",
-    "policy": "tenant-list",
-    "reservation": "quota-list",
+    "rate": "spend",
 }
 """Pages of another entry than their names say."""
 

@@ -218,6 +218,9 @@ class Request:
         ({"request": Request("layout-list")}, "cluster-list"),
         ({"request": Request("reservation-list")}, "quota-list"),
         ({"request": Request("budget-list")}, "quota-list"),
+        ({"request": Request("rate-list")}, "spend"),
+        ({"request": Request("project-service-accounts")}, "tenant-list"),
+        ({"request": Request("delegation-list")}, "request-list"),
         ({}, ""),
     ],
 )
