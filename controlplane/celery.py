@@ -58,6 +58,7 @@ app.conf.beat_schedule = {
     "begin and end grants": _tick("scheduler.begin_and_end_grants", 15),
     "escalate requests": _tick("scheduler.escalate_requests", 60),
     "follow quotas": _tick("scheduler.follow_quotas", 15),
+    "tell of work": _tick("scheduler.tell", 30),
     "send notices": _tick(hints.NOTICES, 10),
 }
 

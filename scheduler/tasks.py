@@ -32,7 +32,7 @@ from scheduler.loop import forecast as forecaster
 from scheduler.loop import measure as measuring
 from scheduler.loop import meter as metering
 from scheduler.models import Attempt, Confinement, Operation
-from scheduler.services import inspections, wishes
+from scheduler.services import inspections, telling, wishes
 from tenants.services import deliveries, grants, notices, steps
 
 logger = logging.getLogger(__name__)
@@ -349,6 +349,13 @@ def begin_and_end_grants(**_: Any) -> None:  # Any: as above
     soon."""
     grants.begin_and_end_due(at=clock.now())
     notices.remind(at=clock.now())
+
+
+@shared_task(name="scheduler.tell")
+def tell(**_: Any) -> None:  # Any: as above
+    """Write down what people are to be told of their work and of budgets."""
+    telling.of_work(at=clock.now())
+    telling.of_budgets(at=clock.now())
 
 
 @shared_task(name=hints.NOTICES)

@@ -24,6 +24,7 @@ from scheduler.models.placement import (
 from scheduler.models.pool import PoolSample
 from scheduler.models.recut import Recut, RecutMode, RecutState
 from scheduler.models.stray import Stray
+from scheduler.models.told import Told
 from scheduler.models.workload import (
     LIVE,
     PodSet,
@@ -69,6 +70,7 @@ __all__ = [
     "RecutState",
     "SchedulerLease",
     "Stray",
+    "Told",
     "Workload",
     "WorkloadArray",
     "WorkloadEvent",

@@ -9,7 +9,7 @@ from tenants.models.grant import Grant
 from tenants.models.group_role import MAX_GROUP, GroupRole, Role
 from tenants.models.ledger import Charge, Rate, UsageInterval
 from tenants.models.member import Member
-from tenants.models.notice import Delivery, Event, Notice
+from tenants.models.notice import OF_BUDGETS, OF_WORK, Delivery, Event, Notice
 from tenants.models.past import PastUse
 from tenants.models.policy import SubmitPolicy
 from tenants.models.preferred import MAX_PREFERRED, PreferredFlavor
@@ -36,6 +36,8 @@ __all__ = [
     "MAX_MIN_RUN_TIME_S",
     "MAX_PREFERRED",
     "NEVER",
+    "OF_BUDGETS",
+    "OF_WORK",
     "SERVICE",
     "TOLD",
     "WEEK",

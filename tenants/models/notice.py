@@ -14,15 +14,26 @@ class Event(models.TextChoices):
     REQUEST_DENIED = "request.denied"
     GRANT_ENDING = "grant.ending"
     GRANT_ENDED = "grant.ended"
+    WORK_STARTED = "work.started"
+    WORK_STOPPED = "work.stopped"
+    WORK_ENDED = "work.ended"
+    BUDGET_WARNED = "budget.warned"
+    BUDGET_USED_UP = "budget.used-up"
     TEST = "channel.test"
 
 
-class Notice(Row):
-    """One thing that came to pass, written down in the transaction in which it did.
+OF_WORK = (Event.WORK_STARTED, Event.WORK_STOPPED, Event.WORK_ENDED)
+"""Those of which people say themselves whether they want mail of their own work."""
+OF_BUDGETS = (Event.BUDGET_WARNED, Event.BUDGET_USED_UP)
 
-    Of a channel's test there is no project, where the channel is none's. `cause` says which: what
-    has been told once is never told again. `body` is all that is told of it, as JSON; its id goes
-    with it wherever it is sent, so that who gets it twice can drop one.
+
+class Notice(Row):
+    """What came to pass, written down in the transaction in which it did; of work, what did in
+    some time of one submitter's in one project (ADR 0121).
+
+    Of a tenant's budget there is no project, nor of a channel's test, where the channel is none's.
+    `cause` says which: what has been told once is never told again. `body` is all that is told of
+    it, as JSON; its id goes with it wherever it is sent, so that who gets it twice can drop one.
     """
 
     event = models.CharField(max_length=20, choices=Event)

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
 from django.contrib.auth.models import AbstractUser
 from django.contrib.auth.validators import ASCIIUsernameValidator
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Func, Q, Value
 from django.db.models.functions import Lower
 
 from controlplane.kernel.ids import uuid7
+from tenants.models.notice import OF_WORK, Event
 
 if TYPE_CHECKING:
     from tenants.models.project import Project
@@ -21,6 +23,11 @@ SERVICE = "service:"
 _READING = Func(Lower(F("username")), Value("01i_-"), Value("oll"), function="translate")
 
 _IS_PERSON = Q(service_tenant__isnull=True, service_project__isnull=True)
+
+
+def mailed_of_at_first() -> list[str]:
+    """What nobody expects of their work, and no more."""
+    return [Event.WORK_STOPPED.value]
 
 
 class User(AbstractUser):
@@ -45,6 +52,13 @@ class User(AbstractUser):
     left_at = models.DateTimeField(null=True, blank=True, editable=False)
     """Since when the groups of their provider give them nothing: what closed the account, which
     their return opens again. Null where nothing or somebody closed it."""
+
+    mailed_of = ArrayField(
+        models.CharField(max_length=20, choices=[(each.value, each.label) for each in OF_WORK]),
+        default=mailed_of_at_first, db_default=[Event.WORK_STOPPED.value],
+        blank=True, editable=False,
+    )  # fmt: skip
+    """Of which events of their own work they are told by mail."""
 
     is_break_glass = models.BooleanField(default=False, db_default=False, editable=False)
     """Of one at most: who signs in by a password whatever the policy is."""
@@ -95,6 +109,10 @@ class User(AbstractUser):
                 fields=["is_break_glass"],
                 condition=Q(is_break_glass=True),
                 name="user_one_break_glass",
+            ),
+            models.CheckConstraint(
+                condition=Q(mailed_of__contained_by=[each.value for each in OF_WORK]),
+                name="user_mailed_of_own_work",
             ),
             models.CheckConstraint(
                 condition=Q(left_at__isnull=True) | Q(is_active=False),

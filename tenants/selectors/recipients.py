@@ -8,7 +8,7 @@ from django.db.models import Q, QuerySet
 
 from tenants import access
 from tenants.access import Action
-from tenants.models import Channel, Event, Project, QuotaRequest, Role, User
+from tenants.models import Channel, Event, Project, QuotaRequest, Role, Tenant, User
 from tenants.selectors import deciders as of_steps
 from tenants.selectors import delegations
 from tenants.selectors.chains import Chain
@@ -35,15 +35,15 @@ def deciders(request: QuotaRequest, chain: Chain, *, at: datetime) -> list[User]
     ]
 
 
-def owners(project: Project) -> QuerySet[User]:
+def owners(place: Project | Tenant) -> QuerySet[User]:
     """Its owners and those of the tenants above it. Those of the whole fleet own all of it, and
     would be told of everything."""
-    return _with_roles([Role.OWNER], _at(project, "memberships__"))
+    return _with_roles([Role.OWNER], _at(place, "memberships__"))
 
 
-def channels(project: Project, event: Event) -> list[UUID]:
+def channels(place: Project | Tenant, event: Event) -> list[UUID]:
     """Those of it, of the tenants above it and of the fleet that are for such an event."""
-    found = Channel.objects.filter(_at(project) | _of_fleet(), events__contains=[event])
+    found = Channel.objects.filter(_at(place) | _of_fleet(), events__contains=[event])
     return list(found.order_by("id").values_list("id", flat=True))
 
 
@@ -52,9 +52,11 @@ def _with_roles(roles: Iterable[Role], where: Q) -> QuerySet[User]:
     return found.order_by("id").distinct()
 
 
-def _at(project: Project, way: str = "") -> Q:
-    above = list(access.ancestors(project.tenant_id, parents=access.tenant_tree()))
-    return Q(**{f"{way}project": project}) | Q(**{f"{way}tenant__in": above})
+def _at(place: Project | Tenant, way: str = "") -> Q:
+    tenant = place.tenant_id if isinstance(place, Project) else place.id
+    above = list(access.ancestors(tenant, parents=access.tenant_tree()))
+    of_tenants = Q(**{f"{way}tenant__in": above})
+    return Q(**{f"{way}project": place}) | of_tenants if isinstance(place, Project) else of_tenants
 
 
 def _of_fleet(way: str = "") -> Q:

@@ -4,11 +4,12 @@ behind the link, where only who may see it does.
 
 from datetime import datetime
 from decimal import Decimal
+from typing import Any
 
 from django.conf import settings
 from django.urls import reverse
 
-from tenants.models import ChannelKind, Event, Notice
+from tenants.models import OF_BUDGETS, OF_WORK, ChannelKind, Event, Notice
 
 _TOLD = {
     Event.REQUEST_OPENED: "{requested_by} asks for {asked} in {project}{until}.",
@@ -22,7 +23,10 @@ _FURTHER = {
     Event.REQUEST_DENIED: "Why is told where it was asked.",
     Event.GRANT_ENDING: "The quota falls back by itself then. Ask for it anew to keep it.",
     Event.GRANT_ENDED: "The quota is what is there without it.",
+    Event.WORK_STOPPED: "Why is told on its page; what it saved is there when it starts again.",
+    Event.BUDGET_USED_UP: "What starts and what runs on then is as the budget says.",
 }
+_BECAME = {Event.WORK_STARTED: "started", Event.WORK_STOPPED: "stopped early"}
 
 
 def told(notice: Notice) -> str:
@@ -30,6 +34,15 @@ def told(notice: Notice) -> str:
     body = notice.body
     if notice.event == Event.TEST:
         return f"This is a test of the channel {body['channel']}."
+    if notice.event in OF_WORK:
+        return _of_work(Event(notice.event), body)
+    if notice.event in OF_BUDGETS:
+        used = (
+            "is used up"
+            if notice.event == Event.BUDGET_USED_UP
+            else f"is {body['percent']} % used"
+        )
+        return f"The budget of {body['budget']}, {body['limit_h']} GPU-hours, {used}."
     end = datetime.fromisoformat(body["until_at"]) if body["until_at"] else None
     return _TOLD[Event(notice.event)].format(
         requested_by=body["requested_by"],
@@ -42,9 +55,24 @@ def told(notice: Notice) -> str:
     )
 
 
+def _of_work(event: Event, body: dict[str, Any]) -> str:  # Any: JSON values
+    """What became of somebody's work, the first of it by name."""
+    count, failed = body["count"], body["failed"]
+    more = count - len(body["names"])
+    names = ", ".join(body["names"]) + (f" and {more} more" if more else "")
+    became = _BECAME.get(event) or _ended(count, failed)
+    return f"Work of {body['submitted_by']} in {body['project']} {became}: {names}."
+
+
+def _ended(count: int, failed: int) -> str:
+    if failed == count:
+        return "failed"
+    return f"ended, {failed} of {count} failed" if failed else "succeeded"
+
+
 def mail(notice: Notice) -> tuple[str, str]:
     """Subject and text."""
-    parts = (told(notice), _FURTHER.get(Event(notice.event), ""), link())
+    parts = (told(notice), _FURTHER.get(Event(notice.event), ""), link(notice))
     return f"Berth: {told(notice)}", "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -54,21 +82,31 @@ def message(notice: Notice, kind: ChannelKind) -> dict[str, object]:
         text = told(notice)
         for sign, name in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):  # or they would be links
             text = text.replace(sign, name)
-        return {"text": f"{text} <{link()}|Look>" if link() else text}
+        url = link(notice)
+        return {"text": f"{text} <{url}|Look>" if url else text}
     return {
         "id": str(notice.id),
         "event": notice.event,
         "at": notice.at.isoformat(),
         "text": told(notice),
-        "url": link(),
+        "url": link(notice),
         "body": notice.body,
     }
 
 
-def link() -> str:
-    """Where requests are, and what came of them; "" where nobody said how Berth is reached."""
+def link(notice: Notice) -> str:
+    """Where what it is about is shown; "" where nobody said how Berth is reached."""
     base = settings.BERTH_PUBLIC_URL
-    return f"{base}{reverse('request-list')}" if base else ""
+    return f"{base}{_path(notice)}" if base else ""
+
+
+def _path(notice: Notice) -> str:
+    if notice.event in OF_BUDGETS:
+        return reverse("budget-list")
+    if notice.event not in OF_WORK:
+        return reverse("request-list")
+    one = notice.body["workload"]
+    return reverse("workload-detail", args=[one]) if one else reverse("workload-list")
 
 
 def _amount(milli: int, flavor: str) -> str:

@@ -2,7 +2,7 @@
 `deliveries`: nothing here waits for anybody.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -14,7 +14,17 @@ from django.db.models.functions import Cast, Concat
 
 from controlplane.kernel import bulk
 from controlplane.kernel.ids import uuid7s
-from tenants.models import Delivery, Event, Grant, Notice, QuotaRequest, User
+from tenants.models import (
+    Budget,
+    Delivery,
+    Event,
+    Grant,
+    Notice,
+    Project,
+    QuotaRequest,
+    Tenant,
+    User,
+)
 from tenants.selectors import recipients
 from tenants.selectors.chains import Chain
 
@@ -102,8 +112,7 @@ def _tell(
     days: int | None = None,
     to_channels: bool = True,
 ) -> bool:
-    """Write it down for those of them who can be reached and the channels that are for it; False
-    where it was before."""
+    """Write down what became of the request, as `_write`."""
     until_at = until_at or request.until_at
     body = {
         "request": str(request.id),
@@ -115,24 +124,70 @@ def _tell(
         "requested_by": request.requested_by.get_username(),
         **({"days": days} if days else {}),
     }
+    channels = recipients.channels(request.project, event) if to_channels else []
+    return _write(event, cause, request.project, body, people=people, channels=channels, at=at)
+
+
+def of_work(
+    event: Event,
+    cause: str,
+    *,
+    project: Project,
+    submitter: User,
+    body: Mapping[str, object],
+    at: datetime,
+) -> bool:
+    """Tell what became of somebody's work there: them, if they want to be mailed of that, and the
+    channels that are for it; False where nobody is, and nothing is written. In the caller's
+    transaction."""
+    people = [submitter] if event in submitter.mailed_of else []
+    channels = recipients.channels(project, event)
+    if not people and not channels:
+        return False
+    whose = {"project": project.name, "submitted_by": submitter.get_username()}
+    told = {**whose, **body}
+    return _write(event, cause, project, told, people=people, channels=channels, at=at)
+
+
+def of_budget(
+    event: Event, cause: str, budget: Budget, *, body: Mapping[str, object], at: datetime
+) -> bool:
+    """Tell the owners of its place, and those above them, how much of it is used; False where it
+    was told. In the caller's transaction."""
+    place = budget.project or budget.tenant
+    if place is None or Notice.objects.filter(cause=cause).exists():
+        return False
+    people, channels = recipients.owners(place), recipients.channels(place, event)
+    return _write(event, cause, place, body, people=people, channels=channels, at=at)
+
+
+def _write(
+    event: Event,
+    cause: str,
+    place: Project | Tenant,
+    body: Mapping[str, object],
+    *,
+    people: Iterable[User],
+    channels: Sequence[UUID],
+    at: datetime,
+) -> bool:
+    """For the channels and those of the people who can be reached; False where it was written
+    before."""
+    project = place if isinstance(place, Project) else None
     notice, made = Notice.objects.get_or_create(
-        cause=cause,
-        defaults={"event": event, "project": request.project, "body": body, "at": at},
+        cause=cause, defaults={"event": event, "project": project, "body": body, "at": at}
     )
     if not made:
         return False
     reached: list[UUID | None] = []
     if settings.MAILERS:
         reached += [user.id for user in people if user.is_active and user.email]
-    channels: list[UUID | None] = []
-    if to_channels:
-        channels += recipients.channels(request.project, event)
     bulk.insert(
         Delivery,
         id=uuid7s(len(reached) + len(channels)),
         notice_id=notice.id,
         user_id=reached + [None] * len(channels),
-        channel_id=[None] * len(reached) + channels,
+        channel_id=[None] * len(reached) + list(channels),
         due_at=at,
     )
     return True

@@ -32,6 +32,7 @@ class MeApi(ApiView):
             "username": actor.user.get_username(),
             "memberships": actor.memberships,
             "token": actor.token,
+            "mailed_of": actor.user.mailed_of,
         }
         return Response(s.MeOut(me).data)
 

@@ -24,7 +24,14 @@ _EVENTS = {
     "request.denied": "it is denied",
     "grant.ending": "a grant ends in 14 or 3 days",
     "grant.ended": "a grant has ended",
+    "work.started": "work starts",
+    "work.stopped": "work is stopped early, and waits again",
+    "work.ended": "work ends",
+    "budget.warned": "most of a budget is used",
+    "budget.used-up": "a budget is used up",
 }
+_SELDOM = [event for event in TOLD if event not in {"work.started", "work.ended"}]
+"""What a channel is told unless somebody says otherwise."""
 
 
 class ChannelForm(StrictForm):
@@ -45,7 +52,7 @@ class ChannelForm(StrictForm):
     events = forms.MultipleChoiceField(
         label="Told when",
         choices=[(event, _EVENTS[event]) for event in TOLD],
-        initial=list(TOLD),
+        initial=_SELDOM,
         widget=forms.CheckboxSelectMultiple,
         error_messages={"required": "Choose at least one."},
     )

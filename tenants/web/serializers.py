@@ -11,6 +11,7 @@ from controlplane.kernel.queues import MAX_NOTE, QueueState
 from tenants.models import (
     MAX_CAP,
     MAX_MIN_RUN_TIME_S,
+    OF_WORK,
     Role,
     Scope,
 )
@@ -368,3 +369,7 @@ class MeOut(serializers.Serializer[Rows]):
     username = serializers.CharField()
     memberships = MembershipOut(many=True)
     token = TokenOut(allow_null=True)
+    mailed_of = serializers.ListField(
+        child=serializers.ChoiceField(choices=OF_WORK),
+        help_text="Of which events of your own work you are told by mail.",
+    )

@@ -113,6 +113,10 @@ API: dict[tuple[str, str], Row] = {
     ("GET", "docs"): Row(_OPEN),
     ("GET", "problems/<slug:code>"): Row(_OPEN, {"code": "=not-found"}),
     ("GET", "me"): Row(_EVERYBODY),
+    ("POST", "me/mail"): Row(
+        "200 200 200 200 200 200 200 200 401 401 403 403 403",
+        body=lambda world: {"mailed_of": ["work.ended"]},
+    ),
     ("GET", "tenants"): Row(_EVERYBODY),
     ("GET", "tenants/<uuid:id>"): Row(
         # A token of a project sees the tenants above it.

@@ -60,6 +60,10 @@ OTHERS: dict[tuple[str, str], Row] = {
         "404 404 404 404 404 404 404 404 404 404 404 404 404", {"provider": "=nobody"}
     ),
     ("GET", "sessions"): Row(_PAGE),
+    ("GET", "mail"): Row(_PAGE),
+    ("POST", "mail"): Row(
+        _PAGE.replace("200", "303"), body=lambda world: {"mailed_of": "work.ended"}, form=True
+    ),
     ("POST", "sessions/others/end"): Row(_PAGE.replace("200", "303"), form=True),
     ("POST", "sessions/<uuid:id>/end"): Row(
         "303 404 404 404 404 404 404 404 302 302 302 302 302", {"id": "session"}, form=True

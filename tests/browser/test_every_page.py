@@ -32,7 +32,7 @@ def addresses(shown: Scene) -> list[str]:
             for end in ("", "/people", "/policy")
         ),
         "/reservations", "/rates", "/requests", "/requests/new", "/approval-rules", "/delegations",
-        "/tokens", "/sessions", "/tenants", "/policy", "/group-roles",
+        "/tokens", "/sessions", "/mail", "/tenants", "/policy", "/group-roles",
         "/second-factor", "/audit", NOWHERE,
     ]  # fmt: skip
 

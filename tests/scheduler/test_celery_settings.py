@@ -38,6 +38,7 @@ TASKS = {
     "scheduler.begin_and_end_grants": "periodic",
     "scheduler.escalate_requests": "periodic",
     "scheduler.follow_quotas": "periodic",
+    "scheduler.tell": "periodic",
     "scheduler.send_notices": "dispatch",  # as above
     "scheduler.check_invariants": "periodic",
     "scheduler.refresh_wishes": "periodic",

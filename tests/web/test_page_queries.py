@@ -73,6 +73,7 @@ def test_pages_cost_what_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
         "token-list": reverse("token-list"),
         "second-factor": reverse("second-factor"),
         "session-list": reverse("session-list"),
+        "mail": reverse("mail"),
         "group-role-list": reverse("group-role-list"),
     }
     operators = {

@@ -90,6 +90,11 @@ ATTACKS = (
         copy(User, {"username": "first", "is_break_glass": True}, username="second"),
     ),
     Attack(
+        "user_mailed_of_own_work",
+        "somebody is mailed of what their role is told of",
+        change(User, mailed_of=["request.opened"]),
+    ),
+    Attack(
         "user_who_left_is_not_active",
         "somebody who left signs in",
         change(User, left_at=NOON),
