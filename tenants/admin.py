@@ -18,7 +18,7 @@ from controlplane.audit.services import Entry
 from controlplane.kernel import clock
 from controlplane.kernel.admin import ReadOnly
 from tenants import access, models
-from tenants.services import sessions, trail
+from tenants.services import sessions, tokens, trail
 
 if TYPE_CHECKING:
     _UserPage = UserAdmin[models.User]
@@ -75,7 +75,9 @@ class UserPage(_UserPage):
             _record(request, "user.change" if old else "user.create", obj, before, after)
         if not obj.is_active:
             actor = _actor(request)
-            sessions.end_of(user=obj, by=actor.label, name=actor.name, at=clock.now())
+            at = clock.now()
+            sessions.end_of(user=obj, by=actor.label, name=actor.name, at=at)
+            tokens.revoke_of(user=obj, by=actor.label, name=actor.name, at=at)
 
     def user_change_password(
         self, request: HttpRequest, id: str, form_url: str = ""

@@ -19,6 +19,6 @@ _turn = Lock()
 @contextmanager
 def turn(*, actor: Actor, at: datetime) -> Iterator[None]:
     """Count it as asked, and wait for what is planned already. Raises TooOften."""
-    ASKED.take(who=actor.label, at=at)
+    ASKED.take(who=str(actor.user.id), at=at)
     with _turn:
         yield

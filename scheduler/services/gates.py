@@ -127,9 +127,17 @@ def may_decide(actor: Actor, gate: Gate, *, project: Project) -> bool:
 
 
 def may_open(actor: Actor, gate: Gate, *, work: Workload | WorkloadArray) -> bool:
-    """The same of opening it: nobody approves of their own work."""
-    own = gate.kind == GateKind.APPROVAL and work.submitted_by_id == actor.user.id
+    """The same of opening it: nobody approves of their own work, nor of a service account's whose
+    tokens are theirs to make."""
+    own = gate.kind == GateKind.APPROVAL and (
+        work.submitted_by_id == actor.user.id or _makes_tokens_of(actor, work.submitted_by)
+    )
     return not own and may_decide(actor, gate, project=work.project)
+
+
+def _makes_tokens_of(actor: Actor, submitter: User) -> bool:
+    place = submitter.service_place
+    return place is not None and access.allowed_at(actor, Action.MANAGE_MEMBERS, place=place)
 
 
 def decide(

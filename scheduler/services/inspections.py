@@ -31,7 +31,7 @@ _SILENT = {ClusterState.DEGRADED, ClusterState.LOST}
 def ask(*, actor: Actor, placement: Placement, at: datetime) -> Inspection:
     """What its cluster says of the pod, to be fetched soon, in place of what it said before. One
     that is under way is the answer. `placement` is one that the actor sees. Raises TooOften."""
-    ASKED.take(who=actor.label, at=at)
+    ASKED.take(who=str(actor.user.id), at=at)
     with transaction.atomic():
         Placement.objects.select_for_update(no_key=True).get(id=placement.id)  # one at a time
         row = Inspection.objects.filter(placement=placement).first()

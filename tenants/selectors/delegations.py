@@ -26,10 +26,14 @@ def given(*, actor: Actor, id: UUID) -> Delegation:
 
 
 def live(*, at: datetime, delegate: User | None = None) -> Sequence[Delegation]:
-    """Those that hold then, of approvers who can sign in, with the approvers' roles; all, or those
-    of one delegate. Two queries, one where there are none."""
+    """Those that hold then, where both can sign in, with the approvers' roles; all, or those of
+    one delegate. Two queries, one where there are none."""
     rows = Delegation.objects.filter(
-        withdrawn_at=None, from_at__lte=at, until_at__gt=at, approver__is_active=True
+        withdrawn_at=None,
+        from_at__lte=at,
+        until_at__gt=at,
+        approver__is_active=True,
+        delegate__is_active=True,
     )
     if delegate is not None:
         rows = rows.filter(delegate=delegate)

@@ -1,5 +1,6 @@
 """Reading tenants, projects, members and tokens, as far as an actor may see."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -93,9 +94,20 @@ def member(*, actor: Actor, id: UUID) -> Member:
     return found
 
 
+def memberships(*, actor: Actor) -> Sequence[Member]:
+    """The actor's roles; to a token of a project, those that reach it."""
+    token = actor.token
+    if token is None or token.project is None:
+        return actor.memberships
+    place = token.project
+    return actor.memberships_at(tenant_id=place.tenant_id, project_id=place.id)
+
+
 def tokens(*, actor: Actor) -> QuerySet[Token]:
-    """The actor's own tokens, revoked and expired ones too; order them by -id."""
-    return Token.objects.filter(user=actor.user).select_related("project")
+    """The actor's own tokens, revoked and expired ones too; order them by -id. To one of a project
+    those of that project."""
+    own = Token.objects.filter(user=actor.user).select_related("project")
+    return own.filter(project=actor.token.project_id) if actor.token and actor.is_bound else own
 
 
 def tokens_by_end(

@@ -6,11 +6,11 @@ from datetime import datetime
 from django.db import transaction
 
 from controlplane.audit.services import Entry
-from controlplane.kernel.errors import Invalid, NotFound
+from controlplane.kernel.errors import Invalid, NotAllowed, NotFound
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.approval import Level
-from tenants.models import MAX_AFTER_DAYS, ApprovalRule, Tenant
+from tenants.models import MAX_AFTER_DAYS, ApprovalRule, QuotaRequest, Tenant
 from tenants.services import quotas, trail
 
 
@@ -73,11 +73,26 @@ def remove(*, actor: Actor, rule: ApprovalRule, at: datetime) -> None:
 
 
 def authorize(actor: Actor, tenant: Tenant | None) -> None:
-    """Raises NotFound or NotAllowed to all but operators, or owners of the tenant."""
+    """Raises NotFound or NotAllowed to all but operators, or owners of the tenant, in person; also
+    to whose own request waits for whom the rule has agree."""
+    if actor.token is not None:
+        raise NotAllowed("A token can't say who has to agree; sign in on the portal.")
     if tenant is None:
         access.authorize_fleet(actor, Action.OPERATE)
     else:
         access.authorize_tenant(actor, Action.MANAGE_MEMBERS, tenant=tenant)
+    if _asks_below(actor, tenant):
+        raise NotAllowed(
+            "You ask for quota there yourself: have somebody else change who agrees, or wait for"
+            " the answer."
+        )
+
+
+def _asks_below(actor: Actor, tenant: Tenant | None) -> bool:
+    own = QuotaRequest.objects.filter(decision="", requested_by=actor.user)
+    if tenant is not None:
+        own = own.filter(project__tenant__in=[tenant.id, *actor.tenants_below(tenant.id)])
+    return own.exists()
 
 
 def _record(

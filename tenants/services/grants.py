@@ -18,7 +18,7 @@ from controlplane.kernel.errors import Conflict, Invalid
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Grant, Project, Quota, QuotaRequest
-from tenants.services import quotas
+from tenants.services import apart, quotas
 
 LONGEST = timedelta(days=3 * 366)
 """How far away the beginning and the end of a grant may be."""
@@ -122,16 +122,21 @@ def end(*, actor: Actor, grant: Grant, at: datetime) -> Grant:
 
 
 def begin_and_end_due(*, at: datetime) -> int:
-    """What is due by then, each in a transaction of its own; how many. What is over by then and
-    has not begun never does."""
+    """What is due by then, each in a transaction of its own, so that one that fails, and is told
+    in the log, keeps no other; how many. What is over by then and has not begun never does."""
     due = _live(Q(begun_at=None, from_at__lte=at) & ~Q(until_at__lte=at))
     over = _live(Q(until_at__lte=at)).order_by("until_at", "id")
-    count = 0
-    for id in due.order_by("from_at", "id").values_list("id", flat=True):
-        count += _begin_due(id, at)
-    for id in over.values_list("id", flat=True):
-        count += _end(id, actor=None, at=at)
-    return count
+    begun = apart.each(
+        due.order_by("from_at", "id").values_list("id", flat=True),
+        lambda id: _begin_due(id, at),
+        what="the beginning of grant",
+    )
+    ended = apart.each(
+        over.values_list("id", flat=True),
+        lambda id: _end(id, actor=None, at=at),
+        what="the end of grant",
+    )
+    return begun + ended
 
 
 def _live(which: Q) -> QuerySet[Grant]:

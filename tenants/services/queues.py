@@ -7,7 +7,7 @@ from datetime import datetime
 from django.db import transaction
 
 from controlplane.kernel import hints
-from controlplane.kernel.errors import Conflict, Invalid
+from controlplane.kernel.errors import Conflict, Invalid, NotAllowed
 from controlplane.kernel.queues import QueueState, checked_note
 from tenants import access
 from tenants.access import Action, Actor
@@ -37,6 +37,7 @@ def move[Row: (Project, Tenant)](
     From the next cycle on nothing starts while it is held or draining; of one that is draining
     the next cycles take back what runs and may be stopped, and it waits again. A project is open
     while it is and all above it are. `note` says why, and is wanted unless the queue is opened.
+    What somebody who operates the whole fleet closed, nobody else moves.
     Raises NotFound or NotAllowed for it, Invalid for a note that is none, Conflict when the queue
     is in that state already.
     """
@@ -50,6 +51,7 @@ def move[Row: (Project, Tenant)](
         before = row.queue_state
         if before == state:
             raise Conflict(f"The queue of {row.name} is {state} already.")
+        _check_closed_by(row, actor)
         row.queue_state, row.queue_note = state, note
         row.queue_changed_at, row.queue_changed_by = at, actor.user
         row.save(
@@ -60,6 +62,17 @@ def move[Row: (Project, Tenant)](
         trail.record(entry, actor=actor, at=at)
         hints.hint(hints.CYCLE)
     return row
+
+
+def _check_closed_by(row: Project | Tenant, actor: Actor) -> None:
+    closed_by = row.queue_changed_by if row.queue_state != QueueState.OPEN else None
+    if closed_by is None or access.allowed_at(actor, Action.MANAGE_QUEUE, place=None):
+        return
+    if access.actor_for(user=closed_by).permits_everywhere(Action.MANAGE_QUEUE):
+        raise NotAllowed(
+            f"{closed_by.get_username()}, who operates the whole fleet, closed the queue of"
+            f" {row.name}: only such a person moves it."
+        )
 
 
 def set_caps(*, actor: Actor, project: Project, caps: Caps, at: datetime) -> Project:

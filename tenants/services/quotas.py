@@ -11,7 +11,7 @@ from django.db.models import F
 from clusters.models import Flavor, FlavorKind
 from controlplane.audit.services import Entry
 from controlplane.kernel import hints
-from controlplane.kernel.errors import Conflict, Invalid
+from controlplane.kernel.errors import Conflict, Invalid, NotAllowed
 from tenants import access
 from tenants.access import Action, Actor
 from tenants.models import Grant, Project, Quota, Tenant, TenantQuota
@@ -46,9 +46,10 @@ def set_quota(
 ) -> Quota:
     """Make the project's quota of `flavor` be `amounts`, as an operator.
 
-    Another nominal quota ends what was granted for a time. Lowering it below what is used takes
-    nothing back before `amounts.enforce_at`: it only admits nothing more. `version` is the one the
-    caller saw, 0 for none yet; None overwrites whatever is there.
+    A nominal quota is guaranteed by the whole fleet, so who operates less of it does not raise
+    one: they ask. Another nominal quota ends what was granted for a time. Lowering it below what
+    is used takes nothing back before `amounts.enforce_at`: it only admits nothing more. `version`
+    is the one the caller saw, 0 for none yet; None overwrites whatever is there.
     Raises NotFound or NotAllowed for the project, Invalid for an amount out of range,
     VersionMismatch when somebody edited the quota meanwhile.
     """
@@ -56,6 +57,12 @@ def set_quota(
     check(amounts)
     with transaction.atomic():
         quota, before = _set(Quota, amounts, version, project=project, flavor=flavor)
+        raises = quota.nominal_milli > (before.nominal_milli if before else 0)
+        if raises and not access.allowed_at(actor, Action.EDIT_QUOTA, place=None):
+            raise NotAllowed(
+                "Only who operates the whole fleet raises a nominal quota, as all of it guarantees"
+                " that: ask for it by a request."
+            )
         if before and before.nominal_milli != quota.nominal_milli:
             for grant in Grant.objects.filter(
                 Grant.for_a_time(), request__project=project, request__flavor=flavor

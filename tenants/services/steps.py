@@ -12,7 +12,7 @@ from tenants.access import Action, Actor
 from tenants.models import Delegation, Outcome, QuotaRequest, RequestStep, User
 from tenants.selectors import chains, deciders, delegations
 from tenants.selectors.chains import Chain
-from tenants.services import notices, trail
+from tenants.services import apart, notices, trail
 from tenants.services.quotas import VersionMismatch
 
 
@@ -123,13 +123,14 @@ def take(
 
 
 def escalate_due(*, at: datetime) -> int:
-    """Have what nobody answered in time go up, each in a transaction of its own; how many. What a
-    rule of those above has no time-out for stays, and what is at the top."""
+    """Have what nobody answered in time go up, each in a transaction of its own and whatever comes
+    of the others; how many. What a rule of those above has no time-out for stays, and what is at
+    the top."""
     open_ones = QuotaRequest.objects.filter(decision="").order_by("id")
     found = list(open_ones.select_related("project", "flavor"))
     of = chains.chains(actor=None, requests=found)
-    late = [row for row in found if of[row.id].goes_up(row, at=at)]
-    return sum(_escalate(row, at=at) for row in late)
+    late = {row.id: row for row in found if of[row.id].goes_up(row, at=at)}
+    return apart.each(late, lambda id: _escalate(late[id], at=at), what="time-out of request")
 
 
 @transaction.atomic

@@ -30,7 +30,7 @@ class MeApi(ApiView):
         me = {
             "id": actor.user.id,
             "username": actor.user.get_username(),
-            "memberships": actor.memberships,
+            "memberships": people.memberships(actor=actor),
             "token": actor.token,
             "mailed_of": actor.user.mailed_of,
         }

@@ -203,7 +203,11 @@ API: dict[tuple[str, str], Row] = {
         "204 404 404 404 404 404 404 404 401 401 403 403 403", {"id": "token"}
     ),
     ("GET", "quotas"): Row(TENANTS, query=_project),
-    ("POST", "quotas"): Row("403 403 200 403 403 200 403 404 401 401 403 404 403", body=_quota),
+    ("POST", "quotas"): Row(
+        # It raises a nominal quota, which only who operates the whole fleet does.
+        "403 403 403 403 403 200 403 404 401 401 403 404 403",
+        body=_quota,
+    ),
     ("POST", "quotas/dry-run"): Row(_SETS_QUOTA, body=_quota),
     ("POST", "tenant-quotas/dry-run"): Row(_EDIT_TENANTS, body=_tenant_quota),
     ("GET", "budgets"): Row(TENANTS, query=_project),

@@ -91,7 +91,10 @@ def test_what_is_done_to_an_account_is_audited(db: None) -> None:
     assert told() == [("user.create", {}, fresh)]
     made = User.objects.get(username="new")
     change = reverse("admin:tenants_user_change", args=[made.id])
+    token = factories.token(made)
     client.post(change, {"username": "new", "is_staff": "on", "first_name": "Nova"})
+    token.refresh_from_db()
+    assert (token.revoked_at is not None, token.revoked_by) == (True, root.username)
     assert told()[1:] == [("user.change", fresh, fresh | {"is_active": False, "is_staff": True})]
     client.post(change, {"username": "new", "is_staff": "on", "first_name": "Nia"})
     assert len(told()) == 2

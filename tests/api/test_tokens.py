@@ -7,7 +7,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from controlplane.audit.models import AuditEvent
-from tenants.models import Token, User
+from tenants.models import Role, Token, User
 from tests import factories
 from tests.conftest import Cast
 
@@ -156,3 +156,15 @@ def test_a_user_has_at_most_50_live_tokens(api: Api, cast: Cast) -> None:
     body = {"name": "ci", "scopes": ["read"]}
     assert api(cast.ben).post(URL, body, format="json").status_code == 201
     assert api(cast.ben).post(URL, body, format="json").status_code == 400
+
+
+def test_a_token_of_a_project_learns_of_nothing_elsewhere(cast: Cast) -> None:
+    other = factories.project(cast.vision, "Other")
+    factories.member(cast.ben, Role.VIEWER, at=other)
+    factories.token(cast.ben)
+    narrow = factories.token(cast.ben, project=other)
+    api = APIClient(headers=factories.bearer(narrow))
+    me = api.get("/api/v1/me").json()
+    assert {row["project"] for row in me["memberships"]} <= {str(other.id), None}
+    assert [row["role"] for row in me["memberships"]] == ["viewer"]
+    assert [row["id"] for row in api.get("/api/v1/tokens").json()["items"]] == [str(narrow.id)]

@@ -25,6 +25,7 @@ from tests.factories import AT
 from tests.flows.world import spec
 from tests.scheduler.stage import LATER, Stage
 from tests.scheduler.test_retry import give_up
+from tests.service_accounts import service_account
 
 DATA = GateSpec("data", "data", "dan")
 SOON = GateSpec("paid", "budget", "ada", 3600)
@@ -235,6 +236,17 @@ class TestWhoDecides:
         other = factories.user("olga")
         factories.member(other, Role.OWNER, at=stage.project)
         assert decide(actor_for(user=other), work, "plan").state == "open"
+
+    def test_nor_of_a_service_accounts_by_whose_tokens_they_could_submit(
+        self, stage: Stage, dan: Actor
+    ) -> None:
+        account = service_account(stage.project)
+        work = submit(stage, GateSpec("plan", "approval", "dan"))
+        Workload.objects.filter(id=work.id).update(submitted_by=account)
+        work = Workload.objects.get(id=work.id)
+        with pytest.raises(NotAllowed, match="somebody else has to approve of it"):
+            decide(stage.actor, work, "plan")
+        assert decide(dan, work, "plan").state == "open"
 
     def test_another_system_does_by_a_token_of_the_owner(self, stage: Stage, dan: Actor) -> None:
         work = submit(stage, DATA)

@@ -18,6 +18,7 @@ from tenants.models import (
     QuotaRequest,
     RequestStep,
     Role,
+    Scope,
     Tenant,
     User,
 )
@@ -347,3 +348,26 @@ def test_an_answer_begins_the_time_of_the_next_and_without_a_time_nothing_goes_u
     assert states(asked, cast.ben, 9) == [
         ("agreed", "the project"), ("lapsed", "Vision Lab"), ("due", "the whole fleet"),
     ]  # fmt: skip
+
+
+def test_who_asks_changes_no_step_of_their_own_request(cast: Cast, h100: Flavor) -> None:
+    rule(cast.ada, Level.TENANT, 4, cast.vision)
+    kept = ApprovalRule.objects.get()
+    asked = requests.open(
+        actor=actor(cast.ada), project=cast.detection, flavor=h100,
+        allotment=Allotment(nominal_milli=16_000), reason="More.", at=AT,
+    )  # fmt: skip
+    with pytest.raises(NotAllowed, match="You ask for quota there yourself"):
+        rule(cast.ada, Level.TENANT, 100, cast.vision)
+    with pytest.raises(NotAllowed, match="You ask for quota there yourself"):
+        approval_rules.remove(actor=actor(cast.ada), rule=kept, at=AT)
+    requests.withdraw(actor=actor(cast.ada), request=asked, at=AT)
+    approval_rules.remove(actor=actor(cast.ada), rule=kept, at=AT)
+
+
+def test_no_token_changes_who_agrees(cast: Cast, h100: Flavor) -> None:
+    rule(cast.oz, Level.FLEET, 8)
+    by_token = actor_for(user=cast.oz, token=factories.token(cast.oz, *Scope))
+    with pytest.raises(NotAllowed, match="A token can't say who has to agree"):
+        approval_rules.remove(actor=by_token, rule=ApprovalRule.objects.get(), at=AT)
+    assert ApprovalRule.objects.exists()

@@ -10,6 +10,7 @@ from controlplane.audit.models import AuditEvent
 from controlplane.kernel.errors import Conflict, Invalid, NotAllowed, NotFound
 from tenants.access import Actor, actor_for
 from tenants.models import ApprovalRule, Delegation, QuotaRequest, Role, Scope, User
+from tenants.selectors import delegations as delegation_rows
 from tenants.selectors import requests as selectors
 from tenants.services import delegations, members, requests, steps
 from tests import factories
@@ -97,6 +98,10 @@ def test_it_goes_with_the_role_and_the_account_of_the_approver(
     with pytest.raises(NotAllowed, match="can't sign in any more"):
         decide(cast.vik, asked)
     User.objects.filter(id=dep.id).update(is_active=True)
+    User.objects.filter(id=cast.vik.id).update(is_active=False)
+    assert not delegation_rows.live(at=AT)
+    User.objects.filter(id=cast.vik.id).update(is_active=True)
+    assert delegation_rows.live(at=AT)
     members.revoke(actor=actor(cast.ada), member=dep.memberships.get(), at=AT)
     with pytest.raises(NotAllowed):
         decide(cast.vik, asked)

@@ -116,3 +116,14 @@ def test_owners_and_operators_may_and_nobody_else(cast: Cast) -> None:
             cap(cast, by=user)
     with pytest.raises(NotFound):
         move(cast, QueueState.OPEN, by=cast.cleo)
+
+
+def test_what_the_fleets_operator_closed_no_owner_opens(cast: Cast) -> None:
+    move(cast, by=cast.oz)
+    for state in (QueueState.OPEN, QueueState.DRAINING):
+        with pytest.raises(NotAllowed, match="oz, who operates the whole fleet, closed the queue"):
+            move(cast, state)
+    assert Project.objects.get(id=cast.detection.id).queue_state == QueueState.HELD
+    assert move(cast, QueueState.OPEN, by=cast.oz).queue_state == QueueState.OPEN
+    move(cast)
+    assert move(cast, QueueState.OPEN, by=cast.oz).queue_state == QueueState.OPEN

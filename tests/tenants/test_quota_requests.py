@@ -205,3 +205,22 @@ def test_only_operators_set_quotas(cast: Cast, h100: Flavor) -> None:
                 amounts=quotas.Amounts(nominal_milli=1), at=factories.AT,
             )  # fmt: skip
     assert not Quota.objects.exists()
+
+
+def test_who_operates_less_than_the_fleet_raises_no_guarantee(cast: Cast, h100: Flavor) -> None:
+    """Else an owner would grant themselves what they like by a second account."""
+    factories.quota(cast.detection, h100, 8000)
+    otto = factories.user("otto")
+    factories.member(otto, Role.OPERATOR, at=cast.vision)
+
+    def set_to(milli: int, by: User) -> int:
+        return quotas.set_quota(
+            actor=actor_for(user=by), project=cast.detection, flavor=h100,
+            amounts=quotas.Amounts(nominal_milli=milli), at=factories.AT,
+        ).nominal_milli  # fmt: skip
+
+    with pytest.raises(NotAllowed, match="Only who operates the whole fleet raises"):
+        set_to(8001, otto)
+    assert Quota.objects.get().nominal_milli == 8000
+    assert set_to(6000, otto) == 6000
+    assert set_to(9000, cast.oz) == 9000
