@@ -1,5 +1,6 @@
 """What policies do to submissions: defaults are put in, and what is refused is not there."""
 
+import dataclasses
 from dataclasses import replace
 from typing import Any
 
@@ -8,11 +9,20 @@ import pytest
 from clusters.caught import OwnerRef
 from clusters.models import FlavorKind
 from controlplane.kernel.errors import Conflict, Invalid, Problem
+from scheduler.core.failures import RETRIES
+from scheduler.core.snapshot import Isolation, SetTopologyView, TopologyView
 from scheduler.models import Workload
 from scheduler.services import arrays, explaining, reordering, workloads
 from scheduler.services.reordering import Change
-from scheduler.services.specs import ArraySpec, WorkloadSpec
+from scheduler.services.specs import (
+    ArraySpec,
+    DependencySpec,
+    PodSetSpec,
+    WishSpec,
+    WorkloadSpec,
+)
 from tenants.access import actor_for
+from tenants.gating import GateSpec
 from tenants.models import Role
 from tenants.policy import FIELDS, MAX_PODS, MAX_RUN_TIME_S, PRIORITY_CLASSES, Rules
 from tenants.services import policies
@@ -37,9 +47,10 @@ def submit(stage: Stage, *specs: WorkloadSpec) -> list[Workload]:
 
 
 def refused(stage: Stage, *specs: WorkloadSpec) -> list[Problem]:
+    there = Workload.objects.count()
     with pytest.raises(Invalid) as error:
         submit(stage, *specs)
-    assert not Workload.objects.exists()
+    assert Workload.objects.count() == there
     return list(error.value.problems)
 
 
@@ -120,39 +131,67 @@ def test_gpus_are_counted_over_all_pods_and_shares_and_slices_as_parts(stage: St
     assert submit(stage, spec("h100", gpus=1, count=2))
 
 
-GIVEN: dict[str, Any] = {  # Any: fields of the spec
-    "preemptible": False,
-    "move_to_better": True,
-    "run_time_limit_s": 60,
-    "priority_class": "low",
-    "clusters": ("north",),
-    "labels": {"a": "b"},
-    "grace_s": 31,
-    "notice_s": 1,
-    "cluster_loss_requeue_s": 700,
+GIVEN: dict[type, dict[str, Any]] = {  # Any: fields of the spec
+    WorkloadSpec: {
+        "preemptible": False,
+        "move_to_better": True,
+        "run_time_limit_s": 60,
+        "priority_class": "low",
+        "clusters": ("north",),
+        "labels": {"a": "b"},
+        "topology": TopologyView("rack", required=False),
+        "depends_on": lambda stage: (DependencySpec("after-end", stage.submit("first").id),),
+        "gates": (GateSpec("data", "data", "ada"),),
+        "retries": replace(RETRIES, limit=1),
+        "grace_s": 31,
+        "notice_s": 1,
+        "cluster_loss_requeue_s": 700,
+    },
+    PodSetSpec: {
+        "command": ("true",),
+        "args": ("x",),
+        "env": {"A": "b"},
+        "min_count": 1,
+        "gpu_milli": 500,
+        "gpu_memory_mib": 1024,
+        "any_order": True,
+        "wish": WishSpec(least_memory_mib=1),
+        "least_isolation": Isolation.HARDWARE,
+        "topology": SetTopologyView("rack", required=False, pod_set="b"),
+    },
 }
-OF_PODS: dict[str, Any] = {  # Any: fields of the pod set
-    "command": ("true",),
-    "args": ("x",),
-    "env": {"A": "b"},
-    "min_count": 1,
-}
+"""Of each field that may be forbidden, wherever it stands, what nobody says by saying nothing."""
+FORBIDDEN = [
+    (part, each.name)
+    for part in (WorkloadSpec, PodSetSpec)
+    for each in dataclasses.fields(part)
+    if each.name in FIELDS
+]
 
 
-@pytest.mark.parametrize("field", [*GIVEN, *OF_PODS])
+@pytest.mark.parametrize(("part", "field"), FORBIDDEN)
 def test_a_forbidden_field_is_refused_where_it_is_said_and_only_there(
-    stage: Stage, field: str
+    stage: Stage, part: type, field: str
 ) -> None:
+    value = GIVEN[part][field]
+    given = {field: value(stage) if callable(value) else value}
+    if field == "gpu_milli":  # which pods with shares alone may say
+        shared = factories.flavor("h100.shared", FlavorKind.SHARE, model=stage.flavor.model)
+        given["flavors"] = (shared.name,)
     say(stage, forbidden_fields=(field,))
     pod_set = replace(spec("h100").pod_sets[0], count=2, min_count=2, command=())
     plain = asked(pod_sets=(pod_set,))
-    if field in OF_PODS:
-        said = asked(pod_sets=(pod_set, replace(pod_set, name="b", **{field: OF_PODS[field]})))
+    if part is PodSetSpec:
+        said = asked(pod_sets=(pod_set, replace(pod_set, name="b", **given)))
         pointer = f"/0/pod_sets/1/{field}"
     else:
-        said, pointer = replace(plain, **{field: GIVEN[field]}), f"/0/{field}"
+        said, pointer = replace(plain, **given), f"/0/{field}"
     assert told(refused(stage, said)) == [(pointer, "policy-forbidden-fields")]
     assert submit(stage, plain)
+
+
+def test_each_field_that_may_be_forbidden_is_one_of_a_spec() -> None:
+    assert {field for _, field in FORBIDDEN} == set(FIELDS)
 
 
 def test_arrays_and_dry_runs_are_asked_as_submissions_are(stage: Stage) -> None:
