@@ -26,6 +26,17 @@ def lock_names() -> None:
 
 
 @contextmanager
+def taken(wall: str, *, message: str, pointer: str) -> Iterator[None]:
+    """Conflict, where that wall of the database refuses; what another refuses stays what it is."""
+    try:
+        yield
+    except IntegrityError as error:
+        if _wall(error) != wall:
+            raise
+        raise Conflict(message, pointer=pointer) from error
+
+
+@contextmanager
 def refused_while_busy(name: str) -> Iterator[None]:
     """Conflict, where the database refuses a move for live work, or for one that was made
     meanwhile."""

@@ -1,12 +1,12 @@
 """Making, naming and moving tenants' projects."""
 
+from contextlib import AbstractContextManager
 from datetime import datetime
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import QuerySet
 
 from controlplane.audit.services import Entry
-from controlplane.kernel.errors import Conflict
 from tenants import access, naming
 from tenants.access import Action, Actor
 from tenants.models import Project, Tenant
@@ -27,31 +27,28 @@ def create(
     access.authorize_tenant(actor, Action.MANAGE_MEMBERS, tenant=tenant)
     places.check_slug(slug)
     weights.check(weight)
-    try:
-        with transaction.atomic():
-            places.lock_names()
-            project = Project.objects.create(
-                tenant=tenant,
-                name=naming.checked(name, alike=_names(tenant)),
-                slug=slug,
-                namespace=_free_namespace(tenant, slug),
-                weight=weight,
-                created_at=at,
-            )
-            trail.record(
-                Entry(
-                    action="project.create",
-                    target_type="project",
-                    target_id=project.id,
-                    tenant_id=tenant.id,
-                    project_id=project.id,
-                    after={"name": project.name, "slug": slug, "namespace": project.namespace},
-                ),
-                actor=actor,
-                at=at,
-            )
-    except IntegrityError as error:
-        raise Conflict(f"{tenant.name} has a project {slug} already.", pointer="/slug") from error
+    with _slug_is_free(tenant, slug, pointer="/slug"), transaction.atomic():
+        places.lock_names()
+        project = Project.objects.create(
+            tenant=tenant,
+            name=naming.checked(name, alike=_names(tenant)),
+            slug=slug,
+            namespace=_free_namespace(tenant, slug),
+            weight=weight,
+            created_at=at,
+        )
+        trail.record(
+            Entry(
+                action="project.create",
+                target_type="project",
+                target_id=project.id,
+                tenant_id=tenant.id,
+                project_id=project.id,
+                after={"name": project.name, "slug": slug, "namespace": project.namespace},
+            ),
+            actor=actor,
+            at=at,
+        )
     return project
 
 
@@ -77,19 +74,27 @@ def move(*, actor: Actor, project: Project, tenant: Tenant, at: datetime) -> Pro
     """
     access.authorize_tenant(actor, Action.MANAGE_MEMBERS, tenant=project.tenant)
     access.authorize_tenant(actor, Action.MANAGE_MEMBERS, tenant=tenant)
-    try:
-        with transaction.atomic(), places.refused_while_busy(project.name):
-            places.lock_names()
-            naming.checked(
-                project.name,
-                alike=_names(tenant).exclude(id=project.id),
-                pointer="/tenant",
-            )
-            values = {"tenant_id": tenant.id}
-            return columns.say(project, action="project.move", values=values, actor=actor, at=at)
-    except IntegrityError as error:
-        message = f"{tenant.name} has a project {project.slug} already."
-        raise Conflict(message, pointer="/tenant") from error
+    with (
+        _slug_is_free(tenant, project.slug, pointer="/tenant"),
+        transaction.atomic(),
+        places.refused_while_busy(project.name),
+    ):
+        places.lock_names()
+        naming.checked(
+            project.name,
+            alike=_names(tenant).exclude(id=project.id),
+            pointer="/tenant",
+        )
+        values = {"tenant_id": tenant.id}
+        return columns.say(project, action="project.move", values=values, actor=actor, at=at)
+
+
+def _slug_is_free(tenant: Tenant, slug: str, *, pointer: str) -> AbstractContextManager[None]:
+    return places.taken(
+        "project_slug_once_a_tenant",
+        message=f"{tenant.name} has a project {slug} already.",
+        pointer=pointer,
+    )
 
 
 def _free_namespace(tenant: Tenant, slug: str) -> str:

@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import QuerySet
 
-from controlplane.kernel.errors import Conflict, Invalid
+from controlplane.kernel.errors import Invalid
 from tenants import access, naming
 from tenants.access import Action, Actor
 from tenants.models import Tenant
@@ -13,6 +13,8 @@ from tenants.services import columns, places, trail, weights
 
 MOST_LEVELS = 20
 """Of the tree: a fleet's cohorts have a few, and each is walked in every plan."""
+_SLUG = "tenants_tenant_slug_key"
+"""The wall that no two have one."""
 
 
 def create(
@@ -28,25 +30,23 @@ def create(
     places.check_slug(slug)
     weights.check(weight)
     _check_levels(actor, parent, below=1)
-    try:
-        with transaction.atomic():
-            places.lock_names()
-            tenant = Tenant.objects.create(
-                parent=parent,
-                name=naming.checked(name, alike=_names(parent)),
-                slug=slug,
-                weight=weight,
-                created_at=at,
-            )
-            entry = columns.entry(
-                tenant,
-                action="tenant.create",
-                before={},
-                after={"name": tenant.name, "slug": slug, "parent": _id(parent)},
-            )
-            trail.record(entry, actor=actor, at=at)
-    except IntegrityError as error:
-        raise Conflict(f"There is a tenant {slug} already.", pointer="/slug") from error
+    told = f"There is a tenant {slug} already."
+    with places.taken(_SLUG, message=told, pointer="/slug"), transaction.atomic():
+        places.lock_names()
+        tenant = Tenant.objects.create(
+            parent=parent,
+            name=naming.checked(name, alike=_names(parent)),
+            slug=slug,
+            weight=weight,
+            created_at=at,
+        )
+        entry = columns.entry(
+            tenant,
+            action="tenant.create",
+            before={},
+            after={"name": tenant.name, "slug": slug, "parent": _id(parent)},
+        )
+        trail.record(entry, actor=actor, at=at)
     return tenant
 
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import F
 
 from controlplane.audit.models import AuditEvent
@@ -14,7 +14,7 @@ from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.models import Workload
 from tenants.access import Actor, actor_for
 from tenants.models import Project, Role, Tenant, User
-from tenants.services import projects, tenants
+from tenants.services import projects, tenants, weights
 from tests import factories
 from tests.conftest import Cast
 from tests.factories import AT
@@ -89,6 +89,18 @@ class TestMaking:
         with pytest.raises(Conflict, match="There is a tenant speech-lab already") as refused:
             made(cast, slug="speech-lab")
         assert refused.value.pointer == "/slug"
+
+    def test_what_another_wall_refuses_is_no_slug_that_is_taken(
+        self, cast: Cast, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(weights, "check", lambda weight: None)
+        with pytest.raises(IntegrityError, match="tenant_weight_in_range"):
+            made(cast, weight=0)
+        actor = of(cast.ada)
+        with pytest.raises(IntegrityError, match="project_weight_in_range"):
+            projects.create(
+                actor=actor, tenant=cast.vision, name="Arms", slug="arms", weight=0, at=AT
+            )
 
     def test_names_that_read_alike_do_not_stand_side_by_side(self, cast: Cast, root: User) -> None:
         made(cast, "AI Lab", "ai")
