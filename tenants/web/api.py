@@ -13,11 +13,11 @@ from controlplane.api.schema import operation
 from controlplane.api.views import ApiView, many
 from controlplane.kernel.errors import Invalid
 from tenants import access
-from tenants.access import Place
 from tenants.models import Role, Scope, User
 from tenants.selectors import idle_limits, people, preferred, run_times
 from tenants.services import members, projects, tenants, tokens
 from tenants.web import serializers as s
+from tenants.web.named_place import place_named
 
 type Out = dict[str, Any]  # Any: JSON values
 
@@ -201,11 +201,7 @@ class MembersApi(ApiView):
     def post(self, request: Request) -> Response:
         def make() -> Out:
             body = self.body(s.MemberIn)
-            place: Place = None
-            if "project" in body:
-                place = access.project_or_404(self.actor, body["project"])
-            elif body["tenant"] is not None:
-                place = access.tenant_or_404(self.actor, body["tenant"])
+            place = place_named(self.actor, body)
             role = Role(body["role"])
             user = members.named(actor=self.actor, username=body["user"], role=role, place=place)
             member = members.grant(actor=self.actor, user=user, role=role, place=place, at=self.at)

@@ -12,15 +12,14 @@ from controlplane.api.fields import Id, Integer, StrictSerializer
 from controlplane.api.pagination import Keyset
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView
-from controlplane.kernel.errors import Invalid
 from scheduler.selectors.budgets import standings
 from scheduler.services import stopping
-from tenants import access
 from tenants.access import Actor
-from tenants.models import MAX_BUDGET_H, Budget, BudgetMode, Period, Project, Tenant
+from tenants.models import MAX_BUDGET_H, Budget, BudgetMode, Period
 from tenants.selectors import budgets as selectors
 from tenants.services import budgets
 from tenants.web.lowering_api import VictimOut, seconds, victims_shown
+from tenants.web.named_place import one_named
 
 type Out = dict[str, Any]  # Any: JSON values
 
@@ -196,15 +195,6 @@ def stops_shown(found: stopping.Stops) -> Out:
 def _asked(actor: Actor, body: Out) -> Out:
     """Of which owner, and for what, as the services take it. Raises NotFound, and Invalid where it
     is of none or of two."""
-    project, tenant = body["project"], body["tenant"]
-    if (project is None) == (tenant is None):
-        raise Invalid("A budget is of one project or of one tenant: name one of them.",
-                      pointer="/project", code="required")  # fmt: skip
-    of: Project | Tenant
-    if project is not None:
-        of = access.project_or_404(actor, project)
-    else:
-        of = access.tenant_or_404(actor, tenant)
     terms = budgets.Terms(
         limit_h=body["limit_h"],
         mode=BudgetMode(body["mode"]),
@@ -212,4 +202,4 @@ def _asked(actor: Actor, body: Out) -> Out:
         ends_on=body["ends_on"],
     )
     period, version = Period(body["period"]), body["version"]
-    return {"of": of, "period": period, "terms": terms, "version": version}
+    return {"of": one_named(actor, body), "period": period, "terms": terms, "version": version}

@@ -11,11 +11,10 @@ from controlplane.api.fields import Id, StrictSerializer, Text
 from controlplane.api.pagination import Keyset
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView, many
-from tenants import access
-from tenants.access import Place
 from tenants.models import MAX_GROUP, Role
 from tenants.selectors import group_roles as selectors
 from tenants.services import group_roles
+from tenants.web.named_place import ONE_OF_TWO, place_named
 from tenants.web.serializers import ROLES, Rows
 
 type Out = dict[str, Any]  # Any: JSON values
@@ -45,7 +44,7 @@ class GroupRoleIn(StrictSerializer):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:  # Any: validated input
         if ("project" in attrs) == ("tenant" in attrs):
-            raise serializers.ValidationError("Name a project or a tenant, one of the two.")
+            raise serializers.ValidationError(ONE_OF_TWO)
         return attrs
 
 
@@ -77,17 +76,12 @@ class GroupRolesApi(ApiView):
     def post(self, request: Request) -> Response:
         def make() -> Out:
             body = self.body(GroupRoleIn)
-            place: Place = None
-            if "project" in body:
-                place = access.project_or_404(self.actor, body["project"])
-            elif body["tenant"] is not None:
-                place = access.tenant_or_404(self.actor, body["tenant"])
             made = group_roles.add(
                 actor=self.actor,
                 provider=body["provider"],
                 group=body["group"],
                 role=Role(body["role"]),
-                place=place,
+                place=place_named(self.actor, body),
                 at=self.at,
             )
             return GroupRoleOut(made).data

@@ -12,13 +12,13 @@ from rest_framework.response import Response
 from controlplane.api.fields import Id, Integer, StrictSerializer
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView
-from controlplane.kernel.errors import Invalid
 from scheduler.services import policy_trials
 from tenants import access, policy
 from tenants.access import Action, Actor, Place
 from tenants.policy import Rules
 from tenants.selectors import policies as selectors
 from tenants.services import policies
+from tenants.web.named_place import place_named
 
 type Out = dict[str, Any]  # Any: JSON values
 
@@ -228,19 +228,9 @@ class PolicyDryRunApi(ApiView):
     )
     def post(self, request: Request) -> Response:
         body = self.body(TrialIn)
-        found = policy_trials.tried(
-            actor=self.actor, of=self._place(body), rules=rules_of(body), at=self.at
-        )
+        of = place_named(self.actor, body)
+        found = policy_trials.tried(actor=self.actor, of=of, rules=rules_of(body), at=self.at)
         return Response(TrialOut(found).data)
-
-    def _place(self, body: Out) -> Place:
-        project, tenant = body.get("project"), body.get("tenant")
-        if project and tenant:
-            raise Invalid("A policy is of one project or of one tenant: name one of them.",
-                          pointer="/tenant")  # fmt: skip
-        if project:
-            return access.project_or_404(self.actor, project)
-        return access.tenant_or_404(self.actor, tenant) if tenant else None
 
 
 def _set(view: ApiView, find: Callable[[], Place]) -> Response:

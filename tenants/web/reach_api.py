@@ -1,6 +1,5 @@
 """Endpoints about live tokens that reach into a place, for who owns it."""
 
-from typing import Any
 from uuid import UUID
 
 from rest_framework import serializers
@@ -11,11 +10,9 @@ from controlplane.api.fields import Id, StrictSerializer
 from controlplane.api.pagination import Keyset
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView, many
-from controlplane.kernel.errors import Invalid
-from tenants import access
-from tenants.access import Place
 from tenants.selectors import reach
 from tenants.services import tokens
+from tenants.web.named_place import place_named
 from tenants.web.serializers import TokenOut
 
 
@@ -46,7 +43,7 @@ class ReachingTokensApi(ApiView):
         problems=(404,),
     )
     def get(self, request: Request) -> Response:
-        place = _place(self, self.query(ReachQuery))
+        place = place_named(self.actor, self.query(ReachQuery), root="?")
         rows = reach.tokens(actor=self.actor, place=place, at=self.at)
         return self.page(rows, order=["-id"], shape=many(ReachingTokenOut))
 
@@ -63,16 +60,7 @@ class ReachingTokenApi(ApiView):
         problems=(404,),
     )
     def delete(self, request: Request, id: UUID) -> Response:
-        place = _place(self, self.query(ReachQuery))
+        place = place_named(self.actor, self.query(ReachQuery), root="?")
         found = reach.token(actor=self.actor, place=place, id=id, at=self.at)
         tokens.revoke_in(actor=self.actor, token=found, place=place, at=self.at)
         return Response(status=204)
-
-
-def _place(view: ApiView, asked: dict[str, Any]) -> Place:  # Any: validated input
-    """Raises Invalid for two, NotFound."""
-    if len(asked) > 1:
-        raise Invalid("Name a project or a tenant, not both.", pointer="?tenant")
-    if "project" in asked:
-        return access.project_or_404(view.actor, asked["project"])
-    return access.tenant_or_404(view.actor, asked["tenant"]) if asked else None

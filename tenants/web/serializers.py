@@ -21,6 +21,7 @@ from tenants.services.rates import PRICE
 from tenants.services.tokens import MAX_AGE
 from tenants.services.weights import MAX_WEIGHT
 from tenants.web.amounts import ENFORCED, AmountsIn
+from tenants.web.named_place import ONE_OF_TWO
 
 type Rows = Any  # plain rows
 
@@ -182,7 +183,7 @@ class MemberIn(StrictSerializer):
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:  # Any: validated input
         if ("project" in attrs) == ("tenant" in attrs):
-            raise serializers.ValidationError("Name a project or a tenant, one of the two.")
+            raise serializers.ValidationError(ONE_OF_TWO)
         return attrs
 
 

@@ -11,12 +11,12 @@ from controlplane.api.fields import Id, StrictSerializer, Text
 from controlplane.api.pagination import Keyset
 from controlplane.api.schema import operation
 from controlplane.api.views import ApiView, many
-from controlplane.kernel.errors import Invalid
 from tenants import access
-from tenants.models import Project, Role, Tenant
+from tenants.models import Role
 from tenants.selectors import service_accounts as selectors
 from tenants.services import service_accounts
 from tenants.web.api import issued, not_kept
+from tenants.web.named_place import ONE_OF_TWO, one_named
 from tenants.web.serializers import Rows, TokenIn, TokenIssuedOut, TokenOut
 
 type Out = dict[str, Any]  # Any: JSON values
@@ -43,15 +43,10 @@ class ServiceAccountIn(StrictSerializer):
     project = Id(required=False)
     tenant = Id(required=False)
 
-    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:  # Any: validated input
-        if ("project" in attrs) == ("tenant" in attrs):
-            raise serializers.ValidationError("Name a project or a tenant, one of the two.")
-        return attrs
-
 
 class ServiceAccountsQuery(StrictSerializer):
     project = Id(required=False)
-    tenant = Id(required=False, help_text="Name a project or a tenant, one of the two.")
+    tenant = Id(required=False, help_text=ONE_OF_TWO)
 
 
 class ServiceAccountsApi(ApiView):
@@ -67,10 +62,8 @@ class ServiceAccountsApi(ApiView):
         problems=(404,),
     )
     def get(self, request: Request) -> Response:
-        asked = self.query(ServiceAccountsQuery)
-        if len(asked) != 1:
-            raise Invalid("Name a project or a tenant, one of the two.", pointer="?project")
-        rows = selectors.at_place(actor=self.actor, place=_place(self, asked), at=self.at)
+        place = one_named(self.actor, self.query(ServiceAccountsQuery), root="?")
+        rows = selectors.at_place(actor=self.actor, place=place, at=self.at)
         return self.page(rows, order=["id"], shape=many(ServiceAccountOut))
 
     @operation(
@@ -87,7 +80,7 @@ class ServiceAccountsApi(ApiView):
             body = self.body(ServiceAccountIn)
             made = service_accounts.make(
                 actor=self.actor,
-                place=_place(self, body),
+                place=one_named(self.actor, body),
                 name=body["name"],
                 role=Role(body["role"]),
                 at=self.at,
@@ -151,10 +144,3 @@ class ServiceAccountTokensApi(ApiView):
     def post(self, request: Request, id: UUID) -> Response:
         not_kept(request)
         return issued(self, account=selectors.one(actor=self.actor, id=id))
-
-
-def _place(view: ApiView, named: dict[str, Any]) -> Project | Tenant:  # Any: validated input
-    """Raises NotFound."""
-    if "project" in named:
-        return access.project_or_404(view.actor, named["project"])
-    return access.tenant_or_404(view.actor, named["tenant"])
