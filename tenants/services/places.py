@@ -3,10 +3,16 @@
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
+from uuid import UUID
 
 from django.db import IntegrityError, connection
 
+from controlplane.audit.services import Entry
 from controlplane.kernel.errors import Conflict, Invalid
+from tenants.access import Actor
+from tenants.models import Project, Tenant
+from tenants.services import trail
 
 _SLUG = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 _STAYS = ("project_with_live_work_stays", "tenant_with_live_work_stays")
@@ -51,6 +57,24 @@ def refused_while_busy(name: str) -> Iterator[None]:
         raise Conflict(
             f"Work of {name} waits or runs, and counts where it is: cancel it or let it end."
         ) from error
+
+
+def record_left(
+    place: Project | Tenant, *, of: UUID | None, to: UUID | None, actor: Actor, at: datetime
+) -> None:
+    """For who reads the audit of tenant `of` alone: what is told of the move itself stands where
+    the place is from then on. Not where it goes, which they may not see."""
+    if of is None or of == to:
+        return
+    kind = "project" if isinstance(place, Project) else "tenant"
+    entry = Entry(
+        action=f"{kind}.leave",
+        target_type=kind,
+        target_id=place.id,
+        tenant_id=of,
+        before={"name": place.name, "slug": place.slug},
+    )
+    trail.record(entry, actor=actor, at=at)
 
 
 def _wall(error: IntegrityError) -> str:

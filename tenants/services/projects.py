@@ -85,6 +85,8 @@ def move(*, actor: Actor, project: Project, tenant: Tenant, at: datetime) -> Pro
             alike=_names(tenant).exclude(id=project.id),
             pointer="/tenant",
         )
+        was = Project.objects.get(id=project.id)
+        places.record_left(was, of=was.tenant_id, to=tenant.id, actor=actor, at=at)
         values = {"tenant_id": tenant.id}
         return columns.say(project, action="project.move", values=values, actor=actor, at=at)
 

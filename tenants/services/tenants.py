@@ -90,6 +90,9 @@ def move(*, actor: Actor, tenant: Tenant, parent: Tenant | None, at: datetime) -
             pointer="/parent",
         )
         with places.refused_while_busy(tenant.name):
+            was = Tenant.objects.get(id=tenant.id)
+            to = parent.id if parent else None
+            places.record_left(was, of=was.parent_id, to=to, actor=actor, at=at)
             values = {"parent_id": _id(parent)}
             return columns.say(tenant, action="tenant.move", values=values, actor=actor, at=at)
 

@@ -14,11 +14,15 @@ from scheduler.core.lifecycle import TERMINAL, State
 from scheduler.models import Workload
 from tenants.access import Actor, actor_for
 from tenants.models import Project, Role, Tenant, User
+from tenants.selectors import audit
+from tenants.selectors.audit import Asked
 from tenants.services import projects, tenants, weights
 from tests import factories
 from tests.conftest import Cast
 from tests.factories import AT
 from tests.scheduler.locks import until_somebody_waits
+
+MOVES = ("project.leave", "project.move", "tenant.leave", "tenant.move")
 
 
 def of(user: User) -> Actor:
@@ -169,6 +173,31 @@ class TestMoving:
         assert Tenant.objects.get(id=lab.id).parent_id == cast.speech.id
         tenants.move(actor=of(root), tenant=lab, parent=None, at=AT)
         assert Tenant.objects.get(id=lab.id).parent_id is None
+
+    def test_who_reads_the_audit_of_where_it_was_reads_that_it_left(
+        self, cast: Cast, root: User
+    ) -> None:
+        lab = made(cast)
+        factories.member(cast.cleo, Role.OWNER, at=cast.speech)
+        projects.move(actor=of(root), project=cast.detection, tenant=cast.speech, at=AT)
+        tenants.move(actor=of(root), tenant=lab, parent=cast.speech, at=AT)
+
+        def read(user: User) -> list[tuple[str, object]]:
+            events = audit.events(actor=of(user), asked=Asked(actions=MOVES)).order_by("id")
+            return [(event.action, event.target_id) for event in events]
+
+        left = [("project.leave", cast.detection.id), ("tenant.leave", lab.id)]
+        came = [("project.move", cast.detection.id), ("tenant.move", lab.id)]
+        assert read(cast.ada) == left
+        assert read(cast.cleo) == came
+        assert set(read(root)) == {*left, *came}
+        told = AuditEvent.objects.get(action="project.leave")
+        assert (told.before, told.after) == ({"name": "Detection", "slug": "detection"}, {})
+
+    def test_what_stays_or_hung_nowhere_leaves_nothing(self, cast: Cast, root: User) -> None:
+        projects.move(actor=of(root), project=cast.detection, tenant=cast.vision, at=AT)
+        tenants.move(actor=of(root), tenant=cast.vision, parent=cast.speech, at=AT)
+        assert not AuditEvent.objects.filter(action__endswith=".leave").exists()
 
     @pytest.mark.parametrize("state", [state for state in State if state not in TERMINAL])
     def test_nothing_is_moved_while_its_work_is_live(
