@@ -69,15 +69,18 @@ ATTACKS = (
                 {"forbidden_fields": ["name"]},
             ),
             (
-                "policy_labels_are_objects",
-                "labels are wanted that have no values",
-                {"required_labels": Sql("'[]'::jsonb")},
-            ),
-            (
                 "tenants_submitpolicy_version_check",
                 "a policy was edited less than never",
                 {"version": -1},
             ),
         )
+    ),
+    *(
+        Attack(
+            "policy_labels_are_objects",
+            f"{column} have no values",
+            change(SubmitPolicy, OF_TENANT, **{column: Sql("'[]'::jsonb")}),
+        )
+        for column in ("required_labels", "default_labels")
     ),
 )
