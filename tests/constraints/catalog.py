@@ -12,6 +12,7 @@ APPS = ("audit", "api", "clusters", "tenants", "scheduler")
 
 # Primary and foreign keys and NOT NULL are left out: Django makes those by itself, and its own
 # suite tests them. pg_constraint shows a constraint trigger a second time, as contype "t".
+# Triggers are ours on all tables, those of libraries too.
 _WALLS = """
 SELECT c.conname, r.relname, CASE c.contype WHEN 'c' THEN 'check' WHEN 'u' THEN 'unique'
                                             ELSE 'exclude' END
@@ -25,7 +26,7 @@ SELECT i.relname, r.relname, 'index'
 UNION ALL
 SELECT t.tgname, r.relname, 'trigger'
   FROM pg_trigger t JOIN pg_class r ON r.oid = t.tgrelid
- WHERE r.relname = ANY(%(tables)s) AND NOT t.tgisinternal
+ WHERE NOT t.tgisinternal
 """
 _DROP = {"index": 'DROP INDEX "{name}"', "trigger": 'DROP TRIGGER "{name}" ON "{table}"'}
 

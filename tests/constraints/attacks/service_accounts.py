@@ -2,6 +2,10 @@
 
 from functools import partial
 
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
+
 from tenants.models import (
     Delegation,
     GroupRole,
@@ -169,5 +173,18 @@ ATTACKS = (
         "standing_gate_of_a_person",
         "a service account opens a gate",
         change(StandingGate, {"name": "a"}, owner_id=_id),
+    ),
+    *(
+        Attack(f"{table}_of_a_person", f"a service account {how} {what}", move)
+        for model, what, columns in (
+            (SocialAccount, "an account at a provider", {"uid": "other"}),
+            (EmailAddress, "an address", {"email": "other@example.org"}),
+            (Authenticator, "a second factor", {}),
+        )
+        for table in (model._meta.db_table,)
+        for how, move in (
+            ("gets", copy(model, user_id=_id, **columns)),
+            ("is given a person's", change(model, user_id=_id)),
+        )
     ),
 )
