@@ -93,3 +93,18 @@ def test_by_the_api_the_same(cast: Cast) -> None:
     assert api.delete(f"/api/v1/reaching-tokens/{token.id}{at}").status_code == 204
     assert api.delete(f"/api/v1/reaching-tokens/{token.id}{at}").status_code == 404
     assert Token.objects.get().revoked_by == "ada"
+
+
+def test_who_owns_the_fleet_finds_its_tokens_beside_the_tenants(
+    browse: Browse, cast: Cast
+) -> None:
+    fay = factories.user("fay")
+    factories.member(fay, Role.OWNER)
+    token = factories.token(cast.cleo)
+    link = reverse("fleet-tokens")
+    assert f'href="{link}"' in browse(fay).get(reverse("tenant-list")).content.decode()
+    page = browse(fay).get(link)
+    assert list(page.context["page"]) == [token]
+    for other in (cast.ada, cast.oz, cast.cleo):
+        assert link not in browse(other).get(reverse("tenant-list")).content.decode()
+        assert browse(other).get(link).status_code == 403

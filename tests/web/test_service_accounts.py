@@ -2,19 +2,21 @@
 
 import pytest
 from django.contrib.auth import authenticate
-from django.db import IntegrityError
+from django.db import IntegrityError, connection, transaction
 from django.test import Client
 from django.urls import reverse
 from rest_framework.test import APIClient
 
 from controlplane.audit.models import AuditEvent
 from controlplane.kernel import clock
+from controlplane.kernel.errors import NotAllowed
 from scheduler.models import Workload
 from tenants.access import actor_for
-from tenants.models import Role, Token, User
-from tenants.services import service_accounts
+from tenants.models import QuotaRequest, Role, Scope, Token, User
+from tenants.services import requests, service_accounts
 from tests import factories
 from tests.conftest import Cast
+from tests.constraints.catalog import walls
 from tests.web.conftest import HTMX, Browse
 
 
@@ -195,10 +197,19 @@ def test_it_decides_no_request_though_somebody_made_it_an_approver(
     cast: Cast, account: User
 ) -> None:
     asked = factories.quota_request(cast.detection, factories.flavor(), cast.ben)
-    program = APIClient(headers=factories.bearer(factories.token(account, "read", "submit")))
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+    walls()["member_serves_its_place"].drop()
+    factories.member(account, Role.APPROVER, at=cast.detection)
+    token = factories.token(account, *Scope)
+    program = APIClient(headers=factories.bearer(token))
     answer = program.post(
         f"/api/v1/quota-requests/{asked.id}/deny", {"note": "No.", "version": 1}, format="json"
     )
     assert answer.status_code == 403
-    with pytest.raises(IntegrityError, match="own place"):
-        factories.member(account, Role.APPROVER, at=cast.detection)
+    at = clock.now()
+    with pytest.raises(NotAllowed):
+        requests.deny(actor=actor_for(user=account, token=token), request=asked, note="No.", at=at)
+    with pytest.raises(IntegrityError, match="is no person"), transaction.atomic():
+        requests.deny(actor=actor_for(user=account), request=asked, note="No.", at=at)
+    assert not QuotaRequest.objects.get().decision
