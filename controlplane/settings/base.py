@@ -43,6 +43,7 @@ LOGIN_URL = "login"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "login"
 BERTH_OIDC = providers("BERTH_OIDC")  # whom people sign in by, besides a password
+ACCOUNT_ADAPTER = "controlplane.portal.people.SignedIn"
 ACCOUNT_EMAIL_VERIFICATION = "none"
 ACCOUNT_UNIQUE_EMAIL = False  # an address says nothing of who somebody is
 ACCOUNT_LOGIN_METHODS = {"username"}

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.test import Client
 from django.urls import reverse
@@ -20,6 +21,7 @@ from tests.conftest import Cast
 
 URL = reverse("session-list")
 HOME = reverse("home")
+MINUTE = timedelta(minutes=1)
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 EDGE = "Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36 Edg/140.0"  # noqa: E501
 
@@ -45,6 +47,19 @@ def test_a_session_is_listed_from_signing_in_on(cast: Cast) -> None:
     for told in ("Firefox on Linux", "192.0.2.1", "Edge on Windows", "192.0.2.2"):
         assert told in page
     assert page.index("Edge on Windows") < page.index("this one") < page.index("Firefox on Linux")
+
+
+def test_it_ends_when_it_was_to_whatever_is_written_into_it(cast: Cast) -> None:
+    client = signed_in_as("ben")
+    lasts = timedelta(seconds=settings.SESSION_COOKIE_AGE)
+    [ends_at] = Session.objects.values_list("expire_date", flat=True)
+    assert clock.now() - MINUTE + lasts < ends_at <= clock.now() + lasts
+    before = dict(client.session)
+    client.get(reverse("second-factor"))
+    assert dict(client.session) != before
+    assert list(Session.objects.values_list("expire_date", flat=True)) == [ends_at]
+    Session.objects.update(expire_date=clock.now())
+    assert not is_in(client)
 
 
 def test_one_that_is_ended_is_out_at_its_next_request(cast: Cast) -> None:
