@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('scheduler', '0063_live_work_stays'),
+        ('scheduler', '0064_live_work_has_not_ended'),
     ]
 
     operations = [

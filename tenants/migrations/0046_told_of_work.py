@@ -9,7 +9,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('auth', '0012_alter_user_first_name_max_length'),
-        ('tenants', '0044_hard_budgets'),
+        ('tenants', '0045_service_accounts_never_sign_in'),
     ]
 
     operations = [
