@@ -1,44 +1,41 @@
-"""A second factor: setting up an app that makes codes, and who has to have one.
+"""A second factor: an app that makes codes, and security keys; who has to have one.
 
-allauth keeps the secrets and asks for a code where somebody signs in. What must not live here: the
-page that asks (that is allauth's view with our template).
+allauth keeps the secrets and asks where somebody signs in. What must not live here: the page of
+one's own (`factor_pages`), and what a key answers (`security_keys`).
 """
 
 import base64
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 from allauth.mfa.adapter import DefaultMFAAdapter
-from allauth.mfa.base.forms import ReauthenticateForm
 from allauth.mfa.models import Authenticator
 from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
-from allauth.mfa.totp.forms import ActivateTOTPForm
-from allauth.mfa.totp.internal import auth as totp
 from allauth.mfa.totp.internal.auth import TOTP
 from cryptography.fernet import Fernet
 from django.conf import settings
-from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.forms import Form
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
-from django.urls import reverse
+from django.shortcuts import redirect
 
 from controlplane.api import errors
 from controlplane.api.auth import actor_of
 from controlplane.audit.services import Entry
-from controlplane.kernel import clock
-from controlplane.kernel.errors import NotAllowed
-from controlplane.kernel.htmx import go, page
+from controlplane.kernel.errors import Conflict, NotAllowed, NotFound
+from controlplane.portal.security_keys import NewKey
 from tenants.access import Actor
 from tenants.models import User
 from tenants.services import sessions, trail
 
-_WITHOUT = {"second-factor", "second-factor-codes", "second-factor-remove", "logout"}
+APP, KEY = Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN
+_CODES = Authenticator.Type.RECOVERY_CODES
+_WITHOUT = {"second-factor", "second-factor-key", "logout"}
 """Addresses for who has none yet and has to."""
 
+type Facts = Mapping[str, str]
 type Respond = Callable[[HttpRequest], HttpResponse]
 
 
@@ -53,6 +50,15 @@ class Factors(DefaultMFAAdapter):
 
     def get_totp_label(self, user: User) -> str:
         return user.get_username()
+
+    def get_public_key_credential_rp_entity(self) -> dict[str, str]:
+        """A key is good at the host by which Berth was reached when it was added."""
+        return {**super().get_public_key_credential_rp_entity(), "name": "Berth"}
+
+    def get_public_key_credential_user_entity(self, user: User) -> dict[str, Any]:
+        """Any: as allauth has it."""
+        found: dict[str, Any] = super().get_public_key_credential_user_entity(user)
+        return {**found, "name": user.get_username()}
 
 
 def _box() -> Fernet:
@@ -69,8 +75,7 @@ def is_required(actor: Actor) -> bool:
 
 
 def has_one(user: User) -> bool:
-    found: bool = Authenticator.objects.filter(user=user, type=Authenticator.Type.TOTP).exists()
-    return found
+    return _factors(user).exists()
 
 
 def required(respond: Respond) -> Respond:
@@ -100,79 +105,102 @@ def required(respond: Respond) -> Respond:
     return responded
 
 
-@page("GET", "HEAD", "POST")
-def second_factor(request: HttpRequest) -> HttpResponse:
-    """What there is; without one, a POST of a code from the app sets it up. Its answer, 201, is
-    the one place that shows the codes for a lost app."""
-    actor = actor_of(request)
-    if has_one(actor.user):
-        return _page(request, actor)
-    form = ActivateTOTPForm(request.POST if request.method == "POST" else None, user=actor.user)
-    if request.method != "POST" or not form.is_valid():
-        return _page(request, actor, setup=form, status=422 if form.is_bound else 200)
+def held(user: User) -> list[Authenticator]:
+    """Theirs, the oldest first; the codes for the day on which those are lost are none."""
+    return list(_factors(user).order_by("id"))
+
+
+def add_app(*, actor: Actor, secret: str, key: str, at: datetime) -> list[str]:
+    """Theirs shows codes of that secret from now on. Where it is their first second factor: the
+    codes for the day on which it is lost, and the sessions end that a password alone opened, all
+    but the one of that key. Raises Conflict when there is an app."""
     with transaction.atomic():
-        TOTP.activate(actor.user, form.secret)
-        codes = RecoveryCodes.activate(actor.user).get_unused_codes()
-        _record(actor, "second-factor.add")
-        # Those were opened by a password alone.
-        sessions.end_others(actor=actor, key=request.session.session_key or "", at=clock.now())
-    totp.clear_totp_secret(request)
-    return _page(request, actor, codes=codes, status=201)
+        _lock(actor)
+        if any(each.type == APP for each in held(actor.user)):
+            raise Conflict("You have an app already; remove it before you set up another.")
+        made = TOTP.activate(actor.user, secret).instance
+        return _added(made, actor=actor, key=key, at=at)
 
 
-@page("POST")
-def second_factor_codes(request: HttpRequest) -> HttpResponse:
-    """New codes instead of the old, for who has a code."""
-    actor = actor_of(request)
-    form = ReauthenticateForm(request.POST, user=actor.user)
-    if not form.is_valid():
-        return _page(request, actor, proof=form, status=422)
+def add_key(*, actor: Actor, form: NewKey, key: str, at: datetime) -> list[str]:
+    """What that form was valid for is one of theirs from now on; else as `add_app`."""
     with transaction.atomic():
-        kind = Authenticator.Type.RECOVERY_CODES
-        Authenticator.objects.filter(user=actor.user, type=kind).delete()
-        codes = RecoveryCodes.activate(actor.user).get_unused_codes()
-        _record(actor, "second-factor.codes")
-    return _page(request, actor, codes=codes, status=201)
+        _lock(actor)
+        return _added(form.save(), actor=actor, key=key, at=at)
 
 
-@page("POST")
-def second_factor_remove(request: HttpRequest) -> HttpResponse:
-    """For who has a code, and no role that asks for one."""
-    actor = actor_of(request)
-    if is_required(actor):
-        raise PermissionDenied("Your role asks for a second factor.")
-    form = ReauthenticateForm(request.POST, user=actor.user)
-    if not form.is_valid():
-        return _page(request, actor, proof=form, status=422)
+def renew_codes(*, actor: Actor, at: datetime) -> list[str]:
+    """New ones instead of the old. Raises Conflict for who has no second factor."""
     with transaction.atomic():
-        Authenticator.objects.filter(user=actor.user).delete()
-        _record(actor, "second-factor.remove")
-    messages.success(request, "A password is all that you need now to sign in.")
-    return go(request, reverse("second-factor"))
+        _lock(actor)
+        if not has_one(actor.user):
+            raise Conflict("You have no second factor that codes could stand in for.")
+        _codes(actor.user).delete()
+        codes = _new_codes(actor.user)
+        _record(actor, "second-factor.codes", at=at)
+    return codes
 
 
-def _page(
-    request: HttpRequest,
+def remove(*, actor: Actor, id: int, at: datetime) -> bool:
+    """One of theirs; the codes go with the last. Whether there is another one.
+
+    Raises NotFound, and NotAllowed for the last one of somebody who has to have one.
+    """
+    with transaction.atomic():
+        _lock(actor)
+        all_of_them = held(actor.user)
+        found = next((each for each in all_of_them if each.pk == id), None)
+        if found is None:
+            raise NotFound("You have no such second factor.")
+        is_last = len(all_of_them) == 1
+        if is_last and is_required(actor):
+            raise NotAllowed("Your role asks for a second factor, and this is the last you have.")
+        _record(actor, "second-factor.remove", before=_facts(found), at=at)
+        found.delete()
+        if is_last:
+            _codes(actor.user).delete()
+    return not is_last
+
+
+def _factors(user: User) -> QuerySet[Authenticator]:
+    found: QuerySet[Authenticator] = Authenticator.objects.filter(user=user)
+    return found.exclude(type=_CODES)
+
+
+def _codes(user: User) -> QuerySet[Authenticator]:
+    found: QuerySet[Authenticator] = Authenticator.objects.filter(user=user)
+    return found.filter(type=_CODES)
+
+
+def _new_codes(user: User) -> list[str]:
+    codes: list[str] = RecoveryCodes.activate(user).get_unused_codes()
+    return codes
+
+
+def _lock(actor: Actor) -> None:
+    """One change at a time: two that each leave another factor would leave none."""
+    User.objects.select_for_update().get(id=actor.user.id)
+
+
+def _added(made: Authenticator, *, actor: Actor, key: str, at: datetime) -> list[str]:
+    _record(actor, "second-factor.add", after=_facts(made), at=at)
+    if _codes(actor.user).exists():
+        return []
+    sessions.end_others(actor=actor, key=key, at=at)
+    return _new_codes(actor.user)
+
+
+def _facts(of: Authenticator) -> Facts:
+    return {"kind": "app"} if of.type == APP else {"kind": "key", "name": str(of)}
+
+
+def _record(
     actor: Actor,
+    action: str,
     *,
-    setup: ActivateTOTPForm | None = None,
-    proof: Form | None = None,
-    codes: list[str] | None = None,
-    status: int = 200,
-) -> HttpResponse:
-    context: dict[str, Any] = {  # Any: what a template shows
-        "codes": codes,
-        "is_required": is_required(actor),
-        "setup": setup,
-        "proof": proof or ReauthenticateForm(user=actor.user),
-    }
-    if setup is not None:
-        adapter = Factors()
-        url = adapter.build_totp_url(actor.user, setup.secret)
-        svg = base64.b64encode(adapter.build_totp_svg(url).encode()).decode()
-        context |= {"secret": setup.secret, "picture": f"data:image/svg+xml;base64,{svg}"}
-    return render(request, "portal/second_factor.html", context, status=status)
-
-
-def _record(actor: Actor, action: str) -> None:
-    trail.record(Entry(action, "user", actor.user.id), actor=actor, at=clock.now())
+    at: datetime,
+    before: Facts | None = None,
+    after: Facts | None = None,
+) -> None:
+    entry = Entry(action, "user", actor.user.id, before=before or {}, after=after or {})
+    trail.record(entry, actor=actor, at=at)

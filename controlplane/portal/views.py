@@ -1,6 +1,7 @@
 """Signing in, by a password or by a provider, and out: Django's own views and allauth's flow, with
 Berth's page and its limit of tries."""
 
+import json
 import logging
 import math
 from datetime import timedelta
@@ -9,6 +10,7 @@ from typing import Any
 import requests
 from allauth.account.internal.flows.login import perform_password_login
 from allauth.account.models import Login
+from allauth.mfa.base.views import AuthenticateView
 from allauth.socialaccount.models import SocialApp
 from allauth.socialaccount.providers.base import AuthProcess
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
@@ -109,6 +111,16 @@ class SignIn(LoginView):
                 {"username": one.username, "password": logins.PASSWORD, "note": one.title}
                 for one in logins.LOGINS
             ]
+        return context
+
+
+class SecondFactor(AuthenticateView):
+    """Behind a password and a provider alike: a code, or one of the keys that they have."""
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:  # Any: as Django has it
+        context: dict[str, Any] = super().get_context_data(**kwargs)
+        options = context["js_data"]["request_options"]
+        context["asked"] = json.dumps(options) if options["publicKey"]["allowCredentials"] else ""
         return context
 
 

@@ -50,8 +50,11 @@ ACCOUNT_LOGIN_METHODS = {"username"}
 BERTH_PASSWORDS = flag("BERTH_PASSWORDS", default=True)  # else the break-glass user's alone
 # Roles whose people set up a second factor before anything else; others may.
 BERTH_MFA_ROLES = frozenset(words("BERTH_MFA_ROLES", ""))
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 300  # seconds in which a proof lets one change a second factor
 MFA_ADAPTER = "controlplane.portal.second_factor.Factors"
-MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_FORMS = {"authenticate_webauthn": "controlplane.portal.security_keys.Proof"}
+MFA_WEBAUTHN_USER_VERIFICATION = "discouraged"  # no PIN: a password or a provider came first
 MFA_TOTP_ISSUER = "Berth"
 MFA_TOTP_TOLERANCE = 1  # codes of the half minute before and after: clocks differ
 SOCIALACCOUNT_ADAPTER = "controlplane.portal.providers.Providers"

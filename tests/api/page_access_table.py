@@ -50,9 +50,18 @@ OTHERS: dict[tuple[str, str], Row] = {
         "302 302 302 302 302 302 302 302 302 302 302 302 302", form=True
     ),
     ("GET", "second-factor"): Row(_PAGE),
-    ("POST", "second-factor"): Row(_EMPTY_FORM, form=True),
-    ("POST", "second-factor/codes"): Row(_EMPTY_FORM, form=True),
-    ("POST", "second-factor/remove"): Row(_EMPTY_FORM, form=True),
+    # The owner has one, and would have to show it first.
+    ("POST", "second-factor"): Row(_EMPTY_FORM.replace("422", "403", 1), form=True),
+    ("POST", "second-factor/key"): Row(_EMPTY_FORM.replace("422", "403", 1), form=True),
+    ("POST", "second-factor/proof"): Row(
+        "422 409 409 409 409 409 409 409 302 302 302 302 302", form=True
+    ),
+    ("POST", "second-factor/codes"): Row(
+        "403 409 409 409 409 409 409 409 302 302 302 302 302", form=True
+    ),
+    ("POST", "second-factor/<int:id>/remove"): Row(
+        "403 404 404 404 404 404 404 404 302 302 302 302 302", {"id": "second factor"}, form=True
+    ),
     ("GET", "sign-in/<slug:provider>"): Row(
         "302 302 302 302 302 302 302 302 404 404 404 404 404", {"provider": "=nobody"}
     ),

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from allauth.mfa.models import Authenticator
 from django.contrib.sessions.models import Session
 from django.test import Client
 from rest_framework.test import APIClient
@@ -119,6 +120,7 @@ def build(cast: Cast) -> World:
             "user": cast.ben.id,
             "group role": _group_role(cast).id,
             "session": _session(cast).id,
+            "second factor": _second_factor(cast),
             "cluster": cluster.id,
             "flavor": flavor.id,
             "probe": probe.id,
@@ -159,6 +161,12 @@ def _session(cast: Cast) -> UserSession:
     at = datetime.now(UTC)
     opened = Session.objects.create(session_key="elsewhere", expire_date=at + timedelta(hours=1))
     return UserSession.objects.create(user=cast.ada, session=opened, began_at=at, seen_at=at)
+
+
+def _second_factor(cast: Cast) -> int:
+    """The owner's app."""
+    made = Authenticator.objects.create(user=cast.ada, type=Authenticator.Type.TOTP, data={})
+    return int(made.pk)
 
 
 def _channel(cast: Cast) -> Channel:

@@ -51,7 +51,7 @@ def forms(cast: Cast, shop: Shop, quota_request: QuotaRequest) -> Forms:
 
 
 OF_ALLAUTH = {
-    "sign-in/second-factor", "second-factor", "second-factor/codes", "second-factor/remove",
+    "sign-in/second-factor", "second-factor", "second-factor/proof",
 }  # fmt: skip
 """Whose forms are its own: they read one code, and nothing of what else is posted."""
 OF_FLEET_OWNERS = {"fleet-tokens"}

@@ -21,6 +21,7 @@ from tests.web.test_sessions import is_in, signed_in_as
 
 URL = reverse("second-factor")
 ENTER = reverse("mfa_authenticate")
+PROOF = reverse("second-factor-proof")
 HOME = reverse("home")
 
 
@@ -49,6 +50,16 @@ def at_the_door(name: str) -> Client:
     answer = client.post(reverse("login"), {"username": name, "password": name})
     assert answer.headers["Location"] == ENTER
     return client
+
+
+def remove_url() -> str:
+    """Of the one app that there is."""
+    return reverse("second-factor-remove", args=[Authenticator.objects.get(type="totp").pk])
+
+
+def may_change(client: Client) -> bool:
+    found: bool = client.get(URL).context["may_change"]
+    return found
 
 
 def actions() -> list[str]:
@@ -102,18 +113,60 @@ def test_sessions_that_a_password_alone_opened_end(cast: Cast) -> None:
     assert (is_in(old), is_in(own)) == (False, True)
 
 
-def test_new_codes_and_turning_it_off_want_a_code(cast: Cast) -> None:
+def test_new_codes_and_turning_it_off_want_a_proof(cast: Cast) -> None:
     client = signed_in_as("ben")
-    secret, codes = set_up(client)
-    for name in ("second-factor-codes", "second-factor-remove"):
-        assert client.post(reverse(name), {"code": "000000"}).status_code == 422
-    answer = client.post(reverse("second-factor-codes"), {"code": codes[0]})
+    _, codes = set_up(client)
+    urls = [reverse("second-factor-codes"), remove_url()]
+    for url in urls:
+        answer = client.post(url)
+        assert answer.status_code == 403
+        assert "Show first that it is you" in answer.content.decode()
+    assert client.post(PROOF, {"code": "000000"}).status_code == 422
+    assert [client.post(url).status_code for url in urls] == [403, 403]
+    assert client.post(PROOF, {"code": codes[0]}).headers["Location"] == URL
+    answer = client.post(reverse("second-factor-codes"))
     assert answer.status_code == 201
     assert not set(answer.context["codes"]) & set(codes)
-    answer = client.post(reverse("second-factor-remove"), {"code": code(secret)})
-    assert answer.status_code == 303
+    assert client.post(remove_url()).status_code == 303
     assert not Authenticator.objects.exists()
     assert actions() == ["second-factor.add", "second-factor.codes", "second-factor.remove"]
+
+
+def test_a_proof_is_good_for_five_minutes_and_one_session(
+    cast: Cast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, at = signed_in_as("ben"), time.time()
+    _, codes = set_up(client)
+    other = at_the_door("ben")
+    other.post(ENTER, {"code": codes[0]})  # to sign in is no proof
+    assert client.post(PROOF, {"code": codes[1]}).status_code == 303
+    assert (may_change(client), may_change(other)) == (True, False)
+    monkeypatch.setattr(time, "time", lambda: at + 299)
+    assert may_change(client)
+    monkeypatch.setattr(time, "time", lambda: at + 301)
+    assert not may_change(client)
+    assert client.post(remove_url()).status_code == 403
+
+
+def test_who_has_none_has_nothing_to_show_or_to_renew(cast: Cast) -> None:
+    client = signed_in_as("ben")
+    assert client.post(PROOF, {"code": "000000"}).status_code == 409
+    assert client.post(reverse("second-factor-codes")).status_code == 409
+    assert client.post(reverse("second-factor-remove", args=[1])).status_code == 404
+    assert not Authenticator.objects.exists()
+
+
+def test_there_is_one_app(cast: Cast) -> None:
+    client = signed_in_as("ben")
+    secret, codes = set_up(client)
+    assert client.post(URL, {"code": code(secret)}).status_code == 403
+    client.post(PROOF, {"code": codes[0]})
+    session = client.session  # with the secret of a page that was open before
+    session["mfa.totp.secret"] = secret
+    session.save()
+    answer = client.post(URL, {"code": code(secret)})
+    assert answer.status_code == 409
+    assert "You have an app already" in answer.content.decode()
 
 
 def test_no_secret_lies_open_in_the_database(cast: Cast) -> None:
@@ -140,8 +193,8 @@ def test_a_role_may_ask_for_it_before_anything_else(
         assert client.post(reverse("token-list"), {}).headers["Location"] == URL
         secret, _ = set_up(client)
         assert (is_in(client), client.get("/api/v1/me").status_code) == (True, 200)
-        removed = client.post(reverse("second-factor-remove"), {"code": code(secret, later=1)})
-        assert removed.status_code == 403
+        assert client.post(PROOF, {"code": code(secret, later=1)}).status_code == 303
+        assert client.post(remove_url()).status_code == 403
         assert Authenticator.objects.exists()
 
 
