@@ -6,7 +6,7 @@ one's own (`factor_pages`), and what a key answers (`security_keys`).
 
 import base64
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -24,11 +24,13 @@ from django.shortcuts import redirect
 from controlplane.api import errors
 from controlplane.api.auth import actor_of
 from controlplane.audit.services import Entry
+from controlplane.kernel import clock
 from controlplane.kernel.errors import Conflict, NotAllowed, NotFound
 from controlplane.portal.security_keys import NewKey
 from tenants.access import Actor
-from tenants.models import User
-from tenants.services import sessions, trail
+from tenants.models import Member, User
+from tenants.selectors import delegations
+from tenants.services import sessions, tokens, trail
 
 APP, KEY = Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN
 _CODES = Authenticator.Type.RECOVERY_CODES
@@ -67,11 +69,19 @@ def _box() -> Fernet:
 
 
 def is_required(actor: Actor) -> bool:
-    """Whether a role of theirs asks for one, wherever they have it. Not of the break-glass user,
-    who comes when apps and phones are what failed."""
-    return not actor.user.is_break_glass and any(
-        member.role in settings.BERTH_MFA_ROLES for member in actor.memberships
-    )
+    """Whether a role of theirs asks for one, wherever they have it, or one of somebody for whom
+    they decide now. Not of the break-glass user, who comes when apps and phones are what failed.
+    At most two queries."""
+    if actor.user.is_break_glass or not settings.BERTH_MFA_ROLES:
+        return False
+    if _ask_for_one(actor.memberships):
+        return True
+    given = delegations.live(at=clock.now(), delegate=actor.user)
+    return any(_ask_for_one(each.approver.memberships.all()) for each in given)
+
+
+def _ask_for_one(memberships: Iterable[Member]) -> bool:
+    return any(member.role in settings.BERTH_MFA_ROLES for member in memberships)
 
 
 def has_one(user: User) -> bool:
@@ -80,7 +90,8 @@ def has_one(user: User) -> bool:
 
 def required(respond: Respond) -> Respond:
     """A middleware: who has to have a second factor and has none does nothing before that, by
-    pages and by the API alike. Tokens have none: what roles ask one for, no token may do."""
+    pages and by the API alike. A token has none: it is made in such a session, decides nothing,
+    and those from before there was a second factor end as it comes (`_added`)."""
 
     def responded(request: HttpRequest) -> HttpResponse:
         return respond(request)
@@ -187,6 +198,8 @@ def _added(made: Authenticator, *, actor: Actor, key: str, at: datetime) -> list
     if _codes(actor.user).exists():
         return []
     sessions.end_others(actor=actor, key=key, at=at)
+    if is_required(actor):
+        tokens.revoke_of(user=actor.user, by=actor.label, name=actor.name, at=at)
     return _new_codes(actor.user)
 
 

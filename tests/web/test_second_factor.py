@@ -3,6 +3,7 @@
 import io
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 from allauth.mfa.models import Authenticator
@@ -14,7 +15,8 @@ from django.urls import reverse
 from pytest_django import Settings
 
 from controlplane.audit.models import AuditEvent
-from tenants.models import User
+from controlplane.kernel import clock
+from tenants.models import Delegation, User
 from tests import factories
 from tests.conftest import Cast
 from tests.web.test_sessions import is_in, signed_in_as
@@ -196,6 +198,27 @@ def test_a_role_may_ask_for_it_before_anything_else(
         assert client.post(PROOF, {"code": code(secret, later=1)}).status_code == 303
         assert client.post(remove_url()).status_code == 403
         assert Authenticator.objects.exists()
+
+
+def test_it_is_asked_of_who_decides_for_an_approver(cast: Cast, settings: Settings) -> None:
+    settings.BERTH_MFA_ROLES = frozenset({"approver"})
+    at = clock.now()
+    given = Delegation.objects.create(
+        approver=cast.pia, delegate=cast.vik, from_at=at, until_at=at + timedelta(days=1)
+    )
+    client = signed_in_as("vik")
+    assert client.get(HOME).headers["Location"] == URL
+    Delegation.objects.filter(id=given.id).update(withdrawn_at=at)
+    assert is_in(client)
+
+
+def test_tokens_that_a_password_alone_made_end_with_it(cast: Cast, settings: Settings) -> None:
+    settings.BERTH_MFA_ROLES = frozenset({"operator"})
+    for name, ends in (("oz", True), ("ben", False)):  # he need not have one
+        token = factories.token(User.objects.get(username=name))
+        set_up(signed_in_as(name))
+        token.refresh_from_db()
+        assert (token.revoked_at is not None) == ends
 
 
 def test_who_has_to_and_does_not_may_still_sign_out(cast: Cast, settings: Settings) -> None:
