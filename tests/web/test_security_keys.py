@@ -319,12 +319,14 @@ def test_only_what_is_checked_is_kept_of_an_answer(cast: Cast) -> None:
     assert set(kept["response"]) == {"clientDataJSON", "attestationObject"}
 
 
-def test_a_key_whose_numbers_are_none_is_not_added(cast: Cast) -> None:
+def test_a_key_that_could_never_answer_is_not_added(cast: Cast) -> None:
     client = signed_in_as("ben")
     for fault in ("algorithm", "point", "size"):
         key = SoftKey(fault=fault)
         answer = client.post(ADD, {"name": "Blue", "credential": key.create(asked(client))})
         assert answer.status_code == 422, fault
+    told = {**json.loads(SoftKey().create(asked(client))), "rawId": "AAAA"}  # of another key
+    assert client.post(ADD, {"name": "Blue", "credential": json.dumps(told)}).status_code == 422
     assert not Authenticator.objects.exists()
 
 
